@@ -1,0 +1,1 @@
+"""Frozen topology as plain arrays: `arrays` defines it, `build` makes it, `check` validates it, `plan` compiles it."""

@@ -1,0 +1,138 @@
+"""Circuit and Params: a sum-product structure as C-contiguous arrays, children before parents, root last.
+
+      node   0     1     2        3           4        5 ...            root
+      kind   leaf  leaf  leaf     likelihood  leaf ... product ...      latent
+      child_ptr[n]:child_ptr[n + 1] are node n's edges; child[e] < n; log_weight[e] belongs to the edge
+      leaf_of[n] is the row of the leaf table, or -1
+
+Sums are told apart by what decides: rows choose softly (`LATENT`), a leaf's dictionary (`LIKELIHOOD`), a split
+(`HARD`), or given columns (`GATE`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+
+LATENT = 0
+LIKELIHOOD = 1
+HARD = 2
+GATE = 3
+PRODUCT = 4
+LEAF = 5
+
+KIND_NAMES = ("latent", "likelihood", "hard", "gate", "product", "leaf")
+SUM_KINDS = (LATENT, LIKELIHOOD, HARD, GATE)
+
+
+class Circuit(NamedTuple):
+    """A frozen topology. Made by `bayesjpt.circuit.build` alone; every array is read-only.
+
+    Attributes
+    ----------
+    kind : int8 (n_node,)
+        `LATENT`, `LIKELIHOOD`, `HARD`, `GATE`, `PRODUCT` or `LEAF`.
+    child_ptr : int32 (n_node + 1,)
+        Edges of node n are ``child_ptr[n]:child_ptr[n + 1]``.
+    child : int32 (n_edge,)
+        Child of each edge; its number is below its parent's.
+    leaf_of : int32 (n_node,)
+        Row in the leaf table, -1 for inner nodes.
+    leaf_family : int16 (n_leaf,)
+        Number in `bayesjpt.families.registry`.
+    leaf_var_ptr : int32 (n_leaf + 1,), leaf_var : int32 (n_leaf_var,)
+        Columns of each leaf.
+    leaf_cell : int32 (n_leaf,)
+        Row of a table of cells to which the leaf is truncated, -1 for the whole domain.
+    theta_at, theta_len : int32 (n_leaf,)
+        Where the leaf's parameters lie in the flat vector.
+    const_at, const_len : int32 (n_leaf,)
+        Where its constants lie in `const`.
+    const : float64 (n_const,)
+        Constants of all leaves; leaves of one column and family share theirs.
+    start_log_weight : float64 (n_edge,), nats
+        The learner's estimate of the weights, where chains may begin.
+    start_theta : float64 (n_theta,)
+        The learner's estimate of the parameters.
+    """
+
+    kind: np.ndarray
+    child_ptr: np.ndarray
+    child: np.ndarray
+    leaf_of: np.ndarray
+    leaf_family: np.ndarray
+    leaf_var_ptr: np.ndarray
+    leaf_var: np.ndarray
+    leaf_cell: np.ndarray
+    theta_at: np.ndarray
+    theta_len: np.ndarray
+    const_at: np.ndarray
+    const_len: np.ndarray
+    const: np.ndarray
+    start_log_weight: np.ndarray
+    start_theta: np.ndarray
+
+    @property
+    def n_node(self) -> int:
+        return self.kind.size
+
+    @property
+    def n_edge(self) -> int:
+        return self.child.size
+
+    @property
+    def n_leaf(self) -> int:
+        return self.leaf_family.size
+
+    @property
+    def n_theta(self) -> int:
+        return self.start_theta.size
+
+    def edge_parent(self) -> np.ndarray:
+        """Return int32 (n_edge,): the node that owns each edge."""
+        return np.repeat(np.arange(self.n_node, dtype=np.int32), np.diff(self.child_ptr))
+
+    def edges_of_kind(self, kind: int) -> np.ndarray:
+        """Return the edges, ascending, whose parent is of one kind."""
+        return np.flatnonzero(self.kind[self.edge_parent()] == kind)
+
+    def leaf_node(self) -> np.ndarray:
+        """Return int32 (n_leaf,): the node of each leaf."""
+        nodes = np.flatnonzero(self.kind == LEAF).astype(np.int32)
+        out = np.empty(self.n_leaf, np.int32)
+        out[self.leaf_of[nodes]] = nodes
+        return out
+
+    def digest(self) -> str:
+        """Return a hash of the content, equal for equal circuits."""
+        total = hashlib.sha256()
+        for name, array in zip(self._fields, self, strict=True):
+            total.update(f"{name}{array.dtype.str}{array.shape}".encode())
+            total.update(np.ascontiguousarray(array).tobytes())
+        return total.hexdigest()
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{int((self.kind == code).sum())} {name}" for code, name in enumerate(KIND_NAMES))
+        return f"Circuit({counts}; {self.n_theta} parameters)"
+
+
+class Params(NamedTuple):
+    """Weights and parameters of one point: an estimate or a posterior draw.
+
+    Attributes
+    ----------
+    log_weight : float64 (..., n_edge), nats
+        0 on edges of products.
+    theta : float64 (..., n_theta)
+        In the families' units.
+    """
+
+    log_weight: np.ndarray
+    theta: np.ndarray
+
+
+def start_params(circuit: Circuit) -> Params:
+    """Return the learner's estimate as Params."""
+    return Params(circuit.start_log_weight, circuit.start_theta)

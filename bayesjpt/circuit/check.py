@@ -1,0 +1,103 @@
+"""Whether arrays are a valid circuit: smooth, decomposable, in topological order, with consistent tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.scope import scopes
+from bayesjpt.errors import CircuitError
+
+
+def check_circuit(circuit: Circuit, n_column: int) -> None:
+    """Raise `CircuitError`, naming node and property, unless the arrays are a valid circuit over all columns.
+
+    Checked: shapes and ranges; children before parents and the root last; every other node has a parent; sums are
+    smooth (children of equal scope) and products decomposable (disjoint scopes); dictionaries hold leaves of one
+    column; weights of each sum add up to one; parameters and constants lie inside their arrays.
+    """
+    _check_shapes(circuit)
+    _check_order(circuit)
+    _check_leaves(circuit, n_column)
+    _check_scopes(circuit, n_column)
+    _check_start(circuit)
+
+
+def _fail(text: str, expected: str) -> None:
+    raise CircuitError(f"invalid circuit: {text}", expected)
+
+
+def _check_shapes(c: Circuit) -> None:
+    if c.n_node == 0:
+        _fail("no nodes", "at least one")
+    for name, size in (("leaf_of", c.n_node), ("child_ptr", c.n_node + 1), ("start_log_weight", c.n_edge)):
+        if getattr(c, name).size != size:
+            _fail(f"{name} has {getattr(c, name).size} entries", str(size))
+    for name in ("leaf_cell", "theta_at", "theta_len", "const_at", "const_len"):
+        if getattr(c, name).size != c.n_leaf:
+            _fail(f"{name} has {getattr(c, name).size} entries", f"one a leaf ({c.n_leaf})")
+    if c.child_ptr[0] != 0 or c.child_ptr[-1] != c.n_edge or (np.diff(c.child_ptr) < 0).any():
+        _fail("child_ptr does not partition the edges", "ascending offsets from 0 to the number of edges")
+    if ((c.kind < arrays.LATENT) | (c.kind > arrays.LEAF)).any():
+        _fail("unknown node kind", f"codes {arrays.LATENT} to {arrays.LEAF}")
+
+
+def _check_order(c: Circuit) -> None:
+    parent = c.edge_parent()
+    if c.n_edge and ((c.child < 0) | (c.child >= parent)).any():
+        edge = int(np.flatnonzero((c.child < 0) | (c.child >= parent))[0])
+        _fail(
+            f"edge {edge} leads from node {parent[edge]} to node {c.child[edge]}", "a child's number below its parent's"
+        )
+    orphan = np.setdiff1d(np.arange(c.n_node - 1), c.child)
+    if orphan.size:
+        _fail(f"node {orphan[0]} has no parent", "a parent for every node but the last")
+    inner = c.kind != arrays.LEAF
+    if (np.diff(c.child_ptr)[inner] == 0).any() or (np.diff(c.child_ptr)[~inner] != 0).any():
+        _fail("an inner node without children, or a leaf with some", "children at inner nodes only")
+
+
+def _check_leaves(c: Circuit, n_column: int) -> None:
+    leaves = c.kind == arrays.LEAF
+    if not np.array_equal(np.sort(c.leaf_of[leaves]), np.arange(c.n_leaf)) or (c.leaf_of[~leaves] != -1).any():
+        _fail("leaf_of does not number the leaves", "each row of the leaf table once")
+    if ((c.leaf_var < 0) | (c.leaf_var >= n_column)).any():
+        _fail(f"a leaf over column {int(c.leaf_var.max())}", f"columns 0 to {n_column - 1}")
+    if (c.theta_at + c.theta_len > c.n_theta).any() or (c.const_at + c.const_len > c.const.size).any():
+        _fail("a leaf's parameters or constants lie outside their array", "offsets inside")
+    single = np.diff(c.leaf_var_ptr) == 1
+    for node in np.flatnonzero(c.kind == arrays.LIKELIHOOD):
+        children = c.child[c.child_ptr[node] : c.child_ptr[node + 1]]
+        members = c.leaf_of[children]
+        if (members < 0).any() or not single[members].all() or np.unique(c.leaf_var[c.leaf_var_ptr[members]]).size > 1:
+            _fail(f"the dictionary at node {node} holds other than leaves of one column", "leaves of one column")
+
+
+def _check_scopes(c: Circuit, n_column: int) -> None:
+    scope = scopes(c, n_column)
+    size = scope.sum(axis=1)
+    for node in np.flatnonzero(c.kind != arrays.LEAF):
+        children = c.child[c.child_ptr[node] : c.child_ptr[node + 1]]
+        if c.kind[node] == arrays.PRODUCT:
+            if size[children].sum() != size[node]:
+                _fail(f"product {node} has children with a column in common", "disjoint scopes (decomposability)")
+        elif not (scope[children] == scope[node]).all():
+            _fail(f"sum {node} has children over different columns", "equal scopes (smoothness)")
+    if not scope[-1].all():
+        missing = np.flatnonzero(~scope[-1])
+        _fail(f"the root does not cover column {missing[0]}", "every column of the table")
+
+
+def _check_start(c: Circuit) -> None:
+    parent = c.edge_parent()
+    total = np.zeros(c.n_node)
+    np.add.at(total, parent, np.exp(c.start_log_weight))
+    sums = np.isin(c.kind, arrays.SUM_KINDS)
+    if (np.abs(total[sums] - 1.0) > 1e-9).any():
+        node = int(np.flatnonzero(sums)[np.argmax(np.abs(total[sums] - 1.0))])
+        _fail(f"the starting weights of sum {node} add up to {total[node]:.12g}", "1")
+    if (c.start_log_weight[~sums[parent]] != 0.0).any():
+        _fail("an edge of a product has a weight", "log weight 0")
+    if not np.isfinite(c.start_theta).all():
+        _fail("a starting parameter is not finite", "finite parameters")

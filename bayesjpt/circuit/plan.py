@@ -1,0 +1,229 @@
+"""What kernels take: a Circuit and its schema, rearranged for speed. Derived when needed, never saved.
+
+A *slot* is a maximal node over one column: a likelihood sum, or a leaf that hangs below anything else. Kernels
+evaluate slot by slot (a few leaves over one column, then their weighted sum) and treat the rest of the circuit as
+sums and products over slots.
+
+A *feature* is a column in the units of some family, or what such a family prepared of it. Families that share units
+share the feature:
+
+      feature 0     column 0, location-scale        <- normal reads it as z
+      feature 1     column 0, scale                 <- gamma and exponential read it as z
+      feature 2     column 0, gamma's log z         <- gamma reads it as aux; made from feature 1
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.families import registry
+from bayesjpt.families.features import offset_and_scale
+from bayesjpt.families.record import N_EXTRA_COEFFICIENTS
+from bayesjpt.table.schema import Schema
+
+RENORMALISE_ABOVE_LOG = 230.0
+"""Logarithm of 1e100: a product whose linear factor could exceed it is renormalised."""
+
+
+class Plan(NamedTuple):
+    """Arrays that every kernel takes. All C-contiguous and writable copies, so that every Plan has one compiled type.
+
+    Attributes
+    ----------
+    kind, child_ptr, child, leaf_of : as in Circuit
+    slot_of_node : int32 (n_node,)
+        Slot of a node, -1 elsewhere (leaves inside a dictionary included).
+    slot_node, slot_column : int32 (n_slot,)
+    slot_alone : bool (n_slot,)
+        Whether the slot has a parent that is not a product, or none: its value must stand by itself.
+    edge_row : int32 (n_edge,)
+        Row of the workspace for the edge's weighted term, -1 for products' edges.
+    node_row : int32 (n_node,)
+        Row of the workspace for the node's value, -1 for leaves inside a dictionary.
+    renormalise : bool (n_edge,)
+        At a product's edge: the factor must be folded into the exponent before this child's is multiplied.
+    leaf_family, theta_at, theta_len, const_at, const_len : int32 (n_leaf,)
+    coef_at : int32 (n_leaf,)
+        Where the leaf's coefficients lie; it has theta_len + 4.
+    stat_at : int32 (n_leaf + 1,)
+        Where its statistics lie.
+    leaf_value, leaf_aux : int32 (n_leaf,)
+        Features that it reads.
+    leaf_half_cell : float64 (n_leaf,)
+        Half the resolution in units of z; 0 where the base measure counts.
+    const : float64 (n_const,)
+    feature_column : int32 (n_feature,)
+    feature_source : int32 (n_feature,)
+        Feature of z from which an auxiliary one is made; -1 for z itself.
+    feature_offset, feature_scale : float64 (n_feature,)
+        z = (x - offset) / scale.
+    feature_leaf : int32 (n_feature,)
+        A leaf whose family and constants prepare the feature.
+    column_resolution : float64 (n_column,)
+        Resolution of real columns, 0 elsewhere.
+    column_log_jacobian : float64 (n_column,), nats
+    """
+
+    kind: np.ndarray
+    child_ptr: np.ndarray
+    child: np.ndarray
+    leaf_of: np.ndarray
+    slot_of_node: np.ndarray
+    slot_node: np.ndarray
+    slot_column: np.ndarray
+    slot_alone: np.ndarray
+    edge_row: np.ndarray
+    node_row: np.ndarray
+    renormalise: np.ndarray
+    leaf_family: np.ndarray
+    theta_at: np.ndarray
+    theta_len: np.ndarray
+    const_at: np.ndarray
+    const_len: np.ndarray
+    coef_at: np.ndarray
+    stat_at: np.ndarray
+    leaf_value: np.ndarray
+    leaf_aux: np.ndarray
+    leaf_half_cell: np.ndarray
+    const: np.ndarray
+    feature_column: np.ndarray
+    feature_source: np.ndarray
+    feature_offset: np.ndarray
+    feature_scale: np.ndarray
+    feature_leaf: np.ndarray
+    column_resolution: np.ndarray
+    column_log_jacobian: np.ndarray
+
+
+def make_plan(circuit: Circuit, schema: Schema) -> Plan:
+    """Return the Plan of a circuit over the columns of a schema."""
+    parent = circuit.edge_parent()
+    families = [registry.FAMILIES[number] for number in circuit.leaf_family]
+    columns = [schema.columns[var] for var in circuit.leaf_var]
+    theta_len = circuit.theta_len
+    n_stats = [family.n_stats(column) for family, column in zip(families, columns, strict=True)]
+    features = _features(circuit, schema)
+    plan = Plan(
+        kind=circuit.kind,
+        child_ptr=circuit.child_ptr,
+        child=circuit.child,
+        leaf_of=circuit.leaf_of,
+        **_slots(circuit, parent),
+        edge_row=_numbered(np.isin(circuit.kind[parent], arrays.SUM_KINDS)),
+        node_row=_numbered(~_inside_dictionary(circuit, parent)),
+        renormalise=_renormalise(circuit),
+        leaf_family=circuit.leaf_family.astype(np.int32),
+        theta_at=circuit.theta_at,
+        theta_len=theta_len,
+        const_at=circuit.const_at,
+        const_len=circuit.const_len,
+        coef_at=(circuit.theta_at + N_EXTRA_COEFFICIENTS * np.arange(circuit.n_leaf)).astype(np.int32),
+        stat_at=np.concatenate([[0], np.cumsum(n_stats)]).astype(np.int32),
+        leaf_half_cell=np.array(
+            [
+                0.5 * column.resolution / offset_and_scale(family.scaling, column)[1] if column.base == "real" else 0.0
+                for family, column in zip(families, columns, strict=True)
+            ]
+        ),
+        const=circuit.const,
+        **features,
+        column_resolution=np.array([c.resolution if c.base == "real" else 0.0 for c in schema.columns]),
+        column_log_jacobian=schema.log_jacobian(),
+    )
+    return Plan(*(np.array(array) for array in plan))
+
+
+def _numbered(chosen: np.ndarray) -> np.ndarray:
+    return np.where(chosen, np.cumsum(chosen) - 1, -1).astype(np.int32)
+
+
+def _inside_dictionary(circuit: Circuit, parent: np.ndarray) -> np.ndarray:
+    inside = np.zeros(circuit.n_node, bool)
+    inside[circuit.child[circuit.kind[parent] == arrays.LIKELIHOOD]] = True
+    return inside
+
+
+def _slots(circuit: Circuit, parent: np.ndarray) -> dict[str, np.ndarray]:
+    inside = _inside_dictionary(circuit, parent)
+    is_slot = (circuit.kind == arrays.LIKELIHOOD) | ((circuit.kind == arrays.LEAF) & ~inside)
+    slot_node = np.flatnonzero(is_slot).astype(np.int32)
+    first_leaf = np.where(
+        circuit.kind[slot_node] == arrays.LEAF,
+        slot_node,
+        circuit.child[np.minimum(circuit.child_ptr[slot_node], max(circuit.n_edge - 1, 0))] if circuit.n_edge else 0,
+    )
+    alone = np.zeros(circuit.n_node, bool)
+    alone[circuit.child[circuit.kind[parent] != arrays.PRODUCT]] = True
+    alone[-1] = True
+    return {
+        "slot_of_node": _numbered(is_slot),
+        "slot_node": slot_node,
+        "slot_column": circuit.leaf_var[circuit.leaf_of[first_leaf]].astype(np.int32),
+        "slot_alone": alone[slot_node],
+    }
+
+
+def _renormalise(circuit: Circuit) -> np.ndarray:
+    """Return where a product's linear factor could pass the bound, from the largest factor each node can have."""
+    flag = np.zeros(circuit.n_edge, bool)
+    log_bound = np.zeros(circuit.n_node)
+    for node in range(circuit.n_node):
+        edges = range(circuit.child_ptr[node], circuit.child_ptr[node + 1])
+        if circuit.kind[node] == arrays.PRODUCT:
+            total = 0.0
+            for edge in edges:
+                bound = log_bound[circuit.child[edge]]
+                if total > 0.0 and total + bound > RENORMALISE_ABOVE_LOG:
+                    flag[edge] = True
+                    total = 0.0
+                total += bound
+            log_bound[node] = total
+        elif circuit.kind[node] != arrays.LEAF:
+            children = log_bound[circuit.child[edges.start : edges.stop]]
+            log_bound[node] = np.logaddexp.reduce(children)
+    return flag
+
+
+def _features(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
+    column_of: list[int] = []
+    source: list[int] = []
+    offset: list[float] = []
+    scale: list[float] = []
+    leaf_of: list[int] = []
+    value_at: dict[tuple[int, str], int] = {}
+    aux_at: dict[tuple[int, int], int] = {}
+
+    def add(column: int, made_from: int, units: tuple[float, float], leaf: int) -> int:
+        column_of.append(column)
+        source.append(made_from)
+        offset.append(units[0])
+        scale.append(units[1])
+        leaf_of.append(leaf)
+        return len(column_of) - 1
+
+    leaf_value = np.empty(circuit.n_leaf, np.int32)
+    leaf_aux = np.empty(circuit.n_leaf, np.int32)
+    for leaf in range(circuit.n_leaf):
+        column, number = int(circuit.leaf_var[leaf]), int(circuit.leaf_family[leaf])
+        family = registry.FAMILIES[number]
+        units = offset_and_scale(family.scaling, schema.columns[column])
+        if (column, family.scaling) not in value_at:
+            value_at[column, family.scaling] = add(column, -1, units, leaf)
+        value = value_at[column, family.scaling]
+        if family.prepare is not None and (column, number) not in aux_at:
+            aux_at[column, number] = add(column, value, units, leaf)
+        leaf_value[leaf] = value
+        leaf_aux[leaf] = aux_at.get((column, number), value)
+    return {
+        "leaf_value": leaf_value,
+        "leaf_aux": leaf_aux,
+        "feature_column": np.array(column_of, np.int32),
+        "feature_source": np.array(source, np.int32),
+        "feature_offset": np.array(offset),
+        "feature_scale": np.array(scale),
+        "feature_leaf": np.array(leaf_of, np.int32),
+    }

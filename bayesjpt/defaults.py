@@ -1,0 +1,130 @@
+"""Every default once: value, unit, and where it comes from."""
+
+from __future__ import annotations
+
+# --- columns: what becomes of them -----------------------------------------------------------------------------------
+
+MAX_LABELS = 100
+"""Labels; more than these make a text, not a category. Covers countries and US states, not names or addresses."""
+
+MAX_INTEGER_LEVELS = 20
+"""Distinct values; up to these an integer column may also be read as labels. "Numeric and more than 20 distinct values"
+is the simple rule to beat on public tables with known types (macro accuracy .93-.95)."""
+
+MIN_IDENTIFIER_ROWS = 20
+"""Rows; below, distinct values say nothing: 20 draws from 40 equally likely values are all distinct 1 in 300 times."""
+
+IDENTIFIER_SHARE = 0.9
+"""Distinct values over observed cells; a text column above it is an identifier, an integer one if its name says so."""
+
+RUNNING_NUMBER_FILL = 0.5
+"""Share of its range that a column of all-distinct integers fills; above it, it is a running number (rows may have been
+dropped). At 100 rows chance does this once in 10^16 times."""
+
+LARGEST_INTEGER = 2.0**53
+"""Above it float64 cannot tell neighbours apart."""
+
+# --- columns: resolution and units -----------------------------------------------------------------------------------
+
+GRID_SHARE = 0.99
+"""Share of the values that a recording grid must hold; the rest may be typing errors or another instrument."""
+
+GRID_TOLERANCE = 1e-12
+"""Relative distance from a grid point that counts as on it: a few thousand rounding errors of float64."""
+
+GRID_GAIN = 10.0
+"""How much coarser the grid must become for one repeated value to be spared: 1e-6 among hundredths, not .5 among ones."""
+
+GRID_MIN_OTHERS = 5
+"""Distinct values that must lie on such a grid."""
+
+MIN_GRID_PER_SPREAD = 1e-7
+"""Interquartile ranges; a finer grid is the print precision of a computed number, not of a measurement."""
+
+MAX_SIGNIFICANT = 1e9
+"""Typical value over grid width; more significant digits than nine are computed, not recorded."""
+
+FALLBACK_PER_SPREAD = 1e-3
+"""Interquartile ranges; the resolution where no grid is visible."""
+
+ATOM_SHARE = 0.05
+"""Share of the cells above which a value may be an atom, left out when grid, location and scale are found."""
+
+ATOM_RATIO = 10.0
+"""How many times the median count of the distinct values an atom's count must be."""
+
+ATOM_MIN_OTHERS = 20
+"""Distinct values that must remain beside the atoms; with fewer, a frequent value is just a coarse grid."""
+
+LARGEST_STANDARDISED = 1e150
+"""Scale units from the location; beyond, squares overflow float64."""
+
+# --- structure: dependence and clusters of rows ----------------------------------------------------------------------
+
+RDC_N_FEATURES = 10
+"""Random features a column; k of Lopez-Paz et al. (2013) as used by Molina et al. (2018) and ABDA."""
+
+RDC_SCALE = 1.0 / 6.0
+"""Standard deviation of the random weights; s of Lopez-Paz et al. (2013), section 5."""
+
+RDC_MAX_ROWS = 10_000
+"""Rows on which coefficients and cluster centres are found; the standard error of a correlation is then 0.01, against
+thresholds of 0.3 and more."""
+
+RDC_TOLERANCE = 1e-7
+"""Singular values over the largest; directions below are redundant. That of R's `cancor`, which the program printed in
+Lopez-Paz et al. (2013) calls: three to six directions of a number remain, polynomials of its rank in effect."""
+
+RDC_COMMON_TOLERANCE = 1e-10
+"""Variance, of 1 over all rows, that a direction must keep on the rows common to two columns: far above the rounding
+errors of sums over 10^4 rows, far below one row's share."""
+
+TWO_MEANS_STARTS = 3
+"""Starts of 2-means, the best is kept; with k-means++ two clusters are found by nearly every start."""
+
+# --- structure: mixed SPNs -------------------------------------------------------------------------------------------
+
+MSPN_MIN_ROWS = 0.1
+"""Share of the table's rows at which splitting ends; the smallest of ABDA's grid (0.1, 0.2, 0.3)."""
+
+MSPN_THRESHOLD = 0.3
+"""Dependence coefficient from which two columns stay together; the smallest of ABDA's grid (0.9, 0.7, 0.5, 0.3)."""
+
+# --- model -----------------------------------------------------------------------------------------------------------
+
+GAMMA = 10.0
+"""Dirichlet concentration per edge at structure sums (Vergari et al., 2019, section 6)."""
+
+ALPHA = 0.1
+"""Dirichlet concentration per member of a likelihood dictionary (Vergari et al., 2019, section 6)."""
+
+# --- sampler ---------------------------------------------------------------------------------------------------------
+
+ROW_BLOCK = 256
+"""Rows evaluated together: 128 to 256 keep a block's values in the first- and second-level cache; no effect on draws."""
+
+MAX_DISTINCT_SHARE = 0.3
+"""Distinct values over rows; up to this share a real column is evaluated once per distinct value."""
+
+MAX_TABLE_BYTES = 1_500_000
+"""Bytes of all tables by distinct value together: what a second-level cache of 2 MiB holds beside a block's values."""
+
+DRAWS = 150
+"""Kept sweeps a chain: shares of types then have intervals accurate to about a tenth of their width with 4 chains."""
+
+TUNE = 150
+"""Sweeps a chain before those kept; on wine quality and abalone, chains from random allocations arrive within 100."""
+
+CHAINS = 4
+"""Two from the learner's partition, two from random allocations."""
+
+# --- answers ---------------------------------------------------------------------------------------------------------
+
+INTERVAL = 0.9
+"""Probability of the equal-tailed intervals that are reported."""
+
+REFERENCE_ROWS = 200
+"""Rows whose log density is followed by the convergence battery, and which a saved fit keeps."""
+
+MAX_RHAT = 1.1
+"""Split R-hat above which a quantity counts as not converged in a short exploratory run."""

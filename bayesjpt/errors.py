@@ -1,0 +1,63 @@
+"""Our exceptions: each says what was found, what was expected, and the remedy, in one line."""
+
+from __future__ import annotations
+
+
+class BayesjptError(Exception):
+    """Something that the user can mend; the message is one line.
+
+    Parameters
+    ----------
+    found : str
+        What was met, naming the column, value or file.
+    expected : str, optional
+        What would have been right.
+    remedy : str, optional
+        What to do about it.
+    """
+
+    def __init__(self, found: str, expected: str | None = None, remedy: str | None = None):
+        self.found = found
+        self.expected = expected
+        self.remedy = remedy
+        text = found
+        if expected is not None:
+            text += f"; expected {expected}"
+        if remedy is not None:
+            text += f". {remedy}"
+        super().__init__(" ".join(text.split()))
+
+    def __reduce__(self):
+        return (type(self), (self.found, self.expected, self.remedy))
+
+
+class TableError(BayesjptError, ValueError):
+    """A table that cannot be read or used as it is."""
+
+
+class SchemaError(BayesjptError, ValueError):
+    """A column decision that contradicts the data, or rows that do not fit a schema."""
+
+
+class CircuitError(BayesjptError, ValueError):
+    """Arrays that are not a valid circuit, or a circuit without the property that is needed."""
+
+
+class LearnerError(BayesjptError, ValueError):
+    """A setting of a structure learner that makes no sense."""
+
+
+class ModelError(BayesjptError, ValueError):
+    """A PyMC model in which the block's conjugate updates would be wrong or impossible."""
+
+
+class SamplingError(BayesjptError, RuntimeError):
+    """A sampler that cannot go on: impossible rows, invalid parameters, too few draws."""
+
+
+class FitFileError(BayesjptError, ValueError):
+    """A file that is not a saved fit, or one of another format version."""
+
+
+class BayesjptWarning(UserWarning):
+    """Something that the user should know and that did not stop the work."""

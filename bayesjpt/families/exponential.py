@@ -1,0 +1,206 @@
+"""Exponential on z = x / s, with a gamma prior on the rate; recorded zeros count as cells.
+
+theta = (rate,). Prior: rate ~ Gamma(a0, b0): conjugate without recorded zeros, sliced on the logarithm with them. The
+cell of 0, [-h, h) with h = resolution / (2 scale), gets its average density (1 - exp(-rate h)) / (2 h).
+`fill_log_density` and `mode` follow this score; `log_mass`, `cdf`, `moment` and `sample` are the plain exponential's.
+
+References: Neal (2003), Slice sampling.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.numerics.draw import draw_gamma
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
+from bayesjpt.numerics.special import log1mexp, tilted_mean, tilted_variance
+
+_RATE = 0
+_A0, _B0 = 0, 1
+_N, _SUM, _N_ZERO = range(3)
+_SMALLEST = 1e-300
+_N_ROUND = 3
+
+
+def default_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """Weakly informative: rate ~ Gamma(2, 2) in scale units."""
+    return np.array([2.0, 2.0])
+
+
+def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """The paper's prior in raw units, rate of x ~ Gamma(1, 1), rewritten for z."""
+    return np.array([1.0, 1.0 / column.scale])
+
+
+def _constants(column: ColumnFacts) -> np.ndarray:
+    return np.array([column.resolution / (2.0 * column.scale)])
+
+
+@kernel
+def coefficients(theta, constants, out):
+    h = constants[0]
+    out[0] = math.log(theta[_RATE])
+    out[1] = theta[_RATE]
+    out[2] = log1mexp(theta[_RATE] * h) - math.log(2.0 * h)
+    out[3] = h
+
+
+@kernel
+def fill_log_density(z, aux, coefficients, out):
+    log_rate, rate, at_zero, h = coefficients[0], coefficients[1], coefficients[2], coefficients[3]
+    for i in range(out.size):
+        out[i] = log_rate - rate * z[i] if z[i] >= h else (at_zero if z[i] >= 0.0 else -np.inf)
+
+
+@kernel
+def accumulate(z, aux, rows, constants, stats):
+    h = constants[0]
+    n_zero = 0
+    total = stats[_SUM]
+    for j in range(rows.size):
+        value = z[rows[j]]
+        if value >= h:
+            total += value
+        else:
+            n_zero += 1
+    stats[_N] += rows.size - n_zero
+    stats[_SUM] = total
+    stats[_N_ZERO] += n_zero
+
+
+@kernel
+def initial(stats, hyper, constants, theta):
+    n = stats[_N] + stats[_N_ZERO]
+    total = stats[_SUM] + 0.5 * constants[0] * stats[_N_ZERO]
+    theta[_RATE] = max((hyper[_A0] + n) / (hyper[_B0] + total), _SMALLEST)
+
+
+@kernel
+def _log_target(log_rate, stats, hyper, h):
+    """Return the log posterior density of log rate up to a constant; it is concave."""
+    rate = math.exp(log_rate)
+    if not 0.0 < rate < np.inf:
+        return -np.inf
+    return (
+        (hyper[_A0] + stats[_N]) * log_rate
+        - (hyper[_B0] + stats[_SUM]) * rate
+        + stats[_N_ZERO] * log1mexp(max(rate * h, _SMALLEST))
+    )
+
+
+@kernel
+def draw_posterior(stats, hyper, constants, theta, rng):
+    if stats[_N_ZERO] == 0.0:
+        rate = draw_gamma(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM], rng)
+        if not 0.0 < rate < np.inf:
+            return INVALID
+        theta[_RATE] = rate
+        return OK
+    if not (0.0 < theta[_RATE] < np.inf and 0.0 < hyper[_A0] < np.inf and 0.0 < hyper[_B0] < np.inf):
+        return INVALID
+    log_rate = math.log(theta[_RATE])
+    width = 2.0 / math.sqrt(hyper[_A0] + stats[_N] + stats[_N_ZERO])
+    state = slice_state()
+    for _ in range(_N_ROUND):
+        density = _log_target(log_rate, stats, hyper, constants[0])
+        if not -np.inf < density < np.inf:
+            return INVALID
+        x = slice_begin(state, log_rate, density, width, rng)
+        while slice_wants_more(state):
+            x = slice_next(state, _log_target(x, stats, hyper, constants[0]), rng)
+        log_rate = x
+    theta[_RATE] = math.exp(log_rate)
+    return OK
+
+
+@kernel
+def log_mass(lo, hi, theta, constants):
+    lo = max(lo, 0.0)
+    if not lo < hi:
+        return -np.inf
+    head = -theta[_RATE] * lo
+    return head + log1mexp(theta[_RATE] * (hi - lo)) if hi < np.inf else head
+
+
+@kernel
+def cdf(x, theta, constants):
+    return -math.expm1(-theta[_RATE] * x) if x > 0.0 else 0.0
+
+
+@kernel
+def moment(k, lo, hi, theta, constants):
+    if hi <= max(lo, 0.0):
+        end = min(max(lo, 0.0), hi)
+        return end if k == 1 else end * end
+    start = max(lo, 0.0)
+    width = hi - start
+    if width < np.inf:
+        first = min(start + width * tilted_mean(theta[_RATE] * width), hi)
+        variance = width * width * tilted_variance(theta[_RATE] * width)
+    else:
+        first = start + 1.0 / theta[_RATE]
+        variance = 1.0 / (theta[_RATE] * theta[_RATE])
+    return first if k == 1 else first * first + variance
+
+
+@kernel
+def mode(lo, hi, theta, constants):
+    rate, h = theta[_RATE], constants[0]
+    if hi < 0.0:
+        return hi
+    lo = max(lo, 0.0)
+    if lo >= h or hi < h:
+        return lo
+    # the cell of 0 counts with its average over both halves, of which one is empty: its inner end may score higher
+    return lo if log1mexp(rate * h) - math.log(2.0 * h) >= math.log(rate) - rate * h else h
+
+
+@kernel
+def sample(lo, hi, theta, constants, rng):
+    start = max(lo, 0.0)
+    if hi <= start:
+        return min(start, hi)
+    rate = theta[_RATE]
+    if hi == np.inf:
+        return start + rng.standard_exponential() / rate
+    return min(start - math.log1p(rng.random() * math.expm1(-rate * (hi - start))) / rate, hi)
+
+
+FAMILY = Family(
+    name="exponential",
+    bases=("real",),
+    support=(0.0, np.inf),
+    statistical_type="positive",
+    scaling=Scaling.SCALE,
+    parameters=(
+        Parameter(
+            "rate",
+            "positive",
+            "gamma",
+            lambda hyper, theta: (hyper["a0"], hyper["b0"]),
+            "per scale unit of the column",
+        ),
+    ),
+    hyper_names=("a0", "b0"),
+    priors={"default": default_prior, "abda": abda_prior},
+    constants=_constants,
+    n_theta=lambda column: 1,
+    n_stats=lambda column: 3,
+    offers=always,
+    prepare=None,
+    coefficients=coefficients,
+    fill_log_density=fill_log_density,
+    accumulate=accumulate,
+    initial=initial,
+    draw_posterior=draw_posterior,
+    log_marginal=None,
+    log_mass=log_mass,
+    cdf=cdf,
+    moment=moment,
+    mode=mode,
+    sample=sample,
+)

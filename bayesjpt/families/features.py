@@ -1,0 +1,51 @@
+"""From a column's values in the user's units to what the families' loops read: z and its auxiliary table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesjpt.families.record import ColumnFacts, Family, Scaling
+
+SCALINGS: tuple[Scaling, ...] = tuple(Scaling)
+"""A scaling's number is its position here."""
+
+
+def offset_and_scale(scaling: Scaling, column: ColumnFacts) -> tuple[float, float]:
+    """Return (offset, scale) such that z = (x - offset) / scale."""
+    if scaling is Scaling.LOCATION_SCALE:
+        return column.location, column.scale
+    if scaling is Scaling.SCALE:
+        return 0.0, column.scale
+    return 0.0, 1.0
+
+
+def to_units(family: Family, column: ColumnFacts, x: np.ndarray) -> np.ndarray:
+    """Return z, float64 of the shape of x: values of a column in the family's units."""
+    offset, scale = offset_and_scale(family.scaling, column)
+    return np.ascontiguousarray((np.asarray(x, np.float64) - offset) / scale)
+
+
+def auxiliary(family: Family, z: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    """Return the table that `Family.prepare` makes of z, or z itself."""
+    if family.prepare is None:
+        return z
+    out = np.empty_like(z)
+    family.prepare(z, constants, out)
+    return out
+
+
+def statistics(family: Family, column: ColumnFacts, x: np.ndarray) -> np.ndarray:
+    """Return the sufficient statistics, float64 (n_stats,), of observed values in the user's units."""
+    z = to_units(family, column, x)
+    constants = family.constants(column)
+    stats = np.zeros(family.n_stats(column))
+    family.accumulate(z, auxiliary(family, z, constants), np.arange(z.size, dtype=np.int32), constants, stats)
+    return stats
+
+
+def initial_theta(family: Family, column: ColumnFacts, x: np.ndarray) -> np.ndarray:
+    """Return an estimate of the parameters, float64 (n_theta,), from observed values in the user's units."""
+    theta = np.empty(family.n_theta(column))
+    hyper = family.priors["default"](column, theta)
+    family.initial(statistics(family, column, x), hyper, family.constants(column), theta)
+    return theta

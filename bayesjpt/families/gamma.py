@@ -1,0 +1,217 @@
+"""Gamma on z = x / s; recorded zeros count as cells.
+
+theta = (shape, rate). Prior: log shape ~ Normal(log_shape_mean, log_shape_sd^2), truncated above at log cap; rate given
+shape ~ Gamma(a0, b0 / shape^k). The cap, 12 (maximum / resolution)^2, keeps a standard deviation at the column's
+maximum from falling below that of a rounding error.
+
+A recorded value stands for its cell. Away from 0 the density at the value serves; the cell of 0, [-h, h) with
+h = resolution / (2 scale), gets its average density P(Z < h) / (2 h), neither zero nor infinite. `fill_log_density` and
+`mode` follow this score; `log_mass`, `cdf`, `moment` and `sample` are the plain gamma's.
+
+The update of the parameters is in `gamma_posterior`.
+
+Reference: Minka (2002), Estimating a gamma distribution.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families.gamma_posterior import draw_posterior
+from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.numerics.draw import draw_gamma
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.special import (
+    gamma_p,
+    gamma_quantile_between,
+    log_gamma_interval,
+    log_gamma_p,
+    stirling_error,
+)
+
+_HALF_LOG_2PI = 0.9189385332046727
+_SHAPE, _RATE = 0, 1
+_LOG_SHAPE_MEAN, _LOG_SHAPE_SD, _CAP, _A0, _B0, _K = range(6)
+_N, _SUM, _SUM_LOG, _N_ZERO = range(4)
+_SMALLEST = 1e-300
+
+
+def _cap(column: ColumnFacts) -> float:
+    ratio = column.maximum / column.resolution
+    return min(max(12.0 * ratio * ratio, 1.0), 1e100)
+
+
+def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """Weakly informative: log shape ~ Normal(log 2, 1.5^2) below the cap; rate / shape = 1 / mean ~ Gamma(2, 2)."""
+    return np.array([math.log(2.0), 1.5, _cap(column), 2.0, 2.0, 1.0])
+
+
+def abda_prior(column: ColumnFacts, start: np.ndarray) -> np.ndarray:
+    """The paper's prior in raw units, rewritten for z: shape held at the start, rate of x ~ Gamma(1, 1)."""
+    return np.array([math.log(start[_SHAPE]), 0.01, np.inf, 1.0, 1.0 / column.scale, 0.0])
+
+
+def _constants(column: ColumnFacts) -> np.ndarray:
+    return np.array([column.resolution / (2.0 * column.scale)])
+
+
+@kernel
+def prepare(z, constants, out):
+    for i in range(out.size):
+        out[i] = math.log(max(z[i], _SMALLEST))
+
+
+@kernel
+def _log_level(shape, rate):
+    """Return shape log rate - log Gamma(shape), by the ratio rate / shape since the two terms nearly cancel."""
+    return shape * (math.log(rate / shape) + 1.0) + 0.5 * math.log(shape) - _HALF_LOG_2PI - stirling_error(shape)
+
+
+@kernel
+def coefficients(theta, constants, out):
+    shape, rate, h = theta[_SHAPE], theta[_RATE], constants[0]
+    out[0] = _log_level(shape, rate)
+    out[1] = shape - 1.0
+    out[2] = rate
+    out[3] = log_gamma_p(shape, rate * h) - math.log(2.0 * h)
+    out[4] = h
+
+
+@kernel
+def fill_log_density(z, aux, coefficients, out):
+    level, power, rate = coefficients[0], coefficients[1], coefficients[2]
+    at_zero, h = coefficients[3], coefficients[4]
+    for i in range(out.size):
+        out[i] = level + power * aux[i] - rate * z[i] if z[i] >= h else (at_zero if z[i] >= 0.0 else -np.inf)
+
+
+@kernel
+def accumulate(z, aux, rows, constants, stats):
+    h = constants[0]
+    n_zero = 0
+    total = stats[_SUM]
+    total_log = stats[_SUM_LOG]
+    for j in range(rows.size):
+        i = rows[j]
+        if z[i] >= h:
+            total += z[i]
+            total_log += aux[i]
+        else:
+            n_zero += 1
+    stats[_N] += rows.size - n_zero
+    stats[_SUM] = total
+    stats[_SUM_LOG] = total_log
+    stats[_N_ZERO] += n_zero
+
+
+@kernel
+def initial(stats, hyper, constants, theta):
+    """Minka's closed form for the shape, with one pseudo-row at the prior's; the posterior mean of the rate."""
+    n = stats[_N] + stats[_N_ZERO]
+    shape = min(math.exp(hyper[_LOG_SHAPE_MEAN]), 0.9 * hyper[_CAP])
+    total = stats[_SUM] + stats[_N_ZERO] * 0.5 * constants[0]
+    if n > 0.0:
+        mean = max(total / n, _SMALLEST)
+        # within the cell of 0 as if uniform: the logarithm's mean is log h - 1
+        mean_log = (stats[_SUM_LOG] + stats[_N_ZERO] * (math.log(constants[0]) - 1.0)) / n
+        spread = max(math.log(mean) - mean_log, 0.0)
+        s = (n * spread + 0.5 / shape) / (n + 1.0)
+        shape = (3.0 - s + math.sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s)
+    theta[_SHAPE] = min(shape, 0.99 * hyper[_CAP])
+    rate = (hyper[_A0] + n * theta[_SHAPE]) / (hyper[_B0] / theta[_SHAPE] ** hyper[_K] + total)
+    theta[_RATE] = max(rate, _SMALLEST)
+
+
+@kernel
+def log_mass(lo, hi, theta, constants):
+    return log_gamma_interval(theta[_SHAPE], theta[_RATE] * lo, theta[_RATE] * hi)
+
+
+@kernel
+def cdf(x, theta, constants):
+    return gamma_p(theta[_SHAPE], theta[_RATE] * x)
+
+
+@kernel
+def moment(k, lo, hi, theta, constants):
+    shape, rate = theta[_SHAPE], theta[_RATE]
+    log_all = log_gamma_interval(shape, rate * lo, rate * hi)
+    if log_all == -np.inf:
+        end = min(max((shape - 1.0) / rate, lo), hi)
+        return end if k == 1 else end * end
+    # x^k times the density is the density with shape + k, times a constant
+    ratio = math.exp(log_gamma_interval(shape + k, rate * lo, rate * hi) - log_all)
+    least = max(lo, 0.0)
+    if k == 1:
+        return min(max(shape / rate * ratio, least), hi)
+    return min(max(shape / rate * ((shape + 1.0) / rate) * ratio, least * least), hi * hi)
+
+
+@kernel
+def mode(lo, hi, theta, constants):
+    shape, rate, h = theta[_SHAPE], theta[_RATE], constants[0]
+    if hi < 0.0:
+        return hi
+    lo = max(lo, 0.0)
+    if hi < h:
+        return lo
+    peak = min(max((shape - 1.0) / rate, max(lo, h)), hi)
+    if lo >= h:
+        return peak
+    at_peak = _log_level(shape, rate) + (shape - 1.0) * math.log(peak) - rate * peak
+    at_zero = log_gamma_p(shape, rate * h) - math.log(2.0 * h)
+    return lo if at_zero >= at_peak else peak
+
+
+@kernel
+def sample(lo, hi, theta, constants, rng):
+    shape, rate = theta[_SHAPE], theta[_RATE]
+    if lo <= 0.0 and hi == np.inf:
+        return draw_gamma(shape, rate, rng)
+    value = gamma_quantile_between(shape, rate * lo, rate * hi, rng.random()) / rate
+    return min(max(value, lo), hi)
+
+
+FAMILY = Family(
+    name="gamma",
+    bases=("real",),
+    support=(0.0, np.inf),
+    statistical_type="positive",
+    scaling=Scaling.SCALE,
+    parameters=(
+        Parameter(
+            "shape",
+            "positive",
+            "log_normal",
+            lambda hyper, theta: (hyper["log_shape_mean"], hyper["log_shape_sd"], hyper["cap"]),
+            "none",
+        ),
+        Parameter(
+            "rate",
+            "positive",
+            "gamma",
+            lambda hyper, theta: (hyper["a0"], hyper["b0"] / theta["shape"] ** hyper["k"]),
+            "per scale unit of the column",
+        ),
+    ),
+    hyper_names=("log_shape_mean", "log_shape_sd", "cap", "a0", "b0", "k"),
+    priors={"default": default_prior, "abda": abda_prior},
+    constants=_constants,
+    n_theta=lambda column: 2,
+    n_stats=lambda column: 4,
+    offers=always,
+    prepare=prepare,
+    coefficients=coefficients,
+    fill_log_density=fill_log_density,
+    accumulate=accumulate,
+    initial=initial,
+    draw_posterior=draw_posterior,
+    log_marginal=None,
+    log_mass=log_mass,
+    cdf=cdf,
+    moment=moment,
+    mode=mode,
+    sample=sample,
+)

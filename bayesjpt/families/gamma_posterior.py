@@ -1,0 +1,185 @@
+"""The draw of a gamma leaf's shape and rate given its statistics.
+
+Without recorded zeros the rate is integrated out: slice updates of log shape under the marginal target, then the rate
+from its conditional. With them, slice updates of (log shape, log rate): along a fixed mean, then along the rate.
+Without rows, an exact draw from the prior. Layout of theta, hyper and stats: see `bayesjpt.families.gamma`.
+
+References: Neal (2003), Slice sampling.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families.record import INVALID, OK
+from bayesjpt.numerics.draw import draw_gamma
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
+from bayesjpt.numerics.special import log1p_minus, log_gamma_p, normal_quantile_between, stirling_error
+
+_SHAPE, _RATE = 0, 1
+_LOG_SHAPE_MEAN, _LOG_SHAPE_SD, _CAP, _A0, _B0, _K = range(6)
+_N, _SUM, _SUM_LOG, _N_ZERO = range(4)
+_SMALLEST = 1e-300
+_N_ROUND = 2
+
+
+@kernel
+def _log_spread(stats):
+    """Return log(mean z) - mean(log z) >= 0, all that the data say of the shape."""
+    n = stats[_N]
+    return max(math.log(max(stats[_SUM] / n, _SMALLEST)) - stats[_SUM_LOG] / n, 0.0)
+
+
+@kernel
+def _log_prior_shape(log_shape, hyper):
+    if log_shape > math.log(hyper[_CAP]):
+        return -np.inf
+    deviation = (log_shape - hyper[_LOG_SHAPE_MEAN]) / hyper[_LOG_SHAPE_SD]
+    return -0.5 * deviation * deviation
+
+
+@kernel
+def _log_target_shape(log_shape, spread, stats, hyper):
+    """Return the log posterior density of log shape, rate integrated out, up to a constant; n > 0 and no zeros.
+
+    (a - 1) sum log z - n log Gamma(a) + a0 log B + log Gamma(a0 + n a) - (a0 + n a) log(B + sum z), B = b0 / a^k, with
+    Stirling's formula in both places: its leading terms cancel into n a times `spread`.
+    """
+    shape = math.exp(log_shape)
+    if not 0.0 < shape < np.inf:
+        return -np.inf
+    n, total, a0 = stats[_N], max(stats[_SUM], 1e-200), hyper[_A0]
+    log_b = math.log(hyper[_B0]) - hyper[_K] * log_shape
+    weight = n * shape
+    ratio = math.exp(log_b) / total
+    log_mean_rate = math.log((a0 + weight) / total) - math.log1p(ratio)
+    return (
+        _log_prior_shape(log_shape, hyper)
+        + weight * (math.log1p(a0 / weight) - math.log1p(ratio) - spread)
+        + 0.5 * n * log_shape
+        - n * stirling_error(shape)
+        + a0 * (log_b + log_mean_rate)
+        - 0.5 * math.log(a0 + weight)
+        + stirling_error(a0 + weight)
+    )
+
+
+@kernel
+def _log_target(log_theta, spread, stats, hyper, h):
+    """Return the log posterior density of (log shape, log rate), cells at zero included, up to a constant."""
+    log_shape, log_rate = log_theta
+    shape, rate = math.exp(log_shape), math.exp(log_rate)
+    if not (0.0 < shape < np.inf and 0.0 < rate < np.inf):
+        return -np.inf
+    log_b = math.log(hyper[_B0]) - hyper[_K] * log_shape
+    value = _log_prior_shape(log_shape, hyper) + hyper[_A0] * (log_b + log_rate) - math.exp(log_b + log_rate)
+    n = stats[_N]
+    if n > 0.0:
+        log_q = math.log(max(stats[_SUM] / n, _SMALLEST)) + log_rate - log_shape
+        q = math.exp(log_q)
+        curve = log1p_minus(q - 1.0) if 0.5 < q < 2.0 else log_q - q + 1.0
+        value += n * shape * (curve - spread) + 0.5 * n * log_shape - n * stirling_error(shape)
+    if stats[_N_ZERO] > 0.0:
+        value += stats[_N_ZERO] * log_gamma_p(shape, rate * h)
+    return value
+
+
+@kernel
+def _store(log_shape, rate, hyper, theta):
+    """Write a draw into theta where it is valid; return the status."""
+    shape = min(math.exp(log_shape), hyper[_CAP])
+    if not (0.0 < shape < np.inf and 0.0 < rate < np.inf):
+        return INVALID
+    theta[_SHAPE] = shape
+    theta[_RATE] = rate
+    return OK
+
+
+@kernel
+def _draw_rate(log_shape, stats, hyper, rng):
+    shape = math.exp(log_shape)
+    return draw_gamma(
+        hyper[_A0] + stats[_N] * shape, math.exp(math.log(hyper[_B0]) - hyper[_K] * log_shape) + stats[_SUM], rng
+    )
+
+
+@kernel
+def _draw_prior(stats, hyper, theta, rng):
+    """Draw from the prior: the logarithm of the shape by its quantile, then the rate."""
+    mean, sd = hyper[_LOG_SHAPE_MEAN], hyper[_LOG_SHAPE_SD]
+    top = (math.log(hyper[_CAP]) - mean) / sd
+    log_shape = mean + sd * normal_quantile_between(-np.inf, top, rng.random() + 1e-17)
+    return _store(log_shape, _draw_rate(log_shape, stats, hyper, rng), hyper, theta)
+
+
+@kernel
+def _draw_integrated(log_shape, stats, hyper, theta, rng):
+    """Slice updates of log shape with the rate integrated out, then the rate from its conditional."""
+    spread = _log_spread(stats)
+    width = 2.0 / math.sqrt(1.0 / (hyper[_LOG_SHAPE_SD] * hyper[_LOG_SHAPE_SD]) + 0.5 * stats[_N])
+    state = slice_state()
+    for _ in range(_N_ROUND):
+        density = _log_target_shape(log_shape, spread, stats, hyper)
+        if not -np.inf < density < np.inf:
+            return INVALID
+        x = slice_begin(state, log_shape, density, width, rng)
+        while slice_wants_more(state):
+            x = slice_next(state, _log_target_shape(x, spread, stats, hyper), rng)
+        log_shape = x
+    return _store(log_shape, _draw_rate(log_shape, stats, hyper, rng), hyper, theta)
+
+
+@kernel
+def _draw_joint(start, stats, hyper, h, rng):
+    """Return (log shape, log rate) after slice updates along a fixed mean and along the rate; NaN where invalid."""
+    log_shape, log_rate = start
+    spread = _log_spread(stats) if stats[_N] > 0.0 else 0.0
+    n = stats[_N] + stats[_N_ZERO]
+    width = 2.0 / math.sqrt(1.0 / (hyper[_LOG_SHAPE_SD] * hyper[_LOG_SHAPE_SD]) + 0.5 * n)
+    state = slice_state()
+    for _ in range(_N_ROUND):
+        density = _log_target((log_shape, log_rate), spread, stats, hyper, h)
+        if not -np.inf < density < np.inf:
+            return np.nan, np.nan
+        x = slice_begin(state, 0.0, density, width, rng)
+        while slice_wants_more(state):
+            x = slice_next(state, _log_target((log_shape + x, log_rate + x), spread, stats, hyper, h), rng)
+        log_shape += x
+        log_rate += x
+        density = _log_target((log_shape, log_rate), spread, stats, hyper, h)
+        rate_width = 2.0 / math.sqrt(hyper[_A0] + n * math.exp(log_shape))
+        x = slice_begin(state, log_rate, density, rate_width, rng)
+        while slice_wants_more(state):
+            x = slice_next(state, _log_target((log_shape, x), spread, stats, hyper, h), rng)
+        log_rate = x
+    return log_shape, log_rate
+
+
+@kernel
+def _valid_hyper(hyper):
+    return (
+        -np.inf < hyper[_LOG_SHAPE_MEAN] < np.inf
+        and 0.0 < hyper[_LOG_SHAPE_SD] < np.inf
+        and hyper[_CAP] > 0.0
+        and 0.0 < hyper[_A0] < np.inf
+        and 0.0 < hyper[_B0] < np.inf
+        and -np.inf < hyper[_K] < np.inf
+    )
+
+
+@kernel
+def draw_posterior(stats, hyper, constants, theta, rng):
+    if not _valid_hyper(hyper):
+        return INVALID
+    if stats[_N] == 0.0 and stats[_N_ZERO] == 0.0:
+        return _draw_prior(stats, hyper, theta, rng)
+    if not (0.0 < theta[_SHAPE] < np.inf and 0.0 < theta[_RATE] < np.inf):
+        return INVALID
+    log_shape = min(math.log(theta[_SHAPE]), math.log(hyper[_CAP]))
+    if stats[_N_ZERO] == 0.0:
+        return _draw_integrated(log_shape, stats, hyper, theta, rng)
+    log_shape, log_rate = _draw_joint((log_shape, math.log(theta[_RATE])), stats, hyper, constants[0], rng)
+    return _store(log_shape, math.exp(log_rate), hyper, theta)

@@ -1,0 +1,181 @@
+"""Geometric counts from 0, p (1 - p)^x, with a conjugate beta prior on p.
+
+theta = (p,). Prior: p ~ Beta(a0, b0).
+
+Reference: Johnson, Kemp and Kotz (2005), Univariate Discrete Distributions, section 5.2.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.numerics.draw import draw_beta
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.special import log1mexp, tilted_mean, tilted_variance
+
+_P = 0
+_A0, _B0 = 0, 1
+_N, _SUM = 0, 1
+_SMALLEST_MEAN = 1e-3
+_LARGEST_DECAY = 1e300
+
+
+def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """Weakly informative: p ~ Beta(1, column mean)."""
+    return np.array([1.0, max(column.mean, _SMALLEST_MEAN)])
+
+
+def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """The paper's prior: p ~ Beta(1, 1)."""
+    return np.array([1.0, 1.0])
+
+
+def _constants(_column: ColumnFacts) -> np.ndarray:
+    return np.empty(0)
+
+
+@kernel
+def _decay(theta):
+    """Return -log(1 - p), finite at p = 1 so that 0 times it stays 0."""
+    return -math.log1p(-theta[_P]) if theta[_P] < 1.0 else _LARGEST_DECAY
+
+
+@kernel
+def coefficients(theta, constants, out):
+    out[0] = math.log(theta[_P])
+    out[1] = _decay(theta)
+
+
+@kernel
+def fill_log_density(z, aux, coefficients, out):
+    log_p, decay = coefficients[0], coefficients[1]
+    for i in range(out.size):
+        out[i] = log_p - decay * z[i] if z[i] >= 0.0 and np.floor(z[i]) == z[i] else -np.inf
+
+
+@kernel
+def accumulate(z, aux, rows, constants, stats):
+    total = stats[_SUM]
+    for j in range(rows.size):
+        total += z[rows[j]]
+    stats[_N] += rows.size
+    stats[_SUM] = total
+
+
+@kernel
+def initial(stats, hyper, constants, theta):
+    a, b = hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM]
+    theta[_P] = a / (a + b)
+
+
+@kernel
+def draw_posterior(stats, hyper, constants, theta, rng):
+    p = draw_beta(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM], rng)
+    if not 0.0 < p < 1.0:
+        return INVALID
+    theta[_P] = p
+    return OK
+
+
+@kernel
+def _log_beta(a, b):
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+@kernel
+def log_marginal(stats, hyper, constants):
+    return _log_beta(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM]) - _log_beta(hyper[_A0], hyper[_B0])
+
+
+@kernel
+def log_mass(lo, hi, theta, constants):
+    first, last = max(np.ceil(lo), 0.0), np.floor(hi)
+    if not first <= last:
+        return -np.inf
+    decay = _decay(theta)
+    return -decay * first + log1mexp(decay * (last - first + 1.0)) if last < np.inf else -decay * first
+
+
+@kernel
+def cdf(x, theta, constants):
+    return -math.expm1(-_decay(theta) * (np.floor(x) + 1.0)) if x >= 0.0 else 0.0
+
+
+@kernel
+def _moments_from_first(decay, n):
+    """Return (mean, variance) of the distance from the first of n integers (n may be infinite).
+
+    With small decay by the moments of a tilted uniform variable, whose leading terms do not cancel.
+    """
+    if n == np.inf:
+        rest = -math.expm1(-decay)
+        return math.exp(-decay) / rest, math.exp(-decay) / (rest * rest)
+    if decay < 0.5:
+        mean = n * tilted_mean(n * decay) - tilted_mean(decay)
+        return mean, n * n * tilted_variance(n * decay) - tilted_variance(decay)
+    rest, rest_n = -math.expm1(-decay), -math.expm1(-n * decay)
+    share, share_n = math.exp(-decay), math.exp(-n * decay)
+    mean = share / rest - n * share_n / rest_n
+    return mean, share / (rest * rest) - n * n * share_n / (rest_n * rest_n)
+
+
+@kernel
+def moment(k, lo, hi, theta, constants):
+    first, last = max(np.ceil(lo), 0.0), np.floor(hi)
+    if not first <= last:
+        end = mode(lo, hi, theta, constants)
+        return end if k == 1 else end * end
+    offset, variance = _moments_from_first(_decay(theta), last - first + 1.0)
+    mean = first + offset
+    return mean if k == 1 else mean * mean + variance
+
+
+@kernel
+def mode(lo, hi, theta, constants):
+    first = max(np.ceil(lo), 0.0)
+    if first <= np.floor(hi):
+        return first
+    return min(max(lo, 0.0), hi)
+
+
+@kernel
+def sample(lo, hi, theta, constants, rng):
+    first, last = max(np.ceil(lo), 0.0), np.floor(hi)
+    if not first <= last:
+        return mode(lo, hi, theta, constants)
+    decay = _decay(theta)
+    if last == np.inf:
+        return first + np.floor(rng.standard_exponential() / decay)
+    offset = -math.log1p(rng.random() * math.expm1(-decay * (last - first + 1.0))) / decay
+    return min(first + np.floor(offset), last)
+
+
+FAMILY = Family(
+    name="geometric",
+    bases=("integer",),
+    support=(0.0, np.inf),
+    statistical_type="count",
+    scaling=Scaling.NONE,
+    parameters=(Parameter("p", "unit", "beta", lambda hyper, theta: (hyper["a0"], hyper["b0"]), "probability of 0"),),
+    hyper_names=("a0", "b0"),
+    priors={"default": default_prior, "abda": abda_prior},
+    constants=_constants,
+    n_theta=lambda column: 1,
+    n_stats=lambda column: 2,
+    offers=always,
+    prepare=None,
+    coefficients=coefficients,
+    fill_log_density=fill_log_density,
+    accumulate=accumulate,
+    initial=initial,
+    draw_posterior=draw_posterior,
+    log_marginal=log_marginal,
+    log_mass=log_mass,
+    cdf=cdf,
+    moment=moment,
+    mode=mode,
+    sample=sample,
+)

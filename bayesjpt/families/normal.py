@@ -1,0 +1,218 @@
+"""Normal on z = (x - m) / s, with a conjugate normal-inverse-gamma prior whose variance has a floor.
+
+theta = (variance, mu). Prior: variance ~ InverseGamma(a0, b0) truncated below at the floor; mu given variance ~
+Normal(m0, v0 * variance). The floor, (resolution / scale)^2 / 12, is the variance of a rounding error: without it a
+leaf that holds ties alone has no proper scale.
+
+References: Gelman et al. (2013), Bayesian Data Analysis, section 3.3; Vergari et al. (2019), appendix B.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.numerics.draw import draw_gamma_below
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.special import (
+    log_gamma_p,
+    log_normal_interval,
+    normal_cdf,
+    normal_moments_between,
+    normal_quantile_between,
+)
+
+_HALF_LOG_2PI = 0.9189385332046727
+_VARIANCE, _MU = 0, 1
+_M0, _V0, _A0, _B0, _FLOOR = 0, 1, 2, 3, 4
+
+
+def _floor(column: ColumnFacts) -> float:
+    return (column.resolution / column.scale) ** 2 / 12.0
+
+
+def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """Weakly informative on the standardised scale: m0 = 0, v0 = 100, a0 = 1, b0 = 0.05, with the variance floor."""
+    return np.array([0.0, 100.0, 1.0, 0.05, _floor(column)])
+
+
+def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """The paper's prior in raw units (m0 = 1, v0 = 10, a0 = b0 = 1, no floor), rewritten for z = (x - m) / s."""
+    return np.array([(1.0 - column.location) / column.scale, 10.0, 1.0, 1.0 / column.scale**2, 0.0])
+
+
+def _constants(_column: ColumnFacts) -> np.ndarray:
+    return np.empty(0)
+
+
+@kernel
+def coefficients(theta, constants, out):
+    out[0] = -_HALF_LOG_2PI - 0.5 * math.log(theta[_VARIANCE])
+    out[1] = theta[_MU]
+    out[2] = -0.5 / theta[_VARIANCE]
+
+
+@kernel
+def fill_log_density(z, aux, coefficients, out):
+    log_scale, mean, factor = coefficients[0], coefficients[1], coefficients[2]
+    for i in range(out.size):
+        out[i] = log_scale + factor * ((z[i] - mean) * (z[i] - mean))
+
+
+@kernel
+def accumulate(z, aux, rows, constants, stats):
+    total = stats[1]
+    squares = stats[2]
+    for j in range(rows.size):
+        value = z[rows[j]]
+        total += value
+        squares += value * value
+    stats[0] += rows.size
+    stats[1] = total
+    stats[2] = squares
+
+
+@kernel
+def _posterior(stats, hyper):
+    """Return (m, v, a, b) of the conjugate posterior without its floor."""
+    n, total, squares = stats[0], stats[1], stats[2]
+    precision = 1.0 / hyper[_V0] + n
+    v = 1.0 / precision
+    m = v * (hyper[_M0] / hyper[_V0] + total)
+    a = hyper[_A0] + 0.5 * n
+    if n > 0.0:
+        average = total / n
+        scatter = max(squares - n * average * average, 0.0)
+        shift = (average - hyper[_M0]) * (average - hyper[_M0]) * n / (hyper[_V0] * precision)
+    else:
+        scatter = 0.0
+        shift = 0.0
+    return m, v, a, hyper[_B0] + 0.5 * (scatter + shift)
+
+
+@kernel
+def initial(stats, hyper, constants, theta):
+    m, _, a, b = _posterior(stats, hyper)
+    theta[_MU] = m
+    theta[_VARIANCE] = max(b / (a + 1.0), hyper[_FLOOR] * 1.5)
+
+
+@kernel
+def draw_posterior(stats, hyper, constants, theta, rng):
+    m, v, a, b = _posterior(stats, hyper)
+    upper = 1.0 / hyper[_FLOOR] if hyper[_FLOOR] > 0.0 else np.inf
+    precision = draw_gamma_below(a, b, upper, rng)
+    if not (precision > 0.0 and precision < np.inf):
+        return INVALID
+    variance = max(1.0 / precision, hyper[_FLOOR])
+    mu = rng.normal(m, math.sqrt(v * variance))
+    if not -np.inf < mu < np.inf:
+        return INVALID
+    theta[_VARIANCE] = variance
+    theta[_MU] = mu
+    return OK
+
+
+@kernel
+def _log_floor_mass(a, b, floor):
+    """Return the log probability that an InverseGamma(a, b) variable exceeds the floor."""
+    return log_gamma_p(a, b / floor) if floor > 0.0 else 0.0
+
+
+@kernel
+def log_marginal(stats, hyper, constants):
+    _, v, a, b = _posterior(stats, hyper)
+    a0, b0 = hyper[_A0], hyper[_B0]
+    return (
+        -stats[0] * _HALF_LOG_2PI
+        + 0.5 * math.log(v / hyper[_V0])
+        + a0 * math.log(b0)
+        - math.lgamma(a0)
+        - a * math.log(b)
+        + math.lgamma(a)
+        + _log_floor_mass(a, b, hyper[_FLOOR])
+        - _log_floor_mass(a0, b0, hyper[_FLOOR])
+    )
+
+
+@kernel
+def log_mass(lo, hi, theta, constants):
+    scale = math.sqrt(theta[_VARIANCE])
+    return log_normal_interval((lo - theta[_MU]) / scale, (hi - theta[_MU]) / scale)
+
+
+@kernel
+def cdf(x, theta, constants):
+    return normal_cdf((x - theta[_MU]) / math.sqrt(theta[_VARIANCE]))
+
+
+@kernel
+def mode(lo, hi, theta, constants):
+    return min(max(theta[_MU], lo), hi)
+
+
+@kernel
+def moment(k, lo, hi, theta, constants):
+    mean, scale = theta[_MU], math.sqrt(theta[_VARIANCE])
+    a, b = (lo - mean) / scale, (hi - mean) / scale
+    if log_normal_interval(a, b) == -np.inf:
+        end = mode(lo, hi, theta, constants)
+        return end if k == 1 else end * end
+    end, offset, variance = normal_moments_between(a, b)
+    start = lo if end < 0 else (hi if end > 0 else mean)
+    first = min(max(start + scale * offset, lo), hi)
+    return first if k == 1 else first * first + theta[_VARIANCE] * variance
+
+
+@kernel
+def sample(lo, hi, theta, constants, rng):
+    if lo == -np.inf and hi == np.inf:
+        return rng.normal(theta[_MU], math.sqrt(theta[_VARIANCE]))
+    scale = math.sqrt(theta[_VARIANCE])
+    u = normal_quantile_between((lo - theta[_MU]) / scale, (hi - theta[_MU]) / scale, rng.random())
+    return min(max(theta[_MU] + scale * u, lo), hi)
+
+
+FAMILY = Family(
+    name="normal",
+    bases=("real",),
+    support=(-np.inf, np.inf),
+    statistical_type="real",
+    scaling=Scaling.LOCATION_SCALE,
+    parameters=(
+        Parameter(
+            "variance",
+            "positive",
+            "inverse_gamma",
+            lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["floor"]),
+            "squared scale units of the column",
+        ),
+        Parameter(
+            "mu",
+            "real",
+            "normal",
+            lambda hyper, theta: (hyper["m0"], (hyper["v0"] * theta["variance"]) ** 0.5),
+            "scale units of the column, from its location",
+        ),
+    ),
+    hyper_names=("m0", "v0", "a0", "b0", "floor"),
+    priors={"default": default_prior, "abda": abda_prior},
+    constants=_constants,
+    n_theta=lambda column: 2,
+    n_stats=lambda column: 3,
+    offers=always,
+    prepare=None,
+    coefficients=coefficients,
+    fill_log_density=fill_log_density,
+    accumulate=accumulate,
+    initial=initial,
+    draw_posterior=draw_posterior,
+    log_marginal=log_marginal,
+    log_mass=log_mass,
+    cdf=cdf,
+    moment=moment,
+    mode=mode,
+    sample=sample,
+)

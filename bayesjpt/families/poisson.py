@@ -1,0 +1,250 @@
+"""Poisson counts, with a conjugate gamma prior on the rate.
+
+theta = (rate,). Prior: rate ~ Gamma(a0, b0). The auxiliary table is log z!, infinite where z is no count, so that such
+a value has mass 0.
+
+Reference: Gelman et al. (2013), Bayesian Data Analysis, section 2.6.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.numerics.draw import draw_gamma
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.special import log1mexp, log_gamma_p, log_gamma_q, log_poisson_mass, logaddexp
+
+_RATE = 0
+_A0, _B0 = 0, 1
+_N, _SUM = 0, 1
+_SMALLEST_MEAN = 1e-3
+_N_SUMMED = 256
+_N_BISECTION = 200
+_LARGEST_DRAWN = 1e15
+
+
+def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """Weakly informative: rate ~ Gamma(1, 1 / column mean)."""
+    return np.array([1.0, 1.0 / max(column.mean, _SMALLEST_MEAN)])
+
+
+def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """The paper's prior: rate ~ Gamma(1, 1)."""
+    return np.array([1.0, 1.0])
+
+
+def _constants(_column: ColumnFacts) -> np.ndarray:
+    return np.empty(0)
+
+
+@kernel
+def prepare(z, constants, out):
+    for i in range(out.size):
+        out[i] = math.lgamma(z[i] + 1.0) if z[i] >= 0.0 and np.floor(z[i]) == z[i] else np.inf
+
+
+@kernel
+def coefficients(theta, constants, out):
+    out[0] = math.log(theta[_RATE])
+    out[1] = theta[_RATE]
+
+
+@kernel
+def fill_log_density(z, aux, coefficients, out):
+    log_rate, rate = coefficients[0], coefficients[1]
+    for i in range(out.size):
+        out[i] = z[i] * log_rate - rate - aux[i]
+
+
+@kernel
+def accumulate(z, aux, rows, constants, stats):
+    total = stats[_SUM]
+    for j in range(rows.size):
+        total += z[rows[j]]
+    stats[_N] += rows.size
+    stats[_SUM] = total
+
+
+@kernel
+def initial(stats, hyper, constants, theta):
+    theta[_RATE] = (hyper[_A0] + stats[_SUM]) / (hyper[_B0] + stats[_N])
+
+
+@kernel
+def draw_posterior(stats, hyper, constants, theta, rng):
+    rate = draw_gamma(hyper[_A0] + stats[_SUM], hyper[_B0] + stats[_N], rng)
+    if not 0.0 < rate < np.inf:
+        return INVALID
+    theta[_RATE] = rate
+    return OK
+
+
+@kernel
+def log_marginal(stats, hyper, constants):
+    """Without the sum of log z!, which depends on the data alone."""
+    a, b = hyper[_A0] + stats[_SUM], hyper[_B0] + stats[_N]
+    return hyper[_A0] * math.log(hyper[_B0]) - math.lgamma(hyper[_A0]) + math.lgamma(a) - a * math.log(b)
+
+
+@kernel
+def _summed_mass(first, last, rate):
+    """Return the log mass of the integers first ... last, term by term from the largest."""
+    peak = min(max(np.floor(rate), first), last)
+    total = 1.0
+    term = 1.0
+    for i in range(int(peak - first)):
+        term *= (peak - i) / rate
+        total += term
+    term = 1.0
+    for i in range(int(last - peak)):
+        term *= rate / (peak + i + 1.0)
+        total += term
+    return min(math.log(total) + log_poisson_mass(peak, rate), 0.0)
+
+
+@kernel
+def _integer_mass(first, last, rate):
+    """Return the log mass of the integers first ... last; last may be infinite."""
+    first = max(first, 0.0)
+    if not first <= last:
+        return -np.inf
+    if last == np.inf:
+        return log_gamma_p(first, rate) if first > 0.0 else 0.0
+    if last - first < _N_SUMMED:
+        return _summed_mass(first, last, rate)
+    upto_last = log_gamma_q(last + 1.0, rate)
+    if first == 0.0:
+        return upto_last
+    from_first = log_gamma_p(first, rate)
+    if upto_last < from_first:
+        larger, smaller = upto_last, log_gamma_q(first, rate)
+    else:
+        larger, smaller = from_first, log_gamma_p(last + 1.0, rate)
+    if larger == -np.inf:
+        return -np.inf
+    return larger + log1mexp(larger - smaller)
+
+
+@kernel
+def log_mass(lo, hi, theta, constants):
+    return _integer_mass(np.ceil(lo), np.floor(hi), theta[_RATE])
+
+
+@kernel
+def cdf(x, theta, constants):
+    if x == np.inf:
+        return 1.0
+    return math.exp(log_gamma_q(np.floor(x) + 1.0, theta[_RATE])) if x >= 0.0 else 0.0
+
+
+@kernel
+def moment(k, lo, hi, theta, constants):
+    rate, first, last = theta[_RATE], np.ceil(lo), np.floor(hi)
+    log_all = _integer_mass(first, last, rate)
+    if log_all == -np.inf:
+        end = mode(lo, hi, theta, constants)
+        return end if k == 1 else end * end
+    # x p(x) = rate p(x - 1): moments are masses of shifted intervals
+    mean = rate * math.exp(_integer_mass(first - 1.0, last - 1.0, rate) - log_all)
+    mean = min(max(mean, first), last)
+    if k == 1:
+        return mean
+    return mean + rate * rate * math.exp(_integer_mass(first - 2.0, last - 2.0, rate) - log_all)
+
+
+@kernel
+def mode(lo, hi, theta, constants):
+    first, last, peak = max(np.ceil(lo), 0.0), np.floor(hi), np.floor(theta[_RATE])
+    if first <= last:
+        return min(max(peak, first), last)
+    return min(max(peak, lo), hi)
+
+
+@kernel
+def _reached(k, log_below, log_above, rate):
+    """Return whether P(X <= k) is at least the target, compared in the smaller tail."""
+    if log_below < log_above:
+        return log_gamma_q(k + 1.0, rate) >= log_below
+    return log_gamma_p(k + 1.0, rate) <= log_above
+
+
+@kernel
+def _quantile(first, last, rate, u):
+    """Return the u-quantile of the counts in first ... last, by doubling steps from the mode and then bisection."""
+    log_all = _integer_mass(first, last, rate)
+    if log_all == -np.inf:
+        return min(max(np.floor(rate), first), last)
+    log_below = math.log(u) + log_all
+    if first > 0.0:
+        log_below = logaddexp(log_gamma_q(first, rate), log_below)
+    log_above = math.log1p(-u) + log_all
+    if last < np.inf:
+        log_above = logaddexp(log_gamma_p(last + 1.0, rate), log_above)
+    left = right = min(max(np.floor(rate), first), last)
+    step = 1.0
+    if _reached(left, log_below, log_above, rate):
+        for _ in range(_N_BISECTION):
+            left = max(right - step, first - 1.0)
+            if left < first or not _reached(left, log_below, log_above, rate):
+                break
+            right = left
+            step *= 2.0
+    else:
+        for _ in range(_N_BISECTION):
+            right = min(left + step, last)
+            if right == last or _reached(right, log_below, log_above, rate):
+                break
+            left = right
+            step *= 2.0
+    for _ in range(_N_BISECTION):
+        middle = np.floor(0.5 * (left + right))
+        if right - left <= 1.0 or not left < middle < right:
+            break
+        if _reached(middle, log_below, log_above, rate):
+            right = middle
+        else:
+            left = middle
+    return right
+
+
+@kernel
+def sample(lo, hi, theta, constants, rng):
+    rate, first, last = theta[_RATE], max(np.ceil(lo), 0.0), np.floor(hi)
+    if not first <= last:
+        return mode(lo, hi, theta, constants)
+    if first == 0.0 and last == np.inf:
+        if rate < _LARGEST_DRAWN:
+            return float(rng.poisson(rate))
+        return np.floor(rng.normal(rate, math.sqrt(rate)) + 0.5)
+    return _quantile(first, last, rate, rng.random() + 1e-17)
+
+
+FAMILY = Family(
+    name="poisson",
+    bases=("integer",),
+    support=(0.0, np.inf),
+    statistical_type="count",
+    scaling=Scaling.NONE,
+    parameters=(Parameter("rate", "positive", "gamma", lambda hyper, theta: (hyper["a0"], hyper["b0"]), "counts"),),
+    hyper_names=("a0", "b0"),
+    priors={"default": default_prior, "abda": abda_prior},
+    constants=_constants,
+    n_theta=lambda column: 1,
+    n_stats=lambda column: 2,
+    offers=always,
+    prepare=prepare,
+    coefficients=coefficients,
+    fill_log_density=fill_log_density,
+    accumulate=accumulate,
+    initial=initial,
+    draw_posterior=draw_posterior,
+    log_marginal=log_marginal,
+    log_mass=log_mass,
+    cdf=cdf,
+    moment=moment,
+    mode=mode,
+    sample=sample,
+)

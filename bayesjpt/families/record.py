@@ -1,0 +1,183 @@
+"""The contract of a likelihood family: what a file in this room must provide, slot by slot.
+
+A family is a record of metadata (plain Python) and of compiled functions over scalars and 1-D arrays. It knows one
+column at a time, in the family's own units (`Scaling`), and nothing of circuits, tables or PyMC.
+
+Arguments that recur in the compiled slots:
+
+    z            float64 (n,)             values in the family's units
+    aux          float64 (n,)             what `prepare` made of z; z itself where a family prepares nothing
+    theta        float64 (n_theta,)       parameters, in the order of `Family.parameters`
+    constants    float64 (n_constant,)    what the family fixed about its column (`Family.constants`)
+    coefficients float64 (n_theta + 4,)   what `coefficients` made of theta, so that the density loop is one line
+    stats        float64 (n_stats,)       additive sufficient statistics
+    hyper        float64 (n_hyper,)       hyperparameters of one leaf
+    rng          numpy.random.Generator   usable inside compiled code
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+
+N_EXTRA_COEFFICIENTS = 4
+
+OK = 0
+INVALID = 1
+"""Status codes of `draw_posterior`: fine, or parameters for which no valid draw exists."""
+
+
+class Scaling(StrEnum):
+    """How a family's units follow from the user's units x, with the column's location m and scale s."""
+
+    LOCATION_SCALE = "location_scale"  # (x - m) / s
+    SCALE = "scale"  # x / s
+    NONE = "none"  # x
+
+
+class ColumnFacts(Protocol):
+    """What a family may know of a column; `bayesjpt.table.schema.Column` provides it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def base(self) -> str: ...  # "real", "integer" or "category"
+    @property
+    def support(self) -> tuple[float, float]: ...
+    @property
+    def n_label(self) -> int: ...  # labels with "other" (category); 0 otherwise
+    @property
+    def levels(self) -> tuple[float, ...]: ...  # distinct training values of an integer column with few of them
+    @property
+    def frequencies(self) -> tuple[float, ...]: ...  # smoothed training shares of labels or levels
+    @property
+    def resolution(self) -> float: ...
+    @property
+    def location(self) -> float: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def mean(self) -> float: ...
+    @property
+    def maximum(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a family, with its prior as the PyMC side needs it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter; the model's variable is ``<block>_<family>_<name>``.
+    constraint : str
+        ``real``, ``positive``, ``unit`` or ``simplex`` (the leaf's whole parameter vector).
+    prior : str
+        ``normal`` (mean, standard deviation), ``inverse_gamma`` (shape, scale, lower bound), ``log_normal`` (mean and
+        standard deviation of the logarithm, upper bound), ``gamma`` (shape, rate), ``beta`` (a, b) or ``dirichlet``
+        (concentration).
+    arguments : callable
+        ``(hyper, theta) -> tuple`` of the prior's arguments. Both are mappings from names to arrays with one entry a
+        leaf; plain arithmetic only, so that it serves NumPy arrays and symbolic tensors alike. `theta` holds the
+        parameters listed before this one.
+    unit : str
+        Unit of the parameter in words, for the documentation of the model's variables.
+    """
+
+    name: str
+    constraint: str
+    prior: str
+    arguments: Callable[[Mapping[str, Any], Mapping[str, Any]], tuple]
+    unit: str
+
+
+@dataclass(frozen=True)
+class Family:
+    """A likelihood family: metadata, priors, and compiled slots.
+
+    Parameters
+    ----------
+    name : str
+        The field's standard name, lower case.
+    bases : tuple of str
+        Bases of columns that it may describe: ``real``, ``integer``, ``category``.
+    support : tuple of float
+        Smallest and largest value with positive density; a column whose support is wider is not offered the family.
+    statistical_type : str
+        ``real``, ``positive``, ``interval``, ``count``, ``nominal``, ``ordinal``, ``binary`` or ``none``.
+    scaling : Scaling
+        Units of z.
+    parameters : tuple of Parameter
+    hyper_names : tuple of str
+        Names of the hyperparameters; one name of a whole vector for a simplex.
+    priors : mapping from str to callable
+        ``(column, start_theta) -> hyper``; ``default`` always exists, ``abda`` holds the paper's raw-unit prior.
+    constants, n_theta, n_stats : callable
+        ``(column) -> float64 array``, ``(column) -> int``, ``(column) -> int``.
+    offers : callable
+        ``(column) -> bool``: whether a column's dictionary holds the family, beyond `bases` and `support`.
+    prepare : kernel or None
+        ``(z, constants, out)``: one table of auxiliary values, made once a table (``log z``).
+    coefficients : kernel
+        ``(theta, constants, out)``: constants of the log density, made once a sweep.
+    fill_log_density : kernel
+        ``(z, aux, coefficients, out)``: a one-line loop over ``out.size`` values. Natural logarithm of the density per
+        unit of z, or of the mass on an integer or label.
+    accumulate : kernel
+        ``(z, aux, rows, constants, stats)``: adds the rows (int32 positions in z), one after the other.
+    initial : kernel
+        ``(stats, hyper, constants, theta)``: an estimate from statistics, valid for empty ones too.
+    draw_posterior : kernel
+        ``(stats, hyper, constants, theta, rng) -> status``: replaces theta by a draw given the statistics, exact, or
+        by slice steps from the theta that it finds.
+    log_marginal : kernel or None
+        ``(stats, hyper, constants)``: log evidence up to a constant of the data alone, where conjugate.
+    log_mass : kernel
+        ``(lo, hi, theta, constants)``: log probability of the closed interval [lo, hi] in units of z.
+    cdf : kernel
+        ``(x, theta, constants)``: probability of (-inf, x].
+    moment : kernel
+        ``(k, lo, hi, theta, constants)``: raw moment of order k = 1 or 2 given the closed interval [lo, hi]; for an
+        interval without mass, the moment of its end nearest to the mode.
+    mode : kernel
+        ``(lo, hi, theta, constants)``: a value of [lo, hi] with the largest density.
+    sample : kernel
+        ``(lo, hi, theta, constants, rng)``: a draw given [lo, hi].
+    """
+
+    name: str
+    bases: tuple[str, ...]
+    support: tuple[float, float]
+    statistical_type: str
+    scaling: Scaling
+    parameters: tuple[Parameter, ...]
+    hyper_names: tuple[str, ...]
+    priors: Mapping[str, Callable[[ColumnFacts, np.ndarray], np.ndarray]]
+    constants: Callable[[ColumnFacts], np.ndarray]
+    n_theta: Callable[[ColumnFacts], int]
+    n_stats: Callable[[ColumnFacts], int]
+    offers: Callable[[ColumnFacts], bool]
+    prepare: Callable | None
+    coefficients: Callable
+    fill_log_density: Callable
+    accumulate: Callable
+    initial: Callable
+    draw_posterior: Callable
+    log_marginal: Callable | None
+    log_mass: Callable
+    cdf: Callable
+    moment: Callable
+    mode: Callable
+    sample: Callable
+
+    def __repr__(self) -> str:
+        return f"Family({self.name})"
+
+
+def always(_column: ColumnFacts) -> bool:
+    """Offer the family to every column of its bases and support."""
+    return True

@@ -1,0 +1,189 @@
+"""The facade: a table in, a Posterior out. Learn a structure, build its model, sample it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesjpt.defaults import ALPHA, CHAINS, DRAWS, GAMMA, TUNE
+from bayesjpt.errors import LearnerError, SamplingError
+
+if TYPE_CHECKING:
+    from bayesjpt.circuit.arrays import Circuit
+    from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.table.table import Table
+
+LEARNERS = ("mspn",)
+
+
+def fit(
+    table: Table,
+    learner: str | Callable = "mspn",
+    *,
+    draws: int = DRAWS,
+    tune: int = TUNE,
+    chains: int = CHAINS,
+    cores: int | None = None,
+    seed: int | None = None,
+    gamma: float = GAMMA,
+    alpha: float = ALPHA,
+    prior: str = "default",
+    progress: bool = True,
+    on_phase: Callable[[str, float], None] | None = None,
+    **learner_options,
+) -> Posterior:
+    """Return the posterior of a table: structure learned, model built, chains sampled.
+
+    Half of the chains begin at the learner's partition, half at random allocations, so that their agreement means
+    something. One seed gives the same draws whatever the number of cores.
+
+    Parameters
+    ----------
+    table : Table
+        What `read_table` or `as_table` returned.
+    learner : str or callable
+        ``mspn``, or a function ``(table, rng, **learner_options) -> Circuit``.
+    draws, tune : int
+        Kept sweeps and discarded first sweeps of each chain.
+    chains : int
+    cores : int, optional
+        Processes; as many as chains and processors allow unless given.
+    seed : int, optional
+        Of everything random; a fresh one unless given, kept in ``Posterior.settings``.
+    gamma, alpha : float
+        Dirichlet concentrations per edge at structure sums and at likelihood dictionaries.
+    prior : str
+        ``default`` or ``abda``; see `CircuitMixture`.
+    progress : bool
+        Show progress bars.
+    on_phase : callable, optional
+        ``(phase, seconds)`` is called when ``learn``, ``compile`` and ``sample`` are done.
+    **learner_options
+        Passed to the learner, such as ``min_rows`` and ``threshold``.
+
+    Returns
+    -------
+    Posterior
+
+    Raises
+    ------
+    LearnerError
+        For an unknown learner or an option that makes no sense.
+    SamplingError
+        For numbers of draws or chains that make no sense, an interrupt before the first kept draw, or an impossible
+        row.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> rng = np.random.default_rng(1)
+    >>> table = bj.as_table(pd.DataFrame({"wait": rng.exponential(3.0, 200).round(1)}))
+    >>> post = bj.fit(table, draws=50, tune=50, chains=2, cores=1, seed=1, progress=False)
+    >>> post.types()["wait"].type
+    'positive'
+    """
+    for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1)):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise SamplingError(f"{name} = {value!r}", f"an integer of at least {least}")
+    entropy = int(np.random.SeedSequence().entropy % 2**31) if seed is None else int(seed)  # ty: ignore
+    learn_seed, start_seed, sample_seed = np.random.SeedSequence(entropy).spawn(3)
+    report = on_phase or (lambda phase, seconds: None)
+
+    began = time.perf_counter()
+    circuit = _learn(table, learner, np.random.default_rng(learn_seed), progress, learner_options)
+    report("learn", time.perf_counter() - began)
+
+    began = time.perf_counter()
+    import pymc as pm
+
+    from bayesjpt.model.build import build_model
+    from bayesjpt.model.gibbs_step import CircuitGibbs
+    from bayesjpt.posterior.convert import from_idata
+
+    model = build_model(circuit, table, gamma=gamma, alpha=alpha, prior=prior)
+    step = CircuitGibbs(model=model, random_start=0.0)
+    starts = _starts(step, chains, np.random.default_rng(start_seed))
+    report("compile", time.perf_counter() - began)
+
+    began = time.perf_counter()
+    with model, _quiet_logs(), _explained_interrupt():
+        idata = pm.sample(
+            draws=draws,
+            tune=tune,
+            chains=chains,
+            cores=cores,
+            step=step,
+            initvals=starts,
+            random_seed=int(sample_seed.generate_state(1)[0]),
+            progressbar=progress,
+            compute_convergence_checks=False,
+        )
+    report("sample", time.perf_counter() - began)
+    settings = {
+        "learner": learner if isinstance(learner, str) else getattr(learner, "__name__", "callable"),
+        "seed": entropy,
+        "gamma": gamma,
+        "alpha": alpha,
+        "prior": prior,
+        **{key: value for key, value in learner_options.items() if isinstance(value, int | float | str)},
+    }
+    return replace(from_idata(idata, model), settings=settings)
+
+
+def _learn(table: Table, learner: str | Callable, rng: np.random.Generator, progress: bool, options: dict) -> Circuit:
+    if not callable(learner):
+        if learner not in LEARNERS:
+            raise LearnerError(f"no learner {learner!r}", f"one of {', '.join(LEARNERS)}, or a function")
+        from bayesjpt.structure.mspn import learn_mspn
+
+        with _learning_bar(progress) as callback:
+            return learn_mspn(table, rng, progress=callback, **options)
+    return learner(table, rng, **options)
+
+
+def _starts(step, chains: int, rng: np.random.Generator) -> list[dict]:
+    """Return initial values per chain: the learner's estimate for even chains, random allocations for odd ones."""
+    return [step.random_point(rng) if chain % 2 else step.learned_point() for chain in range(chains)]
+
+
+@contextlib.contextmanager
+def _learning_bar(progress: bool) -> Iterator[Callable[[int, int], None] | None]:
+    if not progress:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    with Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), transient=True) as bar:
+        task = bar.add_task("Learning the structure", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Keep PyMC from logging which step it chose: fit chose it."""
+    logger = logging.getLogger("pymc")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _explained_interrupt() -> Iterator[None]:
+    """Turn PyMC's complaint about an interrupt before the first draw into an error of ours."""
+    try:
+        yield
+    except ValueError as error:
+        if "Not enough samples" in str(error):
+            raise SamplingError(
+                "interrupted before the first kept draw", remedy="Nothing was kept; start again"
+            ) from None
+        raise

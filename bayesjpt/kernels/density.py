@@ -1,0 +1,61 @@
+"""Log density and log mass of rows, for one point or for many draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesjpt.circuit.plan import Plan
+from bayesjpt.kernels.cells import make_work, row_cells
+from bayesjpt.kernels.upward import DENSITY, fill_tables, prepare_coefficients, root_log_value, upward
+from bayesjpt.numerics.jit import kernel
+
+DENSITY_BLOCK = 256
+
+
+@kernel
+def fill_log_score(plan, cells, log_weight, theta, work, score, out):
+    """Fill out, float64 (n_row,), with each row's log score in the families' units."""
+    prepare_coefficients(plan, theta, work)
+    fill_tables(plan, cells, log_weight, theta, work, score)
+    n_row = cells.n_row[0]
+    n_block = work.u.size
+    for lo in range(0, n_row, n_block):
+        n = min(n_block, n_row - lo)
+        upward(plan, cells, log_weight, theta, work, lo, n, score)
+        root_log_value(plan, work, n, out[lo : lo + n])
+
+
+@kernel
+def fill_log_scores(plan, cells, log_weights, thetas, work, score, out):
+    """Fill out, float64 (n_draw, n_row), draw by draw."""
+    for draw in range(out.shape[0]):
+        fill_log_score(plan, cells, log_weights[draw], thetas[draw], work, score, out[draw])
+
+
+@kernel
+def rows_log_density(values, missing, log_weight, theta, plan):
+    """Return float64 (n_row,): log density of rows in the user's units; values and missing are (n_row, n_column)."""
+    n_row, n_column = values.shape
+    by_column = np.empty((n_column, n_row))
+    hidden = np.empty((n_column, n_row), np.bool_)
+    jacobian = np.zeros(n_row)
+    for i in range(n_row):
+        for j in range(n_column):
+            by_column[j, i] = values[i, j]
+            hidden[j, i] = missing[i, j]
+            if not missing[i, j]:
+                jacobian[i] += plan.column_log_jacobian[j]
+    cells = row_cells(plan, by_column, hidden)
+    out = np.empty(n_row)
+    fill_log_score(plan, cells, log_weight, theta, make_work(plan, cells, DENSITY_BLOCK), DENSITY, out)
+    for i in range(n_row):
+        out[i] += jacobian[i]
+    return out
+
+
+def snap_to_grid(plan: Plan, values: np.ndarray) -> np.ndarray:
+    """Return values moved to the centres of their cells, so that a half cell to either side is the cell."""
+    resolution = plan.column_resolution[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        snapped = np.round(values / resolution) * resolution
+    return np.where((resolution > 0.0) & np.isfinite(snapped), snapped, values)

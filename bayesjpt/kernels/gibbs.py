@@ -1,0 +1,140 @@
+"""One sweep of blocked Gibbs sampling: allocations given parameters, then weights and parameters given allocations.
+
+leaf log densities -> upward -> downward -> statistics          `allocate`, deterministic given a key
+weights and parameters from their conditionals                   `draw_params`, from the chain's generator
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families import dispatch
+from bayesjpt.families.record import OK
+from bayesjpt.kernels import rows
+from bayesjpt.kernels.downward import downward
+from bayesjpt.kernels.statistics import accumulate_block
+from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward
+from bayesjpt.numerics.draw import draw_log_dirichlet
+from bayesjpt.numerics.jit import kernel
+
+CHUNK = 4096
+"""Rows whose statistics are summed before they join the total; fixed, since it decides the rounding."""
+
+LOG_SMALLEST_WEIGHT = -690.0
+"""Weights are kept above 1e-300, so that their logarithm stays finite in every representation."""
+
+
+@kernel
+def allocate(plan, cells, log_weight, theta, work, key, score, stats, edge_count):
+    """Draw every row's path and add up counts and statistics.
+
+    Parameters
+    ----------
+    plan : Plan
+    cells : Cells
+    log_weight : float64 (n_edge,), nats
+    theta : float64 (n_theta,)
+    work : Work
+    key : uint64
+        Of this sweep; allocations are a function of (key, row, node).
+    score : int
+        ``DENSITY``, or ``FLAT`` for allocations at random that ignore the data.
+    stats : float64 (n_stats,)
+        Overwritten with the sufficient statistics of all leaves.
+    edge_count : int64 (n_edge,)
+        Overwritten with the number of rows that took each edge of a sum.
+
+    Returns
+    -------
+    log_likelihood : float
+        Sum over rows of the log density in the families' units, at the parameters given.
+    impossible : int
+        The first row with zero density, -1 where there is none.
+    """
+    n_row = cells.n_row[0]
+    n_block = work.u.size
+    root = plan.node_row[plan.kind.size - 1]
+    prepare_coefficients(plan, theta, work)
+    fill_tables(plan, cells, log_weight, theta, work, score)
+    stats[:] = 0.0
+    edge_count[:] = 0
+    log_likelihood = 0.0
+    impossible = -1
+    for chunk in range(0, n_row, CHUNK):
+        chunk_end = min(chunk + CHUNK, n_row)
+        work.chunk_stats[:] = 0.0
+        chunk_total = 0.0
+        for lo in range(chunk, chunk_end, n_block):
+            n = min(n_block, chunk_end - lo)
+            upward(plan, cells, log_weight, theta, work, lo, n, score)
+            for i in range(n):
+                s = work.s[root, i]
+                if s > 0.0:
+                    chunk_total += work.m[root, i] + math.log(s)
+                elif impossible < 0:
+                    impossible = lo + i
+            downward(plan, cells, key, work, lo, n, edge_count)
+            accumulate_block(plan, cells, work, lo)
+        rows.add(work.chunk_stats, stats)
+        log_likelihood += chunk_total
+    return log_likelihood, impossible
+
+
+@kernel
+def draw_params(plan, stats, edge_count, concentration, hyper, hyper_at, log_weight, theta, rng):
+    """Draw weights and parameters from their full conditionals, in place.
+
+    Parameters
+    ----------
+    plan : Plan
+    stats, edge_count : as `allocate` left them
+    concentration : float64 (n_edge,)
+        Dirichlet concentration of each edge of a sum.
+    hyper : float64 (n_hyper,), hyper_at : int32 (n_leaf + 1,)
+        Hyperparameters of all leaves.
+    log_weight : float64 (n_edge,), theta : float64 (n_theta,)
+        Replaced; theta is also where slice steps start.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    int
+        -1, or the node at which a conditional was invalid.
+    """
+    for node in range(plan.kind.size):
+        kind = plan.kind[node]
+        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+        if kind == LEAF_KIND:
+            leaf = plan.leaf_of[node]
+            const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
+            status = dispatch.draw_posterior(
+                plan.leaf_family[leaf],
+                stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]],
+                hyper[hyper_at[leaf] : hyper_at[leaf + 1]],
+                const,
+                theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]],
+                rng,
+            )
+            if status != OK:
+                return node
+        elif kind != PRODUCT_KIND:
+            for e in range(first, last):
+                log_weight[e] = concentration[e] + edge_count[e]
+            if not draw_log_dirichlet(log_weight[first:last], log_weight[first:last], rng):
+                return node
+            for e in range(first, last):
+                log_weight[e] = max(log_weight[e], LOG_SMALLEST_WEIGHT)
+    return -1
+
+
+@kernel
+def count_active(plan, edge_count):
+    """Return how many edges of sums some row took."""
+    active = 0
+    for node in range(plan.kind.size):
+        if plan.kind[node] != PRODUCT_KIND:
+            for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+                active += edge_count[e] > 0
+    return np.int64(active)

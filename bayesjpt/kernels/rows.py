@@ -1,0 +1,208 @@
+"""One-line loops over 1-D views of a block of rows.
+
+Small functions over contiguous views are what the compiler vectorises; the same expressions written with ``M[n, i]``
+inside a large kernel are several times slower. Every function works on ``out.size`` (or the stated size) entries.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.logspace import fast_exp
+
+
+@kernel
+def add(x, out):
+    """Add x to out."""
+    for i in range(out.size):
+        out[i] += x[i]
+
+
+@kernel
+def multiply(x, out):
+    """Multiply out by x."""
+    for i in range(out.size):
+        out[i] *= x[i]
+
+
+@kernel
+def add_gathered(table, code, out):
+    """Add table[code] to out."""
+    for i in range(out.size):
+        out[i] += table[code[i]]
+
+
+@kernel
+def gather(table, code, out):
+    """Copy table[code] to out."""
+    for i in range(out.size):
+        out[i] = table[code[i]]
+
+
+@kernel
+def shifted(x, shift, out):
+    """Copy x + shift to out."""
+    for i in range(out.size):
+        out[i] = x[i] + shift
+
+
+@kernel
+def max_shifted(x, shift, out):
+    """Raise out to x + shift where that is larger."""
+    for i in range(out.size):
+        t = x[i] + shift
+        out[i] = t if t > out[i] else out[i]
+
+
+@kernel
+def first_term(x, factor, shift, m, term, s):
+    """Set term and s to factor * exp(x + shift - m)."""
+    for i in range(s.size):
+        t = fast_exp(x[i] + shift - m[i]) * factor[i]
+        term[i] = t
+        s[i] = t
+
+
+@kernel
+def next_term(x, factor, shift, m, term, s):
+    """Set term to factor * exp(x + shift - m) and add it to s."""
+    for i in range(s.size):
+        t = fast_exp(x[i] + shift - m[i]) * factor[i]
+        term[i] = t
+        s[i] += t
+
+
+@kernel
+def first_leaf_term(x, shift, m, term, s):
+    """Set term and s to exp(x + shift - m)."""
+    for i in range(s.size):
+        t = fast_exp(x[i] + shift - m[i])
+        term[i] = t
+        s[i] = t
+
+
+@kernel
+def next_leaf_term(x, shift, m, term, s):
+    """Set term to exp(x + shift - m) and add it to s."""
+    for i in range(s.size):
+        t = fast_exp(x[i] + shift - m[i])
+        term[i] = t
+        s[i] += t
+
+
+@kernel
+def two_leaf_terms(x0, x1, w0, w1, m, s, e0, e1):
+    """Fill the pair (s, m) and both terms of a weighted sum of two leaves, in one pass."""
+    for i in range(s.size):
+        a = x0[i] + w0
+        b = x1[i] + w1
+        t = a if a > b else b
+        a = fast_exp(a - t)
+        b = fast_exp(b - t)
+        m[i] = t
+        e0[i] = a
+        e1[i] = b
+        s[i] = a + b
+
+
+@kernel
+def three_leaf_terms(x, w0, w1, w2, m, s, e):
+    """Fill the pair (s, m) and all terms of a weighted sum of three leaves; x and e are (3, n)."""
+    x0, x1, x2 = x[0], x[1], x[2]
+    e0, e1, e2 = e[0], e[1], e[2]
+    for i in range(s.size):
+        a = x0[i] + w0
+        b = x1[i] + w1
+        c = x2[i] + w2
+        t = a if a > b else b
+        t = t if t > c else c
+        a = fast_exp(a - t)
+        b = fast_exp(b - t)
+        c = fast_exp(c - t)
+        m[i] = t
+        e0[i] = a
+        e1[i] = b
+        e2[i] = c
+        s[i] = (a + b) + c
+
+
+@kernel
+def fold(m, s):
+    """Move the linear factor into the exponent: (s, m) -> (1, m + log s), impossible rows kept impossible."""
+    for i in range(s.size):
+        if s[i] > 0.0:
+            m[i] += math.log(s[i])
+            s[i] = 1.0
+        else:
+            m[i] = -np.inf
+
+
+@kernel
+def log_value(m, s, out):
+    """Fill out with log(s exp(m))."""
+    for i in range(out.size):
+        out[i] = m[i] + math.log(s[i]) if s[i] > 0.0 else -np.inf
+
+
+@kernel
+def one_where_missing(missing, m, s):
+    """Set the pair of missing cells to exactly one: they are marginalised."""
+    for i in range(s.size):
+        if missing[i]:
+            m[i] = 0.0
+            s[i] = 1.0
+
+
+@kernel
+def split_in_two(rows, u, e0, e1, out0, n0, out1, n1):
+    """Append each row to one of two lists, without branches; u is uniform on [0, 1).
+
+    ``u (e0 + e1) < e0`` chooses the first. Lists need one slot more than they can hold.
+    """
+    for j in range(rows.size):
+        i = rows[j]
+        left = u[j] * (e0[i] + e1[i]) < e0[i]
+        out0[n0] = i
+        out1[n1] = i
+        n0 += left
+        n1 += not left
+    return n0, n1
+
+
+@kernel
+def split_in_three(rows, u, e, out0, n0, out1, n1, out2, n2):
+    """Append each row to one of three lists, without branches."""
+    e0, e1, e2 = e[0], e[1], e[2]
+    for j in range(rows.size):
+        i = rows[j]
+        b = e0[i] + e1[i]
+        t = u[j] * (b + e2[i])
+        k0 = t < e0[i]
+        k2 = (not k0) and t >= b
+        out0[n0] = i
+        out1[n1] = i
+        out2[n2] = i
+        n0 += k0
+        n1 += not (k0 or k2)
+        n2 += k2
+    return n0, n1, n2
+
+
+@kernel
+def append_observed(rows, observed, out, n):
+    """Append the rows with an observed cell to a list; return its new length."""
+    for j in range(rows.size):
+        out[n] = rows[j]
+        n += observed[rows[j]]
+    return n
+
+
+@kernel
+def append_all(rows, out, n):
+    """Append all rows to a list; return its new length."""
+    for j in range(rows.size):
+        out[n + j] = rows[j]
+    return n + rows.size

@@ -1,0 +1,52 @@
+"""Rows drawn from a circuit: a path from the root, then a value from every leaf on it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families import dispatch
+from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
+from bayesjpt.numerics.jit import kernel
+
+
+@kernel
+def sample_rows(plan, log_weight, theta, rng, out):
+    """Fill out, float64 (n_row, n_column), with independent rows in the user's units.
+
+    Values are drawn as the circuit has them: reals are not rounded to the resolution.
+    """
+    n_node = plan.kind.size
+    stack = np.empty(n_node + 1, np.int64)
+    for i in range(out.shape[0]):
+        stack[0] = n_node - 1
+        depth = 1
+        while depth > 0:
+            depth -= 1
+            node = stack[depth]
+            first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+            if plan.kind[node] == LEAF_KIND:
+                leaf = plan.leaf_of[node]
+                feature = plan.leaf_value[leaf]
+                const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
+                parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
+                z = dispatch.sample(plan.leaf_family[leaf], -np.inf, np.inf, parameters, const, rng)
+                column = plan.feature_column[feature]
+                out[i, column] = z * plan.feature_scale[feature] + plan.feature_offset[feature]
+            elif plan.kind[node] == PRODUCT_KIND:
+                for e in range(first, last):
+                    stack[depth] = plan.child[e]
+                    depth += 1
+            else:
+                total = 0.0
+                for e in range(first, last):
+                    total += math.exp(log_weight[e])
+                target = rng.random() * total
+                e = first
+                reached = math.exp(log_weight[e])
+                while target >= reached and e < last - 1:
+                    e += 1
+                    reached += math.exp(log_weight[e])
+                stack[depth] = plan.child[e]
+                depth += 1

@@ -1,0 +1,212 @@
+"""From leaves to root: the value of every node for a block of rows, as pairs (s, m) with value s exp(m).
+
+A sum takes m = max over children of (m + log w) and s = sum of s exp(m + log w - m_max); a product adds m and
+multiplies s. That is one exponential per (row, edge) and no logarithm, and agrees with the log domain to 1e-15. Every
+s is at least 1 (the largest term's exponential is 1) or exactly 0; it can only grow, by a factor that
+`bayesjpt.circuit.plan` bounds beforehand, so that renormalisation happens where it is flagged and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import LEAF as _LEAF
+from bayesjpt.circuit.arrays import PRODUCT as _PRODUCT
+from bayesjpt.families import dispatch
+from bayesjpt.kernels import rows
+from bayesjpt.numerics.jit import kernel
+
+DENSITY = 0
+MASS = 1
+FLAT = 2
+"""What a leaf is scored by: its log density, the log mass of the value's cell, or nothing (0 everywhere)."""
+
+LEAF_KIND = int(_LEAF)
+PRODUCT_KIND = int(_PRODUCT)
+
+
+@kernel
+def prepare_coefficients(plan, theta, work):
+    """Prepare the constants of all leaves' log densities."""
+    for leaf in range(plan.leaf_family.size):
+        at, length = plan.theta_at[leaf], plan.theta_len[leaf]
+        const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
+        out = work.coefficient[plan.coef_at[leaf] : plan.coef_at[leaf] + length + 4]
+        dispatch.coefficients(plan.leaf_family[leaf], theta[at : at + length], const, out)
+
+
+@kernel
+def _score_leaf(plan, cells, theta, work, leaf, lo, score, out):
+    """Fill the score of one leaf for ``out.size`` entries of its features, from `lo`."""
+    n = out.size
+    value_at = cells.feature_at[plan.leaf_value[leaf]] + lo
+    z = cells.feature[value_at : value_at + n]
+    if score == DENSITY or (score == MASS and plan.leaf_half_cell[leaf] == 0.0):
+        aux_at = cells.feature_at[plan.leaf_aux[leaf]] + lo
+        coefficients = work.coefficient[plan.coef_at[leaf] : plan.coef_at[leaf] + plan.theta_len[leaf] + 4]
+        dispatch.fill_log_density(plan.leaf_family[leaf], z, cells.feature[aux_at : aux_at + n], coefficients, out)
+    elif score == MASS:
+        const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
+        parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
+        half = plan.leaf_half_cell[leaf]
+        for i in range(n):
+            out[i] = dispatch.log_mass(plan.leaf_family[leaf], z[i] - half, z[i] + half, parameters, const)
+    else:
+        out[:] = 0.0
+
+
+@kernel
+def _combine(log_weight, leaf, m, s, term):
+    """Fill the pair of a dictionary from its leaves' scores, and the weighted terms."""
+    n = s.size
+    k = log_weight.size
+    if k == 3:
+        rows.three_leaf_terms(leaf[:3, :n], log_weight[0], log_weight[1], log_weight[2], m, s, term)
+    elif k == 2:
+        rows.two_leaf_terms(leaf[0, :n], leaf[1, :n], log_weight[0], log_weight[1], m, s, term[0], term[1])
+    else:
+        rows.shifted(leaf[0, :n], log_weight[0], m)
+        for j in range(1, k):
+            rows.max_shifted(leaf[j, :n], log_weight[j], m)
+        rows.first_leaf_term(leaf[0, :n], log_weight[0], m, term[0], s)
+        for j in range(1, k):
+            rows.next_leaf_term(leaf[j, :n], log_weight[j], m, term[j], s)
+
+
+@kernel
+def fill_tables(plan, cells, log_weight, theta, work, score):
+    """Evaluate every coded slot once per distinct value."""
+    for slot in range(plan.slot_node.size):
+        at = cells.table_at[slot]
+        if at < 0:
+            continue
+        node = plan.slot_node[slot]
+        n = np.int64(cells.n_distinct[plan.slot_column[slot]])
+        table = work.table[at : at + n]
+        if plan.kind[node] == LEAF_KIND:
+            _score_leaf(plan, cells, theta, work, plan.leaf_of[node], 0, score, table)
+        else:
+            first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+            for e in range(first, last):
+                leaf = plan.leaf_of[plan.child[e]]
+                _score_leaf(plan, cells, theta, work, leaf, 0, score, work.leaf[e - first, :n])
+            k = last - first
+            term_at = cells.term_at[slot]
+            term = work.table_term[term_at : term_at + k * (n + 1)].reshape(k, n + 1)
+            _combine(log_weight[first:last], work.leaf, work.pair[0, :n], work.pair[1, :n], term[:, :n])
+            rows.log_value(work.pair[0, :n], work.pair[1, :n], table)
+        work.table[at + n] = 0.0
+
+
+@kernel
+def _slot_by_row(plan, cells, log_weight, theta, work, slot, lo, n, score):
+    node = plan.slot_node[slot]
+    at = plan.node_row[node]
+    m, s = work.m[at, :n], work.s[at, :n]
+    if plan.kind[node] == LEAF_KIND:
+        _score_leaf(plan, cells, theta, work, plan.leaf_of[node], lo, score, m)
+        s[:] = 1.0
+    else:
+        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+        for e in range(first, last):
+            _score_leaf(plan, cells, theta, work, plan.leaf_of[plan.child[e]], lo, score, work.leaf[e - first, :n])
+        edge = plan.edge_row[first]
+        _combine(log_weight[first:last], work.leaf, m, s, work.term[edge : edge + last - first, :n])
+    if cells.missing.shape[1] > 0:
+        rows.one_where_missing(cells.missing[plan.slot_column[slot], lo : lo + n], m, s)
+
+
+@kernel
+def _product(plan, cells, work, node, lo, n):
+    at = plan.node_row[node]
+    m, s = work.m[at, :n], work.s[at, :n]
+    m[:] = 0.0
+    s[:] = 1.0
+    for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+        child = plan.child[e]
+        slot = plan.slot_of_node[child]
+        if slot >= 0 and cells.table_at[slot] >= 0:
+            column = plan.slot_column[slot]
+            code = cells.code[cells.code_row[column], lo : lo + n]
+            table_at = cells.table_at[slot]
+            rows.add_gathered(work.table[table_at : table_at + cells.n_distinct[column] + 1], code, m)
+        else:
+            source = plan.node_row[child]
+            if plan.renormalise[e]:
+                rows.fold(m, s)
+            rows.add(work.m[source, :n], m)
+            if plan.kind[child] != LEAF_KIND:
+                rows.multiply(work.s[source, :n], s)
+
+
+@kernel
+def _sum(plan, log_weight, work, node, n):
+    at = plan.node_row[node]
+    m, s = work.m[at, :n], work.s[at, :n]
+    first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+    rows.shifted(work.m[plan.node_row[plan.child[first]], :n], log_weight[first], m)
+    for e in range(first + 1, last):
+        rows.max_shifted(work.m[plan.node_row[plan.child[e]], :n], log_weight[e], m)
+    for e in range(first, last):
+        source = plan.node_row[plan.child[e]]
+        term = work.term[plan.edge_row[e], :n]
+        if e == first:
+            rows.first_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
+        else:
+            rows.next_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
+
+
+@kernel
+def _mark_seen(plan, cells, work, node, lo, n):
+    """Mark the rows that have an observed cell in the scope of a node."""
+    seen = work.seen[plan.node_row[node], :n]
+    slot = plan.slot_of_node[node]
+    if slot >= 0:
+        missing = cells.missing[plan.slot_column[slot], lo : lo + n]
+        for i in range(n):
+            seen[i] = not missing[i]
+        return
+    first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+    seen[:] = work.seen[plan.node_row[plan.child[first]], :n]
+    if plan.kind[node] == PRODUCT_KIND:
+        for e in range(first + 1, last):
+            other = work.seen[plan.node_row[plan.child[e]], :n]
+            for i in range(n):
+                seen[i] = seen[i] or other[i]
+
+
+@kernel
+def upward(plan, cells, log_weight, theta, work, lo, n, score):
+    """Fill the pairs of all nodes for rows ``lo:lo + n``; tables and coefficients are ready."""
+    any_missing = cells.missing.shape[1] > 0
+    for node in range(plan.kind.size):
+        if plan.node_row[node] < 0:
+            continue
+        slot = plan.slot_of_node[node]
+        if slot >= 0:
+            if cells.table_at[slot] < 0:
+                _slot_by_row(plan, cells, log_weight, theta, work, slot, lo, n, score)
+            elif plan.slot_alone[slot]:
+                column = plan.slot_column[slot]
+                code = cells.code[cells.code_row[column], lo : lo + n]
+                at = cells.table_at[slot]
+                table = work.table[at : at + cells.n_distinct[column] + 1]
+                rows.gather(table, code, work.m[plan.node_row[node], :n])
+                work.s[plan.node_row[node], :n] = 1.0
+        elif plan.kind[node] == PRODUCT_KIND:
+            _product(plan, cells, work, node, lo, n)
+        else:
+            _sum(plan, log_weight, work, node, n)
+        if any_missing:
+            _mark_seen(plan, cells, work, node, lo, n)
+
+
+@kernel
+def root_log_value(plan, work, n, out):
+    """Fill out with the logarithm of the root's value for the block just evaluated."""
+    at = plan.node_row[plan.kind.size - 1]
+    for i in range(n):
+        s = work.s[at, i]
+        out[i] = work.m[at, i] + math.log(s) if s > 0.0 else -np.inf

@@ -1,0 +1,1 @@
+"""Circuit -> PyMC: random variables, priors, the block, and the Gibbs step that samples it."""

@@ -1,0 +1,179 @@
+"""The block: a circuit's weights, parameters and rows as random variables inside any PyMC model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.check import check_circuit
+from bayesjpt.circuit.layout import Layout, make_layout
+from bayesjpt.circuit.scope import levels
+from bayesjpt.defaults import ALPHA, GAMMA
+from bayesjpt.errors import ModelError
+from bayesjpt.families import registry
+from bayesjpt.model import distributions
+from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit
+from bayesjpt.model.gibbs_step import register_step
+from bayesjpt.model.priors import Priors, hyper_by_name, make_priors, parameter_variable
+from bayesjpt.table.table import Table
+
+
+class CircuitMixture:
+    """A circuit as one more distribution of a PyMC model: ``bj.CircuitMixture("x", circuit, table)``.
+
+    Registers, all prefixed by the block's name: the weights of structure sums (``x_sum_weights``) and of likelihood
+    dictionaries (``x_likelihood_weights``), one variable for each parameter of each family (``x_normal_mu``, ...), the
+    data (``x_data``, ``x_missing``), and the share of each likelihood in each column (``x_type_weights``).
+    ``pm.sample()`` samples all of them by Gibbs sweeps, next to any step of the model's other variables.
+
+    Parameters
+    ----------
+    name : str
+        Name of the observed variable, and prefix of all others.
+    circuit : Circuit
+        What a learner such as `bayesjpt.learn_mspn` returned.
+    data : Table
+        Rows to condition on. Missing cells are marginalised exactly; nothing is imputed.
+    gamma : float, default 10
+        Dirichlet concentration per edge at structure sums.
+    alpha : float, default 0.1
+        Dirichlet concentration per member of a likelihood dictionary.
+    prior : str, default "default"
+        Priors of the families' parameters: ``default`` (weakly informative, from the schema) or ``abda`` (the paper's,
+        in raw units).
+
+    Returns
+    -------
+    TensorVariable
+        The observed variable, (row, column), in the user's units; labels are codes in the order of the schema.
+
+    Raises
+    ------
+    ModelError
+        For data that are not a Table or do not fit the circuit, a name that PyMC cannot use, invalid concentrations.
+
+    Notes
+    -----
+    Another random variable or potential that depends on the block's variables makes conjugate updates wrong; the step
+    refuses such a model when it is built, and names the factor. Parameters are in standardised units: a family sees
+    (x - location) / scale, or x / scale where it is positive; densities are in the user's units.
+
+    References
+    ----------
+    Vergari, Molina, Peharz, Ghahramani, Kersting, Valera (2019). Automatic Bayesian Density Analysis. AAAI, section 4.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, pymc as pm, bayesjpt as bj
+    >>> rng = np.random.default_rng(1)
+    >>> table = bj.as_table(pd.DataFrame({"height": rng.normal(size=50), "count": rng.poisson(3.0, size=50)}))
+    >>> circuit = bj.learn_mspn(table, rng)
+    >>> with pm.Model() as model:
+    ...     rows = bj.CircuitMixture("x", circuit, table)
+    >>> [rv.name for rv in model.free_RVs][:2]
+    ['x_likelihood_weights', 'x_normal_variance']
+    """
+
+    def __new__(
+        cls,
+        name: str,
+        circuit: Circuit,
+        data: Table,
+        *,
+        gamma: float = GAMMA,
+        alpha: float = ALPHA,
+        prior: str = "default",
+    ):
+        model = pm.modelcontext(None)
+        register_step()
+        _check(name, circuit, data)
+        layout = make_layout(circuit, data.schema)
+        priors = make_priors(circuit, data.schema, layout, gamma=gamma, alpha=alpha, prior=prior)
+        _add_coords(model, name, layout, data)
+        values = pm.Data(
+            f"{name}_data", np.ascontiguousarray(data.values.T), dims=(f"{name}_obs_id", f"{name}_feature")
+        )
+        missing = pm.Data(
+            f"{name}_missing", np.ascontiguousarray(~data.observed.T), dims=(f"{name}_obs_id", f"{name}_feature")
+        )
+        variables = _weights(name, layout, priors) | _parameters(name, layout, priors)
+        weight, theta = _flat(circuit, layout, variables)
+        _type_weights(name, circuit, data.schema, weight)
+        frozen = FrozenCircuit(circuit, data.schema, priors)
+        return CircuitRows(
+            name, frozen, missing, weight, theta, observed=values, dims=(f"{name}_obs_id", f"{name}_feature")
+        )
+
+
+def _check(name: str, circuit: Circuit, data: Table) -> None:
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"block name {name!r}", "a non-empty string")
+    if not isinstance(data, Table):
+        raise ModelError(
+            f"data of type {type(data).__name__}",
+            "a bayesjpt Table",
+            "Make one with bj.as_table(frame) or bj.read_table",
+        )
+    if not isinstance(circuit, Circuit):
+        raise ModelError(f"circuit of type {type(circuit).__name__}", "what a learner such as bj.learn_mspn returned")
+    check_circuit(circuit, data.n_column)
+
+
+def _add_coords(model: pm.Model, name: str, layout: Layout, data: Table) -> None:
+    model.add_coord(f"{name}_obs_id", np.arange(data.n_row))
+    model.add_coord(f"{name}_feature", list(data.schema.names))
+    model.add_coord(f"{name}_likelihood", [family.name for family in registry.FAMILIES])
+    for dim, labels in layout.dims().items():
+        model.add_coord(f"{name}_{dim}", list(labels))
+
+
+def _weights(name: str, layout: Layout, priors: Priors) -> dict:
+    return {
+        variable.name: distributions.SegmentDirichlet(
+            f"{name}_{variable.name}",
+            priors.concentration[variable.edges],
+            ptr=variable.ptr,
+            dims=f"{name}_{variable.dim}",
+            default_transform=None,
+        )
+        for variable in layout.weights
+    }
+
+
+def _parameters(name: str, layout: Layout, priors: Priors) -> dict:
+    out: dict = {}
+    for variable in layout.parameters:
+        earlier = {
+            other.parameter.name: out[other.name]
+            for other in layout.parameters
+            if other.family == variable.family and other.name in out
+        }
+        arguments = variable.parameter.arguments(hyper_by_name(priors, variable), earlier)
+        out[variable.name] = parameter_variable(
+            f"{name}_{variable.name}", f"{name}_{variable.dim}", variable, arguments
+        )
+    return out
+
+
+def _flat(circuit: Circuit, layout: Layout, variables: dict):
+    """Return the symbolic flat vectors: weight (n_edge,), 1 at products, and theta (n_theta,)."""
+    weight = pt.ones(circuit.n_edge)
+    for variable in layout.weights:
+        weight = pt.set_subtensor(weight[variable.edges], variables[variable.name])
+    theta = pt.zeros(circuit.n_theta)
+    for variable in layout.parameters:
+        theta = pt.set_subtensor(theta[variable.positions], variables[variable.name])
+    return weight, theta
+
+
+def _type_weights(name: str, circuit: Circuit, schema, weight):
+    """Register the share of each likelihood function in each column (ABDA equation 3): weights flow from the root."""
+    parent = circuit.edge_parent()
+    reach = pt.set_subtensor(pt.zeros(circuit.n_node)[circuit.n_node - 1], 1.0)
+    for edges in levels(circuit):
+        reach = pt.inc_subtensor(reach[circuit.child[edges]], reach[parent[edges]] * weight[edges])
+    shares = pt.zeros((len(schema), len(registry.FAMILIES)))
+    shares = pt.inc_subtensor(shares[circuit.leaf_var, circuit.leaf_family], reach[circuit.leaf_node()])
+    pm.Deterministic(f"{name}_type_weights", shares, dims=(f"{name}_feature", f"{name}_likelihood"))

@@ -1,0 +1,33 @@
+"""A PyMC model that holds one block and nothing else."""
+
+from __future__ import annotations
+
+import pymc as pm
+
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.defaults import ALPHA, GAMMA
+from bayesjpt.model.block import CircuitMixture
+from bayesjpt.table.table import Table
+
+
+def build_model(
+    circuit: Circuit,
+    data: Table,
+    *,
+    name: str = "x",
+    gamma: float = GAMMA,
+    alpha: float = ALPHA,
+    prior: str = "default",
+) -> pm.Model:
+    """Return a PyMC model of the circuit, ready for ``pm.sample()``; see `CircuitMixture` for the arguments.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> table = bj.as_table(pd.DataFrame({"height": np.random.default_rng(1).normal(size=50)}))
+    >>> bj.build_model(bj.learn_mspn(table, np.random.default_rng(2)), table).observed_RVs[0].name
+    'x'
+    """
+    with pm.Model() as model:
+        CircuitMixture(name, circuit, data, gamma=gamma, alpha=alpha, prior=prior)
+    return model

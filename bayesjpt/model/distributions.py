@@ -1,0 +1,325 @@
+"""The random variables of a block's parameters, each of a type of its own.
+
+The Gibbs step recognises its variables by the type of their op, which survives ``model.copy``, ``pm.do`` and
+``pm.observe``. So even the plain distributions (normal, gamma, beta) are subclasses here; log probability, support
+point and compiled generator are inherited. Three are new: a Dirichlet for each segment of one vector, an inverse
+gamma above a floor, and a log-normal below a cap.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.continuous import PositiveContinuous
+from pymc.distributions.dist_math import check_parameters
+from pymc.distributions.distribution import Continuous
+from pymc.distributions.shape_utils import rv_size_is_none
+from pytensor.link.numba.dispatch import basic as numba_basic
+from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
+from pytensor.tensor.random.basic import BetaRV, GammaRV, NormalRV
+from pytensor.tensor.random.op import RandomVariable
+
+from bayesjpt.numerics.draw import draw_gamma_below, draw_log_dirichlet
+from bayesjpt.numerics.jit import kernel, source_version
+from bayesjpt.numerics.special import normal_quantile_between
+
+SMALLEST_WEIGHT = 1e-300
+
+
+class BlockVariable:
+    """Marks the ops whose variables the Gibbs step samples."""
+
+
+class BlockNormalRV(BlockVariable, NormalRV):
+    """Normal of a block."""
+
+
+class BlockGammaRV(BlockVariable, GammaRV):
+    """Gamma of a block."""
+
+
+class BlockBetaRV(BlockVariable, BetaRV):
+    """Beta of a block."""
+
+
+class BlockNormal(pm.Normal):
+    """Normal(mu, sigma) of a block."""
+
+    rv_op = BlockNormalRV()
+
+
+class BlockGamma(pm.Gamma):
+    """Gamma(alpha, beta) of a block."""
+
+    rv_op = BlockGammaRV()
+
+
+class BlockBeta(pm.Beta):
+    """Beta(alpha, beta) of a block."""
+
+    rv_op = BlockBetaRV()
+
+
+def apply_rv(op: RandomVariable, *parameters, size, rng):
+    """Return the variable of a random op, with a shared generator of its own where none is given."""
+    rng = pt.random.shared_rng(seed=None) if rng is None else rng
+    _, variable = op(*parameters, size=size, rng=rng, return_next_rng=True)
+    return variable
+
+
+class Segments:
+    """Offsets of the segments of a vector; hashable, with a short repr, so that it can be an op's property.
+
+    Parameters
+    ----------
+    ptr : int (n_segment + 1,)
+        Segment k is ``ptr[k]:ptr[k + 1]``; none is empty.
+    """
+
+    def __init__(self, ptr):
+        self.ptr = np.asarray(ptr, np.int64)
+        self.ptr.flags.writeable = False
+
+    def __eq__(self, other):
+        return isinstance(other, Segments) and np.array_equal(self.ptr, other.ptr)
+
+    def __hash__(self):
+        return hash(self.ptr.tobytes())
+
+    def __repr__(self):
+        return f"Segments({self.ptr.size - 1} over {self.ptr[-1]})"
+
+    @property
+    def member(self) -> np.ndarray:
+        """int (n,): the segment of each entry."""
+        return np.repeat(np.arange(self.ptr.size - 1), np.diff(self.ptr))
+
+    def sum(self, x):
+        """Return the symbolic sums of x over segments, along its last axis."""
+        zeros = pt.zeros((*[x.shape[i] for i in range(x.type.ndim - 1)], self.ptr.size - 1))
+        return pt.inc_subtensor(zeros[..., self.member], x)
+
+
+@kernel
+def _fill_segments(concentration, ptr, out, rng):
+    for k in range(ptr.size - 1):
+        lo, hi = ptr[k], ptr[k + 1]
+        if draw_log_dirichlet(concentration[lo:hi], out[lo:hi], rng):
+            for i in range(lo, hi):
+                out[i] = max(np.exp(out[i]), SMALLEST_WEIGHT)
+        else:
+            out[lo:hi] = np.nan
+
+
+@kernel
+def _draw_inverse_gamma_above(rng, alpha, beta, floor):
+    upper = 1.0 / floor if floor > 0.0 else np.inf
+    return max(1.0 / draw_gamma_below(alpha, beta, upper, rng), floor)
+
+
+@kernel
+def _draw_log_normal_below(rng, mu, sigma, upper):
+    u = normal_quantile_between(-np.inf, (np.log(upper) - mu) / sigma, rng.random())
+    return min(np.exp(mu + sigma * u), upper)
+
+
+def _batched(draw, rng, parameters, size):
+    """Return draws of a scalar kernel over broadcast parameters."""
+    shape = np.broadcast_shapes(*(np.shape(p) for p in parameters)) if size is None else tuple(size)
+    flat = [np.broadcast_to(np.asarray(p, np.float64), shape).ravel() for p in parameters]
+    return np.array([draw(rng, *values) for values in zip(*flat, strict=True)]).reshape(shape)
+
+
+class SegmentDirichletRV(BlockVariable, RandomVariable):
+    """A Dirichlet vector for each segment, concatenated."""
+
+    name = "segment_dirichlet"
+    signature = "(e)->(e)"
+    dtype = "float64"
+    _print_name = ("SegmentDirichlet", "\\operatorname{SegmentDirichlet}")
+    __props__ = ("name", "signature", "dtype", "inplace", "segments")
+
+    def __init__(self, segments=None, **kwargs):
+        self.segments = segments
+        super().__init__(**kwargs)
+
+    def rng_fn(self, rng, concentration, size=None):
+        shape = np.shape(concentration) if size is None else (*size, np.shape(concentration)[-1])
+        concentration = np.ascontiguousarray(np.broadcast_to(concentration, shape), np.float64)
+        out = np.empty(shape)
+        for index in np.ndindex(shape[:-1]):
+            _fill_segments(concentration[index], self.segments.ptr, out[index], rng)
+        return out
+
+
+class SegmentDirichlet(Continuous):
+    """Dirichlet vectors of unequal length in one random variable.
+
+    Parameters
+    ----------
+    concentration : tensor_like of float
+        One entry an entry of the vector, or a scalar for all.
+    ptr : int (n_segment + 1,)
+        Offsets of the segments.
+    """
+
+    rv_type = SegmentDirichletRV
+
+    @classmethod
+    def dist(cls, concentration, *, ptr, **kwargs):
+        segments = Segments(ptr)
+        n = int(segments.ptr[-1])
+        concentration = pt.as_tensor(concentration).astype("float64")
+        if concentration.type.ndim == 0:
+            concentration = pt.broadcast_to(concentration, (n,))
+        return super().dist([pt.specify_shape(concentration, (n,))], segments=segments, **kwargs)
+
+    @classmethod
+    def rv_op(cls, concentration, *, segments, size=None, rng=None, **kwargs):
+        return apply_rv(SegmentDirichletRV(segments=segments), concentration, size=size, rng=rng)
+
+
+@pm.logprob.abstract._logprob.register(SegmentDirichletRV)
+def _segment_dirichlet_logp(op, values, rng, size, concentration, **kwargs):
+    (value,) = values
+    segments = op.segments
+    logp = (
+        pt.sum((concentration - 1.0) * pt.log(value), axis=-1)
+        - pt.sum(pt.gammaln(concentration), axis=-1)
+        + pt.sum(pt.gammaln(segments.sum(concentration)), axis=-1)
+    )
+    inside = pt.all(value > 0.0, axis=-1) & pt.all(pt.abs(segments.sum(value) - 1.0) < 1e-8, axis=-1)
+    return check_parameters(pt.switch(inside, logp, -np.inf), concentration > 0.0, msg="concentration > 0")
+
+
+@pm.distributions.distribution._support_point.register(SegmentDirichletRV)
+def _segment_dirichlet_support_point(op, rv, rng, size, concentration):
+    mean = concentration / op.segments.sum(concentration)[..., op.segments.member]
+    mean = pt.maximum(mean, SMALLEST_WEIGHT)
+    if not rv_size_is_none(size):
+        mean = pt.full(pt.concatenate([size, [mean.shape[-1]]]), mean)
+    return mean
+
+
+@numba_core_rv_funcify.register(SegmentDirichletRV)
+def _segment_dirichlet_numba(op, node):
+    ptr = op.segments.ptr
+
+    @numba_basic.numba_njit
+    def segment_dirichlet(rng, concentration):
+        out = np.empty(concentration.shape[0])
+        _fill_segments(concentration, ptr, out, rng)
+        return out
+
+    return segment_dirichlet, source_version()
+
+
+class FlooredInverseGammaRV(BlockVariable, RandomVariable):
+    """InverseGamma(alpha, beta) given that it exceeds a floor."""
+
+    name = "floored_inverse_gamma"
+    signature = "(),(),()->()"
+    dtype = "float64"
+    _print_name = ("FlooredInverseGamma", "\\operatorname{FlooredInverseGamma}")
+
+    @classmethod
+    def rng_fn(cls, rng, alpha, beta, floor, size=None):
+        return _batched(_draw_inverse_gamma_above, rng, (alpha, beta, floor), size)
+
+
+class FlooredInverseGamma(PositiveContinuous):
+    """Inverse gamma distribution truncated below, its normaliser included.
+
+    Parameters
+    ----------
+    alpha, beta : tensor_like of float
+        Shape and scale.
+    floor : tensor_like of float
+        Lower bound; 0 for none.
+    """
+
+    rv_op = FlooredInverseGammaRV()
+
+    @classmethod
+    def dist(cls, alpha, beta, floor, **kwargs):
+        return super().dist([pt.as_tensor(alpha), pt.as_tensor(beta), pt.as_tensor(floor)], **kwargs)
+
+    def support_point(rv, size, alpha, beta, floor):
+        point = pt.maximum(beta / (alpha + 1.0), 1.5 * floor)
+        return point if rv_size_is_none(size) else pt.full(size, point)
+
+    def logp(value, alpha, beta, floor):
+        safe_floor = pt.switch(floor > 0.0, floor, 1.0)
+        log_mass = pt.switch(floor > 0.0, pt.log(pt.gammainc(alpha, beta / safe_floor)), 0.0)
+        logp = alpha * pt.log(beta) - pt.gammaln(alpha) - (alpha + 1.0) * pt.log(value) - beta / value - log_mass
+        return check_parameters(
+            pt.switch((value >= floor) & (value > 0.0), logp, -np.inf),
+            alpha > 0.0,
+            beta > 0.0,
+            floor >= 0.0,
+            msg="alpha > 0, beta > 0, floor >= 0",
+        )
+
+
+@numba_core_rv_funcify.register(FlooredInverseGammaRV)
+def _floored_inverse_gamma_numba(op, node):
+    @numba_basic.numba_njit
+    def floored_inverse_gamma(rng, alpha, beta, floor):
+        return _draw_inverse_gamma_above(rng, alpha, beta, floor)
+
+    return floored_inverse_gamma, source_version()
+
+
+class CappedLogNormalRV(BlockVariable, RandomVariable):
+    """LogNormal(mu, sigma) given that it is at most a cap."""
+
+    name = "capped_log_normal"
+    signature = "(),(),()->()"
+    dtype = "float64"
+    _print_name = ("CappedLogNormal", "\\operatorname{CappedLogNormal}")
+
+    @classmethod
+    def rng_fn(cls, rng, mu, sigma, upper, size=None):
+        return _batched(_draw_log_normal_below, rng, (mu, sigma, upper), size)
+
+
+class CappedLogNormal(PositiveContinuous):
+    """Log-normal distribution truncated above, its normaliser included.
+
+    Parameters
+    ----------
+    mu, sigma : tensor_like of float
+        Mean and standard deviation of the logarithm.
+    upper : tensor_like of float
+        Upper bound; infinity for none.
+    """
+
+    rv_op = CappedLogNormalRV()
+
+    @classmethod
+    def dist(cls, mu, sigma, upper, **kwargs):
+        return super().dist([pt.as_tensor(mu), pt.as_tensor(sigma), pt.as_tensor(upper)], **kwargs)
+
+    def support_point(rv, size, mu, sigma, upper):
+        point = pt.minimum(pt.exp(mu), 0.5 * upper)
+        return point if rv_size_is_none(size) else pt.full(size, point)
+
+    def logp(value, mu, sigma, upper):
+        z = (pt.log(value) - mu) / sigma
+        unbounded = pt.isinf(upper)
+        edge = (pt.log(pt.switch(unbounded, 1.0, upper)) - mu) / sigma
+        log_mass = pt.switch(unbounded, 0.0, pm.distributions.dist_math.normal_lcdf(0.0, 1.0, edge))
+        logp = -0.5 * z**2 - 0.5 * np.log(2.0 * np.pi) - pt.log(sigma) - pt.log(value) - log_mass
+        return check_parameters(
+            pt.switch((value > 0.0) & (value <= upper), logp, -np.inf), sigma > 0.0, msg="sigma > 0"
+        )
+
+
+@numba_core_rv_funcify.register(CappedLogNormalRV)
+def _capped_log_normal_numba(op, node):
+    @numba_basic.numba_njit
+    def capped_log_normal(rng, mu, sigma, upper):
+        return _draw_log_normal_below(rng, mu, sigma, upper)
+
+    return capped_log_normal, source_version()

@@ -1,0 +1,1 @@
+"""Scalar mathematics compiled by numba; knows nothing of circuits."""

@@ -1,0 +1,91 @@
+"""Random draws that NumPy's generator does not offer inside compiled code, each guarded against bad parameters.
+
+`numpy.random.Generator.gamma` and `beta` never return when a parameter is NaN, so every function here checks first
+and answers NaN instead; callers turn that into a status.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.numerics.jit import kernel
+
+_SMALLEST = 1e-300
+
+
+@kernel
+def draw_gamma(shape, rate, rng):
+    """Return a draw of Gamma(shape, rate), or NaN where the parameters are not positive and finite."""
+    if not (shape > 0.0 and rate > 0.0 and shape < np.inf and rate < np.inf):
+        return np.nan
+    return max(rng.standard_gamma(shape) / rate, _SMALLEST)
+
+
+@kernel
+def draw_beta(a, b, rng):
+    """Return a draw of Beta(a, b) inside (0, 1), or NaN where the parameters are not positive and finite."""
+    if not (a > 0.0 and b > 0.0 and a < np.inf and b < np.inf):
+        return np.nan
+    return min(max(rng.beta(a, b), _SMALLEST), 1.0 - 1.1102230246251565e-16)
+
+
+@kernel
+def draw_gamma_below(shape, rate, upper, rng):
+    """Return a draw of Gamma(shape, rate) given that it is at most `upper`; NaN where parameters are invalid.
+
+    Three rejection samplers, each used where it accepts often: a power law when rate * upper < 1; the plain gamma when
+    its mode lies below `upper`, or above it by less than half a standard deviation of the curvature there; otherwise
+    the tangent of the log density at `upper` (the density is log-concave for shape > 1).
+    """
+    if not (shape > 0.0 and rate > 0.0 and shape < np.inf and rate < np.inf and upper > 0.0):
+        return np.nan
+    if upper == np.inf:
+        return draw_gamma(shape, rate, rng)
+    if rate * upper < 1.0:
+        while True:
+            x = upper * rng.random() ** (1.0 / shape)
+            if rng.random() <= math.exp(-rate * x):
+                return max(x, _SMALLEST)
+    slope = (shape - 1.0) / upper - rate
+    if slope <= 0.0 or slope * upper < 0.5 * math.sqrt(shape - 1.0):
+        while True:
+            x = rng.standard_gamma(shape) / rate
+            if x <= upper:
+                return max(x, _SMALLEST)
+    while True:
+        step = rng.standard_exponential() / slope
+        if step < upper:
+            log_ratio = (shape - 1.0) * math.log1p(-step / upper) + rate * step
+            if math.log(1.0 - rng.random()) <= log_ratio + slope * step:
+                return max(upper - step, _SMALLEST)
+
+
+@kernel
+def draw_log_dirichlet(concentration, out, rng):
+    """Fill `out` with the logarithm of a Dirichlet draw, without underflow at small concentrations.
+
+    log Gamma(a) draws are made as log Gamma(a + 1) + log(U) / a (Marsaglia and Tsang, 2000, section 6).
+
+    Returns
+    -------
+    bool
+        False where a concentration is not positive and finite; `out` is then not to be used.
+    """
+    n = concentration.size
+    top = -np.inf
+    for i in range(n):
+        a = concentration[i]
+        if not (a > 0.0 and a < np.inf):
+            return False
+        g = math.log(rng.standard_gamma(a + 1.0)) + math.log(1.0 - rng.random()) / a
+        out[i] = g
+        top = max(top, g)
+    total = 0.0
+    for i in range(n):
+        total += math.exp(out[i] - top)
+    shift = top + math.log(total)
+    for i in range(n):
+        out[i] -= shift
+    return True

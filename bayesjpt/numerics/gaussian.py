@@ -1,0 +1,212 @@
+"""The standard normal distribution in logarithms: tails, intervals, quantiles, truncated moments."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.numerics.cancellation import log1mexp, logaddexp
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.quadrature import NODES, WEIGHTS
+
+_SQRT_HALF = 0.7071067811865476
+_SQRT_HALF_PI = 1.2533141373155003
+_SQRT_2PI = 2.5066282746310002
+_HALF_LOG_2PI = 0.9189385332046727
+_LOG_2 = 0.6931471805599453
+_TAIL = 5.0
+_N_FRACTION = 60
+_N_NEWTON = 60
+
+
+@kernel
+def mills_ratio(x):
+    """Return Phi(-x) / phi(x) for x >= 0, with Laplace's continued fraction in the tail."""
+    if x < _TAIL:
+        return _SQRT_HALF_PI * math.exp(0.5 * x * x) * math.erfc(x * _SQRT_HALF)
+    fraction = x
+    for k in range(_N_FRACTION, 0, -1):
+        fraction = x + k / fraction
+    return 1.0 / fraction
+
+
+@kernel
+def normal_cdf(x):
+    """Return Phi(x)."""
+    return 0.5 * math.erfc(-x * _SQRT_HALF)
+
+
+@kernel
+def log_normal_cdf(x):
+    """Return log Phi(x), accurate in both tails."""
+    if x > 0.0:
+        return math.log1p(-0.5 * math.erfc(x * _SQRT_HALF))
+    if x > -_TAIL:
+        return math.log(0.5 * math.erfc(-x * _SQRT_HALF))
+    if x < -1e150:
+        return -np.inf
+    return -0.5 * x * x - _HALF_LOG_2PI + math.log(mills_ratio(-x))
+
+
+@kernel
+def log_normal_interval(a, b):
+    """Return log(Phi(b) - Phi(a)) without cancellation; -inf where b <= a, NaN where an end is NaN.
+
+    Notes
+    -----
+    On one side of 0, an interval narrower than 1 is integrated by quadrature, since the two tails nearly cancel; a
+    wider one holds at least two thirds of the nearer tail, so that the difference of tails is harmless.
+    """
+    if math.isnan(a) or math.isnan(b):
+        return np.nan
+    if b <= a:
+        return -np.inf
+    if a < 0.0 < b:
+        if b - a <= 2.0:
+            return math.log(0.5 * (math.erf(b * _SQRT_HALF) + math.erf(-a * _SQRT_HALF)))
+        return math.log1p(-0.5 * (math.erfc(b * _SQRT_HALF) + math.erfc(-a * _SQRT_HALF)))
+    if a >= 0.0:
+        a, b = -b, -a
+    width = b - a
+    middle = 0.5 * (a + b)
+    if width < 1.0 and -middle * width < 40.0:
+        half = 0.5 * width
+        total = 0.0
+        for i in range(NODES.size):
+            t = half * NODES[i]
+            total += WEIGHTS[i] * math.exp(-t * (middle + 0.5 * t))
+        return math.log(half * total) - 0.5 * middle * middle - _HALF_LOG_2PI
+    log_hi = log_normal_cdf(b)
+    if log_hi == -np.inf:
+        return -np.inf
+    return log_hi + log1mexp(log_hi - log_normal_cdf(a))
+
+
+@kernel
+def _lower_quantile(log_p):
+    """Return x <= 0 with log Phi(x) = log_p, for log_p <= log(1 / 2).
+
+    Newton's steps on log Phi, which is concave: from the second on they approach the root from the left.
+    """
+    if log_p == -np.inf:
+        return -np.inf
+    if log_p < -3.0:
+        x = -math.sqrt(-2.0 * log_p - math.log(-4.0 * math.pi * log_p))
+    else:
+        x = min((math.exp(log_p) - 0.5) * _SQRT_2PI, 0.0)
+    for _ in range(_N_NEWTON):
+        step = (log_p - log_normal_cdf(x)) * mills_ratio(-x)
+        x = min(x + step, 0.0)
+        if abs(step) <= 1e-15 * abs(x) or abs(step) <= 1e-16:
+            break
+    return x
+
+
+@kernel
+def normal_quantile(p):
+    """Return x with Phi(x) = p; -inf at 0, inf at 1, NaN outside [0, 1]."""
+    if not 0.0 <= p <= 1.0:
+        return np.nan
+    if p < 0.1:
+        return _lower_quantile(math.log(p)) if p > 0.0 else -np.inf
+    if p > 0.9:
+        return -_lower_quantile(math.log(1.0 - p)) if p < 1.0 else np.inf
+    x = (p - 0.5) * _SQRT_2PI
+    for _ in range(_N_NEWTON):
+        step = ((p - 0.5) - 0.5 * math.erf(x * _SQRT_HALF)) * _SQRT_2PI * math.exp(0.5 * x * x)
+        x += step
+        if abs(step) <= 1e-15 * abs(x):
+            break
+    return x
+
+
+@kernel
+def _quantile_between(a, b, u):
+    """Return the u-quantile between a and b where a + b <= 0."""
+    log_mass = log_normal_interval(a, b)
+    if log_mass == -np.inf or u >= 1.0:
+        return b
+    if u <= 0.0:
+        return a
+    log_below = logaddexp(log_normal_cdf(a), math.log(u) + log_mass)
+    if log_below <= -_LOG_2:
+        x = _lower_quantile(log_below)
+    else:
+        log_above = logaddexp(log_normal_cdf(-b), math.log1p(-u) + log_mass)
+        x = -_lower_quantile(min(log_above, -_LOG_2))
+    return min(max(x, a), b)
+
+
+@kernel
+def normal_quantile_between(a, b, u):
+    """Return the u-quantile of a standard normal variable given that it lies in [a, b].
+
+    Accurate in both tails and never outside [a, b]; where the interval is beyond the reach of floating point, its end
+    nearest to 0. NaN where a > b or an argument is NaN.
+    """
+    if not (a <= b and 0.0 <= u <= 1.0):
+        return np.nan
+    if a == b:
+        return a
+    if a > -b:
+        return -_quantile_between(-b, -a, 1.0 - u)
+    return _quantile_between(a, b, u)
+
+
+@kernel
+def _moments_from_end(a, width):
+    """Return (mean, variance) of u - a for a standard normal u given that it lies in [a, a + width], a >= 0."""
+    reach = min(width, 40.0 / a) if a > 0.0 else width
+    half = 0.5 * reach
+    total = 0.0
+    first = 0.0
+    for i in range(NODES.size):
+        t = half * (1.0 + NODES[i])
+        density = WEIGHTS[i] * math.exp(-t * (a + 0.5 * t))
+        total += density
+        first += density * t
+    mean = first / total
+    second = 0.0
+    for i in range(NODES.size):
+        t = half * (1.0 + NODES[i])
+        second += WEIGHTS[i] * math.exp(-t * (a + 0.5 * t)) * (t - mean) * (t - mean)
+    return mean, second / total
+
+
+@kernel
+def _edge(u, log_mass):
+    """Return (phi(u) / mass, u phi(u) / mass) for an end of an interval."""
+    if math.isinf(u):
+        return 0.0, 0.0
+    ratio = math.exp(-0.5 * u * u - _HALF_LOG_2PI - log_mass)
+    return ratio, u * ratio
+
+
+@kernel
+def normal_moments_between(a, b):
+    """Return (end, offset, variance) of a standard normal variable given that it lies in [a, b], where a < b.
+
+    The mean is the lower end plus `offset` where end = -1, the upper end plus `offset` where end = 1, and `offset`
+    itself where end = 0: so a caller in other units starts from its own exact end. In the tails and in narrow
+    intervals the moments come from quadrature, elsewhere from phi at the ends.
+    """
+    if a >= 0.0 and (a > 3.0 or b - a < 1.0):
+        mean, variance = _moments_from_end(a, b - a)
+        return -1, mean, variance
+    if b <= 0.0 and (b < -3.0 or b - a < 1.0):
+        mean, variance = _moments_from_end(-b, b - a)
+        return 1, -mean, variance
+    log_mass = log_normal_interval(a, b)
+    if b - a < 1.0:
+        # straddles 0: both parts from 0 outwards
+        below, spread_below = _moments_from_end(0.0, -a)
+        above, spread_above = _moments_from_end(0.0, b)
+        share = math.exp(log_normal_interval(0.0, b) - log_mass)
+        mean = share * above - (1.0 - share) * below
+        spread = share * spread_above + (1.0 - share) * spread_below
+        return 0, mean, spread + share * (1.0 - share) * (above + below) * (above + below)
+    ratio_a, product_a = _edge(a, log_mass)
+    ratio_b, product_b = _edge(b, log_mass)
+    mean = ratio_a - ratio_b
+    return 0, mean, 1.0 + product_a - product_b - mean * mean

@@ -1,0 +1,1 @@
+"""Circuit and Params with (chain, draw) axes, plus the schema: what every query reads."""

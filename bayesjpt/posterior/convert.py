@@ -1,0 +1,99 @@
+"""Between a Posterior and the DataTree of ``pm.sample`` and ArviZ."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from bayesjpt.circuit.layout import make_layout
+from bayesjpt.defaults import REFERENCE_ROWS
+from bayesjpt.errors import FitFileError, ModelError
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.table.schema import Schema
+from bayesjpt.table.table import Table
+
+
+def from_idata(idata, model, name: str | None = None) -> Posterior:
+    """Return the Posterior of a block; see `Posterior.from_idata`."""
+    name, frozen = _block(model, name)
+    layout = make_layout(frozen.circuit, frozen.schema)
+    draws = idata["posterior"]
+    values = {}
+    for variable in (*layout.weights, *layout.parameters):
+        full = f"{name}_{variable.name}"
+        if full not in draws:
+            raise ModelError(f"the draws hold no {full!r}", "the draws of this very model")
+        values[variable.name] = draws[full].transpose("chain", "draw", f"{name}_{variable.dim}").to_numpy()
+    return Posterior(
+        circuit=frozen.circuit,
+        schema=frozen.schema,
+        params=layout.join(frozen.circuit, values),
+        sample_stats=_stats(idata),
+        reference=_reference(idata, name, frozen.schema),
+    )
+
+
+def _block(model, name: str | None):
+    blocks = {rv.name: rv.owner.op.frozen for rv in model.basic_RVs if hasattr(rv.owner.op, "frozen")}
+    if not blocks:
+        raise ModelError("the model has no circuit block", "a model with bj.CircuitMixture")
+    if name is None:
+        if len(blocks) > 1:
+            raise ModelError(f"blocks {', '.join(blocks)} in one model", "name= one of them")
+        (name,) = blocks
+    if name not in blocks:
+        raise ModelError(f"no block {name!r}", f"one of {', '.join(blocks)}")
+    return name, blocks[name]
+
+
+def _stats(idata) -> dict[str, np.ndarray]:
+    if "sample_stats" not in idata.children:
+        return {}
+    group = idata["sample_stats"]
+    return {key: group[key].to_numpy() for key in ("log_likelihood", "n_active_edges") if key in group}
+
+
+def _reference(idata, name: str, schema: Schema) -> Table | None:
+    if "observed_data" not in idata.children or "constant_data" not in idata.children:
+        return None
+    values = np.asarray(idata["observed_data"][name].to_numpy(), np.float64)
+    missing = np.asarray(idata["constant_data"][f"{name}_missing"].to_numpy(), bool)
+    rows = np.unique(np.linspace(0, len(values) - 1, REFERENCE_ROWS).astype(int))
+    return Table(schema, np.ascontiguousarray(values[rows].T), np.ascontiguousarray(~missing[rows].T))
+
+
+def to_datatree(post: Posterior, name: str = "x") -> xr.DataTree:
+    """Return the draws as a DataTree in ArviZ's groups ``posterior`` and ``sample_stats``.
+
+    Parameters
+    ----------
+    post : Posterior
+    name : str, default "x"
+        Prefix of the variables, as a block of that name would have them.
+    """
+    layout = make_layout(post.circuit, post.schema)
+    arrays = {}
+    coords: dict = dict(post.coords())
+    for variable in (*layout.weights, *layout.parameters):
+        coords[f"{name}_{variable.dim}"] = list(variable.labels)
+    for variable in (*layout.weights, *layout.parameters):
+        value = layout.split(post.params)[variable.name]
+        arrays[f"{name}_{variable.name}"] = (("chain", "draw", f"{name}_{variable.dim}"), value)
+    groups = {"posterior": xr.Dataset(arrays, coords)}
+    if post.sample_stats:
+        stats = {key: (("chain", "draw"), np.asarray(value)) for key, value in post.sample_stats.items()}
+        groups["sample_stats"] = xr.Dataset(stats, post.coords())
+    return xr.DataTree.from_dict(groups)
+
+
+def from_datatree(tree: xr.DataTree, circuit, schema: Schema, name: str = "x", **rest) -> Posterior:
+    """Return the Posterior whose draws `to_datatree` wrote."""
+    layout = make_layout(circuit, schema)
+    draws = tree["posterior"]
+    values = {}
+    for variable in (*layout.weights, *layout.parameters):
+        full = f"{name}_{variable.name}"
+        if full not in draws or draws[full].shape[-1] != len(variable.labels):
+            raise FitFileError(f"the file's draws do not fit its circuit at {full!r}", "a file that bayesjpt wrote")
+        values[variable.name] = draws[full].to_numpy()
+    return Posterior(circuit, schema, layout.join(circuit, values), sample_stats=_stats(tree), **rest)

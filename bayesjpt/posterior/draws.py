@@ -1,0 +1,117 @@
+"""Posterior: a circuit, its schema, and Params with leading (chain, draw) axes.
+
+A point estimate is one chain of one draw, so each query has one signature and one code path. Queries and reports
+register themselves as methods (`verb`), so this room imports neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Circuit, Params, start_params
+from bayesjpt.circuit.plan import Plan, make_plan
+from bayesjpt.errors import FitFileError
+from bayesjpt.table.schema import Schema
+from bayesjpt.table.table import Table
+
+Verb = TypeVar("Verb", bound=Callable)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Draws of a circuit's weights and parameters.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    schema : Schema
+    params : Params
+        ``log_weight`` (n_chain, n_draw, n_edge) in nats, ``theta`` (n_chain, n_draw, n_theta).
+    sample_stats : mapping from str to array (n_chain, n_draw)
+        What the sampler recorded.
+    reference : Table, optional
+        A few training rows, on which convergence is judged.
+    settings : mapping from str to str, int or float
+        How the fit was made, for the record.
+    """
+
+    circuit: Circuit
+    schema: Schema
+    params: Params
+    sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)
+    reference: Table | None = None
+    settings: Mapping[str, str | int | float] = field(default_factory=dict)
+
+    @property
+    def n_chain(self) -> int:
+        return self.params.theta.shape[0]
+
+    @property
+    def n_draw(self) -> int:
+        return self.params.theta.shape[1]
+
+    def plan(self) -> Plan:
+        """Return the Plan that kernels take."""
+        return make_plan(self.circuit, self.schema)
+
+    def flat(self) -> Params:
+        """Return Params with one leading axis over all chains' draws."""
+        return Params(
+            np.ascontiguousarray(self.params.log_weight.reshape(-1, self.circuit.n_edge)),
+            np.ascontiguousarray(self.params.theta.reshape(-1, self.circuit.n_theta)),
+        )
+
+    def coords(self) -> dict[str, np.ndarray]:
+        """Return the coordinates of the (chain, draw) axes."""
+        return {"chain": np.arange(self.n_chain), "draw": np.arange(self.n_draw)}
+
+    @classmethod
+    def from_idata(cls, idata, model, name: str | None = None) -> Posterior:
+        """Return the Posterior of a block of a PyMC model from the draws of ``pm.sample``.
+
+        Parameters
+        ----------
+        idata : xarray.DataTree
+            With a ``posterior`` group; ``sample_stats``, ``observed_data`` and ``constant_data`` are used where there.
+        model : pm.Model
+            The model that was sampled.
+        name : str, optional
+            Name of the block, where the model has several.
+        """
+        from bayesjpt.posterior.convert import from_idata
+
+        return from_idata(idata, model, name)
+
+    @classmethod
+    def from_circuit(cls, circuit: Circuit, schema: Schema) -> Posterior:
+        """Return the learner's estimate as a Posterior of one chain and one draw."""
+        estimate = start_params(circuit)
+        return cls(circuit, schema, Params(estimate.log_weight[None, None], estimate.theta[None, None]))
+
+    def save(self, path) -> None:
+        """Write the fit to a netCDF file in ArviZ's groups; read it back with `bayesjpt.load`."""
+        from bayesjpt.posterior.store import save
+
+        save(self, path)
+
+    def __repr__(self) -> str:
+        return (
+            f"Posterior({self.n_chain} chains x {self.n_draw} draws, {len(self.schema)} columns, "
+            f"{self.circuit.n_leaf} leaves, {self.circuit.n_theta} parameters)"
+        )
+
+
+def verb(function: Verb) -> Verb:
+    """Register a function ``f(post, ...)`` as a method of Posterior."""
+    setattr(Posterior, function.__name__, function)
+    return function
+
+
+def check_format(found: object, expected: str) -> None:
+    """Raise `FitFileError` unless a file's format mark is the expected one."""
+    if found != expected:
+        raise FitFileError(f"format {found!r}", repr(expected), "Write the file again with this version of bayesjpt")

@@ -1,0 +1,5 @@
+"""One verb a file, each a function ``f(post, ...)`` that is also a method of Posterior."""
+
+from bayesjpt.queries import density, types
+
+__all__ = ["density", "types"]

@@ -1,0 +1,102 @@
+"""Log density and log mass of rows under each draw."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, ROW_BLOCK
+from bayesjpt.errors import SchemaError
+from bayesjpt.kernels.cells import make_cells, make_work
+from bayesjpt.kernels.density import fill_log_scores, snap_to_grid
+from bayesjpt.kernels.upward import DENSITY, MASS
+from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.table.table import Table
+
+
+@verb
+def log_density(post: Posterior, rows) -> xr.DataArray:
+    """Return the log density of each row under each draw, in nats and per user's unit of every real column.
+
+    Missing cells are marginalised: a row with none observed has log density 0. On integer columns and labels the
+    density is the mass.
+
+    Parameters
+    ----------
+    post : Posterior
+    rows : Table or data frame
+        A frame is read under the posterior's schema.
+
+    Returns
+    -------
+    DataArray, dims (chain, draw, row)
+
+    Raises
+    ------
+    SchemaError
+        For rows that do not fit the schema.
+    """
+    table = _rows(post, rows)
+    scores = _scores(post, table, table.values, DENSITY)
+    jacobian = (table.observed * post.schema.log_jacobian()[:, None]).sum(axis=0)
+    return _answer(post, scores + jacobian, "log_density")
+
+
+@verb
+def log_mass(post: Posterior, rows) -> xr.DataArray:
+    """Return the log probability of each row's cells under each draw, in nats: at most 0.
+
+    A recorded real value stands for its cell, half a resolution to either side of its grid point; integers and labels
+    stand for themselves. So the score does not depend on units, and repeated values cannot inflate it.
+
+    Parameters and errors are those of `log_density`.
+
+    Returns
+    -------
+    DataArray, dims (chain, draw, row)
+    """
+    table = _rows(post, rows)
+    snapped = snap_to_grid(post.plan(), table.values)
+    return _answer(post, np.minimum(_scores(post, table, snapped, MASS), 0.0), "log_mass")
+
+
+def _rows(post: Posterior, rows) -> Table:
+    if isinstance(rows, Table):
+        if rows.schema.names != post.schema.names:
+            raise SchemaError(
+                f"rows with columns {', '.join(rows.schema.names)}", f"the columns {', '.join(post.schema.names)}"
+            )
+        if rows.schema != post.schema:
+            raise SchemaError(
+                "rows read under another schema than the posterior's",
+                remedy="Read them with bj.as_table(frame, schema=post.schema)",
+            )
+        return rows
+    from bayesjpt.table.table import as_table
+
+    return as_table(rows, schema=post.schema)
+
+
+def _scores(post: Posterior, table: Table, values: np.ndarray, score: int) -> np.ndarray:
+    plan = post.plan()
+    cells = make_cells(
+        plan,
+        np.ascontiguousarray(values),
+        table.observed,
+        max_distinct_share=MAX_DISTINCT_SHARE,
+        max_table_bytes=MAX_TABLE_BYTES,
+    )
+    flat = post.flat()
+    out = np.empty((flat.theta.shape[0], table.n_row))
+    fill_log_scores(plan, cells, flat.log_weight, flat.theta, make_work(plan, cells, ROW_BLOCK), score, out)
+    return out
+
+
+def _answer(post: Posterior, scores: np.ndarray, name: str) -> xr.DataArray:
+    scores = scores.reshape(post.n_chain, post.n_draw, -1)
+    return xr.DataArray(
+        scores,
+        dims=("chain", "draw", "obs_id"),
+        coords=post.coords() | {"obs_id": np.arange(scores.shape[2])},
+        name=name,
+    )

@@ -1,0 +1,116 @@
+"""Whether chains agree, judged on quantities that do not care how components are labelled.
+
+Component parameters of a mixture have meaningless R-hat: two chains that swap two components agree about the density
+and disagree about every parameter. So the battery follows total log-likelihood, the log density of fixed rows,
+marginal CDFs at quartiles, the number of active edges, and the shares of types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from bayesjpt.defaults import MAX_RHAT
+from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.posterior.invariants import marginal_cdf
+from bayesjpt.queries.density import log_density
+from bayesjpt.queries.types import UNDETERMINED, Types, types
+
+
+@dataclass(frozen=True, eq=False)
+class Convergence:
+    """R-hat and effective sample size of the battery.
+
+    Parameters
+    ----------
+    table : Dataset, dim ``quantity``
+        ``rhat``, ``rhat_q95`` (worst and 95 % quantile over a quantity's entries), ``ess`` (smallest), ``n_entry``.
+    undetermined : tuple of str
+        Columns whose type is not determined because chains disagree.
+    """
+
+    table: xr.Dataset
+    undetermined: tuple[str, ...]
+
+    @property
+    def converged(self) -> bool:
+        """Whether 95 % of every quantity's entries have R-hat below `defaults.MAX_RHAT` and every type is determined."""
+        values = self.table["rhat_q95"].to_numpy()
+        known = values[np.isfinite(values)]
+        return bool(known.size and (known <= MAX_RHAT).all() and not self.undetermined)
+
+    def sentence(self) -> str:
+        """Return one sentence for people."""
+        rhat = self.table["rhat_q95"]
+        if not np.isfinite(rhat.to_numpy()).any():
+            return "Convergence cannot be judged: at least two chains of four draws are needed."
+        worst = str(rhat["quantity"].to_numpy()[int(np.nanargmax(rhat.to_numpy()))])
+        verdict = "Chains agree" if self.converged else "Chains do not agree yet"
+        text = f"{verdict}: R-hat up to {float(rhat.max()):.2f} (95 % of entries; worst: {worst})."
+        if self.undetermined:
+            text += f" Type not determined: {', '.join(self.undetermined)}."
+        return text
+
+    def __repr__(self) -> str:
+        lines = [f"{'quantity':<22}{'R-hat worst':>12}{'R-hat 95 %':>12}{'ESS least':>11}{'entries':>9}"]
+        for name in self.table["quantity"].to_numpy():
+            row = self.table.sel(quantity=name)
+            lines.append(
+                f"{name:<22}{float(row.rhat):>12.3f}{float(row.rhat_q95):>12.3f}{float(row.ess):>11.0f}"
+                f"{int(row.n_entry):>9}"
+            )
+        return "\n".join([*lines, self.sentence()])
+
+
+@verb
+def convergence(post: Posterior, rows=None, *, column_types: Types | None = None) -> Convergence:
+    """Return the label-invariant convergence battery.
+
+    Parameters
+    ----------
+    post : Posterior
+    rows : Table or data frame, optional
+        Rows whose log density is followed, best ones that were not fitted; the fit's reference rows unless given.
+    column_types : Types, optional
+        What `post.types()` returned, if it is at hand.
+    """
+    rows = post.reference if rows is None else rows
+    column_types = types(post) if column_types is None else column_types
+    quantities: dict[str, np.ndarray] = {}
+    if "log_likelihood" in post.sample_stats:
+        quantities["log_likelihood"] = np.asarray(post.sample_stats["log_likelihood"], float)[..., None]
+    if rows is not None:
+        density = log_density(post, rows)
+        quantities["log_density_of_rows"] = density.to_numpy()
+        quantities["marginal_cdf"] = marginal_cdf(post)
+    if "n_active_edges" in post.sample_stats:
+        quantities["n_active_edges"] = np.asarray(post.sample_stats["n_active_edges"], float)[..., None]
+    shares = column_types.draws["type_share"].to_numpy()
+    quantities["type_share"] = shares.reshape(*shares.shape[:2], -1)
+    summary = {name: _summary(values) for name, values in quantities.items() if values.shape[-1]}
+    table = xr.Dataset(
+        {
+            key: ("quantity", [entry[position] for entry in summary.values()])
+            for position, key in enumerate(("rhat", "rhat_q95", "ess", "n_entry"))
+        },
+        coords={"quantity": list(summary)},
+    )
+    undetermined = tuple(column.name for column in column_types.columns if column.type == UNDETERMINED)
+    return Convergence(table, undetermined)
+
+
+def _summary(values: np.ndarray) -> tuple[float, float, float, int]:
+    """Return (worst R-hat, its 95 % quantile, smallest bulk ESS, entries) over (chain, draw, entry), constants left out."""
+    from arviz_stats.base import array_stats
+
+    varies = np.ptp(values, axis=(0, 1)) > 1e-9 * (1.0 + np.abs(values).max(axis=(0, 1)))
+    values = values[..., varies]
+    n = int(values.shape[-1])
+    if n == 0 or values.shape[0] < 2 or values.shape[1] < 4:
+        return float("nan"), float("nan"), float("nan"), n
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rhat = np.atleast_1d(array_stats.rhat(values, chain_axis=0, draw_axis=1))
+        ess = np.atleast_1d(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk"))
+    return float(np.nanmax(rhat)), float(np.nanquantile(rhat, 0.95)), float(np.nanmin(ess)), n

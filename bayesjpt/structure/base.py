@@ -1,0 +1,234 @@
+"""What learners share: argument checks, the progress callback, and the growth of a tree from a stack of tasks.
+
+A learner decides about one task at a time, a block of rows and columns; `grow` keeps the tasks and puts the nodes
+together, without recursion. It knows nothing of how a learner decides.
+
+      task ── decide ──> None              independent leaves, one a column
+                    └──> Columns(tasks)    Product of the tasks' nodes
+                    └──> Rows(tasks)       Sum of the tasks' nodes
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from bayesjpt.circuit.build import ColumnLeaf, Node, Product, Sum
+from bayesjpt.errors import LearnerError
+from bayesjpt.table.table import Table
+
+
+class Progress(Protocol):
+    """A callback ``progress(n_done, n_total)``: cells of the table that belong to a leaf already, and all of them."""
+
+    def __call__(self, n_done: int, n_total: int, /) -> None: ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """A block of the table for which a node is to be made.
+
+    Parameters
+    ----------
+    rows : intp (n,)
+        Positions in the table, ascending.
+    scope : intp (m,)
+        Columns, ascending.
+    columns_tested : bool
+        Whether the columns were found dependent on exactly these rows, so that only a split of rows is left.
+    """
+
+    rows: np.ndarray
+    scope: np.ndarray
+    columns_tested: bool = False
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The decision that the tasks' columns are independent."""
+
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The decision that the tasks' rows are sub-populations."""
+
+    tasks: tuple[Task, ...]
+
+
+Decide = Callable[[Task], Columns | Rows | None]
+
+
+def independent(rows: np.ndarray, scope: np.ndarray) -> Node:
+    """Return a product of one leaf per column, or the leaf itself of a single column."""
+    leaves = tuple(ColumnLeaf(int(column), rows) for column in scope)
+    return leaves[0] if len(leaves) == 1 else Product(leaves)
+
+
+def product_of(children: Sequence[Node]) -> Product:
+    """Return a Product in which the children that are Products are replaced by their own children."""
+    flat: list[Node] = []
+    for child in children:
+        flat.extend(child.children if isinstance(child, Product) else (child,))
+    return Product(tuple(flat))
+
+
+def sum_of(children: Sequence[Node], n_rows: Sequence[int]) -> Sum:
+    """Return a Sum in which the children that are Sums are replaced by their own children."""
+    flat: list[Node] = []
+    counts: list[int] = []
+    for child, count in zip(children, n_rows, strict=True):
+        if isinstance(child, Sum):
+            flat.extend(child.children)
+            counts.extend(child.n_rows)
+        else:
+            flat.append(child)
+            counts.append(count)
+    return Sum(tuple(flat), tuple(counts))
+
+
+def grow(root: Task, decide: Decide, progress: Progress | None = None) -> Node:
+    """Return the tree that follows from a learner's decisions, depth first and in the order of the tasks.
+
+    Parameters
+    ----------
+    root : Task
+    decide : callable
+        ``(task) -> Columns``, ``Rows`` or None; None makes one leaf per column.
+    progress : callable, optional
+        Called after each block of leaves.
+
+    Notes
+    -----
+    The stack holds tasks and, below the tasks of each split, the split itself: when it comes up, its children are the
+    last finished nodes. So depth has no limit.
+    """
+    n_total = root.rows.size * root.scope.size
+    n_done = 0
+    finished: list[Node] = []
+    stack: list[Task | Columns | Rows] = [root]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Task):
+            decision = decide(item)
+            if decision is None:
+                finished.append(independent(item.rows, item.scope))
+                n_done += item.rows.size * item.scope.size
+                if progress is not None:
+                    progress(n_done, n_total)
+            else:
+                assert len(decision.tasks) > 1
+                stack.append(decision)
+                stack.extend(reversed(decision.tasks))
+        else:
+            children = finished[-len(item.tasks) :]
+            del finished[-len(item.tasks) :]
+            if isinstance(item, Columns):
+                finished.append(product_of(children))
+            else:
+                finished.append(sum_of(children, [task.rows.size for task in item.tasks]))
+    return finished[0]
+
+
+def whole(table: Table) -> Task:
+    """Return the task of all rows and columns."""
+    return Task(np.arange(table.n_row), np.arange(table.n_column))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold BLAS and OpenMP at one thread, so that the last bits of a result do not depend on the number of cores.
+
+    The limit holds for the whole process while the context is open, and is lifted afterwards.
+    """
+    import sklearn.cluster  # noqa: F401 - loads the OpenMP library, which the controller must see
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        yield
+
+
+def check_input(table: Table, rng: np.random.Generator) -> None:
+    """Raise `LearnerError` unless there is a table with cells and a NumPy Generator."""
+    if not isinstance(table, Table):
+        raise LearnerError(
+            f"a {type(table).__name__} instead of a table", "a bayesjpt Table", "Read the data with as_table(data)."
+        )
+    if table.n_row == 0 or table.n_column == 0:
+        raise LearnerError(
+            f"a table of {table.n_row} rows and {table.n_column} columns", "at least one row and one column"
+        )
+    if not isinstance(rng, np.random.Generator):
+        remedy = "np.random.default_rng(seed)"
+        if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
+            remedy = f"np.random.default_rng({rng})"
+        raise LearnerError(f"rng is {_shown(rng)}", "a numpy.random.Generator", f"Pass rng={remedy}.")
+
+
+def check_count(name: str, value: int) -> int:
+    """Return a setting that counts something, or raise `LearnerError` unless it is a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise LearnerError(f"{name} is {_shown(value)}", "a whole number of at least 1")
+    return int(value)
+
+
+def check_between(name: str, value: float, lo: float, hi: float) -> float:
+    """Return a setting, or raise `LearnerError` unless it is a number of the closed interval [lo, hi]."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not lo <= value <= hi:
+        raise LearnerError(f"{name} is {_shown(value)}", f"a number from {lo:g} to {hi:g}")
+    return float(value)
+
+
+def check_positive(name: str, value: float) -> float:
+    """Return a setting, or raise `LearnerError` unless it is a positive finite number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 < value < math.inf:
+        raise LearnerError(f"{name} is {_shown(value)}", "a positive number")
+    return float(value)
+
+
+def rows_of(name: str, value: float, n_row: int) -> int:
+    """Return a number of rows from a whole number or from a share of the table's rows.
+
+    Parameters
+    ----------
+    name : str
+        Name of the setting, for the message.
+    value : int or float
+        A whole number of at least 1, or a share in (0, 1), of which at least one row is made.
+    n_row : int
+        Rows of the table.
+
+    Raises
+    ------
+    LearnerError
+        Where the value is neither.
+
+    Examples
+    --------
+    >>> rows_of("min_rows", 0.1, 4177), rows_of("min_rows", 200, 4177)
+    (417, 200)
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise LearnerError(f"{name} is {_shown(value)}", "a number of rows, or a share between 0 and 1")
+    if isinstance(value, numbers.Integral):
+        return check_count(name, int(value))
+    if not 0.0 < value < 1.0:
+        raise LearnerError(
+            f"{name} is the share {_shown(value)}",
+            "a share between 0 and 1, both excluded",
+            "Write a number of rows without decimal point.",
+        )
+    return max(1, int(value * n_row))
+
+
+def _shown(value: object) -> str:
+    """Return a value in words short enough for a one-line message."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"a {type(value).__name__}"

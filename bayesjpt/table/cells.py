@@ -1,0 +1,220 @@
+"""The cells of one column as they were read: distinct values, and a code for each row.
+
+Every decision about a column depends on its distinct values and their counts alone, so it costs one pass over the
+rows and does not depend on their order. Knows nothing of schemas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesjpt.errors import TableError
+
+MISSING_TOKENS = frozenset({"", "?", "NA", "na", "NaN", "nan", "NAN", "null", "NULL", "Null"})
+"""What a missing cell looks like in text, once white space is stripped. `Na` is sodium, and not among them."""
+
+MICROSECONDS_PER_DAY = 86_400_000_000
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_INFINITY = re.compile(r"[+-]?(inf|infinity)", re.IGNORECASE)
+_NOT_OF_NUMBERS = re.compile(r"[^0-9+\-.eE\n]")
+_INTEGER = re.compile(r"[+-]?\d+")
+_ZERO_PADDED = re.compile(r"[+-]?0\d+")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?")
+
+
+_N_SPELLINGS = 2**4 + 2**5
+"""Ways to write true and false in capitals and small letters."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One column as read, before anything is decided.
+
+    Parameters
+    ----------
+    name : str
+    stored : str
+        ``text``, ``number``, ``boolean`` (0 and 1) or ``datetime`` (days since 1970-01-01, UTC).
+    distinct : tuple of str (text), otherwise float64 (n_distinct,)
+        Distinct observed values, ascending.
+    codes : int64 (n_row,)
+        Position in `distinct`, -1 where the cell is missing.
+    labels : tuple of str
+        All labels in their declared order, where the column was stored with one; empty otherwise.
+    """
+
+    name: str
+    stored: str
+    distinct: Sequence[str] | np.ndarray
+    codes: np.ndarray
+    labels: tuple[str, ...] = ()
+
+    @property
+    def n_distinct(self) -> int:
+        return len(self.distinct)
+
+    @property
+    def n_missing(self) -> int:
+        return int((self.codes < 0).sum())
+
+    @property
+    def n_observed(self) -> int:
+        return self.codes.size - self.n_missing
+
+    def counts(self) -> np.ndarray:
+        """Return int64 (n_distinct,): observed cells of each distinct value."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=self.n_distinct)
+
+    def first(self, positions: Sequence[int] | np.ndarray) -> tuple[int, object]:
+        """Return (data row counted from 1, value) of the first cell that holds one of some distinct values."""
+        row = int(np.flatnonzero(np.isin(self.codes, list(positions)))[0])
+        return row + 1, self.distinct[int(self.codes[row])]
+
+    def retold(self, stored: str, values: np.ndarray) -> Cells:
+        """Return the same cells with another float64 value, NaN for missing, for each distinct one."""
+        values = np.asarray(values, np.float64)
+        kept = ~np.isnan(values)
+        distinct, inverse = np.unique(values[kept], return_inverse=True)
+        codes = np.full(self.n_distinct + 1, -1)
+        codes[:-1][kept] = inverse
+        return Cells(self.name, stored, distinct, codes[self.codes])
+
+
+def from_text(name: str, distinct: Sequence[str], codes: np.ndarray) -> Cells:
+    """Return the cells of a text column: white space stripped, missing tokens recognised, distinct values sorted."""
+    stripped = [text.strip() for text in distinct]
+    kept = sorted(set(stripped) - MISSING_TOKENS)
+    position = {text: number for number, text in enumerate(kept)}
+    renumber = np.array([*(position.get(text, -1) for text in stripped), -1], np.int64)
+    return Cells(name, "text", tuple(kept), renumber[codes])
+
+
+def from_floats(name: str, values: np.ndarray, stored: str = "number") -> Cells:
+    """Return the cells of a column of float64 (n_row,), NaN where missing."""
+    observed = ~np.isnan(values)
+    distinct, inverse = np.unique(values[observed] + 0.0, return_inverse=True)
+    codes = np.full(values.size, -1, np.int64)
+    codes[observed] = inverse
+    return Cells(name, stored, distinct, codes)
+
+
+def check_distinct(names: list[str]) -> None:
+    """Raise `TableError` where two columns have one name."""
+    seen: dict[str, int] = {}
+    for position, name in enumerate(names, start=1):
+        if name in seen:
+            raise TableError(
+                f"columns {seen[name]} and {position} are both named {name!r}", "distinct names", "Rename one."
+            )
+        seen[name] = position
+
+
+def number_of_text(text: str) -> float | None:
+    """Return the number that a text spells, or None."""
+    return float(text) if _NUMBER.fullmatch(text) or _INFINITY.fullmatch(text) else None
+
+
+def spelled_boolean(cells: Cells) -> Cells | None:
+    """Return text cells that say true and false alone, in any case, as booleans; None otherwise."""
+    lowered = [text.lower() for text in cells.distinct[:_N_SPELLINGS]]
+    if cells.n_distinct > _N_SPELLINGS or not set(lowered) <= {"true", "false"}:
+        return None
+    return cells.retold("boolean", np.array([float(text == "true") for text in lowered]))
+
+
+def spelled_number(cells: Cells) -> Cells | None:
+    """Return text cells that all spell numbers as numbers; None otherwise."""
+    # one search over the joined texts spares a match for each: these characters alone make numbers or nothing
+    plain = not _NOT_OF_NUMBERS.search("\n".join(cells.distinct))
+    values = np.empty(cells.n_distinct)
+    for position, text in enumerate(cells.distinct):
+        try:
+            value = float(text) if plain else number_of_text(text)
+        except ValueError:
+            return None
+        if value is None:
+            return None
+        values[position] = value
+    return cells.retold("number", values + 0.0) if np.isfinite(values).any() else None
+
+
+def spelled_datetime(cells: Cells) -> Cells | None:
+    """Return text cells that are all ISO 8601 dates, or dates and times without zone, as days; None otherwise."""
+    if not all(_DATE.fullmatch(text) for text in cells.distinct):
+        return None
+    try:
+        moments = np.array(list(cells.distinct), "datetime64[us]")
+    except ValueError:
+        return None
+    return cells.retold("datetime", days(moments))
+
+
+def days(moments: np.ndarray) -> np.ndarray:
+    """Return float64 days since 1970-01-01, NaN for NaT, of an array of datetime64."""
+    ticks = moments.astype("datetime64[us]")
+    out = ticks.astype(np.int64) / MICROSECONDS_PER_DAY
+    out[np.isnat(ticks)] = np.nan
+    return out
+
+
+def moments(values: np.ndarray) -> np.ndarray:
+    """Return datetime64[us] of days since 1970-01-01, NaT for NaN: the inverse of `days`."""
+    missing = np.isnan(values)
+    ticks = np.rint(np.where(missing, 0.0, values) * MICROSECONDS_PER_DAY).astype(np.int64)
+    out = ticks.astype("datetime64[us]")
+    out[missing] = np.datetime64("NaT", "us")
+    return out
+
+
+def zero_padded(cells: Cells) -> list[int]:
+    """Return the distinct texts that are codes with leading zeros, such as ``00501``."""
+    return [i for i, text in enumerate(cells.distinct) if text[0] in "0+-" and _ZERO_PADDED.fullmatch(text)]
+
+
+def inexact_integers(cells: Cells, largest: float) -> list[int]:
+    """Return the distinct texts that are whole numbers which float64 cannot hold."""
+    return [i for i, text in enumerate(cells.distinct) if _INTEGER.fullmatch(text) and abs(int(text)) > largest]
+
+
+def interpret(cells: Cells) -> Cells:
+    """Return text cells as booleans, numbers or dates where every one of them says so; others as they are."""
+    if cells.stored != "text" or cells.labels or not cells.n_distinct:
+        return cells
+    booleans = spelled_boolean(cells)
+    if booleans is not None:
+        return booleans
+    if not zero_padded(cells):
+        numbers = spelled_number(cells)
+        if numbers is not None:
+            return numbers
+    dates = spelled_datetime(cells)
+    return cells if dates is None else dates
+
+
+def number_label(value: float) -> str:
+    """Return the label of a number: ``3`` for 3.0, the shortest exact decimal otherwise."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e16 else repr(float(value))
+
+
+def datetime_label(text: str) -> str:
+    """Return the one spelling of an ISO 8601 date or time, or the text as it is where it is none."""
+    try:
+        return str(np.datetime64(text, "us")) if _DATE.fullmatch(text) else text
+    except ValueError:
+        return text
+
+
+def labels_of(cells: Cells) -> list[str]:
+    """Return the label of each distinct value."""
+    if cells.stored == "text":
+        return list(cells.distinct)
+    if cells.stored == "boolean":
+        return ["True" if value else "False" for value in cells.distinct]
+    if cells.stored == "datetime":
+        return [str(moment) for moment in moments(np.asarray(cells.distinct))]
+    return [number_label(value) for value in cells.distinct]

@@ -1,0 +1,157 @@
+"""Cells under a schema: from what a column holds to the floats and codes that the kernels read.
+
+Training rows and new rows take the same way. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bayesjpt import defaults
+from bayesjpt.errors import BayesjptWarning, SchemaError, TableError
+from bayesjpt.table import cells as cells_of
+from bayesjpt.table.cells import Cells
+from bayesjpt.table.decide import check_standardised
+from bayesjpt.table.schema import Column, Schema, closest
+
+UNSEEN = ("other", "error", "missing")
+"""What becomes of a label that training never showed."""
+
+
+def align(table: Sequence[Cells], schema: Schema) -> list[Cells | None]:
+    """Return the cells of each column of a schema, None where new rows do not have it.
+
+    Raises
+    ------
+    SchemaError
+        Where the rows have a column that the schema does not know.
+    """
+    ignored = {column.name for column in schema.set_aside}
+    by_name = {cells.name: cells for cells in table}
+    for name in by_name:
+        if name not in ignored and name not in schema.names:
+            raise SchemaError(
+                f"the rows have a column {name!r} that training did not show",
+                closest(name, schema.names),
+                "Rename or drop it.",
+            )
+    return [by_name.get(name) for name in schema.names]
+
+
+def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return values, float64 (n_column, n_row), and observed, bool of the same shape, of cells under a schema.
+
+    Raises
+    ------
+    SchemaError
+        Where a value lies outside its column's support, or a label is unseen and `unseen` is ``error``.
+    TableError
+        Where a value is infinite.
+    """
+    values = np.empty((len(schema), n_row))
+    observed = np.zeros((len(schema), n_row), bool)
+    news: list[str] = []
+    for position, (cells, column) in enumerate(zip(table, schema, strict=True)):
+        if cells is None:
+            values[position] = filler(column)
+            continue
+        if column.base == "category":
+            known = _label_codes(cells, column, unseen, news)
+        else:
+            cells = _as_numbers(cells, column)
+            known = np.asarray(cells.distinct, np.float64)
+        row = np.append(known, np.nan)[cells.codes]
+        observed[position] = ~np.isnan(row)
+        values[position] = np.where(observed[position], row, filler(column))
+    if news:
+        warnings.warn(f'labels not seen in training, read as "other": {"; ".join(news)}', BayesjptWarning, stacklevel=4)
+    return values, observed
+
+
+def filler(column: Column) -> float:
+    """Return the valid value that a missing cell of a column holds."""
+    if column.base == "category":
+        return 0.0
+    return float(np.rint(column.location)) if column.base == "integer" else column.location
+
+
+def _label_codes(cells: Cells, column: Column, unseen: str, news: list[str]) -> np.ndarray:
+    """Return the code of each distinct value, NaN for missing; append a note on unseen labels to `news`."""
+    names = column.code_names if unseen == "other" else column.labels
+    code = {label: float(number) for number, label in enumerate(names)}
+    labels = [_spelled_as(label, cells, column) for label in cells_of.labels_of(cells)]
+    unknown = [position for position, label in enumerate(labels) if label not in code]
+    if unknown and unseen != "missing":
+        row, _ = cells.first(unknown)
+        first = labels[int(cells.codes[row - 1])]
+        if unseen == "error":
+            raise SchemaError(
+                f"column {column.name!r} holds the unseen label {first!r} in row {row}",
+                f"one of {', '.join(map(repr, column.labels[:10]))}{', ...' if len(column.labels) > 10 else ''}",
+                "Use unseen='other' or unseen='missing' to accept it.",
+            )
+        shown = ", ".join(repr(labels[position]) for position in unknown[:5])
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        news.append(f"{shown}{more} in column {column.name!r} (first in row {row})")
+    other = np.nan if unseen == "missing" else float(len(column.labels))
+    return np.array([code.get(label, other) for label in labels])
+
+
+def _spelled_as(label: str, cells: Cells, column: Column) -> str:
+    """Return a label as the schema spells it: 1 for 1.0, True for TRUE, one spelling for each date."""
+    if column.dtype == "number" and cells.stored in ("text", "boolean"):
+        value = {"True": 1.0, "False": 0.0}.get(label, cells_of.number_of_text(label))
+        return label if value is None or not np.isfinite(value) else cells_of.number_label(value)
+    if column.dtype == "boolean":
+        return {"1": "True", "0": "False", "true": "True", "false": "False"}.get(label.lower(), label)
+    if column.dtype == "datetime" and cells.stored == "text":
+        return cells_of.datetime_label(label)
+    return label
+
+
+def _as_numbers(cells: Cells, column: Column) -> Cells:
+    """Return cells as the numbers or days that a schema expects, checked against the column's support."""
+    if not cells.n_distinct:
+        return replace(cells, stored=column.dtype, distinct=np.empty(0))
+    view = cells
+    if cells.stored == "text":
+        spelled = cells_of.spelled_datetime if column.dtype == "datetime" else cells_of.spelled_number
+        view = spelled(cells) or cells
+    if view.stored != column.dtype:
+        _refuse_text(cells, column)
+    infinite = np.flatnonzero(np.isinf(view.distinct))
+    if infinite.size:
+        row, value = view.first(infinite)
+        raise TableError(f"column {view.name!r} holds {value} in row {row}", "finite numbers")
+    lo, hi = column.support
+    outside = (view.distinct < lo) | (view.distinct > hi)
+    expected = "no value below 0, as in training"
+    if column.base == "integer":
+        outside |= (view.distinct != np.rint(view.distinct)) | (view.distinct > defaults.LARGEST_INTEGER)
+        expected = "whole numbers from 0, as in training"
+    if outside.any():
+        row, value = view.first(np.flatnonzero(outside))
+        raise SchemaError(
+            f"column {column.name!r} holds {cells_of.number_label(value)} in row {row}",
+            expected,
+            "Mend the cell, or leave it empty.",
+        )
+    if column.base == "real":
+        check_standardised(view, column)
+    return view
+
+
+def _refuse_text(cells: Cells, column: Column) -> None:
+    odd: Sequence[int] = range(cells.n_distinct)
+    if cells.stored == "text" and column.dtype == "number":
+        odd = [i for i, text in enumerate(cells.distinct) if cells_of.number_of_text(text) is None] or odd
+    row, _ = cells.first(odd)
+    label = cells_of.labels_of(cells)[int(cells.codes[row - 1])]
+    expected = "dates" if column.dtype == "datetime" else "numbers"
+    raise SchemaError(
+        f"column {column.name!r} holds {label!r} in row {row}", f"{expected}, as in training", "Mend the cell."
+    )

@@ -1,0 +1,114 @@
+"""The grid on which a column was recorded, and the location and scale used inside.
+
+Works on ascending distinct values and their counts, so a million ties cost as much as one. Values are scaled by a
+power of two first: 1e-300 and 1e300 are as good as 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from bayesjpt import defaults
+from bayesjpt.table.cells import MICROSECONDS_PER_DAY
+
+_DAY_PARTS = tuple(1.0 / n for n in (1, 24, 1440, 86_400, 86_400_000, MICROSECONDS_PER_DAY))
+
+
+def atoms(counts: np.ndarray) -> np.ndarray:
+    """Return bool (n_distinct,): values that repeat far beyond what their neighbours do.
+
+    A value is one if it holds more than a twentieth of the cells and ten times as many as the median distinct value,
+    and if enough other distinct values remain.
+    """
+    bar = max(defaults.ATOM_SHARE * counts.sum(), defaults.ATOM_RATIO * np.median(counts))
+    found = counts > bar
+    return found if (~found).sum() >= defaults.ATOM_MIN_OTHERS else np.zeros(counts.size, bool)
+
+
+def summarise(distinct: np.ndarray, counts: np.ndarray) -> tuple[float, float, float]:
+    """Return (median, spread, mean) in the units of the values, without overflow.
+
+    The spread is the interquartile range, or the standard deviation, or the range, whichever is the first above 0; 0
+    for a constant.
+    """
+    exponent = int(np.frexp(np.abs(distinct).max())[1])
+    values = np.repeat(np.ldexp(distinct, -exponent), counts)
+    lower, median, upper = np.quantile(values, [0.25, 0.5, 0.75])
+    spread = next((s for s in (upper - lower, values.std(), values[-1] - values[0]) if s > 0.0), 0.0)
+    return tuple(float(np.ldexp(number, exponent)) for number in (median, spread, values.mean()))
+
+
+def grid(distinct: np.ndarray, counts: np.ndarray) -> float | None:
+    """Return the largest of {1, 2, 5} x 10^k whose multiples hold 99 % of the values other than 0; None without one.
+
+    Parameters
+    ----------
+    distinct : float64 (n_distinct,)
+        Ascending.
+    counts : int64 (n_distinct,)
+        Cells of each.
+
+    Notes
+    -----
+    Zero lies on every grid and has no say. One value that repeats may stand off the grid if the grid is then ten times
+    coarser (some files store a zero as 1e-6). A grid finer than 1e-7 interquartile ranges, or than a billionth of the
+    typical value, is not looked for: such numbers were computed. Costs O(n_distinct) for each of at most 30 widths.
+    """
+    kept = distinct != 0.0
+    values, weights = np.abs(distinct[kept]), counts[kept]
+    if not values.size:
+        return None
+    slack = (1.0 - defaults.GRID_SHARE) * weights.sum()
+    repeated = max(3.0, 2.0 * float(np.median(weights)))
+    spared = None
+    for width in _widths(values, weights, summarise(distinct, counts)[1], slack):
+        off = weights[~_on_grid(values, width)]
+        if off.sum() <= slack:
+            return width if spared is None or spared < defaults.GRID_GAIN * width else spared
+        heaviest = off.max()
+        enough = values.size - off.size >= defaults.GRID_MIN_OTHERS
+        if spared is None and enough and heaviest >= repeated and off.sum() - heaviest <= slack:
+            spared = width
+    return spared
+
+
+def _widths(values: np.ndarray, weights: np.ndarray, spread: float, slack: float) -> Iterator[float]:
+    """Yield the widths {1, 2, 5} x 10^k worth looking at, from wide to narrow."""
+    order = np.argsort(values, kind="stable")
+    values, weights = values[order], weights[order]
+    below = np.cumsum(weights)
+    typical = float(values[np.searchsorted(below, 0.5 * below[-1])])
+    narrowest = max(defaults.MIN_GRID_PER_SPREAD * spread, typical / defaults.MAX_SIGNIFICANT)
+    # a value smaller than the width is off the grid: at most `slack` of them are, but for one that repeats
+    off = below - np.maximum.accumulate(weights)
+    widest = float(values[min(np.searchsorted(off, slack, side="right"), values.size - 1)])
+    exponent = math.floor(math.log10(widest)) + 1
+    while float(f"5e{exponent}") >= narrowest > 0.0:
+        for digit in (5, 2, 1):
+            width = float(f"{digit}e{exponent}")
+            if narrowest * (1.0 - defaults.GRID_TOLERANCE) <= width <= widest * (1.0 + defaults.GRID_TOLERANCE):
+                yield width
+        exponent -= 1
+
+
+def _on_grid(values: np.ndarray, width: float) -> np.ndarray:
+    steps = values / width
+    return np.abs(steps - np.rint(steps)) <= np.minimum(defaults.GRID_TOLERANCE * steps, 1e-2)
+
+
+def day_grid(distinct: np.ndarray) -> float:
+    """Return the largest of a day, an hour, a minute, a second, a millisecond, a microsecond that divides all times."""
+    ticks = np.rint(distinct * MICROSECONDS_PER_DAY)
+    for width in _DAY_PARTS[:-1]:
+        if not (ticks % round(width * MICROSECONDS_PER_DAY)).any():
+            return width
+    return _DAY_PARTS[-1]
+
+
+def fallback(distinct: np.ndarray, spread: float) -> float:
+    """Return the resolution where no grid is visible: a thousandth of the spread, or of a constant value, or 1."""
+    size = spread if spread > 0.0 else float(np.abs(distinct).max())
+    return max(size * defaults.FALLBACK_PER_SPREAD, 5e-324) if size > 0.0 else 1.0

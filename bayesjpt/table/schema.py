@@ -1,0 +1,230 @@
+"""What each column is: base, support, labels, resolution, location and scale, each with its reason.
+
+A schema is decided from training rows only and frozen with the fit; new rows are read *under* it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from bayesjpt.errors import SchemaError
+
+BASES = ("real", "integer", "category")
+FORMAT = 1
+"""Version of the plain form that `Schema.to_dict` writes."""
+
+_N_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class Column:
+    """What was decided about one column.
+
+    Parameters
+    ----------
+    name : str
+    base : str
+        ``real`` (density per unit), ``integer`` (mass on the integers) or ``category`` (mass on labels).
+    support : tuple of float
+        Smallest and largest possible value, in the user's units; ``(0, n_label - 1)`` for labels.
+    labels : tuple of str
+        Labels in the order of their codes; empty unless the base is ``category``.
+    levels : tuple of float
+        Distinct training values, ascending, of an integer column that has few of them; empty otherwise.
+    frequencies : tuple of float
+        Smoothed training shares: of the labels and, last, of "other" (category); of the levels (integer).
+    resolution : float
+        Width of the cell that a recorded value stands for, in the user's units; 1 unless the base is ``real``.
+    location, scale : float
+        Units used inside: real families see (x - location) / scale, positive ones x / scale.
+    mean, maximum : float
+        Of the observed training values, in the user's units.
+    n_missing, n_distinct : int
+        Missing training cells, distinct observed values.
+    dtype : str
+        How the column was stored, in words (``text``, ``number``, ``boolean``, ``datetime``).
+    reason : str
+        One sentence: why this base.
+    """
+
+    name: str
+    base: str
+    support: tuple[float, float]
+    labels: tuple[str, ...] = ()
+    levels: tuple[float, ...] = ()
+    frequencies: tuple[float, ...] = ()
+    resolution: float = 1.0
+    location: float = 0.0
+    scale: float = 1.0
+    mean: float = 0.0
+    maximum: float = 0.0
+    n_missing: int = 0
+    n_distinct: int = 0
+    dtype: str = "number"
+    reason: str = ""
+
+    @property
+    def n_label(self) -> int:
+        """Number of codes: the labels and one for "other"; 0 for numbers."""
+        return len(self.labels) + 1 if self.base == "category" else 0
+
+    @property
+    def code_names(self) -> tuple[str, ...]:
+        """Labels in the order of their codes and, last, the name of "other"; empty for numbers."""
+        if self.base != "category":
+            return ()
+        other = "other"
+        while other in self.labels:
+            other = f"<{other}>"
+        return (*self.labels, other)
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """A column that is not modelled, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns that are modelled, in order, and those set aside."""
+
+    columns: tuple[Column, ...]
+    set_aside: tuple[SetAside, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def index(self, name: str) -> int:
+        """Return the position of a column, or raise `SchemaError` naming the closest one."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise SchemaError(f"no column {name!r}", closest(name, self.names)) from None
+
+    def log_jacobian(self) -> np.ndarray:
+        """Return float64 (n_column,): what turns a density per scale unit into one per user's unit, in nats."""
+        return np.array([-np.log(column.scale) if column.base == "real" else 0.0 for column in self.columns])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as numbers, texts, lists and dicts that any JSON writer keeps exactly.
+
+        Infinite numbers are the texts ``inf`` and ``-inf``.
+        """
+        return {
+            "format": FORMAT,
+            "columns": [{name: _plain(value) for name, value in asdict(column).items()} for column in self.columns],
+            "set_aside": [asdict(column) for column in self.set_aside],
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Schema:
+        """Return the schema that `to_dict` wrote.
+
+        Raises
+        ------
+        SchemaError
+            Where the dict is not one of ours, or of another format.
+        """
+        if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
+            found = plain.get("format") if isinstance(plain, Mapping) else type(plain).__name__
+            raise SchemaError(f"a stored schema of format {found!r}", f"format {FORMAT}")
+        try:
+            columns = tuple(_column_of(entry) for entry in plain["columns"])
+            set_aside = tuple(SetAside(str(entry["name"]), str(entry["reason"])) for entry in plain["set_aside"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise SchemaError(
+                f"a stored schema that cannot be read ({error!r})", "what Schema.to_dict writes"
+            ) from None
+        return cls(columns, set_aside)
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """Return the rows of the table that `repr` shows, header first."""
+        rows = [("column", "base", "resolution", "labels", "missing", "reason")]
+        for column in self.columns[:_N_SHOWN]:
+            labels = ", ".join(column.labels[:4]) + (", ..." if len(column.labels) > 4 else "")
+            width = f"{column.resolution:g}" if column.base == "real" else ""
+            missing = str(column.n_missing) if column.n_missing else ""
+            rows.append((column.name, column.base, width, _shortened(labels, 40), missing, column.reason))
+        if len(self.columns) > _N_SHOWN:
+            rows.append((f"... {len(self.columns) - _N_SHOWN} more", "", "", "", "", ""))
+        rows += [(column.name, "set aside", "", "", "", column.reason) for column in self.set_aside[:_N_SHOWN]]
+        if len(self.set_aside) > _N_SHOWN:
+            rows.append((f"... {len(self.set_aside) - _N_SHOWN} more", "set aside", "", "", "", ""))
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self._cells()
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        return "\n".join(
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        )
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._cells()
+        lines = ["".join(f"<td>{html.escape(text)}</td>" for text in row) for row in rows]
+        head = "".join(f"<th>{text}</th>" for text in header)
+        return f"<table><thead><tr>{head}</tr></thead><tbody><tr>{'</tr><tr>'.join(lines)}</tr></tbody></table>"
+
+
+def closest(name: str, names: Sequence[str]) -> str:
+    """Return what was expected in place of an unknown name: the closest one, or all of them where none is close."""
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if not near:
+        lowered = {known.lower(): known for known in names}
+        near = [lowered[low] for low in difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)]
+    if near:
+        return f"one like {near[0]!r}"
+    return f"one of {', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}"
+
+
+def _shortened(text: str, n: int) -> str:
+    return text if len(text) <= n else text[: n - 3] + "..."
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return str(value) if np.isinf(value) else float(value)
+    return value
+
+
+_TEXTS = ("name", "base", "dtype", "reason")
+_COUNTS = ("n_missing", "n_distinct")
+_TUPLES = ("support", "levels", "frequencies")
+
+
+def _column_of(entry: Mapping[str, Any]) -> Column:
+    made: dict[str, Any] = {}
+    for field in fields(Column):
+        value = entry[field.name]
+        if field.name in _TEXTS:
+            made[field.name] = str(value)
+        elif field.name in _COUNTS:
+            made[field.name] = int(value)
+        elif field.name == "labels":
+            made[field.name] = tuple(str(label) for label in value)
+        elif field.name in _TUPLES:
+            made[field.name] = tuple(float(number) for number in value)
+        else:
+            made[field.name] = float(value)
+    column = Column(**made)
+    if column.base not in BASES:
+        raise ValueError(f"base {column.base!r}")
+    return column

@@ -1,0 +1,237 @@
+"""The cells of a table as the kernels read them, and the two doors: `read_table` for files, `as_table` for frames."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesjpt.errors import SchemaError, TableError
+from bayesjpt.table.schema import Column, Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Cells in the user's units (codes for labels), column by column, with the mask of what was observed.
+
+    Parameters
+    ----------
+    schema : Schema
+    values : float64 (n_column, n_row)
+        C-contiguous and read-only. A missing cell holds a valid filler, never NaN.
+    observed : bool (n_column, n_row)
+    """
+
+    schema: Schema
+    values: np.ndarray
+    observed: np.ndarray
+
+    def __post_init__(self):
+        for name, dtype in (("values", np.float64), ("observed", np.bool_)):
+            array = np.ascontiguousarray(getattr(self, name), dtype).view()
+            assert array.ndim == 2
+            assert array.shape[0] == len(self.schema)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        assert self.values.shape == self.observed.shape
+
+    @property
+    def n_row(self) -> int:
+        return self.values.shape[1]
+
+    @property
+    def n_column(self) -> int:
+        return self.values.shape[0]
+
+    @property
+    def n_missing(self) -> int:
+        return int(self.observed.size - self.observed.sum())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.schema.names
+
+    def __len__(self) -> int:
+        return self.n_row
+
+    def take(self, rows: np.ndarray | Sequence[int]) -> Table:
+        """Return the table of some rows: positions in the order given, or a boolean mask of all rows."""
+        rows = np.asarray(rows)
+        if rows.dtype != np.bool_:
+            rows = rows.astype(np.intp)
+        return Table(self.schema, self.values[:, rows], self.observed[:, rows])
+
+    def rows(self, index: int | slice | np.ndarray | Sequence[int]) -> Table:
+        """Return the table of one row, of a slice, of positions or of a boolean mask."""
+        if isinstance(index, slice):
+            return Table(self.schema, self.values[:, index], self.observed[:, index])
+        return self.take(np.atleast_1d(np.asarray(index)))
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return a data frame with labels, booleans and dates as they were stored, and missing cells as missing.
+
+        Parameters
+        ----------
+        backend : str
+            ``pandas``, ``polars`` or ``pyarrow``; it must be installed.
+
+        Raises
+        ------
+        TableError
+            Where the backend is unknown or not installed.
+
+        Notes
+        -----
+        The code for labels that training never showed comes out as ``other`` in a column of texts, and as missing in
+        columns of numbers, booleans or dates.
+        """
+        from bayesjpt.table.frames import build_frame
+
+        columns = {}
+        for column, values, observed in zip(self.schema, self.values, self.observed, strict=True):
+            columns[column.name] = _restored(column, values, observed)
+        return build_frame(columns, backend)
+
+    def _summary(self) -> str:
+        missing = f", {self.n_missing} cells missing" if self.n_missing else ""
+        return f"{self.n_row} rows x {self.n_column} columns{missing}"
+
+    def __repr__(self) -> str:
+        return f"Table({self._summary()})\n{self.schema!r}"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>Table</b>: {html.escape(self._summary())}</p>{self.schema._repr_html_()}"
+
+
+def _restored(column: Column, values: np.ndarray, observed: np.ndarray) -> tuple[str, list[Any]]:
+    """Return (kind, values) of a column as `frames.build_frame` takes them, None where missing."""
+    from bayesjpt.table import cells as cells_of
+
+    if column.base == "category":
+        kind, originals = _original_labels(column)
+        codes = np.where(observed, values, len(originals)).astype(np.intp)
+        originals = [*originals, None]
+        return kind, [originals[code] for code in codes]
+    if column.dtype == "datetime":
+        moments = cells_of.moments(np.where(observed, values, np.nan))
+        return "datetime", moments.tolist()
+    seen = values[observed]
+    whole = column.base == "integer" or (column.resolution == 1.0 and bool((seen == np.rint(seen)).all()))
+    plain = values.astype(np.int64).tolist() if whole else values.tolist()
+    if observed.all():
+        return "integer" if whole else "number", plain
+    kept = [value if shown else None for value, shown in zip(plain, observed.tolist(), strict=True)]
+    return "integer" if whole else "number", kept
+
+
+def _original_labels(column: Column) -> tuple[str, list[Any]]:
+    """Return (kind, value of each code) of a category."""
+    if column.dtype == "boolean":
+        return "boolean", [*(label == "True" for label in column.labels), None]
+    if column.dtype == "number":
+        numbers = [float(label) for label in column.labels]
+        if all(number.is_integer() for number in numbers):
+            return "integer", [*map(int, numbers), None]
+        return "number", [*numbers, None]
+    if column.dtype == "datetime":
+        return "datetime", [*np.array(list(column.labels), "datetime64[us]").tolist(), None]
+    return "text", list(column.code_names)
+
+
+def read_table(
+    path: str | Path,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    schema: Schema | None = None,
+    unseen: str = "other",
+) -> Table:
+    """Return the table in a file; each column's kind is decided from its values unless a schema is given.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .csv, .tsv or .txt file (also with .gz) in UTF-8 with a header line, or a .parquet, .feather or .arrow file.
+        The separator is a comma, or else the first of semicolon, tab and bar that the header line holds. Missing cells
+        are empty or say NA, NaN, null or ?.
+    kinds : mapping from str to str, optional
+        ``category``, ``integer``, ``real``, or ``aside`` to leave a column out: overrides the decision for it.
+    schema : Schema, optional
+        Read the rows as new rows under the schema of a training table: columns are aligned by name, missing ones are
+        all-missing.
+    unseen : str
+        With `schema`, what becomes of a label that training never showed: ``other`` (one warning), ``error`` or
+        ``missing``.
+
+    Raises
+    ------
+    TableError
+        Where the file cannot be read, is empty or ragged, or a column holds infinities or whole numbers beyond 2^53.
+    SchemaError
+        Where `kinds` contradicts the values, a column has no observed cell, or new rows do not fit the schema.
+    """
+    from bayesjpt.table.read import read_cells
+
+    return _assemble(read_cells(path), kinds, schema, unseen)
+
+
+def as_table(
+    frame: Any,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    schema: Schema | None = None,
+    unseen: str = "other",
+) -> Table:
+    """Return the table of a data frame of pandas, polars or pyarrow; a Table is returned as it is.
+
+    Parameters are those of `read_table`. None, NaN, NaT and pandas NA are missing, and so are the missing tokens of
+    `read_table` in columns of plain texts; texts that all spell numbers or ISO dates are read as such. Dates and times
+    become days since 1970-01-01 (UTC).
+
+    Raises
+    ------
+    TableError
+        Where it is not a data frame, is empty, has duplicate names or names that are no texts, or a column mixes kinds
+        or holds infinities or whole numbers beyond 2^53.
+    SchemaError
+        Where `kinds` contradicts the values, a column has no observed cell, or new rows do not fit the schema.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = as_table(pd.DataFrame({"size": [0.5, 1.5, None, 2.0], "color": ["red", "blue", "red", "red"]}))
+    >>> [(column.name, column.base, column.resolution) for column in table.schema]
+    [('size', 'real', 0.5), ('color', 'category', 1.0)]
+    >>> table.schema.columns[1].labels
+    ('blue', 'red')
+    """
+    if isinstance(frame, Table):
+        if kinds is not None or (schema is not None and schema != frame.schema):
+            raise TableError(
+                "a Table, whose schema is settled", "a data frame", "Call as_table(table.to_frame(), ...)."
+            )
+        return frame
+    from bayesjpt.table.frames import frame_cells
+
+    return _assemble(frame_cells(frame), kinds, schema, unseen)
+
+
+def _assemble(table: list, kinds: Mapping[str, str] | None, schema: Schema | None, unseen: str) -> Table:
+    from bayesjpt.table import decide, encode
+
+    n_row = table[0].codes.size if table else 0
+    if not n_row:
+        raise TableError(f"the table has {n_row} rows and {len(table)} columns", "at least one of each")
+    if unseen not in encode.UNSEEN:
+        raise SchemaError(f"unseen={unseen!r}", f"one of {', '.join(encode.UNSEEN)}")
+    if schema is None:
+        schema, read = decide.decide_schema(table, kinds)
+    elif kinds is not None:
+        raise SchemaError("both kinds and schema were given", "one of them", "A schema already holds the kinds.")
+    else:
+        read = encode.align(table, schema)
+    values, observed = encode.encode(read, schema, n_row, unseen)
+    return Table(schema, values, observed)

@@ -1,0 +1,77 @@
+"""Slow twins in decimal arithmetic: the incomplete gamma functions and the normal tail, to as many digits as asked.
+
+SciPy is no oracle everywhere: its incomplete gamma loses all digits for large a a few deviations from the centre, since
+its series stops after a fixed number of terms.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+from math import comb
+
+
+@cache
+def _bernoulli(n: int) -> Fraction:
+    """Return the Bernoulli number B_n (B_1 = -1/2)."""
+    if n == 0:
+        return Fraction(1)
+    return -sum(comb(n + 1, k) * _bernoulli(k) for k in range(n)) / (n + 1)
+
+
+def _pi() -> Decimal:
+    """Return pi by Machin's formula at the context's precision."""
+
+    def arctan_inverse(n: int) -> Decimal:
+        power = total = Decimal(1) / n
+        k = 1
+        while abs(power) > Decimal(10) ** -400:
+            power /= -n * n
+            k += 2
+            total += power / k
+        return total
+
+    return 4 * (4 * arctan_inverse(5) - arctan_inverse(239))
+
+
+def log_gamma(a: Decimal) -> Decimal:
+    """Return log Gamma(a) for a > 0, by Stirling's series at an argument shifted beyond 100."""
+    shift = Decimal(0)
+    while a < 100:
+        shift += a.ln()
+        a += 1
+    total = (a - Decimal("0.5")) * a.ln() - a + (2 * _pi()).ln() / 2
+    for k in range(1, 40):
+        b = _bernoulli(2 * k)
+        total += Decimal(b.numerator) / Decimal(b.denominator) / (2 * k * (2 * k - 1)) / a ** (2 * k - 1)
+    return total - shift
+
+
+def log_gamma_tails(a: float, x: float, digits: int = 60) -> tuple[float, float]:
+    """Return (log P(a, x), log Q(a, x)) by the series of P, whose terms are all positive."""
+    with localcontext() as context:
+        context.prec = digits + int(max(x - a, 0.0) / 2.0)
+        a_, x_ = Decimal(a), Decimal(x)
+        term = total = Decimal(1)
+        n = 0
+        while term > total * Decimal(10) ** -context.prec:
+            n += 1
+            term *= x_ / (a_ + n)
+            total += term
+        lower = (a_ * x_.ln() - x_ - log_gamma(a_ + 1)).exp() * total
+        return float(lower.ln()), float((1 - lower).ln())
+
+
+def log_normal_cdf(x: float, digits: int = 60) -> float:
+    """Return log Phi(x) by the series of the error function."""
+    with localcontext() as context:
+        context.prec = digits + int(x * x)
+        x_ = Decimal(x)
+        term = total = x_
+        n = 0
+        while abs(term) > Decimal(10) ** -context.prec:
+            n += 1
+            term *= -x_ * x_ / (2 * n)
+            total += term / (2 * n + 1)
+        return float((Decimal("0.5") + total / (2 * _pi()).sqrt()).ln())

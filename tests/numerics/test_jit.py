@@ -1,0 +1,89 @@
+"""Cached kernels are compiled anew when any kernel source changes, and loaded when none does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayesjpt.families import gamma
+from bayesjpt.numerics import jit
+
+_CALLEE = "from toy.numerics.jit import kernel\n\n\n@kernel\ndef double(x):\n    return {factor} * x\n"
+_CALLER = """
+from toy.numerics.callee import double
+from toy.numerics.jit import kernel
+
+
+@kernel
+def shifted(x):
+    return double(x) + 1.0
+"""
+_RUN = "from toy.families.caller import shifted; print(shifted(3.0), sum(shifted.stats.cache_hits.values()))"
+_GAMMA = """
+import numpy as np
+from bayesjpt.families import gamma
+stats, hyper = np.array([3.0, 4.0, 0.5, 1.0]), np.array([0.7, 1.5, 100.0, 2.0, 2.0, 1.0])
+theta = np.ones(2)
+status = gamma.draw_posterior(stats, hyper, np.array([0.01]), theta, np.random.default_rng(1))
+print(status, sum(gamma.draw_posterior.stats.cache_hits.values()))
+"""
+
+needs_compiler = pytest.mark.skipif(not hasattr(gamma.draw_posterior, "stats"), reason="numba's JIT is switched off")
+
+
+def _python(code: str, **environment: str) -> list[str]:
+    result = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=True
+    )
+    return result.stdout.split()
+
+
+@pytest.fixture
+def toy(tmp_path) -> Path:
+    """Return the folder of a package of two rooms whose caller and callee live in different files."""
+    root = tmp_path / "toy"
+    for room in ("numerics", "families"):
+        (root / room).mkdir(parents=True)
+        (root / room / "__init__.py").write_text("")
+    (root / "__init__.py").write_text("")
+    shutil.copy(jit.__file__, root / "numerics" / "jit.py")
+    (root / "numerics" / "callee.py").write_text(_CALLEE.format(factor="2.0"))
+    (root / "families" / "caller.py").write_text(_CALLER)
+    return root
+
+
+@needs_compiler
+def test_edited_callee_in_another_file_is_noticed(toy):
+    environment = {"PYTHONPATH": str(toy.parent), "NUMBA_CACHE_DIR": str(toy.parent / "cache")}
+    assert _python(_RUN, **environment) == ["7.0", "0"]
+    assert _python(_RUN, **environment) == ["7.0", "1"]
+    (toy / "numerics" / "callee.py").write_text(_CALLEE.format(factor="5.0"))
+    assert _python(_RUN, **environment) == ["16.0", "0"]
+
+
+@needs_compiler
+def test_gamma_update_is_loaded_from_the_cache_by_the_next_process():
+    project = str(Path(jit.__file__).resolve().parents[2])
+    _python(_GAMMA, PYTHONPATH=project)
+    assert _python(_GAMMA, PYTHONPATH=project) == ["0", "1"]
+
+
+def test_source_version_changes_with_a_source_and_with_its_name(toy, monkeypatch):
+    monkeypatch.setattr(jit, "_PACKAGE", toy)
+    monkeypatch.setattr(jit, "source_hash", jit.source_hash.__wrapped__)
+    before = jit.source_version()
+    assert jit.source_version() == before
+    callee = toy / "numerics" / "callee.py"
+    callee.write_text(_CALLEE.format(factor="5.0"))
+    edited = jit.source_version()
+    callee.rename(toy / "numerics" / "renamed.py")
+    assert len({before, edited, jit.source_version()}) == 3
+
+
+def test_source_version_is_below_two_to_the_56():
+    assert 0 <= jit.source_version() < 2**56

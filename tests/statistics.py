@@ -1,0 +1,33 @@
+"""Bounds for comparing draws with what they should be distributed as; all at the same small false-alarm rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+FALSE_ALARM = 1e-6
+LARGEST_Z = 5.5
+"""Of a few dozen z-scores; normal tail probability 4e-8 each, more for the t of a hundred batches."""
+N_BATCH = 100
+
+
+def dkw_bound(n: int) -> float:
+    """Return the largest deviation of an empirical cdf of n independent draws (Dvoretzky, Kiefer and Wolfowitz)."""
+    return float(np.sqrt(np.log(2.0 / FALSE_ALARM) / (2.0 * n)))
+
+
+def cdf_deviation(draws: np.ndarray, cdf: Callable) -> float:
+    """Return the largest distance of the draws' empirical cdf from `cdf`, ties (discrete draws) included."""
+    values, counts = np.unique(draws, return_counts=True)
+    upto = np.cumsum(counts) / draws.size
+    expected = np.array([cdf(value) for value in values])
+    before = np.array([cdf(np.nextafter(value, -np.inf)) for value in values])
+    return float(max(np.abs(upto - expected).max(), np.abs(upto - counts / draws.size - before).max()))
+
+
+def batch_z(draws: np.ndarray, expected: float) -> float:
+    """Return the z-score of a chain's mean against its expectation, its error from batch means."""
+    batches = draws[: draws.size // N_BATCH * N_BATCH].reshape(N_BATCH, -1).mean(axis=1)
+    error = batches.std(ddof=1) / np.sqrt(N_BATCH)
+    return float((batches.mean() - expected) / max(error, 1e-12))

@@ -1,0 +1,171 @@
+"""Tables that are refused, each in one line that names the column, the row and the remedy."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from bayesjpt.errors import SchemaError, TableError
+from bayesjpt.table.table import as_table
+
+BIG = 2**53 + 1
+
+
+def refused(frame, error=TableError, **options):
+    with pytest.raises(error) as caught:
+        as_table(frame, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_table_without_rows_is_refused_naming_the_counts(make):
+    assert "0 rows and 1 columns" in refused(make({"x": []}))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame(), pd.DataFrame(index=[1, 2]), pl.DataFrame(), pa.table({})])
+def test_table_without_columns_is_refused_naming_the_counts(frame):
+    assert "0 columns" in refused(frame)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [None, None],
+        [np.nan, np.nan],
+        ["", "?"],
+        [pd.NaT, pd.NaT],
+        pd.array([None, None], dtype="Int64"),
+        pd.array([None, None], dtype="boolean"),
+        pd.Categorical([None, None], categories=["a"]),
+        pd.Series([None, None], dtype=object),
+    ],
+)
+def test_column_without_observed_cell_is_refused_by_name(values):
+    text = refused(pd.DataFrame({"y": [1.5, 2.5], "x": values}), SchemaError)
+    assert "column 'x' has no observed cell in 2 rows" in text
+    assert "'aside'" in text
+
+
+def test_polars_column_of_nulls_is_refused_by_name():
+    assert "'x' has no observed cell" in refused(pl.DataFrame({"x": [None, None]}), SchemaError)
+
+
+@pytest.mark.parametrize(
+    "values", [[0.5, np.inf, -np.inf], ["0.5", "inf", "1"], pd.array([0.5, np.inf, 1.0], dtype="Float64")]
+)
+def test_infinity_is_refused_with_column_and_first_row(values):
+    assert "column 'x' holds inf in row 2" in refused(pd.DataFrame({"x": values}))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"x": [1, 2, BIG, BIG]}),
+        pd.DataFrame({"x": pd.array([1, None, BIG, BIG], dtype="Int64")}),
+        pd.DataFrame({"x": pd.Series([1, 2, BIG, 2**70], dtype=object)}),
+        pd.DataFrame({"x": ["1", "2", str(BIG), "2"]}),
+        pd.DataFrame({"x": np.array([1, 2, BIG, 2**63 + 1], np.uint64)}),
+        pl.DataFrame({"x": [1, 2, BIG, None]}),
+        pl.DataFrame({"x": pl.Series([1, 2, BIG, 2**70], dtype=pl.Int128)}),
+        pa.table({"x": [1, 2, BIG, None]}),
+    ],
+)
+def test_integer_beyond_2_53_is_refused_with_column_and_first_row(frame):
+    text = refused(frame)
+    assert f"column 'x' holds the whole number {BIG} in row 3" in text
+
+
+def test_integers_beyond_2_53_that_identify_rows_are_set_aside(rng):
+    values = 2**60 + rng.choice(10**9, 50, replace=False)
+    schema = as_table(pd.DataFrame({"x": values, "y": np.resize([0.5, 1.5], 50)})).schema
+    assert schema.names == ("y",)
+
+
+@pytest.mark.parametrize("odd", [1, 2.5, True, datetime.date(2020, 1, 1)])
+def test_mixed_object_column_is_refused_with_column_and_first_odd_row(odd):
+    text = refused(pd.DataFrame({"x": pd.Series(["a", None, odd, "b"], dtype=object)}))
+    assert "column 'x' mixes kinds" in text
+    assert "in row 3" in text
+
+
+@pytest.mark.parametrize("values", [[[1], [2]], [{1}, {2}], [object(), object()]])
+def test_column_of_other_objects_is_refused_by_name(values):
+    assert "column 'x'" in refused(pd.DataFrame({"x": pd.Series(values, dtype=object)}))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.to_timedelta(["1D", "2D"]),
+        pd.period_range("2020", periods=2, freq="D"),
+        np.array([1j, 2j]),
+        pd.array([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
+    ],
+)
+def test_unsupported_dtype_is_refused_by_name(values):
+    assert "column 'x' is of type" in refused(pd.DataFrame({"x": values}))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]),
+        pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "b", "a"]),
+    ],
+)
+def test_duplicate_names_are_refused_with_their_positions(frame):
+    assert "columns 1 and 3 are both named 'a'" in refused(frame)
+
+
+@pytest.mark.parametrize("name", [7, ("a", "b"), None])
+def test_name_that_is_no_text_is_refused(name):
+    frame = pd.DataFrame([[1, 2]])
+    frame.columns = pd.Index(["x", name], dtype=object, tupleize_cols=False)
+    assert f"column 2 is named {name!r}" in refused(frame)
+
+
+@pytest.mark.parametrize(
+    ("thing", "shown"),
+    [
+        (np.zeros((3, 2)), "numpy ndarray"),
+        ({"x": [1, 2]}, "dict"),
+        ([[1, 2]], "list"),
+        (pd.Series([1.0, 2.0]), "pandas Series"),
+        ("wine.csv", "str"),
+    ],
+)
+def test_other_things_than_frames_are_refused_asking_for_a_frame(thing, shown):
+    text = refused(thing)
+    assert shown in text
+    assert "DataFrame" in text
+
+
+def test_lazy_frame_is_refused_asking_to_collect():
+    assert "collect" in refused(pl.LazyFrame({"x": [1, 2]}))
+
+
+def test_table_with_all_columns_set_aside_is_refused_with_the_reasons():
+    text = refused(pd.DataFrame({"id": np.arange(30)}), SchemaError)
+    assert "no column is left to model" in text
+    assert "running number" in text
+
+
+def test_kinds_beside_a_schema_are_refused():
+    frame = pd.DataFrame({"x": [1, 2, 3]})
+    schema = as_table(frame).schema
+    assert "both kinds and schema" in refused(frame, SchemaError, schema=schema, kinds={"x": "real"})
+
+
+def test_unknown_word_for_unseen_is_refused():
+    assert "unseen='ignore'" in refused(pd.DataFrame({"x": [1, 2, 3]}), SchemaError, unseen="ignore")
+
+
+def test_unknown_backend_of_to_frame_is_refused():
+    with pytest.raises(TableError, match="'excel'"):
+        as_table(pd.DataFrame({"x": [1, 2, 3]})).to_frame("excel")

@@ -1,0 +1,305 @@
+"""What becomes of a column, and why."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesjpt import defaults
+from bayesjpt.errors import BayesjptWarning, SchemaError
+from bayesjpt.table.table import as_table
+
+RELATIVE = 1e-12
+
+
+def column_of(values, **options):
+    """Return the decided Column of one column beside a plain one."""
+    frame = pd.DataFrame({"x": values, "plain": np.resize([0.5, 1.0, 1.5], len(values))})
+    return as_table(frame, **options).schema.columns[0]
+
+
+def set_aside_of(values, name="x"):
+    """Return the reason why a column is set aside, None where it is not."""
+    frame = pd.DataFrame({name: values, "plain": np.resize([0.5, 1.0, 1.5], len(values))})
+    reasons = {column.name: column.reason for column in as_table(frame).schema.set_aside}
+    return reasons.get(name)
+
+
+def test_text_is_a_category_with_sorted_labels():
+    column = column_of(["pear", "apple", "fig", "fig"])
+    assert (column.base, column.labels, column.dtype) == ("category", ("apple", "fig", "pear"), "text")
+
+
+def test_label_shares_are_smoothed_and_end_with_other():
+    column = column_of(["b", "a", "b", "b"])
+    total = 4 + 3 / 2
+    assert column.frequencies == pytest.approx((1.5 / total, 3.5 / total, 0.5 / total), rel=RELATIVE)
+
+
+def test_support_of_a_category_is_its_codes_with_other():
+    column = column_of(["b", "a", "c"])
+    assert column.support == (0.0, column.n_label - 1.0)
+
+
+@pytest.mark.parametrize("values", [[True, False, True], ["true", "FALSE", "True"]])
+def test_booleans_are_a_category_of_false_and_true(values):
+    column = column_of(values)
+    assert (column.base, column.labels, column.dtype) == ("category", ("False", "True"), "boolean")
+
+
+def test_yes_and_no_are_two_labels_of_text():
+    column = column_of(["yes", "no", "no"])
+    assert (column.labels, column.dtype) == (("no", "yes"), "text")
+
+
+@pytest.mark.parametrize("values", [[0, 3, 7, 7], [0.0, 3.0, 7.0, 7.0], ["0", "3.0", "7", "7e0"]])
+def test_whole_numbers_from_zero_are_integers_however_stored(values):
+    column = column_of(values)
+    assert (column.base, column.support, column.resolution) == ("integer", (0.0, math.inf), 1.0)
+
+
+def test_integers_with_few_levels_list_them_with_smoothed_shares():
+    column = column_of([4, 1, 4, 9])
+    assert column.levels == (1.0, 4.0, 9.0)
+    assert column.frequencies == pytest.approx((1.5 / 5.5, 2.5 / 5.5, 1.5 / 5.5), rel=RELATIVE)
+
+
+def test_integers_with_many_levels_list_none(rng):
+    column = column_of(rng.permutation(np.repeat(np.arange(defaults.MAX_INTEGER_LEVELS + 1), 4)))
+    assert (column.levels, column.frequencies) == ((), ())
+
+
+def test_integers_know_their_mean_and_maximum():
+    column = column_of([4, 1, 4, 9])
+    assert (column.mean, column.maximum) == (4.5, 9.0)
+
+
+@pytest.mark.parametrize("values", [[0, 1, 1, 0], [2, 4, 4, 2], [-1.0, 1.0, 1.0, -1.0], ["2", "4", "4", "2"]])
+def test_exactly_two_whole_numbers_are_a_category(values):
+    column = column_of(values)
+    low, high = sorted({int(float(value)) for value in values})
+    assert (column.base, column.labels) == ("category", (str(low), str(high)))
+    assert "binary" in column.reason
+
+
+def test_numeric_labels_are_in_numeric_order():
+    assert column_of([10, 9, 9, 10]).labels == ("9", "10")
+
+
+def test_whole_numbers_below_zero_are_real_with_resolution_one():
+    column = column_of([-20, 10, 30, 40])
+    assert (column.base, column.resolution, column.support) == ("real", 1.0, (-math.inf, math.inf))
+    assert "until rounded families" in column.reason
+
+
+def test_numbers_without_negatives_are_real_and_positive():
+    column = column_of([0.0, 0.25, 1.5, 2.0])
+    assert (column.base, column.support) == ("real", (0.0, math.inf))
+
+
+def test_numbers_with_negatives_are_real_on_the_whole_line():
+    assert column_of([-0.5, 0.25, 1.5]).support == (-math.inf, math.inf)
+
+
+def test_location_and_scale_of_a_real_column_are_median_and_interquartile_range(rng):
+    values = rng.normal(size=101)
+    column = column_of(values)
+    assert column.location == np.median(values)
+    assert column.scale == pytest.approx(np.subtract(*np.quantile(values, [0.75, 0.25])), rel=RELATIVE)
+
+
+def test_resolution_without_a_grid_is_a_thousandth_of_the_interquartile_range(rng):
+    column = column_of(rng.normal(size=101))
+    assert column.resolution == pytest.approx(column.scale / 1_000.0, rel=RELATIVE)
+
+
+def test_location_and_scale_leave_an_atom_out(rng):
+    continuous = rng.normal(50.0, 1.0, 301)
+    column = column_of(np.append(np.zeros(600), continuous))
+    assert column.location == np.median(continuous)
+
+
+def test_scale_is_never_below_the_resolution():
+    column = column_of([0.0] * 97 + [0.5, 1.0, -0.5])
+    assert column.scale >= column.resolution == 0.5
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-150, 1e150, 1e300])
+def test_extreme_magnitudes_are_standardised(rng, factor):
+    column = column_of(factor * rng.normal(size=50))
+    assert 0.0 < column.resolution < column.scale < math.inf
+    assert 0.1 < column.scale / factor < 10.0
+
+
+def test_values_whose_squares_overflow_in_scale_units_are_refused():
+    with pytest.raises(SchemaError, match=r"'x' holds 1e\+300 in row 3"):
+        column_of([0.5, 1.5, 1e300, 2.5, 0.5, 1.5, 2.5, 3.5])
+
+
+def test_whole_floats_beyond_what_float64_counts_are_real():
+    assert column_of([1e20, 2.5e20, 3e21]).base == "real"
+
+
+def test_dates_are_days_since_1970_with_the_resolution_of_a_day():
+    column = column_of(pd.to_datetime(["1970-01-02", "1970-01-05", "1970-01-11"]))
+    assert (column.base, column.dtype, column.resolution, column.location) == ("real", "datetime", 1.0, 4.0)
+
+
+def test_iso_dates_in_text_are_dates():
+    column = column_of(["1970-01-02", "1970-01-05", "1970-01-11"])
+    assert (column.dtype, column.location) == ("datetime", 4.0)
+
+
+def test_text_that_only_looks_like_a_date_stays_text():
+    assert column_of(["2021-02-30", "2021-02-28", "2021-02-28"]).dtype == "text"
+
+
+def test_constant_column_is_a_category_with_one_label_and_a_warning_naming_all():
+    frame = pd.DataFrame({"a": [3, 3], "b": ["x", None], "c": [0.5, 1.5]})
+    with pytest.warns(BayesjptWarning, match="'a', 'b'") as caught:
+        schema = as_table(frame).schema
+    assert len(caught) == 1
+    assert [column.labels for column in schema][:2] == [("3",), ("x",)]
+
+
+def test_codes_with_leading_zeros_are_labels():
+    assert column_of(["007", "010", "010"]).labels == ("007", "010")
+
+
+def test_declared_categories_keep_their_order_and_unused_labels():
+    column = column_of(pd.Categorical(["low", "high", "low"], categories=["low", "mid", "high"]))
+    assert column.labels == ("low", "mid", "high")
+    assert column.n_distinct == 2
+
+
+@pytest.mark.parametrize("token", ["", "  ", "NA", "na", "NaN", "nan", "null", "NULL", "?", None, float("nan")])
+def test_missing_tokens_of_text_are_missing(token):
+    column = column_of(["a", token, "b"])
+    assert (column.labels, column.n_missing) == (("a", "b"), 1)
+
+
+@pytest.mark.parametrize("text", ["Na", "N/A", "none", "-", "unknown"])
+def test_texts_that_are_no_missing_token_are_labels(text):
+    assert text in column_of(["a", text, "b"]).labels
+
+
+def test_every_column_has_a_reason():
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "y"], "c": [0.5, 1.5, -2.0], "d": [True, False, True]})
+    assert all(column.reason for column in as_table(frame).schema)
+
+
+class TestSetAside:
+    def test_texts_that_are_all_distinct_are_set_aside(self):
+        assert "identifier" in set_aside_of([f"name {i}" for i in range(30)])
+
+    def test_texts_that_are_nearly_all_distinct_are_set_aside(self):
+        assert "identifier" in set_aside_of(["frog"] + [f"name {i}" for i in range(29)] + ["frog"])
+
+    def test_texts_with_more_labels_than_a_category_are_set_aside_naming_the_counts(self):
+        reason = set_aside_of([f"name {i % 101}" for i in range(500)])
+        assert "101 labels" in reason
+        assert str(defaults.MAX_LABELS) in reason
+
+    def test_text_column_of_mostly_numbers_is_set_aside_naming_the_first_that_is_none(self):
+        reason = set_aside_of([str(i % 200) for i in range(500)] + ["unknown"])
+        assert "'unknown' in row 501" in reason
+
+    def test_numbers_with_decimal_commas_are_set_aside_saying_so(self):
+        assert "decimal comma" in set_aside_of([f"{i % 150},5" for i in range(500)])
+
+    @pytest.mark.parametrize("start", [0, 1, 1_000, -7])
+    def test_running_number_is_set_aside_in_any_order(self, rng, start):
+        assert "running number" in set_aside_of(rng.permutation(np.arange(start, start + 50)))
+
+    def test_running_number_with_dropped_rows_is_set_aside(self, rng):
+        assert "running number" in set_aside_of(rng.permutation(1_000)[:700])
+
+    @pytest.mark.parametrize(
+        "name",
+        ["id", "Patient ID", "sample_id", "customerId", "uuid", "id_number", "key", "__index_level_0__", "Unnamed: 0"],
+    )
+    def test_distinct_whole_numbers_with_an_identifier_name_are_set_aside(self, rng, name):
+        assert "identifier by its name" in set_aside_of(rng.choice(10**6, 60, replace=False), name)
+
+    @pytest.mark.parametrize("name", ["grid", "paid", "x", "keyboard_price", "No of inhabitants", "price_index"])
+    def test_distinct_whole_numbers_with_another_name_are_kept(self, rng, name):
+        assert set_aside_of(rng.choice(10**6, 60, replace=False), name) is None
+
+    def test_repeated_whole_numbers_with_an_identifier_name_are_kept(self, rng):
+        assert set_aside_of(rng.integers(0, 15, 60), "shop_id") is None
+
+    def test_distinct_measurements_are_kept(self, rng):
+        assert set_aside_of(rng.normal(size=200), "id") is None
+
+    @pytest.mark.parametrize("values", [list(range(10)), [f"name {i}" for i in range(10)]])
+    def test_few_rows_are_kept_though_distinct(self, values):
+        assert set_aside_of(values) is None
+
+    def test_column_that_kinds_names_is_kept(self):
+        assert column_of(np.arange(50), kinds={"x": "integer"}).base == "integer"
+
+
+class TestKinds:
+    def test_category_of_numbers_has_their_labels_in_numeric_order(self):
+        assert column_of([10, 9, 2, 9], kinds={"x": "category"}).labels == ("2", "9", "10")
+
+    def test_real_of_whole_numbers_finds_their_grid(self):
+        column = column_of([10, 20, 30, 40, 70], kinds={"x": "real"})
+        assert (column.base, column.resolution) == ("real", 10.0)
+
+    def test_integer_of_two_values_is_an_integer(self):
+        assert column_of([0, 1, 1], kinds={"x": "integer"}).base == "integer"
+
+    def test_integer_of_codes_with_leading_zeros_reads_them_as_numbers(self):
+        assert column_of(["007", "010", "011"], kinds={"x": "integer"}).levels == (7.0, 10.0, 11.0)
+
+    def test_real_of_a_constant_has_positive_resolution_and_scale(self):
+        column = column_of([2.0, 2.0], kinds={"x": "real"})
+        assert column.base == "real"
+        assert 0.0 < column.resolution <= column.scale
+
+    def test_aside_leaves_a_column_out(self):
+        frame = pd.DataFrame({"x": [1, 2, 3], "y": [0.5, 1.5, 2.5]})
+        schema = as_table(frame, kinds={"x": "aside"}).schema
+        assert (schema.names, schema.set_aside[0].name) == (("y",), "x")
+
+    @pytest.mark.parametrize("kind", ["real", "integer"])
+    def test_number_asked_of_text_names_the_text_and_its_row(self, kind):
+        with pytest.raises(SchemaError, match=f"'{kind}' but column 'x' holds 'b' in row 2"):
+            column_of(["1", "b", "3"], kinds={"x": kind})
+
+    @pytest.mark.parametrize(("values", "shown"), [([1, 2.5, 3], "2.5 in row 2"), ([1, 2, -3], "-3 in row 3")])
+    def test_integer_asked_of_other_numbers_names_the_value_and_its_row(self, values, shown):
+        with pytest.raises(SchemaError, match=f"column 'x' holds {shown}"):
+            column_of(values, kinds={"x": "integer"})
+
+    def test_category_asked_of_too_many_labels_names_the_counts(self):
+        with pytest.raises(SchemaError, match="column 'x' has 150 labels in 150 observed cells; expected at most 100"):
+            column_of([f"name {i}" for i in range(150)], kinds={"x": "category"})
+
+    def test_unknown_column_in_kinds_suggests_the_closest(self):
+        with pytest.raises(SchemaError, match=r"'alchohol'.*'alcohol'"):
+            as_table(pd.DataFrame({"alcohol": [1.5, 2.5], "color": ["a", "b"]}), kinds={"alchohol": "real"})
+
+    def test_unknown_kind_lists_the_kinds(self):
+        with pytest.raises(SchemaError, match=r"'ordinal'.*category, integer, real, aside"):
+            column_of([1, 2, 3], kinds={"x": "ordinal"})
+
+
+def test_row_order_does_not_change_the_schema(rng):
+    n = 200
+    frame = pd.DataFrame(
+        {
+            "text": rng.choice(["b", "a", None, "c"], n),
+            "count": rng.poisson(3.0, n),
+            "real": np.round(rng.normal(size=n), 2),
+            "atom": np.where(rng.random(n) < 0.5, 0.0, rng.normal(size=n)),
+            "number": np.arange(n),
+            "when": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
+        }
+    )
+    shuffled = frame.sample(frac=1.0, random_state=1)
+    assert as_table(frame).schema == as_table(shuffled).schema

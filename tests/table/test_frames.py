@@ -1,0 +1,187 @@
+"""Each kind of frame and dtype gives the same table."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from bayesjpt.table.table import as_table
+
+PANDAS_NUMBERS = {
+    "float64": pd.Series([1.5, None, 3.0, 4.5]),
+    "float32": pd.Series([1.5, None, 3.0, 4.5], dtype="float32"),
+    "nullable": pd.array([1.5, None, 3.0, 4.5], dtype="Float64"),
+    "nullable float32": pd.array([1.5, None, 3.0, 4.5], dtype="Float32"),
+    "pyarrow": pd.array([1.5, None, 3.0, 4.5], dtype="double[pyarrow]"),
+    "object": pd.Series([1.5, None, 3, np.float64(4.5)], dtype=object),
+    "decimal": pd.Series([decimal.Decimal("1.5"), None, decimal.Decimal(3), decimal.Decimal("4.5")], dtype=object),
+    "pyarrow decimal": pd.array(
+        [decimal.Decimal("1.5"), None, decimal.Decimal(3), decimal.Decimal("4.5")],
+        dtype=pd.ArrowDtype(pa.decimal128(5, 2)),
+    ),
+    "text": pd.Series(["1.5", None, " 3 ", "45e-1"]),
+}
+PANDAS_INTEGERS = {
+    "int64": pd.Series([1, 2, 2, 5]),
+    "uint8": pd.Series([1, 2, 2, 5], dtype="uint8"),
+    "nullable": pd.array([1, 2, 2, 5], dtype="Int64"),
+    "pyarrow": pd.array([1, 2, 2, 5], dtype="int32[pyarrow]"),
+    "float64": pd.Series([1.0, 2.0, 2.0, 5.0]),
+    "object": pd.Series([1, 2, 2.0, np.int64(5)], dtype=object),
+}
+PANDAS_TEXTS = {
+    "str": pd.Series(["b", None, "a", "b"]),
+    "object": pd.Series(["b", None, "a", "b"], dtype=object),
+    "object NaN": pd.Series(["b", float("nan"), "a", "b"], dtype=object),
+    "object NA": pd.Series(["b", pd.NA, "a", "b"], dtype=object),
+    "string": pd.array(["b", None, "a", "b"], dtype="string[python]"),
+    "pyarrow": pd.array(["b", None, "a", "b"], dtype=pd.ArrowDtype(pa.string())),
+    "category": pd.Categorical(["b", None, "a", "b"]),
+    "pyarrow dictionary": pd.array(["b", None, "a", "b"], dtype=pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))),
+    "white space": pd.Series([" b", "?", "a ", "b"]),
+}
+PANDAS_BOOLEANS = {
+    "nullable": pd.array([True, None, False, True], dtype="boolean"),
+    "object": pd.Series([True, None, False, np.True_], dtype=object),
+    "pyarrow": pd.array([True, None, False, True], dtype="bool[pyarrow]"),
+    "text": pd.Series(["True", "NA", "false", "TRUE"]),
+}
+DAYS = [datetime.date(2020, 1, 1), None, datetime.date(2020, 1, 5), datetime.date(2021, 7, 1)]
+PANDAS_DATES = {
+    "datetime64": pd.to_datetime(pd.Series(DAYS)),
+    "nanoseconds": pd.to_datetime(pd.Series(DAYS)).astype("datetime64[ns]"),
+    "zone": pd.to_datetime(pd.Series(DAYS)).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"),
+    "object": pd.Series(DAYS, dtype=object),
+    "pyarrow": pd.array(DAYS, dtype=pd.ArrowDtype(pa.date32())),
+    "text": pd.Series(["2020-01-01", None, "2020-01-05", "2021-07-01"]),
+}
+
+
+def cells_of(column):
+    table = as_table(pd.DataFrame({"x": column}))
+    return table.schema.columns[0], np.where(table.observed[0], table.values[0], np.nan)
+
+
+@pytest.mark.parametrize("stored", PANDAS_NUMBERS)
+def test_numbers_of_every_pandas_dtype_are_equal(stored):
+    column, cells = cells_of(PANDAS_NUMBERS[stored])
+    assert (column.base, column.resolution, column.dtype) == ("real", 0.5, "number")
+    np.testing.assert_array_equal(cells, [1.5, np.nan, 3.0, 4.5])
+
+
+@pytest.mark.parametrize("stored", PANDAS_INTEGERS)
+def test_integers_of_every_pandas_dtype_are_equal(stored):
+    column, cells = cells_of(PANDAS_INTEGERS[stored])
+    assert column.base == "integer"
+    np.testing.assert_array_equal(cells, [1.0, 2.0, 2.0, 5.0])
+
+
+@pytest.mark.parametrize("stored", PANDAS_TEXTS)
+def test_texts_of_every_pandas_dtype_are_equal(stored):
+    column, cells = cells_of(PANDAS_TEXTS[stored])
+    assert (column.labels, column.dtype) == (("a", "b"), "text")
+    np.testing.assert_array_equal(cells, [1.0, np.nan, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("stored", PANDAS_BOOLEANS)
+def test_booleans_of_every_pandas_dtype_are_equal(stored):
+    column, cells = cells_of(PANDAS_BOOLEANS[stored])
+    assert (column.labels, column.dtype) == (("False", "True"), "boolean")
+    np.testing.assert_array_equal(cells, [1.0, np.nan, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("stored", PANDAS_DATES)
+def test_dates_of_every_pandas_dtype_are_equal(stored):
+    column, cells = cells_of(PANDAS_DATES[stored])
+    assert (column.base, column.dtype, column.resolution) == ("real", "datetime", 1.0)
+    np.testing.assert_array_equal(cells, [18262.0, np.nan, 18266.0, 18809.0])
+
+
+def test_single_precision_stands_for_its_shortest_decimal():
+    table = as_table(pd.DataFrame({"x": np.array([5.1, 2.2, 3.3], np.float32)}))
+    np.testing.assert_array_equal(table.values[0], [5.1, 2.2, 3.3])
+
+
+def test_numeric_categories_are_labels_in_their_declared_order():
+    column, cells = cells_of(pd.Categorical([3.0, 1.0, 3.0], categories=[3.0, 1.0, 2.0]))
+    assert column.labels == ("3", "1", "2")
+    np.testing.assert_array_equal(cells, [0.0, 1.0, 0.0])
+
+
+def mixed_columns():
+    return {
+        "real": [0.5, 1.0, None, 2.5],
+        "whole": [0, 3, 4, 9],
+        "text": ["b", None, "a", "b"],
+        "truth": [True, False, None, True],
+        "day": DAYS,
+        "moment": [datetime.datetime(2020, 1, 1, 6), None, datetime.datetime(2020, 1, 2), None],
+    }
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table], ids=["polars", "pyarrow"])
+def test_polars_and_pyarrow_give_the_table_of_pandas(make):
+    expected = as_table(pd.DataFrame(mixed_columns()))
+    found = as_table(make(mixed_columns()))
+    assert found.schema == expected.schema
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.observed, expected.observed)
+
+
+def test_polars_nan_is_missing():
+    table = as_table(pl.DataFrame({"x": [0.5, float("nan"), 1.5]}))
+    assert table.observed[0].tolist() == [True, False, True]
+
+
+def test_polars_enum_keeps_its_order():
+    series = pl.Series(["mid", "low", None], dtype=pl.Enum(["low", "mid", "high"]))
+    assert as_table(pl.DataFrame({"x": series})).schema.columns[0].labels == ("low", "mid", "high")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pl.DataFrame({"x": pl.Series(["2", None, "1"], dtype=pl.Categorical)}),
+        pa.table({"x": pa.array(["2", None, "1"]).dictionary_encode()}),
+    ],
+    ids=["polars", "pyarrow"],
+)
+def test_categories_in_order_of_first_appearance_are_sorted_labels(frame):
+    assert as_table(frame).schema.columns[0].labels == ("1", "2")
+
+
+def test_wide_integers_of_polars_are_read():
+    assert as_table(pl.DataFrame({"x": pl.Series([1, 2, 7], dtype=pl.Int128)})).values[0].tolist() == [1.0, 2.0, 7.0]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_table_to_frame_and_back_under_its_schema_is_the_same_table(make, backend):
+    table = as_table(make(mixed_columns()))
+    again = as_table(table.to_frame(backend), schema=table.schema)
+    np.testing.assert_array_equal(again.values, table.values)
+    np.testing.assert_array_equal(again.observed, table.observed)
+
+
+def test_table_to_frame_gives_back_what_was_stored():
+    frame = as_table(pd.DataFrame(mixed_columns())).to_frame()
+    for name, values in mixed_columns().items():
+        found = [None if pd.isna(value) else value for value in frame[name]]
+        if name in ("day", "moment"):
+            values = [None if value is None else pd.Timestamp(value) for value in values]
+        assert found == values, name
+
+
+def test_binary_numbers_come_back_as_numbers():
+    assert as_table(pd.DataFrame({"x": [4, 2, 4]})).to_frame()["x"].tolist() == [4, 2, 4]
+
+
+def test_whole_numbers_below_zero_come_back_whole():
+    frame = as_table(pd.DataFrame({"x": [-4, 2, 7]})).to_frame("polars")
+    assert frame["x"].dtype == pl.Int64

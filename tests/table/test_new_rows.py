@@ -1,0 +1,158 @@
+"""New rows under the schema of training rows."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesjpt.errors import BayesjptWarning, SchemaError, TableError
+from bayesjpt.table.schema import Schema
+from bayesjpt.table.table import as_table
+
+
+@pytest.fixture
+def schema() -> Schema:
+    frame = pd.DataFrame(
+        {
+            "alcohol": [9.5, 10.0, 12.5, 14.0] * 10,
+            "quality": [3, 5, 6, 8] * 10,
+            "color": ["red", "white", "red", "rose"] * 10,
+            "sold": [0, 1, 1, 0] * 10,
+            "corked": [True, False, False, True] * 10,
+            "balance": [-1, 5, 8, 2] * 10,
+            "picked": [datetime.date(2020, 9, day) for day in (1, 4, 9, 20)] * 10,
+            "row_id": np.arange(40),
+        }
+    )
+    return as_table(frame).schema
+
+
+def cells(table):
+    return {
+        name: np.where(seen, values, np.nan).tolist()
+        for name, values, seen in zip(table.names, table.values, table.observed, strict=True)
+    }
+
+
+def test_rows_are_aligned_by_name(schema):
+    table = as_table(pd.DataFrame({"color": ["white"], "alcohol": [11.0]}), schema=schema)
+    assert table.schema is schema
+    assert cells(table)["alcohol"] == [11.0]
+    assert cells(table)["color"] == [2.0]
+
+
+def test_columns_that_new_rows_lack_are_all_missing(schema):
+    table = as_table(pd.DataFrame({"color": ["white"]}), schema=schema)
+    assert table.observed.sum() == 1
+
+
+def test_column_of_new_rows_may_be_all_missing(schema):
+    table = as_table(pd.DataFrame({"alcohol": [None, None], "color": ["red", None], "picked": ["", ""]}), schema=schema)
+    assert table.observed.sum() == 1
+
+
+def test_missing_cells_hold_valid_fillers(schema):
+    table = as_table(pd.DataFrame({"color": ["white", "red"]}), schema=schema)
+    for column, values in zip(schema, table.values, strict=True):
+        assert np.isfinite(values).all()
+        assert (values >= column.support[0]).all()
+        assert column.base == "real" or (values == np.rint(values)).all()
+
+
+def test_set_aside_columns_of_new_rows_are_ignored(schema):
+    assert as_table(pd.DataFrame({"row_id": [7], "color": ["red"]}), schema=schema).names == schema.names
+
+
+def test_unknown_column_suggests_the_closest(schema):
+    with pytest.raises(SchemaError, match=r"'alchohol'.*'alcohol'"):
+        as_table(pd.DataFrame({"alchohol": [7.5]}), schema=schema)
+
+
+def test_unseen_label_is_other_with_one_warning_naming_label_and_column(schema):
+    frame = pd.DataFrame({"color": ["red", "pink", "pink"], "sold": [0, 0, 2]})
+    with pytest.warns(BayesjptWarning, match=r"'pink' in column 'color'.*'2' in column 'sold'") as caught:
+        table = as_table(frame, schema=schema)
+    assert len(caught) == 1
+    assert cells(table)["color"] == [0.0, 3.0, 3.0]
+    assert schema.columns[2].n_label == 4
+
+
+def test_unseen_label_is_missing_on_request(schema):
+    table = as_table(pd.DataFrame({"color": ["red", "pink"]}), schema=schema, unseen="missing")
+    assert table.observed[schema.index("color")].tolist() == [True, False]
+
+
+def test_unseen_label_is_an_error_on_request(schema):
+    with pytest.raises(SchemaError, match="column 'color' holds the unseen label 'pink' in row 2"):
+        as_table(pd.DataFrame({"color": ["red", "pink"]}), schema=schema, unseen="error")
+
+
+def test_the_name_of_other_is_read_as_other_without_a_warning(schema):
+    assert cells(as_table(pd.DataFrame({"color": ["other"]}), schema=schema))["color"] == [3.0]
+
+
+def test_label_called_other_is_a_label_like_any():
+    schema = as_table(pd.DataFrame({"x": ["a", "other", "b"]})).schema
+    assert schema.columns[0].code_names == ("a", "b", "other", "<other>")
+    assert as_table(pd.DataFrame({"x": ["other", "<other>"]}), schema=schema).values.tolist() == [[2.0, 3.0]]
+
+
+@pytest.mark.parametrize("values", [[0, 1], [0.0, 1.0], ["0", "1.0"], [False, True]])
+def test_binary_numbers_are_recognised_however_stored(schema, values):
+    assert cells(as_table(pd.DataFrame({"sold": values}), schema=schema))["sold"] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("values", [[False, True], ["FALSE", "true"], [0, 1], [0.0, 1.0]])
+def test_booleans_are_recognised_however_stored(schema, values):
+    assert cells(as_table(pd.DataFrame({"corked": values}), schema=schema))["corked"] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("values", [["2020-09-04"], [datetime.date(2020, 9, 4)], pd.to_datetime(["2020-09-04"])])
+def test_dates_are_recognised_however_stored(schema, values):
+    assert cells(as_table(pd.DataFrame({"picked": values}), schema=schema))["picked"] == [18509.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "shown"),
+    [
+        ("alcohol", [9.5, -0.5], "holds -0.5 in row 2"),
+        ("quality", [3, -1], "holds -1 in row 2"),
+        ("quality", [3, 4.5], "holds 4.5 in row 2"),
+        ("quality", [3.0, 1e16], "in row 2"),
+        ("alcohol", ["9.5", "strong"], "holds 'strong' in row 2"),
+        ("alcohol", [True, False], "holds 'True' in row 1"),
+        ("picked", ["2020-09-04", "soon"], "'picked' holds"),
+        ("picked", [3.5, 4.5], "expected dates"),
+        ("alcohol", [9.5, 1e200], "scale units"),
+    ],
+)
+def test_value_outside_a_column_is_refused_with_column_row_and_value(schema, name, values, shown):
+    with pytest.raises(SchemaError, match=name) as caught:
+        as_table(pd.DataFrame({name: values}), schema=schema)
+    assert shown in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_whole_negatives_do_not_bind_new_rows_to_whole_numbers(schema):
+    assert cells(as_table(pd.DataFrame({"balance": [-2.5]}), schema=schema))["balance"] == [-2.5]
+
+
+def test_infinity_in_new_rows_is_refused(schema):
+    with pytest.raises(TableError, match="column 'alcohol' holds inf in row 1"):
+        as_table(pd.DataFrame({"alcohol": [np.inf]}), schema=schema)
+
+
+def test_new_rows_of_a_constant_column_may_differ():
+    with pytest.warns(BayesjptWarning, match="constant"):
+        schema = as_table(pd.DataFrame({"x": [3, 3], "y": [0.5, 1.5]})).schema
+    with pytest.warns(BayesjptWarning, match="'4'"):
+        table = as_table(pd.DataFrame({"x": [3, 4]}), schema=schema)
+    assert cells(table)["x"] == [0.0, 1.0]
+
+
+def test_new_rows_without_rows_are_refused(schema):
+    with pytest.raises(TableError, match="0 rows"):
+        as_table(pd.DataFrame({"alcohol": []}), schema=schema)

@@ -1,0 +1,164 @@
+"""Files to tables."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from bayesjpt.errors import TableError
+from bayesjpt.table.table import as_table, read_table
+
+LINES = ["size,color,sold", "0.5,red,3", "1.5,?,4", ",blue,9", "2.5, red ,0"]
+
+
+def written(tmp_path, name, text, encoding="utf-8"):
+    path = tmp_path / name
+    opener = gzip.open if name.endswith(".gz") else open
+    with opener(path, "wt", encoding=encoding, newline="") as file:
+        file.write(text)
+    return path
+
+
+def check(table):
+    assert table.names == ("size", "color", "sold")
+    assert [column.base for column in table.schema] == ["real", "category", "integer"]
+    cells = np.where(table.observed, table.values, np.nan)
+    np.testing.assert_array_equal(cells, [[0.5, 1.5, np.nan, 2.5], [1, np.nan, 0, 1], [3, 4, 9, 0]])
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.txt", "T.CSV"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_separator_is_found_in_the_header_line(tmp_path, name, separator):
+    text = "\n".join(LINES).replace(",", separator)
+    check(read_table(written(tmp_path, name, text + "\n")))
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.tsv.gz"])
+def test_tsv_is_split_at_tabs(tmp_path, name):
+    check(read_table(written(tmp_path, name, "\n".join(LINES).replace(",", "\t"))))
+
+
+def test_comma_inside_quotes_of_the_header_is_no_separator(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", '"size, cm";color\n0.5;a\n1.5;b\n'))
+    assert table.names == ("size, cm", "color")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_line_ends_of_all_systems_are_read(tmp_path, end):
+    check(read_table(written(tmp_path, "t.csv", end.join(LINES) + end)))
+
+
+def test_byte_order_mark_and_blank_lines_are_skipped(tmp_path):
+    check(read_table(written(tmp_path, "t.csv", "\n".join(LINES[:3]) + "\n\n" + "\n".join(LINES[3:]), "utf-8-sig")))
+
+
+def test_quoted_cells_may_hold_separators_and_line_ends(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", 'x,y\n"a,b",0.5\n"a\nb",1.5\n'))
+    assert table.schema.columns[0].labels == ("a\nb", "a,b")
+
+
+def test_nameless_column_is_named_by_its_position(tmp_path):
+    lines = [",y"] + [f"{i},{i % 3 / 2}" for i in range(40)]
+    schema = read_table(written(tmp_path, "t.csv", "\n".join(lines))).schema
+    assert schema.names == ("y",)
+    assert schema.set_aside[0].name == "unnamed_1"
+
+
+def test_separator_at_the_end_of_each_line_makes_no_column(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", "x,y,\n0.5,a,\n1.5,b,\n"))
+    assert table.names == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("x,y\n", "0 rows and 2 columns"),
+        ("x,y\n1,2\n1,2,3\n", "data row 2 of 't.csv' has 3 cells; expected 2"),
+        ("x,y\n1,2\n1\n", "data row 2 of 't.csv' has 1 cells; expected 2"),
+        ("x,y,x\n1,2,3\n", "columns 1 and 3 are both named 'x'"),
+        ("5.1,3.5\n4.9,3.0\n", "holds numbers only"),
+        ('x,y\n"a,2\n', "cannot be read"),
+    ],
+)
+def test_bad_text_file_is_refused_in_one_line(tmp_path, text, message):
+    with pytest.raises(TableError, match=message) as caught:
+        read_table(written(tmp_path, "t.csv", text))
+    assert "\n" not in str(caught.value)
+
+
+def test_text_that_is_not_utf8_is_refused(tmp_path):
+    path = written(tmp_path, "t.csv", "x,y\n0.5,Müller\n", "latin-1")
+    with pytest.raises(TableError, match="not UTF-8"):
+        read_table(path)
+
+
+def test_broken_gzip_is_refused(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    path.write_text("x,y\n1,2\n")
+    with pytest.raises(TableError, match=r"'t\.csv\.gz' cannot be read"):
+        read_table(path)
+
+
+def test_missing_file_is_refused(tmp_path):
+    with pytest.raises(TableError, match="no file"):
+        read_table(tmp_path / "none.csv")
+
+
+def test_unknown_kind_of_file_lists_the_known_ones(tmp_path):
+    with pytest.raises(TableError, match=r"'t\.xlsx'.*\.parquet"):
+        read_table(written(tmp_path, "t.xlsx", "x"))
+
+
+FRAME = {"size": [0.5, 1.5, None, 2.5], "color": ["red", None, "blue", "red"], "sold": [3, 4, 9, 0]}
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.arrow"])
+def test_arrow_files_are_read(tmp_path, name):
+    frame = pd.DataFrame(FRAME)
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        frame.to_parquet(path)
+    elif name.endswith("feather"):
+        frame.to_feather(path)
+    else:
+        data = pa.table(FRAME)
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, data.schema) as writer:
+            writer.write_table(data)
+    check(read_table(path))
+
+
+def test_broken_parquet_is_refused(tmp_path):
+    with pytest.raises(TableError, match=r"'t\.parquet' cannot be read"):
+        read_table(written(tmp_path, "t.parquet", "not parquet"))
+
+
+def test_missing_pyarrow_is_named_with_its_install_line(tmp_path, monkeypatch):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame(FRAME).to_parquet(path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(TableError, match=r'pip install "bayesjpt\[arrow\]"'):
+        read_table(path)
+
+
+def test_file_and_frame_give_the_same_table(tmp_path):
+    frame = pd.DataFrame(FRAME)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    read, wrapped = read_table(tmp_path / "t.csv"), as_table(frame)
+    assert read.schema == wrapped.schema
+    np.testing.assert_array_equal(read.values, wrapped.values)
+
+
+def test_written_frame_reads_back_under_the_schema(tmp_path):
+    table = as_table(
+        pd.DataFrame({**FRAME, "true": [True, None, False, True], "day": pd.date_range("2020", periods=4)})
+    )
+    table.to_frame().to_csv(tmp_path / "t.csv", index=False)
+    again = read_table(tmp_path / "t.csv", schema=table.schema)
+    np.testing.assert_array_equal(again.values, table.values)
+    np.testing.assert_array_equal(again.observed, table.observed)

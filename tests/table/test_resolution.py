@@ -1,0 +1,135 @@
+"""The recording grid, and location and scale, at every magnitude."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayesjpt.table import resolution
+from bayesjpt.table.cells import MICROSECONDS_PER_DAY
+
+RELATIVE = 1e-12
+
+steps = st.lists(st.integers(-20_000, 20_000).filter(bool), min_size=40, max_size=80, unique=True)
+digits = st.sampled_from([1, 2, 5])
+
+
+def counted(values):
+    return np.unique(np.asarray(values, float), return_counts=True)
+
+
+@settings(derandomize=True, deadline=None)
+@given(steps, digits, st.integers(-290, 290))
+def test_grid_of_multiples_of_a_width_is_that_width(numbers, digit, exponent):
+    width = float(f"{digit}e{exponent}")
+    # 1 and 7 steps make sure that no coarser grid holds all; with 40 values no value may be off the grid
+    found = resolution.grid(*counted(width * np.array([*numbers, 1, 7])))
+    assert found == width
+
+
+@settings(derandomize=True, deadline=None)
+@given(steps, digits, st.integers(-6, 6))
+def test_grid_of_values_as_they_are_printed_is_the_last_printed_digit(numbers, digit, exponent):
+    unit = f"e{exponent}"
+    values = [float(f"{number * digit}{unit}") for number in [*numbers, 1, 7]]
+    assert resolution.grid(*counted(values)) == float(f"{digit}{unit}")
+
+
+def test_grid_survives_one_value_in_a_hundred_off_it(rng):
+    values = np.append(rng.integers(1, 500, 990) / 100.0, rng.normal(size=10))
+    assert resolution.grid(*counted(values)) == 0.01
+
+
+def test_grid_does_not_survive_three_values_in_a_hundred_off_it(rng):
+    values = np.append(rng.integers(1, 500, 970) / 100.0, rng.normal(size=30))
+    assert resolution.grid(*counted(values)) is None
+
+
+def test_zeros_do_not_hide_the_grid_of_the_others(rng):
+    values = np.append(np.zeros(9_900), rng.integers(1, 500, 100) / 20.0)
+    assert resolution.grid(*counted(values)) == 0.05
+
+
+@pytest.mark.parametrize("n_zeros", [20, 200, 2_000])
+def test_zeros_stored_as_a_millionth_do_not_make_the_grid_finer(rng, n_zeros):
+    values = np.append(np.full(n_zeros, 1e-6), rng.integers(1, 500, 1_000) / 100.0)
+    assert resolution.grid(*counted(values)) == 0.01
+
+
+def test_a_frequent_half_among_whole_numbers_keeps_the_grid_of_halves(rng):
+    values = np.append(np.full(100, 0.5), rng.integers(1, 50, 900))
+    assert resolution.grid(*counted(values)) == 0.5
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-5, 1.0, 1e300])
+def test_continuous_values_have_no_grid(rng, scale):
+    assert resolution.grid(*counted(scale * rng.normal(size=500))) is None
+
+
+def test_rounding_errors_of_sums_do_not_hide_a_grid(rng):
+    values = 0.1 * rng.integers(1, 30, 300) + 0.2 * rng.integers(1, 30, 300)
+    assert resolution.grid(*counted(values)) == 0.1
+
+
+def test_all_zero_values_have_no_grid():
+    assert resolution.grid(np.zeros(1), np.array([7])) is None
+
+
+def test_grid_is_found_among_a_million_distinct_values():
+    values = np.arange(1, 1_000_001) * 0.01
+    assert resolution.grid(values, np.ones(values.size, np.int64)) == 0.01
+
+
+@settings(derandomize=True, deadline=None)
+@given(
+    st.lists(st.floats(-1e3, 1e3).map(lambda x: round(x, 3)), min_size=2, max_size=50),
+    st.integers(-900, 900),
+)
+def test_summary_scales_with_the_values(values, exponent):
+    distinct, counts = counted(values)
+    plain = np.array(resolution.summarise(distinct, counts))
+    scaled = np.array(resolution.summarise(np.ldexp(distinct, exponent), counts))
+    np.testing.assert_allclose(np.ldexp(scaled, -exponent), plain, rtol=RELATIVE, atol=0.0)
+
+
+def test_summary_is_median_interquartile_range_and_mean(rng):
+    values = rng.integers(0, 50, 401).astype(float)
+    lower, median, upper = np.quantile(values, [0.25, 0.5, 0.75])
+    found = resolution.summarise(*counted(values))
+    np.testing.assert_allclose(found, (median, upper - lower, values.mean()), rtol=RELATIVE)
+
+
+def test_spread_falls_back_to_the_standard_deviation_where_quartiles_agree():
+    values = np.array([3.0] * 90 + [5.0] * 10)
+    assert resolution.summarise(*counted(values))[1] == pytest.approx(values.std(), rel=RELATIVE)
+
+
+def test_spread_of_a_constant_is_zero():
+    assert resolution.summarise(np.array([4.0]), np.array([10]))[:2] == (4.0, 0.0)
+
+
+def test_values_far_more_frequent_than_their_neighbours_are_atoms(rng):
+    distinct, counts = counted(np.append(np.zeros(300), rng.normal(size=700)))
+    assert distinct[resolution.atoms(counts)].tolist() == [0.0]
+
+
+def test_values_of_a_coarse_grid_are_no_atoms(rng):
+    _, counts = counted(rng.binomial(12, 0.1, 1_000))
+    assert not resolution.atoms(counts).any()
+
+
+@pytest.mark.parametrize("parts", [1, 24, 1_440, 86_400, 86_400_000])
+def test_day_grid_is_the_largest_unit_of_time_that_divides(rng, parts):
+    ticks = rng.integers(-(10**6), 10**6, 50) * (MICROSECONDS_PER_DAY // parts) + MICROSECONDS_PER_DAY // parts
+    assert resolution.day_grid(np.append(ticks, MICROSECONDS_PER_DAY // parts) / MICROSECONDS_PER_DAY) == 1.0 / parts
+
+
+@pytest.mark.parametrize("value", [3.0, -3.0, 1e-300, 1e300])
+def test_fallback_of_a_constant_is_a_thousandth_of_it(value):
+    assert resolution.fallback(np.array([value]), 0.0) == pytest.approx(abs(value) / 1_000.0, rel=RELATIVE)
+
+
+def test_fallback_of_zeros_is_one():
+    assert resolution.fallback(np.zeros(1), 0.0) == 1.0

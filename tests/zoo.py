@@ -1,0 +1,137 @@
+"""Small circuits and tables that many tests share: every family, every base, missing cells, depth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Circuit, Params
+from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
+from bayesjpt.circuit.layout import make_layout
+from bayesjpt.families import registry
+from bayesjpt.table.schema import Column, Schema
+from bayesjpt.table.table import Table
+
+REAL = Column(
+    name="real", base="real", support=(-np.inf, np.inf), resolution=0.1, location=1.0, scale=2.0, mean=1.2, maximum=9.0
+)
+POSITIVE = Column(
+    name="positive", base="real", support=(0.0, np.inf), resolution=0.1, location=2.0, scale=1.5, mean=2.5, maximum=12.0
+)
+COUNT = Column(name="count", base="integer", support=(0.0, np.inf), mean=3.0, maximum=15.0, location=3.0, scale=2.0)
+LEVELS = Column(
+    name="levels",
+    base="integer",
+    support=(0.0, np.inf),
+    levels=(0.0, 1.0, 2.0, 5.0),
+    frequencies=(0.4, 0.3, 0.2, 0.1),
+    mean=1.2,
+    maximum=5.0,
+)
+LABEL = Column(
+    name="label", base="category", support=(0.0, 2.0), labels=("a", "b", "c"), frequencies=(0.4, 0.3, 0.2, 0.1)
+)
+COLUMNS = (REAL, POSITIVE, COUNT, LEVELS, LABEL)
+
+
+def draw_column(column: Column, n_row: int, rng: np.random.Generator) -> np.ndarray:
+    """Return plausible values of a column, rounded as they would be recorded; positive ones hold some zeros."""
+    if column.base == "category":
+        return rng.integers(0, len(column.labels), n_row).astype(float)
+    if column.levels:
+        return rng.choice(column.levels, n_row)
+    if column.base == "integer":
+        return rng.poisson(3.0, n_row).astype(float)
+    if column.support[0] == 0.0:
+        values = np.round(rng.gamma(2.0, 1.2, n_row), 1)
+        values[rng.random(n_row) < 0.1] = 0.0
+        return values
+    return np.round(rng.normal(1.0, 2.0, n_row), 1)
+
+
+def make_table(
+    columns: tuple[Column, ...], n_row: int, rng: np.random.Generator, missing: float = 0.0, continuous: bool = False
+) -> Table:
+    """Return a table of plausible rows; `continuous` takes the rounding off real columns (all values distinct)."""
+    values = np.array([draw_column(column, n_row, rng) for column in columns])
+    if continuous:
+        for position, column in enumerate(columns):
+            if column.base == "real":
+                values[position] += rng.uniform(0.0, column.resolution, n_row)
+    observed = rng.random(values.shape) >= missing
+    return Table(Schema(columns), np.ascontiguousarray(values), observed)
+
+
+def leaf(column: int, table: Table) -> ColumnLeaf:
+    """Return a leaf over all rows."""
+    return ColumnLeaf(column, np.arange(table.n_row))
+
+
+def independent(table: Table, dictionary=None) -> Circuit:
+    """Return the product of all columns (or the one column's leaf)."""
+    leaves = tuple(leaf(column, table) for column in range(table.n_column))
+    return build_circuit(leaves[0] if len(leaves) == 1 else Product(leaves), table, dictionary)
+
+
+def mixture(table: Table, n_component: int = 2, dictionary=None) -> Circuit:
+    """Return a mixture of products of all columns."""
+    components = tuple(
+        Product(tuple(leaf(column, table) for column in range(table.n_column)))
+        if table.n_column > 1
+        else leaf(0, table)
+        for _ in range(n_component)
+    )
+    return build_circuit(Sum(components, (table.n_row,) * n_component), table, dictionary)
+
+
+def two_level(table: Table, dictionary=None) -> Circuit:
+    """Return a mixture whose components factor into one column and a mixture over the rest (three columns at least)."""
+
+    def component() -> Product:
+        inner = Sum(
+            tuple(Product(tuple(leaf(c, table) for c in range(1, table.n_column))) for _ in range(2)),
+            (table.n_row,) * 2,
+        )
+        return Product((leaf(0, table), inner))
+
+    return build_circuit(Sum((component(), component()), (table.n_row,) * 2), table, dictionary)
+
+
+def only(*names: str):
+    """Return a dictionary of the named families, for columns that they fit."""
+
+    def members(column):
+        offered = registry.dictionary(column)
+        return tuple(family for family in offered if family.name in names) or offered[:1]
+
+    return members
+
+
+def random_params(circuit: Circuit, schema: Schema, rng: np.random.Generator) -> Params:
+    """Return weights and parameters drawn around the starting values: valid, distinct for every leaf."""
+    layout = make_layout(circuit, schema)
+    log_weight = np.zeros(circuit.n_edge)
+    for variable in layout.weights:
+        for lo, hi in zip(variable.ptr[:-1], variable.ptr[1:], strict=True):
+            log_weight[variable.edges[lo:hi]] = np.log(rng.dirichlet(np.full(hi - lo, 2.0)))
+    theta = circuit.start_theta.copy()
+    for variable in layout.parameters:
+        at = variable.positions
+        match variable.parameter.constraint:
+            case "real":
+                theta[at] = theta[at] + rng.normal(0.0, 0.5, at.size)
+            case "positive":
+                theta[at] = theta[at] * np.exp(rng.normal(0.0, 0.3, at.size))
+            case "unit":
+                odds = theta[at] / (1.0 - theta[at]) * np.exp(rng.normal(0.0, 0.3, at.size))
+                theta[at] = odds / (1.0 + odds)
+            case _:
+                for lo, hi in zip(variable.ptr[:-1], variable.ptr[1:], strict=True):
+                    theta[at[lo:hi]] = rng.dirichlet(np.full(hi - lo, 3.0))
+    return Params(log_weight, theta)
+
+
+def with_resolution(column: Column, resolution: float) -> Column:
+    """Return the column with another resolution."""
+    return replace(column, resolution=resolution)
