@@ -1,7 +1,7 @@
 """The command line: ``bayesjpt types TABLE``, ``bayesjpt fit TABLE -o FIT.nc``.
 
-Errors of ours become one line on standard error and exit status 2; results go to standard output, progress and
-timings to standard error.
+A mistake of the user's becomes one line on standard error, ``bayesjpt: ...``, and exit status 2. Results go to standard
+output, timings to standard error. Progress bars, which PyMC writes to standard output, are shown on a terminal alone.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bayesjpt import defaults
-from bayesjpt.errors import BayesjptError, BayesjptWarning
+from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
+
+if TYPE_CHECKING:
+    from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.queries.types import Types
+    from bayesjpt.report.convergence import Convergence
 
 app = typer.Typer(
     name="bayesjpt",
@@ -27,7 +31,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+USER_MISTAKE = 2
+INTERRUPTED = 130
+"""Exit statuses beside 0."""
+
+PLAIN_WIDTH = 160
+"""Characters a line where the output is not a terminal."""
+
 TablePath = Annotated[Path, typer.Argument(help="Table: csv, csv.gz, tsv; parquet or feather with the extra 'arrow'.")]
+Learner = Annotated[str, typer.Option(help="Learner of the structure: mspn.")]
 MinRows = Annotated[
     float,
     typer.Option("--min-rows", help="Learner: rows below which nothing is split; a share below 1, a count from 1."),
@@ -39,16 +51,34 @@ Chains = Annotated[int, typer.Option(help="Chains.")]
 Cores = Annotated[int | None, typer.Option(help="Processes; as many as there are chains and processors unless given.")]
 Seed = Annotated[int | None, typer.Option(help="Same seed, same draws, for any number of cores.")]
 Prior = Annotated[str, typer.Option(help="Priors of the likelihoods: default, or abda (the paper's, in raw units).")]
-Kind = Annotated[list[str] | None, typer.Option("--kind", help="COLUMN=real|integer|category; may be repeated.")]
+Kind = Annotated[list[str] | None, typer.Option("--kind", help="COLUMN=real|integer|category|aside; repeatable.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no timings, no warnings.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from bayesjpt import __version__
+
+        typer.echo(f"bayesjpt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """What is in this table? Types of columns, and the joint distribution, with uncertainty."""
 
 
 @app.command()
 def types(
     table: TablePath,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    min_rows: MinRows = defaults.MIN_ROWS,
-    threshold: Threshold = defaults.THRESHOLD,
+    learner: Learner = "mspn",
+    min_rows: MinRows = defaults.MSPN_MIN_ROWS,
+    threshold: Threshold = defaults.MSPN_THRESHOLD,
     draws: Draws = defaults.DRAWS,
     tune: Tune = defaults.TUNE,
     chains: Chains = defaults.CHAINS,
@@ -59,8 +89,9 @@ def types(
     quiet: Quiet = False,
 ) -> None:
     """Tell what each column is, with uncertainty."""
-    post = _fit(table, kind, quiet, min_rows=min_rows, threshold=threshold, draws=draws, tune=tune, chains=chains,
-                cores=cores, seed=seed, prior=prior)  # fmt: skip
+    chosen = {"learner": learner, "min_rows": _rows(min_rows), "threshold": threshold, "prior": prior}
+    sampler = {"draws": draws, "tune": tune, "chains": chains, "cores": cores, "seed": seed}
+    post = _fit(table, kind, quiet, progress=not as_json, **chosen, **sampler)
     result = post.types()
     judged = post.convergence(column_types=result)
     if as_json:
@@ -72,17 +103,18 @@ def types(
 
     console = Console()
     if not console.is_terminal:
-        console = Console(width=160)
+        console = Console(width=PLAIN_WIDTH)
     console.print(types_table(result, title=f"{table.name}: {len(result.columns)} columns"))
-    console.print(judged.sentence())
+    console.print(judged.sentence(), markup=False)
 
 
 @app.command()
 def fit(
     table: TablePath,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write, netCDF.")],
-    min_rows: MinRows = defaults.MIN_ROWS,
-    threshold: Threshold = defaults.THRESHOLD,
+    learner: Learner = "mspn",
+    min_rows: MinRows = defaults.MSPN_MIN_ROWS,
+    threshold: Threshold = defaults.MSPN_THRESHOLD,
     draws: Draws = defaults.DRAWS,
     tune: Tune = defaults.TUNE,
     chains: Chains = defaults.CHAINS,
@@ -94,28 +126,43 @@ def fit(
 ) -> None:
     """Fit a table and save the draws; `bayesjpt.load` and ArviZ read the file."""
     if not output.parent.is_dir():
-        raise BayesjptError(f"no folder {str(output.parent)!r} to write {output.name} into")
-    post = _fit(table, kind, quiet, min_rows=min_rows, threshold=threshold, draws=draws, tune=tune, chains=chains,
-                cores=cores, seed=seed, prior=prior)  # fmt: skip
+        raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
+    if output.is_dir():
+        raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
+    chosen = {"learner": learner, "min_rows": _rows(min_rows), "threshold": threshold, "prior": prior}
+    sampler = {"draws": draws, "tune": tune, "chains": chains, "cores": cores, "seed": seed}
+    post = _fit(table, kind, quiet, progress=True, **chosen, **sampler)
     post.save(output)
     if not quiet:
         typer.echo(post.convergence().sentence())
         typer.echo(f"Wrote {output}: {post!r}")
 
 
-def _fit(path: Path, kind: list[str] | None, quiet: bool, *, min_rows: float, **options):
+def _fit(path: Path, kind: list[str] | None, quiet: bool, *, progress: bool, **chosen: Any) -> Posterior:
+    """Return the posterior of the table in a file; `progress` allows bars on a terminal."""
     import bayesjpt
 
-    table = bayesjpt.read_table(path, kinds=_kinds(kind))
-    rows = int(min_rows) if min_rows >= 1 else min_rows
-    return bayesjpt.fit(table, min_rows=rows, progress=not quiet, on_phase=None if quiet else _phase, **options)
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", BayesjptWarning)
+        return bayesjpt.fit(
+            bayesjpt.read_table(path, kinds=_kinds(kind)),
+            progress=progress and not quiet and sys.stdout.isatty(),
+            on_phase=None if quiet else _phase,
+            **chosen,
+        )
+
+
+def _rows(min_rows: float) -> float:
+    """Return the number of rows that a whole number means; anything else is a share, which the learner checks."""
+    return int(min_rows) if min_rows >= 1 and float(min_rows).is_integer() else min_rows
 
 
 def _kinds(kind: list[str] | None) -> dict[str, str] | None:
     pairs = [entry.rpartition("=") for entry in kind or []]
     for name, sign, base in pairs:
         if not (name and sign and base):
-            raise BayesjptError(f"--kind {name}{sign}{base}", "COLUMN=real, COLUMN=integer or COLUMN=category")
+            raise BayesjptError(f"--kind {name}{sign}{base}", "COLUMN=real, integer, category or aside")
     return {name: base for name, _, base in pairs} or None
 
 
@@ -128,7 +175,7 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _types_json(result, judged) -> dict:
+def _types_json(result: Types, judged: Convergence) -> dict[str, Any]:
     return {
         "columns": [
             {
@@ -160,30 +207,41 @@ def _types_json(result, judged) -> dict:
     }
 
 
-def run(arguments: list[str] | None = None, echo: Callable[..., None] = typer.echo) -> int:
-    """Run the command line and return its exit status: 0, or 2 for a mistake of the user's."""
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit status: 0, 2 for a mistake of the user's, 130 for an interrupt."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, category, *rest, **more: _show(message, category, echo)
+        warnings.simplefilter("always", BayesjptWarning)
+        warnings.showwarning = _show_warning
         try:
-            app(args=arguments, standalone_mode=False)
+            status = app(args=arguments, prog_name="bayesjpt", standalone_mode=False)
         except BayesjptError as error:
-            echo(f"bayesjpt: {error}", err=True)
-            return 2
-        except typer.Exit as stop:
-            return stop.exit_code
+            return _refuse(str(error))
         except typer.Abort:
-            echo("bayesjpt: interrupted", err=True)
-            return 130
+            typer.echo("bayesjpt: interrupted", err=True)
+            return INTERRUPTED
         except typer.TyperException as error:
-            error.show()
-            return error.exit_code
-    return 0
+            # asked for nothing, Typer raises an exception whose message is the help text
+            nothing = not (sys.argv[1:] if arguments is None else arguments)
+            if nothing:
+                typer.echo(error.format_message())
+                return USER_MISTAKE
+            return _refuse(f"{_sentence(error.format_message())} Try 'bayesjpt --help'")
+    return status if isinstance(status, int) else 0
 
 
-def _show(message, category, echo: Callable[..., None]) -> None:
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
+def _refuse(text: str) -> int:
+    typer.echo(f"bayesjpt: {' '.join(text.split())}", err=True)
+    return USER_MISTAKE
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
     """Print our own warnings as one line; those of libraries are for developers."""
     if issubclass(category, BayesjptWarning):
-        echo(f"bayesjpt: {message}", err=True)
+        typer.echo(f"bayesjpt: {message}", err=True)
 
 
 def main() -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesjpt.defaults import ALPHA, CHAINS, DRAWS, GAMMA, TUNE
-from bayesjpt.errors import LearnerError, SamplingError
+from bayesjpt.errors import BayesjptError, BayesjptWarning, LearnerError, ModelError, SamplingError
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
@@ -23,7 +24,7 @@ LEARNERS = ("mspn",)
 
 
 def fit(
-    table: Table,
+    table: Table | Any,
     learner: str | Callable = "mspn",
     *,
     draws: int = DRAWS,
@@ -45,8 +46,8 @@ def fit(
 
     Parameters
     ----------
-    table : Table
-        What `read_table` or `as_table` returned.
+    table : Table or data frame
+        What `read_table` returned, or a frame that `as_table` can read.
     learner : str or callable
         ``mspn``, or a function ``(table, rng, **learner_options) -> Circuit``.
     draws, tune : int
@@ -75,9 +76,15 @@ def fit(
     ------
     LearnerError
         For an unknown learner or an option that makes no sense.
+    ModelError
+        For an unknown prior, or concentrations that are not positive.
     SamplingError
-        For numbers of draws or chains that make no sense, an interrupt before the first kept draw, or an impossible
-        row.
+        For numbers of draws, chains, cores or a seed that make no sense, an interrupt before the first kept draw, or
+        an impossible row.
+
+    Notes
+    -----
+    An interrupt after the first kept draw keeps the completed sweeps, warns, and says so in ``Posterior.settings``.
 
     Examples
     --------
@@ -89,9 +96,15 @@ def fit(
     'positive'
     """
     for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1)):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise SamplingError(f"{name} = {value!r}", f"an integer of at least {least}")
-    entropy = int(np.random.SeedSequence().entropy % 2**31) if seed is None else int(seed)  # ty: ignore
+        _check_number(name, value, least)
+    for name, value, least in (("cores", cores, 1), ("seed", seed, 0)):
+        if value is not None:
+            _check_number(name, value, least)
+    _check_names(learner, prior)
+    from bayesjpt.table.table import as_table
+
+    table = as_table(table)
+    entropy = int(np.random.default_rng().integers(2**31)) if seed is None else int(seed)
     learn_seed, start_seed, sample_seed = np.random.SeedSequence(entropy).spawn(3)
     report = on_phase or (lambda phase, seconds: None)
 
@@ -112,7 +125,7 @@ def fit(
     report("compile", time.perf_counter() - began)
 
     began = time.perf_counter()
-    with model, _quiet_logs(), _explained_interrupt():
+    with model, _quiet_logs(), _explained_errors():
         idata = pm.sample(
             draws=draws,
             tune=tune,
@@ -133,13 +146,34 @@ def fit(
         "prior": prior,
         **{key: value for key, value in learner_options.items() if isinstance(value, int | float | str)},
     }
-    return replace(from_idata(idata, model), settings=settings)
+    post = from_idata(idata, model)
+    if (post.n_chain, post.n_draw) != (chains, draws):
+        kept = f"{post.n_chain} chains of {post.n_draw} draws"
+        warnings.warn(
+            f"interrupted: {kept} are kept, of {chains} chains of {draws} asked for", BayesjptWarning, stacklevel=2
+        )
+        settings["interrupted"] = kept
+    return replace(post, settings=settings)
+
+
+def _check_number(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise SamplingError(f"{name} = {value!r}", f"a whole number of at least {least}")
+
+
+def _check_names(learner: str | Callable, prior: str) -> None:
+    """Raise for a name that nobody knows, before any time is spent."""
+    from bayesjpt.families import registry
+
+    if not callable(learner) and learner not in LEARNERS:
+        raise LearnerError(f"no learner {learner!r}", f"one of {', '.join(LEARNERS)}, or a function")
+    priors = [name for name in registry.FAMILIES[0].priors if all(name in f.priors for f in registry.FAMILIES)]
+    if prior not in priors:
+        raise ModelError(f"no prior {prior!r}", f"one of {', '.join(priors)}")
 
 
 def _learn(table: Table, learner: str | Callable, rng: np.random.Generator, progress: bool, options: dict) -> Circuit:
     if not callable(learner):
-        if learner not in LEARNERS:
-            raise LearnerError(f"no learner {learner!r}", f"one of {', '.join(LEARNERS)}, or a function")
         from bayesjpt.structure.mspn import learn_mspn
 
         with _learning_bar(progress) as callback:
@@ -177,8 +211,10 @@ def _quiet_logs() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _explained_interrupt() -> Iterator[None]:
-    """Turn PyMC's complaint about an interrupt before the first draw into an error of ours."""
+def _explained_errors() -> Iterator[None]:
+    """Turn PyMC's words for an interrupt before the first draw, and for an error of ours in a worker, into ours."""
+    from pymc.sampling.parallel import ParallelSamplingError
+
     try:
         yield
     except ValueError as error:
@@ -186,4 +222,8 @@ def _explained_interrupt() -> Iterator[None]:
             raise SamplingError(
                 "interrupted before the first kept draw", remedy="Nothing was kept; start again"
             ) from None
+        raise
+    except ParallelSamplingError as error:
+        if isinstance(error.__cause__, BayesjptError):
+            raise error.__cause__ from None
         raise

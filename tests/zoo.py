@@ -10,6 +10,7 @@ from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.families import registry
+from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 
@@ -63,6 +64,20 @@ def make_table(
     return Table(Schema(columns), np.ascontiguousarray(values), observed)
 
 
+def part(table: Table, *columns: int) -> Table:
+    """Return the table of some columns."""
+    index = list(columns)
+    return Table(Schema(tuple(table.schema.columns[c] for c in index)), table.values[index], table.observed[index])
+
+
+def joined(*tables: Table) -> Table:
+    """Return the table of the columns of several tables over the same rows."""
+    columns = tuple(column for table in tables for column in table.schema)
+    return Table(
+        Schema(columns), np.vstack([table.values for table in tables]), np.vstack([table.observed for table in tables])
+    )
+
+
 def leaf(column: int, table: Table) -> ColumnLeaf:
     """Return a leaf over all rows."""
     return ColumnLeaf(column, np.arange(table.n_row))
@@ -108,6 +123,11 @@ def only(*names: str):
     return members
 
 
+def start(circuit: Circuit) -> Params:
+    """Return the learner's estimate as arrays of our own: read-only ones would make kernels compile once more."""
+    return Params(circuit.start_log_weight.copy(), circuit.start_theta.copy())
+
+
 def random_params(circuit: Circuit, schema: Schema, rng: np.random.Generator) -> Params:
     """Return weights and parameters drawn around the starting values: valid, distinct for every leaf."""
     layout = make_layout(circuit, schema)
@@ -130,6 +150,18 @@ def random_params(circuit: Circuit, schema: Schema, rng: np.random.Generator) ->
                 for lo, hi in zip(variable.ptr[:-1], variable.ptr[1:], strict=True):
                     theta[at[lo:hi]] = rng.dirichlet(np.full(hi - lo, 3.0))
     return Params(log_weight, theta)
+
+
+def random_posterior(
+    circuit: Circuit, table: Table, rng: np.random.Generator, *, n_chain: int = 2, n_draw: int = 6, **more
+) -> Posterior:
+    """Return a Posterior of unrelated valid draws, with the table's first rows as reference."""
+    points = [random_params(circuit, table.schema, rng) for _ in range(n_chain * n_draw)]
+    params = Params(
+        np.array([point.log_weight for point in points]).reshape(n_chain, n_draw, -1),
+        np.array([point.theta for point in points]).reshape(n_chain, n_draw, -1),
+    )
+    return Posterior(circuit, table.schema, params, reference=table.take(range(min(table.n_row, 20))), **more)
 
 
 def with_resolution(column: Column, resolution: float) -> Column:

@@ -146,7 +146,7 @@ def moment(k, lo, hi, theta, constants):
     if total == 0.0:
         end = mode(lo, hi, theta, constants)
         return end if k == 1 else end * end
-    return value / total
+    return min(max(value / total, lo), hi) if k == 1 else value / total
 
 
 @kernel

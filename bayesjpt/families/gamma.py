@@ -141,12 +141,14 @@ def moment(k, lo, hi, theta, constants):
     if log_all == -np.inf:
         end = min(max((shape - 1.0) / rate, lo), hi)
         return end if k == 1 else end * end
-    # x^k times the density is the density with shape + k, times a constant
-    ratio = math.exp(log_gamma_interval(shape + k, rate * lo, rate * hi) - log_all)
-    least = max(lo, 0.0)
+    # x times the density is the density with shape + 1, times a constant
+    next_log = log_gamma_interval(shape + 1.0, rate * lo, rate * hi)
+    first = min(max(shape / rate * math.exp(next_log - log_all), max(lo, 0.0)), hi)
     if k == 1:
-        return min(max(shape / rate * ratio, least), hi)
-    return min(max(shape / rate * ((shape + 1.0) / rate) * ratio, least * least), hi * hi)
+        return first
+    last_log = log_gamma_interval(shape + 2.0, rate * lo, rate * hi)
+    second = shape / rate * ((shape + 1.0) / rate) * math.exp(last_log - log_all)
+    return min(max(second, first * first), hi * hi)
 
 
 @kernel

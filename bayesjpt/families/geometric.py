@@ -93,7 +93,7 @@ def log_marginal(stats, hyper, constants):
 @kernel
 def log_mass(lo, hi, theta, constants):
     first, last = max(np.ceil(lo), 0.0), np.floor(hi)
-    if not first <= last:
+    if not (first <= last and first < np.inf):
         return -np.inf
     decay = _decay(theta)
     return -decay * first + log1mexp(decay * (last - first + 1.0)) if last < np.inf else -decay * first
@@ -125,7 +125,7 @@ def _moments_from_first(decay, n):
 @kernel
 def moment(k, lo, hi, theta, constants):
     first, last = max(np.ceil(lo), 0.0), np.floor(hi)
-    if not first <= last:
+    if not (first <= last and first < np.inf):
         end = mode(lo, hi, theta, constants)
         return end if k == 1 else end * end
     offset, variance = _moments_from_first(_decay(theta), last - first + 1.0)
@@ -144,7 +144,7 @@ def mode(lo, hi, theta, constants):
 @kernel
 def sample(lo, hi, theta, constants, rng):
     first, last = max(np.ceil(lo), 0.0), np.floor(hi)
-    if not first <= last:
+    if not (first <= last and first < np.inf):
         return mode(lo, hi, theta, constants)
     decay = _decay(theta)
     if last == np.inf:

@@ -101,6 +101,8 @@ def initial(stats, hyper, constants, theta):
 
 @kernel
 def draw_posterior(stats, hyper, constants, theta, rng):
+    if not 0.0 <= hyper[_FLOOR] < np.inf:
+        return INVALID
     m, v, a, b = _posterior(stats, hyper)
     upper = 1.0 / hyper[_FLOOR] if hyper[_FLOOR] > 0.0 else np.inf
     precision = draw_gamma_below(a, b, upper, rng)

@@ -109,7 +109,7 @@ def _summed_mass(first, last, rate):
 def _integer_mass(first, last, rate):
     """Return the log mass of the integers first ... last; last may be infinite."""
     first = max(first, 0.0)
-    if not first <= last:
+    if not (first <= last and first < np.inf):
         return -np.inf
     if last == np.inf:
         return log_gamma_p(first, rate) if first > 0.0 else 0.0
@@ -152,7 +152,8 @@ def moment(k, lo, hi, theta, constants):
     mean = min(max(mean, first), last)
     if k == 1:
         return mean
-    return mean + rate * rate * math.exp(_integer_mass(first - 2.0, last - 2.0, rate) - log_all)
+    second = mean + rate * rate * math.exp(_integer_mass(first - 2.0, last - 2.0, rate) - log_all)
+    return max(second, mean * mean)
 
 
 @kernel
@@ -213,7 +214,7 @@ def _quantile(first, last, rate, u):
 @kernel
 def sample(lo, hi, theta, constants, rng):
     rate, first, last = theta[_RATE], max(np.ceil(lo), 0.0), np.floor(hi)
-    if not first <= last:
+    if not (first <= last and first < np.inf):
         return mode(lo, hi, theta, constants)
     if first == 0.0 and last == np.inf:
         if rate < _LARGEST_DRAWN:

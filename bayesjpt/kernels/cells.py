@@ -80,7 +80,9 @@ class Work(NamedTuple):
     rows : int32 (n_node, n_block + 1)
         Rows (or codes) that reach each node.
     n_rows : int64 (n_node,)
-    u : float64 (n_block,)
+    u, target, reached : float64 (n_block,)
+    choice : int32 (n_block,)
+        Of the rows at one sum: uniform numbers, and the search for the child that each falls on.
     chunk_stats : float64 (n_stats,)
     """
 
@@ -96,6 +98,9 @@ class Work(NamedTuple):
     rows: np.ndarray
     n_rows: np.ndarray
     u: np.ndarray
+    target: np.ndarray
+    reached: np.ndarray
+    choice: np.ndarray
     chunk_stats: np.ndarray
 
 
@@ -230,6 +235,19 @@ def _assemble(
     )
 
 
+def block_rows(plan: Plan, max_bytes: int) -> int:
+    """Return how many rows to evaluate together: 1,024, or less where the workspace would exceed `max_bytes`.
+
+    The number has no effect on any draw. Many rows spread the cost of visiting a node; the chunk of statistics, 4,096
+    rows, is a multiple of every answer.
+    """
+    values_per_row = 2 * int(plan.node_row.max() + 1) + int(plan.edge_row.max(initial=0) + 1) + plan.kind.size // 2
+    n = 1024
+    while n > 64 and 8 * n * values_per_row > max_bytes:
+        n //= 2
+    return n
+
+
 @kernel
 def make_work(plan, cells, n_block):
     """Return the Work of a plan and a table for blocks of at most `n_block` rows."""
@@ -263,5 +281,8 @@ def make_work(plan, cells, n_block):
         np.zeros((n_node, n_block + 1), np.int32),
         np.zeros(n_node, np.int64),
         np.zeros(n_block),
+        np.zeros(n_block),
+        np.zeros(n_block),
+        np.zeros(n_block, np.int32),
         np.zeros(plan.stat_at[-1]),
     )

@@ -6,30 +6,36 @@ import numpy as np
 
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.cells import make_work, row_cells
-from bayesjpt.kernels.upward import DENSITY, fill_tables, prepare_coefficients, root_log_value, upward
+from bayesjpt.kernels.upward import fill_mass_tables, fill_tables, prepare_coefficients, root_log_value, upward
 from bayesjpt.numerics.jit import kernel
 
 DENSITY_BLOCK = 256
 
 
 @kernel
-def fill_log_score(plan, cells, log_weight, theta, work, score, out):
-    """Fill out, float64 (n_row,), with each row's log score in the families' units."""
-    prepare_coefficients(plan, theta, work)
-    fill_tables(plan, cells, log_weight, theta, work, score)
+def _fill_root(plan, cells, log_weight, work, out):
     n_row = cells.n_row[0]
     n_block = work.u.size
     for lo in range(0, n_row, n_block):
         n = min(n_block, n_row - lo)
-        upward(plan, cells, log_weight, theta, work, lo, n, score)
+        upward(plan, cells, log_weight, work, lo, n)
         root_log_value(plan, work, n, out[lo : lo + n])
 
 
 @kernel
-def fill_log_scores(plan, cells, log_weights, thetas, work, score, out):
-    """Fill out, float64 (n_draw, n_row), draw by draw."""
-    for draw in range(out.shape[0]):
-        fill_log_score(plan, cells, log_weights[draw], thetas[draw], work, score, out[draw])
+def fill_log_density(plan, cells, log_weight, theta, work, out):
+    """Fill out, float64 (n_row,), with each row's log density in the families' units."""
+    prepare_coefficients(plan, theta, work)
+    fill_tables(plan, cells, log_weight, work)
+    _fill_root(plan, cells, log_weight, work, out)
+
+
+@kernel
+def fill_log_mass(plan, cells, log_weight, theta, work, out):
+    """Fill out, float64 (n_row,), with the log mass of each row's cells; every column of `cells` is coded."""
+    prepare_coefficients(plan, theta, work)
+    fill_mass_tables(plan, cells, log_weight, theta, work)
+    _fill_root(plan, cells, log_weight, work, out)
 
 
 @kernel
@@ -47,7 +53,7 @@ def rows_log_density(values, missing, log_weight, theta, plan):
                 jacobian[i] += plan.column_log_jacobian[j]
     cells = row_cells(plan, by_column, hidden)
     out = np.empty(n_row)
-    fill_log_score(plan, cells, log_weight, theta, make_work(plan, cells, DENSITY_BLOCK), DENSITY, out)
+    fill_log_density(plan, cells, log_weight, theta, make_work(plan, cells, DENSITY_BLOCK), out)
     for i in range(n_row):
         out[i] += jacobian[i]
     return out

@@ -12,31 +12,32 @@ import numpy as np
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
 from bayesjpt.numerics.counter_rng import fill_uniform
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.jit import inlined, kernel
 
 
-@kernel
-def _choose_by_scan(positions, u, term, plan, first, work, edge_count):
-    """Append each position to the list of the child that its uniform number falls on, for any number of children."""
+@inlined
+def _choose_by_count(positions, u, term, plan, first, work, edge_count):
+    """Append each position to the list of the child that its uniform number falls on, for any number of children.
+
+    The child's number is the count of partial sums at or below the target: no branch, so the loops vectorise.
+    """
     k = term.shape[0]
-    for j in range(positions.size):
-        i = positions[j]
-        total = 0.0
-        for c in range(k):
-            total += term[c, i]
-        target = u[j] * total
-        c = 0
-        reached = term[0, i]
-        while target >= reached and c < k - 1:
-            c += 1
-            reached += term[c, i]
-        child = plan.child[first + c]
-        work.rows[child, work.n_rows[child]] = i
+    n = positions.size
+    target, reached, choice = work.target[:n], work.reached[:n], work.choice[:n]
+    rows.total_terms(term, positions, target)
+    rows.multiply(u, target)
+    reached[:] = 0.0
+    choice[:] = 0
+    for c in range(k - 1):
+        rows.count_reached(term[c], positions, target, reached, choice)
+    for j in range(n):
+        child = plan.child[first + choice[j]]
+        work.rows[child, work.n_rows[child]] = positions[j]
         work.n_rows[child] += 1
-        edge_count[first + c] += 1
+        edge_count[first + choice[j]] += 1
 
 
-@kernel
+@inlined
 def _choose(positions, u, term, plan, node, work, edge_count):
     """Distribute positions over the children of a sum in proportion to the terms, (n_child, ...)."""
     first = plan.child_ptr[node]
@@ -62,7 +63,7 @@ def _choose(positions, u, term, plan, node, work, edge_count):
         edge_count[first] += positions.size
         size[child] = rows.append_all(positions, list_rows[child], size[child])
     else:
-        _choose_by_scan(positions, u, term, plan, first, work, edge_count)
+        _choose_by_count(positions, u, term, plan, first, work, edge_count)
 
 
 @kernel
@@ -112,7 +113,7 @@ def downward(plan, cells, key, work, lo, n, edge_count):
             _choose(visitors, work.u, work.term[edge : edge + k], plan, node, work, edge_count)
 
 
-@kernel
+@inlined
 def _coded_slot(plan, cells, key, work, node, slot, lo, edge_count):
     """Turn the visitors of a coded slot into codes, and choose their likelihoods."""
     column = plan.slot_column[slot]

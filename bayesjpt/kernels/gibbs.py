@@ -15,7 +15,7 @@ from bayesjpt.families.record import OK
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.downward import downward
 from bayesjpt.kernels.statistics import accumulate_block
-from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward
+from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward, upward_flat
 from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel
 
@@ -27,7 +27,7 @@ LOG_SMALLEST_WEIGHT = -690.0
 
 
 @kernel
-def allocate(plan, cells, log_weight, theta, work, key, score, stats, edge_count):
+def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count):
     """Draw every row's path and add up counts and statistics.
 
     Parameters
@@ -39,8 +39,8 @@ def allocate(plan, cells, log_weight, theta, work, key, score, stats, edge_count
     work : Work
     key : uint64
         Of this sweep; allocations are a function of (key, row, node).
-    score : int
-        ``DENSITY``, or ``FLAT`` for allocations at random that ignore the data.
+    flat : bool
+        Draw allocations by the weights alone, ignoring the data: a start at random.
     stats : float64 (n_stats,)
         Overwritten with the sufficient statistics of all leaves.
     edge_count : int64 (n_edge,)
@@ -49,7 +49,7 @@ def allocate(plan, cells, log_weight, theta, work, key, score, stats, edge_count
     Returns
     -------
     log_likelihood : float
-        Sum over rows of the log density in the families' units, at the parameters given.
+        Sum over rows of the log density in the families' units, at the parameters given; of no use where `flat`.
     impossible : int
         The first row with zero density, -1 where there is none.
     """
@@ -57,7 +57,7 @@ def allocate(plan, cells, log_weight, theta, work, key, score, stats, edge_count
     n_block = work.u.size
     root = plan.node_row[plan.kind.size - 1]
     prepare_coefficients(plan, theta, work)
-    fill_tables(plan, cells, log_weight, theta, work, score)
+    fill_tables(plan, cells, log_weight, work)
     stats[:] = 0.0
     edge_count[:] = 0
     log_likelihood = 0.0
@@ -68,7 +68,10 @@ def allocate(plan, cells, log_weight, theta, work, key, score, stats, edge_count
         chunk_total = 0.0
         for lo in range(chunk, chunk_end, n_block):
             n = min(n_block, chunk_end - lo)
-            upward(plan, cells, log_weight, theta, work, lo, n, score)
+            if flat:
+                upward_flat(plan, cells, log_weight, work, lo, n)
+            else:
+                upward(plan, cells, log_weight, work, lo, n)
             for i in range(n):
                 s = work.s[root, i]
                 if s > 0.0:

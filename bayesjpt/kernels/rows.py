@@ -109,10 +109,8 @@ def two_leaf_terms(x0, x1, w0, w1, m, s, e0, e1):
 
 
 @kernel
-def three_leaf_terms(x, w0, w1, w2, m, s, e):
-    """Fill the pair (s, m) and all terms of a weighted sum of three leaves; x and e are (3, n)."""
-    x0, x1, x2 = x[0], x[1], x[2]
-    e0, e1, e2 = e[0], e[1], e[2]
+def three_leaf_terms(x0, x1, x2, w0, w1, w2, m, s, e0, e1, e2):
+    """Fill the pair (s, m) and all terms of a weighted sum of three leaves, in one pass."""
     for i in range(s.size):
         a = x0[i] + w0
         b = x1[i] + w1
@@ -206,3 +204,21 @@ def append_all(rows, out, n):
     for j in range(rows.size):
         out[n + j] = rows[j]
     return n + rows.size
+
+
+@kernel
+def total_terms(term, positions, out):
+    """Fill out with the sums of the terms, (n_child, ...), at some positions."""
+    out[:] = 0.0
+    for c in range(term.shape[0]):
+        row = term[c]
+        for j in range(out.size):
+            out[j] += row[positions[j]]
+
+
+@kernel
+def count_reached(term, positions, target, reached, choice):
+    """Add the term to what is reached, and one to the choice of every position whose target lies at or beyond it."""
+    for j in range(choice.size):
+        reached[j] += term[positions[j]]
+        choice[j] += target[j] >= reached[j]

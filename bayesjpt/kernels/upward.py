@@ -16,12 +16,7 @@ from bayesjpt.circuit.arrays import LEAF as _LEAF
 from bayesjpt.circuit.arrays import PRODUCT as _PRODUCT
 from bayesjpt.families import dispatch
 from bayesjpt.kernels import rows
-from bayesjpt.numerics.jit import kernel
-
-DENSITY = 0
-MASS = 1
-FLAT = 2
-"""What a leaf is scored by: its log density, the log mass of the value's cell, or nothing (0 everywhere)."""
+from bayesjpt.numerics.jit import inlined, kernel
 
 LEAF_KIND = int(_LEAF)
 PRODUCT_KIND = int(_PRODUCT)
@@ -37,88 +32,128 @@ def prepare_coefficients(plan, theta, work):
         dispatch.coefficients(plan.leaf_family[leaf], theta[at : at + length], const, out)
 
 
-@kernel
-def _score_leaf(plan, cells, theta, work, leaf, lo, score, out):
-    """Fill the score of one leaf for ``out.size`` entries of its features, from `lo`."""
-    n = out.size
+@inlined
+def _leaf_density(plan, cells, work, leaf, lo, out):
+    """Fill the log density of one leaf for ``out.size`` entries of its features, from `lo`."""
     value_at = cells.feature_at[plan.leaf_value[leaf]] + lo
-    z = cells.feature[value_at : value_at + n]
-    if score == DENSITY or (score == MASS and plan.leaf_half_cell[leaf] == 0.0):
-        aux_at = cells.feature_at[plan.leaf_aux[leaf]] + lo
-        coefficients = work.coefficient[plan.coef_at[leaf] : plan.coef_at[leaf] + plan.theta_len[leaf] + 4]
-        dispatch.fill_log_density(plan.leaf_family[leaf], z, cells.feature[aux_at : aux_at + n], coefficients, out)
-    elif score == MASS:
-        const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-        parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
-        half = plan.leaf_half_cell[leaf]
-        for i in range(n):
-            out[i] = dispatch.log_mass(plan.leaf_family[leaf], z[i] - half, z[i] + half, parameters, const)
-    else:
-        out[:] = 0.0
+    aux_at = cells.feature_at[plan.leaf_aux[leaf]] + lo
+    coefficients = work.coefficient[plan.coef_at[leaf] :]
+    dispatch.fill_log_density(
+        plan.leaf_family[leaf],
+        cells.feature[value_at : value_at + out.size],
+        cells.feature[aux_at : aux_at + out.size],
+        coefficients,
+        out,
+    )
 
 
 @kernel
+def _leaf_mass(plan, cells, theta, work, leaf, out):
+    """Fill the log mass of the cells around the distinct values of one leaf's column."""
+    half = plan.leaf_half_cell[leaf]
+    if half == 0.0:
+        _leaf_density(plan, cells, work, leaf, 0, out)
+        return
+    const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
+    parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
+    value_at = cells.feature_at[plan.leaf_value[leaf]]
+    for i in range(out.size):
+        z = cells.feature[value_at + i]
+        out[i] = dispatch.log_mass(plan.leaf_family[leaf], z - half, z + half, parameters, const)
+
+
+@inlined
 def _combine(log_weight, leaf, m, s, term):
-    """Fill the pair of a dictionary from its leaves' scores, and the weighted terms."""
-    n = s.size
+    """Fill the pair of a dictionary from its leaves' scores, and the weighted terms.
+
+    `leaf` and `term` are contiguous (n_child, at least n): only whole rows of such arrays are views that vectorise.
+    """
     k = log_weight.size
+    w0 = log_weight[0]
     if k == 3:
-        rows.three_leaf_terms(leaf[:3, :n], log_weight[0], log_weight[1], log_weight[2], m, s, term)
+        rows.three_leaf_terms(
+            leaf[0], leaf[1], leaf[2], w0, log_weight[1], log_weight[2], m, s, term[0], term[1], term[2]
+        )
     elif k == 2:
-        rows.two_leaf_terms(leaf[0, :n], leaf[1, :n], log_weight[0], log_weight[1], m, s, term[0], term[1])
+        rows.two_leaf_terms(leaf[0], leaf[1], w0, log_weight[1], m, s, term[0], term[1])
     else:
-        rows.shifted(leaf[0, :n], log_weight[0], m)
+        rows.shifted(leaf[0], w0, m)
         for j in range(1, k):
-            rows.max_shifted(leaf[j, :n], log_weight[j], m)
-        rows.first_leaf_term(leaf[0, :n], log_weight[0], m, term[0], s)
+            rows.max_shifted(leaf[j], log_weight[j], m)
+        rows.first_leaf_term(leaf[0], w0, m, term[0], s)
         for j in range(1, k):
-            rows.next_leaf_term(leaf[j, :n], log_weight[j], m, term[j], s)
+            rows.next_leaf_term(leaf[j], log_weight[j], m, term[j], s)
 
 
 @kernel
-def fill_tables(plan, cells, log_weight, theta, work, score):
+def _close_table(plan, cells, log_weight, work, slot):
+    """Turn the leaf scores of a coded slot, in ``work.leaf``, into its table of log values and weighted terms."""
+    at = cells.table_at[slot]
+    node = plan.slot_node[slot]
+    n = np.int64(cells.n_distinct[plan.slot_column[slot]])
+    table = work.table[at : at + n]
+    if plan.kind[node] == LEAF_KIND:
+        table[:] = work.leaf[0, :n]
+    else:
+        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+        term_at = cells.term_at[slot]
+        term = work.table_term[term_at : term_at + (last - first) * (n + 1)].reshape(last - first, n + 1)
+        _combine(log_weight[first:last], work.leaf, work.pair[0, :n], work.pair[1, :n], term)
+        rows.log_value(work.pair[0, :n], work.pair[1, :n], table)
+    work.table[at + n] = 0.0
+
+
+@kernel
+def fill_tables(plan, cells, log_weight, work):
     """Evaluate every coded slot once per distinct value."""
     for slot in range(plan.slot_node.size):
-        at = cells.table_at[slot]
-        if at < 0:
+        if cells.table_at[slot] < 0:
             continue
         node = plan.slot_node[slot]
         n = np.int64(cells.n_distinct[plan.slot_column[slot]])
-        table = work.table[at : at + n]
         if plan.kind[node] == LEAF_KIND:
-            _score_leaf(plan, cells, theta, work, plan.leaf_of[node], 0, score, table)
+            _leaf_density(plan, cells, work, plan.leaf_of[node], 0, work.leaf[0, :n])
         else:
-            first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
-            for e in range(first, last):
-                leaf = plan.leaf_of[plan.child[e]]
-                _score_leaf(plan, cells, theta, work, leaf, 0, score, work.leaf[e - first, :n])
-            k = last - first
-            term_at = cells.term_at[slot]
-            term = work.table_term[term_at : term_at + k * (n + 1)].reshape(k, n + 1)
-            _combine(log_weight[first:last], work.leaf, work.pair[0, :n], work.pair[1, :n], term[:, :n])
-            rows.log_value(work.pair[0, :n], work.pair[1, :n], table)
-        work.table[at + n] = 0.0
+            first = plan.child_ptr[node]
+            for e in range(first, plan.child_ptr[node + 1]):
+                _leaf_density(plan, cells, work, plan.leaf_of[plan.child[e]], 0, work.leaf[e - first, :n])
+        _close_table(plan, cells, log_weight, work, slot)
 
 
 @kernel
-def _slot_by_row(plan, cells, log_weight, theta, work, slot, lo, n, score):
+def fill_mass_tables(plan, cells, log_weight, theta, work):
+    """Evaluate every slot by the masses of the cells around its distinct values; all slots are coded."""
+    for slot in range(plan.slot_node.size):
+        node = plan.slot_node[slot]
+        n = np.int64(cells.n_distinct[plan.slot_column[slot]])
+        if plan.kind[node] == LEAF_KIND:
+            _leaf_mass(plan, cells, theta, work, plan.leaf_of[node], work.leaf[0, :n])
+        else:
+            first = plan.child_ptr[node]
+            for e in range(first, plan.child_ptr[node + 1]):
+                _leaf_mass(plan, cells, theta, work, plan.leaf_of[plan.child[e]], work.leaf[e - first, :n])
+        _close_table(plan, cells, log_weight, work, slot)
+
+
+@inlined
+def _slot_by_row(plan, cells, log_weight, work, slot, lo, n):
     node = plan.slot_node[slot]
     at = plan.node_row[node]
     m, s = work.m[at, :n], work.s[at, :n]
     if plan.kind[node] == LEAF_KIND:
-        _score_leaf(plan, cells, theta, work, plan.leaf_of[node], lo, score, m)
+        _leaf_density(plan, cells, work, plan.leaf_of[node], lo, m)
         s[:] = 1.0
     else:
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         for e in range(first, last):
-            _score_leaf(plan, cells, theta, work, plan.leaf_of[plan.child[e]], lo, score, work.leaf[e - first, :n])
+            _leaf_density(plan, cells, work, plan.leaf_of[plan.child[e]], lo, work.leaf[e - first, :n])
         edge = plan.edge_row[first]
-        _combine(log_weight[first:last], work.leaf, m, s, work.term[edge : edge + last - first, :n])
+        _combine(log_weight[first:last], work.leaf, m, s, work.term[edge : edge + last - first])
     if cells.missing.shape[1] > 0:
         rows.one_where_missing(cells.missing[plan.slot_column[slot], lo : lo + n], m, s)
 
 
-@kernel
+@inlined
 def _product(plan, cells, work, node, lo, n):
     at = plan.node_row[node]
     m, s = work.m[at, :n], work.s[at, :n]
@@ -141,7 +176,7 @@ def _product(plan, cells, work, node, lo, n):
                 rows.multiply(work.s[source, :n], s)
 
 
-@kernel
+@inlined
 def _sum(plan, log_weight, work, node, n):
     at = plan.node_row[node]
     m, s = work.m[at, :n], work.s[at, :n]
@@ -158,7 +193,7 @@ def _sum(plan, log_weight, work, node, n):
             rows.next_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
 
 
-@kernel
+@inlined
 def _mark_seen(plan, cells, work, node, lo, n):
     """Mark the rows that have an observed cell in the scope of a node."""
     seen = work.seen[plan.node_row[node], :n]
@@ -178,7 +213,7 @@ def _mark_seen(plan, cells, work, node, lo, n):
 
 
 @kernel
-def upward(plan, cells, log_weight, theta, work, lo, n, score):
+def upward(plan, cells, log_weight, work, lo, n):
     """Fill the pairs of all nodes for rows ``lo:lo + n``; tables and coefficients are ready."""
     any_missing = cells.missing.shape[1] > 0
     for node in range(plan.kind.size):
@@ -187,7 +222,7 @@ def upward(plan, cells, log_weight, theta, work, lo, n, score):
         slot = plan.slot_of_node[node]
         if slot >= 0:
             if cells.table_at[slot] < 0:
-                _slot_by_row(plan, cells, log_weight, theta, work, slot, lo, n, score)
+                _slot_by_row(plan, cells, log_weight, work, slot, lo, n)
             elif plan.slot_alone[slot]:
                 column = plan.slot_column[slot]
                 code = cells.code[cells.code_row[column], lo : lo + n]
@@ -200,6 +235,26 @@ def upward(plan, cells, log_weight, theta, work, lo, n, score):
         else:
             _sum(plan, log_weight, work, node, n)
         if any_missing:
+            _mark_seen(plan, cells, work, node, lo, n)
+
+
+@kernel
+def upward_flat(plan, cells, log_weight, work, lo, n):
+    """Fill what `downward` reads as if every density were 1: paths are then drawn by the weights alone."""
+    for node in range(plan.kind.size):
+        if plan.node_row[node] < 0:
+            continue
+        work.m[plan.node_row[node], :n] = 0.0
+        work.s[plan.node_row[node], :n] = 1.0
+        slot = plan.slot_of_node[node]
+        for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+            if plan.edge_row[e] >= 0:
+                work.term[plan.edge_row[e], :n] = math.exp(log_weight[e])
+                if slot >= 0 and cells.table_at[slot] >= 0:
+                    length = np.int64(cells.n_distinct[plan.slot_column[slot]]) + 1
+                    at = cells.term_at[slot] + (e - plan.child_ptr[node]) * length
+                    work.table_term[at : at + length] = math.exp(log_weight[e])
+        if cells.missing.shape[1] > 0:
             _mark_seen(plan, cells, work, node, lo, n)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 
 import numpy as np
 import pytensor.tensor as pt
@@ -12,6 +11,7 @@ from pymc.logprob.abstract import _logprob
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
+from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.op import RandomVariable
 
 from bayesjpt.circuit.arrays import Circuit
@@ -22,9 +22,6 @@ from bayesjpt.model.distributions import apply_rv
 from bayesjpt.model.priors import Priors
 from bayesjpt.numerics.jit import source_version
 from bayesjpt.table.schema import Schema
-
-# one call draws the whole batch, so object mode costs nothing that matters
-warnings.filterwarnings("ignore", message="Numba will use object mode to run circuit_rows")
 
 
 class FrozenCircuit:
@@ -42,8 +39,9 @@ class FrozenCircuit:
         self.schema = schema
         self.priors = priors
         self.plan = make_plan(circuit, schema)
+        schema_bytes = repr(schema.to_dict()).encode()
         prior_bytes = b"".join(array.tobytes() for array in priors)
-        self.digest = hashlib.sha256(circuit.digest().encode() + repr(schema).encode() + prior_bytes).hexdigest()
+        self.digest = hashlib.sha256(circuit.digest().encode() + schema_bytes + prior_bytes).hexdigest()
 
     def __eq__(self, other):
         return isinstance(other, FrozenCircuit) and other.digest == self.digest
@@ -82,7 +80,7 @@ def _circuit_log_density_numba(op, node, **kwargs):
 
 
 class CircuitRowsRV(RandomVariable):
-    """Rows of a circuit, given the mask of missing cells, the weights of all edges and all parameters."""
+    """Rows of a circuit, given the mask of missing cells, the log weights of all edges and all parameters."""
 
     name = "circuit_rows"
     signature = "(d),(e),(t)->(d)"
@@ -94,22 +92,36 @@ class CircuitRowsRV(RandomVariable):
         self.frozen = frozen
         super().__init__(**kwargs)
 
-    def rng_fn(self, rng, missing, weight, theta, size=None):
+    def rng_fn(self, rng, missing, log_weight, theta, size=None):
         shape = np.shape(missing) if size is None else (*size, np.shape(missing)[-1])
         batch = shape[:-1]
         plan = self.frozen.plan
-        if weight.ndim == 1 or all(n == 1 for n in weight.shape[:-1]):
+        if all(n == 1 for n in log_weight.shape[:-1]):
             out = np.empty((int(np.prod(batch, dtype=int)), shape[-1]))
-            sample_rows(plan, np.log(weight).reshape(-1), np.ascontiguousarray(theta).reshape(-1), rng, out)
+            sample_rows(plan, np.ascontiguousarray(log_weight).ravel(), np.ascontiguousarray(theta).ravel(), rng, out)
             return out.reshape(shape)
-        weights = np.broadcast_to(weight, (*batch, weight.shape[-1]))
+        log_weights = np.broadcast_to(log_weight, (*batch, log_weight.shape[-1]))
         thetas = np.broadcast_to(theta, (*batch, theta.shape[-1]))
         out = np.empty(shape)
         for index in np.ndindex(batch):
             row = np.empty((1, shape[-1]))
-            sample_rows(plan, np.log(weights[index]), np.ascontiguousarray(thetas[index]), rng, row)
+            sample_rows(plan, np.ascontiguousarray(log_weights[index]), np.ascontiguousarray(thetas[index]), rng, row)
             out[index] = row[0]
         return out
+
+
+@numba_core_rv_funcify.register(CircuitRowsRV)
+def _circuit_rows_numba(op, node):
+    plan = op.frozen.plan
+
+    @numba_njit
+    def circuit_rows(rng, missing, log_weight, theta):
+        out = np.empty((1, missing.shape[0]))
+        sample_rows(plan, log_weight, theta, rng, out)
+        return out[0]
+
+    # the arrays are constants of the compiled function, so its key holds their content too
+    return circuit_rows, source_version() ^ int(op.frozen.digest[:14], 16)
 
 
 class CircuitRows(Distribution):
@@ -119,21 +131,22 @@ class CircuitRows(Distribution):
 
     @classmethod
     def dist(cls, frozen, missing, weight, theta, **kwargs):
-        return super().dist([pt.as_tensor(p) for p in (missing, weight, theta)], frozen=frozen, **kwargs)
+        parameters = pt.as_tensor(missing), pt.log(weight), pt.as_tensor(theta)
+        return super().dist(list(parameters), frozen=frozen, **kwargs)
 
     @classmethod
-    def rv_op(cls, missing, weight, theta, *, frozen, size=None, rng=None):
-        return apply_rv(CircuitRowsRV(frozen), missing, weight, theta, size=size, rng=rng)
+    def rv_op(cls, missing, log_weight, theta, *, frozen, size=None, rng=None):
+        return apply_rv(CircuitRowsRV(frozen), missing, log_weight, theta, size=size, rng=rng)
 
 
 @_logprob.register(CircuitRowsRV)
-def _circuit_rows_logp(op, values, rng, size, missing, weight, theta, **kwargs):
+def _circuit_rows_logp(op, values, rng, size, missing, log_weight, theta, **kwargs):
     (rows,) = values
-    weight, theta = (p[(0,) * (p.type.ndim - 1)] for p in (weight, theta))
-    return CircuitLogDensity()(rows, missing, pt.log(weight), theta, *[pt.constant(array) for array in op.frozen.plan])
+    log_weight, theta = (p[(0,) * (p.type.ndim - 1)] for p in (log_weight, theta))
+    return CircuitLogDensity()(rows, missing, log_weight, theta, *[pt.constant(array) for array in op.frozen.plan])
 
 
 @_support_point.register(CircuitRowsRV)
-def _circuit_rows_support_point(op, rv, rng, size, missing, weight, theta):
+def _circuit_rows_support_point(op, rv, rng, size, missing, log_weight, theta):
     centre = np.array([c.location if c.base == "real" else max(c.support[0], 0.0) for c in op.frozen.schema.columns])
     return pt.broadcast_to(pt.constant(centre), rv.shape)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pymc as pm
+from pymc.initial_point import make_initial_point_fn
 from pymc.sampling import mcmc
 from pymc.step_methods.compound import BlockedStep, Competence, StepMethodState
 from pymc.step_methods.state import dataclass_state
@@ -16,11 +17,10 @@ from pytensor.graph.traversal import ancestors
 
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.layout import make_layout
-from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, ROW_BLOCK
+from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import ModelError, SamplingError
-from bayesjpt.kernels.cells import make_cells, make_work
+from bayesjpt.kernels.cells import block_rows, make_cells, make_work
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
-from bayesjpt.kernels.upward import DENSITY, FLAT
 from bayesjpt.model.circuit_rows import CircuitRowsRV
 from bayesjpt.model.distributions import BlockVariable
 from bayesjpt.numerics.counter_rng import sweep_key
@@ -125,8 +125,7 @@ class CircuitGibbs(BlockedStep):
         self._layout = make_layout(frozen.circuit, frozen.schema)
         self._value_names = {name: f"{rows.name}_{name}" for name in self._layout.names()}
         self._block = rows.name
-        point = model.initial_point(random_seed=0) if initial_point is None else initial_point
-        self._unset = {full: np.array(point[full]) for full in self._value_names.values()}
+        self._unset = _default_point(model, variables)
         self._load(_data(model.rvs_to_values[rows]), _data(rows.owner.inputs[2]))
         self._warm_up()
 
@@ -139,14 +138,14 @@ class CircuitGibbs(BlockedStep):
             max_distinct_share=MAX_DISTINCT_SHARE,
             max_table_bytes=MAX_TABLE_BYTES,
         )
-        self._work = make_work(self._plan, self._cells, ROW_BLOCK)
+        self._work = make_work(self._plan, self._cells, block_rows(self._plan, MAX_WORK_BYTES))
         self._stats = np.zeros(self._plan.stat_at[-1])
         self._edge_count = np.zeros(self._circuit.n_edge, np.int64)
         self._log_jacobian = float((observed.sum(axis=1) * self._plan.column_log_jacobian).sum())
 
     def _warm_up(self) -> None:
         """Compile before worker processes are forked, and meet impossible rows before anything is sampled."""
-        self._sweep(self._start(), np.random.default_rng(0), DENSITY, np.uint64(0))
+        self._sweep(self._start(), np.random.default_rng(0), False, np.uint64(0))
 
     def setup_chain(self, rng, tune: int, draws: int) -> None:
         """Reset what belongs to a chain: its key for allocations, and the coin for its start."""
@@ -158,9 +157,9 @@ class CircuitGibbs(BlockedStep):
 
     def step(self, point: dict) -> tuple[dict, list[dict]]:
         """Return the point after one sweep, with fresh arrays, and its statistics."""
-        params, score = self._begin(point) if self.sweep == 0 else (self._params(point), DENSITY)
+        params, flat = self._begin(point) if self.sweep == 0 else (self._params(point), False)
         key = np.uint64(sweep_key(np.uint64(self.chain_key), np.uint64(self.sweep)))
-        log_likelihood = self._sweep(params, self.rng, score, key)
+        log_likelihood = self._sweep(params, self.rng, flat, key)
         self.sweep += 1
         new = dict(point)
         for name, value in self._layout.split(params).items():
@@ -171,14 +170,14 @@ class CircuitGibbs(BlockedStep):
     def _params(self, point: dict) -> Params:
         return self._layout.join(self._circuit, {name: point[full] for name, full in self._value_names.items()})
 
-    def _begin(self, point: dict) -> tuple[Params, int]:
-        """Return where a chain begins and how its first allocations are scored.
+    def _begin(self, point: dict) -> Params:
+        """Return where a chain begins: at the point, unless nobody chose it.
 
         PyMC's default point is the priors' centre, at which all components are alike: nobody's choice of a start.
         """
-        if not all(np.array_equal(point[full], value) for full, value in self._unset.items()):
-            return self._params(point), DENSITY
-        return self._start(), FLAT if self.at_random else DENSITY
+        if any(not np.array_equal(point[full], value) for full, value in self._unset.items()):
+            return self._params(point)
+        return self._random_start(self.rng) if self.at_random else self._start()
 
     def _start(self) -> Params:
         return Params(self._circuit.start_log_weight.copy(), self._circuit.start_theta.copy())
@@ -189,13 +188,17 @@ class CircuitGibbs(BlockedStep):
 
     def random_point(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return values of the block's variables given allocations at random: a start far from the learner's."""
-        params = self._start()
-        self._sweep(params, rng, FLAT, np.uint64(rng.integers(2**63)))
+        params = self._random_start(rng)
         return {self._value_names[name]: value for name, value in self._layout.split(params).items()}
 
-    def _sweep(self, params: Params, rng: np.random.Generator, score: int, key) -> float:
+    def _random_start(self, rng: np.random.Generator) -> Params:
+        params = self._start()
+        self._sweep(params, rng, FLAT, np.uint64(rng.integers(2**63)))
+        return params
+
+    def _sweep(self, params: Params, rng: np.random.Generator, flat: bool, key) -> float:
         log_likelihood, impossible = allocate(
-            self._plan, self._cells, *params, self._work, key, score, self._stats, self._edge_count
+            self._plan, self._cells, *params, self._work, key, flat, self._stats, self._edge_count
         )
         if impossible >= 0:
             raise SamplingError(
@@ -239,6 +242,12 @@ class CircuitGibbs(BlockedStep):
             return {key: stats[key] for key in ("log_likelihood", "n_active_edges")}
 
         return (update,)
+
+
+def _default_point(model: pm.Model, variables: list) -> dict[str, np.ndarray]:
+    """Return the values at which PyMC starts variables of which nobody said anything."""
+    point = make_initial_point_fn(model=model, overrides=dict.fromkeys(variables, "support_point"))(0)
+    return {rv.name: np.array(point[rv.name]) for rv in variables}
 
 
 def _data(variable) -> np.ndarray:

@@ -53,3 +53,12 @@ def kernel[Function: Callable](function: Function) -> Function:
     dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(function)
     stamp_cache(dispatcher)
     return dispatcher
+
+
+def inlined(function: Function) -> Function:
+    """Compile a part of one kernel that is copied into it at each call.
+
+    A call that is not inlined passes every array of a NamedTuple and counts a reference to each; that costs more than
+    the work of one node on one block of rows.
+    """
+    return numba.njit(inline="always", nogil=True, error_model="numpy", fastmath={"contract"})(function)

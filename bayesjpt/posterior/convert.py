@@ -93,7 +93,14 @@ def from_datatree(tree: xr.DataTree, circuit, schema: Schema, name: str = "x", *
     values = {}
     for variable in (*layout.weights, *layout.parameters):
         full = f"{name}_{variable.name}"
-        if full not in draws or draws[full].shape[-1] != len(variable.labels):
-            raise FitFileError(f"the file's draws do not fit its circuit at {full!r}", "a file that bayesjpt wrote")
+        dims = ("chain", "draw", f"{name}_{variable.dim}")
+        if full not in draws or draws[full].dims != dims or draws[full].shape[-1] != len(variable.labels):
+            raise FitFileError(f"draws that do not fit the circuit at {full!r}", f"dims {dims}")
         values[variable.name] = draws[full].to_numpy()
-    return Posterior(circuit, schema, layout.join(circuit, values), sample_stats=_stats(tree), **rest)
+    stats = _stats(tree)
+    shape = next(iter(values.values())).shape[:2]
+    if any(array.shape != shape for array in stats.values()):
+        raise FitFileError("sampler statistics of another shape than the draws", f"{shape}")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        params = layout.join(circuit, values)
+    return Posterior(circuit, schema, params, sample_stats=stats, **rest)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.errors import FitFileError
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-
-Verb = TypeVar("Verb", bound=Callable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +102,7 @@ class Posterior:
         )
 
 
-def verb(function: Verb) -> Verb:
+def verb[Verb: Callable](function: Verb) -> Verb:
     """Register a function ``f(post, ...)`` as a method of Posterior."""
     setattr(Posterior, function.__name__, function)
     return function

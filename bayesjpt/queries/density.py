@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, ROW_BLOCK
+from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import SchemaError
-from bayesjpt.kernels.cells import make_cells, make_work
-from bayesjpt.kernels.density import fill_log_scores, snap_to_grid
-from bayesjpt.kernels.upward import DENSITY, MASS
+from bayesjpt.kernels.cells import Cells, block_rows, make_cells, make_work
+from bayesjpt.kernels.density import fill_log_density, fill_log_mass, snap_to_grid
 from bayesjpt.posterior.draws import Posterior, verb
 from bayesjpt.table.table import Table
 
@@ -37,7 +36,14 @@ def log_density(post: Posterior, rows) -> xr.DataArray:
         For rows that do not fit the schema.
     """
     table = _rows(post, rows)
-    scores = _scores(post, table, table.values, DENSITY)
+    cells = make_cells(
+        post.plan(),
+        table.values,
+        table.observed,
+        max_distinct_share=MAX_DISTINCT_SHARE,
+        max_table_bytes=MAX_TABLE_BYTES,
+    )
+    scores = _scores(post, cells, fill_log_density)
     jacobian = (table.observed * post.schema.log_jacobian()[:, None]).sum(axis=0)
     return _answer(post, scores + jacobian, "log_density")
 
@@ -56,8 +62,10 @@ def log_mass(post: Posterior, rows) -> xr.DataArray:
     DataArray, dims (chain, draw, row)
     """
     table = _rows(post, rows)
-    snapped = snap_to_grid(post.plan(), table.values)
-    return _answer(post, np.minimum(_scores(post, table, snapped, MASS), 0.0), "log_mass")
+    plan = post.plan()
+    snapped = np.ascontiguousarray(snap_to_grid(plan, table.values))
+    cells = make_cells(plan, snapped, table.observed, max_distinct_share=1.0, max_table_bytes=2**62)
+    return _answer(post, np.minimum(_scores(post, cells, fill_log_mass), 0.0), "log_mass")
 
 
 def _rows(post: Posterior, rows) -> Table:
@@ -77,18 +85,14 @@ def _rows(post: Posterior, rows) -> Table:
     return as_table(rows, schema=post.schema)
 
 
-def _scores(post: Posterior, table: Table, values: np.ndarray, score: int) -> np.ndarray:
+def _scores(post: Posterior, cells: Cells, fill) -> np.ndarray:
+    """Return float64 (n_draw, n_row), filled draw by draw by a kernel."""
     plan = post.plan()
-    cells = make_cells(
-        plan,
-        np.ascontiguousarray(values),
-        table.observed,
-        max_distinct_share=MAX_DISTINCT_SHARE,
-        max_table_bytes=MAX_TABLE_BYTES,
-    )
-    flat = post.flat()
-    out = np.empty((flat.theta.shape[0], table.n_row))
-    fill_log_scores(plan, cells, flat.log_weight, flat.theta, make_work(plan, cells, ROW_BLOCK), score, out)
+    work = make_work(plan, cells, block_rows(plan, MAX_WORK_BYTES))
+    log_weight, theta = post.flat()
+    out = np.empty((theta.shape[0], int(cells.n_row[0])))
+    for draw in range(out.shape[0]):
+        fill(plan, cells, log_weight[draw], theta[draw], work, out[draw])
     return out
 
 

@@ -139,7 +139,7 @@ class _Learner:
         if constant.all():
             return None
         if constant.any():
-            parts = [task.scope[~constant], *task.scope[constant, None]]
+            parts = (task.scope[~constant], task.scope[constant])
             return Columns(tuple(Task(task.rows, part, task.columns_tested) for part in parts))
         features = column_features(self.table, task.rows, task.scope, self.settings.features, self.rng)
         if not task.columns_tested:

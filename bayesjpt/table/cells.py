@@ -7,8 +7,9 @@ rows and does not depend on their order. Knows nothing of schemas.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -40,8 +41,8 @@ class Cells:
     name : str
     stored : str
         ``text``, ``number``, ``boolean`` (0 and 1) or ``datetime`` (days since 1970-01-01, UTC).
-    distinct : tuple of str (text), otherwise float64 (n_distinct,)
-        Distinct observed values, ascending.
+    distinct : array (n_distinct,)
+        Distinct observed values, ascending: objects of type str (text), otherwise float64.
     codes : int64 (n_row,)
         Position in `distinct`, -1 where the cell is missing.
     labels : tuple of str
@@ -50,7 +51,7 @@ class Cells:
 
     name: str
     stored: str
-    distinct: Sequence[str] | np.ndarray
+    distinct: np.ndarray
     codes: np.ndarray
     labels: tuple[str, ...] = ()
 
@@ -70,7 +71,7 @@ class Cells:
         """Return int64 (n_distinct,): observed cells of each distinct value."""
         return np.bincount(self.codes[self.codes >= 0], minlength=self.n_distinct)
 
-    def first(self, positions: Sequence[int] | np.ndarray) -> tuple[int, object]:
+    def first(self, positions: Iterable[int]) -> tuple[int, Any]:
         """Return (data row counted from 1, value) of the first cell that holds one of some distinct values."""
         row = int(np.flatnonzero(np.isin(self.codes, list(positions)))[0])
         return row + 1, self.distinct[int(self.codes[row])]
@@ -91,7 +92,7 @@ def from_text(name: str, distinct: Sequence[str], codes: np.ndarray) -> Cells:
     kept = sorted(set(stripped) - MISSING_TOKENS)
     position = {text: number for number, text in enumerate(kept)}
     renumber = np.array([*(position.get(text, -1) for text in stripped), -1], np.int64)
-    return Cells(name, "text", tuple(kept), renumber[codes])
+    return Cells(name, "text", np.array(kept, object), renumber[codes])
 
 
 def from_floats(name: str, values: np.ndarray, stored: str = "number") -> Cells:
@@ -148,7 +149,7 @@ def spelled_datetime(cells: Cells) -> Cells | None:
     if not all(_DATE.fullmatch(text) for text in cells.distinct):
         return None
     try:
-        moments = np.array(list(cells.distinct), "datetime64[us]")
+        moments = np.array(cells.distinct.tolist(), "datetime64[us]")
     except ValueError:
         return None
     return cells.retold("datetime", days(moments))
@@ -212,9 +213,9 @@ def datetime_label(text: str) -> str:
 def labels_of(cells: Cells) -> list[str]:
     """Return the label of each distinct value."""
     if cells.stored == "text":
-        return list(cells.distinct)
+        return cells.distinct.tolist()
     if cells.stored == "boolean":
         return ["True" if value else "False" for value in cells.distinct]
     if cells.stored == "datetime":
-        return [str(moment) for moment in moments(np.asarray(cells.distinct))]
+        return [str(moment) for moment in moments(cells.distinct)]
     return [number_label(value) for value in cells.distinct]

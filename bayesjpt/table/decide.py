@@ -324,7 +324,7 @@ def _integer(view: Cells, reason: str) -> tuple[Column, Cells]:
 
 def _real(view: Cells, reason: str) -> tuple[Column, Cells]:
     """Decide a real column: its grid, then location and scale from the values that are not atoms."""
-    distinct, counts = np.asarray(view.distinct), view.counts()
+    distinct, counts = view.distinct, view.counts()
     kept = ~resolution.atoms(counts)
     median, spread, _ = resolution.summarise(distinct[kept], counts[kept])
     if view.stored == "datetime":

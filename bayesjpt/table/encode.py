@@ -63,7 +63,7 @@ def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: st
             known = _label_codes(cells, column, unseen, news)
         else:
             cells = _as_numbers(cells, column)
-            known = np.asarray(cells.distinct, np.float64)
+            known = cells.distinct
         row = np.append(known, np.nan)[cells.codes]
         observed[position] = ~np.isnan(row)
         values[position] = np.where(observed[position], row, filler(column))

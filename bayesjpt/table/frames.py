@@ -17,6 +17,8 @@ from bayesjpt.errors import TableError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 
+BACKENDS = ("pandas", "polars", "pyarrow")
+
 _TYPES = {
     "text": nw.String(),
     "boolean": nw.Boolean(),
@@ -38,7 +40,7 @@ def frame_cells(frame: Any) -> list[Cells]:
     if hasattr(frame, "collect"):
         raise TableError(f"a lazy frame ({type(frame).__name__})", "rows that can be read", "Call .collect() first.")
     names = getattr(frame, "columns", None)
-    if hasattr(names, "tolist"):  # pandas: narwhals does not look at names that are no texts
+    if names is not None and hasattr(names, "tolist"):  # pandas: narwhals does not look at names that are no texts
         _check_names(names.tolist())
     try:
         wide = nw.from_native(frame, eager_only=True)
@@ -141,7 +143,7 @@ def _labelled_cells(name: str, series: nw.Series) -> Cells:
     native = series.to_native()
     if series.implementation.is_pandas_like() and hasattr(native, "cat"):
         labels = tuple(_label(label) for label in native.cat.categories)
-    elif series.dtype == nw.Enum:
+    elif isinstance(series.dtype, nw.Enum):
         labels = tuple(series.dtype.categories)
     else:  # an order of first appearance is no declared order
         labels = tuple(sorted({value for value in values if value is not None}))
@@ -150,7 +152,8 @@ def _labelled_cells(name: str, series: nw.Series) -> Cells:
     used = sorted(number[value] for value in {value for value in values if value is not None})
     renumber = np.full(len(labels) + 1, -1, np.int64)
     renumber[used] = np.arange(len(used))
-    return Cells(name, "text", tuple(labels[position] for position in used), renumber[codes], labels)
+    distinct = np.array([labels[position] for position in used], object)
+    return Cells(name, "text", distinct, renumber[codes], labels)
 
 
 def _label(value: Any) -> str:
@@ -162,7 +165,7 @@ def _label(value: Any) -> str:
 def _days(series: nw.Series) -> np.ndarray:
     if series.dtype == nw.Date:
         series = series.cast(nw.Datetime("us"))
-    elif series.dtype.time_zone is not None:
+    elif isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     return cells_of.days(np.asarray(series.to_numpy()))
 
@@ -213,16 +216,19 @@ def build_frame(columns: dict[str, tuple[str, list[Any]]], backend: str) -> Any:
 
     The kind is ``text``, ``boolean``, ``integer``, ``number`` or ``datetime``.
     """
+    if backend not in BACKENDS:
+        raise TableError(f"no data frames of the kind {backend!r}", f"one of {', '.join(BACKENDS)}")
+    chosen: Any = backend
     try:
         series = [
-            nw.new_series(name, values, _column_type(kind, values, backend), backend=backend)
+            nw.new_series(name, values, _column_type(kind, values, backend), backend=chosen)
             for name, (kind, values) in columns.items()
         ]
-        return nw.to_native(nw.from_dict({one.name: one for one in series}, backend=backend))
-    except (ImportError, ValueError) as error:
+    except ImportError as error:
         raise TableError(
-            f"no data frame of the kind {backend!r}: {error}", "'pandas', 'polars' or 'pyarrow', installed"
+            f"data frames of {backend} cannot be made: {error}", None, f"Install it: pip install {backend}."
         ) from None
+    return nw.to_native(nw.from_dict({one.name: one for one in series}, backend=chosen))
 
 
 def _column_type(kind: str, values: list[Any], backend: str) -> Any:

@@ -38,7 +38,8 @@ def summarise(distinct: np.ndarray, counts: np.ndarray) -> tuple[float, float, f
     values = np.repeat(np.ldexp(distinct, -exponent), counts)
     lower, median, upper = np.quantile(values, [0.25, 0.5, 0.75])
     spread = next((s for s in (upper - lower, values.std(), values[-1] - values[0]) if s > 0.0), 0.0)
-    return tuple(float(np.ldexp(number, exponent)) for number in (median, spread, values.mean()))
+    mean = values.mean()
+    return float(np.ldexp(median, exponent)), float(np.ldexp(spread, exponent)), float(np.ldexp(mean, exponent))
 
 
 def grid(distinct: np.ndarray, counts: np.ndarray) -> float | None:

@@ -60,10 +60,10 @@ class Table:
 
     def take(self, rows: np.ndarray | Sequence[int]) -> Table:
         """Return the table of some rows: positions in the order given, or a boolean mask of all rows."""
-        rows = np.asarray(rows)
-        if rows.dtype != np.bool_:
-            rows = rows.astype(np.intp)
-        return Table(self.schema, self.values[:, rows], self.observed[:, rows])
+        index = np.asarray(rows)
+        if index.dtype != np.bool_:
+            index = index.astype(np.intp)
+        return Table(self.schema, self.values[:, index], self.observed[:, index])
 
     def rows(self, index: int | slice | np.ndarray | Sequence[int]) -> Table:
         """Return the table of one row, of a slice, of positions or of a boolean mask."""

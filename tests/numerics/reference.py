@@ -6,6 +6,7 @@ its series stops after a fixed number of terms.
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
@@ -51,7 +52,7 @@ def log_gamma(a: Decimal) -> Decimal:
 def log_gamma_tails(a: float, x: float, digits: int = 60) -> tuple[float, float]:
     """Return (log P(a, x), log Q(a, x)) by the series of P, whose terms are all positive."""
     with localcontext() as context:
-        context.prec = digits + int(max(x - a, 0.0) / 2.0)
+        context.prec = digits + (int(x - a - a * math.log(x / a)) if x > a else 0)  # what 1 - P loses
         a_, x_ = Decimal(a), Decimal(x)
         term = total = Decimal(1)
         n = 0

@@ -123,7 +123,9 @@ def test_log_normal_cdf_agrees_with_decimal_arithmetic(x):
 
 def test_log_normal_cdf_in_the_far_tail_follows_the_asymptotic_series():
     x = -1e6
-    assert special.log_normal_cdf(x) == pytest.approx(-0.5 * x * x - math.log(-x) - 0.5 * math.log(2 * math.pi), rel=1e-15)
+    assert special.log_normal_cdf(x) == pytest.approx(
+        -0.5 * x * x - math.log(-x) - 0.5 * math.log(2 * math.pi), rel=1e-15
+    )
     assert special.log_normal_cdf(-np.inf) == -np.inf
     assert special.log_normal_cdf(np.inf) == 0.0
 

@@ -54,8 +54,9 @@ def test_true_marks_the_smaller_cluster(rng):
 
 
 def test_every_row_lies_nearer_to_the_mean_of_its_own_cluster(rng):
-    table = table_of(*rng.standard_normal((3, 500)))
-    features = column_features(table, np.arange(500), range(3), RandomFeatures(), rng)
+    group = np.arange(500) < 100
+    labels = np.where(rng.random((6, 500)) < 0.8, group, rng.integers(0, 2, (6, 500)))
+    features = column_features(table_of(*labels, bases="cccccc"), np.arange(500), range(6), RandomFeatures(), rng)
     with one_thread():
         side = two_means(features, ALL, rng)
     points = np.concatenate([column.table[column.index] for column in features], axis=1)
@@ -78,8 +79,8 @@ def test_a_single_row_is_not_divided(rng):
 
 def test_rows_unlike_a_sample_of_equal_rows_are_a_cluster(rng):
     odd = np.zeros(5000, bool)
-    odd[[17, 4000]] = True
-    table = table_of(np.where(odd, 1.0, 0.0), np.zeros(5000))
+    odd[[0, 4000]] = True
+    table = table_of(np.where(odd, np.arange(1.0, 5001.0), 0.0), np.zeros(5000))
     assert np.array_equal(clusters(table, np.random.default_rng(0), max_rows=5), odd)
 
 

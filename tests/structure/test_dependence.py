@@ -107,6 +107,14 @@ def test_new_names_for_labels_do_not_matter(rng):
 # --- the slow twin
 
 
+@pytest.mark.parametrize("base", ["r", "i", "c"])
+def test_features_equal_slow_twin_but_for_their_mean(rng, base):
+    x = rng.integers(0, 6, 100)
+    column = features_of(table_of(x, bases=base), generator())[0]
+    expected = naive_rdc.features(x, base == "c", RandomFeatures(), generator())
+    np.testing.assert_allclose(column.table[column.index], expected - expected.mean(axis=0), atol=ROUNDING)
+
+
 @pytest.mark.parametrize("n_features", [1, 3, 10])
 def test_matrix_equals_slow_twin_without_missing_cells(rng, n_features):
     table = mixed_table(rng)

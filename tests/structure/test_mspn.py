@@ -16,8 +16,10 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum
 from bayesjpt.circuit.check import check_circuit
 from bayesjpt.errors import LearnerError
-from bayesjpt.structure.dependence import RandomFeatures
+from bayesjpt.structure import mspn
+from bayesjpt.structure.dependence import RandomFeatures, coefficients
 from bayesjpt.structure.mspn import Settings, learn_mspn, mspn_tree
+from bayesjpt.table.table import Table
 from tests.structure.tables import table_of, without_cells
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,6 +129,12 @@ def test_no_sub_population_of_at_most_min_rows_is_divided(table, min_rows):
             assert block_of(node)[0].size > min_rows
 
 
+def test_table_of_exactly_min_rows_is_not_divided(rng):
+    table, _ = two_groups(rng)
+    assert isinstance(tree_of(table, min_rows=500), Product)
+    assert isinstance(tree_of(table, min_rows=499), Sum)
+
+
 @pytest.mark.parametrize("min_rows", [50, 200])
 def test_leaves_over_dependent_columns_are_at_most_min_rows(rng, min_rows):
     x = rng.standard_normal(600)
@@ -186,6 +194,23 @@ def test_threshold_zero_never_separates_columns_before_the_last_rows(rng):
     assert all(block_of(child)[0].size <= 50 for child in tree.children)
 
 
+def test_threshold_zero_keeps_columns_together_that_are_never_observed_together(rng):
+    x = rng.standard_normal(100)
+    even = np.arange(100) % 2 == 0
+    table = table_of(np.where(even, x, np.nan), np.where(even, np.nan, x))
+    assert isinstance(tree_of(table, min_rows=50, threshold=0.0, rows_first=False), Sum)
+    assert isinstance(tree_of(table, min_rows=50, threshold=1e-9, rows_first=False), Product)
+
+
+def test_columns_found_dependent_are_not_compared_again_on_the_same_rows(rng, monkeypatch):
+    compared = []
+    monkeypatch.setattr(
+        mspn, "coefficients", lambda features, rows: compared.append(len(features)) or coefficients(features, rows)
+    )
+    tree_of(two_blocks(rng), min_rows=1999, rows_first=False)
+    assert compared == [4]
+
+
 def test_subsampled_rows_find_the_same_blocks(rng):
     tree = tree_of(two_blocks(rng, 5000), min_rows=4999, rows_first=False, max_rows=1000)
     assert {block_of(child)[1] for child in tree.children} == {frozenset({0, 2}), frozenset({1, 3})}
@@ -202,6 +227,21 @@ def test_constant_columns_are_leaves_of_all_rows(rng):
     leaves = [child for child in tree.children if isinstance(child, ColumnLeaf)]
     assert sorted(leaf.column for leaf in leaves) == [0, 9]
     assert isinstance(tree.children[0], Sum)
+
+
+def test_rows_come_first_beside_constant_columns_too(rng):
+    table = table_of(*two_blocks(rng).values, np.ones(2000))
+    rows_first = tree_of(table, min_rows=200)
+    assert [type(child) for child in rows_first.children] == [Sum, ColumnLeaf]
+    columns_first = tree_of(table, min_rows=200, rows_first=False)
+    assert [type(child) for child in columns_first.children] == [Sum, Sum, ColumnLeaf]
+
+
+def test_column_with_one_observed_value_is_constant_whatever_its_filler():
+    values = np.array([[1.0, 1.0, 5.0, 5.0], [1.0, 2.0, 3.0, 4.0]])
+    table = Table(table_of(*values).schema, values, np.array([[True, True, False, False], [True] * 4]))
+    leaves = [node for node in nodes_of(tree_of(table)) if isinstance(node, ColumnLeaf) and node.column == 0]
+    assert [leaf.rows.tolist() for leaf in leaves] == [[0, 1, 2, 3]]
 
 
 def test_column_constant_within_a_group_is_a_leaf_there(rng):

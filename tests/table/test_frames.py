@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 import decimal
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
+from bayesjpt.errors import TableError
 from bayesjpt.table.table import as_table
 
 PANDAS_NUMBERS = {
@@ -185,3 +187,13 @@ def test_binary_numbers_come_back_as_numbers():
 def test_whole_numbers_below_zero_come_back_whole():
     frame = as_table(pd.DataFrame({"x": [-4, 2, 7]})).to_frame("polars")
     assert frame["x"].dtype == pl.Int64
+
+
+def test_backend_that_is_not_installed_is_named_with_its_install_line(monkeypatch):
+    def not_installed(*_arguments, **_options):
+        raise ImportError("No module named 'polars'")
+
+    table = as_table(pd.DataFrame(mixed_columns()))
+    monkeypatch.setattr(nw, "new_series", not_installed)
+    with pytest.raises(TableError, match="pip install polars"):
+        table.to_frame("polars")

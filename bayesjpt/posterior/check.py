@@ -1,0 +1,151 @@
+"""Whether what a file holds fits together, before a kernel that checks nothing reads it.
+
+Columns against themselves, a circuit against its columns, draws against the circuit. Knows nothing of files.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Circuit, Params
+from bayesjpt.circuit.check import check_circuit
+from bayesjpt.circuit.layout import make_layout
+from bayesjpt.errors import FitFileError
+from bayesjpt.families import registry
+from bayesjpt.table.schema import Column, Schema
+from bayesjpt.table.table import Table
+
+WEIGHT_TOLERANCE = 1e-9
+"""By which weights of a sum may miss one: a few thousand rounding errors."""
+
+DTYPES = {
+    "kind": np.int8,
+    "leaf_family": np.int16,
+    "const": np.float64,
+    "start_log_weight": np.float64,
+    "start_theta": np.float64,
+}
+"""Of the circuit's arrays; all others are int32."""
+
+
+def _fail(found: str, expected: str) -> None:
+    raise FitFileError(found, expected)
+
+
+def check_columns(schema: Schema) -> None:
+    """Raise `FitFileError` unless the numbers of every column make sense."""
+    if not len(schema):
+        _fail("a schema without columns", "at least one column")
+    for column in schema:
+        _check_column(column)
+
+
+def _check_column(column: Column) -> None:
+    where = f"column {column.name!r}"
+    positive = (column.scale, column.resolution)
+    if not (np.isfinite(positive).all() and min(positive) > 0.0 and np.isfinite((column.location, column.mean)).all()):
+        _fail(f"{where} has a scale or resolution that is not positive, or a location that is not finite", "numbers")
+    if not column.support[0] <= column.support[1]:
+        _fail(f"{where} has the support {column.support}", "two bounds in ascending order")
+    n_share = len(column.labels) + 1 if column.base == "category" else len(column.levels)
+    shares = np.array(column.frequencies)
+    if shares.size != n_share or not (np.isfinite(shares).all() and (shares > 0.0).all()):
+        _fail(f"{where} has {shares.size} frequencies, or some that are not positive", f"{n_share} positive ones")
+    if len(set(column.labels)) != len(column.labels) or (np.diff(column.levels) <= 0.0).any():
+        _fail(f"{where} has labels or levels that repeat", "distinct ones")
+
+
+def checked_circuit(arrays: dict[str, np.ndarray], schema: Schema) -> Circuit:
+    """Return a Circuit of arrays that may come from anywhere, or raise `FitFileError` or `CircuitError`.
+
+    Parameters
+    ----------
+    arrays : dict from str to array
+        One entry a field of Circuit, in any numeric dtype that holds the numbers exactly.
+    schema : Schema
+    """
+    typed = {}
+    for name in Circuit._fields:
+        dtype = np.dtype(DTYPES.get(name, np.int32))
+        array = np.asarray(arrays[name])
+        if array.ndim != 1 or array.dtype.kind not in ("fiu" if dtype.kind == "f" else "iu"):
+            _fail(f"array {name!r} of the circuit is {array.dtype} with {array.ndim} axes", f"{dtype} with one axis")
+        typed[name] = array.astype(dtype)
+        if not np.array_equal(typed[name], array):
+            _fail(f"array {name!r} of the circuit holds numbers out of range", f"{dtype}")
+    circuit = Circuit(**typed)
+    _check_leaf_table(circuit, schema)
+    check_circuit(circuit, len(schema))
+    _check_parameters(circuit, schema, Params(circuit.start_log_weight, circuit.start_theta))
+    return circuit
+
+
+def _check_leaf_table(circuit: Circuit, schema: Schema) -> None:
+    n_leaf = circuit.n_leaf
+    if circuit.leaf_var.size != n_leaf or not np.array_equal(circuit.leaf_var_ptr, np.arange(n_leaf + 1)):
+        _fail("leaves over other than one column each", "one column a leaf")
+    for name in ("theta_at", "theta_len", "const_at", "const_len"):
+        if getattr(circuit, name).size != n_leaf or (getattr(circuit, name) < 0).any():
+            _fail(f"array {name!r} of the circuit holds negative numbers or has another length", "offsets")
+    if ((circuit.leaf_var < 0) | (circuit.leaf_var >= len(schema))).any():
+        _fail("a leaf over a column that the schema does not have", f"columns 0 to {len(schema) - 1}")
+    if (circuit.leaf_cell != -1).any():
+        _fail("leaves truncated to cells", "leaves over their whole domain")
+    for leaf in range(n_leaf):
+        family = registry.FAMILIES[circuit.leaf_family[leaf]]
+        column = schema.columns[circuit.leaf_var[leaf]]
+        if column.base not in family.bases:
+            _fail(f"a {family.name} leaf over the {column.base} column {column.name!r}", f"{', '.join(family.bases)}")
+        constants = family.constants(column)
+        sizes = (int(circuit.theta_len[leaf]), int(circuit.const_len[leaf]))
+        if sizes != (family.n_theta(column), constants.size):
+            _fail(f"a {family.name} leaf with {sizes[0]} parameters and {sizes[1]} constants", "those of its column")
+        at = circuit.const_at[leaf]
+        if not np.array_equal(circuit.const[at : at + constants.size], constants):
+            _fail(f"constants of a {family.name} leaf that are not those of column {column.name!r}", "the same")
+
+
+def check_draws(params: Params, circuit: Circuit, schema: Schema) -> None:
+    """Raise `FitFileError` unless draws, (n_chain, n_draw, ...), are weights and parameters that a sampler can give."""
+    for name, array, size in zip(Params._fields, params, (circuit.n_edge, circuit.n_theta), strict=True):
+        if array.ndim != 3 or array.shape[-1] != size or not array.size:
+            _fail(f"draws of {name} with shape {array.shape}", f"(chains, draws, {size}), none of them 0")
+    if params.log_weight.shape[:2] != params.theta.shape[:2]:
+        _fail("different numbers of draws of weights and of parameters", "the same")
+    _check_parameters(circuit, schema, params)
+
+
+def _check_parameters(circuit: Circuit, schema: Schema, params: Params) -> None:
+    layout = make_layout(circuit, schema)
+    for name, array in layout.split(params).items():
+        if not np.isfinite(array).all():
+            _fail(f"{name} holds a number that is not finite", "finite draws")
+    for variable in layout.weights:
+        weights = np.exp(params.log_weight[..., variable.edges])
+        _check_simplex(variable.name, weights, variable.ptr)
+    for variable in layout.parameters:
+        values = params.theta[..., variable.positions]
+        constraint = variable.parameter.constraint
+        if constraint == "simplex":
+            _check_simplex(variable.name, values, variable.ptr)
+        elif (constraint != "real" and (values <= 0.0).any()) or (constraint == "unit" and (values > 1.0).any()):
+            _fail(
+                f"{variable.name} holds {values.min():g}", "positive numbers" if constraint == "positive" else "0 to 1"
+            )
+
+
+def _check_simplex(name: str, values: np.ndarray, ptr: np.ndarray) -> None:
+    total = np.add.reduceat(values, ptr[:-1], axis=-1)
+    if (values <= 0.0).any() or (np.abs(total - 1.0) > WEIGHT_TOLERANCE).any():
+        _fail(f"{name} holds numbers that are no shares of one", "positive ones that add up to one")
+
+
+def check_cells(table: Table) -> None:
+    """Raise `FitFileError` unless every cell of a table is a number that its column can hold."""
+    for column, values in zip(table.schema, table.values, strict=True):
+        lo, hi = column.support
+        fits = np.isfinite(values) & (values >= lo) & (values <= hi)
+        if column.base != "real":
+            fits &= values == np.rint(values)
+        if not fits.all():
+            _fail(f"a cell of column {column.name!r} holds {values[~fits][0]:g}", "a value that the column can hold")

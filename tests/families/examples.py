@@ -1,0 +1,151 @@
+"""For each family: example columns, parameters, and the same distribution from SciPy.
+
+A new family is covered by the contract tests once it has entries here; `test_contract` fails for one that has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.stats
+
+from bayesjpt.families import dispatch, features, registry
+from bayesjpt.families.record import Family
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.table.schema import Column
+
+REAL = Column("height", "real", (-np.inf, np.inf), resolution=0.1, location=3.0, scale=2.0, mean=3.2, maximum=11.0)
+TIED = Column("rounded", "real", (-np.inf, np.inf), resolution=2.0, location=0.0, scale=2.0, mean=1.0, maximum=4.0)
+POSITIVE = Column("rain", "real", (0.0, np.inf), resolution=0.5, scale=2.0, mean=2.4, maximum=12.0)
+COARSE = Column("dose", "real", (0.0, np.inf), resolution=1.0, scale=2.0, mean=1.5, maximum=2.0)
+COUNT = Column("visits", "integer", (0.0, np.inf), mean=2.5, maximum=40.0)
+LEVELS = Column(
+    "stars",
+    "integer",
+    (0.0, np.inf),
+    levels=(1.0, 2.0, 5.0, 9.0),
+    frequencies=(0.1, 0.2, 0.3, 0.4),
+    mean=5.5,
+    maximum=9.0,
+)
+LABELS = Column("colour", "category", (0.0, 3.0), labels=("red", "green", "blue"), frequencies=(0.4, 0.3, 0.2, 0.1))
+
+
+@dataclass(frozen=True)
+class Example:
+    """A family with a column and parameters, and the interval [lo, hi] that truncated answers are tested on."""
+
+    name: str
+    column: Column
+    theta: tuple[float, ...]
+    lo: float
+    hi: float
+
+    @property
+    def family(self) -> Family:
+        return registry.family(self.name)
+
+    @property
+    def number(self) -> int:
+        return registry.number(self.name)
+
+    @property
+    def constants(self) -> np.ndarray:
+        return self.family.constants(self.column)
+
+    @property
+    def parameters(self) -> np.ndarray:
+        return np.array(self.theta)
+
+    @property
+    def discrete(self) -> bool:
+        return self.column.base != "real"
+
+    def reference(self):
+        """Return the frozen SciPy distribution of z."""
+        return reference(self.name, self.parameters, self.column)
+
+    def values(self) -> np.ndarray:
+        """Return the values of z that carry all mass, to 1e-13, of a discrete example."""
+        if self.name == "categorical":
+            return np.asarray(self.column.levels or range(self.column.n_label), np.float64)
+        return np.arange(self.reference().ppf(1.0 - 1e-14) + 10.0)
+
+    def log_density(self, z) -> np.ndarray:
+        """Return what `fill_log_density` says, with table and coefficients prepared."""
+        z = np.ascontiguousarray(np.atleast_1d(z), np.float64)
+        prepared = np.empty(len(self.theta) + 4)
+        self.family.coefficients(self.parameters, self.constants, prepared)
+        out = np.empty(z.size)
+        self.family.fill_log_density(z, features.auxiliary(self.family, z, self.constants), prepared, out)
+        return out
+
+    def log_mass(self, lo: float, hi: float) -> float:
+        return self.family.log_mass(float(lo), float(hi), self.parameters, self.constants)
+
+    def cdf(self, x: float) -> float:
+        return self.family.cdf(float(x), self.parameters, self.constants)
+
+    def moment(self, k: int, lo: float, hi: float) -> float:
+        return self.family.moment(k, float(lo), float(hi), self.parameters, self.constants)
+
+    def mode(self, lo: float, hi: float) -> float:
+        return self.family.mode(float(lo), float(hi), self.parameters, self.constants)
+
+
+def reference(name: str, theta: np.ndarray, column: Column):
+    """Return the frozen SciPy distribution of a family's z; theta may hold arrays that broadcast."""
+    if name == "normal":
+        return scipy.stats.norm(theta[1], np.sqrt(theta[0]))
+    if name == "gamma":
+        return scipy.stats.gamma(theta[0], scale=1.0 / theta[1])
+    if name == "exponential":
+        return scipy.stats.expon(scale=1.0 / theta[0])
+    if name == "poisson":
+        return scipy.stats.poisson(theta[0])
+    if name == "geometric":
+        return scipy.stats.geom(theta[0], loc=-1)
+    values = column.levels or range(column.n_label)
+    return scipy.stats.rv_discrete(values=(np.asarray(values, np.float64), theta))
+
+
+EXAMPLES = (
+    Example("normal", REAL, (0.5, -1.2), -1.0, 0.4),
+    Example("normal", REAL, (1e-4, 3.0), 3.02, np.inf),
+    Example("normal", REAL, (4.0, 0.0), 7.0, 9.0),
+    Example("gamma", POSITIVE, (2.0, 1.5), 0.3, 2.0),
+    Example("gamma", POSITIVE, (0.3, 0.7), 4.0, np.inf),
+    Example("gamma", POSITIVE, (250.0, 200.0), 1.0, 1.2),
+    Example("exponential", POSITIVE, (1.3,), 0.4, 2.5),
+    Example("exponential", POSITIVE, (0.02,), 60.0, np.inf),
+    Example("poisson", COUNT, (3.2,), 2.0, 6.5),
+    Example("poisson", COUNT, (0.05,), 1.0, np.inf),
+    Example("poisson", COUNT, (4800.0,), 4900.0, 5300.0),
+    Example("geometric", COUNT, (0.3,), 1.5, 8.0),
+    Example("geometric", COUNT, (0.004,), 100.0, np.inf),
+    Example("geometric", COUNT, (0.97,), 1.0, 3.0),
+    Example("categorical", LABELS, (0.4, 0.35, 0.15, 0.1), 1.0, 3.0),
+    Example("categorical", LEVELS, (0.05, 0.05, 0.6, 0.3), 1.5, 9.0),
+)
+
+
+def identify(example: Example) -> str:
+    return f"{example.name}-{example.column.name}-{'-'.join(f'{value:g}' for value in example.theta)}"
+
+
+@kernel
+def fill_samples(family, interval, theta, constants, rng, out):
+    """Fill `out` with draws of z given an interval (a generator costs 60 microseconds a call from Python)."""
+    for i in range(out.size):
+        out[i] = dispatch.sample(family, interval[0], interval[1], theta, constants, rng)
+
+
+@kernel
+def fill_chain(family, stats, hyper, constants, theta, rng, out):
+    """Fill the rows of `out` with successive draws of the parameters; return the largest status."""
+    worst = 0
+    for i in range(out.shape[0]):
+        worst = max(worst, dispatch.draw_posterior(family, stats, hyper, constants, theta, rng))
+        out[i] = theta
+    return worst

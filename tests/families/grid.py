@@ -1,0 +1,142 @@
+"""Posterior of a leaf's one or two parameters on a grid, from SciPy's likelihoods and the priors told to PyMC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import scipy.special
+import scipy.stats
+
+from bayesjpt.families import features, registry
+from bayesjpt.families.record import Parameter
+from tests.families.examples import reference
+
+_N_ONE = 20_001
+_N_TWO = 1_201
+_N_COARSE = 601
+_RANGE = {"positive": (-40.0, 40.0), "unit": (-40.0, 40.0), "real": (-60.0, 60.0)}
+_NEGLIGIBLE = 45.0
+
+
+def _to_parameter(constraint: str, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the parameter at unconstrained u and the log Jacobian."""
+    if constraint == "positive":
+        return np.exp(u), u
+    if constraint == "unit":
+        return scipy.special.expit(u), scipy.special.log_expit(u) + scipy.special.log_expit(-u)
+    return u, np.zeros_like(u)
+
+
+def _log_prior(parameter: Parameter, value, arguments) -> np.ndarray:
+    """Return the log prior density of a parameter's value, per unit of the parameter, normalised."""
+    if parameter.prior == "normal":
+        return scipy.stats.norm.logpdf(value, *arguments)
+    if parameter.prior == "gamma":
+        shape, rate = arguments
+        return scipy.stats.gamma.logpdf(value, shape, scale=1.0 / rate)
+    if parameter.prior == "beta":
+        a, b = arguments
+        return scipy.special.xlogy(a - 1, value) + scipy.special.xlog1py(b - 1, -value) - scipy.special.betaln(a, b)
+    if parameter.prior == "inverse_gamma":
+        shape, scale, floor = arguments
+        plain = scipy.stats.invgamma(shape, scale=scale)
+        return np.where(value >= floor, plain.logpdf(value) - plain.logsf(floor), -np.inf)
+    mean, sd, cap = arguments
+    plain = scipy.stats.norm(mean, sd)
+    log_value = np.log(value)
+    return np.where(value <= cap, plain.logpdf(log_value) - log_value - plain.logcdf(np.log(cap)), -np.inf)
+
+
+@dataclass(frozen=True)
+class GridPosterior:
+    """Cells of equal size in the unconstrained parameters.
+
+    `axes` holds the parameters at the middle of each cell, `mass` the normalised masses, `log_evidence` the log
+    integral of likelihood times prior.
+    """
+
+    axes: tuple[np.ndarray, ...]
+    edges: tuple[np.ndarray, ...]
+    mass: np.ndarray
+    log_evidence: float
+
+    def _cumulative(self, j: int) -> np.ndarray:
+        marginal = self.mass.sum(axis=tuple(i for i in range(self.mass.ndim) if i != j))
+        return np.cumsum(marginal)
+
+    def marginal_quantiles(self, j: int, probabilities) -> list[tuple[float, float]]:
+        """Return (value, exact probability below it) at the cell edges nearest to the wanted probabilities."""
+        cumulative = self._cumulative(j)
+        at = [int(np.abs(cumulative - p).argmin()) for p in probabilities]
+        return [(float(self.edges[j][i]), float(cumulative[i])) for i in at]
+
+    def joint(self, first: float, second: float) -> float:
+        """Return the probability that both parameters are below cell edges."""
+        inside = (self.axes[0] <= first)[:, None] & (self.axes[1] <= second)[None, :]
+        return float(self.mass[inside].sum())
+
+
+@cache
+def grid_posterior(case) -> GridPosterior:
+    """Return the grid posterior of (family, column, prior, values): a coarse grid first, then where it has mass."""
+    family = registry.family(case[0])
+    two = len(family.parameters) == 2
+    ranges = [_RANGE[parameter.constraint] for parameter in family.parameters]
+    # variance or shape may be bounded: let the bound be a cell's edge, or the grid is off by half a cell
+    for _ in range(4):
+        log_mass, middles, _, _ = _evaluate(case, ranges, _N_COARSE)
+        kept = log_mass > log_mass.max() - _NEGLIGIBLE
+        for j, (u, step) in enumerate((u, u[1] - u[0]) for u in middles):
+            alive = u[kept.any(axis=1 - j) if two else kept]
+            ranges[j] = (max(alive[0] - 2 * step, ranges[j][0]), min(alive[-1] + 2 * step, ranges[j][1]))
+    ranges = _at_bound(case, ranges)
+    log_mass, _, axes, edges = _evaluate(case, ranges, _N_TWO if two else _N_ONE)
+    log_evidence = float(scipy.special.logsumexp(log_mass))
+    return GridPosterior(axes, edges, np.exp(log_mass - log_evidence), log_evidence)
+
+
+def _hyper(case):
+    name, column, prior, x = case
+    family = registry.family(name)
+    start = features.initial_theta(family, column, np.array(x))
+    return dict(zip(family.hyper_names, family.priors[prior](column, start), strict=True))
+
+
+def _at_bound(case, ranges):
+    """Return the ranges with a lower or upper bound of the first parameter as an end where it cuts the grid."""
+    hyper = _hyper(case)
+    lo, hi = ranges[0]
+    floor = np.log(hyper.get("floor", 0.0)) if hyper.get("floor", 0.0) > 0.0 else -np.inf
+    return [(max(lo, floor), min(hi, np.log(hyper.get("cap", np.inf)))), *ranges[1:]]
+
+
+def _evaluate(case, ranges, n: int):
+    """Return log masses of the cells, their middles (unconstrained), and the parameters at middles and upper edges."""
+    name, column, _, x = case
+    family = registry.family(name)
+    hyper = _hyper(case)
+    steps = [(hi - lo) / n for lo, hi in ranges]
+    middles = [lo + step * (np.arange(n) + 0.5) for (lo, _), step in zip(ranges, steps, strict=True)]
+    edges = [lo + step * (np.arange(n) + 1.0) for (lo, _), step in zip(ranges, steps, strict=True)]
+    constraints = [parameter.constraint for parameter in family.parameters]
+    axes = tuple(_to_parameter(c, u)[0] for c, u in zip(constraints, middles, strict=True))
+    mesh = np.meshgrid(*middles, indexing="ij", sparse=True)
+    theta, log_mass = {}, np.log(np.prod(steps))
+    for parameter, u in zip(family.parameters, mesh, strict=True):
+        value, jacobian = _to_parameter(parameter.constraint, u)
+        arguments = parameter.arguments(hyper, theta)
+        log_mass = log_mass + jacobian + _log_prior(parameter, value, arguments)
+        theta[parameter.name] = value
+    frozen = reference(name, list(theta.values()), column)
+    constants = family.constants(column)
+    for value, count in zip(
+        *np.unique(features.to_units(family, column, np.array(x)), return_counts=True), strict=True
+    ):
+        if constants.size and value < constants[0]:
+            log_mass = log_mass + count * (frozen.logcdf(constants[0]) - np.log(2.0 * constants[0]))
+        else:
+            log_mass = log_mass + count * (frozen.logpmf if column.base == "integer" else frozen.logpdf)(value)
+    upper = tuple(_to_parameter(c, u)[0] for c, u in zip(constraints, edges, strict=True))
+    return log_mass, middles, axes, upper

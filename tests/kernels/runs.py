@@ -1,0 +1,71 @@
+"""How the tests call the kernels: a table under a circuit, evaluated by row, by distinct value, or both."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Circuit, Params
+from bayesjpt.circuit.plan import Plan, make_plan
+from bayesjpt.kernels import gibbs
+from bayesjpt.kernels.cells import Cells, make_cells, make_work
+from bayesjpt.kernels.density import fill_log_score
+from bayesjpt.kernels.upward import DENSITY
+from bayesjpt.table.table import Table
+
+PLENTY = 10**9
+
+MODES = {
+    "by row": {"max_distinct_share": 0.0, "max_table_bytes": 0},
+    "coded": {"max_distinct_share": 1.0, "max_table_bytes": PLENTY},
+    "mixed": {"max_distinct_share": 0.0, "max_table_bytes": PLENTY},  # codes integers and labels alone
+}
+
+
+class Run(NamedTuple):
+    """A plan and a table's cells under it."""
+
+    plan: Plan
+    cells: Cells
+
+
+class Allocated(NamedTuple):
+    """What `bayesjpt.kernels.gibbs.allocate` returned and filled."""
+
+    log_likelihood: float
+    impossible: int
+    stats: np.ndarray
+    edge_count: np.ndarray
+
+
+def prepare(circuit: Circuit, table: Table, mode: str = "by row") -> Run:
+    """Return the plan and the cells of a table in one of the `MODES`."""
+    plan = make_plan(circuit, table.schema)
+    return Run(plan, make_cells(plan, table.values, table.observed, **MODES[mode]))
+
+
+def log_jacobian(table: Table) -> np.ndarray:
+    """Return float64 (n_row,): what turns log densities in the families' units into ones in the user's."""
+    return (table.observed * table.schema.log_jacobian()[:, None]).sum(axis=0)
+
+
+def log_scores(run: Run, params: Params, score: int = DENSITY, n_block: int = 64) -> np.ndarray:
+    """Return float64 (n_row,): log scores in the families' units."""
+    out = np.full(run.cells.n_row[0], np.nan)
+    fill_log_score(run.plan, run.cells, *params, make_work(run.plan, run.cells, n_block), score, out)
+    return out
+
+
+def log_density(circuit: Circuit, params: Params, table: Table, mode: str = "by row") -> np.ndarray:
+    """Return float64 (n_row,): log densities in the user's units."""
+    return log_scores(prepare(circuit, table, mode), params) + log_jacobian(table)
+
+
+def allocate(run: Run, params: Params, key: int, score: int = DENSITY, n_block: int = 64) -> Allocated:
+    """Run one sweep of allocations; the arrays are dirty beforehand, since the kernel must overwrite them."""
+    stats = np.full(run.plan.stat_at[-1], np.nan)
+    edge_count = np.full(run.plan.child.size, -1, np.int64)
+    work = make_work(run.plan, run.cells, n_block)
+    answer = gibbs.allocate(run.plan, run.cells, *params, work, np.uint64(key), score, stats, edge_count)
+    return Allocated(*answer, stats, edge_count)

@@ -1,0 +1,91 @@
+"""Which columns are evaluated by distinct value, and what the tables of codes hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bayesjpt.circuit.plan import make_plan
+from bayesjpt.kernels.cells import make_cells
+from tests import zoo
+from tests.kernels import runs
+
+
+@pytest.fixture
+def table(rng):
+    """Return 400 rows: reals of a hundred distinct values, positive reals all distinct, counts; some missing."""
+    rounded = zoo.make_table((zoo.REAL, zoo.COUNT), 400, rng, missing=0.1)
+    distinct = zoo.make_table((zoo.POSITIVE,), 400, rng, missing=0.1, continuous=True)
+    return zoo.joined(rounded, distinct)
+
+
+def coded_columns(table, max_distinct_share, max_table_bytes=runs.PLENTY):
+    plan = make_plan(zoo.mixture(table, 2), table.schema)
+    cells = make_cells(
+        plan,
+        table.values,
+        table.observed,
+        max_distinct_share=max_distinct_share,
+        max_table_bytes=max_table_bytes,
+    )
+    return np.flatnonzero(cells.code_row >= 0).tolist()
+
+
+def test_counts_are_coded_whatever_their_share_of_distinct_values(table):
+    assert coded_columns(table, 0.0) == [1]
+
+
+def test_reals_are_coded_up_to_the_share_of_distinct_values(table):
+    share = np.unique(table.values[0, table.observed[0]]).size / table.n_row
+    assert coded_columns(table, share) == [0, 1]
+    assert coded_columns(table, share - 1e-9) == [1]
+
+
+def test_reals_all_distinct_are_coded_only_when_every_share_is_allowed(table):
+    assert coded_columns(table, 1.0) == [0, 1, 2]
+
+
+def test_no_budget_codes_nothing(table):
+    assert coded_columns(table, 1.0, max_table_bytes=0) == []
+
+
+def test_budget_goes_to_the_columns_with_fewest_distinct_values(table):
+    n_distinct = np.unique(table.values[1, table.observed[1]]).size
+    n_slot, n_edge = 2, 2  # two components, two count families
+    cost = 8 * (n_distinct + 1) * n_slot * (1 + n_edge)
+    assert coded_columns(table, 1.0, max_table_bytes=cost) == [1]
+    assert coded_columns(table, 1.0, max_table_bytes=cost - 1) == []
+
+
+def test_codes_point_at_the_distinct_values_and_past_them_where_missing(table):
+    run = runs.prepare(zoo.mixture(table, 2), table, "coded")
+    for column in range(table.n_column):
+        observed = table.observed[column]
+        code = run.cells.code[run.cells.code_row[column]]
+        distinct = np.unique(table.values[column, observed])
+        assert run.cells.n_distinct[column] == distinct.size
+        assert distinct[code[observed]].tolist() == table.values[column, observed].tolist()
+        assert (code[~observed] == distinct.size).all()
+
+
+def test_features_of_coded_columns_have_one_entry_a_distinct_value(table):
+    run = runs.prepare(zoo.mixture(table, 2), table, "coded")
+    assert run.cells.feature_len.tolist() == run.cells.n_distinct[run.plan.feature_column].tolist()
+
+
+def test_features_are_values_in_the_families_units(table):
+    run = runs.prepare(zoo.independent(table), table, "by row")
+    for feature in np.flatnonzero(run.plan.feature_source < 0):
+        at, column = run.cells.feature_at[feature], run.plan.feature_column[feature]
+        found = run.cells.feature[at : at + table.n_row]
+        expected = (table.values[column] - run.plan.feature_offset[feature]) / run.plan.feature_scale[feature]
+        np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-15)
+
+
+def test_mask_is_empty_when_nothing_is_missing(rng):
+    complete = zoo.make_table((zoo.REAL, zoo.COUNT), 10, rng)
+    assert runs.prepare(zoo.independent(complete), complete).cells.missing.shape == (2, 0)
+
+
+def test_mask_marks_what_is_missing(table):
+    assert np.array_equal(runs.prepare(zoo.independent(table), table).cells.missing, ~table.observed)

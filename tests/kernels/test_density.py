@@ -1,0 +1,208 @@
+"""Log density and log mass of rows: laws, and the slow twin in the log domain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesjpt.circuit.plan import make_plan
+from bayesjpt.kernels.cells import make_work, row_cells
+from bayesjpt.kernels.density import fill_log_score, fill_log_scores, rows_log_density, snap_to_grid
+from bayesjpt.kernels.upward import DENSITY, FLAT, MASS
+from bayesjpt.table.table import Table
+from tests import naive, strategies, zoo
+from tests.kernels import runs
+
+EXACT = 1e-12  # relative, of log values; absolute near 0
+CANCELLED = 1e-9  # SciPy's mass of a narrow cell is a difference of two cdfs
+
+
+def assert_close(found, expected, tolerance=EXACT):
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def snapped(table):
+    plan_resolution = np.array([c.resolution if c.base == "real" else 0.0 for c in table.schema])
+    values = table.values.copy()
+    for column, resolution in enumerate(plan_resolution):
+        if resolution > 0.0:
+            values[column] = np.round(values[column] / resolution) * resolution
+    return Table(table.schema, values, table.observed)
+
+
+# --- the slow twin
+
+
+@strategies.law(60)
+@given(strategies.cases(), st.sampled_from(list(runs.MODES)))
+def test_log_density_agrees_with_recursion_in_the_log_domain(case, mode):
+    assert_close(
+        runs.log_density(case.circuit, case.params, case.table, mode),
+        naive.log_values(case.circuit, case.params, case.table),
+    )
+
+
+@strategies.law(30)
+@given(strategies.cases(), st.sampled_from(list(runs.MODES)))
+def test_log_mass_agrees_with_recursion_in_the_log_domain(case, mode):
+    table = snapped(case.table)
+    run = runs.prepare(case.circuit, table, mode)
+    assert_close(
+        runs.log_scores(run, case.params, MASS),
+        naive.log_values(case.circuit, case.params, table, naive.family_log_mass),
+        CANCELLED,
+    )
+
+
+@strategies.law(20)
+@given(strategies.cases())
+def test_flat_score_of_every_row_is_one(case):
+    for mode in runs.MODES:
+        scores = runs.log_scores(runs.prepare(case.circuit, case.table, mode), case.params, FLAT)
+        np.testing.assert_allclose(scores, 0.0, atol=EXACT)
+
+
+# --- laws
+
+
+@strategies.law(30)
+@given(strategies.cases())
+def test_row_without_observed_cell_has_log_density_exactly_zero(case):
+    nothing = Table(case.table.schema, case.table.values, np.zeros_like(case.table.observed))
+    for mode in runs.MODES:
+        assert (runs.log_density(case.circuit, case.params, nothing, mode) == 0.0).all()
+
+
+@strategies.law(30)
+@given(strategies.cases())
+def test_log_mass_is_at_most_zero(case):
+    for mode in runs.MODES:
+        run = runs.prepare(case.circuit, snapped(case.table), mode)
+        assert runs.log_scores(run, case.params, MASS).max() <= EXACT
+
+
+@strategies.law(30)
+@given(strategies.cases())
+def test_rows_do_not_influence_each_other(case):
+    together = runs.log_density(case.circuit, case.params, case.table)
+    alone = [
+        runs.log_density(case.circuit, case.params, case.table.rows(row))[0] for row in range(case.table.n_row)
+    ]
+    assert together.tolist() == alone
+
+
+@strategies.law(30)
+@given(strategies.cases())
+def test_filler_of_a_missing_cell_has_no_influence(case):
+    other = Table(case.table.schema, np.where(case.table.observed, case.table.values, 7.0), case.table.observed)
+    for mode in runs.MODES:
+        found = runs.log_density(case.circuit, case.params, other, mode)
+        assert found.tolist() == runs.log_density(case.circuit, case.params, case.table, mode).tolist()
+
+
+def test_densities_of_all_labels_add_up_to_one(rng):
+    table = zoo.make_table((zoo.LABEL, zoo.LEVELS), 50, rng)
+    circuit = zoo.mixture(table, 3, dictionary=zoo.only("categorical"))
+    grid = np.array([(a, b) for a in range(4) for b in zoo.LEVELS.levels]).T
+    every = Table(table.schema, grid, np.ones_like(grid, bool))
+    log_density = runs.log_density(circuit, zoo.random_params(circuit, table.schema, rng), every)
+    assert np.exp(log_density).sum() == pytest.approx(1.0, rel=EXACT)
+
+
+def test_hiding_a_column_sums_it_out(rng):
+    table = zoo.make_table((zoo.REAL, zoo.LABEL, zoo.POSITIVE), 6, rng)
+    circuit = zoo.two_level(table)
+    params = zoo.random_params(circuit, table.schema, rng)
+    hidden = Table(table.schema, table.values, table.observed & (np.arange(3) != 1)[:, None])
+    total = np.zeros(table.n_row)
+    for code in range(4):
+        values = table.values.copy()
+        values[1] = code
+        total += np.exp(runs.log_density(circuit, params, Table(table.schema, values, table.observed)))
+    assert_close(np.log(total), runs.log_density(circuit, params, hidden))
+
+
+def test_mixture_of_identical_components_is_the_component(rng):
+    table = zoo.make_table((zoo.REAL, zoo.COUNT), 20, rng, missing=0.2)
+    alone, twice = zoo.independent(table), zoo.mixture(table, 2)
+    assert_close(
+        runs.log_density(twice, zoo.start(twice), table),
+        runs.log_density(alone, zoo.start(alone), table),
+    )
+
+
+# --- doors
+
+
+@pytest.fixture
+def case(rng) -> strategies.Case:
+    """Return a table of every base with missing cells under a circuit of two levels."""
+    table = zoo.make_table(zoo.COLUMNS, 100, rng, missing=0.2)
+    circuit = zoo.two_level(table)
+    return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))
+
+
+def test_rows_log_density_takes_rows_first_and_answers_in_users_units(case):
+    plan = make_plan(case.circuit, case.table.schema)
+    values = np.ascontiguousarray(case.table.values.T)
+    found = rows_log_density(values, np.ascontiguousarray(~case.table.observed.T), *case.params, plan)
+    assert found.tolist() == runs.log_density(case.circuit, case.params, case.table).tolist()
+
+
+def test_rows_log_density_ignores_nan_in_missing_cells(case):
+    plan = make_plan(case.circuit, case.table.schema)
+    missing = np.ascontiguousarray(~case.table.observed.T)
+    values = np.where(missing, np.nan, case.table.values.T)
+    found = rows_log_density(values, missing, *case.params, plan)
+    assert found.tolist() == runs.log_density(case.circuit, case.params, case.table).tolist()
+
+
+def test_row_cells_equal_cells_made_without_coding(case):
+    run = runs.prepare(case.circuit, case.table, "by row")
+    cells = row_cells(run.plan, np.array(case.table.values), np.array(~case.table.observed))
+    for name, made in cells._asdict().items():
+        np.testing.assert_array_equal(made, getattr(run.cells, name), err_msg=name)
+
+
+def test_scores_of_many_draws_are_those_of_each_draw(case, rng):
+    draws = [zoo.random_params(case.circuit, case.table.schema, rng) for _ in range(3)]
+    run = runs.prepare(case.circuit, case.table, "mixed")
+    log_weights, thetas = (np.array(part) for part in zip(*draws, strict=True))
+    out = np.empty((3, case.table.n_row))
+    fill_log_scores(run.plan, run.cells, log_weights, thetas, make_work(run.plan, run.cells, 64), DENSITY, out)
+    assert out.tolist() == [runs.log_scores(run, params).tolist() for params in draws]
+
+
+def test_work_of_a_larger_block_serves_a_smaller_table(case):
+    run = runs.prepare(case.circuit, case.table, "by row")
+    few = runs.prepare(case.circuit, case.table.rows(slice(0, 3)), "by row")
+    out = np.empty(3)
+    fill_log_score(few.plan, few.cells, *case.params, make_work(run.plan, run.cells, 256), DENSITY, out)
+    assert out.tolist() == runs.log_scores(run, case.params)[:3].tolist()
+
+
+def test_table_without_rows_has_no_scores(case):
+    for mode in runs.MODES:
+        assert runs.log_density(case.circuit, case.params, case.table.rows(slice(0, 0)), mode).size == 0
+
+
+# --- cells by recorded value
+
+
+def test_values_are_snapped_to_the_centres_of_their_cells(rng):
+    table = zoo.make_table((zoo.REAL, zoo.COUNT), 3, rng)
+    plan = make_plan(zoo.independent(table), table.schema)
+    found = snap_to_grid(plan, np.array([[0.14, 0.16, -0.04], [1.0, 2.0, 3.0]]))
+    np.testing.assert_allclose(found, [[0.1, 0.2, 0.0], [1.0, 2.0, 3.0]], atol=1e-15)
+
+
+def test_mass_of_all_cells_of_a_real_column_is_one(rng):
+    table = zoo.make_table((zoo.REAL,), 30, rng)
+    circuit = zoo.mixture(table, 2)
+    grid = np.arange(-4000, 4001)[None] * 0.1
+    every = Table(table.schema, grid, np.ones_like(grid, bool))
+    run = runs.prepare(circuit, every, "by row")
+    log_mass = runs.log_scores(run, zoo.random_params(circuit, table.schema, rng), MASS)
+    assert np.exp(log_mass).sum() == pytest.approx(1.0, rel=CANCELLED)

@@ -1,0 +1,301 @@
+"""ABDA's density experiment on its own splits, once with the paper's dictionary and priors, once with our defaults.
+
+    python -m tests.papers.abda --data DIR --table abalone
+
+Reference: Vergari, Molina, Peharz, Ghahramani, Kersting, Valera (2019). Automatic Bayesian Density Analysis. AAAI,
+section 6 and Table 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from arviz_stats.base import array_stats
+
+import bayesjpt as bj
+from bayesjpt.circuit.arrays import LIKELIHOOD
+from bayesjpt.defaults import ALPHA, GAMMA
+from bayesjpt.errors import BayesjptError, BayesjptWarning
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.table.table import Table
+from tests.papers.abda_data import Data, our_tables, paper_schema, read_data, under_schema
+
+MIN_ROWS = {"abalone": 417, "n2000_d4_seed1111": 100}
+"""Rows at which the structure ends; a tenth of the whole table's elsewhere."""
+
+THRESHOLD = 0.3
+SWEEPS, SYNTHETIC_SWEEPS = 150, 300
+SEEDS = 5
+CHAINS = 2
+
+TARGETS: dict[str, tuple[str, float]] = {
+    "abalone": ("mean of log", 1.59),
+    "n2000_d4_seed1111": ("log of mean", -6.25),
+}
+"""What the median over structure seeds is to reach under the paper's priors, nats per test row."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How every fit is made.
+
+    Parameters
+    ----------
+    min_rows : int
+    threshold : float
+    tune, draws : int
+        Burn-in sweeps and kept sweeps of each chain.
+    chains : int
+        Even ones begin at the learner's estimate, odd ones at random allocations.
+    """
+
+    min_rows: int
+    threshold: float = THRESHOLD
+    tune: int = SWEEPS // 2
+    draws: int = SWEEPS - SWEEPS // 2
+    chains: int = CHAINS
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What one structure seed gives; densities and mass in nats per test row.
+
+    Parameters
+    ----------
+    n_leaf : int
+    mean_of_log : float
+        Mean over kept draws and rows of the log density.
+    by_chain : tuple of float
+        The same, chain by chain.
+    log_of_mean : float
+        Mean over rows of the log of the density's mean over kept draws.
+    log_of_mean_mass : float
+        Likewise of the mass of the recorded cells.
+    n_impossible : int
+        Test rows with density zero, or not a number, under some draw. No row is left out: one such row makes the
+        averages infinite.
+    share_ess, leaf_ess : float64 (n_entry,)
+        Effective sample size per kept draw within a chain (mean over chains): of the likelihood shares per column, and
+        of the likelihood weights of single leaves. Entries that never vary are left out.
+    share_rhat : float64 (n_entry,)
+        R-hat of the likelihood shares over chains; empty for one chain.
+    """
+
+    n_leaf: int
+    mean_of_log: float
+    by_chain: tuple[float, ...]
+    log_of_mean: float
+    log_of_mean_mass: float
+    n_impossible: int
+    share_ess: np.ndarray
+    leaf_ess: np.ndarray
+    share_rhat: np.ndarray
+
+
+def fit_and_score(train: Table, test: Table, prior: str, settings: Settings, seed: int) -> Scores:
+    """Return the scores of one structure: learned from the training rows with this seed, sampled, and asked for the test.
+
+    Parameters
+    ----------
+    prior : str
+        ``abda`` or ``default``.
+    """
+    post = bj.fit(
+        train,
+        learner="mspn",
+        min_rows=settings.min_rows,
+        threshold=settings.threshold,
+        draws=settings.draws,
+        tune=settings.tune,
+        chains=settings.chains,
+        cores=1,
+        seed=seed,
+        gamma=GAMMA,
+        alpha=ALPHA,
+        prior=prior,
+        progress=False,
+    )
+    return score(post, test)
+
+
+def score(post: Posterior, test: Table) -> Scores:
+    """Return densities of test rows and the mixing of type shares under a posterior."""
+    log_density = post.log_density(test).to_numpy()
+    shares = post.types().draws["likelihood_share"].to_numpy()
+    edges = post.circuit.edges_of_kind(LIKELIHOOD)
+    with np.errstate(invalid="ignore"):
+        by_chain = log_density.mean(axis=(1, 2))
+        log_of_mean = log_of_mean_per_row(log_density)
+    return Scores(
+        n_leaf=post.circuit.n_leaf,
+        mean_of_log=float(by_chain.mean()),
+        by_chain=tuple(by_chain.tolist()),
+        log_of_mean=log_of_mean,
+        log_of_mean_mass=log_of_mean_per_row(post.log_mass(test).to_numpy()),
+        n_impossible=int((~np.isfinite(log_density)).any(axis=(0, 1)).sum()),
+        share_ess=ess_per_draw(shares),
+        leaf_ess=ess_per_draw(np.exp(post.params.log_weight[..., edges])),
+        share_rhat=rhat(shares),
+    )
+
+
+def log_of_mean_per_row(log_density: np.ndarray) -> float:
+    """Return the mean over rows of the log of the mean over draws, from log densities (chain, draw, row)."""
+    flat = log_density.reshape(-1, log_density.shape[-1])
+    return float((np.logaddexp.reduce(flat, axis=0) - np.log(len(flat))).mean())
+
+
+def _varying(values: np.ndarray) -> np.ndarray:
+    """Return (chain, draw, entry) of an array of draws, without entries that are constant within some chain."""
+    values = values.reshape(*values.shape[:2], -1)
+    return values[..., (np.ptp(values, axis=1) > 1e-12).all(axis=0)]
+
+
+def ess_per_draw(values: np.ndarray) -> np.ndarray:
+    """Return the bulk effective sample size within a chain, per draw and averaged over chains, of (chain, draw, ...)."""
+    values = _varying(values)
+    if values.shape[1] < 4 or not values.shape[2]:
+        return np.empty(0)
+    chains = [np.atleast_1d(array_stats.ess(chain[None], chain_axis=0, draw_axis=1, method="bulk")) for chain in values]
+    return np.mean(chains, axis=0) / values.shape[1]
+
+
+def rhat(values: np.ndarray) -> np.ndarray:
+    """Return split, rank-normalised R-hat of each entry of (chain, draw, ...); empty for one chain."""
+    values = _varying(values)
+    if values.shape[0] < 2 or values.shape[1] < 4 or not values.shape[2]:
+        return np.empty(0)
+    return np.atleast_1d(array_stats.rhat(values, chain_axis=0, draw_axis=1))
+
+
+def run(data: Data, settings: Settings, seeds: int, show: Callable[[str], None]) -> dict[str, list[Scores]]:
+    """Return the scores of each structure seed by prior, and show a line for each."""
+    schema = paper_schema(data.train, data.discrete)
+    readings = {
+        "abda": (under_schema(schema, data.train), under_schema(schema, data.test)),
+        "default": our_tables(data),
+    }
+    scores: dict[str, list[Scores]] = {}
+    for prior, (train, test) in readings.items():
+        show(f"\n{TITLES[prior]}")
+        show(
+            f"{'seed':>6} {'leaves':>7} {'mean of log':>12} {'log of mean':>12} {'mass':>9} {'impossible':>11}  by chain"
+        )
+        scores[prior] = []
+        for seed in range(seeds):
+            one = fit_and_score(train, test, prior, settings, seed)
+            scores[prior].append(one)
+            show(_line(str(seed), one))
+        show(_median_line(scores[prior]))
+        show(_mixing(scores[prior]))
+    return scores
+
+
+TITLES = {
+    "abda": "The paper's priors (raw units) and dictionary; continuous or discrete is given",
+    "default": "Our default priors; the schema is decided from the training rows",
+}
+
+
+def _line(label: str, one: Scores) -> str:
+    chains = " ".join(f"{value:.3f}" for value in one.by_chain)
+    return (
+        f"{label:>6} {one.n_leaf:>7} {one.mean_of_log:>12.3f} {one.log_of_mean:>12.3f} {one.log_of_mean_mass:>9.3f} "
+        f"{one.n_impossible:>11}  {chains}"
+    )
+
+
+def median(scores: Sequence[Scores], name: str) -> float:
+    """Return the median over structure seeds of one score."""
+    return float(np.median([getattr(one, name) for one in scores]))
+
+
+def _median_line(scores: Sequence[Scores]) -> str:
+    values = [median(scores, name) for name in ("mean_of_log", "log_of_mean", "log_of_mean_mass")]
+    return f"{'median':>6} {'':>7} {values[0]:>12.3f} {values[1]:>12.3f} {values[2]:>9.3f}"
+
+
+def _mixing(scores: Sequence[Scores]) -> str:
+    lines = []
+    for title, name in (("likelihood shares per column", "share_ess"), ("likelihood weights of leaves", "leaf_ess")):
+        entries = np.concatenate([getattr(one, name) for one in scores])
+        if entries.size:
+            spread = f"median {np.median(entries):.3f}, least {entries.min():.3f}"
+            lines.append(f"Effective sample size per draw within a chain, {title}: {spread} ({entries.size} entries)")
+    entries = np.concatenate([one.share_rhat for one in scores])
+    if entries.size:
+        quantile = np.nanquantile(entries, 0.95)
+        spread = f"median {np.nanmedian(entries):.3f}, 95 % {quantile:.3f}, worst {np.nanmax(entries):.3f}"
+        lines.append(f"R-hat over chains, likelihood shares per column: {spread}")
+    return "\n".join(lines)
+
+
+def verdict(data: Data, scores: Sequence[Scores]) -> str:
+    """Return one sentence on the target of a table, and the truth where it is known."""
+    lines = []
+    if data.true_density is not None:
+        lines.append(f"Truth (the generating circuit's log density of the test rows): {data.true_density:.3f}")
+    if data.name in TARGETS:
+        name, target = TARGETS[data.name]
+        value = median(scores, name.replace(" ", "_"))
+        reached = "reached" if value >= target else "MISSED"
+        lines.append(f"Target: median of the {name} >= {target:.2f} under the paper's priors: {value:.3f}, {reached}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment and print it; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.papers.abda", description=__doc__.split("\n")[0])
+    parser.add_argument("--data", required=True, help="folder that holds abda/ and abda_synthetic/")
+    parser.add_argument("--table", required=True, help="name of a table there, such as abalone or n2000_d4_seed1111")
+    parser.add_argument("--min-rows", type=int, help="rows at which the structure ends (a tenth of all rows)")
+    parser.add_argument("--threshold", type=float, default=THRESHOLD, help="dependence that keeps columns together")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="structure seeds")
+    parser.add_argument("--sweeps", type=int, help="sweeps a chain, burn-in included (150; 300 for synthetic tables)")
+    parser.add_argument("--tune", type=int, help="burn-in sweeps (half of all)")
+    parser.add_argument("--draws", type=int, help="kept sweeps (all after the burn-in)")
+    parser.add_argument("--chains", type=int, default=CHAINS, help="chains a structure")
+    chosen = parser.parse_args(arguments)
+    try:
+        _experiment(chosen, print)
+    except BayesjptError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _experiment(chosen: argparse.Namespace, show: Callable[[str], None]) -> None:
+    data = read_data(chosen.data, chosen.table)
+    sweeps = chosen.sweeps or (SWEEPS if data.true_density is None else SYNTHETIC_SWEEPS)
+    tune = sweeps // 2 if chosen.tune is None else chosen.tune
+    draws = max(sweeps - tune, 1) if chosen.draws is None else chosen.draws
+    min_rows = chosen.min_rows or MIN_ROWS.get(data.name, data.n_row // 10)
+    settings = Settings(min_rows, chosen.threshold, tune, draws, chosen.chains)
+    n_missing = int(np.isnan(data.test).sum())
+    show(
+        f"{data.name}: {len(data.train)} training and {len(data.test)} test rows, {data.train.shape[1]} columns "
+        f"({int(data.discrete.sum())} discrete); rows left out: none ({n_missing} missing test cells, marginalised)"
+    )
+    show(
+        f"minimum rows {min_rows}, threshold {chosen.threshold}, gamma {GAMMA:g}, alpha {ALPHA:g}; {chosen.chains} chains "
+        f"of {tune} burn-in and {draws} kept sweeps, the odd ones from random allocations"
+    )
+    show("densities in nats per test row and user's units; mass: log of mean, of the recorded cells")
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BayesjptWarning)
+        scores = run(data, settings, chosen.seeds, show)
+    show(f"\n{verdict(data, scores['abda'])}".rstrip())
+    for text in dict.fromkeys(str(entry.message) for entry in caught):
+        show(f"Note: {text}")
+    show(f"{time.perf_counter() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""ABDA's tables and the two ways in which they are read: as the paper's program is told, and as ours decides.
+
+Knows nothing of learning or sampling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import bayesjpt as bj
+from bayesjpt.errors import TableError
+from bayesjpt.table.decide import smoothed
+from bayesjpt.table.schema import Column, Schema
+from bayesjpt.table.table import Table
+
+CONTINUOUS = 1
+"""In `meta_type`; 2 (binary) and 3 (discrete) are labels or counts, the program is not told which."""
+
+CONTINUOUS_TYPES = ("real", "pos")
+"""In `types` of the synthetic tables; the others are `count` and `cat`."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """One of ABDA's tables with its split.
+
+    Parameters
+    ----------
+    name : str
+    train, test : float64 (n_row, n_column)
+        NaN where missing.
+    n_row : int
+        Rows of the whole table, those for validation included.
+    discrete : bool (n_column,)
+    true_density : float or None
+        Mean log density of the test rows under the circuit that generated them, nats per row.
+    """
+
+    name: str
+    train: np.ndarray
+    test: np.ndarray
+    n_row: int
+    discrete: np.ndarray
+    true_density: float | None = None
+
+
+def read_data(directory: str | Path, name: str) -> Data:
+    """Return a table of ``directory/abda`` or ``directory/abda_synthetic`` by its name.
+
+    Raises
+    ------
+    TableError
+        Where there is no such file.
+    """
+    for folder in ("abda", "abda_synthetic"):
+        path = Path(directory) / folder / f"{name}.npz"
+        if path.is_file():
+            break
+    else:
+        raise TableError(f"no table {name!r} in {str(directory)!r}", f"abda/{name}.npz or abda_synthetic/{name}.npz")
+    with np.load(path) as arrays:
+        if "meta_type" in arrays:
+            discrete = arrays["meta_type"] != CONTINUOUS
+            true_density = None
+        else:
+            discrete = ~np.isin(arrays["types"], CONTINUOUS_TYPES)
+            true_density = float(arrays["true_log_density_test"].mean())
+        parts = [np.asarray(arrays[part], np.float64) for part in ("train", "valid", "test")]
+    return Data(name, parts[0], parts[2], sum(map(len, parts)), discrete, true_density)
+
+
+def paper_schema(train: np.ndarray, discrete: np.ndarray) -> Schema:
+    """Return the schema that amounts to ABDA's dictionary: the user's word for continuous or discrete, nothing else.
+
+    A continuous column is offered normal, and gamma and exponential where no training value is negative; a discrete
+    one Poisson, geometric, and a categorical over all its training codes, however many. The resolution of a continuous
+    column is its smallest positive value: no recorded value but an exact zero is scored as a cell. Location and scale
+    are units used inside, in which the raw-unit priors are rewritten.
+    """
+    return Schema(tuple(_column(f"x{k}", train[:, k], bool(discrete[k])) for k in range(train.shape[1])))
+
+
+def _column(name: str, values: np.ndarray, discrete: bool) -> Column:
+    values = values[~np.isnan(values)]
+    spread = float(values.std())
+    facts = {"mean": float(values.mean()), "maximum": float(values.max()), "location": float(np.median(values))}
+    if discrete:
+        levels, counts = np.unique(values, return_counts=True)
+        return Column(
+            name,
+            "integer",
+            (0.0, np.inf),
+            levels=tuple(levels.tolist()),
+            frequencies=smoothed(counts.tolist()),
+            scale=max(spread, 1.0),
+            **facts,
+        )
+    positive = values[values > 0.0]
+    scale = spread if spread > 0.0 else 1.0
+    return Column(
+        name,
+        "real",
+        (0.0 if values.min() >= 0.0 else -np.inf, np.inf),
+        resolution=float(positive.min()) if positive.size else scale,
+        scale=scale,
+        **facts,
+    )
+
+
+def under_schema(schema: Schema, rows: np.ndarray) -> Table:
+    """Return the table of rows, float64 (n_row, n_column) with NaN where missing, whose values are taken as they are."""
+    observed = ~np.isnan(rows)
+    filled = np.where(observed, rows, [column.maximum for column in schema])
+    return Table(schema, np.ascontiguousarray(filled.T), np.ascontiguousarray(observed.T))
+
+
+def our_tables(data: Data) -> tuple[Table, Table]:
+    """Return (training rows, test rows) under the schema that bayesjpt decides from the training rows alone.
+
+    Columns that it would set aside as identifiers are kept, as real or integer by the user's word, so that densities
+    of both readings are of the same columns.
+    """
+    train, test = _frame(data.train), _frame(data.test)
+    kinds = {f"x{k}": "integer" if discrete else "real" for k, discrete in enumerate(data.discrete)}
+    table = bj.as_table(train)
+    if table.schema.set_aside:
+        table = bj.as_table(train, kinds={column.name: kinds[column.name] for column in table.schema.set_aside})
+    return table, bj.as_table(test, schema=table.schema)
+
+
+def _frame(rows: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame({f"x{k}": rows[:, k] for k in range(rows.shape[1])})

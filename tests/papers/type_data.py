@@ -1,0 +1,131 @@
+"""Tables with known column types, and two simple rules that guess them. Knows nothing of bayesjpt's answers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bayesjpt.errors import TableError
+
+NUMERIC_TYPES = ("real", "positive", "interval", "count")
+CATEGORICAL_TYPES = ("nominal", "ordinal", "binary")
+MORE_THAN = 20
+"""Distinct values: the rule "numeric and more than 20 distinct values" of public tables."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """What is known of a column.
+
+    Parameters
+    ----------
+    column : str
+    kind : str
+        ``numeric``, ``categorical`` or ``other``.
+    type : str, optional
+        Documented statistical type, where there is one.
+    also : tuple of str
+        Other types that are defensible.
+    """
+
+    column: str
+    kind: str
+    type: str | None = None
+    also: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The label in words."""
+        return self.kind if self.type is None else " or ".join((self.type, *self.also))
+
+
+@dataclass(frozen=True)
+class LabelledTable:
+    """A file and its labels; `missing` is the token that its documentation names, which the simple rules are told."""
+
+    name: str
+    path: Path
+    labels: tuple[Label, ...]
+    missing: str | None = None
+
+
+def kind_of_type(statistical_type: str) -> str:
+    """Return ``numeric`` or ``categorical``, or an empty text for a word that is no type.
+
+    Examples
+    --------
+    >>> kind_of_type("count"), kind_of_type("ordinal"), kind_of_type("not determined")
+    ('numeric', 'categorical', '')
+    """
+    if statistical_type in NUMERIC_TYPES:
+        return "numeric"
+    return "categorical" if statistical_type in CATEGORICAL_TYPES else ""
+
+
+def uci_tables(directory: str | Path) -> list[LabelledTable]:
+    """Return the raw tables of ``directory/uci`` with the documented types in ``directory/columns.json``.
+
+    Entries that refer to another table's columns (``columns_as``: the test halves of adult and shuttle) are left out:
+    the same columns would count twice.
+    """
+    directory = Path(directory)
+    tables = []
+    for key, entry in _json(directory / "columns.json")["datasets"].items():
+        if key.startswith("uci/") and "columns" in entry:
+            labels = tuple(
+                Label(column["name"], kind_of_type(column["type"]), column["type"], tuple(column.get("also", ())))
+                for column in entry["columns"]
+            )
+            tables.append(LabelledTable(_name(key), directory / key, labels, entry.get("missing")))
+    return tables
+
+
+def type_benchmark_tables(directory: str | Path) -> list[LabelledTable]:
+    """Return the tables of ``directory/type_benchmark`` with the labels in its ``labels.json``."""
+    folder = Path(directory) / "type_benchmark"
+    return [
+        LabelledTable(_name(file), folder / file, tuple(Label(name, kind) for name, kind in kinds.items()))
+        for file, kinds in _json(folder / "labels.json").items()
+    ]
+
+
+def _name(file: str) -> str:
+    return Path(file).name.removesuffix(".csv.gz")
+
+
+def _json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise TableError(f"no file {str(path)!r}", None, "Name the folder of the data sets with --data.")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def simple_rules(table: LabelledTable) -> dict[str, dict[str, str]]:
+    """Return, for two simple rules, the kind of each column of a file; nothing where pandas cannot read it.
+
+    Returns
+    -------
+    dict
+        ``dtype``: numbers are numeric, everything else (text, booleans) is categorical. ``distinct``: numbers with
+        more than 20 distinct values are numeric, everything else is categorical.
+    """
+    try:
+        frame = pd.read_csv(table.path, na_values=[] if table.missing is None else [table.missing])
+    except (OSError, ValueError):
+        return {"dtype": {}, "distinct": {}}
+    numbers = {
+        name: pd.api.types.is_numeric_dtype(frame[name]) and not pd.api.types.is_bool_dtype(frame[name])
+        for name in frame.columns
+    }
+    many = {name: frame[name].nunique() > MORE_THAN for name in frame.columns}
+    return {
+        "dtype": {name: _kind(numbers[name]) for name in numbers},
+        "distinct": {name: _kind(numbers[name] and many[name]) for name in numbers},
+    }
+
+
+def _kind(numeric: bool) -> str:
+    return "numeric" if numeric else "categorical"

@@ -1,0 +1,107 @@
+"""Hypothesis strategies: random circuits over the zoo's columns, with a table and parameters.
+
+Shapes are drawn by hypothesis, so that failures shrink; cells and parameters come from seeds that it draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import hypothesis
+import numpy as np
+from hypothesis import strategies as st
+
+from bayesjpt.circuit.arrays import Circuit, Params
+from bayesjpt.circuit.build import ColumnLeaf, Node, Product, Sum, build_circuit
+from bayesjpt.families import registry
+from bayesjpt.table.schema import Column
+from bayesjpt.table.table import Table
+from tests import zoo
+from tests.conftest import SEED
+
+DEPTH = 4
+MAX_ROWS = 8
+
+
+class Case(NamedTuple):
+    """A table, a circuit over its columns, and a point of its parameter space."""
+
+    table: Table
+    circuit: Circuit
+    params: Params
+
+
+def law(n_examples: int) -> Callable:
+    """Return a decorator: so many examples, drawn from the suite's seed, as slow as they like."""
+
+    def decorate(test: Callable) -> Callable:
+        settings = hypothesis.settings(
+            max_examples=n_examples,
+            deadline=None,
+            database=None,
+            suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        )
+        return hypothesis.seed(SEED)(settings(test))
+
+    return decorate
+
+
+# --- dictionaries: one, two, three and more members
+
+
+def first_family(column: Column):
+    """Offer the first family alone: bare leaves."""
+    return registry.dictionary(column)[:1]
+
+
+def last_family(column: Column):
+    """Offer the last family alone: other bare leaves."""
+    return registry.dictionary(column)[-1:]
+
+
+def every_family_twice(column: Column):
+    """Offer two leaves of each family: dictionaries of two to six members."""
+    return 2 * registry.dictionary(column)
+
+
+DICTIONARIES = (registry.dictionary, first_family, last_family, every_family_twice)
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def tables(draw, max_rows: int = MAX_ROWS) -> Table:
+    """Draw a table over some of the zoo's columns in any order, with or without missing cells."""
+    columns = draw(st.permutations(zoo.COLUMNS))[: draw(st.integers(1, len(zoo.COLUMNS)))]
+    return zoo.make_table(
+        tuple(columns),
+        draw(st.integers(1, max_rows)),
+        np.random.default_rng(draw(seeds)),
+        missing=draw(st.sampled_from([0.0, 0.3, 0.8])),
+        continuous=draw(st.booleans()),
+    )
+
+
+@st.composite
+def trees(draw, table: Table, scope: tuple[int, ...], depth: int = DEPTH) -> Node:
+    """Draw a tree over some columns: sums of one to four children, products over any partition, leaves."""
+    if depth == 0 or (len(scope) == 1 and draw(st.booleans())):
+        leaves = tuple(ColumnLeaf(column, np.arange(table.n_row)) for column in scope)
+        return leaves[0] if len(leaves) == 1 else Product(leaves)
+    if len(scope) == 1 or draw(st.booleans()):
+        n_children = draw(st.integers(1, 4 if depth > 2 else 2))
+        children = tuple(draw(trees(table, scope, depth - 1)) for _ in range(n_children))
+        return Sum(children, tuple(draw(st.integers(0, 9)) for _ in children))
+    group = draw(st.lists(st.integers(0, len(scope) - 1), min_size=len(scope), max_size=len(scope)))
+    parts = [tuple(c for c, g in zip(scope, group, strict=True) if g == label) for label in sorted(set(group))]
+    return Product(tuple(draw(trees(table, part, depth - 1)) for part in parts))
+
+
+@st.composite
+def cases(draw, max_rows: int = MAX_ROWS) -> Case:
+    """Draw a table, a circuit over all its columns, and parameters."""
+    table = draw(tables(max_rows))
+    tree = draw(trees(table, tuple(range(table.n_column))))
+    circuit = build_circuit(tree, table, draw(st.sampled_from(DICTIONARIES)))
+    return Case(table, circuit, zoo.random_params(circuit, table.schema, np.random.default_rng(draw(seeds))))
