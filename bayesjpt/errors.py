@@ -55,6 +55,10 @@ class SamplingError(BayesjptError, RuntimeError):
     """A sampler that cannot go on: impossible rows, invalid parameters, too few draws."""
 
 
+class QueryError(BayesjptError, ValueError):
+    """A question to a posterior that makes no sense."""
+
+
 class FitFileError(BayesjptError, ValueError):
     """A file that is not a saved fit, or one of another format version."""
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,3 +18,15 @@ SEED = int(os.environ.get("BAYESJPT_SEED", "20260101"))
 def rng(request) -> np.random.Generator:
     """Return a generator that depends on the suite's seed and the test's name alone."""
     return np.random.default_rng([SEED, zlib.crc32(request.node.nodeid.encode())])
+
+
+@pytest.fixture(scope="session")
+def run_python() -> Callable[[str], str]:
+    """Return a function that runs a program in a fresh interpreter and returns what it printed."""
+
+    def run(program: str) -> str:
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run

@@ -74,8 +74,9 @@ def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count)
                 upward(plan, cells, log_weight, work, lo, n)
             for i in range(n):
                 s = work.s[root, i]
-                if s > 0.0:
-                    chunk_total += work.m[root, i] + math.log(s)
+                value = work.m[root, i] + math.log(s) if s > 0.0 else -np.inf
+                if value > -np.inf:
+                    chunk_total += value
                 elif impossible < 0:
                     impossible = lo + i
             downward(plan, cells, key, work, lo, n, edge_count)

@@ -155,6 +155,15 @@ def one_where_missing(missing, m, s):
 
 
 @kernel
+def one_unless(seen, m, s):
+    """Set the pair of rows without an observed cell to exactly one."""
+    for i in range(s.size):
+        if not seen[i]:
+            m[i] = 0.0
+            s[i] = 1.0
+
+
+@kernel
 def split_in_two(rows, u, e0, e1, out0, n0, out1, n1):
     """Append each row to one of two lists, without branches; u is uniform on [0, 1).
 

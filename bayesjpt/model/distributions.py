@@ -25,6 +25,7 @@ from bayesjpt.numerics.jit import kernel, source_version
 from bayesjpt.numerics.special import normal_quantile_between
 
 SMALLEST_WEIGHT = 1e-300
+_SQRT_2 = 1.4142135623730951
 
 
 class BlockVariable:
@@ -66,6 +67,17 @@ def apply_rv(op: RandomVariable, *parameters, size, rng):
     rng = pt.random.shared_rng(seed=None) if rng is None else rng
     _, variable = op(*parameters, size=size, rng=rng, return_next_rng=True)
     return variable
+
+
+def _double(x):
+    """Return x as a float64 tensor; PyTensor reads a plain 1.5 as float32 and would compute its logarithm as such."""
+    return pt.as_tensor(x).astype("float64")
+
+
+def _log_normal_cdf(z):
+    """Return the log of the standard normal cdf; PyMC's divides by a float32 square root and is off by 1e-8."""
+    t = -z / _SQRT_2
+    return pt.switch(z < -1.0, pt.log(0.5 * pt.erfcx(t)) - t**2, pt.log1p(-0.5 * pt.erfc(-t)))
 
 
 class Segments:
@@ -170,7 +182,7 @@ class SegmentDirichlet(Continuous):
     def dist(cls, concentration, *, ptr, **kwargs):
         segments = Segments(ptr)
         n = int(segments.ptr[-1])
-        concentration = pt.as_tensor(concentration).astype("float64")
+        concentration = _double(concentration)
         if concentration.type.ndim == 0:
             concentration = pt.broadcast_to(concentration, (n,))
         return super().dist([pt.specify_shape(concentration, (n,))], segments=segments, **kwargs)
@@ -243,7 +255,7 @@ class FlooredInverseGamma(PositiveContinuous):
 
     @classmethod
     def dist(cls, alpha, beta, floor, **kwargs):
-        return super().dist([pt.as_tensor(alpha), pt.as_tensor(beta), pt.as_tensor(floor)], **kwargs)
+        return super().dist([_double(alpha), _double(beta), _double(floor)], **kwargs)
 
     def support_point(rv, size, alpha, beta, floor):
         point = pt.maximum(beta / (alpha + 1.0), 1.5 * floor)
@@ -299,7 +311,7 @@ class CappedLogNormal(PositiveContinuous):
 
     @classmethod
     def dist(cls, mu, sigma, upper, **kwargs):
-        return super().dist([pt.as_tensor(mu), pt.as_tensor(sigma), pt.as_tensor(upper)], **kwargs)
+        return super().dist([_double(mu), _double(sigma), _double(upper)], **kwargs)
 
     def support_point(rv, size, mu, sigma, upper):
         point = pt.minimum(pt.exp(mu), 0.5 * upper)
@@ -309,10 +321,13 @@ class CappedLogNormal(PositiveContinuous):
         z = (pt.log(value) - mu) / sigma
         unbounded = pt.isinf(upper)
         edge = (pt.log(pt.switch(unbounded, 1.0, upper)) - mu) / sigma
-        log_mass = pt.switch(unbounded, 0.0, pm.distributions.dist_math.normal_lcdf(0.0, 1.0, edge))
+        log_mass = pt.switch(unbounded, 0.0, _log_normal_cdf(edge))
         logp = -0.5 * z**2 - 0.5 * np.log(2.0 * np.pi) - pt.log(sigma) - pt.log(value) - log_mass
         return check_parameters(
-            pt.switch((value > 0.0) & (value <= upper), logp, -np.inf), sigma > 0.0, msg="sigma > 0"
+            pt.switch((value > 0.0) & (value <= upper), logp, -np.inf),
+            sigma > 0.0,
+            upper > 0.0,
+            msg="sigma > 0, upper > 0",
         )
 
 

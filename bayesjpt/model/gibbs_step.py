@@ -157,9 +157,9 @@ class CircuitGibbs(BlockedStep):
 
     def step(self, point: dict) -> tuple[dict, list[dict]]:
         """Return the point after one sweep, with fresh arrays, and its statistics."""
-        params, flat = self._begin(point) if self.sweep == 0 else (self._params(point), False)
+        params = self._begin(point) if self.sweep == 0 else self._params(point)
         key = np.uint64(sweep_key(np.uint64(self.chain_key), np.uint64(self.sweep)))
-        log_likelihood = self._sweep(params, self.rng, flat, key)
+        log_likelihood = self._sweep(params, self.rng, False, key)
         self.sweep += 1
         new = dict(point)
         for name, value in self._layout.split(params).items():
@@ -193,7 +193,7 @@ class CircuitGibbs(BlockedStep):
 
     def _random_start(self, rng: np.random.Generator) -> Params:
         params = self._start()
-        self._sweep(params, rng, FLAT, np.uint64(rng.integers(2**63)))
+        self._sweep(params, rng, True, np.uint64(rng.integers(2**63)))
         return params
 
     def _sweep(self, params: Params, rng: np.random.Generator, flat: bool, key) -> float:

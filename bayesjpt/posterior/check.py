@@ -108,8 +108,8 @@ def _check_leaf_table(circuit: Circuit, schema: Schema) -> None:
 def check_draws(params: Params, circuit: Circuit, schema: Schema) -> None:
     """Raise `FitFileError` unless draws, (n_chain, n_draw, ...), are weights and parameters that a sampler can give."""
     for name, array, size in zip(Params._fields, params, (circuit.n_edge, circuit.n_theta), strict=True):
-        if array.ndim != 3 or array.shape[-1] != size or not array.size:
-            _fail(f"draws of {name} with shape {array.shape}", f"(chains, draws, {size}), none of them 0")
+        if array.ndim != 3 or array.shape[-1] != size or 0 in array.shape[:2]:
+            _fail(f"draws of {name} with shape {array.shape}", f"(chains, draws, {size}), at least one of each")
     if params.log_weight.shape[:2] != params.theta.shape[:2]:
         _fail("different numbers of draws of weights and of parameters", "the same")
     _check_parameters(circuit, schema, params)

@@ -57,9 +57,10 @@ class Posterior:
 
     def flat(self) -> Params:
         """Return Params with one leading axis over all chains' draws."""
+        n = self.n_chain * self.n_draw  # -1 cannot stand for it where a circuit has no edges
         return Params(
-            np.ascontiguousarray(self.params.log_weight.reshape(-1, self.circuit.n_edge)),
-            np.ascontiguousarray(self.params.theta.reshape(-1, self.circuit.n_theta)),
+            np.ascontiguousarray(self.params.log_weight.reshape(n, self.circuit.n_edge)),
+            np.ascontiguousarray(self.params.theta.reshape(n, self.circuit.n_theta)),
         )
 
     def coords(self) -> dict[str, np.ndarray]:

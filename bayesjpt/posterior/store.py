@@ -108,7 +108,7 @@ def load(path) -> Posterior:
     try:
         # h5netcdf leaves a half-built object that complains at its end where h5py cannot open the file
         h5py.File(path, "r").close()
-        tree = xr.open_datatree(path, engine="h5netcdf")
+        tree = xr.open_datatree(path, engine="h5netcdf", phony_dims="access")
     except _UNREADABLE as error:
         raise FitFileError(f"{path.name} cannot be read ({_first_line(error)})", "a saved fit") from None
     with tree:

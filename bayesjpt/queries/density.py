@@ -28,12 +28,23 @@ def log_density(post: Posterior, rows) -> xr.DataArray:
 
     Returns
     -------
-    DataArray, dims (chain, draw, row)
+    DataArray, dims (chain, draw, obs_id)
 
     Raises
     ------
     SchemaError
         For rows that do not fit the schema.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> frame = pd.DataFrame({"grade": ["a", "a", "a", "b"] * 20, "size": np.linspace(0.1, 8.0, 80)})
+    >>> table = bj.as_table(frame)
+    >>> post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1), min_rows=40), table.schema)
+    >>> post.log_density(frame.head(3)).sizes
+    Frozen({'chain': 1, 'draw': 1, 'obs_id': 3})
+    >>> post.log_density(pd.DataFrame({"grade": ["a", None]})).round(2).values.tolist()
+    [[[-0.29, 0.0]]]
     """
     table = _rows(post, rows)
     cells = make_cells(
@@ -59,7 +70,15 @@ def log_mass(post: Posterior, rows) -> xr.DataArray:
 
     Returns
     -------
-    DataArray, dims (chain, draw, row)
+    DataArray, dims (chain, draw, obs_id)
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> table = bj.as_table(pd.DataFrame({"size": np.linspace(0.1, 8.0, 80)}))
+    >>> post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+    >>> bool((post.log_mass(table) <= 0.0).all())
+    True
     """
     table = _rows(post, rows)
     plan = post.plan()

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from bayesjpt.defaults import INTERVAL, MAX_RHAT
+from bayesjpt.errors import QueryError
 from bayesjpt.families import registry
 from bayesjpt.kernels.flow import fill_shares
 from bayesjpt.posterior.draws import Posterior, verb
@@ -99,10 +100,26 @@ def types(post: Posterior, *, interval: float = INTERVAL) -> Types:
     -------
     Types
 
+    Raises
+    ------
+    QueryError
+        For an interval that is not a probability.
+
     References
     ----------
     Vergari et al. (2019). Automatic Bayesian Density Analysis. Equation 3.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> table = bj.as_table(pd.DataFrame({"grade": ["a", "b", "c"] * 20}))
+    >>> circuit = bj.learn_mspn(table, np.random.default_rng(1))
+    >>> post = bj.Posterior.from_circuit(circuit, table.schema)
+    >>> post.types()["grade"].type
+    'nominal'
     """
+    if not 0.0 < interval < 1.0:
+        raise QueryError(f"interval = {interval!r}", "a probability between 0 and 1")
     plan = post.plan()
     flat = post.flat()
     shares = np.empty((flat.theta.shape[0], len(post.schema), len(registry.FAMILIES)))

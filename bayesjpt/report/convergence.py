@@ -75,6 +75,23 @@ def convergence(post: Posterior, rows=None, *, column_types: Types | None = None
         Rows whose log density is followed, best ones that were not fitted; the fit's reference rows unless given.
     column_types : Types, optional
         What `post.types()` returned, if it is at hand.
+
+    Returns
+    -------
+    Convergence
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter, Buerkner (2021). Rank-normalization, folding, and localization: an improved
+    R-hat. Bayesian Analysis 16(2).
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> table = bj.as_table(pd.DataFrame({"grade": ["a", "b", "c"] * 20}))
+    >>> circuit = bj.learn_mspn(table, np.random.default_rng(1))
+    >>> bj.Posterior.from_circuit(circuit, table.schema).convergence().sentence()
+    'Convergence cannot be judged: at least two chains of four draws are needed.'
     """
     rows = post.reference if rows is None else rows
     column_types = types(post) if column_types is None else column_types

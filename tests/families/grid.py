@@ -16,17 +16,21 @@ from tests.families.examples import reference
 _N_ONE = 20_001
 _N_TWO = 1_201
 _N_COARSE = 601
-_RANGE = {"positive": (-40.0, 40.0), "unit": (-40.0, 40.0), "real": (-60.0, 60.0)}
-_NEGLIGIBLE = 45.0
+_RANGE = {"positive": (-40.0, 40.0), "unit": (-40.0, 40.0), "real": (-25.0, 25.0)}
+_NEGLIGIBLE = 1e-10
+_REAL_UNIT = 0.3
 
 
-def _to_parameter(constraint: str, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the parameter at unconstrained u and the log Jacobian."""
+def _to_parameter(constraint: str, u: np.ndarray, centre: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the parameter at unconstrained u and the log Jacobian.
+
+    A real one is fine around the data's centre and logarithmic far out: its marginal may have a heavy tail.
+    """
     if constraint == "positive":
         return np.exp(u), u
     if constraint == "unit":
         return scipy.special.expit(u), scipy.special.log_expit(u) + scipy.special.log_expit(-u)
-    return u, np.zeros_like(u)
+    return centre + _REAL_UNIT * np.sinh(u), np.log(_REAL_UNIT * np.cosh(u))
 
 
 def _log_prior(parameter: Parameter, value, arguments) -> np.ndarray:
@@ -84,12 +88,12 @@ def grid_posterior(case) -> GridPosterior:
     family = registry.family(case[0])
     two = len(family.parameters) == 2
     ranges = [_RANGE[parameter.constraint] for parameter in family.parameters]
-    # variance or shape may be bounded: let the bound be a cell's edge, or the grid is off by half a cell
     for _ in range(4):
         log_mass, middles, _, _ = _evaluate(case, ranges, _N_COARSE)
-        kept = log_mass > log_mass.max() - _NEGLIGIBLE
-        for j, (u, step) in enumerate((u, u[1] - u[0]) for u in middles):
-            alive = u[kept.any(axis=1 - j) if two else kept]
+        mass = np.exp(log_mass - scipy.special.logsumexp(log_mass))
+        for j, u in enumerate(middles):
+            step = u[1] - u[0]
+            alive = u[(mass.sum(axis=1 - j) if two else mass) > _NEGLIGIBLE / _N_COARSE]
             ranges[j] = (max(alive[0] - 2 * step, ranges[j][0]), min(alive[-1] + 2 * step, ranges[j][1]))
     ranges = _at_bound(case, ranges)
     log_mass, _, axes, edges = _evaluate(case, ranges, _N_TWO if two else _N_ONE)
@@ -121,22 +125,22 @@ def _evaluate(case, ranges, n: int):
     middles = [lo + step * (np.arange(n) + 0.5) for (lo, _), step in zip(ranges, steps, strict=True)]
     edges = [lo + step * (np.arange(n) + 1.0) for (lo, _), step in zip(ranges, steps, strict=True)]
     constraints = [parameter.constraint for parameter in family.parameters]
-    axes = tuple(_to_parameter(c, u)[0] for c, u in zip(constraints, middles, strict=True))
+    z = features.to_units(family, column, np.array(x))
+    centre = float(z.mean()) if z.size else 0.0
+    axes = tuple(_to_parameter(c, u, centre)[0] for c, u in zip(constraints, middles, strict=True))
     mesh = np.meshgrid(*middles, indexing="ij", sparse=True)
     theta, log_mass = {}, np.log(np.prod(steps))
     for parameter, u in zip(family.parameters, mesh, strict=True):
-        value, jacobian = _to_parameter(parameter.constraint, u)
+        value, jacobian = _to_parameter(parameter.constraint, u, centre)
         arguments = parameter.arguments(hyper, theta)
         log_mass = log_mass + jacobian + _log_prior(parameter, value, arguments)
         theta[parameter.name] = value
     frozen = reference(name, list(theta.values()), column)
     constants = family.constants(column)
-    for value, count in zip(
-        *np.unique(features.to_units(family, column, np.array(x)), return_counts=True), strict=True
-    ):
+    for value, count in zip(*np.unique(z, return_counts=True), strict=True):
         if constants.size and value < constants[0]:
             log_mass = log_mass + count * (frozen.logcdf(constants[0]) - np.log(2.0 * constants[0]))
         else:
             log_mass = log_mass + count * (frozen.logpmf if column.base == "integer" else frozen.logpdf)(value)
-    upper = tuple(_to_parameter(c, u)[0] for c, u in zip(constraints, edges, strict=True))
+    upper = tuple(_to_parameter(c, u, centre)[0] for c, u in zip(constraints, edges, strict=True))
     return log_mass, middles, axes, upper

@@ -8,10 +8,11 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.plan import Plan, make_plan
+from bayesjpt.families import registry
 from bayesjpt.kernels import gibbs
 from bayesjpt.kernels.cells import Cells, make_cells, make_work
-from bayesjpt.kernels.density import fill_log_score
-from bayesjpt.kernels.upward import DENSITY
+from bayesjpt.kernels.density import fill_log_density, fill_log_mass
+from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
 PLENTY = 10**9
@@ -39,6 +40,24 @@ class Allocated(NamedTuple):
     edge_count: np.ndarray
 
 
+class Hyper(NamedTuple):
+    """Hyperparameters of all leaves, one leaf after the other."""
+
+    values: np.ndarray
+    at: np.ndarray
+
+
+def default_hyper(circuit: Circuit, schema: Schema) -> Hyper:
+    """Return the families' default priors."""
+    blocks = []
+    for leaf in range(circuit.n_leaf):
+        column = schema.columns[circuit.leaf_var[leaf]]
+        start = circuit.start_theta[circuit.theta_at[leaf] : circuit.theta_at[leaf] + circuit.theta_len[leaf]]
+        blocks.append(registry.FAMILIES[circuit.leaf_family[leaf]].priors["default"](column, start))
+    at = np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32)
+    return Hyper(np.concatenate(blocks), at)
+
+
 def prepare(circuit: Circuit, table: Table, mode: str = "by row") -> Run:
     """Return the plan and the cells of a table in one of the `MODES`."""
     plan = make_plan(circuit, table.schema)
@@ -50,10 +69,10 @@ def log_jacobian(table: Table) -> np.ndarray:
     return (table.observed * table.schema.log_jacobian()[:, None]).sum(axis=0)
 
 
-def log_scores(run: Run, params: Params, score: int = DENSITY, n_block: int = 64) -> np.ndarray:
-    """Return float64 (n_row,): log scores in the families' units."""
+def log_scores(run: Run, params: Params, n_block: int = 64) -> np.ndarray:
+    """Return float64 (n_row,): log densities in the families' units."""
     out = np.full(run.cells.n_row[0], np.nan)
-    fill_log_score(run.plan, run.cells, *params, make_work(run.plan, run.cells, n_block), score, out)
+    fill_log_density(run.plan, run.cells, *params, make_work(run.plan, run.cells, n_block), out)
     return out
 
 
@@ -62,10 +81,18 @@ def log_density(circuit: Circuit, params: Params, table: Table, mode: str = "by 
     return log_scores(prepare(circuit, table, mode), params) + log_jacobian(table)
 
 
-def allocate(run: Run, params: Params, key: int, score: int = DENSITY, n_block: int = 64) -> Allocated:
+def log_mass(circuit: Circuit, params: Params, table: Table) -> np.ndarray:
+    """Return float64 (n_row,): log masses of the cells of values that lie on their grid."""
+    run = prepare(circuit, table, "coded")
+    out = np.full(table.n_row, np.nan)
+    fill_log_mass(run.plan, run.cells, *params, make_work(run.plan, run.cells, 64), out)
+    return out
+
+
+def allocate(run: Run, params: Params, key: int, n_block: int = 64, *, flat: bool = False) -> Allocated:
     """Run one sweep of allocations; the arrays are dirty beforehand, since the kernel must overwrite them."""
     stats = np.full(run.plan.stat_at[-1], np.nan)
     edge_count = np.full(run.plan.child.size, -1, np.int64)
     work = make_work(run.plan, run.cells, n_block)
-    answer = gibbs.allocate(run.plan, run.cells, *params, work, np.uint64(key), score, stats, edge_count)
+    answer = gibbs.allocate(run.plan, run.cells, *params, work, np.uint64(key), flat, stats, edge_count)
     return Allocated(*answer, stats, edge_count)

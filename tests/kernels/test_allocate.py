@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesjpt.circuit import arrays
-from bayesjpt.kernels.upward import FLAT
 from bayesjpt.numerics import counter_rng
 from bayesjpt.table.table import Table
 from tests import naive, strategies, zoo
@@ -81,20 +80,20 @@ def test_another_key_gives_another_allocation(case):
     assert len(counts) == 5
 
 
-# --- flat scores
+# --- by the weights alone
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_flat_scores_choose_by_the_weights_alone(case, mode):
-    found = runs.allocate(runs.prepare(case.circuit, case.table, mode), case.params, KEY, FLAT)
+def test_flat_allocation_chooses_by_the_weights_alone(case, mode):
+    found = runs.allocate(runs.prepare(case.circuit, case.table, mode), case.params, KEY, flat=True)
     assert_same_allocation(found, twin(case, score=naive.flat))
 
 
-def test_flat_scores_do_not_depend_on_the_data(case, rng):
+def test_flat_allocation_does_not_depend_on_the_data(case, rng):
     other = zoo.make_table(zoo.COLUMNS, case.table.n_row, rng)
     other = Table(other.schema, other.values, case.table.observed)
     counts = [
-        runs.allocate(runs.prepare(case.circuit, table), case.params, KEY, FLAT).edge_count.tolist()
+        runs.allocate(runs.prepare(case.circuit, table), case.params, KEY, flat=True).edge_count.tolist()
         for table in (case.table, other)
     ]
     assert counts[0] == counts[1]
@@ -191,11 +190,3 @@ def test_choosing_without_the_weights_is_caught(case):
     unweighted = case._replace(params=case.params._replace(log_weight=np.zeros_like(case.params.log_weight)))
     found = runs.allocate(runs.prepare(case.circuit, case.table), case.params, KEY)
     assert found.edge_count.tolist() != twin(unweighted).edge_count.tolist()
-
-
-def test_statistics_in_other_units_are_caught(case, monkeypatch):
-    in_users_units = naive.family_statistics
-    monkeypatch.setattr(
-        naive, "family_statistics", lambda family, column, x: in_users_units(family, column, [v + 1.0 for v in x])
-    )
-    assert catches(case)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.kernels.cells import make_work, row_cells
-from bayesjpt.kernels.density import fill_log_score, fill_log_scores, rows_log_density, snap_to_grid
-from bayesjpt.kernels.upward import DENSITY, FLAT, MASS
+from bayesjpt.kernels.density import fill_log_density, rows_log_density, snap_to_grid
 from bayesjpt.table.table import Table
 from tests import naive, strategies, zoo
 from tests.kernels import runs
@@ -45,23 +44,14 @@ def test_log_density_agrees_with_recursion_in_the_log_domain(case, mode):
 
 
 @strategies.law(30)
-@given(strategies.cases(), st.sampled_from(list(runs.MODES)))
-def test_log_mass_agrees_with_recursion_in_the_log_domain(case, mode):
+@given(strategies.cases())
+def test_log_mass_agrees_with_recursion_in_the_log_domain(case):
     table = snapped(case.table)
-    run = runs.prepare(case.circuit, table, mode)
     assert_close(
-        runs.log_scores(run, case.params, MASS),
+        runs.log_mass(case.circuit, case.params, table),
         naive.log_values(case.circuit, case.params, table, naive.family_log_mass),
         CANCELLED,
     )
-
-
-@strategies.law(20)
-@given(strategies.cases())
-def test_flat_score_of_every_row_is_one(case):
-    for mode in runs.MODES:
-        scores = runs.log_scores(runs.prepare(case.circuit, case.table, mode), case.params, FLAT)
-        np.testing.assert_allclose(scores, 0.0, atol=EXACT)
 
 
 # --- laws
@@ -78,9 +68,7 @@ def test_row_without_observed_cell_has_log_density_exactly_zero(case):
 @strategies.law(30)
 @given(strategies.cases())
 def test_log_mass_is_at_most_zero(case):
-    for mode in runs.MODES:
-        run = runs.prepare(case.circuit, snapped(case.table), mode)
-        assert runs.log_scores(run, case.params, MASS).max() <= EXACT
+    assert runs.log_mass(case.circuit, case.params, snapped(case.table)).max() <= EXACT
 
 
 @strategies.law(30)
@@ -166,20 +154,11 @@ def test_row_cells_equal_cells_made_without_coding(case):
         np.testing.assert_array_equal(made, getattr(run.cells, name), err_msg=name)
 
 
-def test_scores_of_many_draws_are_those_of_each_draw(case, rng):
-    draws = [zoo.random_params(case.circuit, case.table.schema, rng) for _ in range(3)]
-    run = runs.prepare(case.circuit, case.table, "mixed")
-    log_weights, thetas = (np.array(part) for part in zip(*draws, strict=True))
-    out = np.empty((3, case.table.n_row))
-    fill_log_scores(run.plan, run.cells, log_weights, thetas, make_work(run.plan, run.cells, 64), DENSITY, out)
-    assert out.tolist() == [runs.log_scores(run, params).tolist() for params in draws]
-
-
 def test_work_of_a_larger_block_serves_a_smaller_table(case):
     run = runs.prepare(case.circuit, case.table, "by row")
     few = runs.prepare(case.circuit, case.table.rows(slice(0, 3)), "by row")
     out = np.empty(3)
-    fill_log_score(few.plan, few.cells, *case.params, make_work(run.plan, run.cells, 256), DENSITY, out)
+    fill_log_density(few.plan, few.cells, *case.params, make_work(run.plan, run.cells, 256), out)
     assert out.tolist() == runs.log_scores(run, case.params)[:3].tolist()
 
 
@@ -203,6 +182,5 @@ def test_mass_of_all_cells_of_a_real_column_is_one(rng):
     circuit = zoo.mixture(table, 2)
     grid = np.arange(-4000, 4001)[None] * 0.1
     every = Table(table.schema, grid, np.ones_like(grid, bool))
-    run = runs.prepare(circuit, every, "by row")
-    log_mass = runs.log_scores(run, zoo.random_params(circuit, table.schema, rng), MASS)
+    log_mass = runs.log_mass(circuit, zoo.random_params(circuit, table.schema, rng), every)
     assert np.exp(log_mass).sum() == pytest.approx(1.0, rel=CANCELLED)

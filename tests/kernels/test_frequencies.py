@@ -7,7 +7,6 @@ import pytest
 import scipy.stats
 
 from bayesjpt.circuit.arrays import SUM_KINDS
-from bayesjpt.kernels.upward import DENSITY, FLAT
 from bayesjpt.numerics.counter_rng import sweep_key
 from tests import naive, strategies, zoo
 from tests.kernels import runs
@@ -26,13 +25,13 @@ def path_probabilities(case, row, score):
     return {tuple(sorted(edges)): p for (edges, _), p in zip(paths, share, strict=True)}
 
 
-def path_counts(case, row, mode, score):
+def path_counts(case, row, mode, flat=False):
     """Return {edges taken: number of keys}."""
     run = runs.prepare(case.circuit, case.table.rows(row), mode)
     of_sums = np.isin(case.circuit.kind[case.circuit.edge_parent()], SUM_KINDS)
     counts: dict[tuple[int, ...], int] = {}
     for sweep in range(N_KEY):
-        found = runs.allocate(run, case.params, sweep_key(np.uint64(99), np.uint64(sweep)), score, n_block=1)
+        found = runs.allocate(run, case.params, sweep_key(np.uint64(99), np.uint64(sweep)), n_block=1, flat=flat)
         taken = tuple(np.flatnonzero(found.edge_count * of_sums).tolist())
         counts[taken] = counts.get(taken, 0) + 1
     return counts
@@ -64,17 +63,17 @@ def case(rng) -> strategies.Case:
 
 @pytest.mark.parametrize(("row", "mode"), [(0, "by row"), (1, "coded"), (2, "mixed"), (3, "by row"), (3, "coded")])
 def test_paths_are_taken_with_their_posterior_probabilities(case, row, mode):
-    assert p_value(path_counts(case, row, mode, DENSITY), path_probabilities(case, row, naive.family_log_density)) > (
+    assert p_value(path_counts(case, row, mode), path_probabilities(case, row, naive.family_log_density)) > (
         FALSE_ALARM
     )
 
 
-def test_paths_under_flat_scores_are_taken_with_their_weights(case):
-    assert p_value(path_counts(case, 0, "by row", FLAT), path_probabilities(case, 0, naive.flat)) > FALSE_ALARM
+def test_paths_of_a_flat_allocation_are_taken_with_their_weights(case):
+    assert p_value(path_counts(case, 0, "by row", flat=True), path_probabilities(case, 0, naive.flat)) > FALSE_ALARM
 
 
 def test_prior_instead_of_posterior_probabilities_are_caught(case):
-    assert p_value(path_counts(case, 0, "by row", DENSITY), path_probabilities(case, 0, naive.flat)) < FALSE_ALARM
+    assert p_value(path_counts(case, 0, "by row"), path_probabilities(case, 0, naive.flat)) < FALSE_ALARM
 
 
 def test_one_row_repeated_takes_edges_with_their_probabilities(case):

@@ -76,7 +76,8 @@ class Scores:
     log_of_mean : float
         Mean over rows of the log of the density's mean over kept draws.
     log_of_mean_mass : float
-        Likewise of the mass of the recorded cells.
+        Likewise of the mass of the recorded cells: it means something only where the schema's resolution is that of
+        the records, so not under `paper_schema`.
     n_impossible : int
         Test rows with density zero, or not a number, under some draw. No row is left out: one such row makes the
         averages infinite.
@@ -99,7 +100,7 @@ class Scores:
 
 
 def fit_and_score(train: Table, test: Table, prior: str, settings: Settings, seed: int) -> Scores:
-    """Return the scores of one structure: learned from the training rows with this seed, sampled, and asked for the test.
+    """Return the scores of one structure, learned from training rows with this seed and asked for test rows.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ def _varying(values: np.ndarray) -> np.ndarray:
 
 
 def ess_per_draw(values: np.ndarray) -> np.ndarray:
-    """Return the bulk effective sample size within a chain, per draw and averaged over chains, of (chain, draw, ...)."""
+    """Return the bulk effective sample size within a chain, per draw, mean over chains, of (chain, draw, ...)."""
     values = _varying(values)
     if values.shape[1] < 4 or not values.shape[2]:
         return np.empty(0)
@@ -184,15 +185,14 @@ def run(data: Data, settings: Settings, seeds: int, show: Callable[[str], None])
     scores: dict[str, list[Scores]] = {}
     for prior, (train, test) in readings.items():
         show(f"\n{TITLES[prior]}")
-        show(
-            f"{'seed':>6} {'leaves':>7} {'mean of log':>12} {'log of mean':>12} {'mass':>9} {'impossible':>11}  by chain"
-        )
+        show(HEADER)
         scores[prior] = []
         for seed in range(seeds):
             one = fit_and_score(train, test, prior, settings, seed)
             scores[prior].append(one)
-            show(_line(str(seed), one))
-        show(_median_line(scores[prior]))
+            chains = " ".join(f"{value:.3f}" for value in one.by_chain)
+            show(_line(seed, one.n_leaf, [one], prior) + f"{one.n_impossible:>11}  {chains}")
+        show(_line("median", "", scores[prior], prior))
         show(_mixing(scores[prior]))
     return scores
 
@@ -201,24 +201,18 @@ TITLES = {
     "abda": "The paper's priors (raw units) and dictionary; continuous or discrete is given",
     "default": "Our default priors; the schema is decided from the training rows",
 }
+HEADER = f"{'seed':>6}{'leaves':>8}{'mean of log':>13}{'log of mean':>13}{'mass':>10}{'impossible':>11}  by chain"
 
 
-def _line(label: str, one: Scores) -> str:
-    chains = " ".join(f"{value:.3f}" for value in one.by_chain)
-    return (
-        f"{label:>6} {one.n_leaf:>7} {one.mean_of_log:>12.3f} {one.log_of_mean:>12.3f} {one.log_of_mean_mass:>9.3f} "
-        f"{one.n_impossible:>11}  {chains}"
-    )
+def _line(label: object, n_leaf: object, scores: Sequence[Scores], prior: str) -> str:
+    mass = "-" if prior == "abda" else f"{median(scores, 'log_of_mean_mass'):.3f}"
+    densities = f"{median(scores, 'mean_of_log'):>13.3f}{median(scores, 'log_of_mean'):>13.3f}"
+    return f"{label!s:>6}{n_leaf!s:>8}{densities}{mass:>10}"
 
 
 def median(scores: Sequence[Scores], name: str) -> float:
     """Return the median over structure seeds of one score."""
     return float(np.median([getattr(one, name) for one in scores]))
-
-
-def _median_line(scores: Sequence[Scores]) -> str:
-    values = [median(scores, name) for name in ("mean_of_log", "log_of_mean", "log_of_mean_mass")]
-    return f"{'median':>6} {'':>7} {values[0]:>12.3f} {values[1]:>12.3f} {values[2]:>9.3f}"
 
 
 def _mixing(scores: Sequence[Scores]) -> str:
@@ -283,10 +277,10 @@ def _experiment(chosen: argparse.Namespace, show: Callable[[str], None]) -> None
         f"({int(data.discrete.sum())} discrete); rows left out: none ({n_missing} missing test cells, marginalised)"
     )
     show(
-        f"minimum rows {min_rows}, threshold {chosen.threshold}, gamma {GAMMA:g}, alpha {ALPHA:g}; {chosen.chains} chains "
-        f"of {tune} burn-in and {draws} kept sweeps, the odd ones from random allocations"
+        f"minimum rows {min_rows}, threshold {chosen.threshold}, gamma {GAMMA:g}, alpha {ALPHA:g}; {chosen.chains} "
+        f"chains of {tune} burn-in and {draws} kept sweeps, every second one from random allocations"
     )
-    show("densities in nats per test row and user's units; mass: log of mean, of the recorded cells")
+    show("densities in nats per test row, in the table's units; mass: log of mean, of the recorded cells")
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", BayesjptWarning)

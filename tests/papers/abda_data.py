@@ -112,7 +112,7 @@ def _column(name: str, values: np.ndarray, discrete: bool) -> Column:
 
 
 def under_schema(schema: Schema, rows: np.ndarray) -> Table:
-    """Return the table of rows, float64 (n_row, n_column) with NaN where missing, whose values are taken as they are."""
+    """Return the table of rows, float64 (n_row, n_column) with NaN where missing, values taken as they are."""
     observed = ~np.isnan(rows)
     filled = np.where(observed, rows, [column.maximum for column in schema])
     return Table(schema, np.ascontiguousarray(filled.T), np.ascontiguousarray(observed.T))

@@ -112,20 +112,43 @@ def simple_rules(table: LabelledTable) -> dict[str, dict[str, str]]:
         ``dtype``: numbers are numeric, everything else (text, booleans) is categorical. ``distinct``: numbers with
         more than 20 distinct values are numeric, everything else is categorical.
     """
-    try:
-        frame = pd.read_csv(table.path, na_values=[] if table.missing is None else [table.missing])
-    except (OSError, ValueError):
-        return {"dtype": {}, "distinct": {}}
-    numbers = {
-        name: pd.api.types.is_numeric_dtype(frame[name]) and not pd.api.types.is_bool_dtype(frame[name])
-        for name in frame.columns
-    }
-    many = {name: frame[name].nunique() > MORE_THAN for name in frame.columns}
+    frame = _frame(table)
     return {
-        "dtype": {name: _kind(numbers[name]) for name in numbers},
-        "distinct": {name: _kind(numbers[name] and many[name]) for name in numbers},
+        "dtype": {name: "numeric" if _is_number(frame[name]) else "categorical" for name in frame.columns},
+        "distinct": {name: kind_of_type(guess) for name, guess in simple_types(table).items()},
     }
 
 
-def _kind(numeric: bool) -> str:
-    return "numeric" if numeric else "categorical"
+def simple_types(table: LabelledTable) -> dict[str, str]:
+    """Return the statistical type of each column of a file by the rule of 20 distinct values, carried on.
+
+    Numbers with more of them are real, positive (none below zero) or count (none below zero, all whole); everything
+    else is binary or nominal by its number of values, or ordinal where it is numbers.
+    """
+    frame = _frame(table)
+    return {name: _simple_type(frame[name]) for name in frame.columns}
+
+
+def _simple_type(values: pd.Series) -> str:
+    n_distinct = values.nunique()
+    if n_distinct <= 2:
+        return "binary"
+    if not _is_number(values):
+        return "nominal"
+    if n_distinct <= MORE_THAN:
+        return "ordinal"
+    if values.min() < 0:
+        return "real"
+    return "count" if (values.dropna() % 1 == 0).all() else "positive"
+
+
+def _frame(table: LabelledTable) -> pd.DataFrame:
+    """Return the file as pandas reads it once it is told the missing token; no columns where it cannot."""
+    try:
+        return pd.read_csv(table.path, na_values=[] if table.missing is None else [table.missing])
+    except (OSError, ValueError):
+        return pd.DataFrame()
+
+
+def _is_number(values: pd.Series) -> bool:
+    return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)

@@ -1,0 +1,138 @@
+"""The observed variable: its Op in both linkers, its generator, and what makes two circuits the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
+from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
+
+import bayesjpt as bj
+from bayesjpt.circuit.layout import make_layout
+from bayesjpt.circuit.plan import make_plan
+from bayesjpt.model.circuit_rows import CircuitLogDensity, FrozenCircuit
+from bayesjpt.model.priors import make_priors
+from bayesjpt.numerics import jit
+from bayesjpt.table.schema import Schema
+from tests import naive, zoo
+
+LINKER_TOLERANCE = 2e-13
+TOLERANCE = 1e-10
+
+
+@pytest.fixture
+def case(rng):
+    """Return a table of every base with missing cells, its circuit, and weights and parameters."""
+    table = zoo.make_table(zoo.COLUMNS, 30, rng, missing=0.2)
+    circuit = zoo.two_level(table)
+    return table, circuit, zoo.random_params(circuit, table.schema, rng)
+
+
+def op_inputs(table, params, plan):
+    rows, missing = np.ascontiguousarray(table.values.T), np.ascontiguousarray(~table.observed.T)
+    return [rows, missing, params.log_weight, params.theta, *plan]
+
+
+def compiled(inputs, mode):
+    symbols = [pt.as_tensor(x).type() for x in inputs]
+    return pytensor.function(symbols, CircuitLogDensity()(*symbols), mode=mode)
+
+
+def frozen_circuit(circuit, schema, **more) -> FrozenCircuit:
+    settings = {"gamma": 10.0, "alpha": 0.1, "prior": "default"} | more
+    return FrozenCircuit(circuit, schema, make_priors(circuit, schema, make_layout(circuit, schema), **settings))
+
+
+def test_log_density_op_agrees_with_the_definition(case):
+    table, circuit, params = case
+    inputs = op_inputs(table, params, make_plan(circuit, table.schema))
+    found = compiled(inputs, "FAST_COMPILE")(*inputs)
+    np.testing.assert_allclose(found, naive.log_values(circuit, params, table), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_log_density_op_agrees_in_both_linkers(case):
+    table, circuit, params = case
+    inputs = op_inputs(table, params, make_plan(circuit, table.schema))
+    plain, numba = (compiled(inputs, mode)(*inputs) for mode in ("FAST_COMPILE", "NUMBA"))
+    np.testing.assert_allclose(numba, plain, rtol=LINKER_TOLERANCE, atol=LINKER_TOLERANCE)
+
+
+def test_log_density_op_has_another_cache_key_after_an_edit_of_a_kernel_source(case, monkeypatch):
+    table, circuit, params = case
+    node = CircuitLogDensity()(*op_inputs(table, params, make_plan(circuit, table.schema))).owner
+    _, before = numba_funcify_and_cache_key(node.op, node=node)
+    monkeypatch.setattr(jit, "source_hash", lambda: "f" * 64)
+    _, after = numba_funcify_and_cache_key(node.op, node=node)
+    assert before is not None
+    assert before != after
+
+
+def test_generator_has_another_cache_key_after_an_edit_of_a_kernel_source(case, monkeypatch):
+    table, circuit, _ = case
+    node = bj.build_model(circuit, table)["x"].owner
+    _, before = numba_core_rv_funcify(node.op, node)
+    monkeypatch.setattr(jit, "source_hash", lambda: "f" * 64)
+    _, after = numba_core_rv_funcify(node.op, node)
+    assert before != after
+
+
+def test_compiled_and_python_generators_give_the_same_rows(rng):
+    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 9, rng)
+    with bj.build_model(zoo.mixture(table), table) as model:
+        compiled_rows = pm.draw(model["x"], draws=3, random_seed=5, mode="NUMBA")
+        rows = pm.draw(model["x"], draws=3, random_seed=5, mode="FAST_COMPILE")
+    assert rows.shape == (3, 9, 3)
+    np.testing.assert_allclose(compiled_rows, rows, rtol=LINKER_TOLERANCE, atol=LINKER_TOLERANCE)
+
+
+def test_compiled_generators_of_circuits_that_differ_in_scale_alone_are_not_mixed_up(rng):
+    table = zoo.make_table((zoo.REAL,), 5, rng)
+    wide = replace(table, schema=Schema((replace(zoo.REAL, scale=200.0),)))
+    circuit = zoo.independent(table)
+    rows = []
+    for one in (table, wide):
+        model = pm.do(bj.build_model(circuit, one), {"x_normal_mu": np.zeros(1), "x_normal_variance": np.ones(1)})
+        rows.append(pm.draw(model["x"], random_seed=5, mode="NUMBA"))
+    np.testing.assert_allclose(rows[1] - zoo.REAL.location, 100.0 * (rows[0] - zoo.REAL.location), rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize("change", ["scale", "resolution", "gamma", "prior", "edges"])
+def test_frozen_circuits_differ_where_their_content_does(change, rng):
+    table = zoo.make_table((zoo.POSITIVE, zoo.LABEL), 6, rng)
+    circuit = zoo.mixture(table)
+    other = frozen_circuit(circuit, table.schema)
+    assert other == frozen_circuit(circuit, table.schema)
+    assert hash(other) == hash(frozen_circuit(circuit, table.schema))
+    match change:
+        case "gamma":
+            changed = frozen_circuit(circuit, table.schema, gamma=9.0)
+        case "prior":
+            changed = frozen_circuit(circuit, table.schema, prior="abda")
+        case "edges":
+            changed = frozen_circuit(zoo.mixture(table, n_component=3), table.schema)
+        case _:
+            column = replace(zoo.POSITIVE, **{change: getattr(zoo.POSITIVE, change) * (1.0 + 1e-12)})
+            changed = frozen_circuit(circuit, Schema((column, zoo.LABEL)))
+    assert changed != other
+
+
+def test_model_survives_cloudpickle(case):
+    table, circuit, params = case
+    model = bj.build_model(circuit, table)
+    again = cloudpickle.loads(cloudpickle.dumps(model))
+    point = {f"x_{name}": value for name, value in make_layout(circuit, table.schema).split(params).items()}
+    assert again.compile_logp()(point) == model.compile_logp()(point)
+
+
+def test_support_point_of_the_rows_has_a_finite_density(case):
+    table, circuit, params = case
+    model = bj.build_model(circuit, table)
+    row = pm.distributions.distribution.support_point(model["x"]).eval()[:1].T
+    shown = replace(table, values=row, observed=np.ones_like(row, bool))
+    assert np.isfinite(naive.log_values(circuit, params, shown)).all()

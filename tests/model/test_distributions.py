@@ -1,0 +1,254 @@
+"""The block's random variables: densities against SciPy, draws against CDFs, support points, pickles, cache keys."""
+
+from __future__ import annotations
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytest
+import scipy.stats
+from pymc.distributions.distribution import support_point
+from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
+
+from bayesjpt.model import distributions
+from bayesjpt.numerics import jit
+from tests import statistics
+
+TOLERANCE = 1e-10
+SIMPLEX_TOLERANCE = 1e-12
+LAST_BITS = 1e-14
+"""Relative; NumPy and numba round differently inside a gamma draw."""
+N_DRAW = 30_000
+N_COMPARED = 200
+PTR = (0, 2, 5, 6, 10)
+"""Segments of a pair, a triple, a single entry and a quadruple."""
+CONCENTRATION = np.array([0.3, 2.0, 1.0, 5.0, 0.7, 4.0, 0.1, 0.1, 0.1, 30.0])
+
+INVERSE_GAMMAS = [(1.0, 0.05, 2e-4), (3.0, 2.0, 0.0), (0.6, 1.3, 4.0), (40.0, 2.0, 0.2), (1.0, 1e-3, 50.0)]
+"""Shape, scale, floor: a floor that hardly matters, none, one above most, far above, where almost nothing is left."""
+LOG_NORMALS = [(0.7, 1.5, np.inf), (0.7, 1.5, 3.0), (0.7, 0.01, 2.0), (-2.0, 0.5, 0.01), (3.0, 2.0, 1e6)]
+"""Mean and standard deviation of the logarithm, cap."""
+
+
+def segments() -> list[slice]:
+    return [slice(lo, hi) for lo, hi in zip(PTR[:-1], PTR[1:], strict=True)]
+
+
+def simplexes(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return float64 (n, 10): random points, one simplex a segment."""
+    return np.hstack([rng.dirichlet(np.ones(s.stop - s.start), n) for s in segments()])
+
+
+def scipy_segment_dirichlet(value: np.ndarray) -> float:
+    wide = [s for s in segments() if s.stop - s.start > 1]
+    return sum(scipy.stats.dirichlet.logpdf(value[s], CONCENTRATION[s]) for s in wide)
+
+
+def log_density(variable, value) -> np.ndarray:
+    return pm.logp(variable, value).eval()
+
+
+# --- densities
+
+
+def test_segment_dirichlet_density_is_the_product_of_dirichlet_densities(rng):
+    variable = distributions.SegmentDirichlet.dist(CONCENTRATION, ptr=PTR)
+    for value in simplexes(rng, 5):
+        assert log_density(variable, value) == pytest.approx(scipy_segment_dirichlet(value), rel=0.0, abs=TOLERANCE)
+
+
+def test_segment_dirichlet_density_keeps_leading_dimensions(rng):
+    variable = distributions.SegmentDirichlet.dist(CONCENTRATION, ptr=PTR, shape=(4, 10))
+    values = simplexes(rng, 4)
+    expected = [scipy_segment_dirichlet(value) for value in values]
+    np.testing.assert_allclose(log_density(variable, values), expected, rtol=0.0, atol=TOLERANCE)
+
+
+def test_segment_dirichlet_takes_one_concentration_for_all(rng):
+    value = simplexes(rng, 1)[0]
+    one = log_density(distributions.SegmentDirichlet.dist(0.4, ptr=PTR), value)
+    all_ten = log_density(distributions.SegmentDirichlet.dist(np.full(10, 0.4), ptr=PTR), value)
+    assert one == all_ten
+
+
+@pytest.mark.parametrize("wrong", ["sum", "negative", "zero"])
+def test_segment_dirichlet_density_is_zero_off_the_simplexes(wrong, rng):
+    value = simplexes(rng, 1)[0]
+    match wrong:
+        case "sum":
+            value[3] += 1e-3
+        case "negative":
+            value[3], value[2] = -value[3], value[2] + 2.0 * value[3]
+        case "zero":
+            value[3], value[2] = 0.0, value[2] + value[3]
+    assert log_density(distributions.SegmentDirichlet.dist(CONCENTRATION, ptr=PTR), value) == -np.inf
+
+
+@pytest.mark.parametrize(("alpha", "beta", "floor"), INVERSE_GAMMAS)
+def test_floored_inverse_gamma_density_includes_its_normaliser(alpha, beta, floor, rng):
+    prior = scipy.stats.invgamma(alpha, scale=beta)
+    value = max(floor, 1e-3 * beta) * np.exp(rng.exponential(1.0, 20))
+    expected = prior.logpdf(value) - (prior.logsf(floor) if floor > 0.0 else 0.0)
+    variable = distributions.FlooredInverseGamma.dist(alpha, beta, floor)
+    np.testing.assert_allclose(log_density(variable, value), expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_floored_inverse_gamma_density_is_zero_below_its_floor():
+    variable = distributions.FlooredInverseGamma.dist(2.0, 1.0, 0.5)
+    at = np.array([-1.0, 0.0, 0.4999, 0.5])
+    np.testing.assert_array_equal(np.isfinite(log_density(variable, at)), [False, False, False, True])
+
+
+@pytest.mark.parametrize(("mu", "sigma", "upper"), LOG_NORMALS)
+def test_capped_log_normal_density_includes_its_normaliser(mu, sigma, upper, rng):
+    prior = scipy.stats.lognorm(sigma, scale=np.exp(mu))
+    value = min(upper, np.exp(mu + sigma)) * np.exp(-sigma * rng.exponential(1.0, 20))
+    expected = prior.logpdf(value) - prior.logcdf(upper)
+    variable = distributions.CappedLogNormal.dist(mu, sigma, upper)
+    np.testing.assert_allclose(log_density(variable, value), expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_capped_log_normal_density_is_zero_outside_its_support():
+    variable = distributions.CappedLogNormal.dist(0.0, 1.0, 2.0)
+    at = np.array([-1.0, 0.0, 2.0, 2.0001])
+    np.testing.assert_array_equal(np.isfinite(log_density(variable, at)), [False, False, True, False])
+
+
+@pytest.mark.parametrize(
+    ("variable", "expected", "value"),
+    [
+        (distributions.BlockNormal, scipy.stats.norm(1.0, 2.0), [-3.0, 0.2, 9.0]),
+        (distributions.BlockGamma, scipy.stats.gamma(1.0, scale=0.5), [0.1, 1.0, 7.0]),
+        (distributions.BlockBeta, scipy.stats.beta(1.0, 2.0), [0.01, 0.5, 0.9]),
+    ],
+    ids=["normal", "gamma", "beta"],
+)
+def test_plain_distributions_keep_their_density(variable, expected, value):
+    value = np.array(value)
+    found = log_density(variable.dist(np.array(1.0), np.array(2.0)), value)
+    np.testing.assert_allclose(found, expected.logpdf(value), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        lambda: distributions.SegmentDirichlet.dist([1.0, -1.0], ptr=(0, 2)),
+        lambda: distributions.FlooredInverseGamma.dist(0.0, 1.0, 0.0),
+        lambda: distributions.FlooredInverseGamma.dist(1.0, 1.0, -1.0),
+        lambda: distributions.CappedLogNormal.dist(0.0, 0.0, 1.0),
+        lambda: distributions.CappedLogNormal.dist(0.0, 1.0, 0.0),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused_by_the_density(variable):
+    made = variable()
+    with pytest.raises(pm.logprob.utils.ParameterValueError):
+        log_density(made, np.full(made.type.shape, 0.5))
+
+
+# --- draws
+
+DRAWN = {
+    "segment_dirichlet": lambda shape: distributions.SegmentDirichlet.dist(CONCENTRATION, ptr=PTR, shape=(*shape, 10)),
+    "floored_inverse_gamma": lambda shape: distributions.FlooredInverseGamma.dist(
+        *np.transpose(INVERSE_GAMMAS), shape=(*shape, 5)
+    ),
+    "capped_log_normal": lambda shape: distributions.CappedLogNormal.dist(*np.transpose(LOG_NORMALS), shape=(*shape, 5)),
+    "normal": lambda shape: distributions.BlockNormal.dist(mu=1.0, sigma=2.0, shape=(*shape, 1)),
+    "gamma": lambda shape: distributions.BlockGamma.dist(alpha=2.5, beta=4.0, shape=(*shape, 1)),
+    "beta": lambda shape: distributions.BlockBeta.dist(alpha=1.0, beta=3.2, shape=(*shape, 1)),
+}
+
+
+def dirichlet_cdfs():
+    for s in segments():
+        for entry in range(s.start, s.stop):
+            rest = CONCENTRATION[s].sum() - CONCENTRATION[entry]
+            yield scipy.stats.beta(CONCENTRATION[entry], rest).cdf if rest > 1e-12 else (lambda x: x >= 1.0)
+
+
+def inverse_gamma_cdfs():
+    for alpha, beta, floor in INVERSE_GAMMAS:
+        prior = scipy.stats.invgamma(alpha, scale=beta)
+        yield lambda x, prior=prior, floor=floor: np.maximum(1.0 - prior.sf(x) / prior.sf(floor), 0.0)
+
+
+def log_normal_cdfs():
+    for mu, sigma, upper in LOG_NORMALS:
+        prior = scipy.stats.lognorm(sigma, scale=np.exp(mu))
+        yield lambda x, prior=prior, upper=upper: np.minimum(prior.cdf(x) / prior.cdf(upper), 1.0)
+
+
+CDFS = {
+    "segment_dirichlet": dirichlet_cdfs,
+    "floored_inverse_gamma": inverse_gamma_cdfs,
+    "capped_log_normal": log_normal_cdfs,
+    "normal": lambda: [scipy.stats.norm(1.0, 2.0).cdf],
+    "gamma": lambda: [scipy.stats.gamma(2.5, scale=0.25).cdf],
+    "beta": lambda: [scipy.stats.beta(1.0, 3.2).cdf],
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_compiled_draws_follow_their_cdfs(name, rng):
+    draws = pm.draw(DRAWN[name]((N_DRAW,)), random_seed=int(rng.integers(2**31)), mode="NUMBA")
+    for column, cdf in zip(draws.T, CDFS[name](), strict=True):
+        assert statistics.cdf_deviation(column, cdf) < statistics.dkw_bound(N_DRAW)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_compiled_and_python_generators_give_the_same_stream(name, rng):
+    seed = int(rng.integers(2**31))
+    variable = DRAWN[name]((N_COMPARED,))
+    compiled = pm.draw(variable, random_seed=seed, mode="NUMBA")
+    plain = pm.draw(variable, random_seed=seed, mode="FAST_COMPILE")
+    np.testing.assert_allclose(compiled, plain, rtol=LAST_BITS, atol=0.0)
+
+
+@pytest.mark.parametrize("concentration", [1e-3, 0.1, 1e4])
+def test_segment_dirichlet_draws_are_positive_and_sum_to_one(concentration, rng):
+    variable = distributions.SegmentDirichlet.dist(concentration, ptr=PTR, shape=(N_COMPARED, 10))
+    draws = pm.draw(variable, random_seed=int(rng.integers(2**31)))
+    assert (draws >= distributions.SMALLEST_WEIGHT).all()
+    for s in segments():
+        np.testing.assert_allclose(draws[:, s].sum(axis=1), 1.0, rtol=0.0, atol=SIMPLEX_TOLERANCE)
+
+
+# --- support points, pickles, names
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_support_point_lies_inside_the_support(name):
+    variable = DRAWN[name]((3,))
+    point = support_point(variable).eval()
+    assert point.shape == tuple(variable.shape.eval())
+    assert np.isfinite(log_density(variable, point)).all()
+
+
+def test_support_point_of_a_tiny_concentration_beside_a_huge_one_is_inside():
+    variable = distributions.SegmentDirichlet.dist([1e-290, 1e30], ptr=(0, 2))
+    assert (support_point(variable).eval() > 0.0).all()
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_cloudpickle_keeps_density_draws_and_type(name):
+    variable = DRAWN[name]((2,))
+    again = cloudpickle.loads(cloudpickle.dumps(variable))
+    assert isinstance(again.owner.op, distributions.BlockVariable)
+    assert again.owner.op == variable.owner.op
+    draws = pm.draw(variable, random_seed=1)
+    np.testing.assert_array_equal(pm.draw(again, random_seed=1), draws)
+    np.testing.assert_array_equal(log_density(again, draws), log_density(variable, draws))
+
+
+def test_repr_of_twenty_thousand_segments_is_short():
+    many = distributions.Segments(np.arange(0, 60_001, 3))
+    assert len(repr(many)) < 60
+
+
+@pytest.mark.parametrize("name", ["segment_dirichlet", "floored_inverse_gamma", "capped_log_normal"])
+def test_compiled_generator_has_another_cache_key_after_an_edit_of_a_kernel_source(name, monkeypatch):
+    node = DRAWN[name]((1,)).owner
+    _, before = numba_core_rv_funcify(node.op, node)
+    monkeypatch.setattr(jit, "source_hash", lambda: "f" * 64)
+    _, after = numba_core_rv_funcify(node.op, node)
+    assert before != after

@@ -1,0 +1,60 @@
+"""The model's log joint density against its definition: rows enumerated over allocations, priors by SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.circuit.layout import make_layout
+from tests import zoo
+from tests.model import reference
+
+TOLERANCE = 1e-9
+GAMMA, ALPHA = 10.0, 0.1
+N_POINT = 3
+
+PAIRS = {
+    "normal and the positive families": (zoo.REAL, zoo.POSITIVE),
+    "the counts and categorical levels": (zoo.COUNT, zoo.LEVELS),
+    "labels and normal": (zoo.LABEL, zoo.REAL),
+}
+
+
+def point_of(circuit, schema, params, name="x"):
+    """Return the values of a block's variables at flat parameters."""
+    return {f"{name}_{key}": value for key, value in make_layout(circuit, schema).split(params).items()}
+
+
+@pytest.mark.parametrize("prior", ["default", "abda"])
+@pytest.mark.parametrize("columns", PAIRS.values(), ids=PAIRS)
+def test_log_joint_is_the_complete_data_joint_summed_over_allocations(columns, prior, rng):
+    table = zoo.make_table(columns, 4, rng, missing=0.3)
+    circuit = zoo.mixture(table)
+    log_joint = bj.build_model(circuit, table, prior=prior).compile_logp()
+    for _ in range(N_POINT):
+        params = zoo.random_params(circuit, table.schema, rng)
+        expected = reference.log_prior(circuit, table.schema, params, gamma=GAMMA, alpha=ALPHA, prior=prior)
+        expected += reference.log_likelihood_by_enumeration(circuit, params, table)
+        assert np.isfinite(expected)
+        assert log_joint(point_of(circuit, table.schema, params)) == pytest.approx(expected, rel=0.0, abs=TOLERANCE)
+
+
+def test_log_joint_of_a_two_level_circuit_is_the_complete_data_joint_summed_over_allocations(rng):
+    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT, zoo.LABEL), 2, rng, missing=0.2)
+    circuit = zoo.two_level(table)
+    log_joint = bj.build_model(circuit, table, gamma=1.5, alpha=0.7).compile_logp()
+    params = zoo.random_params(circuit, table.schema, rng)
+    expected = reference.log_prior(circuit, table.schema, params, gamma=1.5, alpha=0.7)
+    expected += reference.log_likelihood_by_enumeration(circuit, params, table)
+    assert log_joint(point_of(circuit, table.schema, params)) == pytest.approx(expected, rel=0.0, abs=TOLERANCE)
+
+
+def test_log_joint_is_minus_infinity_below_the_floor_of_a_variance(rng):
+    table = zoo.make_table((zoo.REAL,), 3, rng)
+    circuit = zoo.independent(table)
+    log_joint = bj.build_model(circuit, table).compile_logp()
+    floor = (zoo.REAL.resolution / zoo.REAL.scale) ** 2 / 12.0
+    point = {"x_normal_variance": np.array([0.999 * floor]), "x_normal_mu": np.zeros(1)}
+    assert log_joint(point) == -np.inf
+    assert np.isfinite(log_joint(point | {"x_normal_variance": np.array([1.001 * floor])}))

@@ -1,0 +1,126 @@
+"""Between Posterior, the sampler's draws and a learner's estimate: nothing is lost or reordered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.circuit.arrays import start_params
+from bayesjpt.circuit.layout import make_layout
+from bayesjpt.errors import ModelError
+from bayesjpt.posterior.convert import to_datatree
+from bayesjpt.posterior.draws import Posterior
+from tests import zoo
+from tests.conftest import SEED
+
+DRAWS = 5
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Return (table, circuit, model, draws) of a short run whose block has a name of its own."""
+    rng = np.random.default_rng([SEED, 2])
+    table = zoo.make_table(zoo.COLUMNS, 250, rng, missing=0.1)
+    circuit = zoo.two_level(table)
+    model = bj.build_model(circuit, table, name="rows")
+    with model:
+        idata = pm.sample(
+            draws=DRAWS,
+            tune=2,
+            chains=2,
+            cores=1,
+            progressbar=False,
+            compute_convergence_checks=False,
+            random_seed=SEED,
+            quiet=True,
+        )
+    return table, circuit, model, idata
+
+
+@pytest.fixture(scope="module")
+def from_model(fitted) -> Posterior:
+    _, _, model, idata = fitted
+    return Posterior.from_idata(idata, model)
+
+
+def test_every_variable_is_read_back_exactly(fitted, from_model):
+    _, circuit, _, idata = fitted
+    layout = make_layout(circuit, from_model.schema)
+    for variable in layout.weights:
+        drawn = idata["posterior"][f"rows_{variable.name}"].to_numpy()
+        assert np.array_equal(from_model.params.log_weight[..., variable.edges], np.log(drawn))
+    for variable in layout.parameters:
+        drawn = idata["posterior"][f"rows_{variable.name}"].to_numpy()
+        assert np.array_equal(from_model.params.theta[..., variable.positions], drawn)
+
+
+def test_every_position_belongs_to_exactly_one_variable(fitted, from_model):
+    _, circuit, _, _ = fitted
+    layout = make_layout(circuit, from_model.schema)
+    theta = np.concatenate([variable.positions for variable in layout.parameters])
+    edges = np.concatenate([variable.edges for variable in layout.weights])
+    assert np.array_equal(np.sort(theta), np.arange(circuit.n_theta))
+    products = np.setdiff1d(np.arange(circuit.n_edge), edges)
+    assert np.unique(edges).size == edges.size
+    assert (from_model.params.log_weight[..., products] == 0.0).all()
+
+
+def test_sampler_statistics_are_read_back(fitted, from_model):
+    _, _, _, idata = fitted
+    for name in ("log_likelihood", "n_active_edges"):
+        assert np.array_equal(from_model.sample_stats[name], idata["sample_stats"][name].to_numpy())
+
+
+def test_reference_rows_are_rows_of_the_table_with_their_missing_cells(fitted, from_model):
+    table, _, _, _ = fitted
+    reference = from_model.reference
+    rows = np.unique(np.linspace(0, table.n_row - 1, reference.n_row).astype(int))
+    assert reference.n_row == 200
+    assert np.array_equal(reference.observed, table.observed[:, rows])
+    assert np.array_equal(reference.values[reference.observed], table.values[:, rows][reference.observed])
+
+
+def test_draws_come_back_through_arviz_groups(from_model):
+    tree = to_datatree(from_model, "rows")
+    assert tree["posterior"].sizes["chain"] == 2
+    weights = tree["posterior"]["rows_sum_weights"]
+    assert np.abs(weights.sum("rows_edge") - 3.0).max() < 1e-12  # the root and one sum below each component
+
+
+def test_draws_of_another_model_are_refused_by_name(fitted, rng):
+    _, _, _, idata = fitted
+    table = zoo.make_table((zoo.COUNT,), 30, rng)
+    model = bj.build_model(zoo.independent(table), table, name="other")
+    with pytest.raises(ModelError, match="other_likelihood_weights"):
+        Posterior.from_idata(idata, model)
+
+
+def test_model_without_a_block_is_refused(fitted):
+    with pm.Model() as model:
+        pm.Normal("z")
+    with pytest.raises(ModelError, match="no circuit block"):
+        Posterior.from_idata(fitted[3], model)
+
+
+def test_unknown_block_is_refused_with_the_known_ones(fitted):
+    with pytest.raises(ModelError, match="one of rows"):
+        Posterior.from_idata(fitted[3], fitted[2], name="cells")
+
+
+def test_learners_estimate_is_one_chain_of_one_draw(fitted):
+    table, circuit, _, _ = fitted
+    post = Posterior.from_circuit(circuit, table.schema)
+    estimate = start_params(circuit)
+    assert (post.n_chain, post.n_draw) == (1, 1)
+    assert np.array_equal(post.params.log_weight[0, 0], estimate.log_weight)
+    assert np.array_equal(post.params.theta[0, 0], estimate.theta)
+
+
+def test_learners_estimate_answers_the_same_queries(fitted):
+    table, circuit, _, _ = fitted
+    post = bj.Posterior.from_circuit(circuit, table.schema)
+    assert post.log_density(table).shape == (1, 1, table.n_row)
+    assert len(post.types().columns) == table.n_column
+    assert "cannot be judged" in post.convergence().sentence()

@@ -1,0 +1,127 @@
+"""Saved fits: what is written is what is read, to the last bit."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import bayesjpt as bj
+from bayesjpt.errors import FitFileError
+from bayesjpt.posterior.draws import Posterior
+from tests import zoo
+
+WEIGHT_TOLERANCE = 1e-12
+
+
+@pytest.fixture(scope="module")
+def back(saved) -> Posterior:
+    return bj.load(saved)
+
+
+@pytest.mark.parametrize("name", ["log_weight", "theta"])
+def test_params_come_back_bitwise(post, back, name):
+    read, written = getattr(back.params, name), getattr(post.params, name)
+    assert read.dtype == written.dtype
+    assert read.tobytes() == written.tobytes()
+
+
+def test_circuit_comes_back_bitwise_and_read_only(post, back):
+    assert back.circuit.digest() == post.circuit.digest()
+    assert not any(array.flags.writeable for array in back.circuit)
+
+
+def test_schema_and_settings_come_back_equal(post, back):
+    assert back.schema == post.schema
+    assert back.settings == post.settings
+
+
+def test_sampler_statistics_come_back_bitwise(post, back):
+    assert set(back.sample_stats) == set(post.sample_stats)
+    for name, written in post.sample_stats.items():
+        assert np.array_equal(back.sample_stats[name], written)
+
+
+def test_reference_rows_come_back_with_their_missing_cells(post, back):
+    assert np.array_equal(back.reference.values, post.reference.values)
+    assert np.array_equal(back.reference.observed, post.reference.observed)
+
+
+def test_fit_without_reference_and_statistics_comes_back(tmp_path, rng):
+    table = zoo.make_table((zoo.LABEL,), 20, rng)
+    bare = replace(zoo.random_posterior(zoo.independent(table), table, rng), reference=None)
+    bare.save(tmp_path / "bare.nc")
+    read = bj.load(tmp_path / "bare.nc")
+    assert read.reference is None
+    assert not read.sample_stats
+    assert np.array_equal(read.params.theta, bare.params.theta)
+
+
+def test_saving_twice_gives_the_same_answers(back, tmp_path):
+    back.save(tmp_path / "again.nc")
+    again = bj.load(tmp_path / "again.nc")
+    assert again.params.log_weight.tobytes() == back.params.log_weight.tobytes()
+
+
+def test_schema_decided_from_a_real_table_survives(tmp_path):
+    table = bj.as_table(
+        pd.DataFrame(
+            {
+                "grade ü": ["a", "b", None, 'quote"', "a"],
+                "size": [0.1, 0.25, np.nan, 1e-6, 3.0],
+                "n": [0, 1, 2, 3, 4],
+                "below": [-1.5, 2.0, 0.0, 1.0, -3.5],
+            }
+        )
+    )
+    post = Posterior.from_circuit(zoo.independent(table), table.schema)
+    post.save(tmp_path / "fit.nc")
+    assert bj.load(tmp_path / "fit.nc").schema == table.schema
+
+
+def test_xarray_finds_arviz_groups_and_weights_that_add_up_to_one(post, saved):
+    with xr.open_datatree(saved, engine="h5netcdf") as tree:
+        assert {"posterior", "sample_stats"} <= set(tree.children)
+        weights = tree["posterior"]["x_sum_weights"]
+        assert weights.dims == ("chain", "draw", "x_edge")
+        total = weights.groupby(weights["x_edge"].str.split(dim="part", sep="->")[:, 0]).sum()
+        assert np.abs(total - 1.0).max() < WEIGHT_TOLERANCE
+
+
+def test_arviz_reads_the_file_and_summarises_it(saved):
+    idata = az.from_netcdf(saved)
+    summary = az.summary(idata, var_names=["x_poisson_rate"], kind="stats")
+    assert len(summary) == idata["posterior"].sizes["x_poisson_leaf"]
+    idata.close()
+
+
+def test_replaced_file_is_the_new_fit_and_nothing_is_left_beside(post, tmp_path):
+    path = tmp_path / "fit.nc"
+    path.write_text("an old file")
+    post.save(path)
+    assert bj.load(path).n_draw == post.n_draw
+    assert os.listdir(tmp_path) == ["fit.nc"]
+
+
+def test_folder_that_does_not_exist_is_refused(post, tmp_path):
+    with pytest.raises(FitFileError, match="cannot write"):
+        post.save(tmp_path / "nowhere" / "fit.nc")
+
+
+def test_folder_as_a_file_name_is_refused(post, tmp_path):
+    with pytest.raises(FitFileError, match="is a folder"):
+        post.save(tmp_path)
+
+
+def test_loading_imports_neither_pymc_nor_arviz(saved, run_python):
+    heavy = run_python(
+        "import sys, bayesjpt as bj\n"
+        f"bj.load({str(saved)!r}).types()\n"
+        "print([name for name in ('pymc', 'pytensor', 'arviz', 'sklearn', 'matplotlib') if name in sys.modules])"
+    )
+    assert heavy.strip() == "[]"

@@ -1,0 +1,160 @@
+"""Log density and log mass: equal to recursion from the definition, draw by draw, for any frame of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.circuit.arrays import Params
+from bayesjpt.errors import BayesjptWarning, SchemaError
+from bayesjpt.table.schema import Schema
+from bayesjpt.table.table import Table
+from tests import naive, zoo
+
+EXACT = 1e-9
+SUM_TOLERANCE = 1e-10
+LONG_ENOUGH = 400
+"""Counts above it have no mass worth a mention under the zoo's parameters."""
+
+
+@pytest.fixture(params=[zoo.independent, zoo.mixture, zoo.two_level], ids=lambda shape: shape.__name__)
+def case(request, rng):
+    """Return (table, posterior of unrelated draws)."""
+    table = zoo.make_table(zoo.COLUMNS, 30, rng, missing=0.2)
+    return table, zoo.random_posterior(request.param(table), table, rng, n_draw=3)
+
+
+def draw(post, chain: int, number: int) -> Params:
+    return Params(post.params.log_weight[chain, number], post.params.theta[chain, number])
+
+
+def assert_equal_draw_by_draw(answer, post, table, score) -> None:
+    for chain in range(post.n_chain):
+        for number in range(post.n_draw):
+            expected = naive.log_values(post.circuit, draw(post, chain, number), table, score)
+            assert np.abs(answer.to_numpy()[chain, number] - expected).max() < EXACT
+
+
+def test_log_density_is_that_of_the_slow_twin_under_each_draw(case):
+    table, post = case
+    assert_equal_draw_by_draw(bj.Posterior.log_density(post, table), post, table, naive.family_log_density)
+
+
+def test_log_mass_is_that_of_the_slow_twin_under_each_draw(case):
+    table, post = case
+    assert_equal_draw_by_draw(bj.Posterior.log_mass(post, table), post, table, naive.family_log_mass)
+
+
+def test_log_mass_is_at_most_zero(case):
+    table, post = case
+    assert (bj.Posterior.log_mass(post, table) <= 0.0).all()
+
+
+def test_answers_carry_chain_draw_and_row_coordinates(case):
+    table, post = case
+    for answer in (bj.Posterior.log_density(post, table), bj.Posterior.log_mass(post, table)):
+        assert answer.dims == ("chain", "draw", "obs_id")
+        assert answer.shape == (post.n_chain, post.n_draw, table.n_row)
+        assert answer["obs_id"].to_numpy().tolist() == list(range(table.n_row))
+
+
+def test_masses_of_all_labels_and_counts_add_up_to_one(rng):
+    table = zoo.make_table((zoo.LABEL, zoo.COUNT), 30, rng)
+    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=3)
+    label, count = np.meshgrid(np.arange(zoo.LABEL.n_label), np.arange(LONG_ENOUGH), indexing="ij")
+    cells = np.array([label.ravel(), count.ravel()], float)
+    grid = Table(table.schema, cells, np.ones(cells.shape, bool))
+    total = np.exp(bj.Posterior.log_mass(post, grid)).sum("obs_id")
+    assert np.abs(total - 1.0).max() < SUM_TOLERANCE
+
+
+def test_masses_of_all_cells_of_a_real_column_add_up_to_one(rng):
+    table = zoo.make_table((zoo.REAL,), 30, rng)
+    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=3)
+    cells = zoo.REAL.resolution * np.arange(-2000.0, 2000.0)[None]
+    total = np.exp(bj.Posterior.log_mass(post, Table(table.schema, cells, np.ones(cells.shape, bool)))).sum("obs_id")
+    assert np.abs(total - 1.0).max() < SUM_TOLERANCE
+
+
+def test_on_counts_and_labels_mass_is_density(rng):
+    table = zoo.make_table((zoo.COUNT, zoo.LEVELS, zoo.LABEL), 20, rng)
+    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=2)
+    difference = bj.Posterior.log_mass(post, table) - bj.Posterior.log_density(post, table)
+    assert np.abs(difference).max() < EXACT
+
+
+FRAME = pd.DataFrame(
+    {
+        "colour": ["red", "white", "white", "red", None, "white"] * 10,
+        "size": np.round(np.linspace(0.1, 6.0, 60), 1),
+        "rings": np.arange(60) % 7,
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Return the estimate of a frame's columns as a Posterior."""
+    table = bj.as_table(FRAME)
+    return bj.Posterior.from_circuit(zoo.mixture(table), table.schema)
+
+
+def test_frame_is_read_under_the_posteriors_schema(fitted):
+    table = bj.as_table(FRAME, schema=fitted.schema)
+    assert np.array_equal(fitted.log_density(FRAME), fitted.log_density(table))
+
+
+def test_order_of_a_frames_columns_does_not_matter(fitted):
+    assert np.array_equal(fitted.log_density(FRAME[["rings", "colour", "size"]]), fitted.log_density(FRAME))
+
+
+@pytest.mark.parametrize("verb", ["log_density", "log_mass"])
+def test_missing_column_is_marginalised(fitted, verb):
+    blanked = FRAME.assign(size=np.nan)
+    assert np.array_equal(getattr(fitted, verb)(FRAME[["colour", "rings"]]), getattr(fitted, verb)(blanked))
+
+
+def test_frame_of_polars_gives_the_same_answer(fitted):
+    assert np.array_equal(fitted.log_mass(pl.from_pandas(FRAME)), fitted.log_mass(FRAME))
+
+
+def test_unseen_label_has_the_mass_of_other_and_one_warning_that_names_it(fitted):
+    with pytest.warns(BayesjptWarning, match="'pink' in column 'colour'") as caught:
+        answer = fitted.log_mass(pd.DataFrame({"colour": ["pink"]}))
+    assert len(caught) == 1
+    table = fitted.schema
+    other = Table(table, np.array([[2.0], [0.0], [0.0]]), np.array([[True], [False], [False]]))
+    assert np.array_equal(answer, fitted.log_mass(other))
+    assert np.isfinite(answer).all()
+
+
+def test_unknown_column_is_refused_with_the_closest_name(fitted):
+    with pytest.raises(SchemaError, match=r"'colours'.*'colour'"):
+        fitted.log_density(FRAME.rename(columns={"colour": "colours"}))
+
+
+def test_value_outside_the_support_is_refused_by_column_and_row(fitted):
+    with pytest.raises(SchemaError, match=r"column 'size' holds -1 in row 2"):
+        fitted.log_mass(pd.DataFrame({"size": [1.0, -1.0]}))
+
+
+def test_table_of_other_columns_is_refused_naming_them(fitted):
+    other = bj.as_table(FRAME[["size", "rings"]])
+    with pytest.raises(SchemaError, match="size, rings"):
+        fitted.log_density(other)
+
+
+def test_table_read_under_another_schema_is_refused_with_the_remedy(fitted):
+    other = bj.as_table(FRAME.head(20))
+    assert isinstance(other.schema, Schema)
+    with pytest.raises(SchemaError, match=r"schema=post\.schema"):
+        fitted.log_density(other)
+
+
+def test_row_without_observed_cell_has_density_and_mass_one(fitted):
+    empty = pd.DataFrame({"size": [np.nan]})
+    assert (fitted.log_density(empty) == 0.0).all()
+    assert (fitted.log_mass(empty) == 0.0).all()
