@@ -167,7 +167,7 @@ def _kinds(kind: list[str] | None) -> dict[str, str] | None:
 
 
 def _phase(phase: str, seconds: float) -> None:
-    words = {"learn": "structure learned", "compile": "model compiled", "sample": "chains sampled"}
+    words = {"learn": "structure learned", "compile": "kernels compiled or loaded", "sample": "chains sampled"}
     typer.echo(f"{words[phase]} in {seconds:.1f} s", err=True)
 
 
@@ -217,8 +217,7 @@ def run(arguments: list[str] | None = None) -> int:
         except BayesjptError as error:
             return _refuse(str(error))
         except typer.Abort:
-            typer.echo("bayesjpt: interrupted", err=True)
-            return INTERRUPTED
+            status = INTERRUPTED
         except typer.TyperException as error:
             # asked for nothing, Typer raises an exception whose message is the help text
             nothing = not (sys.argv[1:] if arguments is None else arguments)
@@ -226,6 +225,8 @@ def run(arguments: list[str] | None = None) -> int:
                 typer.echo(error.format_message())
                 return USER_MISTAKE
             return _refuse(f"{_sentence(error.format_message())} Try 'bayesjpt --help'")
+    if status == INTERRUPTED:
+        typer.echo("bayesjpt: interrupted", err=True)
     return status if isinstance(status, int) else 0
 
 

@@ -64,7 +64,8 @@ def fit(
     progress : bool
         Show progress bars.
     on_phase : callable, optional
-        ``(phase, seconds)`` is called when ``learn``, ``compile`` and ``sample`` are done.
+        ``(phase, seconds)`` is called when ``compile``, ``learn`` and ``sample`` are done. The first fit after an
+        installation compiles for most of a minute; later ones load the result from disk.
     **learner_options
         Passed to the learner, such as ``min_rows`` and ``threshold``.
 
@@ -109,22 +110,24 @@ def fit(
     report = on_phase or (lambda phase, seconds: None)
 
     began = time.perf_counter()
-    circuit = _learn(table, learner, np.random.default_rng(learn_seed), progress, learner_options)
-    report("learn", time.perf_counter() - began)
-
-    began = time.perf_counter()
     import pymc as pm
 
     from bayesjpt.model.build import build_model
     from bayesjpt.model.gibbs_step import CircuitGibbs
     from bayesjpt.posterior.convert import from_idata
 
-    model = build_model(circuit, table, gamma=gamma, alpha=alpha, prior=prior)
-    step = CircuitGibbs(model=model, random_start=0.0)
-    starts = _starts(step, chains, np.random.default_rng(start_seed))
+    with _waiting("Compiling (kept on disk for the next time)", progress):
+        _compile()
     report("compile", time.perf_counter() - began)
 
     began = time.perf_counter()
+    circuit = _learn(table, learner, np.random.default_rng(learn_seed), progress, learner_options)
+    report("learn", time.perf_counter() - began)
+
+    began = time.perf_counter()
+    model = build_model(circuit, table, gamma=gamma, alpha=alpha, prior=prior)
+    step = CircuitGibbs(model=model, random_start=0.0)
+    starts = _starts(step, chains, np.random.default_rng(start_seed))
     with model, _quiet_logs(), _explained_errors():
         idata = pm.sample(
             draws=draws,
@@ -181,9 +184,42 @@ def _learn(table: Table, learner: str | Callable, rng: np.random.Generator, prog
     return learner(table, rng, **options)
 
 
+def _compile() -> None:
+    """Compile every kernel that a fit and its types need, or load it from the disk cache: once through a tiny table."""
+    from bayesjpt.circuit.build import ColumnLeaf, build_circuit
+    from bayesjpt.model.build import build_model
+    from bayesjpt.model.gibbs_step import CircuitGibbs
+    from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.posterior.invariants import marginal_cdf
+    from bayesjpt.queries.density import log_density
+    from bayesjpt.queries.types import types
+    from bayesjpt.table.schema import Column, Schema
+    from bayesjpt.table.table import Table
+
+    values = np.arange(1.0, 9.0)[None, :]
+    table = Table(Schema((Column("x", "real", (0.0, np.inf), mean=4.5, maximum=8.0),)), values, np.ones((1, 8), bool))
+    circuit = build_circuit(ColumnLeaf(0, np.arange(8)), table)
+    CircuitGibbs(model=build_model(circuit, table))
+    post = replace(Posterior.from_circuit(circuit, table.schema), reference=table)
+    types(post)
+    log_density(post, table)
+    marginal_cdf(post)
+
+
 def _starts(step, chains: int, rng: np.random.Generator) -> list[dict]:
     """Return initial values per chain: the learner's estimate for even chains, random allocations for odd ones."""
     return [step.random_point(rng) if chain % 2 else step.learned_point() for chain in range(chains)]
+
+
+@contextlib.contextmanager
+def _waiting(text: str, progress: bool) -> Iterator[None]:
+    if not progress:
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
 
 
 @contextlib.contextmanager

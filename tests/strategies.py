@@ -65,7 +65,10 @@ def every_family_twice(column: Column):
     return 2 * registry.dictionary(column)
 
 
-DICTIONARIES = (registry.dictionary, first_family, last_family, every_family_twice)
+NAMED = (registry.dictionary, first_family, last_family)
+"""Dictionaries whose members differ by name."""
+
+DICTIONARIES = (*NAMED, every_family_twice)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -99,9 +102,9 @@ def trees(draw, table: Table, scope: tuple[int, ...], depth: int = DEPTH) -> Nod
 
 
 @st.composite
-def cases(draw, max_rows: int = MAX_ROWS) -> Case:
+def cases(draw, max_rows: int = MAX_ROWS, dictionaries: tuple[Callable, ...] = DICTIONARIES) -> Case:
     """Draw a table, a circuit over all its columns, and parameters."""
     table = draw(tables(max_rows))
     tree = draw(trees(table, tuple(range(table.n_column))))
-    circuit = build_circuit(tree, table, draw(st.sampled_from(DICTIONARIES)))
+    circuit = build_circuit(tree, table, draw(st.sampled_from(dictionaries)))
     return Case(table, circuit, zoo.random_params(circuit, table.schema, np.random.default_rng(draw(seeds))))

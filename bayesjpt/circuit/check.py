@@ -8,6 +8,7 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.scope import scopes
 from bayesjpt.errors import CircuitError
+from bayesjpt.families import registry
 
 
 def check_circuit(circuit: Circuit, n_column: int) -> None:
@@ -15,7 +16,7 @@ def check_circuit(circuit: Circuit, n_column: int) -> None:
 
     Checked: shapes and ranges; children before parents and the root last; every other node has a parent; sums are
     smooth (children of equal scope) and products decomposable (disjoint scopes); dictionaries hold leaves of one
-    column; weights of each sum add up to one; parameters and constants lie inside their arrays.
+    column; weights of each sum add up to one; families exist; parameters and constants lie inside their arrays.
     """
     _check_shapes(circuit)
     _check_order(circuit)
@@ -37,8 +38,12 @@ def _check_shapes(c: Circuit) -> None:
     for name in ("leaf_cell", "theta_at", "theta_len", "const_at", "const_len"):
         if getattr(c, name).size != c.n_leaf:
             _fail(f"{name} has {getattr(c, name).size} entries", f"one a leaf ({c.n_leaf})")
+    if c.leaf_var_ptr.size != c.n_leaf + 1:
+        _fail(f"leaf_var_ptr has {c.leaf_var_ptr.size} entries", f"one a leaf and one more ({c.n_leaf + 1})")
     if c.child_ptr[0] != 0 or c.child_ptr[-1] != c.n_edge or (np.diff(c.child_ptr) < 0).any():
         _fail("child_ptr does not partition the edges", "ascending offsets from 0 to the number of edges")
+    if c.leaf_var_ptr[0] != 0 or c.leaf_var_ptr[-1] != c.leaf_var.size or (np.diff(c.leaf_var_ptr) < 1).any():
+        _fail("leaf_var_ptr does not partition the leaves' columns", "offsets from 0 on, at least one column a leaf")
     if ((c.kind < arrays.LATENT) | (c.kind > arrays.LEAF)).any():
         _fail("unknown node kind", f"codes {arrays.LATENT} to {arrays.LEAF}")
 
@@ -62,10 +67,15 @@ def _check_leaves(c: Circuit, n_column: int) -> None:
     leaves = c.kind == arrays.LEAF
     if not np.array_equal(np.sort(c.leaf_of[leaves]), np.arange(c.n_leaf)) or (c.leaf_of[~leaves] != -1).any():
         _fail("leaf_of does not number the leaves", "each row of the leaf table once")
-    if ((c.leaf_var < 0) | (c.leaf_var >= n_column)).any():
-        _fail(f"a leaf over column {int(c.leaf_var.max())}", f"columns 0 to {n_column - 1}")
-    if (c.theta_at + c.theta_len > c.n_theta).any() or (c.const_at + c.const_len > c.const.size).any():
-        _fail("a leaf's parameters or constants lie outside their array", "offsets inside")
+    outside = (c.leaf_var < 0) | (c.leaf_var >= n_column)
+    if outside.any():
+        _fail(f"a leaf over column {c.leaf_var[outside][0]}", f"columns 0 to {n_column - 1}")
+    unknown = (c.leaf_family < 0) | (c.leaf_family >= len(registry.FAMILIES))
+    if unknown.any():
+        _fail(f"a leaf of the unknown family {c.leaf_family[unknown][0]}", f"codes 0 to {len(registry.FAMILIES) - 1}")
+    for at, length, size in ((c.theta_at, c.theta_len, c.n_theta), (c.const_at, c.const_len, c.const.size)):
+        if ((at < 0) | (length < 0) | (at.astype(np.int64) + length > size)).any():
+            _fail("a leaf's parameters or constants lie outside their array", "offsets inside")
     single = np.diff(c.leaf_var_ptr) == 1
     for node in np.flatnonzero(c.kind == arrays.LIKELIHOOD):
         children = c.child[c.child_ptr[node] : c.child_ptr[node + 1]]
@@ -94,8 +104,9 @@ def _check_start(c: Circuit) -> None:
     total = np.zeros(c.n_node)
     np.add.at(total, parent, np.exp(c.start_log_weight))
     sums = np.isin(c.kind, arrays.SUM_KINDS)
-    if (np.abs(total[sums] - 1.0) > 1e-9).any():
-        node = int(np.flatnonzero(sums)[np.argmax(np.abs(total[sums] - 1.0))])
+    wrong = sums & ~(np.abs(total - 1.0) <= 1e-9)
+    if wrong.any():
+        node = int(np.flatnonzero(wrong)[0])
         _fail(f"the starting weights of sum {node} add up to {total[node]:.12g}", "1")
     if (c.start_log_weight[~sums[parent]] != 0.0).any():
         _fail("an edge of a product has a weight", "log weight 0")

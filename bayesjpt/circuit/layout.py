@@ -112,9 +112,12 @@ def make_layout(circuit: Circuit, schema: Schema) -> Layout:
     ):
         edges = circuit.edges_of_kind(kind)
         if edges.size:
-            separator = "->" if kind == arrays.LATENT else ":"
-            ends = [_end(circuit, names, int(circuit.child[edge])) for edge in edges]
-            labels = tuple(f"{names[parent[e]]}{separator}{end}" for e, end in zip(edges, ends, strict=True))
+            children = circuit.child[edges]
+            if kind == arrays.LATENT:
+                ends = [f"->{names[child]}" for child in children]
+            else:
+                ends = [f":{registry.FAMILIES[circuit.leaf_family[leaf]].name}" for leaf in circuit.leaf_of[children]]
+            labels = tuple(f"{names[parent[e]]}{end}" for e, end in zip(edges, ends, strict=True))
             ptr = np.concatenate([np.flatnonzero(np.r_[True, np.diff(parent[edges]) != 0]), [edges.size]])
             weights.append(WeightVariable(name, dim, edges, ptr, labels))
     return Layout(tuple(weights), tuple(_parameters(circuit, schema, names)))
@@ -146,12 +149,6 @@ def _node_names(circuit: Circuit, schema: Schema, parent: np.ndarray) -> list[st
     return names
 
 
-def _end(circuit: Circuit, names: list[str], child: int) -> str:
-    if circuit.kind[child] == arrays.LEAF:
-        return registry.FAMILIES[circuit.leaf_family[circuit.leaf_of[child]]].name
-    return names[child]
-
-
 def _parameters(circuit: Circuit, schema: Schema, names: list[str]):
     leaf_node = circuit.leaf_node()
     for number in np.unique(circuit.leaf_family):
@@ -181,5 +178,5 @@ def _parameters(circuit: Circuit, schema: Schema, names: list[str]):
 def _value_labels(schema: Schema, column: int, n: int) -> list[str]:
     facts = schema.columns[column]
     if facts.base == "category":
-        return [*facts.labels, "(other)"]
-    return [f"{level:g}" for level in facts.levels][:n]
+        return list(facts.code_names)
+    return [f"{level:.0f}" for level in facts.levels][:n]

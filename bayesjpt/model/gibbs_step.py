@@ -258,7 +258,8 @@ def _data(variable) -> np.ndarray:
 def _only_block(model: pm.Model, rvs: list):
     touched = {rows: members for rows, members in find_blocks(model).items() if set(members) & set(rvs)}
     if not touched:
-        raise ModelError("none of the variables belongs to a circuit block", "variables that bj.CircuitMixture made")
+        names = ", ".join(rv.name for rv in rvs) or "no variable"
+        raise ModelError(f"{names} of no circuit block in the model", "the variables that bj.CircuitMixture made")
     if len(touched) > 1:
         names = ", ".join(repr(rows.name) for rows in touched)
         raise ModelError(f"blocks {names} in one model", "one block", "Fit each block in a model of its own")

@@ -55,7 +55,7 @@ def kernel[Function: Callable](function: Function) -> Function:
     return dispatcher
 
 
-def inlined(function: Function) -> Function:
+def inlined[Function: Callable](function: Function) -> Function:
     """Compile a part of one kernel that is copied into it at each call.
 
     A call that is not inlined passes every array of a NamedTuple and counts a reference to each; that costs more than

@@ -38,13 +38,13 @@ class Convergence:
     def converged(self) -> bool:
         """Whether 95 % of every quantity's entries have R-hat below `defaults.MAX_RHAT` and every type is determined."""
         values = self.table["rhat_q95"].to_numpy()
-        known = values[np.isfinite(values)]
+        known = values[~np.isnan(values)]  # infinite where chains stand still at different points
         return bool(known.size and (known <= MAX_RHAT).all() and not self.undetermined)
 
     def sentence(self) -> str:
         """Return one sentence for people."""
         rhat = self.table["rhat_q95"]
-        if not np.isfinite(rhat.to_numpy()).any():
+        if np.isnan(rhat.to_numpy()).all():
             return "Convergence cannot be judged: at least two chains of four draws are needed."
         worst = str(rhat["quantity"].to_numpy()[int(np.nanargmax(rhat.to_numpy()))])
         verdict = "Chains agree" if self.converged else "Chains do not agree yet"
@@ -130,4 +130,8 @@ def _summary(values: np.ndarray) -> tuple[float, float, float, int]:
     with np.errstate(invalid="ignore", divide="ignore"):
         rhat = np.atleast_1d(array_stats.rhat(values, chain_axis=0, draw_axis=1))
         ess = np.atleast_1d(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk"))
-    return float(np.nanmax(rhat)), float(np.nanquantile(rhat, 0.95)), float(np.nanmin(ess)), n
+    rhat = np.sort(rhat[~np.isnan(rhat)])
+    if not rhat.size:
+        return float("nan"), float("nan"), float("nan"), n
+    high = int(np.ceil(0.95 * (rhat.size - 1)))  # no interpolation: between infinite entries it would give NaN
+    return float(rhat[-1]), float(rhat[high]), float(np.nanmin(ess)), n

@@ -162,6 +162,18 @@ def test_statistics_of_a_normal_leaf_count_the_rows_that_reach_it(rng):
     assert found.stats.reshape(2, 3)[:, 0].tolist() == found.edge_count.tolist()
 
 
+@pytest.mark.parametrize("n_component", [2, 3, 4, 6])
+def test_component_of_weight_zero_is_never_chosen(n_component, rng):
+    case = made((zoo.REAL, zoo.COUNT), 3000, rng, shape=lambda table: zoo.mixture(table, n_component))
+    edges = list(naive.edges_of(case.circuit, case.circuit.n_node - 1))
+    for empty in edges:
+        log_weight = case.params.log_weight.copy()
+        log_weight[empty] = -np.inf
+        found = runs.allocate(runs.prepare(case.circuit, case.table), case.params._replace(log_weight=log_weight), KEY)
+        assert found.edge_count[empty] == 0
+        assert found.edge_count[edges].sum() == case.table.n_row
+
+
 # --- mistakes that the comparison must catch
 
 

@@ -75,9 +75,7 @@ def test_log_mass_is_at_most_zero(case):
 @given(strategies.cases())
 def test_rows_do_not_influence_each_other(case):
     together = runs.log_density(case.circuit, case.params, case.table)
-    alone = [
-        runs.log_density(case.circuit, case.params, case.table.rows(row))[0] for row in range(case.table.n_row)
-    ]
+    alone = [runs.log_density(case.circuit, case.params, case.table.rows(row))[0] for row in range(case.table.n_row)]
     assert together.tolist() == alone
 
 

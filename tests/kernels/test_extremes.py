@@ -9,7 +9,7 @@ import pytest
 
 from bayesjpt.circuit.build import Product, Sum, build_circuit
 from bayesjpt.circuit.plan import make_plan
-from bayesjpt.table.schema import Schema
+from bayesjpt.families import registry
 from bayesjpt.table.table import Table
 from tests import naive, strategies, zoo
 from tests.kernels import runs
@@ -100,66 +100,81 @@ def test_component_a_million_nats_behind_is_still_chosen_when_it_is_alone(rng):
 
 # --- impossible rows
 
-UNSEEN_LEVEL = replace(zoo.LEVELS, name="unseen level")
-SHAPES = {
-    "leaf": lambda table: zoo.independent(table.of(1), strategies.last_family),
-    "dictionary": lambda table: zoo.independent(table.of(1), strategies.every_family_twice),
-    "product": lambda table: zoo.independent(table.of(3), strategies.last_family),
-    "mixture of leaves": lambda table: zoo.mixture(table.of(1), 2, strategies.last_family),
-    "mixture of products": lambda table: zoo.mixture(table.of(3), 2, strategies.last_family),
-    "two levels": lambda table: zoo.two_level(table.of(3), strategies.last_family),
-}
+IMPOSSIBLE = [
+    (zoo.LEVELS, 3.0, "categorical"),  # a level that training never showed
+    (zoo.COUNT, 0.5, "poisson"),
+    (zoo.COUNT, -1.0, "geometric"),
+    (zoo.POSITIVE, -1.0, "gamma"),
+    (zoo.POSITIVE, -1.0, "exponential"),
+]
+SHAPES = [(zoo.independent, 1), (zoo.independent, 3), (zoo.mixture, 1), (zoo.mixture, 3), (zoo.two_level, 3)]
+BAD_ROW = 4
 
 
-def table_with_impossible_row(column, x, n_column, rng):
-    """Return a table of 10 rows and parts of it: the first column of row 4 holds a value that no family can."""
-    others = (zoo.LABEL, zoo.REAL)[: n_column - 1]
-    table = zoo.make_table((column, *others), 10, rng)
+def with_bad_row(column, x, n_column, rng):
+    """Return a plausible table of 10 rows, and the same with a value in its first column that no family can have."""
+    table = zoo.make_table((column, zoo.LABEL, zoo.REAL)[:n_column], 10, rng)
     values = table.values.copy()
-    values[0, 4] = x
-    return table, Table(Schema((column, *others)), values, table.observed)
+    values[0, BAD_ROW] = x
+    return table, Table(table.schema, values, table.observed)
+
+
+def check_impossible(shape, column, x, dictionary, n_column, mode, rng):
+    """Assert that one row has density zero and no other, and that the allocation names it."""
+    plausible, table = with_bad_row(column, x, n_column, rng)
+    circuit = shape(plausible, dictionary=dictionary)
+    params = zoo.random_params(circuit, table.schema, rng)
+    run = runs.prepare(circuit, table, mode)
+    scores = runs.log_scores(run, params)
+    allocated = runs.allocate(run, params, 1)
+    assert scores[BAD_ROW] == -np.inf
+    assert np.isfinite(np.delete(scores, BAD_ROW)).all()
+    assert allocated.impossible == BAD_ROW
+    assert allocated.log_likelihood == pytest.approx(np.delete(scores, BAD_ROW).sum(), rel=ROUNDING)
 
 
 @pytest.mark.parametrize("mode", runs.MODES)
-@pytest.mark.parametrize(
-    ("column", "x", "dictionary"),
-    [
-        (zoo.LEVELS, 3.0, "categorical"),  # a level that training never showed
-        (zoo.COUNT, 0.5, "poisson"),
-        (zoo.COUNT, -1.0, "geometric"),
-        (zoo.POSITIVE, -1.0, "gamma"),
-        (zoo.POSITIVE, -1.0, "exponential"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("shape", "n_column"),
-    [(zoo.independent, 1), (zoo.independent, 3), (zoo.mixture, 1), (zoo.mixture, 3), (zoo.two_level, 3)],
-)
-class TestImpossibleRow:
-    def runs_of(self, column, x, dictionary, shape, n_column, rng, mode):
-        possible, impossible = table_with_impossible_row(column, x, n_column, rng)
-        circuit = shape(possible, dictionary=zoo.only(dictionary))
-        return runs.prepare(circuit, impossible, mode), zoo.random_params(circuit, impossible.schema, rng)
-
-    def test_has_log_density_minus_infinity(self, column, x, dictionary, shape, n_column, rng, mode):
-        run, params = self.runs_of(column, x, dictionary, shape, n_column, rng, mode)
-        scores = runs.log_scores(run, params)
-        assert scores[4] == -np.inf
-        assert np.isfinite(np.delete(scores, 4)).all()
-
-    def test_is_named_by_the_allocation(self, column, x, dictionary, shape, n_column, rng, mode):
-        run, params = self.runs_of(column, x, dictionary, shape, n_column, rng, mode)
-        assert runs.allocate(run, params, 1).impossible == 4
+@pytest.mark.parametrize(("column", "x", "family"), IMPOSSIBLE, ids=[family for _, _, family in IMPOSSIBLE])
+def test_value_that_no_leaf_can_have_makes_its_row_impossible(column, x, family, mode, rng):
+    check_impossible(zoo.mixture, column, x, zoo.only(family), 3, mode, rng)
 
 
-def test_impossible_dictionary_member_leaves_the_others(rng):
-    table = zoo.make_table((replace(zoo.POSITIVE, support=(-np.inf, np.inf)),), 10, rng)
+@pytest.mark.parametrize("mode", runs.MODES)
+@pytest.mark.parametrize(("shape", "n_column"), SHAPES)
+def test_impossible_row_is_found_in_every_shape_of_circuit(shape, n_column, mode, rng):
+    check_impossible(shape, zoo.COUNT, 0.5, zoo.only("poisson"), n_column, mode, rng)
+
+
+@pytest.mark.parametrize("mode", runs.MODES)
+@pytest.mark.parametrize(("shape", "n_column"), SHAPES)
+def test_impossible_row_is_found_below_dictionaries(shape, n_column, mode, rng):
+    check_impossible(shape, zoo.COUNT, 0.5, registry.dictionary, n_column, mode, rng)
+
+
+def test_first_of_several_impossible_rows_is_named(rng):
+    plausible, table = with_bad_row(zoo.COUNT, 0.5, 3, rng)
     values = table.values.copy()
-    values[0, 3] = -0.5
-    table = Table(table.schema, values, table.observed)
-    everything = lambda column: strategies.registry.FAMILIES[:3]  # noqa: E731
-    circuit = zoo.independent(table, everything)
+    values[0, BAD_ROW + 1 :] = 0.5
+    circuit = zoo.mixture(plausible)
+    run = runs.prepare(circuit, Table(table.schema, values, table.observed))
+    assert runs.allocate(run, zoo.start(circuit), 1, n_block=2).impossible == BAD_ROW
+
+
+def test_missing_cell_with_an_impossible_filler_is_possible(rng):
+    plausible, table = with_bad_row(zoo.COUNT, 0.5, 3, rng)
+    observed = table.observed.copy()
+    observed[0, BAD_ROW] = False
+    circuit = zoo.mixture(plausible)
+    for mode in runs.MODES:
+        run = runs.prepare(circuit, Table(table.schema, table.values, observed), mode)
+        assert np.isfinite(runs.log_scores(run, zoo.start(circuit))).all()
+
+
+def test_member_of_a_dictionary_that_cannot_leaves_the_others(rng):
+    column = replace(zoo.POSITIVE, support=(-np.inf, np.inf))
+    plausible, table = with_bad_row(column, -0.5, 1, rng)
+    circuit = zoo.mixture(plausible, dictionary=lambda _: registry.FAMILIES[:3])
     params = zoo.random_params(circuit, table.schema, rng)
-    np.testing.assert_allclose(
-        runs.log_density(circuit, params, table), naive.log_values(circuit, params, table), rtol=ROUNDING
-    )
+    found = runs.log_density(circuit, params, table)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, naive.log_values(circuit, params, table), rtol=ROUNDING)

@@ -114,7 +114,9 @@ def test_marginal_cdf_is_the_value_of_the_circuit_with_cdfs_at_the_leaves(case):
         found = marginal_cdf(case, column, grid(facts))
         for x, value in zip(grid(facts), found, strict=True):
             expected = root_value(
-                case, column, lambda family, facts, theta, _: log_of(naive.family_cdf(family, facts, theta, x))  # noqa: B023 - called at once
+                case,
+                column,
+                lambda family, facts, theta, _: log_of(naive.family_cdf(family, facts, theta, x)),  # noqa: B023 - called at once
             )
             assert value == pytest.approx(expected, rel=EXACT, abs=EXACT)
 

@@ -18,7 +18,7 @@ N_DRAW = 30_000
 
 @pytest.fixture
 def case(rng) -> strategies.Case:
-    """Return every base under a circuit of two levels, whose components lie apart."""
+    """Return every base under a circuit of two levels."""
     table = zoo.make_table(zoo.COLUMNS, 40, rng)
     circuit = zoo.two_level(table)
     return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))

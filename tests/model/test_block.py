@@ -49,10 +49,10 @@ def test_dims_are_named_and_their_labels_readable(sampled):
 
 
 def test_labels_of_a_dimension_are_unique_and_as_many_as_entries(sampled):
-    for rv in sampled.model.free_RVs:
-        (dim,) = sampled.model.named_vars_to_dims[rv.name]
+    for name, value in sampled.model.initial_point().items():
+        (dim,) = sampled.model.named_vars_to_dims[name]
         labels = sampled.model.coords[dim]
-        assert len(set(labels)) == len(labels) == rv.type.shape[0]
+        assert len(set(labels)) == len(labels) == value.size
 
 
 def test_missing_cells_are_no_free_variables(sampled):

@@ -152,7 +152,9 @@ DRAWN = {
     "floored_inverse_gamma": lambda shape: distributions.FlooredInverseGamma.dist(
         *np.transpose(INVERSE_GAMMAS), shape=(*shape, 5)
     ),
-    "capped_log_normal": lambda shape: distributions.CappedLogNormal.dist(*np.transpose(LOG_NORMALS), shape=(*shape, 5)),
+    "capped_log_normal": lambda shape: distributions.CappedLogNormal.dist(
+        *np.transpose(LOG_NORMALS), shape=(*shape, 5)
+    ),
     "normal": lambda shape: distributions.BlockNormal.dist(mu=1.0, sigma=2.0, shape=(*shape, 1)),
     "gamma": lambda shape: distributions.BlockGamma.dist(alpha=2.5, beta=4.0, shape=(*shape, 1)),
     "beta": lambda shape: distributions.BlockBeta.dist(alpha=1.0, beta=3.2, shape=(*shape, 1)),

@@ -14,6 +14,8 @@ from tests import zoo
 from tests.model.conftest import QUICK
 
 TOLERANCE = 1e-9
+SLOPE_TOLERANCE = 1.0
+"""Six posterior standard deviations."""
 
 
 def inside_the_supports(rows: np.ndarray) -> bool:
@@ -73,9 +75,7 @@ def test_new_rows_of_another_number_are_scored_and_predicted(n_row, sampled, rng
 def test_new_rows_can_be_conditioned_on(sampled, rng):
     new = zoo.make_table(zoo.COLUMNS, 21, rng)
     with sampled.model.copy():
-        pm.set_data(
-            {"x_data": new.values.T.copy(), "x_missing": ~new.observed.T}, coords={"x_obs_id": np.arange(21)}
-        )
+        pm.set_data({"x_data": new.values.T.copy(), "x_missing": ~new.observed.T}, coords={"x_obs_id": np.arange(21)})
         idata = pm.sample(draws=5, tune=2, chains=1, cores=1, random_seed=1, **QUICK)
     post = bj.Posterior.from_idata(idata, sampled.model)
     total = post.log_density(new).sum("obs_id").to_numpy()
@@ -143,17 +143,21 @@ def test_block_is_sampled_beside_a_regression_of_the_user(rng):
         "NUTS": {"slope"},
         "CircuitGibbs": {"block_sum_weights", "block_normal_variance", "block_normal_mu"},
     }
-    assert abs(float(idata["posterior"]["slope"].mean()) - 2.0) < 1.0
+    assert abs(float(idata["posterior"]["slope"].mean()) - 2.0) < SLOPE_TOLERANCE
     assert idata["posterior"]["block_normal_mu"].to_numpy().std() > 0.0
 
 
-def test_arviz_summary_and_loo_take_the_draws(sampled):
+@pytest.mark.filterwarnings("ignore:invalid value encountered in scalar divide")  # R-hat of shares that are always 0
+def test_arviz_summary_takes_the_draws(sampled):
+    n_entry = sum(np.prod(value.shape[2:]) for value in sampled.idata["posterior"].data_vars.values())
+    assert len(az.summary(sampled.idata)) == n_entry
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto")  # few draws of few rows
+def test_arviz_loo_takes_the_log_likelihood(sampled):
     with sampled.model:
         idata = pm.compute_log_likelihood(sampled.idata.copy(), progressbar=False)
-    summary = az.summary(idata, var_names=["x_type_weights", "x_sum_weights"])
-    assert len(summary) == 5 * 6 + 6
-    loo = az.loo(idata if hasattr(idata, "log_likelihood") else sampled.idata, var_name="x")
-    assert np.isfinite(loo.elpd)
+    assert np.isfinite(az.loo(idata, var_name="x").elpd)
 
 
 def test_steps_of_a_copied_model_find_the_block(small):

@@ -1,0 +1,211 @@
+"""From a learner's tree to frozen arrays, and the starting values that come with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.arrays import Circuit, start_params
+from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit, freeze
+from bayesjpt.errors import CircuitError
+from bayesjpt.families import registry
+from bayesjpt.families.features import initial_theta
+from tests import naive, strategies, zoo
+
+DTYPES = {
+    "kind": np.int8,
+    "child_ptr": np.int32,
+    "child": np.int32,
+    "leaf_of": np.int32,
+    "leaf_family": np.int16,
+    "leaf_var_ptr": np.int32,
+    "leaf_var": np.int32,
+    "leaf_cell": np.int32,
+    "theta_at": np.int32,
+    "theta_len": np.int32,
+    "const_at": np.int32,
+    "const_len": np.int32,
+    "const": np.float64,
+    "start_log_weight": np.float64,
+    "start_theta": np.float64,
+}
+
+
+@pytest.fixture
+def table(rng):
+    return zoo.make_table((zoo.REAL, zoo.POSITIVE, zoo.COUNT), 40, rng, missing=0.2)
+
+
+@pytest.fixture
+def positive(table):
+    """Return the positive column alone."""
+    return zoo.part(table, 1)
+
+
+def theta_of(circuit, leaf):
+    return circuit.start_theta[circuit.theta_at[leaf] : circuit.theta_at[leaf] + circuit.theta_len[leaf]]
+
+
+# --- arrays
+
+
+@strategies.law(40)
+@given(strategies.cases())
+def test_children_come_before_parents_and_the_root_last(case):
+    parent = case.circuit.edge_parent()
+    assert (case.circuit.child < parent).all()
+    assert set(range(case.circuit.n_node)) - set(case.circuit.child.tolist()) == {case.circuit.n_node - 1}
+
+
+@strategies.law(20)
+@given(strategies.cases())
+def test_arrays_are_contiguous_read_only_and_of_fixed_dtypes(case):
+    assert case.circuit._fields == tuple(DTYPES)
+    for name, array in case.circuit._asdict().items():
+        assert array.dtype == DTYPES[name]
+        assert array.flags.c_contiguous
+        assert not array.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+
+def test_tree_becomes_nodes_in_the_order_of_a_walk_children_first(table):
+    rows = np.arange(table.n_row)
+    tree = Sum((ColumnLeaf(0, rows), ColumnLeaf(0, rows[:10])), (30, 10))
+    circuit = build_circuit(Product((tree, ColumnLeaf(2, rows), ColumnLeaf(1, rows))), table)
+    normal_and_normal = [arrays.LEAF, arrays.LEAF, arrays.LATENT]
+    count = [arrays.LEAF, arrays.LEAF, arrays.LIKELIHOOD]
+    positive = [arrays.LEAF, arrays.LEAF, arrays.LEAF, arrays.LIKELIHOOD]
+    assert circuit.kind.tolist() == [*normal_and_normal, *count, *positive, arrays.PRODUCT]
+    assert circuit.child.tolist() == [0, 1, 3, 4, 6, 7, 8, 2, 5, 9]
+    assert circuit.leaf_var.tolist() == [0, 0, 2, 2, 1, 1, 1]
+
+
+def test_dictionary_of_one_member_is_a_bare_leaf(positive):
+    circuit = build_circuit(zoo.leaf(0, positive), positive, strategies.first_family)
+    assert circuit.kind.tolist() == [arrays.LEAF]
+    assert circuit.n_edge == 0
+
+
+def test_dictionary_of_several_members_is_a_likelihood_sum(positive):
+    circuit = build_circuit(zoo.leaf(0, positive), positive)
+    assert circuit.kind.tolist() == [arrays.LEAF] * 3 + [arrays.LIKELIHOOD]
+    assert [naive.leaf_family(circuit, leaf) for leaf in range(3)] == ["normal", "gamma", "exponential"]
+
+
+def test_dictionary_is_that_of_the_registry_unless_given(rng):
+    table = zoo.make_table((zoo.LEVELS,), 20, rng)
+    circuit = build_circuit(zoo.leaf(0, table), table)
+    assert [naive.leaf_family(circuit, leaf) for leaf in range(circuit.n_leaf)] == [
+        family.name for family in registry.dictionary(zoo.LEVELS)
+    ]
+
+
+def test_leaves_of_one_column_and_family_share_their_constants(table):
+    circuit = zoo.mixture(table, 3)
+    places = {}
+    for leaf in range(circuit.n_leaf):
+        key = (naive.leaf_column(circuit, leaf), naive.leaf_family(circuit, leaf))
+        places.setdefault(key, set()).add((int(circuit.const_at[leaf]), int(circuit.const_len[leaf])))
+    assert all(len(place) == 1 for place in places.values())
+    assert circuit.const.size == sum(length for ((_, length),) in places.values())
+
+
+def test_constants_are_those_of_the_family_for_the_column(table):
+    circuit = zoo.mixture(table, 2)
+    for leaf in range(circuit.n_leaf):
+        family = registry.FAMILIES[circuit.leaf_family[leaf]]
+        found = circuit.const[circuit.const_at[leaf] : circuit.const_at[leaf] + circuit.const_len[leaf]]
+        assert found.tolist() == family.constants(table.schema.columns[circuit.leaf_var[leaf]]).tolist()
+
+
+@strategies.law(20)
+@given(strategies.cases())
+def test_parameters_of_leaves_lie_one_after_the_other(case):
+    c = case.circuit
+    assert c.theta_at.tolist() == (np.cumsum(c.theta_len) - c.theta_len).tolist()
+    assert c.n_theta == c.theta_len.sum()
+
+
+def test_tree_deeper_than_the_recursion_limit_is_built(rng):
+    table = zoo.make_table((zoo.COUNT,), 5, rng)
+    node = zoo.leaf(0, table)
+    for _ in range(2000):
+        node = Sum((node, zoo.leaf(0, table)), (3, 2))
+    circuit = build_circuit(node, table, strategies.first_family)
+    assert (circuit.kind == arrays.LATENT).sum() == 2000
+
+
+# --- starting values
+
+
+def test_start_weights_of_a_sum_are_shares_of_rows_with_one_added_to_each(positive):
+    rows = np.arange(40)
+    tree = Sum((ColumnLeaf(0, rows[:7]), ColumnLeaf(0, rows[7:])), (7, 33))
+    circuit = build_circuit(tree, positive, strategies.first_family)
+    np.testing.assert_allclose(np.exp(circuit.start_log_weight), [8 / 42, 34 / 42], rtol=1e-15)
+
+
+def test_start_weights_of_a_dictionary_are_equal(positive):
+    circuit = build_circuit(zoo.leaf(0, positive), positive)
+    np.testing.assert_allclose(np.exp(circuit.start_log_weight), [1 / 3] * 3, rtol=1e-15)
+
+
+def test_start_weights_of_a_product_are_one(table):
+    circuit = zoo.independent(table)
+    assert not circuit.start_log_weight[circuit.edges_of_kind(arrays.PRODUCT)].any()
+
+
+def test_start_parameters_are_estimated_from_the_observed_cells_of_the_leafs_rows(table):
+    rows = np.array([1, 4, 5, 8, 20, 33])
+    circuit = build_circuit(Product(tuple(ColumnLeaf(column, rows) for column in range(3))), table)
+    for leaf in range(circuit.n_leaf):
+        column, family = circuit.leaf_var[leaf], registry.FAMILIES[circuit.leaf_family[leaf]]
+        cells = table.values[column, rows[table.observed[column, rows]]]
+        expected = initial_theta(family, table.schema.columns[column], cells)
+        assert theta_of(circuit, leaf).tolist() == expected.tolist()
+
+
+def test_leaf_without_observed_cells_starts_at_finite_parameters(rng):
+    table = zoo.make_table(zoo.COLUMNS, 10, rng, missing=1.0)
+    assert np.isfinite(zoo.independent(table).start_theta).all()
+
+
+def test_start_params_are_the_circuits_own(table):
+    circuit = zoo.mixture(table)
+    params = start_params(circuit)
+    assert params.log_weight is circuit.start_log_weight
+    assert params.theta is circuit.start_theta
+
+
+# --- refusals
+
+
+def test_empty_dictionary_is_refused_naming_the_column(table):
+    with pytest.raises(CircuitError, match="column 'positive' has an empty likelihood dictionary"):
+        build_circuit(zoo.leaf(1, table), table, lambda column: ())
+
+
+def test_tree_that_is_no_circuit_is_refused(table):
+    with pytest.raises(CircuitError, match="children with a column in common"):
+        build_circuit(Product(tuple(zoo.leaf(column, table) for column in (0, 1, 2, 0))), table)
+
+
+def test_tree_over_some_columns_is_refused(table):
+    with pytest.raises(CircuitError, match="does not cover column 2"):
+        build_circuit(Product((zoo.leaf(0, table), zoo.leaf(1, table))), table)
+
+
+# --- freezing
+
+
+def test_frozen_copy_of_strided_arrays_is_contiguous(table):
+    circuit = zoo.mixture(table)
+    strided = Circuit(*(np.repeat(array, 2)[::2] for array in circuit))
+    frozen = freeze(strided)
+    for made, original in zip(frozen, circuit, strict=True):
+        assert made.flags.c_contiguous
+        assert not made.flags.writeable
+        assert made.tolist() == original.tolist()

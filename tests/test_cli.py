@@ -1,0 +1,255 @@
+"""The command line: what it prints, where, and with which status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesjpt as bj
+from bayesjpt import cli
+
+FEW = ["--draws", "12", "--tune", "4", "--chains", "2", "--cores", "1", "--seed", "1"]
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory):
+    """Return the path of a small table with one column of each base and one identifier."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(120),
+            "size": rng.gamma(3.0, 1.0, 120).round(1),
+            "rings": rng.poisson(30.0, 120),
+            "colour": rng.choice(["red", "white"], 120),
+        }
+    )
+    frame.loc[3, "size"] = np.nan
+    path = tmp_path_factory.mktemp("tables") / "small.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def run(capfd, *arguments) -> tuple[int, str, str]:
+    """Return (status, standard output, standard error) of the command line."""
+    status = cli.run([str(argument) for argument in arguments])
+    out, err = capfd.readouterr()
+    return status, out, err
+
+
+def refused(capfd, *arguments) -> str:
+    """Return the one line on standard error with which a call must end."""
+    status, out, err = run(capfd, *arguments)
+    assert status == 2
+    assert out == ""
+    lines = err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("bayesjpt: ")
+    assert lines[0].count("bayesjpt: ") == 1
+    return lines[0]
+
+
+# --- types
+
+
+def test_types_prints_every_column_and_the_convergence_line(csv, capfd):
+    status, out, err = run(capfd, "types", csv, *FEW)
+    assert status == 0
+    for word in ("small.csv: 3 columns", "size", "rings", "colour", "binary", "set aside", "R-hat", "likelihoods"):
+        assert word in out
+    assert out.splitlines()[-1].startswith(("Chains agree", "Chains do not agree yet"))
+    assert [line.split(" in ")[0] for line in err.splitlines()] == [
+        "structure learned",
+        "model compiled",
+        "chains sampled",
+    ]
+
+
+def test_types_as_json_has_the_documented_keys_and_nothing_else_on_standard_output(csv, capfd):
+    status, out, _ = run(capfd, "types", csv, "--json", *FEW)
+    assert status == 0
+    answer = json.loads(out)
+    assert set(answer) == {"columns", "set_aside", "convergence"}
+    assert [column["column"] for column in answer["columns"]] == ["size", "rings", "colour"]
+    assert set(answer["columns"][0]) == {
+        "column",
+        "base",
+        "type",
+        "share",
+        "interval",
+        "ess",
+        "rhat",
+        "types",
+        "likelihoods",
+        "missing",
+        "reason",
+    }
+    assert answer["columns"][0]["missing"] == 1
+    assert answer["set_aside"][0]["column"] == "id"
+    assert set(answer["convergence"]) == {"converged", "sentence", "quantities"}
+    assert set(answer["convergence"]["quantities"]["log_likelihood"]) == {"rhat", "rhat_q95", "ess"}
+
+
+def test_json_holds_null_where_a_number_does_not_exist(csv, capfd):
+    _, out, _ = run(capfd, "types", csv, "--json", *FEW[2:], "--draws", "3", "-q")
+    assert "NaN" not in out
+    assert json.loads(out)["columns"][0]["rhat"] is None
+
+
+def test_same_seed_prints_the_same_answer(csv, capfd):
+    answers = [run(capfd, "types", csv, "--json", "-q", *FEW)[1] for _ in range(2)]
+    assert answers[0] == answers[1]
+
+
+def test_quiet_prints_nothing_on_standard_error(tmp_path, capfd):
+    path = tmp_path / "constant.csv"
+    path.write_text("x,y\n" + "1.5,7\n2.5,7\n0.5,7\n" * 10)
+    warned = run(capfd, "types", path, *FEW)[2]
+    assert "bayesjpt: constant columns" in warned
+    status, out, err = run(capfd, "types", path, *FEW, "--quiet")
+    assert status == 0
+    assert out
+    assert err == ""
+
+
+def test_kind_overrides_a_decision(csv, capfd):
+    _, out, _ = run(capfd, "types", csv, "--json", "-q", "--kind", "rings=real", "--kind", "colour=aside", *FEW)
+    answer = json.loads(out)
+    assert {column["column"]: column["base"] for column in answer["columns"]} == {"size": "real", "rings": "real"}
+
+
+# --- fit
+
+
+def test_fit_writes_a_file_that_load_reads(csv, tmp_path, capfd):
+    path = tmp_path / "fit.nc"
+    status, out, _ = run(capfd, "fit", csv, "-o", path, *FEW)
+    assert status == 0
+    assert f"Wrote {path}: Posterior(2 chains x 12 draws, 3 columns" in out
+    post = bj.load(path)
+    assert (post.n_chain, post.n_draw) == (2, 12)
+    assert post.settings["seed"] == 1
+    assert post.schema.names == ("size", "rings", "colour")
+
+
+def test_quiet_fit_prints_nothing_at_all(csv, tmp_path, capfd):
+    assert run(capfd, "fit", csv, "-o", tmp_path / "fit.nc", "-q", *FEW) == (0, "", "")
+
+
+def test_fit_into_a_folder_that_does_not_exist_is_refused_before_sampling(csv, tmp_path, capfd):
+    assert "no folder" in refused(capfd, "fit", csv, "-o", tmp_path / "nowhere" / "fit.nc")
+
+
+def test_fit_onto_a_folder_is_refused_before_sampling(csv, tmp_path, capfd):
+    assert "is a folder" in refused(capfd, "fit", csv, "-o", tmp_path)
+
+
+def test_fit_without_output_is_refused(csv, capfd):
+    assert "--output" in refused(capfd, "fit", csv)
+
+
+# --- mistakes
+
+
+def test_missing_file_is_refused_by_name(tmp_path, capfd):
+    assert "missing.csv" in refused(capfd, "types", tmp_path / "missing.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", ["'bad.csv' is empty"]),
+        ("x,y\n", ["0 rows"]),
+        ("x,y\n1.5,\n2.5,\n", ["column 'y'", "no observed cell"]),
+        ("x,y\n1.5,1\ninf,2\n", ["column 'x'", "inf", "row 2"]),
+        ("x,x\n1,2\n", ["columns 1 and 2", "'x'"]),
+        ("x,y\n1,2\n3\n", ["data row 2", "1 cells"]),
+    ],
+)
+def test_bad_table_is_refused_naming_what_is_wrong(tmp_path, capfd, content, words):
+    path = tmp_path / "bad.csv"
+    path.write_text(content)
+    line = refused(capfd, "types", path)
+    for word in words:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--threshold", "2"], ["threshold is 2.0", "0 to 1"]),
+        (["--draws", "0"], ["draws = 0"]),
+        (["--tune", "-1"], ["tune = -1"]),
+        (["--chains", "0"], ["chains = 0"]),
+        (["--cores", "0"], ["cores = 0"]),
+        (["--seed", "-1"], ["seed = -1"]),
+        (["--min-rows", "-1"], ["min_rows", "-1.0"]),
+        (["--min-rows", "2.5"], ["min_rows", "2.5"]),
+        (["--min-rows", "0"], ["min_rows"]),
+        (["--prior", "flat"], ["'flat'", "default, abda"]),
+        (["--learner", "magic"], ["'magic'", "mspn"]),
+        (["--kind", "size=colour"], ["'colour'", "category, integer, real, aside"]),
+        (["--kind", "size"], ["--kind size"]),
+        (["--kind", "sise=real"], ["'sise'", "'size'"]),
+        (["--draws", "many"], ["--draws"]),
+        (["--draw", "3"], ["--draw"]),
+    ],
+)
+def test_bad_option_is_refused_naming_it(csv, capfd, options, words):
+    line = refused(capfd, "types", csv, *options)
+    for word in words:
+        assert word in line
+
+
+def test_unknown_command_is_refused_with_the_closest_one(capfd):
+    line = refused(capfd, "typos")
+    assert "typos" in line
+    assert "'types'" in line
+
+
+def test_interrupt_ends_with_one_line_and_status_130(csv, capfd, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bayesjpt.fitting._learn", interrupted)
+    status, out, err = run(capfd, "types", csv)
+    assert status == 130
+    assert (out, err.strip()) == ("", "bayesjpt: interrupted")
+
+
+# --- the command itself
+
+
+def test_version_is_the_packages(capfd):
+    assert run(capfd, "--version") == (0, f"bayesjpt {bj.__version__}\n", "")
+
+
+def test_no_arguments_show_the_help_with_status_2(capfd):
+    status, out, _ = run(capfd)
+    assert status == 2
+    assert "Usage: bayesjpt" in out
+
+
+@pytest.mark.parametrize("command", [[], ["types"], ["fit"]])
+def test_help_has_status_0(capfd, command):
+    status, out, _ = run(capfd, *command, "--help")
+    assert status == 0
+    assert "Usage: bayesjpt" in out
+
+
+def test_module_is_the_same_command(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "bayesjpt", "types", str(tmp_path / "missing.csv")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("bayesjpt: no file")
+    assert done.stderr.count("\n") == 1
