@@ -21,6 +21,14 @@ RUNNING_NUMBER_FILL = 0.5
 """Share of its range that a column of all-distinct integers fills; above it, it is a running number (rows may have been
 dropped). Of 100 draws from 200 values all are distinct once in 10^13 times."""
 
+CODE_SHARE = 0.05
+"""Distinct values over observed cells; only below it can fractions be a code (0.25, 0.5, 1, 2, 4) instead of a
+measurement."""
+
+CODE_GRID_FILL = 0.5
+"""Share of the points of its recording grid, from its least to its largest value, that a measurement with few values
+would fill."""
+
 LARGEST_INTEGER = 2.0**53
 """Above it float64 cannot tell neighbours apart."""
 

@@ -171,6 +171,8 @@ def decide(cells: Cells, view: Cells, kind: str | None = None) -> tuple[Column, 
 def _number(view: Cells) -> tuple[Column, Cells]:
     distinct = view.distinct
     if not _is_whole(distinct):
+        if _few_and_apart(view):
+            return _category(view, f"only {distinct.size} different numbers, far apart on their grid: a code")
         large = np.abs(distinct).max() > defaults.LARGEST_INTEGER
         return _real(view, "numbers, some beyond 2^53" if large else "numbers, not all whole")
     span = f"whole numbers from {distinct[0]:.0f} to {distinct[-1]:.0f}"
@@ -179,6 +181,16 @@ def _number(view: Cells) -> tuple[Column, Cells]:
     if distinct[0] >= 0.0:
         return _integer(view, f"{span}, none negative")
     return _real(view, f"{span}, some negative: real until rounded families cover them")
+
+
+def _few_and_apart(view: Cells) -> bool:
+    """Return whether fractions are a code: few, repeated often, and off most points of the grid that holds them."""
+    few = view.n_distinct <= min(defaults.MAX_INTEGER_LEVELS, defaults.CODE_SHARE * view.n_observed)
+    if not few:
+        return False
+    width = resolution.grid(view.distinct, view.counts())
+    n_point = (view.distinct[-1] - view.distinct[0]) / width + 1.0 if width else np.inf
+    return view.n_distinct < defaults.CODE_GRID_FILL * n_point
 
 
 def _numbers_on_request(cells: Cells, kind: str) -> Cells:

@@ -55,7 +55,8 @@ def test_child_without_weight_is_never_chosen(n_child, u):
 def test_every_row_is_on_one_list(n_child, rng):
     terms = rng.random((n_child, 100)) * (rng.random((n_child, 100)) < 0.5)  # some rows impossible
     positions = np.arange(100, dtype=np.int32)
-    assert sorted(sum(split(rng.random(100), terms, positions), [])) == positions.tolist()
+    lists = split(rng.random(100), terms, positions)
+    assert sorted(itertools.chain(*lists)) == positions.tolist()
 
 
 def test_folding_keeps_the_value_and_leaves_a_factor_of_one():

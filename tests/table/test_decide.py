@@ -303,3 +303,16 @@ def test_row_order_does_not_change_the_schema(rng):
     )
     shuffled = frame.sample(frac=1.0, random_state=1)
     assert as_table(frame).schema == as_table(shuffled).schema
+
+
+class TestCodes:
+    def test_few_fractions_far_apart_are_a_code(self):
+        column = column_of([0.25, 0.5, 1.0, 2.0, 4.0] * 30)
+        assert column.base == "category"
+        assert column.labels == ("0.25", "0.5", "1", "2", "4")
+
+    def test_few_fractions_on_a_full_grid_are_a_measurement(self):
+        assert column_of([0.5, 1.0, 1.5, 2.0, 2.5] * 30).base == "real"
+
+    def test_fractions_that_hardly_repeat_are_a_measurement(self):
+        assert column_of([0.25, 0.5, 1.0, 2.0, 4.0] * 3).base == "real"

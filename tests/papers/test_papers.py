@@ -1,0 +1,320 @@
+"""The two scripts on tiny tables of the same form as the data sets, and on the data sets where they are at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.families import registry
+from tests import naive
+from tests.papers import abda, type_data, types
+from tests.papers.abda_data import our_tables, paper_schema, read_data, under_schema
+
+ARITHMETIC = 1e-9
+"""Relative error allowed between the kernels' densities and the recursion's."""
+
+DATA = os.environ.get("BAYESJPT_DATA")
+needs_data = pytest.mark.skipif(DATA is None, reason="BAYESJPT_DATA does not name the folder of the data sets")
+
+TINY = abda.Settings(min_rows=60, tune=5, draws=8)
+TINY_TYPES = types.Settings(draws=8, tune=5, chains=2)
+
+
+def draw_rows(n_row: int, rng: np.random.Generator) -> np.ndarray:
+    """Return rows of a continuous non-negative, a continuous, and a discrete column; two groups, some missing cells."""
+    group = rng.integers(0, 2, n_row)
+    rows = np.column_stack([rng.gamma(2.0 + 8.0 * group), rng.normal(5.0 * group, 1.0), rng.poisson(3.0 + 9.0 * group)])
+    rows[:5, 1] = np.nan
+    return rows.round(2)
+
+
+@pytest.fixture
+def folder(tmp_path, rng) -> Path:
+    """Return a folder of data sets in miniature."""
+    for name in ("abda", "abda_synthetic", "uci", "type_benchmark"):
+        (tmp_path / name).mkdir()
+    parts = {"train": draw_rows(120, rng), "valid": draw_rows(17, rng), "test": draw_rows(30, rng)}
+    np.savez(tmp_path / "abda/tiny.npz", meta_type=np.array([1, 1, 3]), **parts)
+    np.savez(
+        tmp_path / "abda_synthetic/made.npz",
+        types=np.array(["pos", "real", "count"]),
+        true_log_density_test=np.full(30, -4.5),
+        **parts,
+    )
+    frame = pd.DataFrame(
+        {
+            "record": rng.permutation(5000)[:80],
+            "weight": rng.gamma(3.0, size=80).round(2),
+            "color": rng.choice(["red", "green", "blue", "?"], 80),
+            "flag": rng.integers(0, 2, 80),
+        }
+    )
+    frame.to_csv(tmp_path / "uci/things.csv.gz", index=False)
+    frame.to_csv(tmp_path / "type_benchmark/things.csv.gz", index=False)
+    known = [("record", "nominal"), ("weight", "positive"), ("color", "nominal"), ("flag", "binary")]
+    columns = [{"name": name, "type": kind} for name, kind in known]
+    datasets = {
+        "uci/things.csv.gz": {"missing": "?", "columns": columns},
+        "uci/things_test.csv.gz": {"columns_as": "uci/things.csv.gz"},
+        "uci/gone.csv.gz": {"columns": [{"name": "x", "type": "real"}]},
+        "mspn/other.csv.gz": {"columns": columns},
+    }
+    (tmp_path / "columns.json").write_text(json.dumps({"datasets": datasets}))
+    labels = {"things.csv.gz": {"weight": "numeric", "color": "categorical", "flag": "categorical"}}
+    (tmp_path / "type_benchmark/labels.json").write_text(json.dumps(labels))
+    return tmp_path
+
+
+def test_read_data_takes_the_split_and_who_is_discrete(folder):
+    data = read_data(folder, "tiny")
+    assert data.train.shape == (120, 3)
+    assert data.test.shape == (30, 3)
+    assert data.n_row == 167
+    assert data.discrete.tolist() == [False, False, True]
+    assert data.true_density is None
+
+
+def test_synthetic_table_carries_its_true_density(folder):
+    data = read_data(folder, "made")
+    assert data.true_density == pytest.approx(-4.5)
+    assert data.discrete.tolist() == [False, False, True]
+
+
+def test_unknown_table_exits_with_one_line_that_names_it(folder, capsys):
+    assert abda.main(["--data", str(folder), "--table", "nowhere"]) == 2
+    message = capsys.readouterr().err
+    assert "'nowhere'" in message
+    assert message.count("\n") == 1
+
+
+def test_paper_schema_offers_the_dictionary_of_the_paper():
+    train = np.column_stack([np.linspace(0.0, 3.0, 60), np.linspace(-1.0, 1.0, 60), np.arange(60.0)])
+    schema = paper_schema(train, np.array([False, False, True]))
+    offered = [[family.name for family in registry.dictionary(column)] for column in schema]
+    assert offered == [["normal", "gamma", "exponential"], ["normal"], ["poisson", "geometric", "categorical"]]
+    assert schema.columns[2].levels == tuple(range(60))
+
+
+def test_paper_schema_keeps_stored_small_values_apart_from_the_cell_of_zero():
+    schema = paper_schema(np.array([[1e-6], [2.0], [7.0]]), np.array([False]))
+    assert schema.columns[0].resolution / 2.0 < 1e-6
+
+
+def test_our_tables_keep_all_columns(folder, rng):
+    data = read_data(folder, "tiny")
+    number = rng.permutation(5 * len(data.train)).astype(float)  # distinct whole numbers: an identifier to the reader
+    rows = len(data.train)
+    more = abda.Data(
+        "more",
+        np.column_stack([data.train, 1.0 + np.arange(rows)]),
+        np.column_stack([data.test, number[: len(data.test)]]),
+        data.n_row,
+        np.append(data.discrete, True),
+    )
+    train, test = our_tables(more)
+    assert train.names == test.names == ("x0", "x1", "x2", "x3")
+
+
+@pytest.mark.parametrize("prior", ["abda", "default"])
+def test_no_test_row_is_impossible_even_with_codes_and_signs_that_training_lacks(folder, prior):
+    data = read_data(folder, "tiny")
+    test = data.test.copy()
+    test[0] = [100.0, -50.0, 90.0]
+    if prior == "abda":
+        schema = paper_schema(data.train, data.discrete)
+        train = under_schema(schema, data.train)
+    else:
+        train, _ = our_tables(data)
+    scores = abda.fit_and_score(train, under_schema(train.schema, test), prior, TINY, seed=0)
+    assert scores.n_impossible == 0
+    assert np.isfinite(scores.mean_of_log)
+
+
+def test_scored_density_is_that_of_the_definition(folder):
+    data = read_data(folder, "tiny")
+    schema = paper_schema(data.train, data.discrete)
+    train, test = under_schema(schema, data.train), under_schema(schema, data.test)
+    post = bj.fit(train, min_rows=60, draws=2, tune=2, chains=1, cores=1, seed=3, prior="abda", progress=False)
+    flat = post.flat()
+    expected = [
+        [
+            naive.log_value(
+                post.circuit, schema, type(flat)(w, theta), test.values[:, row], test.observed[:, row].astype(bool)
+            )
+            for row in range(test.n_row)
+        ]
+        for w, theta in zip(flat.log_weight, flat.theta, strict=True)
+    ]
+    assert abda.score(post, test).mean_of_log == pytest.approx(np.mean(expected), rel=ARITHMETIC)
+
+
+def test_log_of_mean_averages_densities_over_draws_and_logs_over_rows():
+    log_density = np.log([[[1.0, 2.0], [3.0, 2.0]], [[4.0, 8.0], [8.0, 4.0]]])
+    assert abda.log_of_mean_per_row(log_density) == pytest.approx(np.log([4.0, 4.0]).mean())
+
+
+def test_effective_sample_size_per_draw_tells_a_sluggish_chain_from_an_independent_one(rng):
+    noise = rng.normal(size=(2, 400))
+    sluggish = np.repeat(rng.normal(size=(2, 20)), 20, axis=1)
+    constant = np.ones((2, 400))
+    independent, slow = abda.ess_per_draw(np.stack([noise, sluggish, constant], axis=-1))
+    assert independent > 0.7
+    assert slow < 0.2
+
+
+def test_rhat_needs_two_chains_and_sees_that_they_differ(rng):
+    draws = rng.normal(size=(2, 200, 1)) + np.array([0.0, 5.0])[:, None, None]
+    assert abda.rhat(draws[:1]).size == 0
+    assert abda.rhat(draws)[0] > 1.5
+
+
+def test_density_script_prints_both_readings_and_the_truth(folder, capsys):
+    arguments = ["--data", str(folder), "--table", "made", "--seeds", "2", "--sweeps", "10", "--min-rows", "60"]
+    assert abda.main(arguments) == 0
+    text = capsys.readouterr().out
+    assert "rows left out: none (5 missing test cells, marginalised)" in text
+    assert text.count("median ") >= 2
+    assert "R-hat over chains" in text
+    assert "-4.500" in text
+
+
+def test_verdict_compares_the_median_with_the_target(folder):
+    data = abda.Data("abalone", np.empty((0, 1)), np.empty((0, 1)), 0, np.array([False]))
+    empty = np.empty(0)
+    scores = [abda.Scores(1, value, (value,), value, value, 0, empty, empty, empty) for value in (1.0, 1.7, 1.8)]
+    assert abda.verdict(data, scores).endswith("1.700, reached")
+    assert abda.verdict(data, scores[:2]).endswith("1.350, MISSED")
+
+
+def test_raw_tables_leave_duplicates_and_other_folders_out(folder):
+    assert [table.name for table in type_data.uci_tables(folder)] == ["things", "gone"]
+
+
+def test_simple_rules_use_dtype_and_distinct_values(folder):
+    things = type_data.uci_tables(folder)[0]
+    rules = type_data.simple_rules(things)
+    assert rules["dtype"] == {"record": "numeric", "weight": "numeric", "color": "categorical", "flag": "numeric"}
+    assert rules["distinct"] == {
+        "record": "numeric",
+        "weight": "numeric",
+        "color": "categorical",
+        "flag": "categorical",
+    }
+
+
+def test_simple_types_carry_the_rule_on(folder):
+    things = type_data.uci_tables(folder)[0]
+    expected = {"record": "count", "weight": "positive", "color": "nominal", "flag": "binary"}
+    assert type_data.simple_types(things) == expected
+
+
+def test_verdicts_hold_strict_lenient_and_kind(folder):
+    things = type_data.uci_tables(folder)[0]
+    verdicts, note = types.judge(things, TINY_TYPES)
+    by_name = {one.column: one for one in verdicts}
+    assert "80 rows" in note
+    assert by_name["color"].right["strict"]
+    assert by_name["flag"].right["kind"]
+    assert by_name["weight"].answer.kind == "numeric"
+    assert by_name["weight"].right["strict"] == (by_name["weight"].answer.type == "positive")
+
+
+def test_lenient_accepts_what_is_defensible(folder):
+    things = type_data.uci_tables(folder)[0]
+    label = type_data.Label("flag", "categorical", "ordinal", ("binary",))
+    verdicts, _ = types.judge(type_data.LabelledTable("things", things.path, (label,)), TINY_TYPES)
+    assert verdicts[0].right["lenient"]
+    assert not verdicts[0].right["strict"]
+
+
+def test_column_that_is_set_aside_is_of_kind_other(folder):
+    path = folder / "type_benchmark/notes.csv"
+    path.write_text("note,size\n" + "".join(f"text number {k},{k % 3}\n" for k in range(60)))
+    labels = (type_data.Label("note", "other"),)
+    verdicts, _ = types.judge(type_data.LabelledTable("notes", path, labels), TINY_TYPES)
+    assert verdicts[0].answer.type == types.SET_ASIDE
+    assert verdicts[0].right["kind"]
+
+
+def test_table_that_fails_is_reported_and_wrong(folder):
+    path = folder / "uci/ragged.csv"
+    path.write_text("a,b\n1,2\n3\n")
+    labels = (type_data.Label("a", "numeric", "count"),)
+    verdicts, note = types.judge(type_data.LabelledTable("ragged", path, labels), TINY_TYPES)
+    assert note.startswith("failed: data row 2 of 'ragged.csv' has 1 cells")
+    assert not any(verdicts[0].right.values())
+
+
+def test_fault_that_is_no_error_of_ours_is_reported_with_its_class(folder, monkeypatch):
+    def broken(path, settings):
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr(types, "answer_types", broken)
+    verdicts, note = types.judge(type_data.uci_tables(folder)[0], TINY_TYPES)
+    assert note == "failed with RuntimeError: two lines"
+    assert not any(one.right["kind"] for one in verdicts)
+
+
+def test_rows_of_the_fit_are_capped_and_the_note_says_so(folder):
+    things = type_data.uci_tables(folder)[0]
+    settings = types.Settings(draws=4, tune=2, chains=1, max_rows=50)
+    assert types.answer_types(things.path, settings)[1].startswith("80 rows, 50 of them fitted")
+
+
+def test_macro_weighs_tables_and_micro_columns():
+    def verdict(right: bool) -> types.Verdict:
+        return types.Verdict("t", "c", "real", types.Answer("real", "numeric", ""), {"kind": right})
+
+    by_table = [[verdict(True)], [verdict(False), verdict(False), verdict(True)]]
+    assert types.macro(by_table, "kind") == pytest.approx(2.0 / 3.0)
+    assert types.accuracy([one for part in by_table for one in part], "kind") == pytest.approx(0.5)
+
+
+def test_types_script_goes_on_after_a_failing_table(folder, capsys):
+    assert types.main(["--data", str(folder), "--draws", "4", "--tune", "2", "--chains", "1"]) == 0
+    text = capsys.readouterr().out
+    assert "failed: no file" in text
+    assert text.count("macro, tables") == 2
+
+
+def test_types_script_without_data_exits_with_one_line(tmp_path, capsys):
+    assert types.main(["--data", str(tmp_path)]) == 2
+    assert "columns.json" in capsys.readouterr().err
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(abda.TARGETS))
+def test_target_is_reached_with_one_structure(name):
+    data = read_data(DATA, name)
+    schema = paper_schema(data.train, data.discrete)
+    settings = abda.Settings(abda.MIN_ROWS[name], tune=75, draws=75)
+    train, test = under_schema(schema, data.train), under_schema(schema, data.test)
+    measure, target = abda.TARGETS[name]
+    scores = abda.fit_and_score(train, test, "abda", settings, seed=0)
+    assert scores.n_impossible == 0
+    assert getattr(scores, measure.replace(" ", "_")) >= target
+
+
+@needs_data
+def test_rule_of_twenty_distinct_values_scores_as_published():
+    right = []
+    for table in type_data.type_benchmark_tables(DATA):
+        kinds = type_data.simple_rules(table)["distinct"]
+        right.append([kinds[label.column] == label.kind for label in table.labels if label.kind != "other"])
+    assert np.mean([np.mean(part) for part in right]) == pytest.approx(0.950, abs=5e-4)
+    assert np.mean(np.concatenate(right)) == pytest.approx(0.968, abs=5e-4)
+    assert sum(map(len, right)) == 95
+
+
+@needs_data
+def test_raw_table_with_missing_tokens_is_read_by_itself():
+    tables = {table.name: table for table in type_data.uci_tables(DATA)}
+    table = bj.read_table(tables["breast_wisconsin"].path)
+    assert table.schema.columns[table.schema.index("bare_nuclei")].n_missing == 16
