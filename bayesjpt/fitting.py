@@ -105,6 +105,7 @@ def fit(
     from bayesjpt.table.table import as_table
 
     table = as_table(table)
+    _check_options(learner, table, learner_options)
     entropy = int(np.random.default_rng().integers(2**31)) if seed is None else int(seed)
     learn_seed, start_seed, sample_seed = np.random.SeedSequence(entropy).spawn(3)
     report = on_phase or (lambda phase, seconds: None)
@@ -144,8 +145,8 @@ def fit(
     settings = {
         "learner": learner if isinstance(learner, str) else getattr(learner, "__name__", "callable"),
         "seed": entropy,
-        "gamma": gamma,
-        "alpha": alpha,
+        "gamma": float(gamma),
+        "alpha": float(alpha),
         "prior": prior,
         **{key: value for key, value in learner_options.items() if isinstance(value, int | float | str)},
     }
@@ -173,6 +174,17 @@ def _check_names(learner: str | Callable, prior: str) -> None:
     priors = [name for name in registry.FAMILIES[0].priors if all(name in f.priors for f in registry.FAMILIES)]
     if prior not in priors:
         raise ModelError(f"no prior {prior!r}", f"one of {', '.join(priors)}")
+
+
+def _check_options(learner: str | Callable, table: Table, options: dict) -> None:
+    """Raise for an option of a learner of ours that makes no sense, before kernels are compiled."""
+    if learner == "mspn":
+        from bayesjpt.structure import base
+
+        if "min_rows" in options:
+            base.rows_of("min_rows", options["min_rows"], table.n_row)
+        if "threshold" in options:
+            base.check_between("threshold", options["threshold"], 0.0, 1.0)
 
 
 def _learn(table: Table, learner: str | Callable, rng: np.random.Generator, progress: bool, options: dict) -> Circuit:

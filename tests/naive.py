@@ -31,7 +31,7 @@ def family_log_density(family: str, column: Column, theta: np.ndarray, x: float)
     s = column.scale
     if family == "normal":
         variance, mu = theta
-        return scipy.stats.norm.logpdf((x - column.location) / s, mu, math.sqrt(variance)) - math.log(s)
+        return scipy.stats.norm.logpdf((x - column.location) / s, mu, np.sqrt(variance)) - math.log(s)
     if family in ("gamma", "exponential"):
         shape, rate = theta if family == "gamma" else (1.0, theta[0])
         z, half = x / s, 0.5 * column.resolution / s
@@ -45,9 +45,8 @@ def family_log_density(family: str, column: Column, theta: np.ndarray, x: float)
     if family == "geometric":
         return float(scipy.stats.geom.logpmf(x + 1.0, theta[0]))
     if family == "categorical":
-        if column.base == "category":
-            return math.log(theta[int(x)])
-        return math.log(theta[column.levels.index(x)]) if x in column.levels else -math.inf
+        values = tuple(range(column.n_label)) if column.base == "category" else column.levels
+        return math.log(theta[values.index(x)]) if x in values else -math.inf
     raise AssertionError(family)
 
 

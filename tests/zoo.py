@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit, Params
-from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
+from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit, freeze
+from bayesjpt.circuit.check import check_circuit
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.families import registry
 from bayesjpt.posterior.draws import Posterior
@@ -111,6 +112,37 @@ def two_level(table: Table, dictionary=None) -> Circuit:
         return Product((leaf(0, table), inner))
 
     return build_circuit(Sum((component(), component()), (table.n_row,) * 2), table, dictionary)
+
+
+def merged(circuit: Circuit, kept: int, dropped: int) -> Circuit:
+    """Return the circuit in which the parents of one leaf's node point at another's: no tree any more."""
+    row = circuit.leaf_of[dropped]
+    child = np.where(circuit.child == dropped, kept, circuit.child)
+    leaf_of = np.delete(circuit.leaf_of, dropped)
+    leaf_table = ("leaf_family", "leaf_var", "leaf_cell", "theta_at", "theta_len", "const_at", "const_len")
+    return freeze(
+        circuit._replace(
+            kind=np.delete(circuit.kind, dropped),
+            child_ptr=np.delete(circuit.child_ptr, dropped),
+            child=child - (child > dropped).astype(np.int32),
+            leaf_of=leaf_of - (leaf_of > row).astype(np.int32),
+            leaf_var_ptr=circuit.leaf_var_ptr[:-1],
+            **{name: np.delete(getattr(circuit, name), row) for name in leaf_table},
+        )
+    )
+
+
+def shared_leaf(table: Table) -> Circuit:
+    """Return a mixture over two columns whose components hold mixtures of the second column that share one leaf."""
+
+    def component() -> Product:
+        return Product((leaf(0, table), Sum((leaf(1, table), leaf(1, table)), (1, 2))))
+
+    tree = build_circuit(Sum((component(), component()), (1, 1)), table, lambda column: registry.dictionary(column)[:1])
+    # nodes: leaf, (leaf, leaf, sum), product, leaf, (leaf, leaf, sum), product, sum
+    circuit = merged(tree, 2, 6)
+    check_circuit(circuit, 2)
+    return circuit
 
 
 def only(*names: str):

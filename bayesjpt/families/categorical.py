@@ -1,7 +1,8 @@
 """Categorical: a probability for each label, or for each level of an integer column that has few of them.
 
 theta = probabilities, the last label being "other". Prior: Dirichlet(concentration). The auxiliary table holds the
-position of a value among the labels (its code) or the levels, -1 where it is none of them; its mass is then 0.
+position of a value among the constants, which are the codes of the labels or the levels, -1 where it is none of them;
+its mass is then 0.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
 
 
 def _constants(column: ColumnFacts) -> np.ndarray:
-    return np.empty(0) if column.base == "category" else np.array(column.levels, np.float64)
+    return np.arange(float(column.n_label)) if column.base == "category" else np.array(column.levels, np.float64)
 
 
 def _offers(column: ColumnFacts) -> bool:
@@ -41,14 +42,9 @@ def _offers(column: ColumnFacts) -> bool:
 
 @kernel
 def prepare(z, constants, out):
-    """Without constants values are codes; otherwise their positions in the levels are looked up."""
-    if constants.size == 0:
-        for i in range(out.size):
-            out[i] = z[i] if z[i] >= 0.0 and np.floor(z[i]) == z[i] else -1.0
-    else:
-        for i in range(out.size):
-            at = np.searchsorted(constants, z[i])
-            out[i] = at if at < constants.size and constants[at] == z[i] else -1.0
+    for i in range(out.size):
+        at = np.searchsorted(constants, z[i])
+        out[i] = at if at < constants.size and constants[at] == z[i] else -1.0
 
 
 @kernel
@@ -109,17 +105,11 @@ def log_marginal(stats, hyper, constants):
 
 
 @kernel
-def _value(k, constants):
-    """Return the value at position k: its code, or its level."""
-    return constants[k] if constants.size > 0 else float(k)
-
-
-@kernel
 def log_mass(lo, hi, theta, constants):
     inside = 0.0
     outside = 0.0
     for k in range(theta.size):
-        if lo <= _value(k, constants) <= hi:
+        if lo <= constants[k] <= hi:
             inside += theta[k]
         else:
             outside += theta[k]
@@ -139,7 +129,7 @@ def moment(k, lo, hi, theta, constants):
     total = 0.0
     value = 0.0
     for i in range(theta.size):
-        at = _value(i, constants)
+        at = constants[i]
         if lo <= at <= hi:
             total += theta[i]
             value += theta[i] * (at if k == 1 else at * at)
@@ -156,30 +146,30 @@ def mode(lo, hi, theta, constants):
     for k in range(theta.size):
         if theta[k] > theta[best_anywhere]:
             best_anywhere = k
-        if lo <= _value(k, constants) <= hi and (best < 0 or theta[k] > theta[best]):
+        if lo <= constants[k] <= hi and (best < 0 or theta[k] > theta[best]):
             best = k
     if best < 0:
-        return min(max(_value(best_anywhere, constants), lo), hi)
-    return _value(best, constants)
+        return min(max(constants[best_anywhere], lo), hi)
+    return constants[best]
 
 
 @kernel
 def sample(lo, hi, theta, constants, rng):
     total = 0.0
     for k in range(theta.size):
-        if lo <= _value(k, constants) <= hi:
+        if lo <= constants[k] <= hi:
             total += theta[k]
     if total == 0.0:
         return mode(lo, hi, theta, constants)
     left = total * rng.random()
     last = 0
     for k in range(theta.size):
-        if lo <= _value(k, constants) <= hi:
+        if lo <= constants[k] <= hi:
             last = k
             left -= theta[k]
             if left < 0.0:
                 break
-    return _value(last, constants)
+    return constants[last]
 
 
 FAMILY = Family(

@@ -108,7 +108,10 @@ def accumulate(z, aux, rows, constants, stats):
 
 @kernel
 def initial(stats, hyper, constants, theta):
-    """Minka's closed form for the shape, with one pseudo-row at the prior's; the posterior mean of the rate."""
+    """Minka's closed form for the shape's estimate by maximum likelihood; the posterior mean of the rate.
+
+    A pseudo-row at the prior's shape, of weight 1 / (1 + n), stands in where rows are few or all alike.
+    """
     n = stats[_N] + stats[_N_ZERO]
     shape = min(math.exp(hyper[_LOG_SHAPE_MEAN]), 0.9 * hyper[_CAP])
     total = stats[_SUM] + stats[_N_ZERO] * 0.5 * constants[0]
@@ -117,7 +120,8 @@ def initial(stats, hyper, constants, theta):
         # within the cell of 0 as if uniform: the logarithm's mean is log h - 1
         mean_log = (stats[_SUM_LOG] + stats[_N_ZERO] * (math.log(constants[0]) - 1.0)) / n
         spread = max(math.log(mean) - mean_log, 0.0)
-        s = (n * spread + 0.5 / shape) / (n + 1.0)
+        pseudo = 1.0 / (1.0 + n)
+        s = (n * spread + pseudo * 0.5 / shape) / (n + pseudo)
         shape = (3.0 - s + math.sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s)
     theta[_SHAPE] = min(shape, 0.99 * hyper[_CAP])
     rate = (hyper[_A0] + n * theta[_SHAPE]) / (hyper[_B0] / theta[_SHAPE] ** hyper[_K] + total)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -33,14 +35,14 @@ def from_idata(idata, model, name: str | None = None) -> Posterior:
     )
 
 
-def _block(model, name: str | None):
-    blocks = {rv.name: rv.owner.op.frozen for rv in model.basic_RVs if hasattr(rv.owner.op, "frozen")}
+def _block(model, name: str | None) -> tuple[str, Any]:
+    blocks = {str(rv.name): rv.owner.op.frozen for rv in model.basic_RVs if hasattr(rv.owner.op, "frozen")}
     if not blocks:
         raise ModelError("the model has no circuit block", "a model with bj.CircuitMixture")
     if name is None:
         if len(blocks) > 1:
             raise ModelError(f"blocks {', '.join(blocks)} in one model", "name= one of them")
-        (name,) = blocks
+        name = next(iter(blocks))
     if name not in blocks:
         raise ModelError(f"no block {name!r}", f"one of {', '.join(blocks)}")
     return name, blocks[name]

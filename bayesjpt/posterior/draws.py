@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,6 +43,11 @@ class Posterior:
     sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)
     reference: Table | None = None
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
+
+    if TYPE_CHECKING:  # the verbs, for editors and type checkers; queries and report register them at run time
+        from bayesjpt.queries.density import log_density, log_mass
+        from bayesjpt.queries.types import types
+        from bayesjpt.report.convergence import convergence
 
     @property
     def n_chain(self) -> int:
@@ -91,7 +97,13 @@ class Posterior:
         return cls(circuit, schema, Params(estimate.log_weight[None, None], estimate.theta[None, None]))
 
     def save(self, path) -> None:
-        """Write the fit to a netCDF file in ArviZ's groups; read it back with `bayesjpt.load`."""
+        """Write the fit to a netCDF file in ArviZ's groups; read it back with `bayesjpt.load`.
+
+        Raises
+        ------
+        FitFileError
+            Where the file cannot be written.
+        """
         from bayesjpt.posterior.store import save
 
         save(self, path)

@@ -43,7 +43,7 @@ def save(post: Posterior, path) -> None:
         raise FitFileError(f"{str(path)!r} is a folder", "the name of a file to write")
     tree = _tree(post)
     checksums = {
-        f"/{name}": {variable: {"fletcher32": True} for variable in group.data_vars if group[variable].size}
+        f"/{name}": {key: {"fletcher32": True} for key, array in group.data_vars.items() if array.size}
         for name, group in tree.children.items()
     }
     part = path.with_name(f"{path.name}.part{os.getpid()}")
@@ -59,7 +59,9 @@ def save(post: Posterior, path) -> None:
 def _tree(post: Posterior) -> xr.DataTree:
     """Return what is written: `to_datatree` and our own group."""
     tree = to_datatree(post)
-    arrays = {name: ((f"{name}_dim",), array) for name, array in post.circuit._asdict().items()}
+    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+        name: ((f"{name}_dim",), array) for name, array in post.circuit._asdict().items()
+    }
     arrays["log_weight"] = (("chain", "draw", "edge"), post.params.log_weight)
     if post.reference is not None:
         arrays["reference_values"] = (("feature", "reference"), post.reference.values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -190,13 +191,14 @@ def _diagnose(series: np.ndarray) -> tuple[float, float]:
     """Return (bulk effective sample size, R-hat) of a (chain, draw) array, NaN where they mean nothing."""
     if series.shape[1] < 4 or np.ptp(series) < 1e-12:
         return float("nan"), float("nan")
-    from arviz_stats.base import array_stats
+    from arviz_stats.base.array import array_stats
 
-    ess = float(array_stats.ess(series, chain_axis=0, draw_axis=1, method="bulk"))
+    stats: Any = array_stats  # its annotations promise tuples where arrays come back
+    ess = float(stats.ess(series, chain_axis=0, draw_axis=1, method="bulk"))
     if series.shape[0] < 2:
         return ess, float("nan")
     with np.errstate(invalid="ignore", divide="ignore"):
-        return ess, float(array_stats.rhat(series, chain_axis=0, draw_axis=1))
+        return ess, float(stats.rhat(series, chain_axis=0, draw_axis=1))
 
 
 def _reason(column: Column, best: str, likelihoods: dict[str, float], disagree: bool) -> str:

@@ -36,7 +36,7 @@ class Convergence:
 
     @property
     def converged(self) -> bool:
-        """Whether 95 % of every quantity's entries have R-hat below `defaults.MAX_RHAT` and every type is determined."""
+        """Whether all types are determined and 95 % of each quantity's entries have R-hat up to `defaults.MAX_RHAT`."""
         values = self.table["rhat_q95"].to_numpy()
         known = values[~np.isnan(values)]  # infinite where chains stand still at different points
         return bool(known.size and (known <= MAX_RHAT).all() and not self.undetermined)
@@ -119,8 +119,11 @@ def convergence(post: Posterior, rows=None, *, column_types: Types | None = None
 
 
 def _summary(values: np.ndarray) -> tuple[float, float, float, int]:
-    """Return (worst R-hat, its 95 % quantile, smallest bulk ESS, entries) over (chain, draw, entry), constants left out."""
-    from arviz_stats.base import array_stats
+    """Return (worst R-hat, its 95 % quantile, smallest bulk ESS, entries) of a (chain, draw, entry) array.
+
+    Entries that do not vary are left out.
+    """
+    from arviz_stats.base.array import array_stats
 
     varies = np.ptp(values, axis=(0, 1)) > 1e-9 * (1.0 + np.abs(values).max(axis=(0, 1)))
     values = values[..., varies]

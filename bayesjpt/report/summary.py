@@ -75,14 +75,17 @@ def types_text(result: Types) -> str:
 def types_html(result: Types) -> str:
     """Return the types as an HTML table, one row a column."""
     head = "".join(f"<th style='text-align:left'>{header}</th>" for header in HEADERS)
-    rows = []
-    for column in result.columns:
-        rows.append("".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in _cells(column)))
-    for aside in result.set_aside:
-        cells = (aside.name, "", "set aside", "", "", "", "", aside.reason)
-        rows.append("".join(f"<td style='text-align:left;opacity:.6'>{html.escape(cell)}</td>" for cell in cells))
+    rows = [_html_row(_cells(column), "text-align:left") for column in result.columns]
+    rows += [
+        _html_row((aside.name, "", "set aside", "", "", "", "", aside.reason), "text-align:left;opacity:.6")
+        for aside in result.set_aside
+    ]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_row(cells: tuple[str, ...], style: str) -> str:
+    return "".join(f"<td style='{style}'>{html.escape(cell)}</td>" for cell in cells)
 
 
 # how Types shows itself belongs here; the query does not know of reports

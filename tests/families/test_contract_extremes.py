@@ -147,7 +147,6 @@ def test_no_answer_is_nan_over_24_decades(example, data, log_scale, log_theta):
     z = np.array([0.0, 1.0, 2.0, 5.0]) if example.name == "categorical" else np.array([0.0, 1e-12, 1.0, 7.0, 1e6, 1e12])
     prepared = np.empty(theta.size + 4)
     family.coefficients(theta, constants, prepared)
-    z = z[:3] if example.name == "categorical" and not constants.size else z
     density = np.empty(z.size)
     family.fill_log_density(z, features.auxiliary(family, z, constants), prepared, density)
     assert not np.isnan(density).any()

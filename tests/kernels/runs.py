@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.plan import Plan, make_plan
@@ -15,7 +20,10 @@ from bayesjpt.kernels.density import fill_log_density, fill_log_mass
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
+PROJECT = Path(__file__).resolve().parents[2]
 PLENTY = 10**9
+
+needs_compiler = pytest.mark.skipif(not hasattr(gibbs.allocate, "stats"), reason="numba's JIT is switched off")
 
 MODES = {
     "by row": {"max_distinct_share": 0.0, "max_table_bytes": 0},
@@ -96,3 +104,15 @@ def allocate(run: Run, params: Params, key: int, n_block: int = 64, *, flat: boo
     work = make_work(run.plan, run.cells, n_block)
     answer = gibbs.allocate(run.plan, run.cells, *params, work, np.uint64(key), flat, stats, edge_count)
     return Allocated(*answer, stats, edge_count)
+
+
+def run_python(arguments: list[str], **environment: str) -> subprocess.CompletedProcess:
+    """Run Python on some arguments in the project's folder, with variables added to the environment."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, **environment},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -67,6 +67,14 @@ def test_no_row_of_a_plausible_table_is_impossible(case):
     assert runs.allocate(runs.prepare(case.circuit, case.table), case.params, KEY).impossible == -1
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_leaf_shared_by_two_sums_gets_the_rows_of_both(mode, rng):
+    case = made((zoo.REAL, zoo.COUNT), 200, rng, missing=0.2, shape=zoo.shared_leaf)
+    parents = case.circuit.edge_parent()[case.circuit.child == 2]
+    assert parents.size == 2
+    assert_same_allocation(runs.allocate(runs.prepare(case.circuit, case.table, mode), case.params, KEY), twin(case))
+
+
 def test_same_key_gives_the_same_allocation(case):
     run = runs.prepare(case.circuit, case.table, "mixed")
     first, second = (runs.allocate(run, case.params, KEY) for _ in range(2))

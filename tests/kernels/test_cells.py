@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bayesjpt.circuit.plan import make_plan
-from bayesjpt.kernels.cells import make_cells
+from bayesjpt.kernels.cells import block_rows, make_cells
+from bayesjpt.kernels.gibbs import CHUNK
 from tests import zoo
 from tests.kernels import runs
 
@@ -89,3 +90,15 @@ def test_mask_is_empty_when_nothing_is_missing(rng):
 
 def test_mask_marks_what_is_missing(table):
     assert np.array_equal(runs.prepare(zoo.independent(table), table).cells.missing, ~table.observed)
+
+
+@pytest.mark.parametrize("max_bytes", [0, 10**4, 10**5, 10**6, runs.PLENTY])
+def test_chunks_are_multiples_of_blocks_whatever_the_budget(table, max_bytes):
+    plan = make_plan(zoo.mixture(table, 8), table.schema)
+    assert 64 <= block_rows(plan, max_bytes) <= 1024
+    assert CHUNK % block_rows(plan, max_bytes) == 0
+
+
+def test_blocks_are_smaller_where_nodes_are_many(table):
+    few, many = (make_plan(zoo.mixture(table, n), table.schema) for n in (1, 40))
+    assert block_rows(few, 10**6) > block_rows(many, 10**6)

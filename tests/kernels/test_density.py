@@ -23,11 +23,11 @@ def assert_close(found, expected, tolerance=EXACT):
 
 
 def snapped(table):
-    plan_resolution = np.array([c.resolution if c.base == "real" else 0.0 for c in table.schema])
+    """Return the table with its reals moved to the centres of their cells."""
     values = table.values.copy()
-    for column, resolution in enumerate(plan_resolution):
-        if resolution > 0.0:
-            values[column] = np.round(values[column] / resolution) * resolution
+    for column, facts in enumerate(table.schema):
+        if facts.base == "real":
+            values[column] = np.round(values[column] / facts.resolution) * facts.resolution
     return Table(table.schema, values, table.observed)
 
 
@@ -52,6 +52,14 @@ def test_log_mass_agrees_with_recursion_in_the_log_domain(case):
         naive.log_values(case.circuit, case.params, table, naive.family_log_mass),
         CANCELLED,
     )
+
+
+@pytest.mark.parametrize("mode", runs.MODES)
+def test_log_density_of_a_circuit_that_is_no_tree_agrees_with_recursion(mode, rng):
+    table = zoo.make_table((zoo.REAL, zoo.COUNT), 50, rng, missing=0.2)
+    circuit = zoo.shared_leaf(table)
+    params = zoo.random_params(circuit, table.schema, rng)
+    assert_close(runs.log_density(circuit, params, table, mode), naive.log_values(circuit, params, table))
 
 
 # --- laws

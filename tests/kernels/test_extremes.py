@@ -102,6 +102,7 @@ def test_component_a_million_nats_behind_is_still_chosen_when_it_is_alone(rng):
 
 IMPOSSIBLE = [
     (zoo.LEVELS, 3.0, "categorical"),  # a level that training never showed
+    (zoo.LABEL, 4.0, "categorical"),  # a code beyond that of "other"
     (zoo.COUNT, 0.5, "poisson"),
     (zoo.COUNT, -1.0, "geometric"),
     (zoo.POSITIVE, -1.0, "gamma"),
@@ -134,7 +135,9 @@ def check_impossible(shape, column, x, dictionary, n_column, mode, rng):
 
 
 @pytest.mark.parametrize("mode", runs.MODES)
-@pytest.mark.parametrize(("column", "x", "family"), IMPOSSIBLE, ids=[family for _, _, family in IMPOSSIBLE])
+@pytest.mark.parametrize(
+    ("column", "x", "family"), IMPOSSIBLE, ids=[f"{column.name}-{family}" for column, _, family in IMPOSSIBLE]
+)
 def test_value_that_no_leaf_can_have_makes_its_row_impossible(column, x, family, mode, rng):
     check_impossible(zoo.mixture, column, x, zoo.only(family), 3, mode, rng)
 

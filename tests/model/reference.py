@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import functools
+import itertools
 import math
 
 import numpy as np
@@ -18,21 +21,21 @@ ABDA_SHAPE_SD = 0.01
 """The paper holds the gamma's shape at an estimate; its prior is narrow around it."""
 
 
-def default_log_prior(family: str, column: Column, theta: np.ndarray, _start: np.ndarray) -> float:
-    """Return the log density of a leaf's parameters under the default prior."""
+def default_log_prior(family: str, column: Column, theta, _start=None):
+    """Return the log density of a leaf's parameters under the default prior; of many, where theta holds arrays."""
     if family == "normal":
         variance, mu = theta
         prior = scipy.stats.invgamma(1.0, scale=0.05)
         floor = (column.resolution / column.scale) ** 2 / 12.0
-        at_variance = prior.logpdf(variance) - prior.logsf(floor) if variance >= floor else -math.inf
-        return at_variance + scipy.stats.norm.logpdf(mu, 0.0, math.sqrt(100.0 * variance))
+        at_variance = np.where(variance >= floor, prior.logpdf(variance) - prior.logsf(floor), -np.inf)
+        return at_variance + scipy.stats.norm.logpdf(mu, 0.0, np.sqrt(100.0 * variance))
     if family == "gamma":
         shape, rate = theta
         prior = scipy.stats.lognorm(1.5, scale=2.0)
         cap = max(12.0 * (column.maximum / column.resolution) ** 2, 1.0)
-        at_shape = prior.logpdf(shape) - prior.logcdf(cap) if shape <= cap else -math.inf
+        at_shape = np.where(shape <= cap, prior.logpdf(shape) - prior.logcdf(cap), -np.inf)
         inverse_mean = scipy.stats.gamma.logpdf(rate / shape, 2.0, scale=1.0 / 2.0)
-        return at_shape + inverse_mean - math.log(shape)
+        return at_shape + inverse_mean - np.log(shape)
     if family == "exponential":
         return scipy.stats.gamma.logpdf(theta[0], 2.0, scale=1.0 / 2.0)
     if family == "poisson":
@@ -44,7 +47,7 @@ def default_log_prior(family: str, column: Column, theta: np.ndarray, _start: np
     raise AssertionError(family)
 
 
-def abda_log_prior(family: str, column: Column, theta: np.ndarray, start: np.ndarray) -> float:
+def abda_log_prior(family: str, column: Column, theta, start):
     """Return the log density of a leaf's parameters under the paper's priors, which are in raw units."""
     s = column.scale
     if family == "normal":
@@ -101,3 +104,72 @@ def log_likelihood_by_enumeration(circuit: Circuit, params: Params, table: Table
             [naive.path_log_joint(circuit, table.schema, params, x, path) for path in paths]
         )
     return float(total)
+
+
+def leaf_log_evidence(family: str, column: Column, x: list[float]) -> float:
+    """Return the log probability of a leaf's values, its parameters integrated out under the default prior.
+
+    In the user's units; for families that are conjugate there (an exponential without values near 0).
+    """
+    log_gamma = scipy.special.gammaln
+    n = len(x)
+    if family == "normal":
+        z = (np.array(x) - column.location) / column.scale
+        m0, v0, a0, b0 = 0.0, 100.0, 1.0, 0.05
+        floor = (column.resolution / column.scale) ** 2 / 12.0
+        v = 1.0 / (1.0 / v0 + n)
+        m = v * (m0 / v0 + z.sum())
+        a = a0 + 0.5 * n
+        b = b0 + 0.5 * ((z**2).sum() + m0**2 / v0 - m**2 / v)
+        above_floor = scipy.stats.invgamma.logsf(floor, a, scale=b) - scipy.stats.invgamma.logsf(floor, a0, scale=b0)
+        value = 0.5 * np.log(v / v0) + a0 * np.log(b0) - a * np.log(b) + log_gamma(a) - log_gamma(a0) + above_floor
+        return float(value - n * (0.5 * np.log(2.0 * np.pi) + np.log(column.scale)))
+    if family in ("exponential", "poisson"):
+        a0, b0 = (2.0, 2.0) if family == "exponential" else (1.0, 1.0 / column.mean)
+        total, base = sum(x), float(log_gamma(np.array(x) + 1.0).sum())
+        more_a, more_b = total, n
+        if family == "exponential":
+            assert all(value >= 0.5 * column.resolution for value in x)
+            more_a, more_b, base = n, total / column.scale, n * np.log(column.scale)
+        a, b = a0 + more_a, b0 + more_b
+        return float(a0 * np.log(b0) - log_gamma(a0) + log_gamma(a) - a * np.log(b) - base)
+    if family == "geometric":
+        return float(scipy.special.betaln(1.0 + n, column.mean + sum(x)) - scipy.special.betaln(1.0, column.mean))
+    if family == "categorical":
+        values = column.levels if column.levels else range(column.n_label)
+        prior = 2.0 * np.array(column.frequencies)
+        counts = np.array([x.count(float(value)) for value in values])
+        return log_multivariate_beta(prior + counts) - log_multivariate_beta(prior)
+    raise AssertionError(family)
+
+
+def log_multivariate_beta(concentration: np.ndarray) -> float:
+    """Return the log normaliser of a Dirichlet density."""
+    return float(scipy.special.gammaln(concentration).sum() - scipy.special.gammaln(concentration.sum()))
+
+
+def log_evidence(circuit: Circuit, table: Table, *, gamma: float, alpha: float) -> float:
+    """Return the log probability of a few rows, weights and parameters integrated out, allocations summed one by one."""
+    paths = [naive.induced_paths(circuit, table.observed[:, row]) for row in range(table.n_row)]
+    sums = [n for n in range(circuit.n_node) if circuit.kind[n] in (arrays.LATENT, arrays.LIKELIHOOD)]
+    columns = [naive.leaf_column(circuit, leaf) for leaf in range(circuit.n_leaf)]
+
+    @functools.cache
+    def at_leaf(leaf: int, rows: tuple[int, ...]) -> float:
+        x = [float(table.values[columns[leaf], row]) for row in rows]
+        return leaf_log_evidence(naive.leaf_family(circuit, leaf), table.schema.columns[columns[leaf]], x)
+
+    @functools.cache
+    def at_sum(node: int, counts: tuple[int, ...]) -> float:
+        prior = np.full(len(counts), gamma if circuit.kind[node] == arrays.LATENT else alpha)
+        return log_multivariate_beta(prior + np.array(counts)) - log_multivariate_beta(prior)
+
+    terms = []
+    for allocation in itertools.product(*paths):
+        taken = collections.Counter(edge for edges, _ in allocation for edge in edges)
+        total = sum(at_sum(node, tuple(taken[e] for e in naive.edges_of(circuit, node))) for node in sums)
+        for leaf in range(circuit.n_leaf):
+            rows = tuple(row for row, (_, leaves) in enumerate(allocation) if leaf in leaves)
+            total += at_leaf(leaf, rows) if rows else 0.0
+        terms.append(total)
+    return float(scipy.special.logsumexp(terms))

@@ -1,0 +1,210 @@
+"""What people read is true: docstrings run, the README prints what it shows, dependencies have reasons."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import bayesjpt
+from bayesjpt.families.record import Family
+from bayesjpt.posterior.draws import Posterior
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "bayesjpt"
+LONGEST = 500
+LONGEST_DECISION = 40
+N_VERB = 4
+"""The least number of verbs that queries and report register."""
+
+MODULES = sorted(
+    module.name for module in pkgutil.walk_packages([str(PACKAGE)], "bayesjpt.") if not module.name.endswith("__main__")
+)
+SOURCES = sorted(path for folder in ("bayesjpt", "tests") for path in (ROOT / folder).rglob("*.py"))
+SLOTS = {field for field in Family.__dataclass_fields__ if field not in ("name",)}
+"""Compiled slots of a family are documented once, in the contract."""
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def documented_verbs() -> list[str]:
+    """Return the methods that queries and report register on Posterior."""
+    assert bayesjpt.Posterior is Posterior
+    return [
+        name
+        for name, member in vars(Posterior).items()
+        if inspect.isfunction(member) and member.__module__.startswith(("bayesjpt.queries", "bayesjpt.report"))
+    ]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_run(name):
+    module = importlib.import_module(name)
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    output: list[str] = []
+    for test in finder.find(module, name, globs={**vars(module)}):
+        runner.run(test, out=output.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(output)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_says_what_it_is_for(name):
+    assert (importlib.import_module(name).__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=relative)
+def test_public_functions_and_classes_have_docstrings(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    in_families = path.parent.name == "families"
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
+            continue
+        if in_families and node.name in SLOTS:
+            continue
+        assert ast.get_docstring(node), f"{relative(path)}: {node.name}"
+
+
+@pytest.mark.parametrize("name", [name for name in bayesjpt.__all__ if not name.startswith("Bayesjpt")])
+def test_public_name_resolves_and_its_docstring_has_a_first_sentence(name):
+    member = getattr(bayesjpt, name)
+    assert name in dir(bayesjpt)
+    first = inspect.getdoc(member).split("\n\n")[0]
+    assert first.rstrip().endswith((".", ".``"))
+
+
+@pytest.mark.parametrize("name", ["as_table", "learn_mspn", "build_model", "CircuitMixture", "fit", "load"])
+def test_public_function_shows_an_example(name):
+    assert ">>> " in inspect.getdoc(getattr(bayesjpt, name))
+
+
+def test_every_verb_shows_an_example_and_is_known_to_type_checkers():
+    verbs = documented_verbs()
+    assert len(verbs) >= N_VERB
+    source = inspect.getsource(Posterior)
+    for name in verbs:
+        assert ">>> " in inspect.getdoc(getattr(Posterior, name)), name
+        assert re.search(rf"import .*\b{name}\b", source), name
+
+
+@pytest.mark.parametrize("name", [*MODULES, "bayesjpt"])
+def test_all_names_resolve(name):
+    module = importlib.import_module(name)
+    for entry in getattr(module, "__all__", ()):
+        assert hasattr(module, entry), entry
+
+
+def test_lazy_names_are_those_that_type_checkers_see():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = [alias.asname for node in ast.walk(guarded) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert sorted(seen) == sorted(bayesjpt.__all__)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_file_is_short_enough_to_read(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
+
+
+def test_command_line_alone_prints():
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        assert not any(isinstance(call.func, ast.Name) and call.func.id == "print" for call in calls), relative(path)
+
+
+# --- README, changelog, decisions, dependencies
+
+
+def indented_blocks(text: str) -> list[str]:
+    """Return the blocks of lines indented by four spaces, without the indentation."""
+    blocks: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if line.startswith("    ") or (not line.strip() and blocks[-1]):
+            blocks[-1].append(line[4:])
+        elif blocks[-1]:
+            blocks.append([])
+    return ["\n".join(block).strip("\n") for block in blocks if "".join(block).strip()]
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_example_of_the_readme_prints_what_it_shows(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    examples = [block for block in indented_blocks(README) if block.startswith(">>> ")]
+    assert examples
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    output: list[str] = []
+    globs: dict = {}
+    for number, block in enumerate(examples):
+        test = doctest.DocTestParser().get_doctest(block + "\n", globs, f"README example {number}", "README.md", 0)
+        runner.run(test, out=output.append, clear_globs=False)
+        globs = test.globs
+    assert runner.summarize(verbose=False).failed == 0, "".join(output)
+
+
+def test_readme_names_the_two_commands():
+    commands = [block for block in indented_blocks(README) if not block.startswith(">>> ")]
+    assert any("bayesjpt types" in block for block in commands)
+    lines = [line for line in README.splitlines() if line.startswith("    ") and "pytest" in line]
+    assert lines, "the test command is the first indented line with pytest"
+    assert ".[test]" in lines[0]
+
+
+def test_every_link_of_the_documents_leads_to_a_file():
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "notebooks").rglob("*.md"))]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if not target.startswith(("http://", "https://")):
+                assert (page.parent / target).exists(), f"{relative(page)}: {target}"
+
+
+def test_changelog_begins_with_this_version():
+    text = (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8")
+    assert re.search(r"^## (\S+)", text, re.MULTILINE)[1] == bayesjpt.__version__
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == bayesjpt.__version__
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda path: path.name)
+def test_decision_fits_on_a_page(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_DECISION
+
+
+def dependency_lines() -> list[str]:
+    """Return the lines of pyproject.toml that name a requirement."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if re.match(r'\s*(arrow = \[)?"[\w-]+[><=]=', line)]
+
+
+def test_every_dependency_has_a_floor_and_a_reason():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [*project["dependencies"], *(r for extra in project["optional-dependencies"].values() for r in extra)]
+    lines = dependency_lines()
+    assert len(lines) == len(named)
+    for line in lines:
+        assert ">=" in line
+        assert re.search(r"#\s+\S", line), line
+
+
+def test_every_third_party_that_the_package_imports_is_a_dependency():
+    from tests.house.test_imports import ALLOWED
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {
+        re.match(r"[\w-]+", r)[0] for r in [*project["dependencies"], *project["optional-dependencies"]["arrow"]]
+    }
+    names = {"sklearn": "scikit-learn", "arviz_stats": "arviz-stats"}
+    reserved = {"matplotlib", "jinja2"}  # of plots and pages that the report room does not have yet
+    needed = {names.get(name, name) for room in ALLOWED.values() for name in room} - reserved
+    assert needed <= declared

@@ -1,0 +1,122 @@
+"""What is loaded when, and from where: a light package, and third parties only where the rooms' table names them."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "bayesjpt"
+
+HEAVY = (
+    "numba",
+    "scipy",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "xarray",
+    "pymc",
+    "pytensor",
+    "arviz",
+    "arviz_stats",
+    "sklearn",
+    "matplotlib",
+    "rich",
+    "typer",
+    "narwhals",
+    "h5netcdf",
+    "h5py",
+)
+
+ALLOWED = {
+    "__init__": set(),
+    "__main__": set(),
+    "errors": set(),
+    "defaults": set(),
+    "numerics": {"numpy", "numba"},
+    "families": {"numpy", "numba"},
+    "table": {"numpy", "narwhals", "pyarrow"},
+    "circuit": {"numpy"},
+    "kernels": {"numpy", "numba"},
+    "structure": {"numpy", "scipy", "sklearn", "threadpoolctl"},
+    "model": {"numpy", "pymc", "pytensor", "rich"},
+    "posterior": {"numpy", "xarray", "h5py"},
+    "queries": {"numpy", "xarray", "scipy", "arviz_stats"},
+    "report": {"numpy", "xarray", "arviz", "arviz_stats", "matplotlib", "jinja2", "rich"},
+    "fitting": {"numpy", "pymc", "rich"},
+    "cli": {"typer", "rich"},
+}
+"""Third parties of each room, wherever in the file they are imported."""
+
+AT_IMPORT = {
+    "table": {"numpy", "narwhals"},
+    "structure": {"numpy", "scipy"},
+    "model": {"numpy", "pymc", "pytensor"},
+    "posterior": {"numpy", "xarray"},
+    "queries": {"numpy", "xarray"},
+    "report": {"numpy", "xarray"},
+    "fitting": {"numpy"},
+    "cli": {"typer"},
+}
+"""Where it is less than `ALLOWED`: what may stand outside functions."""
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported(tree: ast.AST, *, at_import: bool) -> Iterator[str]:
+    """Yield the third parties that a module imports, in functions too unless `at_import`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if at_import and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        else:
+            names = []
+        for name in names:
+            top = name.split(".")[0]
+            if top not in sys.stdlib_module_names and top != "bayesjpt":
+                yield top
+        yield from imported(node, at_import=at_import)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_file_imports_only_the_third_parties_of_its_room(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    room = room_of(path)
+    assert set(imported(tree, at_import=False)) <= ALLOWED[room]
+    assert set(imported(tree, at_import=True)) <= AT_IMPORT.get(room, ALLOWED[room])
+
+
+@pytest.mark.parametrize(
+    ("statement", "light"),
+    [
+        ("import bayesjpt", HEAVY),
+        ("import bayesjpt; dir(bayesjpt); bayesjpt.__version__; bayesjpt.BayesjptError", HEAVY),
+        ("import bayesjpt.cli", tuple(name for name in HEAVY if name not in ("typer", "rich"))),
+        ("import bayesjpt.fitting", HEAVY),
+        ("import bayesjpt; bayesjpt.read_table", ("pymc", "pytensor", "arviz", "sklearn", "xarray", "scipy", "pandas")),
+        ("import bayesjpt; bayesjpt.load", ("pymc", "pytensor", "arviz", "arviz_stats", "sklearn", "matplotlib")),
+        ("import bayesjpt; bayesjpt.learn_mspn", ("pymc", "pytensor", "arviz", "xarray")),
+    ],
+)
+def test_statement_loads_nothing_heavier_than_it_must(run_python, statement, light):
+    loaded = run_python(f"import sys; {statement}; print([name for name in {light!r} if name in sys.modules])")
+    assert loaded.strip() == "[]"
+
+
+def test_unknown_public_name_is_an_attribute_error():
+    import bayesjpt
+
+    with pytest.raises(AttributeError, match="no attribute 'learn_magic'"):
+        _ = bayesjpt.learn_magic

@@ -1,0 +1,85 @@
+"""The step against exact posteriors: tiny tables whose every allocation has a marginal likelihood in closed form.
+
+The posterior mean of the density of a further row is p(rows, row) / p(rows): both by enumeration. It does not care
+how components are labelled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.circuit.arrays import Circuit, Params
+from bayesjpt.kernels.density import rows_log_density
+from bayesjpt.model.gibbs_step import CircuitGibbs
+from bayesjpt.table.table import Table
+from tests import statistics, zoo
+from tests.model import reference
+
+GAMMA, ALPHA = 1.0, 0.6
+"""Weak priors: chains move between allocations."""
+N_SWEEP = 40_000
+N_FIRST = 500
+LARGEST_Z = 4.5
+
+TABLES = {
+    "normals": ((zoo.REAL,), 5, ("normal",)),
+    "poisson and geometric beside labels": ((zoo.COUNT, zoo.LABEL), 4, ("poisson", "geometric", "categorical")),
+    "normal and exponential": ((zoo.POSITIVE,), 4, ("normal", "exponential")),
+    "counts and levels": ((zoo.LEVELS,), 3, ("poisson", "geometric", "categorical")),
+}
+
+
+def tiny(name: str, rng: np.random.Generator) -> tuple[Circuit, Table, Table]:
+    """Return a circuit, its rows (one cell missing where there are two columns) and three further rows."""
+    columns, n_row, families = TABLES[name]
+    table = zoo.make_table(columns, n_row + 3, rng)
+    values, observed = table.values.copy(), table.observed.copy()
+    if "exponential" in families:
+        values += 0.3  # the exponential is conjugate away from 0
+    if len(columns) > 1:
+        observed[0, 1] = observed[1, n_row] = False
+    table = Table(table.schema, values, observed)
+    return zoo.mixture(table, dictionary=zoo.only(*families)), table.rows(slice(n_row)), table.rows(slice(n_row, None))
+
+
+def sampled_densities(circuit: Circuit, table: Table, further: Table, rng: np.random.Generator) -> np.ndarray:
+    """Return float64 (n_further_row, n_sweep): densities of the further rows under the draws of the step."""
+    model = bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA)
+    step = CircuitGibbs(model=model, random_start=0.0)
+    step.setup_chain(rng, 1, N_SWEEP)
+    point = model.initial_point()
+    plan = model["x"].owner.op.frozen.plan
+    rows, missing = np.ascontiguousarray(further.values.T), np.ascontiguousarray(~further.observed.T)
+    out = np.empty((further.n_row, N_SWEEP))
+    for sweep in range(-N_FIRST, N_SWEEP):
+        point, _ = step.step(point)
+        if sweep >= 0:
+            params: Params = step._params(point)
+            out[:, sweep] = np.exp(rows_log_density(rows, missing, *params, plan))
+    return out
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_predictive_densities_agree_with_the_enumerated_posterior(name, rng):
+    circuit, table, further = tiny(name, rng)
+    log_evidence = reference.log_evidence(circuit, table, gamma=GAMMA, alpha=ALPHA)
+    densities = sampled_densities(circuit, table, further, rng)
+    for row in range(further.n_row):
+        longer = Table(
+            table.schema,
+            np.column_stack([table.values, further.values[:, row]]),
+            np.column_stack([table.observed, further.observed[:, row]]),
+        )
+        expected = np.exp(reference.log_evidence(circuit, longer, gamma=GAMMA, alpha=ALPHA) - log_evidence)
+        assert abs(statistics.batch_z(densities[row], expected)) < LARGEST_Z
+
+
+def test_evidence_of_one_row_and_one_leaf_is_an_integral(rng):
+    table = zoo.make_table((zoo.COUNT,), 1, rng)
+    circuit = zoo.independent(table, zoo.only("poisson"))
+    # a Poisson variable whose rate is exponential is geometric
+    p = 1.0 / (1.0 + zoo.COUNT.mean)
+    expected = np.log(p) + table.values[0, 0] * np.log1p(-p)
+    assert reference.log_evidence(circuit, table, gamma=GAMMA, alpha=ALPHA) == pytest.approx(expected)

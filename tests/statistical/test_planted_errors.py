@@ -1,0 +1,85 @@
+"""Geweke's test has teeth: each of these small errors of a sampler, planted on purpose, must be caught."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bayesjpt.circuit import arrays
+from tests import zoo
+from tests.statistical import geweke
+from tests.statistical.geweke import Case
+from tests.statistical.test_geweke import FINE
+
+N_DRAW = 150_000
+N_ROW_FEW = 3
+"""The prior weighs much: for errors in it."""
+N_ROW_MORE = 10
+WIDE_NORMAL = (0.3, 1.5, 0.7, 0.5, 0.01)
+"""Components of very different scale, for an error that is about scale."""
+M0, V0, A0 = 0, 1, 2
+
+
+def two_normals(n_row: int, rng: np.random.Generator, **priors) -> Case:
+    table = zoo.make_table((zoo.REAL,), n_row, rng)
+    return geweke.make_case(zoo.mixture(table), table.schema, np.zeros((1, n_row), bool), **priors)
+
+
+def three_likelihoods(n_row: int, rng: np.random.Generator) -> Case:
+    table = zoo.make_table((FINE,), n_row, rng)
+    return geweke.make_case(zoo.independent(table), table.schema, np.zeros((1, n_row), bool))
+
+
+def with_hyper(case: Case, index: int, change) -> Case:
+    """Return the case with one hyperparameter of every (normal) leaf changed."""
+    hyper = case.hyper.copy()
+    at = case.hyper_at[:-1] + index
+    hyper[at] = change(hyper[at])
+    return case._replace(hyper=hyper)
+
+
+def assert_caught(comparison: geweke.Comparison) -> None:
+    assert comparison.ess.min() > geweke.MIN_ESS
+    assert not comparison.agrees, comparison.worst
+
+
+def test_one_count_too_many_at_every_edge_is_caught(rng):
+    case = two_normals(N_ROW_FEW, rng)
+    wrong = case._replace(concentration=case.concentration + (case.concentration > 0.0))
+    assert_caught(geweke.compare(case, N_DRAW, rng, sampled=wrong))
+
+
+@pytest.mark.parametrize("kind", [arrays.LATENT, arrays.LIKELIHOOD], ids=["sum", "dictionary"])
+def test_a_concentration_divided_by_the_number_of_edges_is_caught(kind, rng):
+    case = two_normals(N_ROW_FEW, rng) if kind == arrays.LATENT else three_likelihoods(N_ROW_FEW, rng)
+    n_edge = case.circuit.edges_of_kind(kind).size
+    wrong = case._replace(concentration=case.concentration / n_edge)
+    assert_caught(geweke.compare(case, N_DRAW, rng, sampled=wrong))
+
+
+def test_an_inverse_gamma_shape_short_of_one_half_is_caught(rng):
+    case = two_normals(N_ROW_FEW, rng)
+    assert_caught(geweke.compare(case, N_DRAW, rng, sampled=with_hyper(case, A0, lambda a0: a0 - 0.5)))
+
+
+def test_a_mean_drawn_with_the_variance_of_one_row_more_is_caught(rng):
+    case = two_normals(N_ROW_FEW, rng)
+    # the row that the meddling adds also counts one half towards the shape
+    wrong = with_hyper(case, A0, lambda a0: a0 - 0.5)
+    assert_caught(geweke.compare(case, N_DRAW, rng, sampled=wrong, meddle=geweke.SHORT_STEP_OF_THE_MEAN))
+
+
+def test_allocations_by_a_density_without_half_the_log_precision_are_caught(rng):
+    case = two_normals(N_ROW_MORE, rng, normal=WIDE_NORMAL)
+    assert_caught(geweke.compare(case, N_DRAW, rng, meddle=geweke.DENSITY_WITHOUT_LOG_SCALE))
+
+
+def test_a_prior_precision_ten_percent_too_large_is_caught(rng):
+    case = two_normals(N_ROW_FEW, rng)
+    assert_caught(geweke.compare(case, N_DRAW, rng, sampled=with_hyper(case, V0, lambda v0: v0 / 1.1)))
+
+
+@pytest.mark.parametrize("n_row", [N_ROW_FEW, N_ROW_MORE])
+def test_without_a_planted_error_the_same_runs_agree(n_row, rng):
+    comparison = geweke.compare(two_normals(n_row, rng, normal=WIDE_NORMAL), N_DRAW, rng)
+    assert comparison.agrees, comparison.worst
