@@ -41,9 +41,9 @@ def family_log_density(family: str, column: Column, theta: np.ndarray, x: float)
             return scipy.stats.gamma.logcdf(half, shape, scale=1.0 / rate) - math.log(column.resolution)
         return scipy.stats.gamma.logpdf(z, shape, scale=1.0 / rate) - math.log(s)
     if family == "poisson":
-        return float(scipy.stats.poisson.logpmf(x, theta[0]))
+        return scipy.stats.poisson.logpmf(x, theta[0])
     if family == "geometric":
-        return float(scipy.stats.geom.logpmf(x + 1.0, theta[0]))
+        return scipy.stats.geom.logpmf(x + 1.0, theta[0])
     if family == "categorical":
         values = tuple(range(column.n_label)) if column.base == "category" else column.levels
         return math.log(theta[values.index(x)]) if x in values else -math.inf

@@ -289,7 +289,7 @@ def _refuse(model: pm.Model, rows, variables: list, given: list) -> None:
     outside = outside_factors(model, rows, variables)
     if outside:
         raise ModelError(
-            f"{', '.join(outside)} depends on variables of block {rows.name!r}, so its conjugate updates would be wrong",
+            f"{', '.join(outside)} depends on variables of block {rows.name!r}: its conjugate updates would be wrong",
             "only Deterministics to depend on them",
             "Make it a function of data or of variables outside the block",
         )

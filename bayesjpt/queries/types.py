@@ -204,7 +204,7 @@ def _diagnose(series: np.ndarray) -> tuple[float, float]:
 def _reason(column: Column, best: str, likelihoods: dict[str, float], disagree: bool) -> str:
     why = column.reason.rstrip(".")
     if disagree:
-        return f"{why}; the chains settled on different types, so more draws or more rows are needed."
+        return f"{why}; chains from different starts settled on different types."
     leading = max(likelihoods, key=likelihoods.__getitem__)
     if len(likelihoods) == 1:
         return f"{why}."

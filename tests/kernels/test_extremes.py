@@ -63,7 +63,7 @@ def test_linear_factors_below_nested_sums_do_not_overflow(rng):
     np.testing.assert_allclose(runs.log_density(circuit, params, table), expected, rtol=ROUNDING)
 
 
-def normal_at(table, circuit, mean, variance):
+def normal_at(circuit, mean, variance):
     """Return parameters with the given normal in every leaf."""
     params = zoo.start(circuit)
     params.theta[0::2] = variance
@@ -76,7 +76,7 @@ def normal_at(table, circuit, mean, variance):
 def test_densities_far_below_the_range_of_floats_stay_finite(mode, mean, variance, rng):
     table = zoo.make_table((zoo.REAL,), 10, rng, continuous=True)
     circuit = zoo.mixture(table, 2)
-    params = normal_at(table, circuit, mean, variance)
+    params = normal_at(circuit, mean, variance)
     found = runs.log_density(circuit, params, table, mode)
     z = (table.values[0] - zoo.REAL.location) / zoo.REAL.scale
     expected = -0.5 * (z - mean) ** 2 / variance - 0.5 * np.log(2.0 * np.pi * variance) - np.log(zoo.REAL.scale)

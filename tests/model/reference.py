@@ -149,7 +149,7 @@ def log_multivariate_beta(concentration: np.ndarray) -> float:
 
 
 def log_evidence(circuit: Circuit, table: Table, *, gamma: float, alpha: float) -> float:
-    """Return the log probability of a few rows, weights and parameters integrated out, allocations summed one by one."""
+    """Return the log probability of a few rows, weights, parameters and, one by one, allocations integrated out."""
     paths = [naive.induced_paths(circuit, table.observed[:, row]) for row in range(table.n_row)]
     sums = [n for n in range(circuit.n_node) if circuit.kind[n] in (arrays.LATENT, arrays.LIKELIHOOD)]
     columns = [naive.leaf_column(circuit, leaf) for leaf in range(circuit.n_leaf)]

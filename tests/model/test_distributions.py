@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import cloudpickle
 import numpy as np
 import pymc as pm
@@ -31,7 +33,7 @@ LOG_NORMALS = [(0.7, 1.5, np.inf), (0.7, 1.5, 3.0), (0.7, 0.01, 2.0), (-2.0, 0.5
 
 
 def segments() -> list[slice]:
-    return [slice(lo, hi) for lo, hi in zip(PTR[:-1], PTR[1:], strict=True)]
+    return [slice(lo, hi) for lo, hi in itertools.pairwise(PTR)]
 
 
 def simplexes(rng: np.random.Generator, n: int) -> np.ndarray:

@@ -128,7 +128,7 @@ def test_progress_bar_shows_the_statistics_of_the_step(small, capsys):
 
 
 def test_a_chain_begins_at_the_estimate_of_the_learner(clusters):
-    model, table = clusters
+    model, _ = clusters
     step = CircuitGibbs(model=model, random_start=0.0)
     expected = log_likelihood_at(model, step.learned_point())
     np.testing.assert_allclose(first_log_likelihoods(model, step=step), expected, rtol=TOLERANCE)

@@ -7,15 +7,19 @@ entry in the sum of two is followed: the joint along that line does not depend o
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+import scipy.special
+import scipy.stats
 
+from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.layout import make_layout
-from bayesjpt.circuit.plan import Plan, make_plan
+from bayesjpt.circuit.plan import make_plan
 from bayesjpt.kernels.gibbs import draw_params
 from bayesjpt.model.priors import make_priors
 from bayesjpt.numerics.jit import kernel
@@ -55,14 +59,15 @@ class Allocated(NamedTuple):
 
     circuit: Circuit
     table: Table
-    plan: Plan
     taken: np.ndarray
     cells: list[list[float]]
     draws: Params
 
 
-def allocated(columns, rng: np.random.Generator) -> Allocated:
+@pytest.fixture(params=TABLES)
+def case(request, rng) -> Allocated:
     """Return a mixture of two, its rows allocated at random but for the last leaf of each column, which gets none."""
+    columns = TABLES[request.param]
     table = zoo.make_table(columns, N_ROW, rng, missing=0.2)
     circuit = zoo.mixture(table)
     layout = make_layout(circuit, table.schema)
@@ -85,31 +90,47 @@ def allocated(columns, rng: np.random.Generator) -> Allocated:
     draws = Params(np.empty((N_DRAW, circuit.n_edge)), np.empty((N_DRAW, circuit.n_theta)))
     arguments = (priors.concentration, priors.hyper, priors.hyper_at)
     assert repeat(plan, np.concatenate(stats), taken, arguments, *start, rng, THIN, *draws) == -1
-    return Allocated(circuit, table, plan, taken, cells, draws)
+    return Allocated(circuit, table, taken, cells, draws)
+
+
+def theta_of(case: Allocated, leaf: int) -> slice:
+    return slice(case.circuit.theta_at[leaf], case.circuit.theta_at[leaf] + case.circuit.theta_len[leaf])
 
 
 def column_of(circuit: Circuit, table: Table, leaf: int):
     return table.schema.columns[naive.leaf_column(circuit, leaf)]
 
 
-def grid_of(draws: np.ndarray, transform: Callable, inverse: Callable) -> np.ndarray:
-    """Return an even grid, on the transformed scale, that reaches well beyond the draws."""
-    lo, hi = transform(draws.min()), transform(draws.max())
-    return inverse(np.linspace(lo - 0.2 * (hi - lo), hi + 0.2 * (hi - lo), N_GRID))
+def grid_over(draws: np.ndarray) -> np.ndarray:
+    """Return an even grid that reaches well beyond the draws."""
+    lo, hi = draws.min(), draws.max()
+    return np.linspace(lo - 0.2 * (hi - lo), hi + 0.2 * (hi - lo), N_GRID)
 
 
-def distribution_function(grid: np.ndarray, log_mass: np.ndarray) -> Callable:
-    """Return the interpolated cdf of unnormalised log masses at the points of a grid."""
+def assert_follows(draws: np.ndarray, grid: np.ndarray, log_mass: np.ndarray) -> None:
+    """Check draws against unnormalised log masses at the points of an even grid."""
     mass = np.exp(log_mass - log_mass.max())
     upto = np.cumsum(mass) - 0.5 * mass
-    return lambda x: np.interp(x, grid, upto / mass.sum(), left=0.0, right=1.0)
+    deviation = statistics.cdf_deviation(draws, lambda x: np.interp(x, grid, upto / mass.sum(), left=0.0, right=1.0))
+    assert deviation < statistics.dkw_bound(N_DRAW)
 
 
-def assert_follows(draws: np.ndarray, cdf: Callable) -> None:
-    assert statistics.cdf_deviation(draws, cdf) < statistics.dkw_bound(N_DRAW)
+def assert_simplex_follows(log_draws: np.ndarray, log_joint: Callable[[np.ndarray], float]) -> None:
+    """Check the log ratio of each entry to the next against the joint along the line that changes these two alone."""
+    centre = np.exp(log_draws[0])
+    for first in range(centre.size - 1):
+        ratio = log_draws[:, first] - log_draws[:, first + 1]
+        grid = grid_over(ratio)
+        log_mass = []
+        for log_ratio in grid:
+            share = scipy.special.expit([log_ratio, -log_ratio])
+            point = centre.copy()
+            point[first : first + 2] = share * centre[first : first + 2].sum()
+            log_mass.append(log_joint(point) + np.log(share).sum())
+        assert_follows(ratio, grid, np.array(log_mass))
 
 
-def leaf_log_joint(case: Allocated, leaf: int, theta) -> np.ndarray:
+def log_joint_of_leaf(case: Allocated, leaf: int, theta) -> np.ndarray:
     """Return the terms of the joint that a leaf's parameters enter: their prior, and the values allocated to it."""
     family, column = naive.leaf_family(case.circuit, leaf), column_of(case.circuit, case.table, leaf)
     total = reference.default_log_prior(family, column, theta)
@@ -118,22 +139,72 @@ def leaf_log_joint(case: Allocated, leaf: int, theta) -> np.ndarray:
     return total
 
 
-def leaves_of(case: Allocated, *families: str) -> list[int]:
-    """Return the leaves of some families; those that hold rows and those that hold none."""
-    return [leaf for leaf in range(case.circuit.n_leaf) if naive.leaf_family(case.circuit, leaf) in families]
+def leaves_of(case: Allocated, families: set[str]) -> list[int]:
+    """Return the leaves of some families; among them such that hold rows and such that hold none."""
+    leaves = [leaf for leaf in range(case.circuit.n_leaf) if naive.leaf_family(case.circuit, leaf) in families]
+    assert any(case.cells[leaf] for leaf in leaves)
+    return leaves
 
 
-@pytest.mark.parametrize("columns", TABLES.values(), ids=TABLES)
-def test_weights_follow_the_joint(columns, rng):
-    case = allocated(columns, rng)
-    share = np.linspace(0.0, 1.0, 20 * N_GRID + 1)[1:-1]
+def test_weights_follow_the_joint(case):
     for node in range(case.circuit.n_node):
-        edges = naive.edges_of(case.circuit, node)
-        concentration = {"latent": GAMMA, "likelihood": ALPHA}.get(kind_name(case.circuit, node))
-        if concentration is None:
-            continue
-        for first, second in zip(edges[:-1], edges[1:], strict=True):
-            log_joint = (concentration - 1.0 + case.taken[first]) * np.log(share)
-            log_joint += (concentration - 1.0 + case.taken[second]) * np.log1p(-share)
-            ratio = case.draws.log_weight[:, second] - case.draws.log_weight[:, first]
-            assert_follows(1.0 / (1.0 + np.exp(ratio)), distribution_function(share, log_joint))
+        prior = {arrays.LATENT: GAMMA, arrays.LIKELIHOOD: ALPHA}.get(int(case.circuit.kind[node]))
+        if prior is not None:
+            edges = naive.edges_of(case.circuit, node)
+            at = slice(edges.start, edges.stop)
+            concentration = np.full(len(edges), prior)
+
+            def log_joint(weight, concentration=concentration, taken=case.taken[at]):
+                return scipy.stats.dirichlet.logpdf(weight, concentration) + (taken * np.log(weight)).sum()
+
+            assert_simplex_follows(case.draws.log_weight[:, at], log_joint)
+
+
+@pytest.mark.parametrize("case", ["the counts and categorical levels", "labels"], indirect=True)
+def test_categorical_probabilities_follow_the_joint(case):
+    for leaf in leaves_of(case, {"categorical"}):
+        log_draws = np.log(case.draws.theta[:, theta_of(case, leaf)])
+        assert_simplex_follows(log_draws, functools.partial(log_joint_of_leaf, case, leaf))
+
+
+@pytest.mark.parametrize(
+    "case", ["normal and the positive families", "the counts and categorical levels"], indirect=True
+)
+def test_rates_follow_the_joint(case):
+    for leaf in leaves_of(case, {"exponential", "poisson"}):
+        log_rate = np.log(case.draws.theta[:, case.circuit.theta_at[leaf]])
+        grid = grid_over(log_rate)
+        assert_follows(log_rate, grid, log_joint_of_leaf(case, leaf, (np.exp(grid),)) + grid)
+
+
+@pytest.mark.parametrize("case", ["the counts and categorical levels"], indirect=True)
+def test_probabilities_of_zero_follow_the_joint(case):
+    for leaf in leaves_of(case, {"geometric"}):
+        log_odds = scipy.special.logit(case.draws.theta[:, case.circuit.theta_at[leaf]])
+        grid = grid_over(log_odds)
+        p = scipy.special.expit(grid)
+        assert_follows(log_odds, grid, log_joint_of_leaf(case, leaf, (p,)) + np.log(p) + np.log1p(-p))
+
+
+@pytest.mark.parametrize("case", ["normal and the positive families"], indirect=True)
+def test_variance_and_mean_follow_the_joint(case):
+    for leaf in leaves_of(case, {"normal"}):
+        variance, mu = case.draws.theta[:, theta_of(case, leaf)].T
+        log_variance, in_deviations = np.log(variance), mu / np.sqrt(variance)
+        first, second = grid_over(log_variance), grid_over(in_deviations)
+        at = np.exp(first)[:, None]
+        log_mass = log_joint_of_leaf(case, leaf, (at, second * np.sqrt(at))) + 1.5 * np.log(at)
+        assert_follows(log_variance, first, scipy.special.logsumexp(log_mass, axis=1))
+        assert_follows(in_deviations, second, scipy.special.logsumexp(log_mass, axis=0))
+
+
+@pytest.mark.parametrize("case", ["normal and the positive families"], indirect=True)
+def test_shape_and_rate_follow_the_joint(case):
+    for leaf in leaves_of(case, {"gamma"}):
+        log_shape, log_rate = np.log(case.draws.theta[:, theta_of(case, leaf)]).T
+        first, second = grid_over(log_shape), grid_over(log_rate - log_shape)
+        shape = np.exp(first)[:, None]
+        rate = shape * np.exp(second)
+        log_mass = log_joint_of_leaf(case, leaf, (shape, rate)) + np.log(shape) + np.log(rate)
+        assert_follows(log_shape, first, scipy.special.logsumexp(log_mass, axis=1))
+        assert_follows(log_rate - log_shape, second, scipy.special.logsumexp(log_mass, axis=0))

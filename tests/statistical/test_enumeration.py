@@ -19,7 +19,7 @@ from tests.model import reference
 
 GAMMA, ALPHA = 1.0, 0.6
 """Weak priors: chains move between allocations."""
-N_SWEEP = 40_000
+N_SWEEP = 20_000
 N_FIRST = 500
 LARGEST_Z = 4.5
 
