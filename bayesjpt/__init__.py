@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior as Posterior
     from bayesjpt.posterior.store import load as load
     from bayesjpt.structure.mspn import learn_mspn as learn_mspn
-    from bayesjpt.table.table import read_table as read_table
     from bayesjpt.table.schema import Schema as Schema
     from bayesjpt.table.table import Table as Table
     from bayesjpt.table.table import as_table as as_table
+    from bayesjpt.table.table import read_table as read_table
 
 __version__ = "0.1.0"
 

@@ -132,15 +132,18 @@ def merged(circuit: Circuit, kept: int, dropped: int) -> Circuit:
     )
 
 
-def shared_leaf(table: Table) -> Circuit:
-    """Return a mixture over two columns whose components hold mixtures of the second column that share one leaf."""
+def shared_leaf(table: Table, n_leaf: int = 2, position: int = 0) -> Circuit:
+    """Return a mixture over two columns whose two components hold mixtures of the second column that share a leaf.
+
+    It is the leaf at `position` of the first component's inner mixture, and the first leaf of the other's.
+    """
 
     def component() -> Product:
-        return Product((leaf(0, table), Sum((leaf(1, table), leaf(1, table)), (1, 2))))
+        return Product((leaf(0, table), Sum(tuple(leaf(1, table) for _ in range(n_leaf)), (1,) * n_leaf)))
 
     tree = build_circuit(Sum((component(), component()), (1, 1)), table, lambda column: registry.dictionary(column)[:1])
-    # nodes: leaf, (leaf, leaf, sum), product, leaf, (leaf, leaf, sum), product, sum
-    circuit = merged(tree, 2, 6)
+    # nodes: leaf, n_leaf leaves, sum, product; the same again; sum
+    circuit = merged(tree, 1 + position, n_leaf + 4)
     check_circuit(circuit, 2)
     return circuit
 

@@ -121,7 +121,7 @@ def _fill_feature(plan, feature, x, source, out):
 def row_cells(plan, values, missing):
     """Return Cells that evaluate every column row by row.
 
-    `values` is float64 (n_column, n_row), without NaN where observed; `missing` is bool of that shape, or (n_column, 0).
+    `values` is float64 (n_column, n_row), without NaN where observed; `missing` is bool of that shape or (n_column, 0).
     """
     n_column, n_row = values.shape
     n_feature = plan.feature_column.size

@@ -24,7 +24,7 @@ def fill_reach(plan, log_weight, reach):
 
 @kernel
 def fill_shares(plan, log_weights, out):
-    """Fill out, float64 (n_draw, n_column, n_family), with the share of each family in each column (ABDA equation 3)."""
+    """Fill out, float64 (n_draw, n_column, n_family), with each family's share of each column (ABDA equation 3)."""
     reach = np.empty(plan.kind.size)
     out[:] = 0.0
     for draw in range(out.shape[0]):

@@ -195,7 +195,7 @@ def _sum(plan, log_weight, work, node, n):
 
 @inlined
 def _mark_seen(plan, cells, work, node, lo, n):
-    """Mark the rows that have an observed cell in the scope of a node; without one a sum is exactly 1, not to rounding."""
+    """Mark the rows with an observed cell in the scope of a node; without one a sum is exactly 1, not to rounding."""
     seen = work.seen[plan.node_row[node], :n]
     slot = plan.slot_of_node[node]
     if slot >= 0:

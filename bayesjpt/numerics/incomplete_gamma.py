@@ -44,7 +44,7 @@ def _temme_table(n_order: int, n_power: int) -> np.ndarray:
     exponent = {1: Fraction(1, 12), 3: Fraction(-1, 360), 5: Fraction(1, 1260), 7: Fraction(-1, 1680)}
     stirling = [Fraction(1)]  # Gamma(a) in units of its Stirling formula, in powers of 1 / a
     for k in range(1, n_order):
-        stirling.append(sum(j * c * stirling[k - j] for j, c in exponent.items() if j <= k) / k)
+        stirling.append(sum((j * c * stirling[k - j] for j, c in exponent.items() if j <= k), Fraction(0)) / k)
     first = [Fraction(-1, 3)] + [(n + 2) * alpha[n + 2] for n in range(1, n_alpha - 2)]
     row = first
     table = np.empty((n_order, n_power))

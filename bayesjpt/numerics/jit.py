@@ -11,6 +11,7 @@ import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import numba
 
@@ -39,7 +40,7 @@ def stamp_cache(dispatcher) -> None:
 
     numba has no public setting for this; where its private attributes are missing, the plain file stamp remains.
     """
-    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    cache_file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if hasattr(cache_file, "_source_stamp"):
         cache_file._source_stamp = (cache_file._source_stamp, source_hash())
 
@@ -52,7 +53,7 @@ def kernel[Function: Callable](function: Function) -> Function:
     """
     dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(function)
     stamp_cache(dispatcher)
-    return dispatcher
+    return cast("Function", dispatcher)
 
 
 def inlined[Function: Callable](function: Function) -> Function:
@@ -61,4 +62,5 @@ def inlined[Function: Callable](function: Function) -> Function:
     A call that is not inlined passes every array of a NamedTuple and counts a reference to each; that costs more than
     the work of one node on one block of rows.
     """
-    return numba.njit(inline="always", nogil=True, error_model="numpy", fastmath={"contract"})(function)
+    dispatcher = numba.njit(inline="always", nogil=True, error_model="numpy", fastmath={"contract"})(function)
+    return cast("Function", dispatcher)

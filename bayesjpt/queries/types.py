@@ -132,6 +132,7 @@ def types(post: Posterior, *, interval: float = INTERVAL) -> Types:
             by_type[..., position, TYPES.index(_type_under(family.statistical_type, column))] += shares[
                 ..., position, number
             ]
+    np.minimum(by_type, 1.0, out=by_type)  # sums of shares may pass it by a rounding error
     draws = xr.Dataset(
         {
             "likelihood_share": (("chain", "draw", "feature", "likelihood"), shares),
@@ -145,7 +146,7 @@ def types(post: Posterior, *, interval: float = INTERVAL) -> Types:
         },
     )
     columns = tuple(
-        _column_type(column, shares[:, :, position], by_type[:, :, position], interval)
+        _column_type(column, _offered(post, position), shares[:, :, position], by_type[:, :, position], interval)
         for position, column in enumerate(post.schema.columns)
     )
     return Types(columns, draws, post.schema.set_aside)
@@ -156,8 +157,14 @@ def _type_under(statistical_type: str, column: Column) -> str:
     return "binary" if column.base == "category" and len(column.labels) == 2 else statistical_type
 
 
-def _column_type(column: Column, shares: np.ndarray, by_type: np.ndarray, interval: float) -> ColumnType:
-    offered = [family.name for family in registry.dictionary(column)]
+def _offered(post: Posterior, position: int) -> list[int]:
+    """Return the numbers of the families that the leaves of a column have."""
+    return np.unique(post.circuit.leaf_family[post.circuit.leaf_var == position]).tolist()
+
+
+def _column_type(
+    column: Column, offered: list[int], shares: np.ndarray, by_type: np.ndarray, interval: float
+) -> ColumnType:
     mean_type = by_type.mean(axis=(0, 1))
     best = int(mean_type.argmax())
     series = by_type[:, :, best]
@@ -165,11 +172,7 @@ def _column_type(column: Column, shares: np.ndarray, by_type: np.ndarray, interv
     leaders = by_type.mean(axis=1).argmax(axis=1)
     disagree = bool((leaders != best).any()) and (not np.isfinite(rhat) or rhat > MAX_RHAT)
     tail = 0.5 * (1.0 - interval)
-    likelihoods = {
-        family.name: float(shares[..., number].mean())
-        for number, family in enumerate(registry.FAMILIES)
-        if family.name in offered or shares[..., number].any()
-    }
+    likelihoods = {registry.FAMILIES[number].name: float(shares[..., number].mean()) for number in offered}
     names = {_type_under(registry.family(name).statistical_type, column) for name in likelihoods}
     return ColumnType(
         name=column.name,

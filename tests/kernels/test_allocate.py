@@ -68,11 +68,15 @@ def test_no_row_of_a_plausible_table_is_impossible(case):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_leaf_shared_by_two_sums_gets_the_rows_of_both(mode, rng):
-    case = made((zoo.REAL, zoo.COUNT), 200, rng, missing=0.2, shape=zoo.shared_leaf)
-    parents = case.circuit.edge_parent()[case.circuit.child == 2]
-    assert parents.size == 2
-    assert_same_allocation(runs.allocate(runs.prepare(case.circuit, case.table, mode), case.params, KEY), twin(case))
+@pytest.mark.parametrize("n_leaf", [2, 3, 4])
+def test_leaf_shared_by_two_sums_gets_the_rows_of_both(n_leaf, mode, rng):
+    for position in range(n_leaf):
+        case = made(
+            (zoo.REAL, zoo.COUNT), 200, rng, 0.2, shape=lambda table, at=position: zoo.shared_leaf(table, n_leaf, at)
+        )
+        assert (case.circuit.child == 1 + position).sum() == 2
+        found = runs.allocate(runs.prepare(case.circuit, case.table, mode), case.params, KEY)
+        assert_same_allocation(found, twin(case))
 
 
 def test_same_key_gives_the_same_allocation(case):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bayesjpt.circuit import arrays
 from bayesjpt.circuit.build import Product, Sum, build_circuit
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.families import registry
@@ -82,6 +83,28 @@ def test_densities_far_below_the_range_of_floats_stay_finite(mode, mean, varianc
     expected = -0.5 * (z - mean) ** 2 / variance - 0.5 * np.log(2.0 * np.pi * variance) - np.log(zoo.REAL.scale)
     assert expected.max() < -1e10
     np.testing.assert_allclose(found, expected, rtol=ROUNDING)
+
+
+@pytest.mark.parametrize("mode", runs.MODES)
+@pytest.mark.parametrize("n_member", [2, 3, 4, 6])
+@pytest.mark.parametrize("kind", [arrays.LATENT, arrays.LIKELIHOOD])
+def test_member_far_ahead_of_all_others_takes_every_row(kind, n_member, mode, rng):
+    # beyond 709 nats the exponential of a difference the wrong way round would overflow
+    table = zoo.make_table((zoo.REAL,), 20, rng)
+    if kind == arrays.LATENT:
+        circuit = zoo.mixture(table, n_member)
+    else:
+        circuit = zoo.independent(table, lambda column: registry.dictionary(column) * n_member)
+    assert circuit.kind[-1] == kind
+    for best in range(n_member):
+        params = zoo.start(circuit)
+        params.theta[1::2] = 1e5
+        params.theta[2 * best + 1] = 0.0
+        run = runs.prepare(circuit, table, mode)
+        expected = naive.log_values(circuit, params, table)
+        assert np.isfinite(expected).all()
+        np.testing.assert_allclose(runs.log_scores(run, params) + runs.log_jacobian(table), expected, rtol=ROUNDING)
+        assert runs.allocate(run, params, 1).edge_count.tolist() == [20 * (edge == best) for edge in range(n_member)]
 
 
 def test_component_a_million_nats_behind_is_still_chosen_when_it_is_alone(rng):

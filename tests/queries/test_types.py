@@ -71,6 +71,21 @@ def test_answer_lists_only_what_the_dictionary_offers(post):
     assert set(result["label"].likelihoods) == {"categorical"}
 
 
+def test_answer_leaves_out_what_the_circuits_own_dictionary_left_out(rng):
+    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT), 30, rng)
+    circuit = zoo.mixture(table, dictionary=zoo.only("gamma", "poisson"))
+    result = types(zoo.random_posterior(circuit, table, rng))
+    assert set(result["positive"].likelihoods) == {"gamma"}
+    assert set(result["positive"].types) == {"positive"}
+    assert set(result["count"].likelihoods) == {"poisson"}
+
+
+def test_no_share_passes_one(post):
+    result = types(post)
+    assert (result.draws["type_share"] <= 1.0).all()
+    assert all(column.hi <= 1.0 for column in result.columns)
+
+
 def test_means_of_the_answer_are_those_of_the_draws(post):
     result = types(post)
     mean = result.draws["likelihood_share"].sel(feature="count").mean(("chain", "draw"))
