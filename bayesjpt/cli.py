@@ -104,8 +104,8 @@ def types(
     console = Console()
     if not console.is_terminal:
         console = Console(width=PLAIN_WIDTH)
-    console.print(types_table(result, title=f"{table.name}: {len(result.columns)} columns"))
-    console.print(judged.sentence(), markup=False)
+    console.print(types_table(result, title=f"{table.name}: {len(result.columns)} columns"), markup=False, emoji=False)
+    console.print(judged.sentence(), markup=False, emoji=False, highlight=False)
 
 
 @app.command()

@@ -134,5 +134,8 @@ INTERVAL = 0.9
 REFERENCE_ROWS = 200
 """Rows whose log density is followed by the convergence battery, and which a saved fit keeps."""
 
+MASS_ROWS = 65_536
+"""Rows whose masses are tabulated together; bounds the memory of `log_mass`, and changes no answer."""
+
 MAX_RHAT = 1.1
 """Split R-hat above which a quantity counts as not converged in a short exploratory run."""

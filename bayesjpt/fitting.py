@@ -148,7 +148,11 @@ def fit(
         "gamma": float(gamma),
         "alpha": float(alpha),
         "prior": prior,
-        **{key: value for key, value in learner_options.items() if isinstance(value, int | float | str)},
+        **{
+            key: value.item() if isinstance(value, np.generic) else value
+            for key, value in learner_options.items()
+            if isinstance(value, int | float | str | np.generic)
+        },
     }
     post = from_idata(idata, model)
     if (post.n_chain, post.n_draw) != (chains, draws):

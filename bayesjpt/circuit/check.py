@@ -9,6 +9,7 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.scope import scopes
 from bayesjpt.errors import CircuitError
 from bayesjpt.families import registry
+from bayesjpt.table.schema import Schema
 
 
 def check_circuit(circuit: Circuit, n_column: int) -> None:
@@ -82,6 +83,35 @@ def _check_leaves(c: Circuit, n_column: int) -> None:
         members = c.leaf_of[children]
         if (members < 0).any() or not single[members].all() or np.unique(c.leaf_var[c.leaf_var_ptr[members]]).size > 1:
             _fail(f"the dictionary at node {node} holds other than leaves of one column", "leaves of one column")
+    parent = c.edge_parent()
+    if np.unique(np.stack([parent, c.child]), axis=1).shape[1] != c.n_edge:
+        _fail("a node has one child twice", "distinct children")
+    inside = np.unique(c.child[c.kind[parent] == arrays.LIKELIHOOD])
+    shared = np.intersect1d(inside, c.child[c.kind[parent] != arrays.LIKELIHOOD])
+    if shared.size:
+        _fail(f"node {shared[0]} is in a dictionary and elsewhere", "leaves of dictionaries below dictionaries only")
+
+
+def check_leaves_fit(circuit: Circuit, schema: Schema) -> None:
+    """Raise `CircuitError`, naming the column, unless every leaf fits the column of a schema that it is about.
+
+    A circuit learned on one table fits another read under the same schema; parameters and constants of its leaves
+    (labels, levels, cells at zero) belong to that schema's columns.
+    """
+    for leaf in range(circuit.n_leaf):
+        family = registry.FAMILIES[circuit.leaf_family[leaf]]
+        column = schema.columns[circuit.leaf_var[circuit.leaf_var_ptr[leaf]]]
+        at, constants = circuit.const_at[leaf], family.constants(column)
+        if (
+            column.base not in family.bases
+            or circuit.theta_len[leaf] != family.n_theta(column)
+            or not np.array_equal(circuit.const[at : at + circuit.const_len[leaf]], constants)
+        ):
+            raise CircuitError(
+                f"a {family.name} leaf of the circuit does not fit column {column.name!r}",
+                "the columns that the circuit was learned on",
+                "Read rows with bj.as_table(frame, schema=table.schema)",
+            )
 
 
 def _check_scopes(c: Circuit, n_column: int) -> None:

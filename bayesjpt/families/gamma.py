@@ -38,9 +38,12 @@ _N, _SUM, _SUM_LOG, _N_ZERO = range(4)
 _SMALLEST = 1e-300
 
 
+_LARGEST_SHAPE = 1e10  # beyond, shape * log z and rate * z agree in all digits that their difference needs
+
+
 def _cap(column: ColumnFacts) -> float:
     ratio = column.maximum / column.resolution
-    return min(max(12.0 * ratio * ratio, 1.0), 1e100)
+    return min(max(12.0 * ratio * ratio, 1.0), _LARGEST_SHAPE)
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
@@ -50,7 +53,8 @@ def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
 
 def abda_prior(column: ColumnFacts, start: np.ndarray) -> np.ndarray:
     """The paper's prior in raw units, rewritten for z: shape held at the start, rate of x ~ Gamma(1, 1)."""
-    return np.array([math.log(start[_SHAPE]), 0.01, np.inf, 1.0, 1.0 / column.scale, 0.0])
+    held = math.log(min(start[_SHAPE], 0.9 * _LARGEST_SHAPE))
+    return np.array([held, 0.01, _LARGEST_SHAPE, 1.0, 1.0 / column.scale, 0.0])
 
 
 def _constants(column: ColumnFacts) -> np.ndarray:

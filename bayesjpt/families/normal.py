@@ -40,7 +40,9 @@ def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
 
 def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """The paper's prior in raw units (m0 = 1, v0 = 10, a0 = b0 = 1, no floor), rewritten for z = (x - m) / s."""
-    return np.array([(1.0 - column.location) / column.scale, 10.0, 1.0, 1.0 / column.scale**2, 0.0])
+    inverse = 1.0 / column.scale
+    b0 = min(max(inverse * inverse, 1e-300), 1e300)
+    return np.array([(1.0 - column.location) / column.scale, 10.0, 1.0, b0, 0.0])
 
 
 def _constants(_column: ColumnFacts) -> np.ndarray:

@@ -160,6 +160,8 @@ def _product(plan, cells, work, node, lo, n):
     m[:] = 0.0
     s[:] = 1.0
     for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+        if plan.renormalise[e]:
+            rows.fold(m, s)
         child = plan.child[e]
         slot = plan.slot_of_node[child]
         if slot >= 0 and cells.table_at[slot] >= 0:
@@ -169,8 +171,6 @@ def _product(plan, cells, work, node, lo, n):
             rows.add_gathered(work.table[table_at : table_at + cells.n_distinct[column] + 1], code, m)
         else:
             source = plan.node_row[child]
-            if plan.renormalise[e]:
-                rows.fold(m, s)
             rows.add(work.m[source, :n], m)
             if plan.kind[child] != LEAF_KIND:
                 rows.multiply(work.s[source, :n], s)

@@ -7,11 +7,11 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.check import check_circuit
+from bayesjpt.circuit.check import check_circuit, check_leaves_fit
 from bayesjpt.circuit.layout import Layout, make_layout
 from bayesjpt.circuit.scope import levels
 from bayesjpt.defaults import ALPHA, GAMMA
-from bayesjpt.errors import ModelError
+from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
 from bayesjpt.model import distributions
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit
@@ -88,7 +88,7 @@ class CircuitMixture:
     ):
         model = pm.modelcontext(None)
         register_step()
-        _check(name, circuit, data)
+        _check(model, name, circuit, data)
         layout = make_layout(circuit, data.schema)
         priors = make_priors(circuit, data.schema, layout, gamma=gamma, alpha=alpha, prior=prior)
         _add_coords(model, name, layout, data)
@@ -107,7 +107,7 @@ class CircuitMixture:
         )
 
 
-def _check(name: str, circuit: Circuit, data: Table) -> None:
+def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:
     if not isinstance(name, str) or not name:
         raise ModelError(f"block name {name!r}", "a non-empty string")
     if not isinstance(data, Table):
@@ -119,6 +119,12 @@ def _check(name: str, circuit: Circuit, data: Table) -> None:
     if not isinstance(circuit, Circuit):
         raise ModelError(f"circuit of type {type(circuit).__name__}", "what a learner such as bj.learn_mspn returned")
     check_circuit(circuit, data.n_column)
+    try:
+        check_leaves_fit(circuit, data.schema)
+    except CircuitError as error:
+        raise ModelError(error.found, error.expected, error.remedy) from None
+    if f"{name}_data" in model or name in model:
+        raise ModelError(f"a block or variable {name!r} in a model that has one of that name", "another name")
 
 
 def _add_coords(model: pm.Model, name: str, layout: Layout, data: Table) -> None:

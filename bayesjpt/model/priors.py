@@ -47,7 +47,9 @@ def make_priors(circuit: Circuit, schema: Schema, layout: Layout, *, gamma: floa
         For concentrations that are not positive numbers, or a prior that some family does not have.
     """
     for name, value in (("gamma", gamma), ("alpha", alpha)):
-        if not (isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0):
+        if isinstance(value, bool) or not (
+            isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
+        ):
             raise ModelError(f"concentration {name} = {value!r}", "a positive number")
     blocks = []
     for leaf in range(circuit.n_leaf):
@@ -57,7 +59,10 @@ def make_priors(circuit: Circuit, schema: Schema, layout: Layout, *, gamma: floa
         at = circuit.theta_at[leaf]
         start = circuit.start_theta[at : at + circuit.theta_len[leaf]]
         column = schema.columns[circuit.leaf_var[circuit.leaf_var_ptr[leaf]]]
-        blocks.append(np.asarray(family.priors[prior](column, start), np.float64))
+        block = np.asarray(family.priors[prior](column, start), np.float64)
+        if np.isnan(block).any():
+            raise ModelError(f"prior {prior!r} of {family.name} is not a number on column {column.name!r}")
+        blocks.append(block)
     concentration = np.zeros(circuit.n_edge)
     for variable, value in zip(layout.weights, _per_variable(layout, gamma, alpha), strict=True):
         concentration[variable.edges] = value

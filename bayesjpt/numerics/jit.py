@@ -16,17 +16,22 @@ from typing import Any, cast
 import numba
 
 _ROOMS = ("numerics", "families", "kernels")
+_LAYOUT_FILES = ("arrays.py", "plan.py")
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 @functools.cache
 def source_hash() -> str:
-    """Return the SHA-256 hex digest over the sources of all rooms that hold compiled functions."""
+    """Return the SHA-256 hex digest over the sources of all rooms that hold compiled functions.
+
+    Two files beside them count too: kernels freeze the order of a Plan's fields and the codes of node kinds.
+    """
     digest = hashlib.sha256()
-    for room in _ROOMS:
-        for path in sorted((_PACKAGE / room).glob("*.py")):
-            digest.update(f"{room}/{path.name}".encode())
-            digest.update(path.read_bytes())
+    paths = [path for room in _ROOMS for path in sorted((_PACKAGE / room).glob("*.py"))]
+    paths += [path for path in sorted((_PACKAGE / "circuit").glob("*.py")) if path.name in _LAYOUT_FILES]
+    for path in paths:
+        digest.update(f"{path.parent.name}/{path.name}".encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit, Params
-from bayesjpt.circuit.check import check_circuit
+from bayesjpt.circuit.check import check_circuit, check_leaves_fit
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.errors import FitFileError
-from bayesjpt.families import registry
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 
@@ -91,18 +90,7 @@ def _check_leaf_table(circuit: Circuit, schema: Schema) -> None:
         _fail("a leaf over a column that the schema does not have", f"columns 0 to {len(schema) - 1}")
     if (circuit.leaf_cell != -1).any():
         _fail("leaves truncated to cells", "leaves over their whole domain")
-    for leaf in range(n_leaf):
-        family = registry.FAMILIES[circuit.leaf_family[leaf]]
-        column = schema.columns[circuit.leaf_var[leaf]]
-        if column.base not in family.bases:
-            _fail(f"a {family.name} leaf over the {column.base} column {column.name!r}", f"{', '.join(family.bases)}")
-        constants = family.constants(column)
-        sizes = (int(circuit.theta_len[leaf]), int(circuit.const_len[leaf]))
-        if sizes != (family.n_theta(column), constants.size):
-            _fail(f"a {family.name} leaf with {sizes[0]} parameters and {sizes[1]} constants", "those of its column")
-        at = circuit.const_at[leaf]
-        if not np.array_equal(circuit.const[at : at + constants.size], constants):
-            _fail(f"constants of a {family.name} leaf that are not those of column {column.name!r}", "the same")
+    check_leaves_fit(circuit, schema)
 
 
 def check_draws(params: Params, circuit: Circuit, schema: Schema) -> None:

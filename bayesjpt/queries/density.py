@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
+from bayesjpt.defaults import MASS_ROWS, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import SchemaError
 from bayesjpt.kernels.cells import Cells, block_rows, make_cells, make_work
 from bayesjpt.kernels.density import fill_log_density, fill_log_mass, snap_to_grid
@@ -83,8 +83,13 @@ def log_mass(post: Posterior, rows) -> xr.DataArray:
     table = _rows(post, rows)
     plan = post.plan()
     snapped = np.ascontiguousarray(snap_to_grid(plan, table.values))
-    cells = make_cells(plan, snapped, table.observed, max_distinct_share=1.0, max_table_bytes=2**62)
-    return _answer(post, np.minimum(_scores(post, cells, fill_log_mass), 0.0), "log_mass")
+    parts = []
+    for lo in range(0, table.n_row, MASS_ROWS):  # tables of masses grow with the distinct values of a part
+        part = slice(lo, lo + MASS_ROWS)
+        values, observed = np.ascontiguousarray(snapped[:, part]), np.ascontiguousarray(table.observed[:, part])
+        cells = make_cells(plan, values, observed, max_distinct_share=1.0, max_table_bytes=2**62)
+        parts.append(_scores(post, cells, fill_log_mass))
+    return _answer(post, np.minimum(np.concatenate(parts, axis=1), 0.0), "log_mass")
 
 
 def _rows(post: Posterior, rows) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +80,12 @@ class Types:
             if column.name == name:
                 return column
         raise KeyError(f"no column {name!r} among {', '.join(column.name for column in self.columns)}")
+
+    def __iter__(self) -> Iterator[ColumnType]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
 
 
 @verb
@@ -211,4 +218,7 @@ def _reason(column: Column, best: str, likelihoods: dict[str, float], disagree: 
     leading = max(likelihoods, key=likelihoods.__getitem__)
     if len(likelihoods) == 1:
         return f"{why}."
-    return f"{why}; {likelihoods[leading]:.0%} of its cells are best described by the {leading} likelihood ({best})."
+    kind = _type_under(registry.family(leading).statistical_type, column)
+    together = "" if kind == best else f", but {best} ones together describe more"
+    share = f"{likelihoods[leading]:.0%} of its cells are best described by the {leading} likelihood ({kind})"
+    return f"{why}; {share}{together}."

@@ -46,7 +46,7 @@ def types_table(result: Types, title: str | None = None) -> RichTable:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", show_lines=False)
+    table = Table(title=Text(title) if title else None, title_justify="left", show_lines=False)
     for header in HEADERS:
         numeric = header in ("ess", "missing")
         table.add_column(

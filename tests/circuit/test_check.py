@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.check import check_circuit
+from bayesjpt.circuit.check import check_circuit, check_leaves_fit
 from bayesjpt.errors import CircuitError
 from bayesjpt.families import registry
+from bayesjpt.table.schema import Schema
 from tests import naive, strategies, zoo
 
 N_COLUMN = 3
@@ -175,3 +178,38 @@ def test_weight_of_exactly_zero_is_accepted(circuit):
 @given(strategies.cases())
 def test_built_circuits_are_accepted(case):
     check_circuit(case.circuit, case.table.n_column)
+
+
+def with_child(circuit: Circuit, node: int, child: int) -> Circuit:
+    """Return the circuit with one more edge, the last of a product."""
+    at = circuit.child_ptr[node + 1]
+    child_ptr = circuit.child_ptr.copy()
+    child_ptr[node + 1 :] += 1
+    return circuit._replace(
+        child_ptr=child_ptr,
+        child=np.insert(circuit.child, at, child),
+        start_log_weight=np.insert(circuit.start_log_weight, at, 0.0),
+    )
+
+
+def test_leaf_of_a_dictionary_that_hangs_elsewhere_too_is_refused(circuit):
+    product = int(np.flatnonzero(circuit.kind == arrays.PRODUCT)[-1])
+    member = int(circuit.child[circuit.kind[circuit.edge_parent()] == arrays.LIKELIHOOD][0])
+    with pytest.raises(CircuitError, match="in a dictionary and elsewhere"):
+        check_circuit(with_child(circuit, product, member), N_COLUMN)
+
+
+def test_one_child_twice_is_refused(circuit):
+    product = int(np.flatnonzero(circuit.kind == arrays.PRODUCT)[-1])
+    child = int(circuit.child[circuit.child_ptr[product]])
+    with pytest.raises(CircuitError, match="one child twice"):
+        check_circuit(with_child(circuit, product, child), N_COLUMN)
+
+
+def test_leaves_that_are_about_other_levels_are_refused_by_column(rng):
+    table = zoo.make_table((zoo.LEVELS, zoo.REAL), 20, rng)
+    circuit = zoo.independent(table)
+    check_leaves_fit(circuit, table.schema)
+    other = replace(zoo.LEVELS, levels=(10.0, 11.0, 12.0, 15.0))
+    with pytest.raises(CircuitError, match="'levels'"):
+        check_leaves_fit(circuit, Schema((other, zoo.REAL)))

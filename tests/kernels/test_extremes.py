@@ -11,6 +11,9 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.build import Product, Sum, build_circuit
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.families import registry
+from bayesjpt.kernels.cells import make_cells, make_work
+from bayesjpt.kernels.density import fill_log_density
+from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests import naive, strategies, zoo
 from tests.kernels import runs
@@ -204,3 +207,25 @@ def test_member_of_a_dictionary_that_cannot_leaves_the_others(rng):
     found = runs.log_density(circuit, params, table)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, naive.log_values(circuit, params, table), rtol=ROUNDING)
+
+
+def test_a_product_of_coded_and_other_columns_renormalises_where_it_is_flagged(rng):
+    column = replace(zoo.POSITIVE, resolution=1e-9)
+    columns = tuple(replace(column, name=f"c{position}") for position in range(1300))
+    values = rng.uniform(1.0, 3.0, (1300, 40))
+    table = Table(Schema(columns), values, np.ones(values.shape, bool))
+    circuit = zoo.independent(table)
+    plan = make_plan(circuit, table.schema)
+    flagged = plan.slot_column[plan.slot_of_node[plan.child[plan.renormalise]]]
+    assert flagged.size
+    values[flagged] = np.where(values[flagged] > 2.0, 2.5, 1.5)
+    params = zoo.random_params(circuit, table.schema, rng)
+    scores = []
+    for share in (0.2, 0.0):
+        cells = make_cells(plan, values, table.observed, max_distinct_share=share, max_table_bytes=2**30)
+        assert (cells.code_row[flagged] >= 0).all() == (share > 0.0)
+        out = np.empty(40)
+        fill_log_density(plan, cells, *params, make_work(plan, cells, 64), out)
+        scores.append(out)
+    assert np.isfinite(scores[1]).all()
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-12)

@@ -122,3 +122,20 @@ def test_competence_claims_the_variables_of_a_block_and_no_others(small):
     claimed = {rv.name for rv in model.free_RVs if CircuitGibbs.competence(rv, True) > 0}
     assert claimed == {"x_sum_weights", "x_normal_variance", "x_normal_mu"}
     assert CircuitGibbs.competence(stranger, True) == 0
+
+
+def test_table_with_columns_in_another_order_is_refused_by_column(rng):
+    table = zoo.make_table((zoo.REAL, zoo.COUNT), 20, rng)
+    circuit = zoo.independent(table)
+    swapped = zoo.make_table((zoo.COUNT, zoo.REAL), 20, rng)
+    with pytest.raises(ModelError, match="does not fit column"):
+        bj.build_model(circuit, swapped)
+
+
+def test_second_block_of_the_same_name_is_refused(rng):
+    table = zoo.make_table((zoo.REAL,), 20, rng)
+    circuit = zoo.independent(table)
+    with pm.Model():
+        bj.CircuitMixture("x", circuit, table)
+        with pytest.raises(ModelError, match="'x'"):
+            bj.CircuitMixture("x", circuit, table)
