@@ -1,7 +1,7 @@
 """The cells of one column as they were read: distinct values, and a code for each row.
 
-Every decision about a column depends on its distinct values and their counts alone, so it costs one pass over the
-rows and does not depend on their order. Knows nothing of schemas.
+Every decision about a column depends on its distinct values and their counts, so it costs one pass over the rows; their
+order only tells running numbers. Knows nothing of schemas.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from bayesjpt.errors import TableError
 MISSING_TOKENS = frozenset({"", "?", "NA", "na", "NaN", "nan", "NAN", "null", "NULL", "Null"})
 """What a missing cell looks like in text, once white space is stripped. `Na` is sodium, and not among them."""
 
+NO_NUMBER_TOKENS = frozenset({"N/A", "n/a", "#N/A", "<NA>", "None", "none", "-"})
+"""What a missing cell looks like among numbers; among other texts each of these may be a label."""
+
 MICROSECONDS_PER_DAY = 86_400_000_000
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -27,6 +30,9 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _ZERO_PADDED = re.compile(r"[+-]?0\d+")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?")
 
+
+_UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
+"""NUL ends a text in many formats, and a surrogate alone is no character: neither survives being saved."""
 
 _N_SPELLINGS = 2**4 + 2**5
 """Ways to write true and false in capitals and small letters."""
@@ -115,6 +121,17 @@ def check_distinct(names: list[str]) -> None:
         seen[name] = position
 
 
+def unstorable(text: str) -> bool:
+    """Return whether a text holds a NUL character or a lone surrogate.
+
+    Examples
+    --------
+    >>> [unstorable(text) for text in ("Müller", "a" + chr(0), chr(0xD800))]
+    [False, True, True]
+    """
+    return _UNSTORABLE.search(text) is not None
+
+
 def number_of_text(text: str) -> float | None:
     """Return the number that a text spells, or None."""
     return float(text) if _NUMBER.fullmatch(text) or _INFINITY.fullmatch(text) else None
@@ -142,6 +159,23 @@ def spelled_number(cells: Cells) -> Cells | None:
             return None
         values[position] = value
     return cells.retold("number", values + 0.0) if np.isfinite(values).any() else None
+
+
+def without_tokens(cells: Cells, alone: bool = False) -> tuple[Cells, list[str]]:
+    """Return cells with "N/A" and the like as missing, and those tokens, where all other texts spell numbers.
+
+    Where some do not, the cells as they are, and no tokens. So too where there are no other texts, unless `alone`.
+    """
+    if cells.stored != "text" or cells.labels:
+        return cells, []
+    is_token = np.array([text in NO_NUMBER_TOKENS for text in cells.distinct], bool)
+    if not is_token.any():
+        return cells, []
+    renumber = np.append(np.where(is_token, -1, np.cumsum(~is_token) - 1), -1)
+    kept = Cells(cells.name, "text", cells.distinct[~is_token], renumber[cells.codes])
+    if not (spelled_number(kept) if kept.n_distinct else alone):
+        return cells, []
+    return kept, cells.distinct[is_token].tolist()
 
 
 def spelled_datetime(cells: Cells) -> Cells | None:
@@ -202,10 +236,15 @@ def number_label(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e16 else repr(float(value))
 
 
+def _moment_label(moment: np.datetime64) -> str:
+    """Return the date of a moment, with its time as far as it is not zero."""
+    return str(np.datetime_as_string(moment, unit="auto"))
+
+
 def datetime_label(text: str) -> str:
     """Return the one spelling of an ISO 8601 date or time, or the text as it is where it is none."""
     try:
-        return str(np.datetime64(text, "us")) if _DATE.fullmatch(text) else text
+        return _moment_label(np.datetime64(text, "us")) if _DATE.fullmatch(text) else text
     except ValueError:
         return text
 
@@ -217,5 +256,5 @@ def labels_of(cells: Cells) -> list[str]:
     if cells.stored == "boolean":
         return ["True" if value else "False" for value in cells.distinct]
     if cells.stored == "datetime":
-        return [str(moment) for moment in moments(cells.distinct)]
+        return [_moment_label(moment) for moment in moments(cells.distinct)]
     return [number_label(value) for value in cells.distinct]

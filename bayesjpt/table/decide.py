@@ -43,17 +43,25 @@ def decide_schema(table: Sequence[Cells], kinds: Mapping[str, str] | None) -> tu
         Where `kinds` names an unknown column or kind or contradicts the values, a column has no observed cell or too
         many labels, or nothing is left to model.
     TableError
-        Where a column holds infinities or whole numbers beyond 2^53.
+        Where a column holds infinities or whole numbers beyond 2^53, or a name or label cannot be stored.
     """
+    if kinds is not None and not isinstance(kinds, Mapping):
+        raise SchemaError(f"kinds is a {type(kinds).__name__}", "a mapping from column names to kinds")
     kinds = {} if kinds is None else dict(kinds)
+    _check_names(table)
     _check_kinds(kinds, [cells.name for cells in table])
-    columns, read, set_aside, constant = [], [], [], []
+    columns, read, set_aside, constant, tokens = [], [], [], [], []
+    remedy: dict[str, str] = {}
     for cells in table:
         kind = kinds.get(cells.name)
+        if kind not in ("category", "aside"):
+            cells, dropped = _without_tokens(cells, kind)
+            tokens += dropped
         view = cells_of.interpret(cells)
         reason = "left out on request" if kind == "aside" else None if kind else set_aside_reason(cells, view)
         if reason is not None:
             set_aside.append(SetAside(cells.name, reason))
+            remedy[cells.name] = _kind_of_values(view)
             continue
         column, view = decide(cells, view, kind)
         columns.append(column)
@@ -65,8 +73,10 @@ def decide_schema(table: Sequence[Cells], kinds: Mapping[str, str] | None) -> tu
         raise SchemaError(
             f"no column is left to model ({reasons})",
             None,
-            f"Name one in kinds, for example kinds={{{set_aside[0].name!r}: 'category'}}.",
+            f"Name one in kinds, for example kinds={dict([next(iter(remedy.items()))])!r}.",
         )
+    if tokens:
+        warnings.warn(f"read as missing among numbers: {'; '.join(tokens)}", BayesjptWarning, stacklevel=4)
     if constant:
         warnings.warn(
             f"constant columns, read as categories with one label: {', '.join(constant)}", BayesjptWarning, stacklevel=4
@@ -82,6 +92,44 @@ def _check_kinds(kinds: Mapping[str, str], names: Sequence[str]) -> None:
             raise SchemaError(f"kind {kind!r} of column {name!r} is unknown", f"one of {', '.join(KINDS)}")
 
 
+def _check_names(table: Sequence[Cells]) -> None:
+    for position, cells in enumerate(table, start=1):
+        if cells_of.unstorable(cells.name):
+            raise TableError(
+                f"the name {cells.name!r} of column {position}, in the header row, holds a NUL or a lone surrogate",
+                "characters that can be stored",
+                "Rename it.",
+            )
+
+
+def _check_labels(view: Cells) -> None:
+    bad = [label for label in (view.labels or view.distinct) if cells_of.unstorable(label)]
+    if bad:
+        used = [position for position, label in enumerate(view.distinct) if label in bad]
+        row, label = view.first(used) if used else (None, bad[0])
+        raise TableError(
+            f"column {view.name!r} holds {label!r}, with a NUL or a lone surrogate, "
+            + (f"in row {row}" if row else "among its declared labels"),
+            "characters that can be stored",
+            "Mend the text.",
+        )
+
+
+def _without_tokens(cells: Cells, kind: str | None) -> tuple[Cells, list[str]]:
+    """Return cells without the tokens for missing numbers, and a note where there were some."""
+    kept, tokens = cells_of.without_tokens(cells)
+    if not tokens or (kind is None and cells_of.zero_padded(kept)):  # codes with leading zeros are labels
+        return cells, []
+    return kept, [f"{', '.join(map(repr, tokens))} in column {cells.name!r}"]
+
+
+def _kind_of_values(view: Cells) -> str:
+    """Return the kind to suggest for a column that was set aside."""
+    if view.stored != "number":
+        return "real" if view.stored == "datetime" else "category"
+    return "integer" if _is_whole(view.distinct) and (view.distinct >= 0.0).all() else "real"
+
+
 def set_aside_reason(cells: Cells, view: Cells) -> str | None:
     """Return why a column, as stored and as interpreted, says nothing about a population of rows; None if it may."""
     n, n_distinct = view.n_observed, view.n_distinct
@@ -89,7 +137,8 @@ def set_aside_reason(cells: Cells, view: Cells) -> str | None:
     nearly_all = n_distinct > defaults.IDENTIFIER_SHARE * n
     if view.stored == "text":
         if enough and nearly_all:
-            return f"identifier or free text: {n_distinct} distinct texts in {n} observed cells"
+            found = f"{n_distinct} distinct texts in {n} observed cells"
+            return f"identifier or free text: {found}{_nearly_number(view)}"
         n_label = len(view.labels) or n_distinct
         if n_label > defaults.MAX_LABELS:
             return f"text: {n_label} labels, more than the {defaults.MAX_LABELS} of a category{_nearly_number(view)}"
@@ -101,11 +150,18 @@ def set_aside_reason(cells: Cells, view: Cells) -> str | None:
     if not _is_whole(view.distinct):
         return None
     range_length = view.distinct[-1] - view.distinct[0] + 1.0
-    if n_distinct == n and n >= defaults.RUNNING_NUMBER_FILL * range_length:
+    ordered = is_identifier_name(view.name) or _in_row_order(view)
+    if n_distinct == n and n >= defaults.RUNNING_NUMBER_FILL * range_length and ordered:
         return f"running number: {n} whole numbers, all distinct, that fill {n / range_length:.0%} of their range"
     if nearly_all and is_identifier_name(view.name):
         return f"identifier by its name: {n_distinct} distinct whole numbers in {n} observed cells"
     return None
+
+
+def _in_row_order(view: Cells) -> bool:
+    """Return whether the observed values ascend, or descend, from row to row."""
+    steps = np.diff(view.codes[view.codes >= 0])
+    return bool((steps > 0).all() or (steps < 0).all())
 
 
 def is_identifier_name(name: str) -> bool:
@@ -162,7 +218,7 @@ def decide(cells: Cells, view: Cells, kind: str | None = None) -> tuple[Column, 
     if view.stored == "boolean":
         return _category(view, "true or false")
     if view.stored == "text":
-        return _category(view, "stored as a category" if view.labels else "text with few labels")
+        return _category(view, "stored as a category" if view.labels else f"text with few labels{_nearly_number(view)}")
     if view.stored == "datetime":
         return _real(view, "dates, in days since 1970-01-01")
     return _number(view)
@@ -257,6 +313,8 @@ def _base_column(view: Cells, base: str, reason: str) -> Column:
 
 
 def _category(view: Cells, reason: str) -> tuple[Column, Cells]:
+    if view.stored == "text":
+        _check_labels(view)
     labels = cells_of.labels_of(view)
     counts = dict(zip(labels, view.counts().tolist(), strict=True))
     if view.labels:

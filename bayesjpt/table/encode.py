@@ -55,10 +55,14 @@ def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: st
     values = np.empty((len(schema), n_row))
     observed = np.zeros((len(schema), n_row), bool)
     news: list[str] = []
+    tokens: list[str] = []
     for position, (cells, column) in enumerate(zip(table, schema, strict=True)):
         if cells is None:
             values[position] = filler(column)
             continue
+        if column.dtype == "number":
+            cells, dropped = cells_of.without_tokens(cells, alone=True)
+            tokens += [f"{', '.join(map(repr, dropped))} in column {column.name!r}"] if dropped else []
         if column.base == "category":
             known = _label_codes(cells, column, unseen, news)
         else:
@@ -67,6 +71,8 @@ def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: st
         row = np.append(known, np.nan)[cells.codes]
         observed[position] = ~np.isnan(row)
         values[position] = np.where(observed[position], row, filler(column))
+    if tokens:
+        warnings.warn(f"read as missing among numbers: {'; '.join(tokens)}", BayesjptWarning, stacklevel=4)
     if news:
         warnings.warn(f'labels not seen in training, read as "other": {"; ".join(news)}', BayesjptWarning, stacklevel=4)
     return values, observed

@@ -7,6 +7,7 @@ import decimal
 import numbers
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -48,10 +49,13 @@ def frame_cells(frame: Any) -> list[Cells]:
         _check_names(list(frame.column_names))
         raise
     except TypeError:
+        package = type(frame).__module__.split(".")[0]
         raise TableError(
-            f"a {type(frame).__module__.split('.')[0]} {type(frame).__name__}",
+            f"a {type(frame).__name__}" if package == "builtins" else f"a {package} {type(frame).__name__}",
             "a data frame of pandas, polars or pyarrow",
-            "Wrap it in a DataFrame with named columns.",
+            "To read a file use bj.read_table(path)."
+            if isinstance(frame, (str, Path))
+            else "Wrap it in a DataFrame with named columns.",
         ) from None
     return [_series_cells(name, wide[name]) for name in wide.columns]
 
@@ -148,6 +152,11 @@ def _labelled_cells(name: str, series: nw.Series) -> Cells:
     else:  # an order of first appearance is no declared order
         labels = tuple(sorted({value for value in values if value is not None}))
     number = {label: position for position, label in enumerate(labels)}
+    if len(number) < len(labels):
+        twice = next(label for position, label in enumerate(labels) if number[label] != position)
+        raise TableError(
+            f"column {name!r} declares two labels that both read {twice!r}", "distinct labels", "Rename one."
+        )
     codes = np.array([-1 if value is None else number[value] for value in values], np.int64)
     used = sorted(number[value] for value in {value for value in values if value is not None})
     renumber = np.full(len(labels) + 1, -1, np.int64)

@@ -6,7 +6,9 @@ import csv
 import gzip
 import itertools
 import re
+import zlib
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,8 @@ _TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 _ARROW_SUFFIXES = (".parquet", ".feather", ".arrow")
 _SEPARATORS = (",", ";", "\t", "|")
 _N_ROW_CHUNK = 65_536
+_N_HEAD_LINES = 64
+"""Lines in which header and first record are looked for, to find the separator; quoted cells may hold line ends."""
 
 
 def read_cells(path: str | Path) -> list[Cells]:
@@ -45,23 +49,43 @@ def _read_text(path: Path) -> list[Cells]:
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     try:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            first_line = file.readline()
-            lines = itertools.chain([first_line], file)
-            return _parse(csv.reader(lines, delimiter=_separator(path, first_line), strict=True), path.name)
+            head = list(itertools.islice(file, _N_HEAD_LINES))
+            lines = itertools.chain(head, file)
+            return _parse(csv.reader(lines, delimiter=_separator(path, head), strict=True), path.name)
     except UnicodeDecodeError as error:
         raise TableError(
             f"file {path.name!r} is not UTF-8 text (byte {error.start})", None, "Save it with UTF-8 encoding."
         ) from None
-    except (csv.Error, gzip.BadGzipFile, EOFError) as error:
+    except (csv.Error, zlib.error, EOFError, OSError) as error:
         raise TableError(f"file {path.name!r} cannot be read: {error}") from None
 
 
-def _separator(path: Path, header: str) -> str:
-    """Return the tab of a .tsv file, otherwise the first of comma, semicolon, tab and bar that the header holds."""
+def _separator(path: Path, head: Sequence[str]) -> str:
+    """Return the tab of a .tsv file, otherwise one of comma, semicolon, tab and bar.
+
+    The first of them that header and first record hold equally often, or else the first that the header holds.
+    """
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
-    unquoted = re.sub(r'"[^"]*"', "", header)
-    return next((separator for separator in _SEPARATORS if separator in unquoted), ",")
+    n_line = _n_record_lines(head)
+    rest = [line for line in head[n_line:] if line.strip("\r\n")]
+    header, record = _unquoted(head[:n_line]), _unquoted(rest[: _n_record_lines(rest)])
+    held = [separator for separator in _SEPARATORS if separator in header]
+    return next((one for one in held if header.count(one) == record.count(one)), held[0] if held else ",")
+
+
+def _n_record_lines(lines: Sequence[str]) -> int:
+    """Return the number of lines of the first record, which ends where its quotes are balanced."""
+    n_quote = 0
+    for position, line in enumerate(lines, start=1):
+        n_quote += line.count('"')
+        if n_quote % 2 == 0:
+            return position
+    return len(lines)
+
+
+def _unquoted(lines: Sequence[str]) -> str:
+    return re.sub(r'"[^"]*"', "", "".join(lines))
 
 
 def _parse(reader, file_name: str) -> list[Cells]:
@@ -111,6 +135,6 @@ def _read_arrow(path: Path) -> list[Cells]:
     reader = parquet.read_table if path.name.lower().endswith(".parquet") else feather.read_table
     try:
         frame = reader(path)
-    except ArrowException as error:
+    except (ArrowException, OSError) as error:
         raise TableError(f"file {path.name!r} cannot be read: {error}") from None
     return frame_cells(frame)

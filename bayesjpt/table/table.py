@@ -155,8 +155,9 @@ def read_table(
     ----------
     path : str or Path
         A .csv, .tsv or .txt file (also with .gz) in UTF-8 with a header line, or a .parquet, .feather or .arrow file.
-        The separator is a comma, or else the first of semicolon, tab and bar that the header line holds. Missing cells
-        are empty or say NA, NaN, null or ?.
+        The separator is the first of comma, semicolon, tab and bar that header and first record hold equally often, or
+        else that the header holds. Missing cells are empty or say NA, NaN, null or ?; among numbers also N/A, #N/A,
+        None or - (one warning).
     kinds : mapping from str to str, optional
         ``category``, ``integer``, ``real``, or ``aside`` to leave a column out: overrides the decision for it.
     schema : Schema, optional

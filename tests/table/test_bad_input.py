@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import pathlib
 
 import numpy as np
 import pandas as pd
@@ -137,13 +138,45 @@ def test_name_that_is_no_text_is_refused(name):
         ({"x": [1, 2]}, "dict"),
         ([[1, 2]], "list"),
         (pd.Series([1.0, 2.0]), "pandas Series"),
-        ("wine.csv", "str"),
     ],
 )
 def test_other_things_than_frames_are_refused_asking_for_a_frame(thing, shown):
     text = refused(thing)
     assert shown in text
     assert "DataFrame" in text
+
+
+def test_list_is_called_a_list():
+    assert refused([[1, 2]]).startswith("a list; expected")
+
+
+@pytest.mark.parametrize("path", ["wine.csv", pathlib.Path("wine.csv")])
+def test_path_is_refused_asking_for_read_table(path):
+    assert "bj.read_table(path)" in refused(path)
+
+
+def test_declared_labels_that_read_the_same_are_refused_naming_the_label():
+    frame = pd.DataFrame({"x": pd.Categorical([1, "1"], categories=[1, "1"])})
+    assert "column 'x' declares two labels that both read '1'" in refused(frame)
+
+
+@pytest.mark.parametrize("bad", ["b\0", "b\ud800"])
+def test_label_that_cannot_be_stored_is_refused_with_column_and_row(bad):
+    text = refused(pd.DataFrame({"x": pd.Series(["a", "a", bad], dtype=object)}))
+    assert f"column 'x' holds {bad!r}" in text
+    assert "in row 3" in text
+
+
+@pytest.mark.parametrize("bad", ["b\0", "b\ud800"])
+def test_name_that_cannot_be_stored_is_refused_with_its_position(bad):
+    frame = pd.DataFrame([[0.5, 1.5]])
+    frame.columns = pd.Index(["x", bad], dtype=object)
+    assert f"{bad!r} of column 2, in the header row" in refused(frame)
+
+
+def test_kinds_that_is_no_mapping_is_refused():
+    text = refused(pd.DataFrame({"x": [1, 2, 3]}), SchemaError, kinds=["x"])
+    assert text.startswith("kinds is a list; expected a mapping from column names to kinds")
 
 
 def test_lazy_frame_is_refused_asking_to_collect():
@@ -154,6 +187,11 @@ def test_table_with_all_columns_set_aside_is_refused_with_the_reasons():
     text = refused(pd.DataFrame({"id": np.arange(30)}), SchemaError)
     assert "no column is left to model" in text
     assert "running number" in text
+    assert "kinds={'id': 'integer'}" in text
+
+
+def test_remedy_for_set_aside_numbers_below_zero_is_real():
+    assert "kinds={'id': 'real'}" in refused(pd.DataFrame({"id": np.arange(-7, 30)}), SchemaError)
 
 
 def test_kinds_beside_a_schema_are_refused():

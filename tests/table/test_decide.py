@@ -186,6 +186,40 @@ def test_texts_that_are_no_missing_token_are_labels(text):
     assert text in column_of(["a", text, "b"]).labels
 
 
+def test_category_of_mostly_numbers_names_the_first_that_is_none():
+    assert "'unknown' in row 31" in column_of([str(i) for i in range(15)] * 2 + ["unknown"]).reason
+
+
+@pytest.mark.parametrize("token", ["N/A", "n/a", "#N/A", "<NA>", "None", "none", "-"])
+def test_tokens_among_numbers_are_missing_with_one_warning(token):
+    with pytest.warns(BayesjptWarning, match=f"{token!r} in column 'x'") as caught:
+        column = column_of(["1.5", token, "2", "3"])
+    assert len(caught) == 1
+    assert (column.base, column.n_missing) == ("real", 1)
+
+
+def test_token_among_codes_with_leading_zeros_is_a_label():
+    assert column_of(["007", "010", "-"]).labels == ("-", "007", "010")
+
+
+@pytest.mark.parametrize("texts", [["1.5", "N/A", "2"], ["N/A"]])
+def test_tokens_among_numbers_of_new_rows_are_missing_with_one_warning(texts):
+    schema = as_table(pd.DataFrame({"x": [1.5, 2.0, 3.0]})).schema
+    with pytest.warns(BayesjptWarning, match="'N/A' in column 'x'"):
+        table = as_table(pd.DataFrame({"x": texts}), schema=schema)
+    assert table.observed[0].tolist() == [text != "N/A" for text in texts]
+
+
+@pytest.mark.parametrize(("text", "label"), [("2020-01-05", "2020-01-05"), ("2020-01-05 06:30", "2020-01-05T06:30")])
+def test_constant_date_is_labelled_without_trailing_zeros_and_comes_back(text, label):
+    with pytest.warns(BayesjptWarning, match="constant"):
+        table = as_table(pd.DataFrame({"x": [text, text]}))
+    assert table.schema.columns[0].labels == (label,)
+    assert table.to_frame()["x"].tolist() == [pd.Timestamp(text)] * 2
+    for again in (pd.DataFrame({"x": [text]}), table.to_frame()):
+        assert (as_table(again, schema=table.schema).values == 0.0).all()
+
+
 def test_every_column_has_a_reason():
     frame = pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "y"], "c": [0.5, 1.5, -2.0], "d": [True, False, True]})
     assert all(column.reason for column in as_table(frame).schema)
@@ -211,11 +245,23 @@ class TestSetAside:
         assert "decimal comma" in set_aside_of([f"{i % 150},5" for i in range(500)])
 
     @pytest.mark.parametrize("start", [0, 1, 1_000, -7])
-    def test_running_number_is_set_aside_in_any_order(self, rng, start):
-        assert "running number" in set_aside_of(rng.permutation(np.arange(start, start + 50)))
+    @pytest.mark.parametrize("step", [1, -1])
+    def test_running_number_in_row_order_is_set_aside(self, start, step):
+        assert "running number" in set_aside_of(np.arange(start, start + 50)[::step])
 
     def test_running_number_with_dropped_rows_is_set_aside(self, rng):
-        assert "running number" in set_aside_of(rng.permutation(1_000)[:700])
+        assert "running number" in set_aside_of(np.sort(rng.permutation(1_000)[:700]))
+
+    def test_running_number_in_any_order_is_set_aside_by_its_name(self, rng):
+        assert "running number" in set_aside_of(rng.permutation(50), "id")
+
+    def test_distinct_whole_numbers_out_of_order_are_kept(self, rng):
+        assert set_aside_of(rng.permutation(50)) is None
+
+    def test_distinct_texts_of_mostly_numbers_are_set_aside_naming_the_first_that_is_none(self):
+        reason = set_aside_of([f"{i}.5" for i in range(50)] + ["unknown"])
+        assert "identifier" in reason
+        assert "'unknown' in row 51" in reason
 
     @pytest.mark.parametrize(
         "name",
@@ -297,7 +343,7 @@ def test_row_order_does_not_change_the_schema(rng):
             "count": rng.poisson(3.0, n),
             "real": np.round(rng.normal(size=n), 2),
             "atom": np.where(rng.random(n) < 0.5, 0.0, rng.normal(size=n)),
-            "number": np.arange(n),
+            "row_id": np.arange(n),
             "when": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
         }
     )

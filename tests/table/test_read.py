@@ -48,6 +48,16 @@ def test_comma_inside_quotes_of_the_header_is_no_separator(tmp_path):
     assert table.names == ("size, cm", "color")
 
 
+def test_line_end_inside_quotes_of_the_header_is_read(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", '"size\nin, cm";color\n0.5;a\n1.5;b\n'))
+    assert table.names == ("size\nin, cm", "color")
+
+
+def test_separator_is_the_one_that_header_and_first_record_hold_equally_often(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", "size, cm;color\n0.5;a\n1.5;b\n"))
+    assert table.names == ("size, cm", "color")
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_line_ends_of_all_systems_are_read(tmp_path, end):
     check(read_table(written(tmp_path, "t.csv", end.join(LINES) + end)))
@@ -102,6 +112,31 @@ def test_broken_gzip_is_refused(tmp_path):
     path = tmp_path / "t.csv.gz"
     path.write_text("x,y\n1,2\n")
     with pytest.raises(TableError, match=r"'t\.csv\.gz' cannot be read"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("damage", ["cut", "overwritten", "checksum"])
+def test_damaged_gzip_is_refused(tmp_path, damage):
+    path = written(tmp_path, "t.csv.gz", "x,y\n" + "".join(f"{i},{i * i % 97}\n" for i in range(2_000)))
+    data = path.read_bytes()
+    if damage == "cut":
+        data = data[: len(data) // 2]
+    elif damage == "overwritten":
+        data = data[:30] + b"\xff" * 200 + data[230:]
+    else:
+        data = data[:-8] + b"\0\0\0\0" + data[-4:]
+    path.write_bytes(data)
+    with pytest.raises(TableError, match=r"'t\.csv\.gz' cannot be read"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
+def test_cut_arrow_file_is_refused(tmp_path, name):
+    path = tmp_path / name
+    frame = pd.DataFrame({"x": np.arange(100)})
+    frame.to_parquet(path) if name.endswith("parquet") else frame.to_feather(path)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(TableError, match="cannot be read"):
         read_table(path)
 
 
