@@ -7,6 +7,10 @@ from __future__ import annotations
 MAX_LABELS = 100
 """Labels; more than these make a text, not a category. Covers countries and US states, not names or addresses."""
 
+MAX_FORCED_LABELS = 1000
+"""Labels of a category that was asked for by name; airports and postal regions fit. More would be a leaf of its own for
+each few rows: group them."""
+
 MAX_INTEGER_LEVELS = 20
 """Distinct values; up to these an integer column may also be read as labels. "Numeric and more than 20 distinct values"
 is the simple rule to beat on public tables with known types (macro accuracy .93-.95)."""
@@ -55,17 +59,61 @@ MAX_SIGNIFICANT = 1e9
 FALLBACK_PER_SPREAD = 1e-3
 """Interquartile ranges; the resolution where no grid is visible."""
 
-ATOM_SHARE = 0.05
-"""Share of the cells above which a value may be an atom, left out when grid, location and scale are found."""
+LARGEST_STANDARDISED = 1e150
+"""Scale units from the location; beyond, squares overflow float64."""
+
+# --- columns: atoms --------------------------------------------------------------------------------------------------
+
+# Chosen on the columns of 40 public tables: zeros of amounts, censored maxima and codes are found; ages, times of day,
+# prices and measurements that people round to fives and tens are not.
+
+MAX_ATOMS = 10
+"""Atoms of a column; more values that repeat far beyond their neighbours are a habit of rounding."""
+
+ATOM_SHARE = 0.002
+"""Share of the cells from which a value may be an atom; a rarer one changes no answer that is worth a leaf."""
+
+ATOM_MIN_COUNT = 5
+"""Cells that an atom holds at least."""
 
 ATOM_RATIO = 10.0
-"""How many times the median count of the distinct values an atom's count must be."""
+"""How many times the median count (plus one half) of its neighbours an atom's count must be. Of a million values from a
+density that puts one value on each grid point, none repeats 15 times by chance (10^-5)."""
+
+ATOM_NEAREST = 3
+"""Neighbours on each side of which the first median is taken: so a steep density is followed."""
+
+ATOM_NEIGHBOURS = 10
+"""Neighbours on each side of which the second median is taken: so a neighbouring atom does not hide one."""
+
+ATOM_LEAD = 5.0
+"""How many times the count of the most frequent other value each of the most frequent values must have."""
+
+ATOM_END_RATIO = 3.0
+"""How many times the counts of its nearest neighbours the least or largest value must have to be an atom."""
+
+ATOM_END_NEIGHBOURS = 5
+"""Distinct values that are the nearest neighbours of the least or largest one."""
 
 ATOM_MIN_OTHERS = 20
 """Distinct values that must remain beside the atoms; with fewer, a frequent value is just a coarse grid."""
 
-LARGEST_STANDARDISED = 1e150
-"""Scale units from the location; beyond, squares overflow float64."""
+ATOM_MIN_FAR_OTHERS = 5
+"""Distinct values that must remain beside an atom that lies far away."""
+
+ATOM_FAR = 3.0
+"""How many times the range of the other values away a repeated value is a code; doublings (1, 2, 4, ..., 64) and
+triplings are not."""
+
+ATOM_MAX_CODES = 3
+"""Values side by side that far away that may all be codes (997, 998, 999)."""
+
+ATOM_MIN_STEPS = 10.0
+"""Grid steps in the interquartile range of the other values; with fewer, a frequent value is just a coarse grid."""
+
+ATOM_MIN_WHOLE_SPREAD = 100.0
+"""Interquartile range of the other whole numbers from which an atom turns whole numbers into a real column: amounts
+(hundreds and more) have one, counts with many zeros stay counts."""
 
 # --- structure: dependence and clusters of rows ----------------------------------------------------------------------
 
@@ -126,10 +174,25 @@ TUNE = 150
 CHAINS = 4
 """Two from the learner's partition, two from random allocations."""
 
+THIN = 1
+"""Sweeps per kept one: all are kept unless memory asks for fewer, since thinning throws information away."""
+
+MAX_MEMORY_SHARE = 0.8
+"""Of the available memory that sampling may take; the rest is for the table itself and for the first answers."""
+
+LARGE_MEMORY_BYTES = 2**30
+"""From here on a fit says how much memory it will take: 1 GiB is an eighth of a small laptop's."""
+
+WATCH_SECONDS = 0.1
+"""Between looks at the chains: ten a second are smooth for the eye and cost nothing."""
+
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 INTERVAL = 0.9
 """Probability of the equal-tailed intervals that are reported."""
+
+CONFIDENCE = 0.95
+"""Confidence of the bounds around an expectation; that of figure 4 of Nyga et al. (2023)."""
 
 REFERENCE_ROWS = 200
 """Rows whose log density is followed by the convergence battery, and which a saved fit keeps."""
@@ -137,5 +200,24 @@ REFERENCE_ROWS = 200
 MASS_ROWS = 65_536
 """Rows whose masses are tabulated together; bounds the memory of `log_mass`, and changes no answer."""
 
+MAX_EDITED_EDGES = 1_000_000
+"""Edges of the circuit that a condition makes: boxes times the part of the circuit that they constrain. Above it one
+draw's weights take 8 MB, and one pass over the circuit tens of milliseconds."""
+
+MAX_EDITED_BYTES = 4 * 2**30
+"""Bytes of the weights of all draws of such a circuit: half the memory of a small laptop."""
+
 MAX_RHAT = 1.1
 """Split R-hat above which a quantity counts as not converged in a short exploratory run."""
+
+MAX_BOXES = 10_000
+"""Boxes that an event may be split into; each is one pass over the circuit for every draw."""
+
+MAX_EVENT_DEPTH = 100
+"""Levels of and, or, not inside each other; far more than people write, far less than Python's stack holds."""
+
+QUERY_ROWS = 1024
+"""Rows given as evidence that are evaluated together; bounds a query's workspace, and changes no answer."""
+
+QUERY_WORK_BYTES = 4 * 2**20
+"""Bytes of the values of a block of such rows; with tables by distinct value and buffers a query stays below 8 MiB."""

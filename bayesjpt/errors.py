@@ -59,8 +59,16 @@ class QueryError(BayesjptError, ValueError):
     """A question to a posterior that makes no sense."""
 
 
+class EvidenceError(QueryError):
+    """An event, or values given as evidence, that has probability zero."""
+
+
 class FitFileError(BayesjptError, ValueError):
     """A file that is not a saved fit, or one of another format version."""
+
+
+class CheckpointError(BayesjptError, ValueError):
+    """A checkpoint that cannot be continued: of another fit, damaged, or in use."""
 
 
 class BayesjptWarning(UserWarning):

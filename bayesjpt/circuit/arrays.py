@@ -45,7 +45,10 @@ class Circuit(NamedTuple):
     leaf_var_ptr : int32 (n_leaf + 1,), leaf_var : int32 (n_leaf_var,)
         Columns of each leaf.
     leaf_cell : int32 (n_leaf,)
-        Row of a table of cells to which the leaf is truncated, -1 for the whole domain.
+        Number of the cell to which the leaf is truncated, -1 for the whole domain.
+    cell : float64 (2 n_cell,)
+        Cell k is the closed interval ``cell[2k]`` to ``cell[2k + 1]`` in the user's units, codes on columns of labels.
+        Where both ends are one number, a leaf on a real column is a value that is known: there the base measure counts.
     theta_at, theta_len : int32 (n_leaf,)
         Where the leaf's parameters lie in the flat vector.
     const_at, const_len : int32 (n_leaf,)
@@ -66,6 +69,7 @@ class Circuit(NamedTuple):
     leaf_var_ptr: np.ndarray
     leaf_var: np.ndarray
     leaf_cell: np.ndarray
+    cell: np.ndarray
     theta_at: np.ndarray
     theta_len: np.ndarray
     const_at: np.ndarray
@@ -89,6 +93,22 @@ class Circuit(NamedTuple):
     @property
     def n_theta(self) -> int:
         return self.start_theta.size
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether some leaf is truncated to a cell."""
+        return bool((self.leaf_cell >= 0).any())
+
+    @property
+    def shares_parameters(self) -> bool:
+        """Whether two leaves read the same parameters."""
+        at = self.theta_at[self.theta_len > 0]
+        return np.unique(at).size < at.size
+
+    def leaf_interval(self) -> np.ndarray:
+        """Return float64 (n_leaf, 2): the cell of each leaf in the user's units, infinite for the whole domain."""
+        cells = np.concatenate([self.cell, [-np.inf, np.inf]]).reshape(-1, 2)
+        return cells[self.leaf_cell]
 
     def edge_parent(self) -> np.ndarray:
         """Return int32 (n_edge,): the node that owns each edge."""

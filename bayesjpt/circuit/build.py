@@ -159,6 +159,7 @@ def build_circuit(root: Node, table: Table, dictionary: Dictionary | None = None
         leaf_var_ptr=np.arange(len(parts.var) + 1, dtype=np.int32),
         leaf_var=np.array(parts.var, np.int32),
         leaf_cell=np.full(len(parts.var), -1, np.int32),
+        cell=np.empty(0),
         theta_at=np.concatenate([[0], np.cumsum(theta_len)[:-1]]).astype(np.int32),
         theta_len=theta_len,
         const_at=np.array(parts.const_at, np.int32),

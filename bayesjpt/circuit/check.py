@@ -6,8 +6,9 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.plan import ATOM
 from bayesjpt.circuit.scope import scopes
-from bayesjpt.errors import CircuitError
+from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
 from bayesjpt.table.schema import Schema
 
@@ -17,7 +18,8 @@ def check_circuit(circuit: Circuit, n_column: int) -> None:
 
     Checked: shapes and ranges; children before parents and the root last; every other node has a parent; sums are
     smooth (children of equal scope) and products decomposable (disjoint scopes); dictionaries hold leaves of one
-    column; weights of each sum add up to one; families exist; parameters and constants lie inside their arrays.
+    column; weights of each sum add up to one; families exist; parameters and constants lie inside their arrays; cells
+    are intervals.
     """
     _check_shapes(circuit)
     _check_order(circuit)
@@ -77,6 +79,7 @@ def _check_leaves(c: Circuit, n_column: int) -> None:
     for at, length, size in ((c.theta_at, c.theta_len, c.n_theta), (c.const_at, c.const_len, c.const.size)):
         if ((at < 0) | (length < 0) | (at.astype(np.int64) + length > size)).any():
             _fail("a leaf's parameters or constants lie outside their array", "offsets inside")
+    _check_cells(c)
     single = np.diff(c.leaf_var_ptr) == 1
     for node in np.flatnonzero(c.kind == arrays.LIKELIHOOD):
         children = c.child[c.child_ptr[node] : c.child_ptr[node + 1]]
@@ -92,12 +95,40 @@ def _check_leaves(c: Circuit, n_column: int) -> None:
         _fail(f"node {shared[0]} is in a dictionary and elsewhere", "leaves of dictionaries below dictionaries only")
 
 
+def _check_cells(c: Circuit) -> None:
+    if c.cell.size % 2:
+        _fail(f"cell has {c.cell.size} entries", "two a cell")
+    if not (c.cell[::2] <= c.cell[1::2]).all():
+        _fail("a cell whose ends are not numbers in ascending order", "a closed interval")
+    if (np.isinf(c.cell[::2]) & (c.cell[::2] == c.cell[1::2])).any():
+        _fail("a cell that begins and ends at infinity", "an interval that holds a number")
+    outside = (c.leaf_cell < -1) | (c.leaf_cell >= c.cell.size // 2)
+    if outside.any():
+        _fail(f"a leaf in cell {c.leaf_cell[outside][0]}", f"-1 to {c.cell.size // 2 - 1}")
+
+
+def check_samplable(circuit: Circuit) -> None:
+    """Raise `ModelError` where conditionals given rows are not those of whole leaves with parameters of their own."""
+    if circuit.is_truncated or circuit.shares_parameters:
+        raise ModelError(
+            "a circuit with leaves that are truncated or share parameters",
+            "a circuit as a learner made it",
+            "Sample first; then condition the posterior.",
+        )
+
+
 def check_leaves_fit(circuit: Circuit, schema: Schema) -> None:
     """Raise `CircuitError`, naming the column, unless every leaf fits the column of a schema that it is about.
 
     A circuit learned on one table fits another read under the same schema; parameters and constants of its leaves
-    (labels, levels, cells at zero) belong to that schema's columns.
+    (labels, levels, cells at zero) belong to that schema's columns. Wherever a column has atoms, a dictionary without
+    them would give recorded values no density; leaves truncated to cells have none outside anyway.
     """
+    for column in _slots_without_atoms(circuit, schema):
+        raise CircuitError(
+            f"a dictionary of column {schema.columns[column].name!r} does not hold its atoms",
+            f"a leaf of the family {ATOM!r} in every dictionary of the column",
+        )
     for leaf in range(circuit.n_leaf):
         family = registry.FAMILIES[circuit.leaf_family[leaf]]
         column = schema.columns[circuit.leaf_var[circuit.leaf_var_ptr[leaf]]]
@@ -112,6 +143,20 @@ def check_leaves_fit(circuit: Circuit, schema: Schema) -> None:
                 "the columns that the circuit was learned on",
                 "Read rows with bj.as_table(frame, schema=table.schema)",
             )
+
+
+def _slots_without_atoms(circuit: Circuit, schema: Schema) -> list[int]:
+    """Return the columns of slots that lack the atoms of their column."""
+    atoms = np.array([registry.FAMILIES[number].name == ATOM for number in circuit.leaf_family])
+    with_atoms = np.array([len(column.atoms) > 0 for column in schema.columns])
+    node_of = circuit.leaf_node()
+    parent = circuit.edge_parent()
+    slot = node_of.copy()
+    for edge in np.flatnonzero(circuit.kind[parent] == arrays.LIKELIHOOD):
+        slot[circuit.leaf_of[circuit.child[edge]]] = parent[edge]
+    column = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
+    lacking = ~np.isin(slot, slot[atoms]) & with_atoms[column] & (circuit.leaf_cell < 0)
+    return column[lacking].tolist()
 
 
 def _check_scopes(c: Circuit, n_column: int) -> None:

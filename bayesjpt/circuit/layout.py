@@ -43,7 +43,7 @@ class WeightVariable(NamedTuple):
 
 
 class ParameterVariable(NamedTuple):
-    """One parameter of one family, over all leaves of that family.
+    """One parameter of one family, over all leaves of that family; of leaves that share it, the first.
 
     Attributes
     ----------
@@ -116,11 +116,21 @@ def make_layout(circuit: Circuit, schema: Schema) -> Layout:
             if kind == arrays.LATENT:
                 ends = [f"->{names[child]}" for child in children]
             else:
-                ends = [f":{registry.FAMILIES[circuit.leaf_family[leaf]].name}" for leaf in circuit.leaf_of[children]]
+                ends = [
+                    f":{registry.FAMILIES[circuit.leaf_family[leaf]].name}{_cell_label(circuit, leaf)}"
+                    for leaf in circuit.leaf_of[children]
+                ]
             labels = tuple(f"{names[parent[e]]}{end}" for e, end in zip(edges, ends, strict=True))
             ptr = np.concatenate([np.flatnonzero(np.r_[True, np.diff(parent[edges]) != 0]), [edges.size]])
             weights.append(WeightVariable(name, dim, edges, ptr, labels))
     return Layout(tuple(weights), tuple(_parameters(circuit, schema, names)))
+
+
+def _cell_label(circuit: Circuit, leaf: int) -> str:
+    if circuit.leaf_cell[leaf] < 0:
+        return ""
+    lo, hi = circuit.cell[2 * circuit.leaf_cell[leaf] :][:2]
+    return f" in [{lo:.15g}, {hi:.15g}]"
 
 
 def _node_names(circuit: Circuit, schema: Schema, parent: np.ndarray) -> list[str]:
@@ -154,12 +164,13 @@ def _parameters(circuit: Circuit, schema: Schema, names: list[str]):
     for number in np.unique(circuit.leaf_family):
         family = registry.FAMILIES[number]
         leaves = np.flatnonzero(circuit.leaf_family == number)
+        leaves = leaves[np.sort(np.unique(circuit.theta_at[leaves], return_index=True)[1])]
         for index, parameter in enumerate(family.parameters):
             dim = f"{family.name}_leaf"
             if parameter.constraint == "simplex":
                 lengths = circuit.theta_len[leaves]
                 positions = np.concatenate(
-                    [circuit.theta_at[leaf] + np.arange(circuit.theta_len[leaf]) for leaf in leaves]
+                    [circuit.theta_at[leaf] + np.arange(int(circuit.theta_len[leaf])) for leaf in leaves]
                 )
                 labels = tuple(
                     f"{names[leaf_node[leaf]]}={label}"
@@ -179,4 +190,5 @@ def _value_labels(schema: Schema, column: int, n: int) -> list[str]:
     facts = schema.columns[column]
     if facts.base == "category":
         return list(facts.code_names)
-    return [f"{level:.0f}" for level in facts.levels][:n]
+    values = facts.levels if facts.base == "integer" else facts.atoms
+    return [f"{value:.15g}" for value in values][:n]

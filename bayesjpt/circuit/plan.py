@@ -25,6 +25,14 @@ from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.record import N_EXTRA_COEFFICIENTS
 from bayesjpt.table.schema import Schema
 
+ATOM = "atom"
+"""Name of the family that holds a column's atoms."""
+
+WHOLE = 0
+INTERVAL = 1
+POINT = 2
+"""What a leaf's cell leaves of its domain: all, an interval, or one value of a real column, which is then known."""
+
 RENORMALISE_ABOVE_LOG = 230.0
 """Logarithm of 1e100: a product whose linear factor could exceed it is renormalised."""
 
@@ -53,8 +61,16 @@ class Plan(NamedTuple):
         Where its statistics lie.
     leaf_value, leaf_aux : int32 (n_leaf,)
         Features that it reads.
+    leaf_cut : int32 (n_leaf,)
+        `WHOLE`, `INTERVAL` or `POINT`: what the leaf's cell leaves of its domain.
+    leaf_lo, leaf_hi : float64 (n_leaf,)
+        Its cell in units of z, infinite for the whole domain.
+    leaf_lower, leaf_upper : float64 (n_leaf,)
+        Its cell in the user's units.
     leaf_half_cell : float64 (n_leaf,)
         Half the resolution in units of z; 0 where the base measure counts.
+    leaf_is_atom, leaf_by_value : bool (n_leaf,)
+        Whether the leaf holds its column's atoms; whether its parameters are drawn from its values, not statistics.
     const : float64 (n_const,)
     feature_column : int32 (n_feature,)
     feature_source : int32 (n_feature,)
@@ -66,6 +82,10 @@ class Plan(NamedTuple):
     column_resolution : float64 (n_column,)
         Resolution of real columns, 0 elsewhere.
     column_log_jacobian : float64 (n_column,), nats
+    column_kept : int32 (n_column,)
+        Row of the buffers that keep values for leaves drawn by value; -1 for columns without such leaves.
+    atom_ptr : int32 (n_column + 1,), atom_value : float64 (n_atom,)
+        Atoms of each column, in the user's units.
     """
 
     kind: np.ndarray
@@ -88,7 +108,14 @@ class Plan(NamedTuple):
     stat_at: np.ndarray
     leaf_value: np.ndarray
     leaf_aux: np.ndarray
+    leaf_cut: np.ndarray
+    leaf_lo: np.ndarray
+    leaf_hi: np.ndarray
+    leaf_lower: np.ndarray
+    leaf_upper: np.ndarray
     leaf_half_cell: np.ndarray
+    leaf_is_atom: np.ndarray
+    leaf_by_value: np.ndarray
     const: np.ndarray
     feature_column: np.ndarray
     feature_source: np.ndarray
@@ -97,6 +124,9 @@ class Plan(NamedTuple):
     feature_leaf: np.ndarray
     column_resolution: np.ndarray
     column_log_jacobian: np.ndarray
+    column_kept: np.ndarray
+    atom_ptr: np.ndarray
+    atom_value: np.ndarray
 
 
 def make_plan(circuit: Circuit, schema: Schema) -> Plan:
@@ -107,6 +137,8 @@ def make_plan(circuit: Circuit, schema: Schema) -> Plan:
     theta_len = circuit.theta_len
     n_stats = [family.n_stats(column) for family, column in zip(families, columns, strict=True)]
     features = _features(circuit, schema)
+    by_value = np.array([family.draw_from_values is not None for family in families])
+    kept = np.isin(np.arange(len(schema)), circuit.leaf_var[by_value])
     plan = Plan(
         kind=circuit.kind,
         child_ptr=circuit.child_ptr,
@@ -121,18 +153,24 @@ def make_plan(circuit: Circuit, schema: Schema) -> Plan:
         theta_len=theta_len,
         const_at=circuit.const_at,
         const_len=circuit.const_len,
-        coef_at=(circuit.theta_at + N_EXTRA_COEFFICIENTS * np.arange(circuit.n_leaf)).astype(np.int32),
+        coef_at=(np.cumsum(theta_len + N_EXTRA_COEFFICIENTS) - theta_len - N_EXTRA_COEFFICIENTS).astype(np.int32),
         stat_at=np.concatenate([[0], np.cumsum(n_stats)]).astype(np.int32),
+        **_cells(circuit, schema, features),
         leaf_half_cell=np.array(
             [
                 0.5 * column.resolution / offset_and_scale(family.scaling, column)[1] if column.base == "real" else 0.0
                 for family, column in zip(families, columns, strict=True)
             ]
         ),
+        leaf_is_atom=np.array([family.name == ATOM for family in families]),
+        leaf_by_value=by_value,
         const=circuit.const,
         **features,
         column_resolution=np.array([c.resolution if c.base == "real" else 0.0 for c in schema.columns]),
         column_log_jacobian=schema.log_jacobian(),
+        column_kept=_numbered(kept),
+        atom_ptr=np.cumsum([0, *(len(column.atoms) for column in schema)]).astype(np.int32),
+        atom_value=np.array([atom for column in schema for atom in column.atoms], np.float64),
     )
     return Plan(*(np.array(array) for array in plan))
 
@@ -186,6 +224,22 @@ def _renormalise(circuit: Circuit) -> np.ndarray:
             children = log_bound[circuit.child[edges.start : edges.stop]]
             log_bound[node] = np.logaddexp.reduce(children)
     return flag
+
+
+def _cells(circuit: Circuit, schema: Schema, features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    lower, upper = circuit.leaf_interval().T
+    offset = features["feature_offset"][features["leaf_value"]]
+    scale = features["feature_scale"][features["leaf_value"]]
+    real = np.array([schema.columns[var].base == "real" for var in circuit.leaf_var])
+    atom = np.array([registry.FAMILIES[number].name == ATOM for number in circuit.leaf_family])
+    cut = np.where(np.isinf(lower) & np.isinf(upper), WHOLE, INTERVAL)
+    return {
+        "leaf_cut": np.where((lower == upper) & real & ~atom, POINT, cut).astype(np.int32),
+        "leaf_lo": (lower - offset) / scale,
+        "leaf_hi": (upper - offset) / scale,
+        "leaf_lower": lower,
+        "leaf_upper": upper,
+    }
 
 
 def _features(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:

@@ -16,6 +16,7 @@ from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel
 
 _SMALLEST = 1e-300
+_N_CODE_OF_TWO_LABELS = 3
 
 
 def _n_value(column: ColumnFacts) -> int:
@@ -37,7 +38,8 @@ def _constants(column: ColumnFacts) -> np.ndarray:
 
 
 def _offers(column: ColumnFacts) -> bool:
-    return _n_value(column) > 0
+    """Levels of integers and labels, but for columns of two labels, which the Bernoulli describes."""
+    return _n_value(column) > 0 and column.n_label != _N_CODE_OF_TWO_LABELS
 
 
 @kernel
@@ -90,6 +92,14 @@ def draw_posterior(stats, hyper, constants, theta, rng):
     for k in range(theta.size):
         theta[k] = max(theta[k] / total, _SMALLEST)
     return OK
+
+
+@kernel
+def accumulate_gradient(z, aux, flow, theta, constants, out):
+    for i in range(flow.size):
+        at = int(aux[i])
+        if flow[i] != 0.0 and at >= 0:
+            out[at] += flow[i] / max(theta[at], _SMALLEST)
 
 
 @kernel
@@ -199,6 +209,7 @@ FAMILY = Family(
     accumulate=accumulate,
     initial=initial,
     draw_posterior=draw_posterior,
+    accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
     log_mass=log_mass,
     cdf=cdf,

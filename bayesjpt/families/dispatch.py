@@ -1,204 +1,189 @@
-"""One branch a built-in family: what kernels call when all they have is a family's number.
+"""What kernels call when all they have is a family's number: each slot of the contract, by address.
 
-Direct calls inline; the number is compared once per leaf and block of rows, never per row. The numbers are positions
-in `bayesjpt.families.registry.FAMILIES` (a test compares them).
+The number is a row of the process's table of addresses, a slot one of its columns; both are resolved once a leaf and
+block of rows, never per row. Families are compiled one slot at a time, when it is first called, so a circuit of
+normals never waits for the negative binomial; and a user's family is called exactly as a built-in one.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from bayesjpt.families import categorical, exponential, gamma, geometric, normal, poisson
-from bayesjpt.families.record import INVALID
+from numba import float64, int32, int64, types, void
+
+from bayesjpt.families.record import OK, Family
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.native import N_SLOT, address, caller, last_failure, put, resolve
 
-NORMAL, GAMMA, EXPONENTIAL, POISSON, GEOMETRIC, CATEGORICAL = range(6)
+_FLOATS = float64[::1]
+_ROWS = int32[::1]
+_RNG = types.npy_rng
+
+(
+    PREPARE,
+    COEFFICIENTS,
+    FILL_LOG_DENSITY,
+    ACCUMULATE,
+    INITIAL,
+    DRAW_POSTERIOR,
+    DRAW_FROM_VALUES,
+    ACCUMULATE_GRADIENT,
+    LOG_MASS,
+    CDF,
+    MOMENT,
+    MODE,
+    SAMPLE,
+    FILL_LOG_MASSES,
+) = range(14)
+
+SIGNATURES: dict[str, Any] = {
+    "prepare": void(_FLOATS, _FLOATS, _FLOATS),
+    "coefficients": void(_FLOATS, _FLOATS, _FLOATS),
+    "fill_log_density": void(_FLOATS, _FLOATS, _FLOATS, _FLOATS),
+    "accumulate": void(_FLOATS, _FLOATS, _ROWS, _FLOATS, _FLOATS),
+    "initial": void(_FLOATS, _FLOATS, _FLOATS, _FLOATS),
+    "draw_posterior": int64(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _RNG),
+    "draw_from_values": int64(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _RNG),
+    "accumulate_gradient": void(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS),
+    "log_mass": float64(float64, float64, _FLOATS, _FLOATS),
+    "cdf": float64(float64, _FLOATS, _FLOATS),
+    "moment": float64(int64, float64, float64, _FLOATS, _FLOATS),
+    "mode": float64(float64, float64, _FLOATS, _FLOATS),
+    "sample": float64(float64, float64, _FLOATS, _FLOATS, _RNG),
+    "fill_log_masses": void(float64, float64, _FLOATS, _ROWS, _FLOATS, _FLOATS),
+}
+"""The compiled slots in the order of their numbers, with the exact types that they take and return."""
+
+
+@kernel
+def _copy(z, constants, out):
+    out[:] = z
+
+
+@kernel
+def _keep(stats, hyper, constants, theta, rng):
+    return OK
+
+
+_ABSENT = {"prepare": _copy, "draw_posterior": _keep}
+
+
+def install(number: int, family: Family) -> None:
+    """Enter the slots of a family into the process's table, in the row of its number."""
+    for slot, (name, signature) in enumerate(SIGNATURES.items()):
+        function = getattr(family, name) or _ABSENT.get(name)
+        if function is not None:
+            put(number, slot, function, signature)
+
+
+def compile_slots(number: int, family: Family) -> None:
+    """Compile every slot of a family now, or load it from the disk cache.
+
+    Raises
+    ------
+    TypeError
+        Where a slot does not take or return what its signature says.
+    """
+    for slot, name in enumerate(SIGNATURES):
+        if getattr(family, name) is not None:
+            resolve(number, slot)
+
+
+def explained(error: RuntimeError) -> BaseException:
+    """Return the error behind a kernel's "cannot be compiled", or the error itself."""
+    return last_failure() or error
+
+
+_prepare, _coefficients, _fill_log_density, _accumulate, _initial = (
+    caller(SIGNATURES[name]) for name in ("prepare", "coefficients", "fill_log_density", "accumulate", "initial")
+)
+_draw_posterior, _draw_from_values, _accumulate_gradient = (
+    caller(SIGNATURES[name]) for name in ("draw_posterior", "draw_from_values", "accumulate_gradient")
+)
+_log_mass, _cdf, _moment, _mode, _sample, _fill_log_masses = (
+    caller(SIGNATURES[name]) for name in ("log_mass", "cdf", "moment", "mode", "sample", "fill_log_masses")
+)
 
 
 @kernel
 def prepare(family, z, constants, out):
     """Fill the auxiliary table of a family, or copy z where it prepares nothing."""
-    if family == GAMMA:
-        gamma.prepare(z, constants, out)
-    elif family == POISSON:
-        poisson.prepare(z, constants, out)
-    elif family == CATEGORICAL:
-        categorical.prepare(z, constants, out)
-    else:
-        out[:] = z
+    _prepare(address(family * N_SLOT + PREPARE), (z, constants, out))
 
 
 @kernel
 def coefficients(family, theta, constants, out):
     """Prepare the constants of a leaf's log density."""
-    if family == NORMAL:
-        normal.coefficients(theta, constants, out)
-    elif family == GAMMA:
-        gamma.coefficients(theta, constants, out)
-    elif family == EXPONENTIAL:
-        exponential.coefficients(theta, constants, out)
-    elif family == POISSON:
-        poisson.coefficients(theta, constants, out)
-    elif family == GEOMETRIC:
-        geometric.coefficients(theta, constants, out)
-    elif family == CATEGORICAL:
-        categorical.coefficients(theta, constants, out)
+    _coefficients(address(family * N_SLOT + COEFFICIENTS), (theta, constants, out))
 
 
 @kernel
 def fill_log_density(family, z, aux, coefficients, out):
     """Fill the log density of a block of values under one leaf."""
-    if family == NORMAL:
-        normal.fill_log_density(z, aux, coefficients, out)
-    elif family == GAMMA:
-        gamma.fill_log_density(z, aux, coefficients, out)
-    elif family == EXPONENTIAL:
-        exponential.fill_log_density(z, aux, coefficients, out)
-    elif family == POISSON:
-        poisson.fill_log_density(z, aux, coefficients, out)
-    elif family == GEOMETRIC:
-        geometric.fill_log_density(z, aux, coefficients, out)
-    elif family == CATEGORICAL:
-        categorical.fill_log_density(z, aux, coefficients, out)
+    _fill_log_density(address(family * N_SLOT + FILL_LOG_DENSITY), (z, aux, coefficients, out))
 
 
 @kernel
 def accumulate(family, z, aux, rows, constants, stats):
     """Add the statistics of some rows, one after the other."""
-    if family == NORMAL:
-        normal.accumulate(z, aux, rows, constants, stats)
-    elif family == GAMMA:
-        gamma.accumulate(z, aux, rows, constants, stats)
-    elif family == EXPONENTIAL:
-        exponential.accumulate(z, aux, rows, constants, stats)
-    elif family == POISSON:
-        poisson.accumulate(z, aux, rows, constants, stats)
-    elif family == GEOMETRIC:
-        geometric.accumulate(z, aux, rows, constants, stats)
-    elif family == CATEGORICAL:
-        categorical.accumulate(z, aux, rows, constants, stats)
+    _accumulate(address(family * N_SLOT + ACCUMULATE), (z, aux, rows, constants, stats))
 
 
 @kernel
 def initial(family, stats, hyper, constants, theta):
     """Estimate a leaf's parameters from statistics."""
-    if family == NORMAL:
-        normal.initial(stats, hyper, constants, theta)
-    elif family == GAMMA:
-        gamma.initial(stats, hyper, constants, theta)
-    elif family == EXPONENTIAL:
-        exponential.initial(stats, hyper, constants, theta)
-    elif family == POISSON:
-        poisson.initial(stats, hyper, constants, theta)
-    elif family == GEOMETRIC:
-        geometric.initial(stats, hyper, constants, theta)
-    elif family == CATEGORICAL:
-        categorical.initial(stats, hyper, constants, theta)
+    _initial(address(family * N_SLOT + INITIAL), (stats, hyper, constants, theta))
 
 
 @kernel
 def draw_posterior(family, stats, hyper, constants, theta, rng):
     """Replace a leaf's parameters by a draw given its statistics; return a status."""
-    if family == NORMAL:
-        return normal.draw_posterior(stats, hyper, constants, theta, rng)
-    if family == GAMMA:
-        return gamma.draw_posterior(stats, hyper, constants, theta, rng)
-    if family == EXPONENTIAL:
-        return exponential.draw_posterior(stats, hyper, constants, theta, rng)
-    if family == POISSON:
-        return poisson.draw_posterior(stats, hyper, constants, theta, rng)
-    if family == GEOMETRIC:
-        return geometric.draw_posterior(stats, hyper, constants, theta, rng)
-    if family == CATEGORICAL:
-        return categorical.draw_posterior(stats, hyper, constants, theta, rng)
-    return INVALID
+    return _draw_posterior(address(family * N_SLOT + DRAW_POSTERIOR), (stats, hyper, constants, theta, rng))
+
+
+@kernel
+def draw_from_values(family, z, count, hyper, constants, theta, rng):
+    """Replace a leaf's parameters by a draw given its values and how often each occurs; return a status."""
+    return _draw_from_values(address(family * N_SLOT + DRAW_FROM_VALUES), (z, count, hyper, constants, theta, rng))
+
+
+@kernel
+def accumulate_gradient(family, z, aux, flow, theta, constants, out):
+    """Add the gradient of the flow-weighted log densities with respect to theta."""
+    _accumulate_gradient(address(family * N_SLOT + ACCUMULATE_GRADIENT), (z, aux, flow, theta, constants, out))
 
 
 @kernel
 def log_mass(family, lo, hi, theta, constants):
     """Return the log probability of [lo, hi]."""
-    if family == NORMAL:
-        return normal.log_mass(lo, hi, theta, constants)
-    if family == GAMMA:
-        return gamma.log_mass(lo, hi, theta, constants)
-    if family == EXPONENTIAL:
-        return exponential.log_mass(lo, hi, theta, constants)
-    if family == POISSON:
-        return poisson.log_mass(lo, hi, theta, constants)
-    if family == GEOMETRIC:
-        return geometric.log_mass(lo, hi, theta, constants)
-    if family == CATEGORICAL:
-        return categorical.log_mass(lo, hi, theta, constants)
-    return -np.inf
+    return _log_mass(address(family * N_SLOT + LOG_MASS), (lo, hi, theta, constants))
 
 
 @kernel
 def cdf(family, x, theta, constants):
     """Return the probability of (-inf, x]."""
-    if family == NORMAL:
-        return normal.cdf(x, theta, constants)
-    if family == GAMMA:
-        return gamma.cdf(x, theta, constants)
-    if family == EXPONENTIAL:
-        return exponential.cdf(x, theta, constants)
-    if family == POISSON:
-        return poisson.cdf(x, theta, constants)
-    if family == GEOMETRIC:
-        return geometric.cdf(x, theta, constants)
-    if family == CATEGORICAL:
-        return categorical.cdf(x, theta, constants)
-    return np.nan
+    return _cdf(address(family * N_SLOT + CDF), (x, theta, constants))
 
 
 @kernel
 def moment(family, k, lo, hi, theta, constants):
     """Return the raw moment of order k given [lo, hi]."""
-    if family == NORMAL:
-        return normal.moment(k, lo, hi, theta, constants)
-    if family == GAMMA:
-        return gamma.moment(k, lo, hi, theta, constants)
-    if family == EXPONENTIAL:
-        return exponential.moment(k, lo, hi, theta, constants)
-    if family == POISSON:
-        return poisson.moment(k, lo, hi, theta, constants)
-    if family == GEOMETRIC:
-        return geometric.moment(k, lo, hi, theta, constants)
-    if family == CATEGORICAL:
-        return categorical.moment(k, lo, hi, theta, constants)
-    return np.nan
+    return _moment(address(family * N_SLOT + MOMENT), (k, lo, hi, theta, constants))
 
 
 @kernel
 def mode(family, lo, hi, theta, constants):
     """Return a value of [lo, hi] with the largest density."""
-    if family == NORMAL:
-        return normal.mode(lo, hi, theta, constants)
-    if family == GAMMA:
-        return gamma.mode(lo, hi, theta, constants)
-    if family == EXPONENTIAL:
-        return exponential.mode(lo, hi, theta, constants)
-    if family == POISSON:
-        return poisson.mode(lo, hi, theta, constants)
-    if family == GEOMETRIC:
-        return geometric.mode(lo, hi, theta, constants)
-    if family == CATEGORICAL:
-        return categorical.mode(lo, hi, theta, constants)
-    return np.nan
+    return _mode(address(family * N_SLOT + MODE), (lo, hi, theta, constants))
 
 
 @kernel
 def sample(family, lo, hi, theta, constants, rng):
     """Return a draw given [lo, hi]."""
-    if family == NORMAL:
-        return normal.sample(lo, hi, theta, constants, rng)
-    if family == GAMMA:
-        return gamma.sample(lo, hi, theta, constants, rng)
-    if family == EXPONENTIAL:
-        return exponential.sample(lo, hi, theta, constants, rng)
-    if family == POISSON:
-        return poisson.sample(lo, hi, theta, constants, rng)
-    if family == GEOMETRIC:
-        return geometric.sample(lo, hi, theta, constants, rng)
-    if family == CATEGORICAL:
-        return categorical.sample(lo, hi, theta, constants, rng)
-    return np.nan
+    return _sample(address(family * N_SLOT + SAMPLE), (lo, hi, theta, constants, rng))
+
+
+@kernel
+def fill_log_masses(family, lo, hi, theta, at, constants, out):
+    """Fill the log probability of [lo, hi] under several leaves; only for families that have the slot."""
+    _fill_log_masses(address(family * N_SLOT + FILL_LOG_MASSES), (lo, hi, theta, at, constants, out))

@@ -118,6 +118,22 @@ def draw_posterior(stats, hyper, constants, theta, rng):
 
 
 @kernel
+def accumulate_gradient(z, aux, flow, theta, constants, out):
+    rate, h = theta[_RATE], constants[0]
+    at_zero = 0.0
+    total = 0.0
+    for i in range(flow.size):
+        if flow[i] != 0.0:
+            if z[i] >= h:
+                total += flow[i] * (1.0 / rate - z[i])
+            else:
+                at_zero += flow[i]
+    if at_zero != 0.0:
+        total += at_zero * h / math.expm1(min(rate * h, 700.0))
+    out[_RATE] += total
+
+
+@kernel
 def log_mass(lo, hi, theta, constants):
     lo = max(lo, 0.0)
     if not lo < hi:
@@ -197,6 +213,7 @@ FAMILY = Family(
     accumulate=accumulate,
     initial=initial,
     draw_posterior=draw_posterior,
+    accumulate_gradient=accumulate_gradient,
     log_marginal=None,
     log_mass=log_mass,
     cdf=cdf,

@@ -46,6 +46,6 @@ def statistics(family: Family, column: ColumnFacts, x: np.ndarray) -> np.ndarray
 def initial_theta(family: Family, column: ColumnFacts, x: np.ndarray) -> np.ndarray:
     """Return an estimate of the parameters, float64 (n_theta,), from observed values in the user's units."""
     theta = np.empty(family.n_theta(column))
-    hyper = family.priors["default"](column, theta)
+    hyper = np.asarray(family.priors["default"](column, theta), np.float64)
     family.initial(statistics(family, column, x), hyper, family.constants(column), theta)
     return theta

@@ -86,6 +86,16 @@ def _log_beta(a, b):
 
 
 @kernel
+def accumulate_gradient(z, aux, flow, theta, constants, out):
+    p = theta[_P]
+    by_p = 0.0
+    for i in range(flow.size):
+        if flow[i] != 0.0 and z[i] >= 0.0 and np.floor(z[i]) == z[i]:
+            by_p += flow[i] * (1.0 / p - (z[i] / (1.0 - p) if z[i] > 0.0 else 0.0))
+    out[_P] += by_p
+
+
+@kernel
 def log_marginal(stats, hyper, constants):
     return _log_beta(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM]) - _log_beta(hyper[_A0], hyper[_B0])
 
@@ -172,6 +182,7 @@ FAMILY = Family(
     accumulate=accumulate,
     initial=initial,
     draw_posterior=draw_posterior,
+    accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
     log_mass=log_mass,
     cdf=cdf,

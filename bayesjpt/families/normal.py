@@ -19,6 +19,7 @@ from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import (
     log_gamma_p,
     log_normal_interval,
+    log_normal_mass,
     normal_cdf,
     normal_moments_between,
     normal_quantile_between,
@@ -120,6 +121,22 @@ def draw_posterior(stats, hyper, constants, theta, rng):
 
 
 @kernel
+def accumulate_gradient(z, aux, flow, theta, constants, out):
+    mean, precision = theta[_MU], 1.0 / theta[_VARIANCE]
+    total = 0.0
+    first = 0.0
+    second = 0.0
+    for i in range(flow.size):
+        if flow[i] != 0.0:
+            deviation = z[i] - mean
+            total += flow[i]
+            first += flow[i] * deviation
+            second += flow[i] * deviation * deviation
+    out[_VARIANCE] += 0.5 * precision * (second * precision - total)
+    out[_MU] += first * precision
+
+
+@kernel
 def _log_floor_mass(a, b, floor):
     """Return the log probability that an InverseGamma(a, b) variable exceeds the floor."""
     return log_gamma_p(a, b / floor) if floor > 0.0 else 0.0
@@ -145,6 +162,14 @@ def log_marginal(stats, hyper, constants):
 def log_mass(lo, hi, theta, constants):
     scale = math.sqrt(theta[_VARIANCE])
     return log_normal_interval((lo - theta[_MU]) / scale, (hi - theta[_MU]) / scale)
+
+
+@kernel
+def fill_log_masses(lo, hi, theta, at, constants, out):
+    for i in range(out.size):
+        mean = theta[at[i] + _MU]
+        precision = 1.0 / math.sqrt(theta[at[i] + _VARIANCE])
+        out[i] = log_normal_mass((lo - mean) * precision, (hi - mean) * precision)
 
 
 @kernel
@@ -213,8 +238,10 @@ FAMILY = Family(
     accumulate=accumulate,
     initial=initial,
     draw_posterior=draw_posterior,
+    accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
     log_mass=log_mass,
+    fill_log_masses=fill_log_masses,
     cdf=cdf,
     moment=moment,
     mode=mode,

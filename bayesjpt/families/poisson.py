@@ -83,6 +83,15 @@ def draw_posterior(stats, hyper, constants, theta, rng):
 
 
 @kernel
+def accumulate_gradient(z, aux, flow, theta, constants, out):
+    by_rate = 0.0
+    for i in range(flow.size):
+        if flow[i] != 0.0 and aux[i] < np.inf:
+            by_rate += flow[i] * (z[i] / theta[_RATE] - 1.0)
+    out[_RATE] += by_rate
+
+
+@kernel
 def log_marginal(stats, hyper, constants):
     """Without the sum of log z!, which depends on the data alone."""
     a, b = hyper[_A0] + stats[_SUM], hyper[_B0] + stats[_N]
@@ -242,6 +251,7 @@ FAMILY = Family(
     accumulate=accumulate,
     initial=initial,
     draw_posterior=draw_posterior,
+    accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
     log_mass=log_mass,
     cdf=cdf,

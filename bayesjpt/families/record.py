@@ -18,7 +18,7 @@ Arguments that recur in the compiled slots:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -49,6 +49,8 @@ class ColumnFacts(Protocol):
     @property
     def support(self) -> tuple[float, float]: ...
     @property
+    def families(self) -> tuple[str, ...]: ...  # names of the only families of its dictionary; empty for all that fit
+    @property
     def n_label(self) -> int: ...  # labels with "other" (category); 0 otherwise
     @property
     def levels(self) -> tuple[float, ...]: ...  # distinct training values of an integer column with few of them
@@ -63,7 +65,23 @@ class ColumnFacts(Protocol):
     @property
     def mean(self) -> float: ...
     @property
+    def minimum(self) -> float: ...
+    @property
     def maximum(self) -> float: ...
+    @property
+    def atoms(self) -> tuple[float, ...]: ...  # values of a real column that repeat far beyond chance
+    @property
+    def atom_frequencies(self) -> tuple[float, ...]: ...  # their training shares among each other
+
+
+def no_constants(_column: ColumnFacts) -> np.ndarray:
+    """Return no constants: the family fixes nothing about its column."""
+    return np.empty(0)
+
+
+def always(_column: ColumnFacts) -> bool:
+    """Offer the family to every column of its bases and support."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -95,7 +113,7 @@ class Parameter:
     unit: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Family:
     """A likelihood family: metadata, priors, and compiled slots.
 
@@ -116,10 +134,11 @@ class Family:
         Names of the hyperparameters; one name of a whole vector for a simplex.
     priors : mapping from str to callable
         ``(column, start_theta) -> hyper``; ``default`` always exists, ``abda`` holds the paper's raw-unit prior.
-    constants, n_theta, n_stats : callable
-        ``(column) -> float64 array``, ``(column) -> int``, ``(column) -> int``.
-    offers : callable
-        ``(column) -> bool``: whether a column's dictionary holds the family, beyond `bases` and `support`.
+    n_stats : callable or int
+        ``(column) -> int``, or the number where it is the same for all columns.
+    constants, n_theta, offers : callable, optional
+        ``(column) -> float64 array``, ``(column) -> int``, ``(column) -> bool``. Unless given: no constants, one
+        parameter an entry of `parameters`, offered wherever base and support allow it.
     prepare : kernel or None
         ``(z, constants, out)``: one table of auxiliary values, made once a table (``log z``).
     coefficients : kernel
@@ -131,13 +150,24 @@ class Family:
         ``(z, aux, rows, constants, stats)``: adds the rows (int32 positions in z), one after the other.
     initial : kernel
         ``(stats, hyper, constants, theta)``: an estimate from statistics, valid for empty ones too.
-    draw_posterior : kernel
+    draw_posterior : kernel or None
         ``(stats, hyper, constants, theta, rng) -> status``: replaces theta by a draw given the statistics, exact, or
-        by slice steps from the theta that it finds.
+        by slice steps from the theta that it finds. None, with `draw_from_values` None too, keeps theta fixed.
+    draw_from_values : kernel or None
+        ``(z, count, hyper, constants, theta, rng) -> status``: the same, for a family without statistics of fixed
+        length: the leaf's values, ascending in the order of their rows or distinct values, and how often each occurs.
+    accumulate_gradient : kernel or None
+        ``(z, aux, flow, theta, constants, out)``: adds the sum over values of flow times the gradient of the log
+        density with respect to theta to `out`, float64 (n_theta,). Entries with flow 0 are skipped, whatever their
+        density. A block that holds a family without it refuses gradients (NUTS, ADVI).
     log_marginal : kernel or None
         ``(stats, hyper, constants)``: log evidence up to a constant of the data alone, where conjugate.
     log_mass : kernel
         ``(lo, hi, theta, constants)``: log probability of the closed interval [lo, hi] in units of z.
+    fill_log_masses : kernel or None
+        ``(lo, hi, theta, at, constants, out)``: the same for one interval under ``out.size`` leaves of one column;
+        their parameters begin at ``at`` (int32) in theta. For speed alone: without it, `log_mass` is called leaf by
+        leaf.
     cdf : kernel
         ``(x, theta, constants)``: probability of (-inf, x].
     moment : kernel
@@ -151,33 +181,39 @@ class Family:
 
     name: str
     bases: tuple[str, ...]
-    support: tuple[float, float]
+    support: tuple[float, float] = (-np.inf, np.inf)
     statistical_type: str
-    scaling: Scaling
-    parameters: tuple[Parameter, ...]
-    hyper_names: tuple[str, ...]
+    scaling: Scaling = Scaling.NONE
+    parameters: tuple[Parameter, ...] = ()
+    hyper_names: tuple[str, ...] = ()
     priors: Mapping[str, Callable[[ColumnFacts, np.ndarray], np.ndarray]]
-    constants: Callable[[ColumnFacts], np.ndarray]
-    n_theta: Callable[[ColumnFacts], int]
+    constants: Callable[[ColumnFacts], np.ndarray] = no_constants
+    n_theta: Callable[[ColumnFacts], int] = field(default=None)  # type: ignore[assignment] # filled in __post_init__
     n_stats: Callable[[ColumnFacts], int]
-    offers: Callable[[ColumnFacts], bool]
-    prepare: Callable | None
+    offers: Callable[[ColumnFacts], bool] = always
+    prepare: Callable | None = None
     coefficients: Callable
     fill_log_density: Callable
     accumulate: Callable
     initial: Callable
-    draw_posterior: Callable
-    log_marginal: Callable | None
+    draw_posterior: Callable | None = None
+    draw_from_values: Callable | None = None
+    accumulate_gradient: Callable | None = None
+    log_marginal: Callable | None = None
     log_mass: Callable
+    fill_log_masses: Callable | None = None
     cdf: Callable
     moment: Callable
     mode: Callable
     sample: Callable
 
+    def __post_init__(self):
+        if self.n_theta is None:
+            n = len(self.parameters)
+            object.__setattr__(self, "n_theta", lambda _column: n)
+        if isinstance(self.n_stats, int):
+            size = self.n_stats
+            object.__setattr__(self, "n_stats", lambda _column: size)
+
     def __repr__(self) -> str:
         return f"Family({self.name})"
-
-
-def always(_column: ColumnFacts) -> bool:
-    """Offer the family to every column of its bases and support."""
-    return True

@@ -2,28 +2,96 @@
 
 from __future__ import annotations
 
+import copyreg
+import importlib
+from collections.abc import Callable
+
+from numba.core.errors import NumbaError
+
 from bayesjpt.errors import SchemaError
-from bayesjpt.families import categorical, exponential, gamma, geometric, normal, poisson
+from bayesjpt.families import (
+    atom,
+    bernoulli,
+    categorical,
+    dispatch,
+    exponential,
+    gamma,
+    geometric,
+    lognormal,
+    negative_binomial,
+    normal,
+    poisson,
+    rounded_normal,
+    student_t,
+    truncated_rounded_normal,
+    uniform,
+)
 from bayesjpt.families.record import ColumnFacts, Family
 
-FAMILIES: tuple[Family, ...] = (
-    normal.FAMILY,
-    gamma.FAMILY,
-    exponential.FAMILY,
-    poisson.FAMILY,
-    geometric.FAMILY,
-    categorical.FAMILY,
-)
+FAMILIES: list[Family] = []
+"""Grows by `register_family` alone; the built-in families come first."""
 
-_NUMBER = {family.name: number for number, family in enumerate(FAMILIES)}
+
+def register_family(family: Family) -> Family:
+    """Add a family to the likelihood dictionary of every column that it fits, and return it.
+
+    Registering the same record again changes nothing, so a module may register its family whenever it is imported.
+    Every process that samples or loads a circuit with the family must import that module.
+
+    Raises
+    ------
+    SchemaError
+        Where another family has the name, a prior ``default`` is missing, or a slot is not of the contract's form.
+    """
+    for known in FAMILIES:
+        if known is family:
+            return family
+        if known.name == family.name:
+            raise SchemaError(f"a second family {family.name!r}", "a name of its own", "Rename one of the two.")
+    if "default" not in family.priors:
+        raise SchemaError(f"family {family.name!r} has no prior 'default'", "priors={'default': ...}")
+    dispatch.install(len(FAMILIES), family)
+    try:
+        dispatch.compile_slots(len(FAMILIES), family)
+    except (TypeError, NumbaError) as error:
+        raise SchemaError(f"family {family.name!r} cannot be compiled: {error}", "the slots of the contract") from error
+    _add(family)
+    return family
+
+
+def _add(family: Family) -> None:
+    dispatch.install(len(FAMILIES), family)
+    FAMILIES.append(family)
+
+
+for _built_in in (
+    normal,
+    gamma,
+    exponential,
+    poisson,
+    geometric,
+    categorical,
+    lognormal,
+    student_t,
+    uniform,
+    atom,
+    negative_binomial,
+    bernoulli,
+    rounded_normal,
+    truncated_rounded_normal,
+):
+    _add(_built_in.FAMILY)
 
 
 def number(name: str) -> int:
     """Return the number of a family, or raise `SchemaError` listing the names."""
-    try:
-        return _NUMBER[name]
-    except KeyError:
-        raise SchemaError(f"no likelihood family {name!r}", f"one of {', '.join(_NUMBER)}") from None
+    for position, member in enumerate(FAMILIES):
+        if member.name == name:
+            return position
+    known = ", ".join(member.name for member in FAMILIES)
+    raise SchemaError(
+        f"no likelihood family {name!r}", f"one of {known}", "Import the module that registers a family of your own."
+    )
 
 
 def family(name: str) -> Family:
@@ -31,11 +99,33 @@ def family(name: str) -> Family:
     return FAMILIES[number(name)]
 
 
-def dictionary(column: ColumnFacts) -> tuple[Family, ...]:
-    """Return the families that may describe a column: same base, support at least as wide as the column's."""
+def _registered(name: str, module: str) -> Family:
+    """Return a registered family by its name, importing the module that registers it."""
+    importlib.import_module(module)
+    return family(name)
+
+
+def _travel(member: Family) -> tuple[Callable, tuple[str, str]]:
+    """Let a family travel between processes as its name and the module of its density, which registers it."""
+    return _registered, (member.name, member.fill_log_density.__module__)
+
+
+copyreg.pickle(Family, _travel)
+
+
+def fits(member: Family, column: ColumnFacts) -> bool:
+    """Return whether a family may describe a column: same base, support at least as wide as the column's."""
     lo, hi = column.support
-    return tuple(
-        member
-        for member in FAMILIES
-        if column.base in member.bases and member.support[0] <= lo and member.support[1] >= hi and member.offers(column)
-    )
+    return column.base in member.bases and member.support[0] <= lo and member.support[1] >= hi and member.offers(column)
+
+
+def dictionary(column: ColumnFacts) -> tuple[Family, ...]:
+    """Return the families of a column's likelihood dictionary: those that its schema names, or all that fit.
+
+    A column with atoms always has the family ``atom``.
+    """
+    if column.families:
+        named = tuple(family(name) for name in column.families)
+        carried = tuple(member for member in FAMILIES if member.name == "atom" and member not in named)
+        return (*named, *(member for member in carried if fits(member, column)))
+    return tuple(member for member in FAMILIES if fits(member, column))

@@ -11,6 +11,7 @@ Any other column is evaluated row by row, in blocks.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +43,10 @@ class Cells(NamedTuple):
         Where its weighted terms lie, (n_edge, n_distinct + 1) of them.
     n_table, n_term : int64 (1,)
         Sizes of both tables.
+    at_atom : bool (n_marked,)
+        Whether the entries of columns with atoms are at one, in the order of their features' entries.
+    atom_at : int64 (n_column,)
+        Where a column's marks lie, -1 for columns without atoms.
     n_row : int64 (1,)
     """
 
@@ -56,6 +61,8 @@ class Cells(NamedTuple):
     term_at: np.ndarray
     n_table: np.ndarray
     n_term: np.ndarray
+    at_atom: np.ndarray
+    atom_at: np.ndarray
     n_row: np.ndarray
 
 
@@ -75,6 +82,8 @@ class Work(NamedTuple):
     table, table_term : float64
         Log values and weighted terms of coded slots.
     coefficient : float64 (n_coefficient,)
+    log_cell : float64 (n_leaf,)
+        Log mass of the cell of each leaf that is truncated to an interval.
     seen : bool (n_valued_node, n_block)
         Whether a row has an observed cell in a node's scope; empty when nothing is missing.
     rows : int32 (n_node, n_block + 1)
@@ -84,6 +93,13 @@ class Work(NamedTuple):
     choice : int32 (n_block,)
         Of the rows at one sum: uniform numbers, and the search for the child that each falls on.
     chunk_stats : float64 (n_stats,)
+    kept_entry, kept_leaf : int32 (n_kept_column, n_row)
+        For columns with leaves drawn by value: the entries of features that reached such leaves, and which.
+    n_kept : int64 (n_kept_column,)
+    sorted_entry : int32 (n_kept_column, n_row), sorted_ptr : int64 (n_leaf, 2)
+        The same entries leaf by leaf, and where each leaf's begin and end.
+    value, count : float64 (n_longest_list,), tally : int64 (n_longest_code,)
+        The values of one leaf, how often each occurs, and the buffer in which codes are counted.
     """
 
     m: np.ndarray
@@ -94,6 +110,7 @@ class Work(NamedTuple):
     table: np.ndarray
     table_term: np.ndarray
     coefficient: np.ndarray
+    log_cell: np.ndarray
     seen: np.ndarray
     rows: np.ndarray
     n_rows: np.ndarray
@@ -102,6 +119,14 @@ class Work(NamedTuple):
     reached: np.ndarray
     choice: np.ndarray
     chunk_stats: np.ndarray
+    kept_entry: np.ndarray
+    kept_leaf: np.ndarray
+    n_kept: np.ndarray
+    sorted_entry: np.ndarray
+    sorted_ptr: np.ndarray
+    value: np.ndarray
+    count: np.ndarray
+    tally: np.ndarray
 
 
 @kernel
@@ -115,6 +140,16 @@ def _fill_feature(plan, feature, x, source, out):
     else:
         constants = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
         dispatch.prepare(plan.leaf_family[leaf], source, constants, out)
+
+
+@kernel
+def _mark_atoms(plan, column, x, out):
+    """Mark the values of a column that are its atoms; a recorded value equals an atom exactly or is none."""
+    atoms = plan.atom_value[plan.atom_ptr[column] : plan.atom_ptr[column + 1]]
+    for i in range(out.size):
+        out[i] = False
+        for atom in atoms:
+            out[i] |= x[i] == atom
 
 
 @kernel
@@ -138,6 +173,16 @@ def row_cells(plan, values, missing):
             feature[source : source + n_row],
             feature[f * n_row : (f + 1) * n_row],
         )
+    n_marked = 0
+    atom_at = np.full(n_column, -1, np.int64)
+    for column in range(n_column):
+        if plan.atom_ptr[column + 1] > plan.atom_ptr[column]:
+            atom_at[column] = n_marked
+            n_marked += n_row
+    at_atom = np.empty(n_marked, np.bool_)
+    for column in range(n_column):
+        if atom_at[column] >= 0:
+            _mark_atoms(plan, column, values[column], at_atom[atom_at[column] : atom_at[column] + n_row])
     return Cells(
         feature,
         feature_at,
@@ -150,6 +195,8 @@ def row_cells(plan, values, missing):
         np.full(n_slot, -1, np.int64),
         np.zeros(1, np.int64),
         np.zeros(1, np.int64),
+        at_atom,
+        atom_at,
         np.full(1, n_row, np.int64),
     )
 
@@ -161,6 +208,7 @@ def make_cells(
     *,
     max_distinct_share: float,
     max_table_bytes: int,
+    asked: Collection[int] = (),
 ) -> Cells:
     """Return the Cells of a table, coding columns with few distinct values.
 
@@ -174,6 +222,9 @@ def make_cells(
     max_table_bytes : int
         Budget of all tables together (they should stay in the second-level cache); columns with the fewest distinct
         values come first. Columns whose base measure counts need no share, only the budget.
+    asked : collection of int
+        Columns that are always coded, with one distinct value more, the last. Their missing cells count as observed
+        and have it: there a query puts the mass of an event in place of a density.
     """
     n_column, n_row = values.shape
     coded: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -181,11 +232,11 @@ def make_cells(
         distinct, inverse = np.unique(values[column, observed[column]], return_inverse=True)
         code = np.full(n_row, distinct.size, np.int32)
         code[observed[column]] = inverse
-        coded[column] = (distinct, code)
+        coded[column] = (np.append(distinct, values[column, :1]) if column in asked else distinct, code)
     n_edge_of_slot = np.diff(plan.child_ptr)[plan.slot_node]
     budget = max_table_bytes
-    chosen: list[int] = []
-    for column in sorted(range(n_column), key=lambda c: coded[c][0].size):
+    chosen = list(asked)
+    for column in sorted(set(range(n_column)) - set(asked), key=lambda c: coded[c][0].size):
         n_distinct = coded[column][0].size
         counts = plan.column_resolution[column] == 0.0
         slots = plan.slot_column == column
@@ -195,6 +246,9 @@ def make_cells(
             chosen.append(column)
             budget -= cost
     chosen.sort()
+    if asked:
+        observed = observed.copy()
+        observed[list(asked)] = True
     return _assemble(plan, values, observed, {column: coded[column] for column in chosen})
 
 
@@ -219,6 +273,13 @@ def _assemble(
     is_coded = code_row[plan.slot_column] >= 0
     length = np.where(is_coded, n_distinct[plan.slot_column].astype(np.int64) + 1, 0)
     n_terms = length * np.diff(plan.child_ptr)[plan.slot_node]
+    marks: list[np.ndarray] = []
+    atom_at = np.full(n_column, -1, np.int64)
+    for column in np.flatnonzero(np.diff(plan.atom_ptr)).tolist():
+        x = coded[column][0] if column in coded else values[column]
+        atom_at[column] = sum(mark.size for mark in marks)
+        marks.append(np.empty(x.size, np.bool_))
+        _mark_atoms(plan, column, np.ascontiguousarray(x), marks[-1])
     return Cells(
         feature=np.concatenate([*features, np.empty(0)]),
         feature_at=np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64),
@@ -231,6 +292,8 @@ def _assemble(
         term_at=np.where(is_coded, np.cumsum(n_terms) - n_terms, -1),
         n_table=np.array([length.sum()], np.int64),
         n_term=np.array([n_terms.sum()], np.int64),
+        at_atom=np.concatenate([*marks, np.empty(0, np.bool_)]),
+        atom_at=atom_at,
         n_row=np.array([n_row], np.int64),
     )
 
@@ -268,6 +331,18 @@ def make_work(plan, cells, n_block):
     for leaf in range(plan.leaf_family.size):
         n_coefficient = max(n_coefficient, plan.coef_at[leaf] + plan.theta_len[leaf] + 4)
     n_node = plan.kind.size
+    n_row = cells.n_row[0]
+    n_kept = 0
+    n_listed = 0
+    n_tally = 0
+    for column in range(plan.column_kept.size):
+        if plan.column_kept[column] >= 0:
+            n_kept += 1
+            if cells.code_row[column] >= 0:
+                n_tally = max(n_tally, np.int64(cells.n_distinct[column]))
+            else:
+                n_listed = n_row
+    n_listed = max(n_listed, n_tally)
     return Work(
         np.zeros((n_valued, n_block)),
         np.zeros((n_valued, n_block)),
@@ -277,6 +352,7 @@ def make_work(plan, cells, n_block):
         np.zeros(cells.n_table[0]),
         np.zeros(cells.n_term[0]),
         np.zeros(n_coefficient),
+        np.zeros(plan.leaf_family.size),
         np.zeros((n_valued if cells.missing.shape[1] > 0 else 0, n_block), np.bool_),
         np.zeros((n_node, n_block + 1), np.int32),
         np.zeros(n_node, np.int64),
@@ -285,4 +361,12 @@ def make_work(plan, cells, n_block):
         np.zeros(n_block),
         np.zeros(n_block, np.int32),
         np.zeros(plan.stat_at[-1]),
+        np.empty((n_kept, n_row), np.int32),
+        np.empty((n_kept, n_row), np.int32),
+        np.zeros(n_kept, np.int64),
+        np.empty((n_kept, n_row), np.int32),
+        np.zeros((plan.leaf_family.size, 2), np.int64),
+        np.empty(n_listed),
+        np.empty(n_listed),
+        np.zeros(n_tally, np.int64),
     )

@@ -39,6 +39,18 @@ def fill_log_mass(plan, cells, log_weight, theta, work, out):
 
 
 @kernel
+def fill_row_evidence(plan, cells, params, n_block, out):
+    """Fill out, float64 (n_draw, n_row), with the log density of each row under each draw, in the families' units.
+
+    `params` is a pair of float64 (n_draw, n_edge) and (n_draw, n_theta).
+    """
+    log_weights, thetas = params
+    work = make_work(plan, cells, n_block)
+    for draw in range(out.shape[0]):
+        fill_log_density(plan, cells, log_weights[draw], thetas[draw], work, out[draw])
+
+
+@kernel
 def rows_log_density(values, missing, log_weight, theta, plan):
     """Return float64 (n_row,): log density of rows in the user's units; values and missing are (n_row, n_column)."""
     n_row, n_column = values.shape
@@ -62,6 +74,6 @@ def rows_log_density(values, missing, log_weight, theta, plan):
 def snap_to_grid(plan: Plan, values: np.ndarray) -> np.ndarray:
     """Return values moved to the centres of their cells, so that a half cell to either side is the cell."""
     resolution = plan.column_resolution[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         snapped = np.round(values / resolution) * resolution
     return np.where((resolution > 0.0) & np.isfinite(snapped), snapped, values)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bayesjpt.families import dispatch
+from bayesjpt.kernels.leaf import leaf_cdf
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
 from bayesjpt.numerics.jit import kernel
 
@@ -47,10 +47,7 @@ def fill_marginal_cdf(plan, log_weights, thetas, point_column, points, out):
             if plan.kind[node] != LEAF_KIND:
                 continue
             leaf = plan.leaf_of[node]
-            feature = plan.leaf_value[leaf]
-            const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-            theta = thetas[draw, plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
+            column = plan.feature_column[plan.leaf_value[leaf]]
             for p in range(points.size):
-                if point_column[p] == plan.feature_column[feature]:
-                    z = (points[p] - plan.feature_offset[feature]) / plan.feature_scale[feature]
-                    out[draw, p] += reach[node] * dispatch.cdf(plan.leaf_family[leaf], z, theta, const)
+                if point_column[p] == column:
+                    out[draw, p] += reach[node] * leaf_cdf(plan, thetas[draw], leaf, points[p])

@@ -14,7 +14,7 @@ from bayesjpt.families import dispatch
 from bayesjpt.families.record import OK
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.downward import downward
-from bayesjpt.kernels.statistics import accumulate_block
+from bayesjpt.kernels.statistics import accumulate_block, list_values, sort_kept
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward, upward_flat
 from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel
@@ -60,6 +60,7 @@ def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count)
     fill_tables(plan, cells, log_weight, work)
     stats[:] = 0.0
     edge_count[:] = 0
+    work.n_kept[:] = 0
     log_likelihood = 0.0
     impossible = -1
     for chunk in range(0, n_row, CHUNK):
@@ -87,13 +88,14 @@ def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count)
 
 
 @kernel
-def draw_params(plan, stats, edge_count, concentration, hyper, hyper_at, log_weight, theta, rng):
+def draw_params(plan, cells, work, stats, edge_count, concentration, hyper, hyper_at, log_weight, theta, rng):
     """Draw weights and parameters from their full conditionals, in place.
 
     Parameters
     ----------
     plan : Plan
-    stats, edge_count : as `allocate` left them
+    cells : Cells
+    work, stats, edge_count : as `allocate` left them
     concentration : float64 (n_edge,)
         Dirichlet concentration of each edge of a sum.
     hyper : float64 (n_hyper,), hyper_at : int32 (n_leaf + 1,)
@@ -107,20 +109,23 @@ def draw_params(plan, stats, edge_count, concentration, hyper, hyper_at, log_wei
     int
         -1, or the node at which a conditional was invalid.
     """
+    sort_kept(plan, work)
     for node in range(plan.kind.size):
         kind = plan.kind[node]
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         if kind == LEAF_KIND:
             leaf = plan.leaf_of[node]
             const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-            status = dispatch.draw_posterior(
-                plan.leaf_family[leaf],
-                stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]],
-                hyper[hyper_at[leaf] : hyper_at[leaf + 1]],
-                const,
-                theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]],
-                rng,
-            )
+            prior = hyper[hyper_at[leaf] : hyper_at[leaf + 1]]
+            parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
+            family = plan.leaf_family[leaf]
+            if plan.leaf_by_value[leaf]:
+                n = list_values(plan, cells, work, leaf)
+                z, count = work.value[:n], work.count[:n]
+                status = dispatch.draw_from_values(family, z, count, prior, const, parameters, rng)
+            else:
+                leaf_stats = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
+                status = dispatch.draw_posterior(family, leaf_stats, prior, const, parameters, rng)
             if status != OK:
                 return node
         elif kind != PRODUCT_KIND:

@@ -164,6 +164,27 @@ def one_unless(seen, m, s):
 
 
 @kernel
+def mask_atoms(at_atom, out):
+    """Set the log density of entries at an atom to -inf: there the atom alone has a say."""
+    for i in range(out.size):
+        out[i] = -np.inf if at_atom[i] else out[i]
+
+
+@kernel
+def truncate(x, lo, hi, log_mass, out):
+    """Divide densities by the mass of the closed interval lo ... hi, and set those of entries outside to 0 (logs)."""
+    for i in range(out.size):
+        out[i] = out[i] - log_mass if lo <= x[i] <= hi else -np.inf
+
+
+@kernel
+def at_point(x, point, value, out):
+    """Set the log density to `value` at one point, and to -inf elsewhere."""
+    for i in range(out.size):
+        out[i] = value if x[i] == point else -np.inf
+
+
+@kernel
 def split_in_two(rows, u, e0, e1, out0, n0, out1, n1):
     """Append each row to one of two lists, without branches; u is uniform on [0, 1).
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bayesjpt.families import dispatch
+from bayesjpt.kernels.leaf import leaf_sample
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
 from bayesjpt.numerics.jit import kernel
 
@@ -28,12 +28,8 @@ def sample_rows(plan, log_weight, theta, rng, out):
             first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
             if plan.kind[node] == LEAF_KIND:
                 leaf = plan.leaf_of[node]
-                feature = plan.leaf_value[leaf]
-                const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-                parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
-                z = dispatch.sample(plan.leaf_family[leaf], -np.inf, np.inf, parameters, const, rng)
-                column = plan.feature_column[feature]
-                out[i, column] = z * plan.feature_scale[feature] + plan.feature_offset[feature]
+                column = plan.feature_column[plan.leaf_value[leaf]]
+                out[i, column] = leaf_sample(plan, theta, leaf, -np.inf, np.inf, rng)
             elif plan.kind[node] == PRODUCT_KIND:
                 for e in range(first, last):
                     stack[depth] = plan.child[e]

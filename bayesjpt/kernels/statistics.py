@@ -6,6 +6,8 @@ the result does not depend on the size of blocks, nor on where a table is cut, a
 
 from __future__ import annotations
 
+import numpy as np
+
 from bayesjpt.families import dispatch
 from bayesjpt.numerics.jit import kernel
 
@@ -27,3 +29,60 @@ def accumulate_block(plan, cells, work, lo):
         const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
         stats = work.chunk_stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
         dispatch.accumulate(plan.leaf_family[leaf], z, prepared, work.rows[node, :size], const, stats)
+        if plan.leaf_by_value[leaf]:
+            row = plan.column_kept[column]
+            at = work.n_kept[row]
+            for j in range(size):
+                work.kept_entry[row, at + j] = start + work.rows[node, j]
+                work.kept_leaf[row, at + j] = leaf
+            work.n_kept[row] += size
+
+
+@kernel
+def sort_kept(plan, work):
+    """Order the kept entries leaf by leaf, those of one leaf as they came: in the order of their rows."""
+    ends = work.sorted_ptr
+    ends[:] = 0
+    for row in range(work.n_kept.size):
+        for j in range(work.n_kept[row]):
+            ends[work.kept_leaf[row, j], 1] += 1
+    for row in range(work.n_kept.size):
+        at = np.int64(0)
+        for leaf in range(plan.leaf_family.size):
+            if plan.leaf_by_value[leaf] and plan.column_kept[plan.feature_column[plan.leaf_value[leaf]]] == row:
+                ends[leaf, 0] = at
+                at += ends[leaf, 1]
+                ends[leaf, 1] = ends[leaf, 0]
+        for j in range(work.n_kept[row]):
+            leaf = work.kept_leaf[row, j]
+            work.sorted_entry[row, ends[leaf, 1]] = work.kept_entry[row, j]
+            ends[leaf, 1] += 1
+
+
+@kernel
+def list_values(plan, cells, work, leaf):
+    """Fill ``work.value`` and ``work.count`` with a leaf's values; return how many there are.
+
+    Values of a coded column are distinct and ascending; those of any other are listed row by row, each once.
+    """
+    feature = plan.leaf_value[leaf]
+    column = plan.feature_column[feature]
+    entries = work.sorted_entry[plan.column_kept[column], work.sorted_ptr[leaf, 0] : work.sorted_ptr[leaf, 1]]
+    z = cells.feature[cells.feature_at[feature] : cells.feature_at[feature] + cells.feature_len[feature]]
+    n = 0
+    if cells.code_row[column] < 0:
+        for j in range(entries.size):
+            work.value[n] = z[entries[j]]
+            work.count[n] = 1.0
+            n += 1
+        return n
+    tally = work.tally[: cells.n_distinct[column]]
+    tally[:] = 0
+    for j in range(entries.size):
+        tally[entries[j]] += 1
+    for code in range(tally.size):
+        if tally[code] > 0:
+            work.value[n] = z[code]
+            work.count[n] = tally[code]
+            n += 1
+    return n

@@ -16,7 +16,11 @@ from bayesjpt.circuit.arrays import LEAF as _LEAF
 from bayesjpt.circuit.arrays import PRODUCT as _PRODUCT
 from bayesjpt.families import dispatch
 from bayesjpt.kernels import rows
+from bayesjpt.kernels.leaf import INTERVAL_CUT, WHOLE_CUT, recorded_log_mass
 from bayesjpt.numerics.jit import inlined, kernel
+
+NARROWEST_CELL = 1e-8
+"""Half a cell over its value: a narrower one would drown in the rounding of its bounds, and is a share of this one."""
 
 LEAF_KIND = int(_LEAF)
 PRODUCT_KIND = int(_PRODUCT)
@@ -24,12 +28,29 @@ PRODUCT_KIND = int(_PRODUCT)
 
 @kernel
 def prepare_coefficients(plan, theta, work):
-    """Prepare the constants of all leaves' log densities."""
+    """Prepare the constants of all leaves' log densities, and the masses of their cells."""
     for leaf in range(plan.leaf_family.size):
         at, length = plan.theta_at[leaf], plan.theta_len[leaf]
         const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
         out = work.coefficient[plan.coef_at[leaf] : plan.coef_at[leaf] + length + 4]
         dispatch.coefficients(plan.leaf_family[leaf], theta[at : at + length], const, out)
+        if plan.leaf_cut[leaf] == INTERVAL_CUT:
+            work.log_cell[leaf] = dispatch.log_mass(
+                plan.leaf_family[leaf], plan.leaf_lo[leaf], plan.leaf_hi[leaf], theta[at : at + length], const
+            )
+
+
+@kernel
+def _cut_density(plan, work, leaf, z, out):
+    """Turn the log density of a leaf into that of the leaf given its cell."""
+    lo, hi, log_cell = plan.leaf_lo[leaf], plan.leaf_hi[leaf], work.log_cell[leaf]
+    if plan.leaf_cut[leaf] != INTERVAL_CUT:
+        # the column's log-Jacobian is added to every row later: at a known value there is none
+        rows.at_point(z, lo, -plan.column_log_jacobian[plan.feature_column[plan.leaf_value[leaf]]], out)
+    elif log_cell > -np.inf:
+        rows.truncate(z, lo, hi, log_cell, out)
+    else:
+        out[:] = -np.inf
 
 
 @inlined
@@ -45,6 +66,11 @@ def _leaf_density(plan, cells, work, leaf, lo, out):
         coefficients,
         out,
     )
+    atom_at = cells.atom_at[plan.feature_column[plan.leaf_value[leaf]]]
+    if atom_at >= 0 and not plan.leaf_is_atom[leaf]:
+        rows.mask_atoms(cells.at_atom[atom_at + lo : atom_at + lo + out.size], out)
+    if plan.leaf_cut[leaf] != WHOLE_CUT:
+        _cut_density(plan, work, leaf, cells.feature[value_at : value_at + out.size], out)
 
 
 @kernel
@@ -59,7 +85,13 @@ def _leaf_mass(plan, cells, theta, work, leaf, out):
     value_at = cells.feature_at[plan.leaf_value[leaf]]
     for i in range(out.size):
         z = cells.feature[value_at + i]
-        out[i] = dispatch.log_mass(plan.leaf_family[leaf], z - half, z + half, parameters, const)
+        reach = half if plan.leaf_is_atom[leaf] else max(half, NARROWEST_CELL * abs(z))
+        if plan.leaf_cut[leaf] == WHOLE_CUT:
+            out[i] = dispatch.log_mass(plan.leaf_family[leaf], z - reach, z + reach, parameters, const)
+        else:
+            out[i] = recorded_log_mass(plan, leaf, z - reach, z + reach, work.log_cell[leaf], parameters, const)
+        if reach > half:
+            out[i] += math.log(half / reach)
 
 
 @inlined
@@ -214,30 +246,40 @@ def _mark_seen(plan, cells, work, node, lo, n):
         rows.one_unless(seen, work.m[plan.node_row[node], :n], work.s[plan.node_row[node], :n])
 
 
+@inlined
+def _evaluate(plan, cells, log_weight, work, node, lo, n):
+    slot = plan.slot_of_node[node]
+    if slot >= 0:
+        if cells.table_at[slot] < 0:
+            _slot_by_row(plan, cells, log_weight, work, slot, lo, n)
+        elif plan.slot_alone[slot]:
+            column = plan.slot_column[slot]
+            code = cells.code[cells.code_row[column], lo : lo + n]
+            at = cells.table_at[slot]
+            table = work.table[at : at + cells.n_distinct[column] + 1]
+            rows.gather(table, code, work.m[plan.node_row[node], :n])
+            work.s[plan.node_row[node], :n] = 1.0
+    elif plan.kind[node] == PRODUCT_KIND:
+        _product(plan, cells, work, node, lo, n)
+    else:
+        _sum(plan, log_weight, work, node, n)
+    if cells.missing.shape[1] > 0:
+        _mark_seen(plan, cells, work, node, lo, n)
+
+
 @kernel
 def upward(plan, cells, log_weight, work, lo, n):
     """Fill the pairs of all nodes for rows ``lo:lo + n``; tables and coefficients are ready."""
-    any_missing = cells.missing.shape[1] > 0
     for node in range(plan.kind.size):
-        if plan.node_row[node] < 0:
-            continue
-        slot = plan.slot_of_node[node]
-        if slot >= 0:
-            if cells.table_at[slot] < 0:
-                _slot_by_row(plan, cells, log_weight, work, slot, lo, n)
-            elif plan.slot_alone[slot]:
-                column = plan.slot_column[slot]
-                code = cells.code[cells.code_row[column], lo : lo + n]
-                at = cells.table_at[slot]
-                table = work.table[at : at + cells.n_distinct[column] + 1]
-                rows.gather(table, code, work.m[plan.node_row[node], :n])
-                work.s[plan.node_row[node], :n] = 1.0
-        elif plan.kind[node] == PRODUCT_KIND:
-            _product(plan, cells, work, node, lo, n)
-        else:
-            _sum(plan, log_weight, work, node, n)
-        if any_missing:
-            _mark_seen(plan, cells, work, node, lo, n)
+        if plan.node_row[node] >= 0:
+            _evaluate(plan, cells, log_weight, work, node, lo, n)
+
+
+@kernel
+def upward_again(plan, cells, log_weight, work, nodes, lo, n):
+    """Fill the pairs of some nodes anew, ascending, int32; those of all others stand from `upward` on the same rows."""
+    for node in nodes:
+        _evaluate(plan, cells, log_weight, work, node, lo, n)
 
 
 @kernel

@@ -16,7 +16,7 @@ _SQRT_2PI = 2.5066282746310002
 _HALF_LOG_2PI = 0.9189385332046727
 _LOG_2 = 0.6931471805599453
 _TAIL = 5.0
-_N_FRACTION = 60
+_FRACTION_SPREAD, _FRACTION_LEAST = 90.0, 5  # levels for full precision: 22 at 5, 12 at 10, 5 at 50
 _N_NEWTON = 60
 
 
@@ -26,7 +26,7 @@ def mills_ratio(x):
     if x < _TAIL:
         return _SQRT_HALF_PI * math.exp(0.5 * x * x) * math.erfc(x * _SQRT_HALF)
     fraction = x
-    for k in range(_N_FRACTION, 0, -1):
+    for k in range(int(_FRACTION_SPREAD / x) + _FRACTION_LEAST, 0, -1):
         fraction = x + k / fraction
     return 1.0 / fraction
 
@@ -81,6 +81,21 @@ def log_normal_interval(a, b):
     if log_hi == -np.inf:
         return -np.inf
     return log_hi + log1mexp(log_hi - log_normal_cdf(a))
+
+
+@kernel
+def log_normal_mass(a, b):
+    """Return log(Phi(b) - Phi(a)) as `log_normal_interval` does, to 1e-13, at a third of the cost near the middle.
+
+    There the difference of two tails serves. It loses digits by their ratio, and because an end at x, rounded, moves
+    its tail by x^2 units in the last place.
+    """
+    near, far = (b, a) if a + b < 0.0 else (-a, -b)
+    if not far < near:
+        return log_normal_interval(a, b)
+    tail = 0.5 * math.erfc(-near * _SQRT_HALF)
+    mass = tail if far == -np.inf else tail - 0.5 * math.erfc(-far * _SQRT_HALF)
+    return math.log(mass) if 100.0 * mass > tail * (1.0 + near * near) else log_normal_interval(a, b)
 
 
 @kernel

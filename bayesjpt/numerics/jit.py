@@ -2,7 +2,7 @@
 
 numba's disk cache watches only the file of the compiled function itself: a callee edited in another file leaves a
 stale cache that answers with the old numbers. So every function compiled here carries, in its cache index, the hash
-of *all* kernel sources; any edit in these rooms makes every cached function recompile.
+of all sources whose code it may hold; an edit among these makes it recompile.
 """
 
 from __future__ import annotations
@@ -15,29 +15,44 @@ from typing import Any, cast
 
 import numba
 
-_ROOMS = ("numerics", "families", "kernels")
-_LAYOUT_FILES = ("arrays.py", "plan.py")
 _PACKAGE = Path(__file__).resolve().parent.parent
+_SOURCES = {
+    "numerics": ("numerics/*.py",),
+    "families": ("numerics/*.py", "families/*.py"),
+    # kernels call families by address, so they do not hold their code; they freeze the order of a Plan's fields and
+    # the codes of node kinds
+    "kernels": (
+        "numerics/*.py",
+        "families/dispatch.py",
+        "families/record.py",
+        "kernels/*.py",
+        "circuit/arrays.py",
+        "circuit/plan.py",
+    ),
+}
+_EVERYTHING = ("numerics/*.py", "families/*.py", "kernels/*.py", "circuit/arrays.py", "circuit/plan.py")
 
 
 @functools.cache
-def source_hash() -> str:
-    """Return the SHA-256 hex digest over the sources of all rooms that hold compiled functions.
+def source_hash(room: str = "") -> str:
+    """Return the SHA-256 hex digest over the sources that compiled functions of a room may hold.
 
-    Two files beside them count too: kernels freeze the order of a Plan's fields and the codes of node kinds.
+    Parameters
+    ----------
+    room : str
+        ``numerics``, ``families`` or ``kernels``; any other name stands for code outside, which may hold all of them.
     """
     digest = hashlib.sha256()
-    paths = [path for room in _ROOMS for path in sorted((_PACKAGE / room).glob("*.py"))]
-    paths += [path for path in sorted((_PACKAGE / "circuit").glob("*.py")) if path.name in _LAYOUT_FILES]
-    for path in paths:
-        digest.update(f"{path.parent.name}/{path.name}".encode())
-        digest.update(path.read_bytes())
+    for pattern in _SOURCES.get(room, _EVERYTHING):
+        for path in sorted(_PACKAGE.glob(pattern)):
+            digest.update(f"{path.parent.name}/{path.name}".encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 def source_version() -> int:
-    """Return the first seven bytes of `source_hash` as an integer, the cache version of our PyTensor Ops."""
-    return int(source_hash()[:14], 16)
+    """Return the first seven bytes of the kernels' `source_hash` as an integer, the cache version of our Ops."""
+    return int(source_hash("kernels")[:14], 16)
 
 
 def stamp_cache(dispatcher) -> None:
@@ -47,7 +62,8 @@ def stamp_cache(dispatcher) -> None:
     """
     cache_file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if hasattr(cache_file, "_source_stamp"):
-        cache_file._source_stamp = (cache_file._source_stamp, source_hash())
+        _, _, rest = dispatcher.py_func.__module__.partition("bayesjpt.")
+        cache_file._source_stamp = (cache_file._source_stamp, source_hash(rest.partition(".")[0]))
 
 
 def kernel[Function: Callable](function: Function) -> Function:

@@ -1,0 +1,89 @@
+"""Hyperparameters of every leaf and concentrations of every sum: what conditionals need to know of the priors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.layout import SUM_WEIGHTS, Layout, ParameterVariable
+from bayesjpt.errors import ModelError
+from bayesjpt.families import registry
+from bayesjpt.table.schema import Schema
+
+
+class Priors(NamedTuple):
+    """What the Gibbs step needs to know of the priors.
+
+    Attributes
+    ----------
+    hyper : float64 (n_hyper,)
+        Hyperparameters of all leaves, one leaf after the other.
+    hyper_at : int32 (n_leaf + 1,)
+    concentration : float64 (n_edge,)
+        Dirichlet concentration of each edge; 0 at products.
+    """
+
+    hyper: np.ndarray
+    hyper_at: np.ndarray
+    concentration: np.ndarray
+
+
+def make_priors(circuit: Circuit, schema: Schema, layout: Layout, *, gamma: float, alpha: float, prior: str) -> Priors:
+    """Return the Priors of a circuit.
+
+    Parameters
+    ----------
+    gamma, alpha : float
+        Concentration per edge at structure sums and at dictionaries.
+    prior : str
+        Name of the priors of the families' parameters: ``default``, or ``abda`` for the paper's in raw units.
+
+    Raises
+    ------
+    ModelError
+        For concentrations that are not positive numbers, or a prior that some family does not have.
+    """
+    for name, value in (("gamma", gamma), ("alpha", alpha)):
+        if isinstance(value, bool) or not (
+            isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
+        ):
+            raise ModelError(f"concentration {name} = {value!r}", "a positive number")
+    blocks = []
+    for leaf in range(circuit.n_leaf):
+        family = registry.FAMILIES[circuit.leaf_family[leaf]]
+        if prior not in family.priors:
+            raise ModelError(f"family {family.name} has no prior {prior!r}", f"one of {', '.join(family.priors)}")
+        at = circuit.theta_at[leaf]
+        start = circuit.start_theta[at : at + circuit.theta_len[leaf]]
+        column = schema.columns[circuit.leaf_var[circuit.leaf_var_ptr[leaf]]]
+        block = np.asarray(family.priors[prior](column, start), np.float64)
+        if np.isnan(block).any():
+            raise ModelError(f"prior {prior!r} of {family.name} is not a number on column {column.name!r}")
+        blocks.append(block)
+    concentration = np.zeros(circuit.n_edge)
+    for variable, value in zip(layout.weights, _per_variable(layout, gamma, alpha), strict=True):
+        concentration[variable.edges] = value
+    return Priors(
+        hyper=np.concatenate(blocks),
+        hyper_at=np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32),
+        concentration=concentration,
+    )
+
+
+def _per_variable(layout: Layout, gamma: float, alpha: float) -> list[float]:
+    return [float(gamma) if variable.name == SUM_WEIGHTS else float(alpha) for variable in layout.weights]
+
+
+def hyper_by_name(priors: Priors, variable: ParameterVariable) -> dict[str, np.ndarray]:
+    """Return the hyperparameters of a variable's leaves by name, one entry a leaf (a whole vector for a simplex)."""
+    names = registry.FAMILIES[variable.family].hyper_names
+    if variable.parameter.constraint == "simplex":
+        return {
+            names[0]: np.concatenate(
+                [priors.hyper[priors.hyper_at[k] : priors.hyper_at[k + 1]] for k in variable.leaves]
+            )
+        }
+    at = priors.hyper_at[variable.leaves]
+    return {name: priors.hyper[at + i] for i, name in enumerate(names)}

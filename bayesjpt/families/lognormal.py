@@ -1,0 +1,254 @@
+"""Lognormal on z = x / s: log z is normal with a normal-inverse-gamma prior; recorded zeros count as cells.
+
+theta = (variance, mu) of log z. Prior: variance ~ InverseGamma(a0, b0) truncated below at the floor; mu given
+variance ~ Normal(m0, v0 * variance). The floor, (resolution / maximum)^2 / 12, is the variance of the logarithm's
+rounding error at the column's maximum.
+
+A recorded value stands for its cell. Away from 0 the density at the value serves; the cell of 0, [-h, h) with
+h = resolution / (2 scale), gets its average density P(Z < h) / (2 h). `fill_log_density` and `mode` follow this score;
+`log_mass`, `cdf`, `moment` and `sample` are the plain lognormal's.
+
+The update of the parameters is in `lognormal_posterior`.
+
+Reference: Gelman et al. (2013), Bayesian Data Analysis, section 3.3.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families.lognormal_posterior import draw_posterior, initial
+from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.special import (
+    log_normal_cdf,
+    log_normal_interval,
+    mills_ratio,
+    normal_cdf,
+    normal_quantile_between,
+)
+
+_HALF_LOG_2PI = 0.9189385332046727
+_VARIANCE, _MU = 0, 1
+_N, _SUM_LOG, _SUM_SQUARES, _N_ZERO = range(4)
+_SMALLEST = 1e-300
+_LARGEST_LOG = 690.0
+_SMALLEST_FLOOR = 1e-20  # below, a logarithm's own rounding error would be of the size of sigma
+
+
+def _floor(column: ColumnFacts) -> float:
+    ratio = min(column.resolution / column.maximum, 1.0) if column.maximum > 0.0 else 1.0
+    return max(ratio * ratio / 12.0, _SMALLEST_FLOOR)
+
+
+def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """Weakly informative on log(x / s), as the normal's: m0 = 0, v0 = 100, a0 = 1, b0 = 0.05, with the floor."""
+    return np.array([0.0, 100.0, 1.0, 0.05, _floor(column)])
+
+
+def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """The paper's prior of the normal, on log x (m0 = 1, v0 = 10, a0 = b0 = 1, no floor), rewritten for log z."""
+    return np.array([1.0 - math.log(column.scale), 10.0, 1.0, 1.0, 0.0])
+
+
+def _constants(column: ColumnFacts) -> np.ndarray:
+    return np.array([column.resolution / (2.0 * column.scale)])
+
+
+@kernel
+def prepare(z, constants, out):
+    for i in range(out.size):
+        out[i] = math.log(max(z[i], _SMALLEST))
+
+
+@kernel
+def _log_at_zero(theta, h):
+    """Return the log of the average density of the cell of 0."""
+    return log_normal_cdf((math.log(h) - theta[_MU]) / math.sqrt(theta[_VARIANCE])) - math.log(2.0 * h)
+
+
+@kernel
+def coefficients(theta, constants, out):
+    out[0] = -_HALF_LOG_2PI - 0.5 * math.log(theta[_VARIANCE])
+    out[1] = theta[_MU]
+    out[2] = -0.5 / theta[_VARIANCE]
+    out[3] = _log_at_zero(theta, constants[0])
+    out[4] = constants[0]
+
+
+@kernel
+def fill_log_density(z, aux, coefficients, out):
+    level, mean, factor = coefficients[0], coefficients[1], coefficients[2]
+    at_zero, h = coefficients[3], coefficients[4]
+    for i in range(out.size):
+        deviation = aux[i] - mean
+        plain = level + factor * (deviation * deviation) - aux[i]
+        out[i] = plain if z[i] >= h else (at_zero if z[i] >= 0.0 else -np.inf)
+
+
+@kernel
+def accumulate(z, aux, rows, constants, stats):
+    h = constants[0]
+    n_zero = 0
+    total = stats[_SUM_LOG]
+    squares = stats[_SUM_SQUARES]
+    for j in range(rows.size):
+        i = rows[j]
+        if z[i] >= h:
+            total += aux[i]
+            squares += aux[i] * aux[i]
+        else:
+            n_zero += 1
+    stats[_N] += rows.size - n_zero
+    stats[_SUM_LOG] = total
+    stats[_SUM_SQUARES] = squares
+    stats[_N_ZERO] += n_zero
+
+
+@kernel
+def accumulate_gradient(z, aux, flow, theta, constants, out):
+    mean, precision, h = theta[_MU], 1.0 / theta[_VARIANCE], constants[0]
+    at_zero = 0.0
+    total = 0.0
+    first = 0.0
+    second = 0.0
+    for i in range(flow.size):
+        if flow[i] != 0.0:
+            if z[i] >= h:
+                deviation = aux[i] - mean
+                total += flow[i]
+                first += flow[i] * deviation
+                second += flow[i] * deviation * deviation
+            else:
+                at_zero += flow[i]
+    out[_VARIANCE] += 0.5 * precision * (second * precision - total)
+    out[_MU] += first * precision
+    if at_zero != 0.0:
+        deviate = (math.log(h) - mean) * math.sqrt(precision)
+        if deviate < 0.0:
+            hazard = 1.0 / mills_ratio(-deviate)
+        else:
+            hazard = math.exp(-0.5 * deviate * deviate - _HALF_LOG_2PI) / normal_cdf(deviate)
+        out[_VARIANCE] -= 0.5 * at_zero * hazard * deviate * precision
+        out[_MU] -= at_zero * hazard * math.sqrt(precision)
+
+
+@kernel
+def _deviate(x, theta):
+    """Return the number of standard deviations from the mean of log z to log x."""
+    if x <= 0.0:
+        return -np.inf
+    return (math.log(x) - theta[_MU]) / math.sqrt(theta[_VARIANCE])
+
+
+@kernel
+def log_mass(lo, hi, theta, constants):
+    if hi <= 0.0:
+        return -np.inf
+    return log_normal_interval(_deviate(lo, theta), _deviate(hi, theta))
+
+
+@kernel
+def cdf(x, theta, constants):
+    return normal_cdf(_deviate(x, theta))
+
+
+@kernel
+def _plain_mode(lo, hi, theta):
+    peak = math.exp(min(max(theta[_MU] - theta[_VARIANCE], -_LARGEST_LOG), _LARGEST_LOG))
+    return min(max(peak, lo), hi)
+
+
+@kernel
+def _log_moment(k, a, b, theta):
+    """Return the log of E[z^k; a < deviate < b]: the density times z^k is the density shifted by k variance."""
+    shift = k * math.sqrt(theta[_VARIANCE])
+    return k * theta[_MU] + 0.5 * shift * shift + log_normal_interval(a - shift, b - shift)
+
+
+@kernel
+def moment(k, lo, hi, theta, constants):
+    a, b = _deviate(lo, theta), _deviate(hi, theta)
+    log_all = log_normal_interval(a, b)
+    if hi <= 0.0 or log_all == -np.inf:
+        end = _plain_mode(lo, hi, theta)
+        return end if k == 1 else end * end
+    log_first = _log_moment(1, a, b, theta) - log_all
+    first = math.exp(log_first) if -np.inf < log_first < _LARGEST_LOG else np.inf
+    first = min(max(first, max(lo, 0.0)), hi)
+    if k == 1:
+        return first
+    log_second = _log_moment(2, a, b, theta) - log_all
+    second = math.exp(log_second) if -np.inf < log_second < _LARGEST_LOG else np.inf
+    return min(max(second, first * first), hi * hi)
+
+
+@kernel
+def mode(lo, hi, theta, constants):
+    h = constants[0]
+    if hi < 0.0:
+        return hi
+    lo = max(lo, 0.0)
+    if hi < h:
+        return lo
+    peak = _plain_mode(max(lo, h), hi, theta)
+    if lo >= h:
+        return peak
+    deviate = _deviate(peak, theta)
+    at_peak = -_HALF_LOG_2PI - 0.5 * math.log(theta[_VARIANCE]) - 0.5 * deviate * deviate - math.log(peak)
+    return lo if _log_at_zero(theta, h) >= at_peak else peak
+
+
+@kernel
+def sample(lo, hi, theta, constants, rng):
+    if hi <= max(lo, 0.0):
+        return min(max(lo, 0.0), hi)
+    if lo <= 0.0 and hi == np.inf:
+        deviate = rng.standard_normal()
+    else:
+        deviate = normal_quantile_between(_deviate(lo, theta), _deviate(hi, theta), rng.random())
+    log_z = theta[_MU] + math.sqrt(theta[_VARIANCE]) * deviate
+    return min(max(math.exp(min(max(log_z, -_LARGEST_LOG), _LARGEST_LOG)), lo), hi)
+
+
+FAMILY = Family(
+    name="lognormal",
+    bases=("real",),
+    support=(0.0, np.inf),
+    statistical_type="positive",
+    scaling=Scaling.SCALE,
+    parameters=(
+        Parameter(
+            "variance",
+            "positive",
+            "inverse_gamma",
+            lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["floor"]),
+            "squared logarithm",
+        ),
+        Parameter(
+            "mu",
+            "real",
+            "normal",
+            lambda hyper, theta: (hyper["m0"], (hyper["v0"] * theta["variance"]) ** 0.5),
+            "logarithm of the column's scale units",
+        ),
+    ),
+    hyper_names=("m0", "v0", "a0", "b0", "floor"),
+    priors={"default": default_prior, "abda": abda_prior},
+    constants=_constants,
+    n_stats=lambda column: 4,
+    prepare=prepare,
+    coefficients=coefficients,
+    fill_log_density=fill_log_density,
+    accumulate=accumulate,
+    initial=initial,
+    draw_posterior=draw_posterior,
+    accumulate_gradient=accumulate_gradient,
+    log_mass=log_mass,
+    cdf=cdf,
+    moment=moment,
+    mode=mode,
+    sample=sample,
+)

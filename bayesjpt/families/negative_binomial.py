@@ -1,0 +1,331 @@
+"""Negative binomial counts: the failures before the `size`-th success, for any real size > 0.
+
+theta = (size, p), mass Gamma(z + size) / (Gamma(size) z!) p^size (1 - p)^z, mean size (1 - p) / p; size = 1 is the
+geometric, a large size close to the Poisson. Prior: log size ~ Normal(log_size_mean, log_size_sd^2), truncated above at
+log cap; p given size ~ Beta(a0, b0 / size^k). Beyond the cap, 1e6, p comes so close to 1 that 1 - p loses digits.
+
+The auxiliary table is log z!, infinite where z is no count, so that such a value has mass 0. The update of the
+parameters is in `negative_binomial_posterior`.
+
+Reference: Johnson, Kemp and Kotz (2005), Univariate Discrete Distributions, chapter 5.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families.negative_binomial_posterior import draw_from_values
+from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.numerics.incomplete_beta import log_beta_kernel, log_beta_tails
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.rising import digamma_step, log_rising
+from bayesjpt.numerics.special import log1mexp, logaddexp
+
+_SIZE, _P = 0, 1
+_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _K = range(6)
+_N, _SUM, _SQUARES = range(3)
+_SMALLEST_MEAN = 1e-3
+_LARGEST_SIZE = 1e6
+_LARGEST_P = 1.0 - 1.1102230246251565e-16
+_SMALLEST = 1e-300
+_LARGE_SIZE = 10.0
+_LARGE_COUNT = 16.0
+_N_SUMMED = 256
+_N_BISECTION = 200
+_LARGEST_DRAWN = 1e15
+_LARGEST_RATE = 1e300
+
+
+def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """Weakly informative: log size ~ Normal(0, 1.5^2); p given size ~ Beta(1, column mean / size)."""
+    return np.array([0.0, 1.5, _LARGEST_SIZE, 1.0, max(column.mean, _SMALLEST_MEAN), 1.0])
+
+
+def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """In the spirit of the paper, which has no negative binomial: p ~ Beta(1, 1), as for its geometric."""
+    return np.array([0.0, 1.5, _LARGEST_SIZE, 1.0, 1.0, 0.0])
+
+
+@kernel
+def prepare(z, constants, out):
+    for i in range(out.size):
+        out[i] = math.lgamma(z[i] + 1.0) if z[i] >= 0.0 and np.floor(z[i]) == z[i] else np.inf
+
+
+@kernel
+def coefficients(theta, constants, out):
+    out[0] = theta[_SIZE]
+    out[1] = theta[_P]
+    out[2] = theta[_SIZE] * math.log(theta[_P])
+    out[3] = math.log1p(-theta[_P])
+    out[4] = math.lgamma(theta[_SIZE])
+
+
+@kernel
+def _log_mass_at(z, aux, prepared):
+    """Return the log mass of one count; where size and z are large, terms cancel before they are computed."""
+    if aux == np.inf:
+        return -np.inf
+    size = prepared[0]
+    if z < _LARGE_COUNT:
+        return log_rising(size, z) - aux + prepared[2] + z * prepared[3]
+    if size < _LARGE_SIZE:
+        return log_rising(z + 1.0, size - 1.0) - prepared[4] + prepared[2] + z * prepared[3]
+    p = prepared[1]
+    return log_beta_kernel(size, z + 1.0, p, 1.0 - p) - math.log(z + size) - prepared[3]
+
+
+@kernel
+def fill_log_density(z, aux, coefficients, out):
+    for i in range(out.size):
+        out[i] = _log_mass_at(z[i], aux[i], coefficients)
+
+
+@kernel
+def accumulate(z, aux, rows, constants, stats):
+    total = stats[_SUM]
+    squares = stats[_SQUARES]
+    for j in range(rows.size):
+        value = z[rows[j]]
+        total += value
+        squares += value * value
+    stats[_N] += rows.size
+    stats[_SUM] = total
+    stats[_SQUARES] = squares
+
+
+@kernel
+def initial(stats, hyper, constants, theta):
+    """Moments: 1 / size is the variance beyond a Poisson's by the squared mean, with one pseudo-row of the prior's."""
+    n = stats[_N]
+    inverse = math.exp(-hyper[_LOG_SIZE_MEAN])
+    if n > 0.0 and stats[_SUM] > 0.0:
+        mean = stats[_SUM] / n
+        variance = max(stats[_SQUARES] / n - mean * mean, 0.0)
+        inverse = (inverse + n * max((variance - mean) / (mean * mean), 0.0)) / (n + 1.0)
+    size = min(1.0 / inverse, 0.99 * hyper[_CAP])
+    a, b = hyper[_A0] + n * size, hyper[_B0] / size ** hyper[_K] + stats[_SUM]
+    theta[_SIZE] = size
+    theta[_P] = min(max(a / (a + b), _SMALLEST), _LARGEST_P)
+
+
+@kernel
+def accumulate_gradient(z, aux, flow, theta, constants, out):
+    size, p = theta[_SIZE], theta[_P]
+    by_size = 0.0
+    by_p = 0.0
+    for i in range(flow.size):
+        if flow[i] != 0.0 and aux[i] < np.inf:
+            by_size += flow[i] * (digamma_step(size, z[i]) + math.log(p))
+            by_p += flow[i] * (size / p - z[i] / (1.0 - p))
+    out[_SIZE] += by_size
+    out[_P] += by_p
+
+
+@kernel
+def _log_upto(k, theta):
+    """Return log P(X <= k) for k >= 0."""
+    return log_beta_tails(theta[_SIZE], k + 1.0, theta[_P], 1.0 - theta[_P])[0]
+
+
+@kernel
+def _log_beyond(k, theta):
+    """Return log P(X > k) for k >= 0."""
+    return log_beta_tails(theta[_SIZE], k + 1.0, theta[_P], 1.0 - theta[_P])[1]
+
+
+@kernel
+def _log_mass_of(k, size, p):
+    """Return the log mass of one count k."""
+    prepared = np.empty(6)
+    coefficients(np.array([size, p]), np.empty(0), prepared)
+    return _log_mass_at(k, math.lgamma(k + 1.0), prepared)
+
+
+@kernel
+def _mode_of(size, p):
+    return max(np.floor((size - 1.0) * ((1.0 - p) / p)), 0.0)
+
+
+@kernel
+def _summed_mass(first, last, size, p):
+    """Return the log mass of the counts first ... last, term by term from the largest."""
+    peak = min(max(_mode_of(size, p), first), last)
+    q = 1.0 - p
+    total = 1.0
+    term = 1.0
+    for i in range(int(peak - first)):
+        term *= (peak - i) / ((size + (peak - i - 1.0)) * q)
+        total += term
+    term = 1.0
+    for i in range(int(last - peak)):
+        term *= (size + (peak + i)) * q / (peak + i + 1.0)
+        total += term
+    return min(math.log(total) + _log_mass_of(peak, size, p), 0.0)
+
+
+@kernel
+def _integer_mass(first, last, size, p):
+    """Return the log mass of the counts first ... last; last may be infinite."""
+    first = max(first, 0.0)
+    if not (first <= last and first < np.inf):
+        return -np.inf
+    theta = np.array([size, p])
+    if last == np.inf:
+        return _log_beyond(first - 1.0, theta) if first > 0.0 else 0.0
+    if last - first < _N_SUMMED:
+        return _summed_mass(first, last, size, p)
+    upto_last = _log_upto(last, theta)
+    if first == 0.0:
+        return upto_last
+    from_first = _log_beyond(first - 1.0, theta)
+    if upto_last < from_first:
+        larger, smaller = upto_last, _log_upto(first - 1.0, theta)
+    else:
+        larger, smaller = from_first, _log_beyond(last, theta)
+    if larger == -np.inf:
+        return -np.inf
+    return larger + log1mexp(larger - smaller)
+
+
+@kernel
+def log_mass(lo, hi, theta, constants):
+    return _integer_mass(np.ceil(lo), np.floor(hi), theta[_SIZE], theta[_P])
+
+
+@kernel
+def cdf(x, theta, constants):
+    if x == np.inf:
+        return 1.0
+    return math.exp(_log_upto(np.floor(x), theta)) if x >= 0.0 else 0.0
+
+
+@kernel
+def moment(k, lo, hi, theta, constants):
+    size, p, first, last = theta[_SIZE], theta[_P], np.ceil(lo), np.floor(hi)
+    log_all = _integer_mass(first, last, size, p)
+    if log_all == -np.inf:
+        end = mode(lo, hi, theta, constants)
+        return end if k == 1 else end * end
+    # x f(x; size) = size (1 - p) / p f(x - 1; size + 1): moments are masses of shifted intervals
+    odds = (1.0 - p) / p
+    mean = size * odds * math.exp(_integer_mass(first - 1.0, last - 1.0, size + 1.0, p) - log_all)
+    mean = min(max(mean, first, 0.0), last)
+    if k == 1:
+        return mean
+    falling = math.exp(_integer_mass(first - 2.0, last - 2.0, size + 2.0, p) - log_all)
+    return min(max(mean + size * odds * ((size + 1.0) * odds) * falling, mean * mean), last * last)
+
+
+@kernel
+def mode(lo, hi, theta, constants):
+    first, last, peak = max(np.ceil(lo), 0.0), np.floor(hi), _mode_of(theta[_SIZE], theta[_P])
+    if first <= last:
+        return min(max(peak, first), last)
+    return min(max(peak, lo), hi)
+
+
+@kernel
+def _reached(k, log_below, log_above, theta):
+    """Return whether P(X <= k) is at least the target, compared in the smaller tail."""
+    if log_below < log_above:
+        return _log_upto(k, theta) >= log_below
+    return _log_beyond(k, theta) <= log_above
+
+
+@kernel
+def _quantile(first, last, theta, u):
+    """Return the u-quantile of the counts in first ... last, by doubling steps from the mode and then bisection."""
+    size, p = theta[_SIZE], theta[_P]
+    left = right = min(max(_mode_of(size, p), first), last)
+    log_all = _integer_mass(first, last, size, p)
+    if log_all == -np.inf:
+        return left
+    log_below = math.log(u) + log_all
+    if first > 0.0:
+        log_below = logaddexp(_log_upto(first - 1.0, theta), log_below)
+    log_above = math.log1p(-u) + log_all
+    if last < np.inf:
+        log_above = logaddexp(_log_beyond(last, theta), log_above)
+    step = 1.0
+    if _reached(left, log_below, log_above, theta):
+        for _ in range(_N_BISECTION):
+            left = max(right - step, first - 1.0)
+            if left < first or not _reached(left, log_below, log_above, theta):
+                break
+            right = left
+            step *= 2.0
+    else:
+        for _ in range(_N_BISECTION):
+            right = min(left + step, last)
+            if right == last or _reached(right, log_below, log_above, theta):
+                break
+            left = right
+            step *= 2.0
+    for _ in range(_N_BISECTION):
+        middle = np.floor(0.5 * (left + right))
+        if right - left <= 1.0 or not left < middle < right:
+            break
+        if _reached(middle, log_below, log_above, theta):
+            right = middle
+        else:
+            left = middle
+    return right
+
+
+@kernel
+def sample(lo, hi, theta, constants, rng):
+    first, last = max(np.ceil(lo), 0.0), np.floor(hi)
+    if not (first <= last and first < np.inf):
+        return mode(lo, hi, theta, constants)
+    if first > 0.0 or last < np.inf:
+        return _quantile(first, last, theta, rng.random() + 1e-17)
+    # a Poisson whose rate is gamma
+    rate = min(rng.standard_gamma(theta[_SIZE]) * ((1.0 - theta[_P]) / theta[_P]), _LARGEST_RATE)
+    if rate < _LARGEST_DRAWN:
+        return float(rng.poisson(rate))
+    return np.floor(rng.normal(rate, math.sqrt(rate)) + 0.5)
+
+
+FAMILY = Family(
+    name="negative_binomial",
+    bases=("integer",),
+    support=(0.0, np.inf),
+    statistical_type="count",
+    scaling=Scaling.NONE,
+    parameters=(
+        Parameter(
+            "size",
+            "positive",
+            "log_normal",
+            lambda hyper, theta: (hyper["log_size_mean"], hyper["log_size_sd"], hyper["cap"]),
+            "none",
+        ),
+        Parameter(
+            "p",
+            "unit",
+            "beta",
+            lambda hyper, theta: (hyper["a0"], hyper["b0"] / theta["size"] ** hyper["k"]),
+            "probability",
+        ),
+    ),
+    hyper_names=("log_size_mean", "log_size_sd", "cap", "a0", "b0", "k"),
+    priors={"default": default_prior, "abda": abda_prior},
+    n_theta=lambda column: 2,
+    n_stats=lambda column: 3,
+    offers=always,
+    prepare=prepare,
+    coefficients=coefficients,
+    fill_log_density=fill_log_density,
+    accumulate=accumulate,
+    initial=initial,
+    draw_from_values=draw_from_values,
+    accumulate_gradient=accumulate_gradient,
+    log_mass=log_mass,
+    cdf=cdf,
+    moment=moment,
+    mode=mode,
+    sample=sample,
+)

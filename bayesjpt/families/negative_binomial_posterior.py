@@ -1,0 +1,107 @@
+"""The draw of a negative binomial's size and p given a leaf's values.
+
+A slice update of log size with p integrated out, then p from its conditional, a beta. Without rows, an exact draw from
+the prior. Layout of theta and hyper: see `bayesjpt.families.negative_binomial`.
+
+References: Neal (2003), Slice sampling.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families.record import INVALID, OK
+from bayesjpt.numerics.draw import draw_beta
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.rising import log_rising
+from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
+from bayesjpt.numerics.special import normal_quantile_between
+
+_SIZE, _P = 0, 1
+_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _K = range(6)
+
+
+@kernel
+def _log_target(log_size, z, count, rows, hyper):
+    """Return the log posterior density of log size, p integrated out, up to a constant; rows = (number, sum)."""
+    if log_size > math.log(hyper[_CAP]):
+        return -np.inf
+    size = math.exp(log_size)
+    if not 0.0 < size < np.inf:
+        return -np.inf
+    n, total = rows
+    a, b = hyper[_A0], math.exp(math.log(hyper[_B0]) - hyper[_K] * log_size)
+    deviation = (log_size - hyper[_LOG_SIZE_MEAN]) / hyper[_LOG_SIZE_SD]
+    value = -0.5 * deviation * deviation
+    value += log_rising(b, total) + log_rising(a, b) - log_rising(a + n * size, b + total)
+    for i in range(z.size):
+        value += count[i] * log_rising(size, z[i])
+    return value
+
+
+@kernel
+def _width(rows, squares, hyper):
+    """Return the slice's first width: two standard deviations by the prior and by what an overdispersion tells."""
+    n, total = rows
+    mean = total / n
+    information = 1.0 / (hyper[_LOG_SIZE_SD] * hyper[_LOG_SIZE_SD])
+    if total > 0.0:
+        excess = max((squares / n - mean * mean - mean) / (mean * mean), 1.0 / n)
+        share = mean / (mean + 1.0 / excess)
+        information += 0.5 * n * share * share
+    return 2.0 / math.sqrt(information)
+
+
+@kernel
+def _valid_hyper(hyper):
+    return (
+        -np.inf < hyper[_LOG_SIZE_MEAN] < np.inf
+        and 0.0 < hyper[_LOG_SIZE_SD] < np.inf
+        and hyper[_CAP] > 0.0
+        and 0.0 < hyper[_A0] < np.inf
+        and 0.0 < hyper[_B0] < np.inf
+        and -np.inf < hyper[_K] < np.inf
+    )
+
+
+@kernel
+def _store(log_size, rows, hyper, theta, rng):
+    """Draw p given log size, write both into theta where they are valid; return the status."""
+    size = min(math.exp(log_size), hyper[_CAP])
+    b = math.exp(math.log(hyper[_B0]) - hyper[_K] * log_size)
+    p = draw_beta(hyper[_A0] + rows[0] * size, b + rows[1], rng)
+    if not (0.0 < size < np.inf and 0.0 < p < 1.0):
+        return INVALID
+    theta[_SIZE] = size
+    theta[_P] = p
+    return OK
+
+
+@kernel
+def draw_from_values(z, count, hyper, constants, theta, rng):
+    if not _valid_hyper(hyper):
+        return INVALID
+    n, total, squares = 0.0, 0.0, 0.0
+    for i in range(z.size):
+        n += count[i]
+        total += count[i] * z[i]
+        squares += count[i] * z[i] * z[i]
+    rows = (n, total)
+    if n == 0.0:
+        mean, sd = hyper[_LOG_SIZE_MEAN], hyper[_LOG_SIZE_SD]
+        top = (math.log(hyper[_CAP]) - mean) / sd
+        log_size = mean + sd * normal_quantile_between(-np.inf, top, rng.random() + 1e-17)
+        return _store(log_size, rows, hyper, theta, rng)
+    if not 0.0 < theta[_SIZE] < np.inf:
+        return INVALID
+    log_size = min(math.log(theta[_SIZE]), math.log(hyper[_CAP]))
+    density = _log_target(log_size, z, count, rows, hyper)
+    if not -np.inf < density < np.inf:
+        return INVALID
+    state = slice_state()
+    x = slice_begin(state, log_size, density, _width(rows, squares, hyper), rng)
+    while slice_wants_more(state):
+        x = slice_next(state, _log_target(x, z, count, rows, hyper), rng)
+    return _store(x, rows, hyper, theta, rng)

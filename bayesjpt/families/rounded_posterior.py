@@ -1,0 +1,253 @@
+"""The draw of a rounded normal's variance and mu given a leaf's values.
+
+Slice updates of the exact posterior along three lines: mu; log variance at a fixed mu; and log variance along the
+ridge of the truncated normal, on which (mu - edge) / variance, the slope of the density at the edge, stays the same
+(data that look exponential fix that slope alone). The last one moves along a group of transformations, so that its
+target carries the Jacobian (Liu and Sabatti, 2000).
+
+Each evaluation visits every distinct value. Where the data are spread over many cells, the updates run on a surrogate
+instead, the normal without rounding with a cell's variance added (Sheppard's correction, normaliser exact), in an order
+that reads the same forwards and backwards; the outcome is then accepted or not by the ratio of the two targets
+(Christen and Fox, 2005). Which of the two is done depends on the data alone. Layout of theta, hyper and constants: see
+`bayesjpt.families.rounded`.
+
+References: Neal (2003), Slice sampling; Liu and Sabatti (2000), Generalised Gibbs sampler; Christen and Fox (2005),
+Markov chain Monte Carlo using an approximation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families.record import INVALID, OK
+from bayesjpt.families.rounded import (
+    A0,
+    B0,
+    EDGE,
+    FLOOR,
+    HALF,
+    M0,
+    MU,
+    V0,
+    VARIANCE,
+    coefficients,
+    hazard,
+    log_mass_at,
+    match_truncated,
+    position,
+)
+from bayesjpt.numerics.draw import draw_gamma_below
+from bayesjpt.numerics.gaussian import log_normal_cdf
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
+
+_ALONG_MU, _ALONG_VARIANCE, _ALONG_RIDGE = range(3)
+_N_ROUND = 2
+_LEAST_ROWS = 20.0
+_LEAST_SPREAD = 4.0
+
+
+@kernel
+def _log_prior(mu, log_variance, hyper):
+    """Return the log prior density of (mu, log variance), up to a constant."""
+    variance = math.exp(log_variance)
+    if not 0.0 < variance < np.inf or variance < hyper[FLOOR]:
+        return -np.inf
+    deviation = mu - hyper[M0]
+    return -(hyper[A0] + 0.5) * log_variance - (hyper[B0] + 0.5 * deviation * deviation / hyper[V0]) / variance
+
+
+@kernel
+def _log_target(mu, log_variance, hyper, cells):
+    """Return the log posterior density of (mu, log variance), up to a constant; the last two of `cells` are scratch."""
+    z, k, count, constants, theta, prepared = cells
+    value = _log_prior(mu, log_variance, hyper)
+    if value == -np.inf:
+        return value
+    theta[VARIANCE], theta[MU] = math.exp(log_variance), mu
+    coefficients(theta, constants, prepared)
+    for i in range(z.size):
+        if count[i] > 0.0:
+            value += count[i] * log_mass_at(z[i], k[i], prepared)
+    return value
+
+
+@kernel
+def _log_surrogate(mu, log_variance, hyper, facts):
+    """Return the log density of the surrogate, up to a constant; facts = (rows, mean, scatter, half a cell, edge)."""
+    n, mean, scatter, half, edge, _ = facts
+    value = _log_prior(mu, log_variance, hyper)
+    if value == -np.inf:
+        return value
+    variance = math.exp(log_variance)
+    recorded = variance + half * half / 3.0
+    deviation = mean - mu
+    value -= 0.5 * n * math.log(recorded) + 0.5 * (scatter + n * deviation * deviation) / recorded
+    return value - n * log_normal_cdf((mu - edge) / math.sqrt(variance))
+
+
+@kernel
+def _moved(line, step, here, facts):
+    """Return (mu, log variance) and the log Jacobian after a step along a line."""
+    mu, log_variance = here
+    if line == _ALONG_MU:
+        return mu + step, log_variance, 0.0
+    if line == _ALONG_VARIANCE:
+        return mu + facts[5] * step, log_variance + step, 0.0
+    edge = facts[4]
+    return edge + (mu - edge) * math.exp(step), log_variance + step, step
+
+
+@kernel
+def _width(line, here, hyper, facts):
+    """Return the slice's first width: along mu, twice the standard deviation by the information in the rows."""
+    n, _, scatter, half, _, _ = facts
+    if line == _ALONG_RIDGE:
+        return 1.0
+    if line == _ALONG_VARIANCE:
+        return max(4.0 / math.sqrt(8.0 + 0.5 * n), 0.02)
+    rounding = half * half / 3.0
+    variance = math.exp(here[1]) + rounding
+    information = 1.0 / (hyper[V0] * variance) + (scatter + n * rounding) / (variance * variance)
+    return 2.0 / math.sqrt(information)
+
+
+@kernel
+def _slice_exact(line, here, hyper, cells, facts, rng):
+    """Return (mu, log variance) after a slice update of the exact target along a line; NaN where it is not finite."""
+    density = _log_target(here[0], here[1], hyper, cells)
+    if not -np.inf < density < np.inf:
+        return np.nan, np.nan
+    state = slice_state()
+    step = slice_begin(state, 0.0, density, _width(line, here, hyper, facts), rng)
+    while slice_wants_more(state):
+        mu, log_variance, jacobian = _moved(line, step, here, facts)
+        step = slice_next(state, _log_target(mu, log_variance, hyper, cells) + jacobian, rng)
+    mu, log_variance, _ = _moved(line, step, here, facts)
+    return mu, log_variance
+
+
+@kernel
+def _slice_surrogate(line, here, hyper, facts, rng):
+    """Return (mu, log variance) after a slice update of the surrogate along a line; NaN where it is not finite."""
+    density = _log_surrogate(here[0], here[1], hyper, facts)
+    if not -np.inf < density < np.inf:
+        return np.nan, np.nan
+    state = slice_state()
+    step = slice_begin(state, 0.0, density, _width(line, here, hyper, facts), rng)
+    while slice_wants_more(state):
+        mu, log_variance, jacobian = _moved(line, step, here, facts)
+        step = slice_next(state, _log_surrogate(mu, log_variance, hyper, facts) + jacobian, rng)
+    mu, log_variance, _ = _moved(line, step, here, facts)
+    return mu, log_variance
+
+
+@kernel
+def _draw_exact(here, hyper, cells, facts, rng):
+    n_line = 3 if facts[4] > -np.inf else 2
+    for _ in range(_N_ROUND):
+        for line in range(n_line):
+            here = _slice_exact(line, here, hyper, cells, facts, rng)
+    return here
+
+
+@kernel
+def _draw_by_surrogate(here, hyper, cells, facts, rng):
+    """Return (mu, log variance) after updates of the surrogate in a palindrome and one correction."""
+    n_line = 3 if facts[4] > -np.inf else 2
+    there = here
+    for _ in range(_N_ROUND):
+        for line in range(n_line):
+            there = _slice_surrogate(line, there, hyper, facts, rng)
+        for line in range(n_line - 1, -1, -1):
+            there = _slice_surrogate(line, there, hyper, facts, rng)
+    before = _log_target(here[0], here[1], hyper, cells) - _log_surrogate(here[0], here[1], hyper, facts)
+    after = _log_target(there[0], there[1], hyper, cells) - _log_surrogate(there[0], there[1], hyper, facts)
+    if math.isnan(before) or math.isnan(after):
+        return np.nan, np.nan
+    return there if math.log(1.0 - rng.random()) <= after - before else here
+
+
+@kernel
+def _slant(n, mean, scatter, constants):
+    """Return by how much mu must grow with log variance for the truncated normal to keep its mean, near the data's."""
+    edge, rounding = constants[EDGE], constants[HALF] * constants[HALF] / 3.0
+    if edge == -np.inf or n == 0.0 or mean <= edge:
+        return 0.0
+    alpha, scale = match_truncated(mean - edge, max(scatter / n - rounding, rounding))
+    rate = hazard(alpha)
+    by_alpha = rate * (rate - alpha)
+    return -0.5 * scale * (rate - alpha * by_alpha) / (1.0 - by_alpha)
+
+
+@kernel
+def _facts(z, count, constants):
+    """Return rows, mean, scatter, half a cell and edge."""
+    n = 0.0
+    total = 0.0
+    for i in range(z.size):
+        n += count[i]
+        total += count[i] * z[i]
+    mean = total / n if n > 0.0 else 0.0
+    scatter = 0.0
+    for i in range(z.size):
+        scatter += count[i] * (z[i] - mean) * (z[i] - mean)
+    return n, mean, scatter, constants[HALF], constants[EDGE], _slant(n, mean, scatter, constants)
+
+
+@kernel
+def _valid_hyper(hyper):
+    return (
+        -np.inf < hyper[M0] < np.inf
+        and 0.0 < hyper[V0] < np.inf
+        and 0.0 < hyper[A0] < np.inf
+        and 0.0 < hyper[B0] < np.inf
+        and 0.0 <= hyper[FLOOR] < np.inf
+    )
+
+
+@kernel
+def _store(mu, variance, hyper, theta):
+    """Write a draw into theta where it is valid; return the status."""
+    variance = max(variance, hyper[FLOOR])
+    if not (-np.inf < mu < np.inf and 0.0 < variance < np.inf):
+        return INVALID
+    theta[VARIANCE] = variance
+    theta[MU] = mu
+    return OK
+
+
+@kernel
+def _draw_prior(hyper, theta, rng):
+    upper = 1.0 / hyper[FLOOR] if hyper[FLOOR] > 0.0 else np.inf
+    variance = 1.0 / draw_gamma_below(hyper[A0], hyper[B0], upper, rng)
+    if not 0.0 < variance < np.inf:
+        return INVALID
+    return _store(rng.normal(hyper[M0], math.sqrt(hyper[V0] * variance)), variance, hyper, theta)
+
+
+@kernel
+def draw_from_values(z, count, hyper, constants, theta, rng):
+    if not _valid_hyper(hyper):
+        return INVALID
+    facts = _facts(z, count, constants)
+    n, scatter, cell = facts[0], facts[2], 2.0 * constants[HALF]
+    if n == 0.0:
+        return _draw_prior(hyper, theta, rng)
+    if not (-np.inf < theta[MU] < np.inf and 0.0 < theta[VARIANCE] < np.inf):
+        return INVALID
+    log_variance = math.log(theta[VARIANCE])
+    if hyper[FLOOR] > 0.0:  # the exponential of the logarithm may fall below the floor by a rounding error
+        log_variance = max(log_variance, math.log(hyper[FLOOR]) + 1e-12)
+    here = (theta[MU], log_variance)
+    k = np.empty(z.size)
+    for i in range(z.size):
+        k[i] = position(z[i], constants)
+    cells = (z, k, count, constants, np.empty(2), np.empty(6))
+    if n >= _LEAST_ROWS and scatter >= _LEAST_SPREAD * cell * cell * n:
+        here = _draw_by_surrogate(here, hyper, cells, facts, rng)
+    else:
+        here = _draw_exact(here, hyper, cells, facts, rng)
+    return _store(here[0], math.exp(here[1]), hyper, theta)

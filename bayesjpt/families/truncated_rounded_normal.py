@@ -1,0 +1,68 @@
+"""Truncated rounded normal: whole numbers from 0, each with the mass of its cell, of a normal truncated at -1/2.
+
+theta = (variance, mu) of the normal before truncation and rounding, on z = (x - m) / s; mu may lie below the
+truncation point, where the family comes close to a geometric. The prior is the normal's, with the variance of the
+rounding as floor. Its statistical type is "count": whole numbers from 0, more or less spread than a Poisson. Slots:
+`bayesjpt.families.rounded` and the two files beside it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesjpt.families.record import Family, Parameter, Scaling, always
+from bayesjpt.families.rounded import (
+    abda_prior,
+    accumulate,
+    accumulate_gradient,
+    coefficients,
+    constants_from_zero,
+    default_prior,
+    fill_log_density,
+    initial,
+    prepare,
+)
+from bayesjpt.families.rounded_interval import cdf, log_mass, mode, moment, sample
+from bayesjpt.families.rounded_posterior import draw_from_values
+
+FAMILY = Family(
+    name="truncated_rounded_normal",
+    bases=("integer",),
+    support=(0.0, np.inf),
+    statistical_type="count",
+    scaling=Scaling.LOCATION_SCALE,
+    parameters=(
+        Parameter(
+            "variance",
+            "positive",
+            "inverse_gamma",
+            lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["floor"]),
+            "squared scale units of the column",
+        ),
+        Parameter(
+            "mu",
+            "real",
+            "normal",
+            lambda hyper, theta: (hyper["m0"], (hyper["v0"] * theta["variance"]) ** 0.5),
+            "scale units of the column, from its location",
+        ),
+    ),
+    hyper_names=("m0", "v0", "a0", "b0", "floor"),
+    priors={"default": default_prior, "abda": abda_prior},
+    constants=constants_from_zero,
+    n_theta=lambda column: 2,
+    n_stats=lambda column: 3,
+    offers=always,
+    prepare=prepare,
+    coefficients=coefficients,
+    fill_log_density=fill_log_density,
+    accumulate=accumulate,
+    initial=initial,
+    draw_from_values=draw_from_values,
+    accumulate_gradient=accumulate_gradient,
+    log_mass=log_mass,
+    cdf=cdf,
+    moment=moment,
+    mode=mode,
+    sample=sample,
+)

@@ -1,0 +1,274 @@
+"""Boxes of events, arranged for one plan: what is asked of each column, and the nodes that have to be visited for it.
+
+      interval    a closed interval of one column, in the user's units
+      condition   the union of disjoint intervals of one column; boxes share equal conditions
+      box         one condition for each of some columns, all of which hold
+      group       boxes over the same columns: they share one list of steps
+
+A step is a node whose scope meets the group's columns, children first. Below a product, parts whose scope does not
+meet them are exactly 1 and left out; a product with one part left is that part:
+
+      circuit      +            asked of b alone:      +
+                 /   \\                               /   \\
+                x     x                             b     b
+               / \\   / \\
+              a   b a   b
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.plan import WHOLE, Plan
+from bayesjpt.families import registry
+from bayesjpt.numerics.jit import kernel
+
+Box = Mapping[int, np.ndarray]
+"""A column's position to float64 (n_interval, 2): disjoint closed intervals in the user's units."""
+
+EVERYWHERE = np.array([[-np.inf, np.inf]])
+
+LEAF_STEP = 0
+DICTIONARY_STEP = 1
+PRODUCT_STEP = 2
+SUM_STEP = 3
+
+_LEAF_KIND = int(arrays.LEAF)
+
+
+class Boxes(NamedTuple):
+    """Boxes under one plan.
+
+    Attributes
+    ----------
+    leaf_ptr : int32 (n_column + 1,), leaf : int32 (n_leaf,)
+        Leaves of each column, those of one family side by side; a leaf's rank is its position among its column's.
+    leaf_at, leaf_len : int32 (n_leaf,)
+        Where the parameters of these leaves lie.
+    leaf_lower, leaf_upper : float64 (n_leaf,)
+        Their cells, in the user's units.
+    batch_ptr : int32 (n_column + 1,), batch_first : int32 (n_batch + 1,)
+        Batches of each column: runs of leaves of one family and the same constants.
+    batch_at_once : bool (n_batch,)
+        Whether the family has a slot for several leaves, and nothing is truncated.
+    batch_family, batch_const_at, batch_const_len : int32 (n_batch,)
+    batch_offset, batch_scale : float64 (n_batch,)
+    condition_column : int32 (n_condition,), interval_ptr : int32 (n_condition + 1,)
+    interval_lo, interval_hi : float64 (n_interval,)
+    condition_at : int64 (n_condition,), interval_at : int64 (n_interval,)
+        Where the log masses of the column's leaves lie, in the order of their ranks; one place for both where a
+        condition is a single interval.
+    n_mass : int64 (1,)
+    box_condition : int32 (n_box, n_column)
+        -1 where nothing is asked of a column.
+    box_group : int32 (n_box,)
+    step_ptr : int32 (n_group + 1,)
+        Steps of each group, the root last; none where nothing is asked.
+    step_kind, step_column : int32 (n_step,)
+    entry_ptr : int32 (n_step + 1,)
+    entry : int32 (n_entry,)
+        Ranks of leaves, or numbers of steps within the group.
+    entry_edge : int32 (n_entry,)
+        Edge whose weight belongs to the entry; -1 at products and bare leaves.
+    """
+
+    leaf_ptr: np.ndarray
+    leaf: np.ndarray
+    leaf_at: np.ndarray
+    leaf_len: np.ndarray
+    leaf_lower: np.ndarray
+    leaf_upper: np.ndarray
+    batch_ptr: np.ndarray
+    batch_first: np.ndarray
+    batch_at_once: np.ndarray
+    batch_family: np.ndarray
+    batch_const_at: np.ndarray
+    batch_const_len: np.ndarray
+    batch_offset: np.ndarray
+    batch_scale: np.ndarray
+    condition_column: np.ndarray
+    interval_ptr: np.ndarray
+    interval_lo: np.ndarray
+    interval_hi: np.ndarray
+    condition_at: np.ndarray
+    interval_at: np.ndarray
+    n_mass: np.ndarray
+    box_condition: np.ndarray
+    box_group: np.ndarray
+    step_ptr: np.ndarray
+    step_kind: np.ndarray
+    step_column: np.ndarray
+    entry_ptr: np.ndarray
+    entry: np.ndarray
+    entry_edge: np.ndarray
+
+
+@kernel
+def mark_nodes(plan, chosen, out):
+    """Fill out, bool (n_node,), with whether a node's scope meets the chosen columns, bool (n_column,)."""
+    for node in range(plan.kind.size):
+        if plan.kind[node] == _LEAF_KIND:
+            out[node] = chosen[plan.feature_column[plan.leaf_value[plan.leaf_of[node]]]]
+        else:
+            out[node] = False
+            for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+                out[node] |= out[plan.child[e]]
+
+
+def make_boxes(plan: Plan, boxes: Sequence[Box], also: Sequence[int] = ()) -> Boxes:
+    """Return boxes arranged for a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    boxes : sequence of mappings
+        Column position to intervals.
+    also : sequence of int
+        Columns whose leaves are needed as well, whether or not a box asks anything of them.
+    """
+    leaf_ptr, leaf = _leaves_by_column(plan)
+    conditions: dict[tuple[int, bytes], int] = {}
+    intervals: list[np.ndarray] = []
+    box_condition = np.full((len(boxes), plan.column_resolution.size), -1, np.int32)
+    for number, box in enumerate(boxes):
+        for column, given in {**dict.fromkeys(also, EVERYWHERE), **box}.items():
+            given = np.ascontiguousarray(given, np.float64).reshape(-1, 2)
+            key = (column, given.tobytes())
+            if key not in conditions:
+                conditions[key] = len(intervals)
+                intervals.append(given)
+            box_condition[number, column] = conditions[key]
+    condition_column = np.array([column for column, _ in conditions], np.int32)
+    groups: dict[bytes, int] = {}
+    box_group = np.array([groups.setdefault((row >= 0).tobytes(), len(groups)) for row in box_condition], np.int32)
+    steps = _Steps(plan, leaf_ptr, leaf)
+    for chosen in groups:
+        steps.add_group(np.frombuffer(chosen, bool))
+    n_interval = np.array([given.shape[0] for given in intervals], np.int64)
+    n_place = n_interval + (n_interval != 1)
+    length = np.diff(leaf_ptr)[condition_column].astype(np.int64)
+    condition_at = np.cumsum(n_place * length) - n_place * length
+    ends = np.concatenate([*intervals, np.empty((0, 2))])
+    first_place = condition_at + (n_interval != 1) * length
+    within = np.arange(int(n_interval.sum())) - np.repeat(np.cumsum(n_interval) - n_interval, n_interval)
+    return Boxes(
+        leaf_ptr=leaf_ptr,
+        leaf=leaf,
+        leaf_at=plan.theta_at[leaf],
+        leaf_len=plan.theta_len[leaf],
+        leaf_lower=plan.leaf_lower[leaf],
+        leaf_upper=plan.leaf_upper[leaf],
+        **_batches(plan, leaf_ptr, leaf),
+        condition_column=condition_column,
+        interval_ptr=_pointer(n_interval.tolist()),
+        interval_lo=np.ascontiguousarray(ends[:, 0]),
+        interval_hi=np.ascontiguousarray(ends[:, 1]),
+        condition_at=condition_at,
+        interval_at=np.repeat(first_place, n_interval) + within * np.repeat(length, n_interval),
+        n_mass=np.array([(n_place * length).sum()], np.int64),
+        box_condition=box_condition,
+        box_group=box_group,
+        **steps.arrays(),
+    )
+
+
+def _pointer(lengths: Sequence[int]) -> np.ndarray:
+    return np.cumsum([0, *lengths]).astype(np.int32)
+
+
+def _leaves_by_column(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+    column = plan.feature_column[plan.leaf_value]
+    order = np.lexsort((np.arange(column.size), plan.leaf_cut != WHOLE, plan.const_at, plan.leaf_family, column))
+    counts = np.bincount(column, minlength=plan.column_resolution.size)
+    return _pointer(counts.tolist()), order.astype(np.int32)
+
+
+def _batches(plan: Plan, leaf_ptr: np.ndarray, leaf: np.ndarray) -> dict[str, np.ndarray]:
+    first: list[int] = []
+    at_once: list[bool] = []
+    counts: list[int] = []
+    for begin, end in pairwise(leaf_ptr):
+        keys = [(plan.leaf_family[k], plan.const_at[k], plan.leaf_cut[k] != WHOLE) for k in leaf[begin:end]]
+        starts = [int(begin) + j for j, key in enumerate(keys) if j == 0 or key != keys[j - 1]]
+        first += starts
+        for start in starts:
+            family = registry.FAMILIES[plan.leaf_family[leaf[start]]]
+            at_once.append(family.fill_log_masses is not None and bool(plan.leaf_cut[leaf[start]] == WHOLE))
+        counts.append(len(starts))
+    of_batch = leaf[first]
+    return {
+        "batch_ptr": _pointer(counts),
+        "batch_first": np.array([*first, leaf.size], np.int32),
+        "batch_at_once": np.array(at_once, bool),
+        "batch_family": plan.leaf_family[of_batch],
+        "batch_const_at": plan.const_at[of_batch],
+        "batch_const_len": plan.const_len[of_batch],
+        "batch_offset": plan.feature_offset[plan.leaf_value[of_batch]],
+        "batch_scale": plan.feature_scale[plan.leaf_value[of_batch]],
+    }
+
+
+class _Steps:
+    """The steps of all groups, as they are collected."""
+
+    def __init__(self, plan: Plan, leaf_ptr: np.ndarray, leaf: np.ndarray):
+        self.plan = plan
+        self.column = plan.feature_column[plan.leaf_value]
+        self.rank = np.empty(leaf.size, np.int64)
+        self.rank[leaf] = np.arange(leaf.size)
+        self.rank -= leaf_ptr[self.column]
+        self.counts: list[int] = []
+        self.kind: list[int] = []
+        self.step_column: list[int] = []
+        self.lengths: list[int] = []
+        self.entry: list[int] = []
+        self.edge: list[int] = []
+
+    def add_group(self, chosen: np.ndarray) -> None:
+        """Add the steps for some columns, bool (n_column,)."""
+        plan = self.plan
+        meets = np.empty(plan.kind.size, bool)
+        mark_nodes(plan, chosen.copy(), meets)
+        step_of: dict[int, int] = {}
+        before = len(self.kind)
+        for node in np.flatnonzero(meets & (plan.node_row >= 0)).tolist():
+            edges = range(plan.child_ptr[node], plan.child_ptr[node + 1])
+            children = [(int(plan.child[e]), e) for e in edges if meets[plan.child[e]]]
+            column = -1
+            if plan.kind[node] == arrays.LEAF:
+                leaf = plan.leaf_of[node]
+                column, kind, entries = self.column[leaf], LEAF_STEP, [(self.rank[leaf], -1)]
+            elif plan.kind[node] == arrays.LIKELIHOOD:
+                leaves = [(plan.leaf_of[child], e) for child, e in children]
+                column, kind = self.column[leaves[0][0]], DICTIONARY_STEP
+                entries = [(self.rank[leaf], e) for leaf, e in leaves]
+            elif plan.kind[node] == arrays.PRODUCT:
+                if len(children) == 1:
+                    step_of[node] = step_of[children[0][0]]
+                    continue
+                kind, entries = PRODUCT_STEP, [(step_of[child], -1) for child, _ in children]
+            else:
+                kind, entries = SUM_STEP, [(step_of[child], e) for child, e in children]
+            step_of[node] = len(self.kind) - before
+            self.kind.append(kind)
+            self.step_column.append(int(column))
+            self.lengths.append(len(entries))
+            self.entry += [int(child) for child, _ in entries]
+            self.edge += [int(e) for _, e in entries]
+        self.counts.append(len(self.kind) - before)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the fields of Boxes that hold the steps."""
+        return {
+            "step_ptr": _pointer(self.counts),
+            "step_kind": np.array(self.kind, np.int32),
+            "step_column": np.array(self.step_column, np.int32),
+            "entry_ptr": _pointer(self.lengths),
+            "entry": np.array(self.entry, np.int32),
+            "entry_edge": np.array(self.edge, np.int32),
+        }

@@ -1,0 +1,83 @@
+"""Columns given an event, under many draws: evidence is a union of disjoint boxes, the same for every draw."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesjpt.kernels.events import fill_leaf_shares
+from bayesjpt.kernels.mixture import (
+    fill_piece_log_masses,
+    fill_piece_moments,
+    mixture_cdf,
+    mixture_moments,
+)
+from bayesjpt.kernels.quantiles import mixture_quantile
+from bayesjpt.numerics.jit import kernel
+
+
+@kernel
+def _gather(share, place, out):
+    for p in range(out.size):
+        out[p] = share[place[p]]
+
+
+@kernel
+def fill_event_moments(plan, boxes, pieces, params, log_box, wanted, mean, variance):
+    """Fill mean and variance, float64 (n_draw, n_target), in scales of the column from its location; NaN without mass.
+
+    Parameters
+    ----------
+    plan, boxes, pieces : Plan, Boxes, Pieces
+    params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
+    log_box : float64 (n_draw, n_box)
+        Log probabilities of the boxes under each draw.
+    wanted : bool (n_column,)
+        The columns of `pieces`.
+    """
+    log_weights, thetas = params
+    mass, leaf_share = np.empty(boxes.n_mass[0]), np.empty(boxes.n_mass[0])
+    share, centre, spread = np.empty(pieces.place.size), np.empty(pieces.place.size), np.empty(pieces.place.size)
+    for draw in range(mean.shape[0]):
+        fill_leaf_shares(plan, boxes, log_weights[draw], thetas[draw], log_box[draw], wanted, mass, leaf_share)
+        _gather(leaf_share, pieces.place, share)
+        fill_piece_moments(pieces, plan.const, thetas[draw], centre, spread)
+        for t in range(mean.shape[1]):
+            first, last = pieces.ptr[t], pieces.ptr[t + 1]
+            mean[draw, t], variance[draw, t] = mixture_moments(
+                share[first:last], centre[first:last], spread[first:last]
+            )
+
+
+@kernel
+def fill_event_cdf(plan, boxes, pieces, params, log_box, wanted, points, out):
+    """Fill out, float64 (n_draw, n_point, n_target), with P(X <= point); points of the same shape. NaN without mass."""
+    log_weights, thetas = params
+    mass, leaf_share = np.empty(boxes.n_mass[0]), np.empty(boxes.n_mass[0])
+    share, log_mass = np.empty(pieces.place.size), np.empty(pieces.place.size)
+    for draw in range(out.shape[0]):
+        theta = thetas[draw]
+        fill_leaf_shares(plan, boxes, log_weights[draw], theta, log_box[draw], wanted, mass, leaf_share)
+        _gather(leaf_share, pieces.place, share)
+        fill_piece_log_masses(pieces, plan.const, theta, log_mass)
+        for t in range(out.shape[2]):
+            first, last = pieces.ptr[t], pieces.ptr[t + 1]
+            total = share[first:last].sum()
+            for k in range(out.shape[1]):
+                below = mixture_cdf(pieces, plan.const, theta, log_mass, share, first, last, points[draw, k, t])
+                out[draw, k, t] = min(below / total, 1.0) if total > 0.0 else np.nan
+
+
+@kernel
+def fill_event_quantiles(plan, boxes, pieces, params, log_box, wanted, q, out):
+    """Fill out, float64 (n_draw, n_q, n_target), with quantiles; `q` of the same shape. NaN without mass."""
+    log_weights, thetas = params
+    mass, leaf_share = np.empty(boxes.n_mass[0]), np.empty(boxes.n_mass[0])
+    share, log_mass = np.empty(pieces.place.size), np.empty(pieces.place.size)
+    for draw in range(out.shape[0]):
+        theta = thetas[draw]
+        fill_leaf_shares(plan, boxes, log_weights[draw], theta, log_box[draw], wanted, mass, leaf_share)
+        _gather(leaf_share, pieces.place, share)
+        fill_piece_log_masses(pieces, plan.const, theta, log_mass)
+        for k in range(out.shape[1]):
+            for t in range(out.shape[2]):
+                out[draw, k, t] = mixture_quantile(pieces, plan.const, theta, log_mass, share, t, q[draw, k, t])

@@ -1,0 +1,171 @@
+"""Gradient of rows' log densities with respect to log weights and parameters: upward, then flows from root to leaves.
+
+The flow of a node is the derivative of the row's log density with respect to the log of the node's value:
+
+      root        the row's cotangent
+      product     each child's flow += flow                    (a logarithm of a product is a sum)
+      sum         each child's flow += flow * term / value     (term = weight * child's value, from the upward pass)
+      leaf        adds flow * d log density / d theta          (`accumulate_gradient` of its family)
+
+The same share, flow * term / value, is the derivative with respect to the edge's log weight; nothing is divided by a
+weight, so weights may be as small as they like. Where a cell is missing, or a scope wholly, the value is 1 whatever
+the weights: no flow passes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesjpt.families import dispatch
+from bayesjpt.kernels.cells import make_work, row_cells
+from bayesjpt.kernels.density import DENSITY_BLOCK
+from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, prepare_coefficients, upward
+from bayesjpt.numerics.jit import inlined, kernel
+
+
+@kernel
+def _divide(value, flow):
+    """Replace a sum's flow by flow / value, 0 where the value is 0."""
+    for i in range(flow.size):
+        flow[i] = flow[i] / value[i] if value[i] > 0.0 else 0.0
+
+
+@kernel
+def _share(flow, term, out):
+    """Fill out with the shares of one child and return their sum."""
+    total = 0.0
+    for i in range(out.size):
+        out[i] = flow[i] * term[i]
+        total += out[i]
+    return total
+
+
+@kernel
+def _add_share(flow, term, out):
+    """Add the shares of one child to its flow and return their sum."""
+    total = 0.0
+    for i in range(out.size):
+        share = flow[i] * term[i]
+        out[i] += share
+        total += share
+    return total
+
+
+@kernel
+def _add(flow, out):
+    for i in range(out.size):
+        out[i] += flow[i]
+
+
+@kernel
+def _stop_where(stopped, flow):
+    for i in range(flow.size):
+        if stopped[i]:
+            flow[i] = 0.0
+
+
+@kernel
+def _stop_unless(passing, flow):
+    for i in range(flow.size):
+        if not passing[i]:
+            flow[i] = 0.0
+
+
+@kernel
+def _begin(m, s, cotangent, flow):
+    """Fill the flow of the root: rows of density 0 pass none."""
+    for i in range(flow.size):
+        flow[i] = cotangent[i] if s[i] > 0.0 and m[i] > -np.inf else 0.0
+
+
+@inlined
+def _leaf_gradient(plan, cells, theta, leaf, lo, flow, theta_gradient):
+    at, length = plan.theta_at[leaf], plan.theta_len[leaf]
+    value_at = cells.feature_at[plan.leaf_value[leaf]] + lo
+    aux_at = cells.feature_at[plan.leaf_aux[leaf]] + lo
+    dispatch.accumulate_gradient(
+        plan.leaf_family[leaf],
+        cells.feature[value_at : value_at + flow.size],
+        cells.feature[aux_at : aux_at + flow.size],
+        flow,
+        theta[at : at + length],
+        plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]],
+        theta_gradient[at : at + length],
+    )
+
+
+@kernel
+def _flow_down(plan, cells, theta, work, lo, flow, share, weight_gradient, theta_gradient):
+    """Send the root's flow down for the block of rows that `upward` has just evaluated, and add up the gradients."""
+    n = share.size
+    any_missing = cells.missing.shape[1] > 0
+    for node in range(plan.kind.size - 1, -1, -1):
+        if plan.node_row[node] < 0:
+            continue
+        at = plan.node_row[node]
+        mine = flow[at, :n]
+        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+        slot = plan.slot_of_node[node]
+        if slot >= 0:
+            if any_missing:
+                _stop_where(cells.missing[plan.slot_column[slot], lo : lo + n], mine)
+            if plan.kind[node] == LEAF_KIND:
+                _leaf_gradient(plan, cells, theta, plan.leaf_of[node], lo, mine, theta_gradient)
+                continue
+            _divide(work.s[at, :n], mine)
+            for e in range(first, last):
+                weight_gradient[e] += _share(mine, work.term[plan.edge_row[e], :n], share)
+                _leaf_gradient(plan, cells, theta, plan.leaf_of[plan.child[e]], lo, share, theta_gradient)
+        elif plan.kind[node] == PRODUCT_KIND:
+            for e in range(first, last):
+                _add(mine, flow[plan.node_row[plan.child[e]], :n])
+        else:
+            if any_missing:
+                _stop_unless(work.seen[at, :n], mine)
+            _divide(work.s[at, :n], mine)
+            for e in range(first, last):
+                child = flow[plan.node_row[plan.child[e]], :n]
+                weight_gradient[e] += _add_share(mine, work.term[plan.edge_row[e], :n], child)
+
+
+@kernel
+def rows_gradient(cotangent, values, missing, log_weight, theta, plan):
+    """Return the gradient of the sum over rows of cotangent times log density.
+
+    Parameters
+    ----------
+    cotangent : float64 (n_row,)
+    values : float64 (n_row, n_column), the user's units
+    missing : bool (n_row, n_column)
+    log_weight : float64 (n_edge,), nats
+    theta : float64 (n_theta,)
+    plan : Plan
+
+    Returns
+    -------
+    weight_gradient : float64 (n_edge,)
+        With respect to each log weight, the others fixed: no simplex is assumed. 0 at products.
+    theta_gradient : float64 (n_theta,)
+    """
+    n_row, n_column = values.shape
+    by_column = np.empty((n_column, n_row))
+    hidden = np.empty((n_column, n_row), np.bool_)
+    for i in range(n_row):
+        for j in range(n_column):
+            by_column[j, i] = values[i, j]
+            hidden[j, i] = missing[i, j]
+    cells = row_cells(plan, by_column, hidden)
+    work = make_work(plan, cells, DENSITY_BLOCK)
+    prepare_coefficients(plan, theta, work)
+    flow = np.empty_like(work.m)
+    share = np.empty(DENSITY_BLOCK)
+    root = plan.node_row[plan.kind.size - 1]
+    weight_gradient = np.zeros(log_weight.size)
+    theta_gradient = np.zeros(theta.size)
+    for lo in range(0, n_row, DENSITY_BLOCK):
+        n = min(DENSITY_BLOCK, n_row - lo)
+        upward(plan, cells, log_weight, work, lo, n)
+        flow[:] = 0.0
+        _begin(work.m[root, :n], work.s[root, :n], cotangent[lo : lo + n], flow[root, :n])
+        _flow_down(plan, cells, theta, work, lo, flow, share[:n], weight_gradient, theta_gradient)
+    return weight_gradient, theta_gradient

@@ -1,0 +1,201 @@
+"""Columns as mixtures of their leaves: moments, cumulative probabilities and quantiles from the leaves' shares.
+
+A *piece* is one leaf restricted to one closed interval (its own cell and what an event leaves of it). Given evidence,
+a column is the mixture of its pieces; where the shares come from is the business of `events` and `conditional`.
+Moments are kept relative to the column's location and in its scale, so that large offsets (dates) cost no digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit.plan import POINT, Plan
+from bayesjpt.families import dispatch
+from bayesjpt.kernels.boxes import Boxes
+from bayesjpt.numerics.jit import kernel
+
+
+class Pieces(NamedTuple):
+    """Pieces of some columns, one column after the other.
+
+    Attributes
+    ----------
+    ptr : int32 (n_target + 1,)
+        Pieces of each column.
+    place : int64 (n_piece,)
+        Where the piece's share lies.
+    family, theta_at, theta_len, const_at, const_len : int32 (n_piece,)
+    lower, upper : float64 (n_piece,)
+        Its interval in the user's units; lower > upper where it is empty.
+    offset, unit : float64 (n_piece,)
+        z = (x - offset) / unit.
+    counts : bool (n_target,)
+        Whether the column holds integers.
+    location, scale : float64 (n_target,)
+    jump_ptr : int32 (n_target + 1,), jump : float64 (n_jump,)
+        Values of each real column, ascending, that may have a probability of their own: atoms, and known values.
+    """
+
+    ptr: np.ndarray
+    place: np.ndarray
+    family: np.ndarray
+    theta_at: np.ndarray
+    theta_len: np.ndarray
+    const_at: np.ndarray
+    const_len: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    offset: np.ndarray
+    unit: np.ndarray
+    counts: np.ndarray
+    location: np.ndarray
+    scale: np.ndarray
+    jump_ptr: np.ndarray
+    jump: np.ndarray
+
+
+def make_pieces(plan: Plan, boxes: Boxes, columns: Sequence[int], units: np.ndarray) -> Pieces:
+    """Return the pieces of some columns, on each of which every box has a condition.
+
+    Their shares lie where `boxes` keeps the log masses of the same interval and leaf. `units` is float64 (n_target, 2),
+    the location and scale of each column.
+    """
+    leaves: list[np.ndarray] = []
+    places: list[np.ndarray] = []
+    ends: list[np.ndarray] = []
+    counts: list[int] = []
+    jumps: list[np.ndarray] = []
+    for column in columns:
+        own = boxes.leaf[boxes.leaf_ptr[column] : boxes.leaf_ptr[column + 1]]
+        intervals = [
+            i
+            for condition in np.flatnonzero(boxes.condition_column == column)
+            for i in range(boxes.interval_ptr[condition], boxes.interval_ptr[condition + 1])
+        ]
+        leaves += [own for _ in intervals]
+        places += [boxes.interval_at[i] + np.arange(own.size) for i in intervals]
+        ends += [np.tile([[boxes.interval_lo[i]], [boxes.interval_hi[i]]], own.size) for i in intervals]
+        counts.append(len(intervals) * own.size)
+        known = plan.leaf_lower[own[plan.leaf_cut[own] == POINT]]
+        jumps.append(np.unique([*plan.atom_value[plan.atom_ptr[column] : plan.atom_ptr[column + 1]], *known]))
+    leaf = np.concatenate(leaves)
+    lo, hi = np.concatenate(ends, axis=1)
+    feature = plan.leaf_value[leaf]
+    return Pieces(
+        ptr=np.cumsum([0, *counts]).astype(np.int32),
+        place=np.concatenate(places).astype(np.int64),
+        family=plan.leaf_family[leaf],
+        theta_at=plan.theta_at[leaf],
+        theta_len=plan.theta_len[leaf],
+        const_at=plan.const_at[leaf],
+        const_len=plan.const_len[leaf],
+        lower=np.maximum(lo, plan.leaf_lower[leaf]),
+        upper=np.minimum(hi, plan.leaf_upper[leaf]),
+        offset=plan.feature_offset[feature],
+        unit=plan.feature_scale[feature],
+        counts=plan.column_resolution[list(columns)] == 0.0,
+        location=np.ascontiguousarray(units[:, 0]),
+        scale=np.ascontiguousarray(units[:, 1]),
+        jump_ptr=np.cumsum([0, *(jump.size for jump in jumps)]).astype(np.int32),
+        jump=np.concatenate([*jumps, np.empty(0)]),
+    )
+
+
+@kernel
+def piece_log_mass(pieces, const, theta, p, lower, upper):
+    """Return the log probability of an interval under a piece's family on its whole domain."""
+    offset, unit = pieces.offset[p], pieces.unit[p]
+    parameters = theta[pieces.theta_at[p] : pieces.theta_at[p] + pieces.theta_len[p]]
+    constants = const[pieces.const_at[p] : pieces.const_at[p] + pieces.const_len[p]]
+    return dispatch.log_mass(pieces.family[p], (lower - offset) / unit, (upper - offset) / unit, parameters, constants)
+
+
+@kernel
+def fill_piece_log_masses(pieces, const, theta, out):
+    """Fill out, float64 (n_piece,), with the log mass of each piece's interval under its family."""
+    for p in range(out.size):
+        lower, upper = pieces.lower[p], pieces.upper[p]
+        if lower == -np.inf and upper == np.inf:
+            out[p] = 0.0
+        elif lower < upper:
+            out[p] = piece_log_mass(pieces, const, theta, p, lower, upper)
+        else:
+            out[p] = 0.0 if lower == upper else -np.inf
+
+
+@kernel
+def fill_piece_moments(pieces, const, theta, mean, variance):
+    """Fill mean and variance of each piece, float64 (n_piece,), in scales of its column from its location.
+
+    Infinite where the family has none on that interval; 0 for empty pieces.
+    """
+    family, unit_of, offset_of = pieces.family, pieces.unit, pieces.offset
+    theta_at, theta_len, const_at, const_len = pieces.theta_at, pieces.theta_len, pieces.const_at, pieces.const_len
+    lowers, uppers = pieces.lower, pieces.upper
+    for t in range(pieces.scale.size):
+        location, scale = pieces.location[t], pieces.scale[t]
+        for p in range(pieces.ptr[t], pieces.ptr[t + 1]):
+            lower, upper = lowers[p], uppers[p]
+            variance[p] = 0.0
+            if not lower < upper:
+                mean[p] = (lower - location) / scale if lower == upper else 0.0
+                continue
+            offset, unit = offset_of[p], unit_of[p]
+            parameters = theta[theta_at[p] : theta_at[p] + theta_len[p]]
+            constants = const[const_at[p] : const_at[p] + const_len[p]]
+            z_lo, z_hi = (lower - offset) / unit, (upper - offset) / unit
+            first = dispatch.moment(family[p], 1, z_lo, z_hi, parameters, constants)
+            second = dispatch.moment(family[p], 2, z_lo, z_hi, parameters, constants)
+            ratio = unit / scale
+            mean[p] = (offset - location) / scale + ratio * first
+            spread = max(second - first * first, 0.0)
+            variance[p] = ratio * ratio * spread if math.isfinite(first) and math.isfinite(second) else np.inf
+
+
+@kernel
+def mixture_moments(share, mean, variance):
+    """Return (mean, variance) of a mixture of parts with given shares, which are normalised."""
+    total = 0.0
+    centre = 0.0
+    for p in range(share.size):
+        if share[p] > 0.0:
+            total += share[p]
+            centre += share[p] * mean[p]
+    if total == 0.0:
+        return np.nan, np.nan
+    centre /= total
+    if not math.isfinite(centre):
+        return (np.inf if math.isnan(centre) else centre), np.inf  # both tails without a mean: as for each alone
+    spread = 0.0
+    for p in range(share.size):
+        if share[p] > 0.0:
+            spread += share[p] * (variance[p] + (mean[p] - centre) * (mean[p] - centre))
+    return centre, spread / total
+
+
+@kernel
+def mixture_cdf(pieces, const, theta, log_mass, share, first, last, x):
+    """Return the share of pieces first ... last, float64 `share` of all pieces, that lies in (-inf, x]."""
+    family, offset, unit = pieces.family, pieces.offset, pieces.unit
+    theta_at, theta_len, const_at, const_len = pieces.theta_at, pieces.theta_len, pieces.const_at, pieces.const_len
+    lower, upper = pieces.lower, pieces.upper
+    total = 0.0
+    for p in range(first, last):
+        if share[p] == 0.0 or x < lower[p]:
+            continue
+        if x >= upper[p]:
+            total += share[p]
+            continue
+        parameters = theta[theta_at[p] : theta_at[p] + theta_len[p]]
+        constants = const[const_at[p] : const_at[p] + const_len[p]]
+        z = (x - offset[p]) / unit[p]
+        if lower[p] == -np.inf and upper[p] == np.inf:
+            total += share[p] * dispatch.cdf(family[p], z, parameters, constants)
+        else:
+            below = dispatch.log_mass(family[p], (lower[p] - offset[p]) / unit[p], z, parameters, constants)
+            total += share[p] * math.exp(min(below - log_mass[p], 0.0))
+    return total

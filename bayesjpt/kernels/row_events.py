@@ -1,0 +1,134 @@
+"""Probabilities of an event given rows, under many draws: evidence by density, the event by mass, one answer a row.
+
+      evidence   one pass from the leaves to the root, columns that the row does not observe being exactly 1
+      event      for each box one more pass over the nodes that meet its columns: where the row does not observe such
+                 a column, every slot has the box's mass in place of 1
+
+Every column of the event is coded (`make_cells(asked=...)`), so the mass is one entry of each of its slots' tables.
+A row that observes a column of the event itself answers yes or no there: see `allowed`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.plan import Plan
+from bayesjpt.kernels.boxes import Boxes, mark_nodes
+from bayesjpt.kernels.cells import make_work
+from bayesjpt.kernels.events import fill_masses
+from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward, upward_again
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.special import logaddexp
+
+
+class Asked(NamedTuple):
+    """The slots of an event's columns, and what has to be evaluated anew for each box.
+
+    Attributes
+    ----------
+    node : int32 (n_again,)
+        Nodes whose scope meets the columns, ascending; leaves inside dictionaries left out.
+    slot : int32 (n_asked_slot,)
+    part_ptr : int32 (n_asked_slot + 1,), part_rank, part_edge : int32 (n_part,)
+        The leaves of each slot by their ranks in `Boxes`, and the edges of their weights (-1 for bare leaves).
+    """
+
+    node: np.ndarray
+    slot: np.ndarray
+    part_ptr: np.ndarray
+    part_rank: np.ndarray
+    part_edge: np.ndarray
+
+
+def make_asked(plan: Plan, boxes: Boxes, columns: np.ndarray) -> Asked:
+    """Return what an event over some columns, their positions, has to evaluate for each box."""
+    chosen = np.isin(np.arange(plan.column_resolution.size), columns)
+    meets = np.empty(plan.kind.size, bool)
+    mark_nodes(plan, chosen, meets)
+    slot = np.flatnonzero(chosen[plan.slot_column]).astype(np.int32)
+    rank = np.empty(boxes.leaf.size, np.int64)
+    rank[boxes.leaf] = np.arange(boxes.leaf.size)
+    leaves: list[int] = []
+    edges: list[int] = []
+    lengths: list[int] = []
+    for node in plan.slot_node[slot].tolist():
+        if plan.kind[node] == arrays.LEAF:
+            leaves.append(int(plan.leaf_of[node]))
+            edges.append(-1)
+            lengths.append(1)
+            continue
+        first, last = int(plan.child_ptr[node]), int(plan.child_ptr[node + 1])
+        leaves += plan.leaf_of[plan.child[first:last]].tolist()
+        edges += range(first, last)
+        lengths.append(last - first)
+    column = plan.feature_column[plan.leaf_value[leaves]]
+    return Asked(
+        node=np.flatnonzero(meets & (plan.node_row >= 0)).astype(np.int32),
+        slot=slot,
+        part_ptr=np.cumsum([0, *lengths]).astype(np.int32),
+        part_rank=(rank[leaves] - boxes.leaf_ptr[column]).astype(np.int32),
+        part_edge=np.array(edges, np.int32),
+    )
+
+
+@kernel
+def _put_masses(plan, cells, boxes, asked, box, mass, log_weight, table):
+    """Set the entry of each asked slot's table to the log mass of its column's condition in a box; 0 for box -1."""
+    for k in range(asked.slot.size):
+        slot = asked.slot[k]
+        column = plan.slot_column[slot]
+        condition = boxes.box_condition[box, column] if box >= 0 else -1
+        value = 0.0
+        if condition >= 0:
+            value = -np.inf
+            for j in range(asked.part_ptr[k], asked.part_ptr[k + 1]):
+                term = mass[boxes.condition_at[condition] + asked.part_rank[j]]
+                value = logaddexp(value, term + log_weight[asked.part_edge[j]] if asked.part_edge[j] >= 0 else term)
+        table[cells.table_at[slot] + cells.n_distinct[column] - 1] = value
+
+
+@kernel
+def _add_log(value, allowed, out):
+    for i in range(out.size):
+        if allowed[i]:
+            out[i] = logaddexp(out[i], value[i])
+
+
+@kernel
+def fill_row_log_probability(plan, cells, boxes, asked, params, n_block, allowed, log_evidence, log_joint):
+    """Fill the log densities of each row's evidence, and of the evidence together with a union of disjoint boxes.
+
+    Parameters
+    ----------
+    plan, cells, boxes, asked : Plan, Cells, Boxes, Asked
+    params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
+    n_block : int
+        Rows that are evaluated together.
+    allowed : bool (n_box, n_row)
+        Whether what the row observes of the box's columns lies in the box.
+    log_evidence, log_joint : float64 (n_draw, n_row)
+        Filled, in the families' units; their difference is the log probability of the event given the row.
+    """
+    log_weights, thetas = params
+    work = make_work(plan, cells, n_block)
+    mass, value = np.empty(boxes.n_mass[0]), np.empty(n_block)
+    n_row = log_joint.shape[1]
+    for draw in range(log_joint.shape[0]):
+        log_weight = log_weights[draw]
+        prepare_coefficients(plan, thetas[draw], work)
+        fill_tables(plan, cells, log_weight, work)
+        fill_masses(boxes, plan.const, thetas[draw], mass)
+        for lo in range(0, n_row, n_block):
+            n = min(n_block, n_row - lo)
+            _put_masses(plan, cells, boxes, asked, -1, mass, log_weight, work.table)
+            upward(plan, cells, log_weight, work, lo, n)
+            root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
+            log_joint[draw, lo : lo + n] = -np.inf
+            for box in range(allowed.shape[0]):
+                _put_masses(plan, cells, boxes, asked, box, mass, log_weight, work.table)
+                upward_again(plan, cells, log_weight, work, asked.node, lo, n)
+                root_log_value(plan, work, n, value)
+                _add_log(value, allowed[box, lo : lo + n], log_joint[draw, lo : lo + n])

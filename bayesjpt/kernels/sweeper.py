@@ -1,0 +1,101 @@
+"""Gibbs sweeps over one table under one circuit: what the PyMC step and the sampler of `fit` both drive."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Circuit, Params
+from bayesjpt.circuit.plan import Plan
+from bayesjpt.circuit.priors import Priors
+from bayesjpt.errors import SamplingError
+from bayesjpt.kernels.cells import Cells, make_work
+from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
+from bayesjpt.numerics.counter_rng import sweep_key
+
+
+class Sweeper:
+    """Draws of weights and parameters, given those before, by whole sweeps.
+
+    It holds buffers, so one thread at a time may use it; chains that run at once take one each.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    plan : Plan
+    priors : Priors
+        `Priors.concentration` may be replaced before each sweep through `concentration`.
+    cells : Cells
+        The table, as `bayesjpt.kernels.cells.make_cells` arranged it for the plan; read only.
+    n_block : int
+        Rows evaluated together; no effect on any draw.
+    name : str
+        How messages call the table.
+    """
+
+    def __init__(self, circuit: Circuit, plan: Plan, priors: Priors, cells: Cells, *, n_block: int, name: str = "x"):
+        self.circuit, self.plan, self.priors, self.cells = circuit, plan, priors, cells
+        self.concentration = priors.concentration
+        self.name = name
+        self._work = make_work(plan, cells, n_block)
+        self._stats = np.zeros(plan.stat_at[-1])
+        self._edge_count = np.zeros(circuit.n_edge, np.int64)
+
+    def learned(self) -> Params:
+        """Return the learner's estimate, in arrays of its own."""
+        return Params(self.circuit.start_log_weight.copy(), self.circuit.start_theta.copy())
+
+    def at_random(self, rng: np.random.Generator) -> Params:
+        """Return a draw given allocations at random: a start far from the learner's."""
+        params = self.learned()
+        self._sweep(params, rng, np.uint64(rng.integers(2**63)), True)
+        return params
+
+    def sweep(self, params: Params, rng: np.random.Generator, chain_key: int, number: int) -> float:
+        """Replace params by a draw; return the log likelihood, in the families' units, at the params that it found.
+
+        Parameters
+        ----------
+        params : Params
+            Written in place.
+        rng : numpy.random.Generator
+            Of weights and parameters.
+        chain_key, number : int
+            Allocations are a function of (chain key, number of the sweep, row, node).
+
+        Raises
+        ------
+        SamplingError
+            If a row has probability zero, or a conditional distribution is not valid.
+        """
+        key = np.uint64(sweep_key(np.uint64(chain_key), np.uint64(number)))
+        return self._sweep(params, rng, key, False)
+
+    @property
+    def n_active(self) -> int:
+        """Edges of sums that some row took in the last sweep."""
+        return int(count_active(self.plan, self._edge_count))
+
+    def _sweep(self, params: Params, rng: np.random.Generator, key: np.uint64, flat: bool) -> float:
+        log_likelihood, impossible = allocate(
+            self.plan, self.cells, *params, self._work, key, flat, self._stats, self._edge_count
+        )
+        if impossible >= 0:
+            raise SamplingError(
+                f"row {impossible + 1} of block {self.name!r} has probability zero at the current parameters",
+                "every row inside the support of some likelihood of each column",
+            )
+        node = draw_params(
+            self.plan,
+            self.cells,
+            self._work,
+            self._stats,
+            self._edge_count,
+            self.concentration,
+            self.priors.hyper,
+            self.priors.hyper_at,
+            *params,
+            rng,
+        )
+        if node >= 0:
+            raise SamplingError(f"the conditional distribution at node {node} of block {self.name!r} is not valid")
+        return log_likelihood
