@@ -1,15 +1,17 @@
-"""The command line: ``bayesjpt types TABLE``, ``bayesjpt fit TABLE -o FIT.nc``.
+"""The command line: ``bayesjpt types TABLE``, ``bayesjpt fit TABLE -o FIT.nc``, ``bayesjpt schema TABLE``.
 
 A mistake of the user's becomes one line on standard error, ``bayesjpt: ...``, and exit status 2. Results go to standard
-output, timings to standard error. Progress bars, which PyMC writes to standard output, are shown on a terminal alone.
+output, timings and progress bars to standard error, the bars on a terminal alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,10 +50,24 @@ Threshold = Annotated[float, typer.Option(help="Learner: dependence (0 to 1) bel
 Draws = Annotated[int, typer.Option(help="Kept sweeps of each chain.")]
 Tune = Annotated[int, typer.Option(help="Sweeps of each chain before those.")]
 Chains = Annotated[int, typer.Option(help="Chains.")]
-Cores = Annotated[int | None, typer.Option(help="Processes; as many as there are chains and processors unless given.")]
+Thin = Annotated[int, typer.Option(help="Keep every so many sweeps after tuning.")]
+Cores = Annotated[int | None, typer.Option(help="Threads; as many as there are chains and processors unless given.")]
 Seed = Annotated[int | None, typer.Option(help="Same seed, same draws, for any number of cores.")]
 Prior = Annotated[str, typer.Option(help="Priors of the likelihoods: default, or abda (the paper's, in raw units).")]
+Families = Annotated[
+    str | None,
+    typer.Option(
+        help="The only likelihoods: normal,gamma. Each column keeps those that fit, or all of its own if none does."
+    ),
+]
+CheckpointPath = Annotated[
+    Path | None, typer.Option("--checkpoint", help="Folder that keeps the state, for --resume; gone when FIT is there.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, or start where it holds nothing.")]
 Kind = Annotated[list[str] | None, typer.Option("--kind", help="COLUMN=real|integer|category|aside; repeatable.")]
+SchemaPath = Annotated[
+    Path | None, typer.Option("--schema", help="Document that says what each column is; see `bayesjpt schema`.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no timings, no warnings.")]
 
 
@@ -81,17 +97,21 @@ def types(
     threshold: Threshold = defaults.MSPN_THRESHOLD,
     draws: Draws = defaults.DRAWS,
     tune: Tune = defaults.TUNE,
+    thin: Thin = defaults.THIN,
     chains: Chains = defaults.CHAINS,
     cores: Cores = None,
     seed: Seed = None,
     prior: Prior = "default",
+    families: Families = None,
     kind: Kind = None,
+    schema: SchemaPath = None,
     quiet: Quiet = False,
 ) -> None:
     """Tell what each column is, with uncertainty."""
     chosen = {"learner": learner, "min_rows": _rows(min_rows), "threshold": threshold, "prior": prior}
-    sampler = {"draws": draws, "tune": tune, "chains": chains, "cores": cores, "seed": seed}
-    post = _fit(table, kind, quiet, progress=not as_json, **chosen, **sampler)
+    chosen["families"] = _names(families)
+    sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
+    post = _fit(table, kind, schema, quiet, **chosen, **sampler)
     result = post.types()
     judged = post.convergence(column_types=result)
     if as_json:
@@ -117,11 +137,16 @@ def fit(
     threshold: Threshold = defaults.MSPN_THRESHOLD,
     draws: Draws = defaults.DRAWS,
     tune: Tune = defaults.TUNE,
+    thin: Thin = defaults.THIN,
     chains: Chains = defaults.CHAINS,
     cores: Cores = None,
     seed: Seed = None,
     prior: Prior = "default",
+    families: Families = None,
+    checkpoint: CheckpointPath = None,
+    resume: Resume = False,
     kind: Kind = None,
+    schema: SchemaPath = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit a table and save the draws; `bayesjpt.load` and ArviZ read the file."""
@@ -130,24 +155,71 @@ def fit(
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
     chosen = {"learner": learner, "min_rows": _rows(min_rows), "threshold": threshold, "prior": prior}
-    sampler = {"draws": draws, "tune": tune, "chains": chains, "cores": cores, "seed": seed}
-    post = _fit(table, kind, quiet, progress=True, **chosen, **sampler)
+    chosen["families"] = _names(families)
+    sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
+    if resume and checkpoint is not None and not quiet:
+        _tell_progress(checkpoint)
+    post = _fit(table, kind, schema, quiet, **chosen, **sampler, checkpoint=checkpoint, resume=resume)
     post.save(output)
+    if checkpoint is not None and "interrupted" not in post.settings:
+        _remove(checkpoint)
     if not quiet:
         typer.echo(post.convergence().sentence())
         typer.echo(f"Wrote {output}: {post!r}")
 
 
-def _fit(path: Path, kind: list[str] | None, quiet: bool, *, progress: bool, **chosen: Any) -> Posterior:
-    """Return the posterior of the table in a file; `progress` allows bars on a terminal."""
-    import bayesjpt
+def _tell_progress(checkpoint: Path) -> None:
+    from bayesjpt.sampler.checkpoint import read_progress
 
+    found = read_progress(checkpoint)
+    if found is None:
+        typer.echo(f"nothing in {checkpoint} to go on from: starting", err=True)
+    else:
+        done, n_sweep = found
+        typer.echo(f"going on from sweep {sum(done)} of {n_sweep * len(done)} in {checkpoint}", err=True)
+
+
+def _remove(checkpoint: Path) -> None:
+    """Delete the checkpoint of a fit that is saved."""
+    from bayesjpt.sampler.checkpoint import Checkpoint
+
+    with Checkpoint(checkpoint) as folder:
+        folder.remove()
+
+
+@app.command("schema")
+def show_schema(
+    table: TablePath,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write, TOML.")] = None,
+    kind: Kind = None,
+    schema: SchemaPath = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write over the file where it exists.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write what each column is, and why, as a document to edit; hand it back with --schema."""
+    from bayesjpt.cli_schema import write_schema
+
+    with _warnings(quiet):
+        write_schema(table, output, kinds=_kinds(kind), schema=schema, overwrite=overwrite)
+
+
+@contextlib.contextmanager
+def _warnings(quiet: bool) -> Iterator[None]:
+    """Show our warnings, unless quiet."""
     with warnings.catch_warnings():
         if quiet:
             warnings.simplefilter("ignore", BayesjptWarning)
+        yield
+
+
+def _fit(path: Path, kind: list[str] | None, schema: Path | None, quiet: bool, **chosen: Any) -> Posterior:
+    """Return the posterior of the table in a file."""
+    import bayesjpt
+
+    with _warnings(quiet):
         return bayesjpt.fit(
-            bayesjpt.read_table(path, kinds=_kinds(kind)),
-            progress=progress and not quiet and sys.stdout.isatty(),
+            bayesjpt.read_table(path, kinds=_kinds(kind), schema=schema),
+            progress=not quiet,
             on_phase=None if quiet else _phase,
             **chosen,
         )
@@ -156,6 +228,10 @@ def _fit(path: Path, kind: list[str] | None, quiet: bool, *, progress: bool, **c
 def _rows(min_rows: float) -> float:
     """Return the number of rows that a whole number means; anything else is a share, which the learner checks."""
     return int(min_rows) if min_rows >= 1 and float(min_rows).is_integer() else min_rows
+
+
+def _names(families: str | None) -> list[str] | None:
+    return None if families is None else [name.strip() for name in families.split(",")]
 
 
 def _kinds(kind: list[str] | None) -> dict[str, str] | None:
@@ -167,7 +243,12 @@ def _kinds(kind: list[str] | None) -> dict[str, str] | None:
 
 
 def _phase(phase: str, seconds: float) -> None:
-    words = {"learn": "structure learned", "compile": "kernels compiled or loaded", "sample": "chains sampled"}
+    words = {
+        "learn": "structure learned",
+        "compile": "kernels compiled or loaded",
+        "resume": "checkpoint read",
+        "sample": "chains sampled",
+    }
     typer.echo(f"{words[phase]} in {seconds:.1f} s", err=True)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesjpt import defaults
 from bayesjpt.errors import TableError
 
 MISSING_TOKENS = frozenset({"", "?", "NA", "na", "NaN", "nan", "NAN", "null", "NULL", "Null"})
@@ -23,12 +24,15 @@ NO_NUMBER_TOKENS = frozenset({"N/A", "n/a", "#N/A", "<NA>", "None", "none", "-"}
 
 MICROSECONDS_PER_DAY = 86_400_000_000
 
+LEAST_DAY, LARGEST_DAY = -719_162.0, 2_932_896.999_999
+"""From 0001-01-01 to the end of 9999-12-31 in days since 1970-01-01: what Python's dates hold."""
+
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _INFINITY = re.compile(r"[+-]?(inf|infinity)", re.IGNORECASE)
 _NOT_OF_NUMBERS = re.compile(r"[^0-9+\-.eE\n]")
-_INTEGER = re.compile(r"[+-]?\d+")
+_INTEGER = re.compile(r"[+-]?(\d+)(?:\.0*)?")
 _ZERO_PADDED = re.compile(r"[+-]?0\d+")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?")
+_DATE = re.compile(r"(?!0000)\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?")
 
 
 _UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
@@ -211,9 +215,24 @@ def zero_padded(cells: Cells) -> list[int]:
     return [i for i, text in enumerate(cells.distinct) if text[0] in "0+-" and _ZERO_PADDED.fullmatch(text)]
 
 
-def inexact_integers(cells: Cells, largest: float) -> list[int]:
-    """Return the distinct texts that are whole numbers which float64 cannot hold."""
-    return [i for i, text in enumerate(cells.distinct) if _INTEGER.fullmatch(text) and abs(int(text)) > largest]
+def inexact(cells: Cells) -> list[int]:
+    """Return the distinct texts that spell whole numbers beyond 2^53, which float64 cannot hold."""
+    if cells.stored != "text":
+        return []
+    found = ((i, _INTEGER.fullmatch(text)) for i, text in enumerate(cells.distinct))
+    return [i for i, match in found if match and _beyond(match[1])]
+
+
+def _beyond(digits: str) -> bool:
+    size = float(digits)
+    return size > defaults.LARGEST_INTEGER or (
+        size == defaults.LARGEST_INTEGER and int(digits.lstrip("0")) > defaults.LARGEST_INTEGER
+    )
+
+
+def is_whole(values: np.ndarray) -> bool:
+    """Return whether numbers are all whole, and none beyond 2^53 in size."""
+    return bool((np.abs(values) <= defaults.LARGEST_INTEGER).all() and (values == np.rint(values)).all())
 
 
 def interpret(cells: Cells) -> Cells:
@@ -236,17 +255,31 @@ def number_label(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e16 else repr(float(value))
 
 
+def value_label(value: float, stored: str) -> str:
+    """Return a number, or the moment of a number of days, as it is shown in a message; infinities are ``inf``."""
+    if stored != "datetime" or not LEAST_DAY <= value <= LARGEST_DAY:
+        return number_label(value)
+    return _moment_label(moments(np.array([value]))[0])
+
+
 def _moment_label(moment: np.datetime64) -> str:
     """Return the date of a moment, with its time as far as it is not zero."""
     return str(np.datetime_as_string(moment, unit="auto"))
 
 
-def datetime_label(text: str) -> str:
-    """Return the one spelling of an ISO 8601 date or time, or the text as it is where it is none."""
-    try:
-        return _moment_label(np.datetime64(text, "us")) if _DATE.fullmatch(text) else text
-    except ValueError:
-        return text
+def label_as_stored(label: str, stored: str) -> str | None:
+    """Return a label as cells that are stored in some way spell it; None where it cannot be one of theirs."""
+    if stored == "boolean":
+        return {"true": "True", "false": "False"}.get(label.lower())
+    if stored == "number":
+        value = number_of_text(label)
+        return None if value is None or not np.isfinite(value) else number_label(value)
+    if stored == "datetime":
+        try:
+            return _moment_label(np.datetime64(label, "us")) if _DATE.fullmatch(label) else None
+        except ValueError:
+            return None
+    return label
 
 
 def labels_of(cells: Cells) -> list[str]:

@@ -15,7 +15,7 @@ from bayesjpt import defaults
 from bayesjpt.errors import BayesjptWarning, SchemaError, TableError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
-from bayesjpt.table.decide import check_standardised
+from bayesjpt.table.numeric import check_standardised
 from bayesjpt.table.schema import Column, Schema, closest
 
 UNSEEN = ("other", "error", "missing")
@@ -82,7 +82,8 @@ def filler(column: Column) -> float:
     """Return the valid value that a missing cell of a column holds."""
     if column.base == "category":
         return 0.0
-    return float(np.rint(column.location)) if column.base == "integer" else column.location
+    value = np.rint(column.location) if column.base == "integer" else column.location
+    return float(np.clip(value, *column.support))
 
 
 def _label_codes(cells: Cells, column: Column, unseen: str, news: list[str]) -> np.ndarray:
@@ -115,7 +116,7 @@ def _spelled_as(label: str, cells: Cells, column: Column) -> str:
     if column.dtype == "boolean":
         return {"1": "True", "0": "False", "true": "True", "false": "False"}.get(label.lower(), label)
     if column.dtype == "datetime" and cells.stored == "text":
-        return cells_of.datetime_label(label)
+        return cells_of.label_as_stored(label, "datetime") or label
     return label
 
 
@@ -135,20 +136,30 @@ def _as_numbers(cells: Cells, column: Column) -> Cells:
         raise TableError(f"column {view.name!r} holds {value} in row {row}", "finite numbers")
     lo, hi = column.support
     outside = (view.distinct < lo) | (view.distinct > hi)
-    expected = "no value below 0, as in training"
     if column.base == "integer":
-        outside |= (view.distinct != np.rint(view.distinct)) | (view.distinct > defaults.LARGEST_INTEGER)
-        expected = "whole numbers from 0, as in training"
+        outside |= (view.distinct != np.rint(view.distinct)) | (np.abs(view.distinct) > defaults.LARGEST_INTEGER)
     if outside.any():
         row, value = view.first(np.flatnonzero(outside))
         raise SchemaError(
-            f"column {column.name!r} holds {cells_of.number_label(value)} in row {row}",
-            expected,
+            f"column {column.name!r} holds {cells_of.value_label(value, column.dtype)} in row {row}",
+            _expected(column),
             "Mend the cell, or leave it empty.",
         )
     if column.base == "real":
         check_standardised(view, column)
     return view
+
+
+def _expected(column: Column) -> str:
+    """Return in words what a column of numbers may hold."""
+    lo, hi = (cells_of.value_label(bound, column.dtype) for bound in column.support)
+    kind = "whole numbers" if column.base == "integer" else "dates" if column.dtype == "datetime" else "numbers"
+    if np.isfinite(column.support).all():
+        told = "around the only value of training" if column.minimum == column.maximum else "the column's support"
+        return f"{kind} from {lo} to {hi}, {told}"
+    if np.isfinite(column.support[1]):
+        return f"{kind} up to {hi}, as in training"
+    return f"{kind} from {lo}, as in training" if np.isfinite(column.support[0]) else kind
 
 
 def _refuse_text(cells: Cells, column: Column) -> None:

@@ -18,6 +18,9 @@ from bayesjpt.errors import TableError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 
+_N_DIGITS = 80
+"""Digits of a whole decimal number that are looked at; Arrow's widest has 76."""
+
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 _TYPES = {
@@ -60,6 +63,11 @@ def frame_cells(frame: Any) -> list[Cells]:
     return [_series_cells(name, wide[name]) for name in wide.columns]
 
 
+def _arrow_type(series: nw.Series) -> str:
+    """Return the name of a type of Arrow's that narwhals does not know, empty for all others."""
+    return str(series.to_native().type) if series.dtype == nw.Unknown and series.implementation.is_pyarrow() else ""
+
+
 def _check_names(names: list[Any]) -> None:
     for position, name in enumerate(names):
         if not isinstance(name, str):
@@ -72,6 +80,8 @@ def _check_names(names: list[Any]) -> None:
 
 
 def _series_cells(name: str, series: nw.Series) -> Cells:
+    if _arrow_type(series).startswith("date64"):
+        series = nw.from_native(series.to_native().cast("timestamp[ms]"), series_only=True)
     dtype = series.dtype
     if dtype == nw.Boolean:
         return cells_of.from_floats(name, _floats(series.to_list()), "boolean")
@@ -79,20 +89,24 @@ def _series_cells(name: str, series: nw.Series) -> Cells:
         return _integer_cells(name, series)
     if dtype.is_float():
         return _float_cells(name, series)
-    if dtype == nw.Decimal:
-        return cells_of.from_floats(name, _floats(series.to_list()))
+    if dtype == nw.Decimal or _arrow_type(series).startswith("decimal"):
+        return _object_cells(name, series.to_list())
+    # narwhals looks at the first hundred objects alone to call a column text
+    if dtype == nw.String and series.implementation.is_pandas_like() and series.to_native().dtype == object:
+        return _object_cells(name, series.to_list())
     if dtype == nw.String:
         return text_cells(name, (None if _is_missing(value) else value for value in series.to_list()))
     if dtype in (nw.Categorical, nw.Enum):
         return _labelled_cells(name, series)
     if dtype in (nw.Datetime, nw.Date):
-        return cells_of.from_floats(name, _days(series), "datetime")
+        return cells_of.from_floats(name, _days(name, series), "datetime")
     if dtype == nw.Object:
         return _object_cells(name, series.to_list())
     if all(_is_missing(value) for value in series.to_list()):
         return text_cells(name, [None] * len(series))
+    shown = dtype if dtype != nw.Unknown else _arrow_type(series) or series.to_native().dtype
     raise TableError(
-        f"column {name!r} is of type {dtype if dtype != nw.Unknown else series.to_native().dtype}",
+        f"column {name!r} is of type {shown}",
         "numbers, texts, booleans or dates",
         "Convert or drop it.",
     )
@@ -114,7 +128,9 @@ def _is_missing(value: Any) -> bool:
         return False
     if type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, (numbers.Real, decimal.Decimal)) and value != value
+    if isinstance(value, decimal.Decimal):
+        return value.is_nan()  # a signalling NaN refuses to be compared
+    return isinstance(value, numbers.Real) and value != value
 
 
 def _floats(values: list[Any]) -> np.ndarray:
@@ -171,12 +187,22 @@ def _label(value: Any) -> str:
     return str(value)
 
 
-def _days(series: nw.Series) -> np.ndarray:
+def _days(name: str, series: nw.Series) -> np.ndarray:
     if series.dtype == nw.Date:
         series = series.cast(nw.Datetime("us"))
     elif isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    return cells_of.days(np.asarray(series.to_numpy()))
+    moments = np.asarray(series.to_numpy())
+    years = moments.astype("datetime64[Y]").astype(np.int64) + 1970
+    outside = np.flatnonzero(~np.isnat(moments) & ((years < 1) | (years > 9999)))
+    if outside.size:
+        row = int(outside[0])
+        raise TableError(
+            f"column {name!r} holds a date of the year {years[row]} in row {row + 1}",
+            "years 1 to 9999",
+            "Mend the cell, or leave it empty.",
+        )
+    return cells_of.days(moments)
 
 
 def _object_cells(name: str, values: list[Any]) -> Cells:
@@ -197,11 +223,26 @@ def _object_cells(name: str, values: list[Any]) -> Cells:
     if first == "datetime":
         stamps = [np.datetime64("NaT", "us") if value is None else _utc(value) for value in present]
         return cells_of.from_floats(name, cells_of.days(np.array(stamps, "datetime64[us]")), "datetime")
-    if first == "number" and any(
-        isinstance(value, numbers.Integral) and abs(int(value)) > defaults.LARGEST_INTEGER for value in present
-    ):
-        return text_cells(name, [None if value is None else str(value) for value in present])
+    if first == "number" and any(map(_is_inexact, present)):
+        return text_cells(name, [None if value is None else _digits(value) for value in present])
     return cells_of.from_floats(name, _floats(present), first)
+
+
+def _is_inexact(value: Any) -> bool:
+    """Return whether a value is a whole number that float64 cannot hold."""
+    if isinstance(value, decimal.Decimal):
+        return (
+            value.is_finite() and value.adjusted() < _N_DIGITS and value == value.to_integral_value() and _beyond(value)
+        )
+    return isinstance(value, numbers.Integral) and _beyond(value)
+
+
+def _beyond(value: Any) -> bool:
+    return abs(int(value)) > defaults.LARGEST_INTEGER
+
+
+def _digits(value: Any) -> str:
+    return str(int(value)) if _is_inexact(value) else str(value)
 
 
 def _kind(value: Any) -> str:

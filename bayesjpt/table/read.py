@@ -1,4 +1,4 @@
-"""Files to cells: delimited text, parquet and feather. Knows nothing of what becomes of the columns."""
+"""Files to cells: delimited text, parquet, feather and Arrow. Knows nothing of what becomes of the columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 
 _TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
-_ARROW_SUFFIXES = (".parquet", ".feather", ".arrow")
+_ARROW_SUFFIXES = (".parquet", ".feather", ".arrow", ".arrows", ".ipc")
+_ARROW_FILE_STARTS = (b"ARROW1", b"FEA1")
+"""First bytes of a feather file of either version; a stream of Arrow batches has none of its own."""
 _SEPARATORS = (",", ";", "\t", "|")
 _N_ROW_CHUNK = 65_536
 _N_HEAD_LINES = 64
@@ -125,16 +127,23 @@ def _parse(reader, file_name: str) -> list[Cells]:
 
 def _read_arrow(path: Path) -> list[Cells]:
     try:
-        from pyarrow import ArrowException, feather, parquet
+        from pyarrow import ArrowException, feather, ipc, parquet
     except ImportError:
         raise TableError(
             f"reading {path.name!r} needs the package pyarrow", None, 'Install it: pip install "bayesjpt[arrow]".'
         ) from None
     from bayesjpt.table.frames import frame_cells
 
-    reader = parquet.read_table if path.name.lower().endswith(".parquet") else feather.read_table
     try:
-        frame = reader(path)
+        with path.open("rb") as file:
+            start = file.read(6)
+            file.seek(0)
+            if path.name.lower().endswith(".parquet"):
+                frame = parquet.read_table(file)
+            elif start.startswith(_ARROW_FILE_STARTS):
+                frame = feather.read_table(file)
+            else:
+                frame = ipc.open_stream(file).read_all()
     except (ArrowException, OSError) as error:
         raise TableError(f"file {path.name!r} cannot be read: {error}") from None
     return frame_cells(frame)

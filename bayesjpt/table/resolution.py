@@ -17,17 +17,6 @@ from bayesjpt.table.cells import MICROSECONDS_PER_DAY
 _DAY_PARTS = tuple(1.0 / n for n in (1, 24, 1440, 86_400, 86_400_000, MICROSECONDS_PER_DAY))
 
 
-def atoms(counts: np.ndarray) -> np.ndarray:
-    """Return bool (n_distinct,): values that repeat far beyond what their neighbours do.
-
-    A value is one if it holds more than a twentieth of the cells and ten times as many as the median distinct value,
-    and if enough other distinct values remain.
-    """
-    bar = max(defaults.ATOM_SHARE * counts.sum(), defaults.ATOM_RATIO * np.median(counts))
-    found = counts > bar
-    return found if (~found).sum() >= defaults.ATOM_MIN_OTHERS else np.zeros(counts.size, bool)
-
-
 def summarise(distinct: np.ndarray, counts: np.ndarray) -> tuple[float, float, float]:
     """Return (median, spread, mean) in the units of the values, without overflow.
 
@@ -90,7 +79,8 @@ def _widths(values: np.ndarray, weights: np.ndarray, spread: float, slack: float
     while float(f"5e{exponent}") >= narrowest > 0.0:
         for digit in (5, 2, 1):
             width = float(f"{digit}e{exponent}")
-            if narrowest * (1.0 - defaults.GRID_TOLERANCE) <= width <= widest * (1.0 + defaults.GRID_TOLERANCE):
+            fits = narrowest * (1.0 - defaults.GRID_TOLERANCE) <= width <= widest * (1.0 + defaults.GRID_TOLERANCE)
+            if fits and width < math.inf:
                 yield width
         exponent -= 1
 

@@ -9,6 +9,7 @@ import difflib
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from bayesjpt.errors import SchemaError
 
 BASES = ("real", "integer", "category")
-FORMAT = 1
+FORMAT = 2
 """Version of the plain form that `Schema.to_dict` writes."""
 
 _N_SHOWN = 40
@@ -43,8 +44,12 @@ class Column:
         Width of the cell that a recorded value stands for, in the user's units; 1 unless the base is ``real``.
     location, scale : float
         Units used inside: real families see (x - location) / scale, positive ones x / scale.
-    mean, maximum : float
+    mean, minimum, maximum : float
         Of the observed training values, in the user's units.
+    atoms, atom_frequencies : tuple of float
+        Values of a real column that repeat far beyond chance, ascending, and their smoothed shares among each other.
+    families : tuple of str
+        Names of the only families of its likelihood dictionary; empty for all that fit.
     n_missing, n_distinct : int
         Missing training cells, distinct observed values.
     dtype : str
@@ -63,7 +68,11 @@ class Column:
     location: float = 0.0
     scale: float = 1.0
     mean: float = 0.0
+    minimum: float = 0.0
     maximum: float = 0.0
+    atoms: tuple[float, ...] = ()
+    atom_frequencies: tuple[float, ...] = ()
+    families: tuple[str, ...] = ()
     n_missing: int = 0
     n_distinct: int = 0
     dtype: str = "number"
@@ -141,17 +150,40 @@ class Schema:
         SchemaError
             Where the dict is not one of ours, or of another format.
         """
-        if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
+        if not isinstance(plain, Mapping) or plain.get("format") not in (1, FORMAT):
             found = plain.get("format") if isinstance(plain, Mapping) else type(plain).__name__
-            raise SchemaError(f"a stored schema of format {found!r}", f"format {FORMAT}")
+            raise SchemaError(f"a stored schema of format {found!r}", f"format 1 to {FORMAT}")
+        added = _SINCE_FORMAT_2 if plain["format"] == 1 else {}
         try:
-            columns = tuple(_column_of(entry) for entry in plain["columns"])
+            columns = tuple(_column_of({**added, **entry}) for entry in plain["columns"])
             set_aside = tuple(SetAside(str(entry["name"]), str(entry["reason"])) for entry in plain["set_aside"])
         except (KeyError, TypeError, ValueError) as error:
             raise SchemaError(
                 f"a stored schema that cannot be read ({error!r})", "what Schema.to_dict writes"
             ) from None
         return cls(columns, set_aside)
+
+    def write(self, path: str | Path) -> None:
+        """Write the decisions as a document (TOML) that a text editor changes and `read_table` takes back.
+
+        Parameters
+        ----------
+        path : str or Path
+            Written over where it exists.
+
+        Raises
+        ------
+        SchemaError
+            Where the file cannot be written.
+
+        Notes
+        -----
+        The document holds decisions alone; what training rows say (shares, levels, mean, range) is written as comments
+        and found anew when rows are read under the document.
+        """
+        from bayesjpt.table.document import write_document
+
+        write_document(self, path)
 
     def _cells(self) -> list[tuple[str, ...]]:
         """Return the rows of the table that `repr` shows, header first."""
@@ -205,9 +237,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
+_SINCE_FORMAT_2: dict[str, Any] = {"minimum": 0.0, "atoms": (), "atom_frequencies": (), "families": ()}
+"""What a column of format 1 did not hold, with the defaults that it gets."""
+
 _TEXTS = ("name", "base", "dtype", "reason")
 _COUNTS = ("n_missing", "n_distinct")
-_TUPLES = ("support", "levels", "frequencies")
+_NAMES = ("labels", "families")
+_TUPLES = ("support", "levels", "frequencies", "atoms", "atom_frequencies")
 
 
 def _column_of(entry: Mapping[str, Any]) -> Column:
@@ -218,8 +254,8 @@ def _column_of(entry: Mapping[str, Any]) -> Column:
             made[field.name] = str(value)
         elif field.name in _COUNTS:
             made[field.name] = int(value)
-        elif field.name == "labels":
-            made[field.name] = tuple(str(label) for label in value)
+        elif field.name in _NAMES:
+            made[field.name] = tuple(str(name) for name in value)
         elif field.name in _TUPLES:
             made[field.name] = tuple(float(number) for number in value)
         else:

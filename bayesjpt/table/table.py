@@ -6,12 +6,15 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesjpt.errors import SchemaError, TableError
 from bayesjpt.table.schema import Column, Schema
+
+if TYPE_CHECKING:
+    from bayesjpt.table.document import SchemaDocument
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +123,7 @@ def _restored(column: Column, values: np.ndarray, observed: np.ndarray) -> tuple
         moments = cells_of.moments(np.where(observed, values, np.nan))
         return "datetime", moments.tolist()
     seen = values[observed]
-    whole = column.base == "integer" or (column.resolution == 1.0 and bool((seen == np.rint(seen)).all()))
+    whole = column.base == "integer" or (column.resolution == 1.0 and cells_of.is_whole(seen))
     plain = values.astype(np.int64).tolist() if whole else values.tolist()
     if observed.all():
         return "integer" if whole else "number", plain
@@ -130,11 +133,13 @@ def _restored(column: Column, values: np.ndarray, observed: np.ndarray) -> tuple
 
 def _original_labels(column: Column) -> tuple[str, list[Any]]:
     """Return (kind, value of each code) of a category."""
+    from bayesjpt.table import cells as cells_of
+
     if column.dtype == "boolean":
         return "boolean", [*(label == "True" for label in column.labels), None]
     if column.dtype == "number":
         numbers = [float(label) for label in column.labels]
-        if all(number.is_integer() for number in numbers):
+        if cells_of.is_whole(np.array(numbers)):
             return "integer", [*map(int, numbers), None]
         return "number", [*numbers, None]
     if column.dtype == "datetime":
@@ -146,7 +151,7 @@ def read_table(
     path: str | Path,
     *,
     kinds: Mapping[str, str] | None = None,
-    schema: Schema | None = None,
+    schema: Schema | SchemaDocument | str | Path | None = None,
     unseen: str = "other",
 ) -> Table:
     """Return the table in a file; each column's kind is decided from its values unless a schema is given.
@@ -154,17 +159,18 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        A .csv, .tsv or .txt file (also with .gz) in UTF-8 with a header line, or a .parquet, .feather or .arrow file.
-        The separator is the first of comma, semicolon, tab and bar that header and first record hold equally often, or
-        else that the header holds. Missing cells are empty or say NA, NaN, null or ?; among numbers also N/A, #N/A,
-        None or - (one warning).
+        A .csv, .tsv or .txt file (also with .gz) in UTF-8 with a header line, or a .parquet, .feather, .arrow, .arrows
+        or .ipc file (of Arrow both files and streams, compressed or not). The separator is the first of comma,
+        semicolon, tab and bar that header and first record hold equally often, or else that the header holds. Missing
+        cells are empty or say NA, NaN, null or ?; among numbers also N/A, #N/A, None or - (one warning).
     kinds : mapping from str to str, optional
         ``category``, ``integer``, ``real``, or ``aside`` to leave a column out: overrides the decision for it.
-    schema : Schema, optional
-        Read the rows as new rows under the schema of a training table: columns are aligned by name, missing ones are
-        all-missing.
+    schema : Schema, SchemaDocument, str or Path, optional
+        A Schema reads the rows as new rows under the schema of a training table: columns are aligned by name, missing
+        ones are all-missing. A document, or the path of one (see `read_schema`), reads them as training rows: it says
+        what each column is, and what it leaves open is decided from the rows.
     unseen : str
-        With `schema`, what becomes of a label that training never showed: ``other`` (one warning), ``error`` or
+        With a Schema, what becomes of a label that training never showed: ``other`` (one warning), ``error`` or
         ``missing``.
 
     Raises
@@ -172,7 +178,8 @@ def read_table(
     TableError
         Where the file cannot be read, is empty or ragged, or a column holds infinities or whole numbers beyond 2^53.
     SchemaError
-        Where `kinds` contradicts the values, a column has no observed cell, or new rows do not fit the schema.
+        Where `kinds` or a schema document contradicts the values, a column has no observed cell, or new rows do not
+        fit the schema.
     """
     from bayesjpt.table.read import read_cells
 
@@ -183,7 +190,7 @@ def as_table(
     frame: Any,
     *,
     kinds: Mapping[str, str] | None = None,
-    schema: Schema | None = None,
+    schema: Schema | SchemaDocument | str | Path | None = None,
     unseen: str = "other",
 ) -> Table:
     """Return the table of a data frame of pandas, polars or pyarrow; a Table is returned as it is.
@@ -198,7 +205,8 @@ def as_table(
         Where it is not a data frame, is empty, has duplicate names or names that are no texts, or a column mixes kinds
         or holds infinities or whole numbers beyond 2^53.
     SchemaError
-        Where `kinds` contradicts the values, a column has no observed cell, or new rows do not fit the schema.
+        Where `kinds` or a schema document contradicts the values, a column has no observed cell, or new rows do not
+        fit the schema.
 
     Examples
     --------
@@ -220,19 +228,30 @@ def as_table(
     return _assemble(frame_cells(frame), kinds, schema, unseen)
 
 
-def _assemble(table: list, kinds: Mapping[str, str] | None, schema: Schema | None, unseen: str) -> Table:
+def _assemble(
+    table: list, kinds: Mapping[str, str] | None, schema: Schema | SchemaDocument | str | Path | None, unseen: str
+) -> Table:
     from bayesjpt.table import decide, encode
+    from bayesjpt.table.document import SchemaDocument, read_schema
 
     n_row = table[0].codes.size if table else 0
     if not n_row:
         raise TableError(f"the table has {n_row} rows and {len(table)} columns", "at least one of each")
     if unseen not in encode.UNSEEN:
         raise SchemaError(f"unseen={unseen!r}", f"one of {', '.join(encode.UNSEEN)}")
-    if schema is None:
-        schema, read = decide.decide_schema(table, kinds)
-    elif kinds is not None:
+    if schema is not None and kinds is not None:
         raise SchemaError("both kinds and schema were given", "one of them", "A schema already holds the kinds.")
-    else:
+    if isinstance(schema, (str, Path)):
+        schema = read_schema(schema)
+    names = [cells.name for cells in table]
+    if schema is None:
+        schema, read = decide.decide_schema(table, decide.wishes_of_kinds(kinds, names))
+    elif isinstance(schema, SchemaDocument):
+        schema.check_names(names)
+        schema, read = decide.decide_schema(table, schema.wishes)
+    elif isinstance(schema, Schema):
         read = encode.align(table, schema)
+    else:
+        raise SchemaError(f"schema is a {type(schema).__name__}", "a Schema, a SchemaDocument, or the path of one")
     values, observed = encode.encode(read, schema, n_row, unseen)
     return Table(schema, values, observed)

@@ -1,0 +1,239 @@
+"""A folder from which a fit that was killed goes on as if nothing had happened.
+
+      run.json                                  what is fitted, how, from which table: written last, it says "begun"
+      structure.nc                              schema and learned circuit, as a saved fit
+      records                                   state of every chain behind its last sweep: bayesjpt.sampler.records
+      log_weight, theta, log_likelihood, ...    draws, mapped into memory
+      lock                                      held by the process that samples
+
+A folder without run.json is one in which nothing has begun: whatever else it holds of ours is written anew. Plain
+binary files, JSON and netCDF; reading them runs no code.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bayesjpt.errors import CheckpointError
+from bayesjpt.sampler.files import create_file, map_file, write_whole
+from bayesjpt.sampler.records import Records, file_bytes, read_sweeps
+from bayesjpt.sampler.schedule import Draws, Schedule, draw_arrays
+
+FORMAT = "bayesjpt checkpoint 1"
+
+RUN, STRUCTURE, RECORDS, LOCK = "run.json", "structure.nc", "records", "lock"
+_NAMES = "|".join(re.escape(name) for name in (RUN, STRUCTURE, RECORDS, LOCK, *Draws._fields))
+_OURS = re.compile(rf"({_NAMES})(\.part\d*)?")
+
+
+class Checkpoint:
+    """A claimed folder; to be closed, or used as a context manager.
+
+    Parameters
+    ----------
+    path : Path
+        Made if it does not exist.
+
+    Raises
+    ------
+    CheckpointError
+        Where the folder cannot be made, holds files of others, or belongs to a process that is still running.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._lock = _claim(path)
+        if not self.begun:
+            self._clear()
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the folder back; it disappears if nothing was begun."""
+        if self._lock is not None:
+            if not self.begun:
+                self._disappear()
+            self._release()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the folder holds a fit that can be continued."""
+        return (self.path / RUN).is_file()
+
+    @property
+    def structure(self) -> Path:
+        """Where schema and circuit are kept."""
+        return self.path / STRUCTURE
+
+    def begin(self, facts: Mapping[str, Any], schedule: Schedule, n_edge: int, n_theta: int) -> None:
+        """Make all files but the structure, which is there, and say that the fit has begun.
+
+        Parameters
+        ----------
+        facts : mapping
+            What JSON can hold: everything on which the draws depend, for `check_facts`.
+        """
+        for name, (shape, dtype) in draw_arrays(schedule, n_edge, n_theta).items():
+            n_byte = dtype.itemsize
+            for size in shape:
+                n_byte *= size
+            create_file(self.path / name, n_byte)
+        create_file(self.path / RECORDS, file_bytes(schedule.n_chain, n_edge, n_theta))
+        run = {
+            "format": FORMAT,
+            "n_chain": schedule.n_chain,
+            "n_sweep": schedule.n_sweep,
+            "n_edge": n_edge,
+            "n_theta": n_theta,
+            "facts": facts,
+        }
+        write_whole(self.path / RUN, json.dumps(run, indent=1))
+
+    def facts(self) -> dict[str, Any]:
+        """Return what `begin` was told."""
+        return _read_run(self.path)["facts"]
+
+    def open(self, schedule: Schedule, n_edge: int, n_theta: int) -> tuple[Draws, Records]:
+        """Return the draws and the records, mapped into memory."""
+        forms = draw_arrays(schedule, n_edge, n_theta)
+        draws = Draws(**{name: map_file(self.path / name, *form) for name, form in forms.items()})
+        return draws, Records(self.path / RECORDS, draws, n_edge, n_theta)
+
+    def remove(self) -> None:
+        """Delete the folder, and nothing that is not ours."""
+        if self._lock is not None:
+            (self.path / RUN).unlink(missing_ok=True)
+            self._disappear()
+            self._release()
+
+    def _disappear(self) -> None:
+        self._clear()
+        self._release()  # some systems do not delete open files
+        try:
+            (self.path / LOCK).unlink(missing_ok=True)
+            self.path.rmdir()
+        except OSError:  # somebody else has claimed it meanwhile, or put a file there
+            return
+
+    def _clear(self) -> None:
+        for file in self.path.iterdir():
+            if file.name != LOCK:
+                file.unlink(missing_ok=True)
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def read_progress(path: Path) -> tuple[list[int], int] | None:
+    """Return the completed sweeps of each chain and how many there will be, or None where nothing has begun.
+
+    The folder may be in use.
+    """
+    if not (path / RUN).is_file():
+        return None
+    run = _read_run(path)
+    return read_sweeps(path / RECORDS, run["n_chain"], run["n_edge"], run["n_theta"]), run["n_sweep"]
+
+
+def check_facts(path: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Raise `CheckpointError` unless a checkpoint is of this table, these options and these versions.
+
+    Parameters
+    ----------
+    stored, asked : mapping
+        With the keys ``options`` and ``versions`` (mappings from names to values) and ``table`` (with ``rows``,
+        ``columns`` and ``digest``).
+    """
+    where = f"checkpoint {str(path)!r}"
+    asked = json.loads(json.dumps(asked))
+    if stored["table"] != asked["table"]:
+        rows, columns = stored["table"]["rows"], stored["table"]["columns"]
+        raise CheckpointError(
+            f"{where} is of another table ({rows} rows x {columns} columns, "
+            f"this one has {asked['table']['rows']} x {asked['table']['columns']})",
+            "the very table, read in the same way",
+        )
+    for name in {**stored["options"], **asked["options"]}:
+        before, now = (facts["options"].get(name) for facts in (stored, asked))
+        if before != now:
+            raise CheckpointError(
+                f"{where} was begun with {name} = {before!r}, not {now!r}",
+                "the same options",
+                "Repeat them, or choose another folder",
+            )
+    for name in {**stored["versions"], **asked["versions"]}:
+        before, now = (facts["versions"].get(name) for facts in (stored, asked))
+        if before != now:
+            raise CheckpointError(
+                f"{where} was begun with another version of {name} ({_short(before)}, now {_short(now)}), "
+                "which may not draw the same numbers",
+                "the same versions",
+                "Finish it with those, or start again in another folder",
+            )
+
+
+def _short(value: object) -> str:
+    return str(value)[:12]
+
+
+def _read_run(path: Path) -> dict[str, Any]:
+    try:
+        run = json.loads((path / RUN).read_text(encoding="utf-8"))
+        stored = run["format"]
+        sizes = [run[name] for name in ("n_chain", "n_sweep", "n_edge", "n_theta")]
+        complete = all(isinstance(size, int) and size >= 0 for size in sizes)
+        complete = complete and all(isinstance(run["facts"][name], dict) for name in ("options", "table", "versions"))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{RUN} of checkpoint {str(path)!r} cannot be read ({type(error).__name__})") from None
+    if stored != FORMAT or not complete:
+        raise CheckpointError(f"checkpoint {str(path)!r} of format {stored!r}", repr(FORMAT), "Start again")
+    return run
+
+
+def _claim(path: Path) -> BinaryIO:
+    """Return the open lock file of a folder, made if need be."""
+    try:
+        path.mkdir(exist_ok=True)
+        strange = sorted(file.name for file in path.iterdir() if not _OURS.fullmatch(file.name))
+        if strange:
+            raise CheckpointError(
+                f"folder {str(path)!r} holds {strange[0]!r}, which is not of a checkpoint", "a folder of its own"
+            )
+        lock = (path / LOCK).open("ab")
+    except FileNotFoundError:
+        raise CheckpointError(f"no folder {str(path.parent)!r} for the checkpoint {path.name!r}") from None
+    except FileExistsError:
+        raise CheckpointError(f"{str(path)!r} is a file", "the name of a folder") from None
+    except OSError as error:
+        raise CheckpointError(f"cannot write into {str(path)!r}: {error.strerror or error}") from None
+    if not _locked(lock):
+        lock.close()
+        raise CheckpointError(
+            f"another process is fitting into {str(path)!r}", remedy="Wait for it, or choose another folder"
+        )
+    return lock
+
+
+def _locked(lock: BinaryIO) -> bool:
+    """Lock an open file until it is closed or the process ends; return whether nobody else has it."""
+    try:
+        import fcntl
+    except ImportError:
+        return True  # Windows: the folder is then not guarded
+    try:
+        fcntl.flock(lock.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without locks
+    return True

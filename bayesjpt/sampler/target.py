@@ -1,0 +1,104 @@
+"""What chains draw from: the rows of a table under a circuit and its priors, arranged for sweeps."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.check import check_circuit, check_leaves_fit
+from bayesjpt.circuit.layout import make_layout
+from bayesjpt.circuit.plan import Plan, make_plan
+from bayesjpt.circuit.priors import Priors, make_priors
+from bayesjpt.defaults import ALPHA, GAMMA, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
+from bayesjpt.errors import LearnerError
+from bayesjpt.kernels.cells import Cells, block_rows, make_cells
+from bayesjpt.kernels.sweeper import Sweeper
+
+if TYPE_CHECKING:
+    from bayesjpt.table.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Rows under a circuit and its priors. Threads share it; nothing in it changes.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    plan : Plan
+    priors : Priors
+    cells : Cells
+    n_block : int
+        Rows evaluated together.
+    log_jacobian : float
+        What turns a log likelihood in the families' units into one in the user's, in nats.
+    """
+
+    circuit: Circuit
+    plan: Plan
+    priors: Priors
+    cells: Cells
+    n_block: int
+    log_jacobian: float
+
+    def sweeper(self) -> Sweeper:
+        """Return a Sweeper with buffers of its own, for one thread."""
+        return Sweeper(self.circuit, self.plan, self.priors, self.cells, n_block=self.n_block)
+
+    def digest(self) -> str:
+        """Return a hash of everything that decides the draws beside keys and generators."""
+        total = hashlib.sha256(self.circuit.digest().encode())
+        for arrays in (self.plan, self.priors, self.cells):
+            for name, array in zip(arrays._fields, arrays, strict=True):
+                total.update(f"{name}{array.dtype.str}{array.shape}".encode())
+                total.update(np.ascontiguousarray(array).data)
+        return total.hexdigest()
+
+
+def make_target(
+    circuit: Circuit, table: Table, *, gamma: float = GAMMA, alpha: float = ALPHA, prior: str = "default"
+) -> Target:
+    """Return the Target of a table.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    table : Table
+    gamma, alpha, prior
+        As in `bayesjpt.fit`.
+
+    Raises
+    ------
+    LearnerError
+        Where the circuit is none.
+    CircuitError
+        Where it is not valid, or does not fit the table's columns.
+    ModelError
+        For an unknown prior, or concentrations that are not positive.
+    """
+    check_fits(circuit, table)
+    plan = make_plan(circuit, table.schema)
+    priors = make_priors(
+        circuit, table.schema, make_layout(circuit, table.schema), gamma=gamma, alpha=alpha, prior=prior
+    )
+    cells = make_cells(
+        plan,
+        table.values,
+        table.observed,
+        max_distinct_share=MAX_DISTINCT_SHARE,
+        max_table_bytes=MAX_TABLE_BYTES,
+    )
+    jacobian = float((table.observed.sum(axis=1) * plan.column_log_jacobian).sum())
+    return Target(circuit, plan, priors, cells, block_rows(plan, MAX_WORK_BYTES), jacobian)
+
+
+def check_fits(circuit: Circuit, table: Table) -> None:
+    """Raise unless a learner returned a valid circuit over the columns of the table; see `make_target`."""
+    if not isinstance(circuit, Circuit):
+        raise LearnerError(f"a learner that returned an object of type {type(circuit).__name__}", "a Circuit")
+    check_circuit(circuit, table.n_column)
+    check_leaves_fit(circuit, table.schema)

@@ -1,0 +1,95 @@
+"""Columns that say nothing about a population of rows: identifiers, running numbers, free texts."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from bayesjpt import defaults
+from bayesjpt.table import cells as cells_of
+from bayesjpt.table.cells import Cells
+
+_ID_NAME = re.compile(
+    r"""[\W_]*(id|ids|idx|index|key|pk|serial|no|nr|row[\W_]?(id|no|nr|names?|number)|index_level_\d+)[\W_]*
+    |\#|unnamed([\W_].*)?
+    |.*[\W_](id|ids|key|pk|no|nr|uuid|guid|ssn|isbn|doi|hash)
+    |(id|uuid|guid)([\W_].*)?""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_CAMEL_ID_NAME = re.compile(r"[a-z](Id|ID|Key|Uuid|UUID)$")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+
+def set_aside_reason(cells: Cells, view: Cells) -> str | None:
+    """Return why a column, as stored and as interpreted, says nothing about a population of rows; None if it may."""
+    n, n_distinct = view.n_observed, view.n_distinct
+    enough = n >= defaults.MIN_IDENTIFIER_ROWS
+    nearly_all = n_distinct > defaults.IDENTIFIER_SHARE * n
+    if view.stored == "text":
+        if enough and nearly_all:
+            found = f"{n_distinct} distinct texts in {n} observed cells"
+            return f"identifier or free text: {found}{nearly_number(view)}"
+        n_label = len(view.labels) or n_distinct
+        if n_label > defaults.MAX_LABELS:
+            return f"text: {n_label} labels, more than the {defaults.MAX_LABELS} of a category{nearly_number(view)}"
+        return None
+    if view.stored != "number" or not enough:
+        return None
+    if cells.stored == "text" and cells.n_distinct > defaults.IDENTIFIER_SHARE * n and cells_of.inexact(cells):
+        return f"identifier: {cells.n_distinct} distinct whole numbers in {n} observed cells, some beyond 2^53"
+    if not cells_of.is_whole(view.distinct):
+        return None
+    range_length = view.distinct[-1] - view.distinct[0] + 1.0
+    ordered = is_identifier_name(view.name) or _in_row_order(view)
+    if n_distinct == n and n >= defaults.RUNNING_NUMBER_FILL * range_length and ordered:
+        return f"running number: {n} whole numbers, all distinct, that fill {n / range_length:.0%} of their range"
+    if nearly_all and is_identifier_name(view.name):
+        return f"identifier by its name: {n_distinct} distinct whole numbers in {n} observed cells"
+    return None
+
+
+def kind_to_suggest(cells: Cells, view: Cells) -> str | None:
+    """Return the kind that brings a column back, or None where nothing does.
+
+    Examples
+    --------
+    >>> texts = cells_of.from_text("name", [f"name {i}" for i in range(2_000)], np.arange(2_000))
+    >>> kind_to_suggest(texts, texts) is None
+    True
+    """
+    if not view.n_distinct:
+        return None
+    if view.stored in ("number", "datetime") and not cells_of.inexact(cells):
+        return "integer" if view.stored == "number" and cells_of.is_whole(view.distinct) else "real"
+    labels = cells.labels or cells.distinct
+    storable = not any(cells_of.unstorable(label) for label in labels) if cells.stored == "text" else True
+    return "category" if storable and len(labels) <= defaults.MAX_FORCED_LABELS else None
+
+
+def is_identifier_name(name: str) -> bool:
+    """Return whether a column's name is that of an identifier.
+
+    Examples
+    --------
+    >>> [is_identifier_name(name) for name in ("id", "customer_id", "PatientId", "grid", "price_index", "index")]
+    [True, True, True, False, False, True]
+    """
+    return bool(_ID_NAME.fullmatch(name) or _CAMEL_ID_NAME.search(name))
+
+
+def nearly_number(cells: Cells) -> str:
+    """Return a hint for a text column most of whose cells nearly spell numbers."""
+    if sum(bool(_DECIMAL_COMMA.fullmatch(text)) for text in cells.distinct) > 0.5 * cells.n_distinct:
+        return "; most are numbers with a decimal comma, which is not read as a point"
+    odd = [i for i, text in enumerate(cells.distinct) if cells_of.number_of_text(text) is None]
+    if not odd or len(odd) > 0.1 * cells.n_distinct:
+        return ""
+    row, value = cells.first(odd)
+    return f"; most cells are numbers, the first that is not is {value!r} in row {row}"
+
+
+def _in_row_order(view: Cells) -> bool:
+    """Return whether the observed values ascend, or descend, from row to row."""
+    steps = np.diff(view.codes[view.codes >= 0])
+    return bool((steps > 0).all() or (steps < 0).all())

@@ -1,0 +1,110 @@
+"""Columns of labels: their order, their shares, and what a schema document may say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayesjpt import defaults
+from bayesjpt.errors import SchemaError, TableError
+from bayesjpt.table import cells as cells_of
+from bayesjpt.table.cells import Cells
+from bayesjpt.table.schema import Column, closest
+from bayesjpt.table.wishes import Wish
+
+
+def category(view: Cells, reason: str, wish: Wish) -> Column:
+    """Return what a column of labels is.
+
+    Raises
+    ------
+    SchemaError
+        Where it has too many labels, or one that the wish does not list.
+    TableError
+        Where a label cannot be stored.
+    """
+    if view.stored == "text":
+        _check_storable(view)
+    labels = cells_of.labels_of(view)
+    counts = dict(zip(labels, view.counts().tolist(), strict=True))
+    if wish.labels is not None:
+        _check_listed(view, labels, wish)
+        labels = list(wish.labels)
+    elif view.labels:
+        labels = list(view.labels)
+    elif view.stored == "boolean" and len(labels) == 2:
+        labels = ["False", "True"]
+    elif view.stored == "text":
+        labels = _sorted_labels(labels)
+    most = defaults.MAX_LABELS if wish.base is None else defaults.MAX_FORCED_LABELS
+    if len(labels) > most:
+        raise SchemaError(
+            f"column {view.name!r} has {len(labels)} labels in {view.n_observed} observed cells",
+            f"at most {most} for a category",
+            f"Is it an identifier or a text? Group rare labels, or leave it out: {wish.remedy(view.name, 'aside')}.",
+        )
+    return Column(
+        view.name,
+        "category",
+        (0.0, float(len(labels))),
+        labels=tuple(labels),
+        frequencies=smoothed([counts.get(label, 0) for label in labels] + [0]),
+        n_missing=view.n_missing,
+        n_distinct=view.n_distinct,
+        dtype=view.stored,
+        reason=reason,
+    )
+
+
+def _check_storable(view: Cells) -> None:
+    bad = [label for label in (view.labels or view.distinct) if cells_of.unstorable(label)]
+    if bad:
+        used = [position for position, label in enumerate(view.distinct) if label in bad]
+        row, label = view.first(used) if used else (None, bad[0])
+        raise TableError(
+            f"column {view.name!r} holds {label!r}, with a NUL or a lone surrogate, "
+            + (f"in row {row}" if row else "among its declared labels"),
+            "characters that can be stored",
+            "Mend the text.",
+        )
+
+
+def _check_listed(view: Cells, labels: Sequence[str], wish: Wish) -> None:
+    """Raise `SchemaError` where a wish lists labels that the column cannot have, or omits one that it has."""
+    assert wish.labels is not None
+    where = wish.at("labels")
+    for label in wish.labels:
+        if cells_of.label_as_stored(label, view.stored) != label:
+            raise SchemaError(
+                f"{where} lists the label {label!r} of column {view.name!r}",
+                f"the label of a {view.stored}, as in {', '.join(map(repr, labels[:3]))}",
+            )
+    listed = set(wish.labels)
+    missing = [position for position, label in enumerate(labels) if label not in listed]
+    if missing:
+        row, _ = view.first(missing)
+        label = labels[int(view.codes[row - 1])]
+        raise SchemaError(
+            f"column {view.name!r} holds {label!r} in row {row}, a label that {where} does not list",
+            closest(label, wish.labels),
+            "Add it to the labels, or mend the cell.",
+        )
+
+
+def _sorted_labels(labels: Sequence[str]) -> list[str]:
+    """Return labels in numeric order where all are numbers, otherwise in the order of their characters."""
+    numbers = [cells_of.number_of_text(label) for label in labels]
+    if any(number is None for number in numbers):
+        return sorted(labels)
+    return [label for _, label in sorted(zip(numbers, labels, strict=True))]
+
+
+def smoothed(counts: Sequence[int]) -> tuple[float, ...]:
+    """Return shares (count + 1/2) / (n + K/2) over K entries; for labels, the last entry is "other", count 0.
+
+    Examples
+    --------
+    >>> smoothed([3, 1, 0])
+    (0.6363636363636364, 0.2727272727272727, 0.09090909090909091)
+    """
+    total = sum(counts) + 0.5 * len(counts)
+    return tuple((count + 0.5) / total for count in counts)

@@ -1,0 +1,259 @@
+"""Columns of numbers and dates: support, grid, units and atoms, and what a schema document may say about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bayesjpt import defaults
+from bayesjpt.errors import SchemaError, TableError
+from bayesjpt.table import atoms as atoms_of
+from bayesjpt.table import cells as cells_of
+from bayesjpt.table import resolution
+from bayesjpt.table.cells import Cells
+from bayesjpt.table.labels import smoothed
+from bayesjpt.table.schema import Column
+from bayesjpt.table.wishes import Wish
+
+_WHOLE_LIMIT = "at most 2^53 = 9007199254740992 in size, what float64 tells apart"
+
+
+def integer(view: Cells, reason: str, wish: Wish) -> Column:
+    """Return what a column of whole numbers is.
+
+    Raises
+    ------
+    SchemaError
+        Where a value is not whole or outside the support that was asked for.
+    TableError
+        Where a value is beyond 2^53.
+    """
+    odd = np.flatnonzero(view.distinct != np.rint(view.distinct))
+    if odd.size:
+        row, value = view.first(odd)
+        raise SchemaError(
+            f"{wish.at('base')} asks for 'integer' but column {view.name!r} holds {cells_of.number_label(value)} "
+            f"in row {row}",
+            "whole numbers",
+            "Ask for 'real'.",
+        )
+    large = np.flatnonzero(np.abs(view.distinct) > defaults.LARGEST_INTEGER)
+    if large.size:
+        row, value = view.first(large)
+        raise TableError(f"column {view.name!r} holds {value:g} in row {row}", f"{_WHOLE_LIMIT}, for an integer")
+    counts = view.counts()
+    median, spread, _ = resolution.summarise(view.distinct, counts)
+    few = view.n_distinct <= defaults.MAX_INTEGER_LEVELS
+    column = _numbers(view, "integer", reason, wish)
+    return replace(
+        column,
+        levels=tuple(view.distinct.tolist()) if few else (),
+        frequencies=smoothed(counts.tolist()) if few else (),
+        location=median if wish.location is None else wish.location,
+        scale=max(spread, 1.0) if wish.scale is None else wish.scale,
+    )
+
+
+def real(view: Cells, reason: str, wish: Wish) -> Column:
+    """Return what a column of numbers or dates is: its atoms, its grid, and units from the values that are no atoms.
+
+    Raises
+    ------
+    SchemaError
+        Where a value is outside the support that was asked for, or too far out in scale units.
+    """
+    distinct, counts = view.distinct, view.counts()
+    found = atoms_of.find(distinct, counts)
+    atoms = tuple(distinct[found].tolist())
+    notes = [_atom_note(view, found)] if atoms else []
+    if wish.atoms is not None and wish.atoms != atoms:
+        atoms, found = wish.atoms, np.isin(distinct, wish.atoms)
+        notes = [f"atoms as {wish.source} says"]
+    kept = ~found if not found.all() else found
+    median, spread, _ = resolution.summarise(distinct[kept], counts[kept])
+    width, note = _resolution(view, kept, spread)
+    if wish.resolution is not None and wish.resolution != width:
+        width, note = wish.resolution, f"resolution as {wish.source} says"
+    column = _numbers(view, "real", "; ".join([reason, note, *notes]), wish)
+    held = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
+    column = replace(
+        column,
+        resolution=width,
+        location=median if wish.location is None else wish.location,
+        scale=max(spread, width) if wish.scale is None else wish.scale,
+        atoms=atoms,
+        atom_frequencies=smoothed([held.get(atom, 0) for atom in atoms]),
+    )
+    check_standardised(view, column)
+    return column
+
+
+def constant(view: Cells, reason: str, wish: Wish) -> Column:
+    """Return what a column of one number or date is: an atom over a uniform background of its own size."""
+    value = float(view.distinct[0])
+    size = max(abs(value), 1.0)
+    if view.stored == "datetime":
+        width = resolution.day_grid(view.distinct)
+    elif cells_of.is_whole(view.distinct):
+        width = 1.0
+    else:
+        width = resolution.grid(view.distinct, view.counts()) or resolution.fallback(view.distinct, 0.0)
+    largest = np.finfo(np.float64).max
+    whole = replace(
+        wish,
+        support=wish.support or (max(value - size, -largest), min(value + size, largest)),
+        families=wish.families or ("uniform",),
+        atoms=(value,) if wish.atoms is None else wish.atoms,
+    )
+    column = _numbers(view, "real", reason, whole)
+    assert whole.atoms is not None
+    return replace(
+        column,
+        resolution=wish.resolution or width,
+        location=value if wish.location is None else wish.location,
+        scale=size if wish.scale is None else wish.scale,
+        atoms=whole.atoms,
+        atom_frequencies=smoothed([view.n_observed * (atom == value) for atom in whole.atoms]),
+    )
+
+
+def _numbers(view: Cells, base: str, reason: str, wish: Wish) -> Column:
+    """Return a column with what all numbers have in common: support, mean, range, counts."""
+    distinct = view.distinct
+    support = wish.support
+    if support is None:
+        least = min([float(distinct[0]), *(wish.atoms or ())])
+        support = (0.0 if least >= 0.0 else -np.inf, np.inf)
+    outside = np.flatnonzero((distinct < support[0]) | (distinct > support[1]))
+    if outside.size:
+        row, value = view.first(outside)
+        raise SchemaError(
+            f"column {view.name!r} holds {cells_of.value_label(value, view.stored)} in row {row}, outside the support "
+            f"that {wish.at('support')} gives it",
+            " to ".join(cells_of.value_label(bound, view.stored) for bound in support),
+            "Widen the support, or mend the cell.",
+        )
+    return Column(
+        view.name,
+        base,
+        support,
+        mean=resolution.summarise(distinct, view.counts())[2],
+        minimum=float(distinct[0]),
+        maximum=float(distinct[-1]),
+        families=wish.families,
+        n_missing=view.n_missing,
+        n_distinct=view.n_distinct,
+        dtype=view.stored,
+        reason=reason,
+    )
+
+
+def _resolution(view: Cells, kept: np.ndarray, spread: float) -> tuple[float, str]:
+    """Return the grid of the values that are no atoms, and how it is told."""
+    distinct = view.distinct[kept]
+    if view.stored == "datetime":
+        width = resolution.day_grid(distinct)
+        return width, f"recorded to 1/{round(1 / width)} day" if width < 1.0 else "recorded to the day"
+    width = resolution.grid(distinct, view.counts()[kept])
+    if width:
+        return width, f"recorded to {width:g}"
+    return resolution.fallback(distinct, spread), "no recording grid, so a thousandth of the spread"
+
+
+def _atom_note(view: Cells, found: np.ndarray) -> str:
+    """Return why some values are atoms: ``0 holds 92% of the cells, the next value 0.3%: an atom``."""
+    shares = np.asarray(view.counts() / view.n_observed)
+    labels = cells_of.labels_of(view)
+    n_atom = int(found.sum())
+    largest = float(shares[~found].max())
+    beyond = f"far beyond {'its' if n_atom == 1 else 'their'} neighbours"
+    compared = f"the next value {_percent(largest)}" if largest < shares[found].min() else beyond
+    first = np.flatnonzero(found)[:3]
+    held = ", ".join(f"{labels[i]} {'holds ' if i == first[0] else ''}{_percent(float(shares[i]))}" for i in first)
+    if n_atom > first.size:
+        held = (
+            f"{n_atom} values ({', '.join(labels[i] for i in first)}, ...) hold {_percent(float(shares[found].sum()))}"
+        )
+    return f"{held} of the cells, {compared}: {'an atom' if n_atom == 1 else 'atoms'}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.1 else f"{100.0 * share:.2g}%"
+
+
+def is_amount(view: Cells, found: np.ndarray) -> bool:
+    """Return whether whole numbers with atoms are an amount rather than counts: the others range widely."""
+    rest = view.distinct[~found]
+    if rest.size <= defaults.MAX_INTEGER_LEVELS:
+        return False
+    spread = resolution.summarise(rest, view.counts()[~found])[1]
+    return spread >= defaults.ATOM_MIN_WHOLE_SPREAD or atoms_of.is_far(view.distinct, found)
+
+
+def few_and_apart(view: Cells) -> bool:
+    """Return whether fractions are a code: few, repeated often, and off most points of the grid that holds them."""
+    few = view.n_distinct <= min(defaults.MAX_INTEGER_LEVELS, defaults.CODE_SHARE * view.n_observed)
+    if not few:
+        return False
+    width = resolution.grid(view.distinct, view.counts())
+    n_point = (view.distinct[-1] - view.distinct[0]) / width + 1.0 if width else np.inf
+    return view.n_distinct < defaults.CODE_GRID_FILL * n_point
+
+
+def on_request(cells: Cells, wish: Wish) -> Cells:
+    """Return cells as the numbers that somebody asked for, or raise `SchemaError` naming the first that is none."""
+    view = cells
+    if cells.stored == "text" and not cells.labels:
+        view = cells_of.spelled_number(cells) or cells_of.spelled_datetime(cells) or cells
+    elif cells.stored == "text":
+        view = cells_of.spelled_number(cells) or cells
+    if view.stored == "number" or (view.stored == "datetime" and wish.base == "real"):
+        return view
+    odd = range(cells.n_distinct)
+    if cells.stored == "text":
+        odd = [i for i, text in enumerate(cells.distinct) if cells_of.number_of_text(text) is None] or odd
+    row = cells.first(odd)[0]
+    label = cells_of.labels_of(cells)[int(cells.codes[row - 1])]
+    raise SchemaError(
+        f"{wish.at('base')} asks for {wish.base!r} but column {cells.name!r} holds {label!r} in row {row}",
+        "numbers",
+        "Ask for 'category', or mend the cell.",
+    )
+
+
+def check_finite(view: Cells) -> None:
+    """Raise `TableError` naming the first infinity."""
+    infinite = np.flatnonzero(np.isinf(view.distinct))
+    if infinite.size:
+        row, value = view.first(infinite)
+        raise TableError(
+            f"column {view.name!r} holds {value} in row {row}", "finite numbers", "Leave the cell empty if unknown."
+        )
+
+
+def check_exact(cells: Cells, wish: Wish) -> None:
+    """Raise `TableError` naming the first text that spells a whole number beyond 2^53."""
+    inexact = cells_of.inexact(cells)
+    if inexact:
+        row, value = cells.first(inexact)
+        shown = value if len(value) <= 40 else f"{value[:37]}..."
+        raise TableError(
+            f"column {cells.name!r} holds the whole number {shown} in row {row}",
+            _WHOLE_LIMIT,
+            f"Leave an identifier out with {wish.remedy(cells.name, 'aside')}, or divide the column.",
+        )
+
+
+def check_standardised(view: Cells, column: Column) -> None:
+    """Raise `SchemaError` where a value is so far out that its square in scale units overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = np.maximum(np.abs(view.distinct - column.location), np.abs(view.distinct)) / column.scale
+    far = np.flatnonzero(~(size < defaults.LARGEST_STANDARDISED))
+    if far.size:
+        row, value = view.first(far)
+        raise SchemaError(
+            f"column {view.name!r} holds {value:g} in row {row}, {size[far[0]]:.0e} scale units from its median",
+            f"less than {defaults.LARGEST_STANDARDISED:.0e}",
+            "Take logarithms, or leave the cell empty.",
+        )
