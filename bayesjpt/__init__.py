@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bayesjpt.errors import BayesjptError as BayesjptError
     from bayesjpt.errors import BayesjptWarning as BayesjptWarning
+    from bayesjpt.families.registry import register_family as register_family
     from bayesjpt.fitting import fit as fit
     from bayesjpt.model.block import CircuitMixture as CircuitMixture
     from bayesjpt.model.build import build_model as build_model
     from bayesjpt.posterior.draws import Posterior as Posterior
+    from bayesjpt.posterior.select import select_column as select_column
     from bayesjpt.posterior.store import load as load
+    from bayesjpt.queries.column import col as col
+    from bayesjpt.queries.grammar import parse_event as parse_event
+    from bayesjpt.sampler.memory import estimate_memory as estimate_memory
     from bayesjpt.structure.mspn import learn_mspn as learn_mspn
+    from bayesjpt.table.document import SchemaDocument as SchemaDocument
+    from bayesjpt.table.document import read_schema as read_schema
     from bayesjpt.table.schema import Schema as Schema
     from bayesjpt.table.table import Table as Table
     from bayesjpt.table.table import as_table as as_table
@@ -30,12 +37,19 @@ _HOME = {
     "as_table": "bayesjpt.table.table",
     "Table": "bayesjpt.table.table",
     "Schema": "bayesjpt.table.schema",
+    "read_schema": "bayesjpt.table.document",
+    "SchemaDocument": "bayesjpt.table.document",
+    "register_family": "bayesjpt.families.registry",
     "learn_mspn": "bayesjpt.structure.mspn",
     "CircuitMixture": "bayesjpt.model.block",
     "build_model": "bayesjpt.model.build",
     "fit": "bayesjpt.fitting",
+    "estimate_memory": "bayesjpt.sampler.memory",
     "Posterior": "bayesjpt.posterior.draws",
     "load": "bayesjpt.posterior.store",
+    "select_column": "bayesjpt.posterior.select",
+    "col": "bayesjpt.queries.column",
+    "parse_event": "bayesjpt.queries.grammar",
     "BayesjptError": "bayesjpt.errors",
     "BayesjptWarning": "bayesjpt.errors",
 }
@@ -48,12 +62,19 @@ __all__ = [
     "as_table",
     "Table",
     "Schema",
+    "read_schema",
+    "SchemaDocument",
+    "register_family",
     "learn_mspn",
     "CircuitMixture",
     "build_model",
     "fit",
+    "estimate_memory",
     "Posterior",
     "load",
+    "select_column",
+    "col",
+    "parse_event",
     "BayesjptError",
     "BayesjptWarning",
 ]

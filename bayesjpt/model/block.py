@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.check import check_circuit, check_leaves_fit
+from bayesjpt.circuit.arrays import Circuit, start_params
+from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_samplable
 from bayesjpt.circuit.layout import Layout, make_layout
+from bayesjpt.circuit.priors import Priors, hyper_by_name
 from bayesjpt.circuit.scope import levels
 from bayesjpt.defaults import ALPHA, GAMMA
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
-from bayesjpt.model import distributions
-from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit
+from bayesjpt.model.blanket_step import register_blanket_step
+from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
+from bayesjpt.model.concentration import block_priors, tag_hyperparameters
 from bayesjpt.model.gibbs_step import register_step
-from bayesjpt.model.priors import Priors, hyper_by_name, make_priors, parameter_variable
+from bayesjpt.model.priors import parameter_variable, weight_variable
 from bayesjpt.table.table import Table
 
 
@@ -36,13 +40,19 @@ class CircuitMixture:
         What a learner such as `bayesjpt.learn_mspn` returned.
     data : Table
         Rows to condition on. Missing cells are marginalised exactly; nothing is imputed.
-    gamma : float, default 10
-        Dirichlet concentration per edge at structure sums.
-    alpha : float, default 0.1
-        Dirichlet concentration per member of a likelihood dictionary.
+    gamma : float, vector or tensor, default 10
+        Dirichlet concentration per edge at structure sums: one number, one an edge, or an expression of the model's
+        random variables of either form. ``pm.sample()`` samples the variables of such an expression by NUTS on their
+        Markov blanket, without evaluating the circuit.
+    alpha : float, vector or tensor, default 0.1
+        Dirichlet concentration per member of a likelihood dictionary; likewise.
     prior : str, default "default"
         Priors of the families' parameters: ``default`` (weakly informative, from the schema) or ``abda`` (the paper's,
         in raw units).
+    transforms : bool, default False
+        Make the block for samplers that follow gradients (NUTS, ``pm.fit``, ``pm.find_MAP``) instead of Gibbs sweeps:
+        its variables then live on the whole line, begin at the learner's estimate, and other factors may depend on
+        them.
 
     Returns
     -------
@@ -52,7 +62,8 @@ class CircuitMixture:
     Raises
     ------
     ModelError
-        For data that are not a Table or do not fit the circuit, a name that PyMC cannot use, invalid concentrations.
+        For data that are not a Table or do not fit the circuit, a name that PyMC cannot use, invalid concentrations, or
+        transforms of a block with a likelihood that has no gradient.
 
     Notes
     -----
@@ -82,15 +93,21 @@ class CircuitMixture:
         circuit: Circuit,
         data: Table,
         *,
-        gamma: float = GAMMA,
-        alpha: float = ALPHA,
+        gamma: Any = GAMMA,
+        alpha: Any = ALPHA,
         prior: str = "default",
+        transforms: bool = False,
     ):
         model = pm.modelcontext(None)
         register_step()
+        register_blanket_step()
         _check(model, name, circuit, data)
         layout = make_layout(circuit, data.schema)
-        priors = make_priors(circuit, data.schema, layout, gamma=gamma, alpha=alpha, prior=prior)
+        priors, expressions = block_priors(circuit, data.schema, layout, gamma=gamma, alpha=alpha, prior=prior)
+        if transforms:
+            _check_gradients(name, circuit)
+        else:
+            tag_hyperparameters(model, list(expressions.values()))
         _add_coords(model, name, layout, data)
         values = pm.Data(
             f"{name}_data", np.ascontiguousarray(data.values.T), dims=(f"{name}_obs_id", f"{name}_feature")
@@ -98,7 +115,9 @@ class CircuitMixture:
         missing = pm.Data(
             f"{name}_missing", np.ascontiguousarray(~data.observed.T), dims=(f"{name}_obs_id", f"{name}_feature")
         )
-        variables = _weights(name, layout, priors) | _parameters(name, layout, priors)
+        concentrations = {w.name: priors.concentration[w.edges] for w in layout.weights} | expressions
+        starts = layout.split(start_params(circuit)) if transforms else {}
+        variables = _weights(name, layout, concentrations, starts) | _parameters(name, layout, priors, starts)
         weight, theta = _flat(circuit, layout, variables)
         _type_weights(name, circuit, data.schema, weight)
         frozen = FrozenCircuit(circuit, data.schema, priors)
@@ -119,6 +138,7 @@ def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:
     if not isinstance(circuit, Circuit):
         raise ModelError(f"circuit of type {type(circuit).__name__}", "what a learner such as bj.learn_mspn returned")
     check_circuit(circuit, data.n_column)
+    check_samplable(circuit)
     try:
         check_leaves_fit(circuit, data.schema)
     except CircuitError as error:
@@ -135,20 +155,30 @@ def _add_coords(model: pm.Model, name: str, layout: Layout, data: Table) -> None
         model.add_coord(f"{name}_{dim}", list(labels))
 
 
-def _weights(name: str, layout: Layout, priors: Priors) -> dict:
+def _check_gradients(name: str, circuit: Circuit) -> None:
+    without = families_without_gradient(circuit.leaf_family)
+    if without:
+        raise ModelError(
+            f"block {name!r} with transforms=True and the likelihood {', '.join(without)}, which has no gradient",
+            "likelihoods with accumulate_gradient",
+            "Leave transforms out: the Gibbs step samples every likelihood",
+        )
+
+
+def _weights(name: str, layout: Layout, concentrations: dict, starts: dict) -> dict:
     return {
-        variable.name: distributions.SegmentDirichlet(
+        variable.name: weight_variable(
             f"{name}_{variable.name}",
-            priors.concentration[variable.edges],
-            ptr=variable.ptr,
-            dims=f"{name}_{variable.dim}",
-            default_transform=None,
+            f"{name}_{variable.dim}",
+            variable,
+            concentrations[variable.name],
+            start=starts.get(variable.name),
         )
         for variable in layout.weights
     }
 
 
-def _parameters(name: str, layout: Layout, priors: Priors) -> dict:
+def _parameters(name: str, layout: Layout, priors: Priors, starts: dict) -> dict:
     out: dict = {}
     for variable in layout.parameters:
         earlier = {
@@ -158,7 +188,7 @@ def _parameters(name: str, layout: Layout, priors: Priors) -> dict:
         }
         arguments = variable.parameter.arguments(hyper_by_name(priors, variable), earlier)
         out[variable.name] = parameter_variable(
-            f"{name}_{variable.name}", f"{name}_{variable.dim}", variable, arguments
+            f"{name}_{variable.name}", f"{name}_{variable.dim}", variable, arguments, start=starts.get(variable.name)
         )
     return out
 

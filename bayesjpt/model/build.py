@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pymc as pm
 
 from bayesjpt.circuit.arrays import Circuit
@@ -15,9 +17,10 @@ def build_model(
     data: Table,
     *,
     name: str = "x",
-    gamma: float = GAMMA,
-    alpha: float = ALPHA,
+    gamma: Any = GAMMA,
+    alpha: Any = ALPHA,
     prior: str = "default",
+    transforms: bool = False,
 ) -> pm.Model:
     """Return a PyMC model of the circuit, ready for ``pm.sample()``; see `CircuitMixture` for the arguments.
 
@@ -29,5 +32,5 @@ def build_model(
     'x'
     """
     with pm.Model() as model:
-        CircuitMixture(name, circuit, data, gamma=gamma, alpha=alpha, prior=prior)
+        CircuitMixture(name, circuit, data, gamma=gamma, alpha=alpha, prior=prior, transforms=transforms)
     return model

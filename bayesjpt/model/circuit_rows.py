@@ -8,20 +8,29 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc.distributions.distribution import Distribution, _support_point
 from pymc.logprob.abstract import _logprob
-from pytensor.graph.basic import Apply
+from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.op import RandomVariable
 
 from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.plan import Plan, make_plan
+from bayesjpt.circuit.priors import Priors
+from bayesjpt.errors import ModelError
+from bayesjpt.families import registry
 from bayesjpt.kernels.density import rows_log_density
+from bayesjpt.kernels.gradient import rows_gradient
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model.distributions import apply_rv
-from bayesjpt.model.priors import Priors
+from bayesjpt.model.segments import SMALLEST_WEIGHT
 from bayesjpt.numerics.jit import source_version
 from bayesjpt.table.schema import Schema
+
+LARGEST_PARAMETER = 1e300
+"""Beyond it a parameter is taken for infinite: its square, or the sum of many, would be."""
 
 
 class FrozenCircuit:
@@ -38,10 +47,24 @@ class FrozenCircuit:
         self.circuit = circuit
         self.schema = schema
         self.priors = priors
+        self.families = {int(number): registry.FAMILIES[number] for number in np.unique(circuit.leaf_family)}
         self.plan = make_plan(circuit, schema)
+        self.theta_bounds = _theta_bounds(circuit, schema)
         schema_bytes = repr(schema.to_dict()).encode()
         prior_bytes = b"".join(array.tobytes() for array in priors)
-        self.digest = hashlib.sha256(circuit.digest().encode() + schema_bytes + prior_bytes).hexdigest()
+        names = repr(self.families).encode()  # numbers of families belong to a process, compiled code may outlive it
+        self.digest = hashlib.sha256(circuit.digest().encode() + schema_bytes + prior_bytes + names).hexdigest()
+
+    def __setstate__(self, state):
+        """Take up the state in another process, where the families must have the same numbers."""
+        self.__dict__.update(state)
+        for number, family in self.families.items():
+            if registry.FAMILIES[number : number + 1] != [family]:
+                raise ModelError(
+                    f"likelihood family {family.name!r} is not number {number} in a worker process",
+                    "families registered when their module is imported, in one order",
+                    "Register it at the top of a module, not below a __main__ guard.",
+                )
 
     def __eq__(self, other):
         return isinstance(other, FrozenCircuit) and other.digest == self.digest
@@ -51,6 +74,17 @@ class FrozenCircuit:
 
     def __repr__(self):
         return f"{self.circuit.n_node} nodes"
+
+
+def _theta_bounds(circuit: Circuit, schema: Schema) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest and largest value, float64 (n_theta,) each, that each parameter may take."""
+    lower, upper = np.full(circuit.n_theta, -LARGEST_PARAMETER), np.full(circuit.n_theta, LARGEST_PARAMETER)
+    for variable in make_layout(circuit, schema).parameters:
+        if variable.parameter.constraint == "positive":
+            lower[variable.positions] = np.nextafter(0.0, 1.0)
+        elif variable.parameter.constraint in ("unit", "simplex"):
+            lower[variable.positions], upper[variable.positions] = 0.0, 1.0
+    return lower, upper
 
 
 class CircuitLogDensity(Op):
@@ -69,6 +103,43 @@ class CircuitLogDensity(Op):
     def connection_pattern(self, node):
         return [[True], [False], [True], [True], *([[False]] * (len(node.inputs) - 4))]
 
+    def pullback(self, inputs, outputs, cotangents):
+        """Return the derivatives with respect to log weights and parameters; undefined for rows of data."""
+        (cotangent,) = cotangents
+        without = families_without_gradient(inputs[4 + Plan._fields.index("leaf_family")])
+        if without:
+            reason = f"no gradient of {', '.join(without)}"
+            derivatives = [grad_not_implemented(self, i, inputs[i], reason) for i in (2, 3)]
+        elif isinstance(cotangent.type, DisconnectedType):
+            derivatives = [disconnected_type(), disconnected_type()]
+        else:
+            derivatives = CircuitLogDensityGradient()(cotangent, *inputs)
+        of_values = grad_not_implemented(self, 0, inputs[0], "rows are data")
+        return [of_values, disconnected_type(), *derivatives, *(disconnected_type() for _ in inputs[4:])]
+
+
+class CircuitLogDensityGradient(Op):
+    """Gradient of cotangent-weighted log densities with respect to log weights and parameters."""
+
+    __props__ = ()
+
+    def make_node(self, *inputs):
+        inputs = [pt.as_tensor(x) for x in inputs]
+        return Apply(self, inputs, [pt.vector(dtype="float64", shape=x.type.shape) for x in inputs[3:5]])
+
+    def perform(self, node, inputs, outputs):
+        cotangent, values, missing, log_weight, theta, *plan = inputs
+        outputs[0][0], outputs[1][0] = rows_gradient(cotangent, values, missing, log_weight, theta, Plan(*plan))
+
+
+def families_without_gradient(leaf_family) -> list[str]:
+    """Return the names of families that have no `accumulate_gradient`, of a constant or an array of their numbers."""
+    if isinstance(leaf_family, Variable) and not isinstance(leaf_family, Constant):
+        return []  # the kernel raises where a slot is absent
+    numbers = leaf_family.data if isinstance(leaf_family, Constant) else leaf_family
+    families = (registry.FAMILIES[number] for number in np.unique(numbers))
+    return [family.name for family in families if family.accumulate_gradient is None]
+
 
 @register_funcify_default_op_cache_key(CircuitLogDensity)
 def _circuit_log_density_numba(op, node, **kwargs):
@@ -79,10 +150,19 @@ def _circuit_log_density_numba(op, node, **kwargs):
     return circuit_log_density, source_version()
 
 
+@register_funcify_default_op_cache_key(CircuitLogDensityGradient)
+def _circuit_log_density_gradient_numba(op, node, **kwargs):
+    @numba_njit
+    def circuit_log_density_gradient(cotangent, values, missing, log_weight, theta, *plan):
+        return rows_gradient(cotangent, values, missing, log_weight, theta, Plan(*plan))
+
+    return circuit_log_density_gradient, source_version()
+
+
 class CircuitRowsRV(RandomVariable):
     """Rows of a circuit, given the mask of missing cells, the log weights of all edges and all parameters."""
 
-    name = "circuit_rows"
+    name = "CircuitMixture"
     signature = "(d),(e),(t)->(d)"
     dtype = "float64"
     _print_name = ("CircuitMixture", "\\operatorname{CircuitMixture}")
@@ -131,7 +211,7 @@ class CircuitRows(Distribution):
 
     @classmethod
     def dist(cls, frozen, missing, weight, theta, **kwargs):
-        parameters = pt.as_tensor(missing), pt.log(weight), pt.as_tensor(theta)
+        parameters = pt.as_tensor(missing), pt.log(pt.maximum(weight, SMALLEST_WEIGHT)), pt.as_tensor(theta)
         return super().dist(list(parameters), frozen=frozen, **kwargs)
 
     @classmethod
@@ -143,7 +223,14 @@ class CircuitRows(Distribution):
 def _circuit_rows_logp(op, values, rng, size, missing, log_weight, theta, **kwargs):
     (rows,) = values
     log_weight, theta = (p[(0,) * (p.type.ndim - 1)] for p in (log_weight, theta))
-    return CircuitLogDensity()(rows, missing, log_weight, theta, *[pt.constant(array) for array in op.frozen.plan])
+    # outside their support parameters have density 0, and never reach the kernel
+    lower, upper = op.frozen.theta_bounds
+    inside = pt.all((theta >= lower) & (theta <= upper)) & pt.all(log_weight < np.inf)
+    circuit = op.frozen.circuit
+    log_weight = pt.switch(inside, log_weight, circuit.start_log_weight)
+    theta = pt.switch(inside, theta, circuit.start_theta)
+    logp = CircuitLogDensity()(rows, missing, log_weight, theta, *[pt.constant(array) for array in op.frozen.plan])
+    return pt.switch(inside, logp, -np.inf)
 
 
 @_support_point.register(CircuitRowsRV)

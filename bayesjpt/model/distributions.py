@@ -1,12 +1,12 @@
-"""The random variables of a block's parameters, each of a type of its own.
+"""The distributions of a block's parameters that PyMC does not have.
 
-The Gibbs step recognises its variables by the type of their op, which survives ``model.copy``, ``pm.do`` and
-``pm.observe``. So even the plain distributions (normal, gamma, beta) are subclasses here; log probability, support
-point and compiled generator are inherited. Three are new: a Dirichlet for each segment of one vector, an inverse
-gamma above a floor, and a log-normal below a cap.
+A Dirichlet for each segment of one vector, an inverse gamma above a floor, and a log-normal below a cap; with the
+transforms by which a sampler of unbounded variables reaches them.
 """
 
 from __future__ import annotations
+
+from typing import Any, cast
 
 import numpy as np
 import pymc as pm
@@ -15,51 +15,18 @@ from pymc.distributions.continuous import PositiveContinuous
 from pymc.distributions.dist_math import check_parameters
 from pymc.distributions.distribution import Continuous
 from pymc.distributions.shape_utils import rv_size_is_none
+from pymc.distributions.transforms import _default_transform
 from pytensor.link.numba.dispatch import basic as numba_basic
 from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
-from pytensor.tensor.random.basic import BetaRV, GammaRV, NormalRV
 from pytensor.tensor.random.op import RandomVariable
 
+from bayesjpt.model.segments import SMALLEST_WEIGHT, Segments
+from bayesjpt.model.transforms import AboveFloor, BelowCap, SegmentSimplex
 from bayesjpt.numerics.draw import draw_gamma_below, draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel, source_version
 from bayesjpt.numerics.special import normal_quantile_between
 
-SMALLEST_WEIGHT = 1e-300
 _SQRT_2 = 1.4142135623730951
-
-
-class BlockVariable:
-    """Marks the ops whose variables the Gibbs step samples."""
-
-
-class BlockNormalRV(BlockVariable, NormalRV):
-    """Normal of a block."""
-
-
-class BlockGammaRV(BlockVariable, GammaRV):
-    """Gamma of a block."""
-
-
-class BlockBetaRV(BlockVariable, BetaRV):
-    """Beta of a block."""
-
-
-class BlockNormal(pm.Normal):
-    """Normal(mu, sigma) of a block."""
-
-    rv_op = BlockNormalRV()
-
-
-class BlockGamma(pm.Gamma):
-    """Gamma(alpha, beta) of a block."""
-
-    rv_op = BlockGammaRV()
-
-
-class BlockBeta(pm.Beta):
-    """Beta(alpha, beta) of a block."""
-
-    rv_op = BlockBetaRV()
 
 
 def apply_rv(op: RandomVariable, *parameters, size, rng):
@@ -78,39 +45,6 @@ def _log_normal_cdf(z):
     """Return the log of the standard normal cdf; PyMC's divides by a float32 square root and is off by 1e-8."""
     t = -z / _SQRT_2
     return pt.switch(z < -1.0, pt.log(0.5 * pt.erfcx(t)) - t**2, pt.log1p(-0.5 * pt.erfc(-t)))
-
-
-class Segments:
-    """Offsets of the segments of a vector; hashable, with a short repr, so that it can be an op's property.
-
-    Parameters
-    ----------
-    ptr : int (n_segment + 1,)
-        Segment k is ``ptr[k]:ptr[k + 1]``; none is empty.
-    """
-
-    def __init__(self, ptr):
-        self.ptr = np.asarray(ptr, np.int64)
-        self.ptr.flags.writeable = False
-
-    def __eq__(self, other):
-        return isinstance(other, Segments) and np.array_equal(self.ptr, other.ptr)
-
-    def __hash__(self):
-        return hash(self.ptr.tobytes())
-
-    def __repr__(self):
-        return f"Segments({self.ptr.size - 1} over {self.ptr[-1]})"
-
-    @property
-    def member(self) -> np.ndarray:
-        """int (n,): the segment of each entry."""
-        return np.repeat(np.arange(self.ptr.size - 1), np.diff(self.ptr))
-
-    def sum(self, x):
-        """Return the symbolic sums of x over segments, along its last axis."""
-        zeros = pt.zeros((*[x.shape[i] for i in range(x.type.ndim - 1)], self.ptr.size - 1))
-        return pt.inc_subtensor(zeros[..., self.member], x)
 
 
 @kernel
@@ -143,10 +77,10 @@ def _batched(draw, rng, parameters, size):
     return np.array([draw(rng, *values) for values in zip(*flat, strict=True)]).reshape(shape)
 
 
-class SegmentDirichletRV(BlockVariable, RandomVariable):
+class SegmentDirichletRV(RandomVariable):
     """A Dirichlet vector for each segment, concatenated."""
 
-    name = "segment_dirichlet"
+    name = "SegmentDirichlet"
     signature = "(e)->(e)"
     dtype = "float64"
     _print_name = ("SegmentDirichlet", "\\operatorname{SegmentDirichlet}")
@@ -189,7 +123,7 @@ class SegmentDirichlet(Continuous):
 
     @classmethod
     def rv_op(cls, concentration, *, segments, size=None, rng=None, **kwargs):
-        return apply_rv(SegmentDirichletRV(segments=segments), concentration, size=size, rng=rng)
+        return apply_rv(cast(Any, cls).rv_type(segments=segments), concentration, size=size, rng=rng)
 
 
 @pm.logprob.abstract._logprob.register(SegmentDirichletRV)
@@ -227,10 +161,10 @@ def _segment_dirichlet_numba(op, node):
     return segment_dirichlet, source_version()
 
 
-class FlooredInverseGammaRV(BlockVariable, RandomVariable):
+class FlooredInverseGammaRV(RandomVariable):
     """InverseGamma(alpha, beta) given that it exceeds a floor."""
 
-    name = "floored_inverse_gamma"
+    name = "FlooredInverseGamma"
     signature = "(),(),()->()"
     dtype = "float64"
     _print_name = ("FlooredInverseGamma", "\\operatorname{FlooredInverseGamma}")
@@ -283,10 +217,10 @@ def _floored_inverse_gamma_numba(op, node):
     return floored_inverse_gamma, source_version()
 
 
-class CappedLogNormalRV(BlockVariable, RandomVariable):
+class CappedLogNormalRV(RandomVariable):
     """LogNormal(mu, sigma) given that it is at most a cap."""
 
-    name = "capped_log_normal"
+    name = "CappedLogNormal"
     signature = "(),(),()->()"
     dtype = "float64"
     _print_name = ("CappedLogNormal", "\\operatorname{CappedLogNormal}")
@@ -338,3 +272,18 @@ def _capped_log_normal_numba(op, node):
         return _draw_log_normal_below(rng, mu, sigma, upper)
 
     return capped_log_normal, source_version()
+
+
+@_default_transform.register(SegmentDirichletRV)
+def _segment_dirichlet_transform(op, rv):
+    return SegmentSimplex(op.segments)
+
+
+@_default_transform.register(FlooredInverseGammaRV)
+def _floored_inverse_gamma_transform(op, rv):
+    return AboveFloor()
+
+
+@_default_transform.register(CappedLogNormalRV)
+def _capped_log_normal_transform(op, rv):
+    return BelowCap()

@@ -1,124 +1,90 @@
-"""Hyperparameters of every leaf, and the random variables that they are hyperparameters of."""
+"""The random variable of each weight and parameter, by the name of its prior."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
+import pymc as pm
 
-from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.layout import Layout, ParameterVariable
+from bayesjpt.circuit.layout import ParameterVariable, WeightVariable
 from bayesjpt.errors import ModelError
-from bayesjpt.families import registry
-from bayesjpt.model import distributions
-from bayesjpt.table.schema import Schema
+from bayesjpt.model import block_variables, distributions
+
+INSIDE = 1e-6
+"""How far, relative, starting values are kept from the ends of a support: a transform maps the ends to infinity."""
+
+DRAWN: dict[str, Any] = {
+    "normal": block_variables.BlockNormal,
+    "inverse_gamma": block_variables.BlockFlooredInverseGamma,
+    "log_normal": block_variables.BlockCappedLogNormal,
+    "gamma": block_variables.BlockGamma,
+    "beta": block_variables.BlockBeta,
+    "dirichlet": block_variables.BlockSegmentDirichlet,
+}
+TRANSFORMED: dict[str, Any] = {
+    "normal": pm.Normal,
+    "inverse_gamma": distributions.FlooredInverseGamma,
+    "log_normal": distributions.CappedLogNormal,
+    "gamma": pm.Gamma,
+    "beta": pm.Beta,
+    "dirichlet": distributions.SegmentDirichlet,
+}
+"""Distributions by the name of the prior: for Gibbs sweeps, and with transforms for samplers that follow gradients."""
 
 
-class Priors(NamedTuple):
-    """What the Gibbs step needs to know of the priors.
-
-    Attributes
-    ----------
-    hyper : float64 (n_hyper,)
-        Hyperparameters of all leaves, one leaf after the other.
-    hyper_at : int32 (n_leaf + 1,)
-    concentration : float64 (n_edge,)
-        Dirichlet concentration of each edge; 0 at products.
-    """
-
-    hyper: np.ndarray
-    hyper_at: np.ndarray
-    concentration: np.ndarray
+def weight_variable(name: str, dim: str, variable: WeightVariable, concentration, *, start: np.ndarray | None):
+    """Return the random variable of the weights of one kind of sum; see `parameter_variable`."""
+    return _variable(name, dim, "dirichlet", (concentration,), ptr=variable.ptr, start=start)
 
 
-def make_priors(circuit: Circuit, schema: Schema, layout: Layout, *, gamma: float, alpha: float, prior: str) -> Priors:
-    """Return the Priors of a circuit.
+def parameter_variable(name: str, dim: str, variable: ParameterVariable, arguments: tuple, *, start: np.ndarray | None):
+    """Return the random variable of one parameter, registered in the model on the context stack.
 
     Parameters
     ----------
-    gamma, alpha : float
-        Concentration per edge at structure sums and at dictionaries.
-    prior : str
-        Name of the priors of the families' parameters: ``default``, or ``abda`` for the paper's in raw units.
-
-    Raises
-    ------
-    ModelError
-        For concentrations that are not positive numbers, or a prior that some family does not have.
-    """
-    for name, value in (("gamma", gamma), ("alpha", alpha)):
-        if isinstance(value, bool) or not (
-            isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
-        ):
-            raise ModelError(f"concentration {name} = {value!r}", "a positive number")
-    blocks = []
-    for leaf in range(circuit.n_leaf):
-        family = registry.FAMILIES[circuit.leaf_family[leaf]]
-        if prior not in family.priors:
-            raise ModelError(f"family {family.name} has no prior {prior!r}", f"one of {', '.join(family.priors)}")
-        at = circuit.theta_at[leaf]
-        start = circuit.start_theta[at : at + circuit.theta_len[leaf]]
-        column = schema.columns[circuit.leaf_var[circuit.leaf_var_ptr[leaf]]]
-        block = np.asarray(family.priors[prior](column, start), np.float64)
-        if np.isnan(block).any():
-            raise ModelError(f"prior {prior!r} of {family.name} is not a number on column {column.name!r}")
-        blocks.append(block)
-    concentration = np.zeros(circuit.n_edge)
-    for variable, value in zip(layout.weights, _per_variable(layout, gamma, alpha), strict=True):
-        concentration[variable.edges] = value
-    return Priors(
-        hyper=np.concatenate(blocks),
-        hyper_at=np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32),
-        concentration=concentration,
-    )
-
-
-def _per_variable(layout: Layout, gamma: float, alpha: float) -> list[float]:
-    from bayesjpt.circuit.layout import SUM_WEIGHTS
-
-    return [float(gamma) if variable.name == SUM_WEIGHTS else float(alpha) for variable in layout.weights]
-
-
-def hyper_by_name(priors: Priors, variable: ParameterVariable) -> dict[str, np.ndarray]:
-    """Return the hyperparameters of a variable's leaves by name, one entry a leaf (a whole vector for a simplex)."""
-    names = registry.FAMILIES[variable.family].hyper_names
-    if variable.parameter.constraint == "simplex":
-        return {
-            names[0]: np.concatenate(
-                [priors.hyper[priors.hyper_at[k] : priors.hyper_at[k + 1]] for k in variable.leaves]
-            )
-        }
-    at = priors.hyper_at[variable.leaves]
-    return {name: priors.hyper[at + i] for i, name in enumerate(names)}
-
-
-def parameter_variable(name: str, dim: str, variable: ParameterVariable, arguments: tuple):
-    """Return the random variable of one parameter, registered in the model on the context stack.
+    name, dim : str
+    variable : ParameterVariable
+    arguments : tuple
+        Of the prior.
+    start : float64 (n,), optional
+        Where samplers begin; with it the variable has its default transform, without it none, for Gibbs sweeps.
 
     Raises
     ------
     ModelError
         For a prior that no random variable of ours stands for.
     """
-    options = {"dims": dim, "default_transform": None}
-    match variable.parameter.prior:
-        case "normal":
-            mean, sigma = arguments
-            return distributions.BlockNormal(name, mu=mean, sigma=sigma, **options)
+    prior = variable.parameter.prior
+    if prior not in DRAWN:
+        raise ModelError(f"parameter {variable.name} has the unknown prior {prior!r}")
+    return _variable(name, dim, prior, arguments, ptr=variable.ptr, start=start)
+
+
+def _variable(name: str, dim: str, prior: str, arguments: tuple, *, ptr: np.ndarray, start: np.ndarray | None):
+    options: dict[str, Any] = {"ptr": ptr} if prior == "dirichlet" else {}
+    if prior in ("normal", "gamma", "beta"):
+        keywords = {"normal": ("mu", "sigma"), "gamma": ("alpha", "beta"), "beta": ("alpha", "beta")}[prior]
+        options |= dict(zip(keywords, arguments, strict=True))
+        arguments = ()
+    if start is None:
+        return DRAWN[prior](name, *arguments, dims=dim, default_transform=None, **options)
+    bounds = arguments[-1] if prior in ("inverse_gamma", "log_normal") else None
+    return TRANSFORMED[prior](
+        name, *arguments, dims=dim, initval=_inside(prior, start, ptr=ptr, bounds=bounds), **options
+    )
+
+
+def _inside(prior: str, start: np.ndarray, *, ptr: np.ndarray, bounds) -> np.ndarray:
+    """Return starting values away from the ends of the prior's support."""
+    match prior:
         case "inverse_gamma":
-            shape, scale, floor = arguments
-            return distributions.FlooredInverseGamma(name, shape, scale, floor, **options)
+            return np.maximum(start, np.maximum((1.0 + INSIDE) * bounds, np.finfo(float).tiny))
         case "log_normal":
-            mean, sigma, upper = arguments
-            return distributions.CappedLogNormal(name, mean, sigma, upper, **options)
-        case "gamma":
-            shape, rate = arguments
-            return distributions.BlockGamma(name, alpha=shape, beta=rate, **options)
+            return np.minimum(start, (1.0 - INSIDE) * bounds)
         case "beta":
-            a, b = arguments
-            return distributions.BlockBeta(name, alpha=a, beta=b, **options)
+            return np.clip(start, INSIDE, 1.0 - INSIDE)
         case "dirichlet":
-            (concentration,) = arguments
-            return distributions.SegmentDirichlet(name, concentration, ptr=variable.ptr, **options)
-        case other:
-            raise ModelError(f"parameter {variable.name} has the unknown prior {other!r}")
+            length = np.diff(ptr)
+            return (1.0 - INSIDE) * start + INSIDE / np.repeat(length, length)
+    return start

@@ -20,6 +20,7 @@ WEIGHT_TOLERANCE = 1e-9
 DTYPES = {
     "kind": np.int8,
     "leaf_family": np.int16,
+    "cell": np.float64,
     "const": np.float64,
     "start_log_weight": np.float64,
     "start_theta": np.float64,
@@ -52,6 +53,20 @@ def _check_column(column: Column) -> None:
         _fail(f"{where} has {shares.size} frequencies, or some that are not positive", f"{n_share} positive ones")
     if len(set(column.labels)) != len(column.labels) or (np.diff(column.levels) <= 0.0).any():
         _fail(f"{where} has labels or levels that repeat", "distinct ones")
+    _check_atoms(where, column)
+
+
+def _check_atoms(where: str, column: Column) -> None:
+    atoms, shares = np.array(column.atoms), np.array(column.atom_frequencies)
+    if atoms.size and column.base != "real":
+        _fail(f"{where} has atoms, and the base {column.base!r}", "base 'real'")
+    inside = np.isfinite(atoms) & (atoms >= column.support[0]) & (atoms <= column.support[1])
+    if not inside.all() or (np.diff(atoms) <= 0.0).any():
+        _fail(f"{where} has atoms that repeat, or lie outside its support", "ascending numbers of the support")
+    if shares.size != atoms.size or not (np.isfinite(shares).all() and (shares > 0.0).all()):
+        _fail(
+            f"{where} has {shares.size} atom frequencies, or some that are not positive", f"{atoms.size} positive ones"
+        )
 
 
 def checked_circuit(arrays: dict[str, np.ndarray], schema: Schema) -> Circuit:
@@ -88,8 +103,6 @@ def _check_leaf_table(circuit: Circuit, schema: Schema) -> None:
             _fail(f"array {name!r} of the circuit holds negative numbers or has another length", "offsets")
     if ((circuit.leaf_var < 0) | (circuit.leaf_var >= len(schema))).any():
         _fail("a leaf over a column that the schema does not have", f"columns 0 to {len(schema) - 1}")
-    if (circuit.leaf_cell != -1).any():
-        _fail("leaves truncated to cells", "leaves over their whole domain")
     check_leaves_fit(circuit, schema)
 
 
@@ -110,21 +123,22 @@ def _check_parameters(circuit: Circuit, schema: Schema, params: Params) -> None:
             _fail(f"{name} holds a number that is not finite", "finite draws")
     for variable in layout.weights:
         weights = np.exp(params.log_weight[..., variable.edges])
-        _check_simplex(variable.name, weights, variable.ptr)
+        _check_simplex(variable.name, weights, variable.ptr, least=0.0)
     for variable in layout.parameters:
         values = params.theta[..., variable.positions]
         constraint = variable.parameter.constraint
         if constraint == "simplex":
-            _check_simplex(variable.name, values, variable.ptr)
+            _check_simplex(variable.name, values, variable.ptr, least=np.nextafter(0.0, 1.0))
         elif (constraint != "real" and (values <= 0.0).any()) or (constraint == "unit" and (values > 1.0).any()):
             _fail(
                 f"{variable.name} holds {values.min():g}", "positive numbers" if constraint == "positive" else "0 to 1"
             )
 
 
-def _check_simplex(name: str, values: np.ndarray, ptr: np.ndarray) -> None:
+def _check_simplex(name: str, values: np.ndarray, ptr: np.ndarray, *, least: float) -> None:
+    """Conditioning makes weights of zero, sampling does not; parameters are positive always."""
     total = np.add.reduceat(values, ptr[:-1], axis=-1)
-    if (values <= 0.0).any() or (np.abs(total - 1.0) > WEIGHT_TOLERANCE).any():
+    if (values < least).any() or (np.abs(total - 1.0) > WEIGHT_TOLERANCE).any():
         _fail(f"{name} holds numbers that are no shares of one", "positive ones that add up to one")
 
 

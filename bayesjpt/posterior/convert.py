@@ -30,7 +30,7 @@ def from_idata(idata, model, name: str | None = None) -> Posterior:
         circuit=frozen.circuit,
         schema=frozen.schema,
         params=layout.join(frozen.circuit, values),
-        sample_stats=_stats(idata),
+        sample_stats=_stats(idata, name),
         reference=_reference(idata, name, frozen.schema),
     )
 
@@ -48,11 +48,18 @@ def _block(model, name: str | None) -> tuple[str, Any]:
     return name, blocks[name]
 
 
-def _stats(idata) -> dict[str, np.ndarray]:
+def _stats(idata, name: str = "") -> dict[str, np.ndarray]:
+    """Return the statistics of a block's step: with the block's name before theirs where the model has several."""
     if "sample_stats" not in idata.children:
         return {}
     group = idata["sample_stats"]
-    return {key: group[key].to_numpy() for key in ("log_likelihood", "n_active_edges") if key in group}
+    stats = {}
+    for key in ("log_likelihood", "n_active_edges"):
+        for full in (f"{name}_{key}", key):
+            if full in group:
+                stats[key] = group[full].to_numpy()
+                break
+    return stats
 
 
 def _reference(idata, name: str, schema: Schema) -> Table | None:
@@ -60,8 +67,13 @@ def _reference(idata, name: str, schema: Schema) -> Table | None:
         return None
     values = np.asarray(idata["observed_data"][name].to_numpy(), np.float64)
     missing = np.asarray(idata["constant_data"][f"{name}_missing"].to_numpy(), bool)
-    rows = np.unique(np.linspace(0, len(values) - 1, REFERENCE_ROWS).astype(int))
+    rows = reference_rows(len(values))
     return Table(schema, np.ascontiguousarray(values[rows].T), np.ascontiguousarray(~missing[rows].T))
+
+
+def reference_rows(n_row: int) -> np.ndarray:
+    """Return the positions of the rows that a posterior keeps for reference, spread over the table."""
+    return np.unique(np.linspace(0, n_row - 1, REFERENCE_ROWS).astype(int))
 
 
 def to_datatree(post: Posterior, name: str = "x") -> xr.DataTree:

@@ -34,7 +34,7 @@ class Posterior:
     reference : Table, optional
         A few training rows, on which convergence is judged.
     settings : mapping from str to str, int or float
-        How the fit was made, for the record.
+        How the fit was made, for the record; ``given``, in words, what the posterior was conditioned on.
     """
 
     circuit: Circuit
@@ -45,7 +45,11 @@ class Posterior:
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
 
     if TYPE_CHECKING:  # the verbs, for editors and type checkers; queries and report register them at run time
+        from bayesjpt.queries.condition import condition, constrain, marginal
         from bayesjpt.queries.density import log_density, log_mass
+        from bayesjpt.queries.distribution import cdf, confidence_bounds, quantile
+        from bayesjpt.queries.moments import expectation, variance
+        from bayesjpt.queries.probability import log_probability, probability
         from bayesjpt.queries.types import types
         from bayesjpt.report.convergence import convergence
 
@@ -111,7 +115,8 @@ class Posterior:
     def __repr__(self) -> str:
         return (
             f"Posterior({self.n_chain} chains x {self.n_draw} draws, {len(self.schema)} columns, "
-            f"{self.circuit.n_leaf} leaves, {self.circuit.n_theta} parameters)"
+            f"{self.circuit.n_leaf} leaves, {self.circuit.n_theta} parameters"
+            f"{f'; given {self.settings["given"]}' if 'given' in self.settings else ''})"
         )
 
 

@@ -26,7 +26,7 @@ from bayesjpt.posterior.draws import Posterior, check_format
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
-FORMAT = "bayesjpt fit 1"
+FORMAT = "bayesjpt fit 2"
 _GROUP = "bayesjpt"
 
 

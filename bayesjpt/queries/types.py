@@ -16,8 +16,12 @@ from bayesjpt.kernels.flow import fill_shares
 from bayesjpt.posterior.draws import Posterior, verb
 from bayesjpt.table.schema import Column, SetAside
 
-TYPES = ("real", "positive", "count", "nominal", "binary")
-"""Statistical types that the dictionary can tell apart, in the order in which they are listed."""
+TYPES = ("real", "positive", "interval", "count", "ordinal", "nominal", "binary", "none")
+"""Statistical types that families may have, in the order in which they are listed; atoms and backgrounds have none."""
+
+NONE = TYPES.index("none")
+
+CONSTANT = "constant"
 
 UNDETERMINED = "not determined"
 
@@ -30,7 +34,8 @@ class ColumnType:
     ----------
     name, base : str
     type : str
-        Type with the largest posterior mean share, or ``not determined`` where chains disagree about it.
+        Type with the largest posterior mean share, or ``not determined`` where chains disagree about it. Atoms have no
+        type and do not compete; a column of one number is ``constant``.
     share, lo, hi : float
         Posterior mean and equal-tailed interval of the leading type's share of the column's cells.
     ess, rhat : float
@@ -173,10 +178,13 @@ def _column_type(
     column: Column, offered: list[int], shares: np.ndarray, by_type: np.ndarray, interval: float
 ) -> ColumnType:
     mean_type = by_type.mean(axis=(0, 1))
-    best = int(mean_type.argmax())
+    typed = by_type.copy()
+    if any(registry.FAMILIES[number].statistical_type != "none" for number in offered):
+        typed[..., NONE] = -1.0
+    best = int(typed.mean(axis=(0, 1)).argmax())
     series = by_type[:, :, best]
     ess, rhat = _diagnose(series)
-    leaders = by_type.mean(axis=1).argmax(axis=1)
+    leaders = typed.mean(axis=1).argmax(axis=1)
     disagree = bool((leaders != best).any()) and (not np.isfinite(rhat) or rhat > MAX_RHAT)
     tail = 0.5 * (1.0 - interval)
     likelihoods = {registry.FAMILIES[number].name: float(shares[..., number].mean()) for number in offered}
@@ -184,7 +192,7 @@ def _column_type(
     return ColumnType(
         name=column.name,
         base=column.base,
-        type=UNDETERMINED if disagree else TYPES[best],
+        type=UNDETERMINED if disagree else CONSTANT if best == NONE else TYPES[best],
         share=float(mean_type[best]),
         lo=float(np.quantile(series, tail)),
         hi=float(np.quantile(series, 1.0 - tail)),
@@ -215,9 +223,10 @@ def _reason(column: Column, best: str, likelihoods: dict[str, float], disagree: 
     why = column.reason.rstrip(".")
     if disagree:
         return f"{why}; chains from different starts settled on different types."
-    leading = max(likelihoods, key=likelihoods.__getitem__)
-    if len(likelihoods) == 1:
+    typed = {name: share for name, share in likelihoods.items() if registry.family(name).statistical_type != "none"}
+    if len(likelihoods) == 1 or not typed:
         return f"{why}."
+    leading = max(typed, key=typed.__getitem__)
     kind = _type_under(registry.family(leading).statistical_type, column)
     together = "" if kind == best else f", but {best} ones together describe more"
     share = f"{likelihoods[leading]:.0%} of its cells are best described by the {leading} likelihood ({kind})"

@@ -1,0 +1,82 @@
+"""The random variables that Gibbs sweeps draw, each of a type of its own.
+
+The Gibbs step recognises its variables by the type of their op, which survives ``model.copy``, ``pm.do`` and
+``pm.observe``. So each distribution of a block has a subclass here; log probability, support point and compiled
+generator are inherited. A block made with ``transforms=True`` has the plain distributions instead.
+"""
+
+from __future__ import annotations
+
+import pymc as pm
+from pytensor.tensor.random.basic import BetaRV, GammaRV, NormalRV
+
+from bayesjpt.model import distributions
+
+
+class BlockVariable:
+    """Marks the ops whose variables the Gibbs step samples."""
+
+
+class BlockNormalRV(BlockVariable, NormalRV):
+    """Normal of a block."""
+
+
+class BlockGammaRV(BlockVariable, GammaRV):
+    """Gamma of a block."""
+
+
+class BlockBetaRV(BlockVariable, BetaRV):
+    """Beta of a block."""
+
+
+class BlockSegmentDirichletRV(BlockVariable, distributions.SegmentDirichletRV):
+    """Dirichlet vectors of a block."""
+
+
+class BlockFlooredInverseGammaRV(BlockVariable, distributions.FlooredInverseGammaRV):
+    """Inverse gamma above a floor, of a block."""
+
+
+class BlockCappedLogNormalRV(BlockVariable, distributions.CappedLogNormalRV):
+    """Log-normal below a cap, of a block."""
+
+
+class BlockNormal(pm.Normal):
+    """Normal(mu, sigma) of a block."""
+
+    rv_op = BlockNormalRV()
+
+
+class BlockGamma(pm.Gamma):
+    """Gamma(alpha, beta) of a block."""
+
+    rv_op = BlockGammaRV()
+
+
+class BlockBeta(pm.Beta):
+    """Beta(alpha, beta) of a block."""
+
+    rv_op = BlockBetaRV()
+
+
+class BlockSegmentDirichlet(distributions.SegmentDirichlet):
+    """SegmentDirichlet(concentration, ptr) of a block."""
+
+    rv_type = BlockSegmentDirichletRV
+
+    @classmethod
+    def rv_op(cls, *parameters, **options):  # PyMC's metaclass hides an inherited one
+        """Return the variable of the op."""
+        return super().rv_op(*parameters, **options)
+
+
+class BlockFlooredInverseGamma(distributions.FlooredInverseGamma):
+    """FlooredInverseGamma(alpha, beta, floor) of a block."""
+
+    rv_op = BlockFlooredInverseGammaRV()
+
+
+class BlockCappedLogNormal(distributions.CappedLogNormal):
+    """CappedLogNormal(mu, sigma, upper) of a block."""
+
+    rv_op = BlockCappedLogNormalRV()

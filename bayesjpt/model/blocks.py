@@ -1,0 +1,119 @@
+"""Which blocks a model holds, which of their variables a step may draw, and what would make those draws wrong."""
+
+from __future__ import annotations
+
+import pymc as pm
+from pytensor.graph.traversal import ancestors
+
+from bayesjpt.circuit.layout import Layout, make_layout
+from bayesjpt.errors import ModelError
+from bayesjpt.model.block_variables import BlockVariable
+from bayesjpt.model.circuit_rows import CircuitRowsRV
+
+
+def find_blocks(model: pm.Model) -> dict:
+    """Return {observed variable of a block: its free variables} of the blocks of a model that Gibbs sweeps may draw.
+
+    A block made with ``transforms=True`` has none of their kind, nor has one whose variables ``pm.do`` replaced.
+    """
+    blocks = {}
+    for rows in model.basic_RVs:
+        if rows.owner is not None and isinstance(rows.owner.op, CircuitRowsRV):
+            _, _, _, *parameters = rows.owner.inputs
+            above = set(ancestors(parameters, blockers=model.basic_RVs))
+            members = [rv for rv in model.free_RVs if rv in above and isinstance(rv.owner.op, BlockVariable)]
+            if members:
+                blocks[rows] = members
+    return blocks
+
+
+def variables_of(model: pm.Model, vars) -> list:
+    """Return the random variables of some variables or value variables; all free ones of the model for None."""
+    if vars is None:
+        return list(model.free_RVs)
+    return [model.values_to_rvs.get(v, v) for v in (vars if isinstance(vars, list | tuple) else [vars])]
+
+
+def touched_blocks(model: pm.Model, rvs: list) -> dict:
+    """Return {observed variable of a block: its free variables} of the blocks that hold some of the variables.
+
+    Raises
+    ------
+    ModelError
+        If there is none.
+    """
+    touched = {rows: members for rows, members in find_blocks(model).items() if set(members) & set(rvs)}
+    if not touched:
+        names = ", ".join(rv.name for rv in rvs) or "no variable"
+        raise ModelError(f"{names} of no circuit block in the model", "the variables that bj.CircuitMixture made")
+    return touched
+
+
+def drawn_jointly(layout: Layout) -> list[tuple[str, ...]]:
+    """Return the names, without the block's prefix, of what is drawn together: kinds of weights, and whole families."""
+    families: dict[int, list[str]] = {}
+    for variable in layout.parameters:
+        families.setdefault(variable.family, []).append(variable.name)
+    return [*((variable.name,) for variable in layout.weights), *(tuple(names) for names in families.values())]
+
+
+def outside_factors(model: pm.Model, rows, variables: list) -> list[str]:
+    """Return the names of factors outside the block that depend on its variables: they make its conditionals wrong."""
+    mine = set(variables)
+    basic = list(model.basic_RVs)
+    block = {rows, *find_blocks(model).get(rows, [])}
+    names = []
+    for factor in [*basic, *model.potentials]:
+        if factor in block:
+            continue
+        inputs = factor.owner.inputs if factor in set(basic) else [factor]
+        if set(ancestors(list(inputs), blockers=basic)) & mine:
+            names.append(factor.name)
+    return names
+
+
+def check_block(model: pm.Model, rows, members: list, drawn: list) -> None:
+    """Raise unless conjugate draws of some of a block's variables, given all else, are right.
+
+    Parameters
+    ----------
+    model : pm.Model
+    rows : TensorVariable
+        Observed variable of the block.
+    members, drawn : list of TensorVariable
+        Free variables of the block, and those that the step draws; the others are read from the point and held.
+
+    Raises
+    ------
+    ModelError
+        Naming the variables or factors and a remedy.
+    """
+    layout = make_layout(rows.owner.op.frozen.circuit, rows.owner.op.frozen.schema)
+    block = repr(rows.name)
+    fixed = sorted({f"{rows.name}_{name}" for name in layout.names()} - {rv.name for rv in members})
+    if fixed:
+        raise ModelError(
+            f"{', '.join(fixed)} of block {block} is no longer a free variable",
+            "all variables of the block free",
+            "Sample the model from before pm.do or pm.observe",
+        )
+    if rows not in model.observed_RVs:
+        raise ModelError(f"block {block} is not observed", "an observed block", "Pass its rows as data")
+    drawn_names = {rv.name for rv in drawn}
+    for names in drawn_jointly(layout):
+        together = [f"{rows.name}_{name}" for name in names]
+        held = [name for name in together if name not in drawn_names]
+        if held and len(held) < len(together):
+            raise ModelError(
+                f"{', '.join(held)} of block {block} is given to another step",
+                f"all of {', '.join(together)} in one step: a family's parameters are drawn jointly",
+                "Give that step the whole family, or leave the block out of step=",
+            )
+    outside = outside_factors(model, rows, drawn)
+    if outside:
+        raise ModelError(
+            f"{', '.join(outside)} depends on variables of block {block}: its conjugate updates would be wrong",
+            "only Deterministics to depend on them",
+            "Make it a function of data or of variables outside the block, make the block with transforms=True, or "
+            "give what it depends on to a step of your own",
+        )

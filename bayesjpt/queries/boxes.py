@@ -1,0 +1,268 @@
+"""Boxes: products of sets of values, one for each constrained column. Every event is a union of disjoint boxes.
+
+A box is what one pass over a circuit answers. Values are in the user's units, labels are codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from bayesjpt.defaults import MAX_BOXES
+from bayesjpt.errors import QueryError
+from bayesjpt.queries.event import And, Event, Leaf, Not, Or, rendered_name
+from bayesjpt.queries.grammar import as_event
+from bayesjpt.queries.intervals import Intervals, domain_of, intersection
+from bayesjpt.queries.partition import Formula, Formulas, disjoint_products
+from bayesjpt.queries.resolve import position_of, value_name, values_of
+from bayesjpt.table.cells import number_label
+from bayesjpt.table.schema import Column, Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A product of sets of values; columns that are not named may take any.
+
+    Parameters
+    ----------
+    intervals : mapping from int to float64 (n_interval, 2)
+        Position of a column in the schema, and [lowest, highest] of closed intervals, ascending and disjoint, in the
+        user's units (codes of labels). Unbounded ends are infinite. Kept read-only, in the order of the columns.
+    """
+
+    intervals: Mapping[int, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self):
+        kept = {column: _frozen(self.intervals[column]) for column in sorted(self.intervals)}
+        object.__setattr__(self, "intervals", MappingProxyType(kept))
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Positions of the constrained columns, ascending."""
+        return tuple(self.intervals)
+
+    def null_columns(self, schema: Schema) -> tuple[int, ...]:
+        """Return the real columns in which the box holds single values alone, none an atom: its probability is 0."""
+        return tuple(
+            column
+            for column, intervals in self.intervals.items()
+            if schema.columns[column].base == "real"
+            and bool((intervals[:, 0] == intervals[:, 1]).all())
+            and not np.isin(intervals[:, 0], schema.columns[column].atoms).any()
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Box):
+            return NotImplemented
+        return self.columns == other.columns and all(
+            np.array_equal(intervals, other.intervals[column]) for column, intervals in self.intervals.items()
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple((column, intervals.tobytes()) for column, intervals in self.intervals.items()))
+
+    def __repr__(self) -> str:
+        sets = (f"{column}: {intervals.tolist()}" for column, intervals in self.intervals.items())
+        return f"Box({{{', '.join(sets)}}})"
+
+
+CERTAIN = (Box(),)
+"""The boxes of the certain event."""
+
+
+def _frozen(intervals: np.ndarray) -> np.ndarray:
+    if isinstance(intervals, np.ndarray) and not intervals.flags.writeable and intervals.dtype == np.float64:
+        return intervals
+    frozen = np.array(intervals, np.float64).reshape(-1, 2)
+    assert frozen.size
+    assert (np.diff(frozen.ravel()) >= 0.0).all()
+    assert (frozen[1:, 0] > frozen[:-1, 1]).all()
+    frozen.flags.writeable = False
+    return frozen
+
+
+def boxes(event: Event | str, schema: Schema, *, max_boxes: int = MAX_BOXES) -> tuple[Box, ...]:
+    """Return disjoint boxes whose union is an event.
+
+    An open end is moved to the neighbouring float on a real column, so that ``>`` and ``>=`` differ where their bound
+    is an atom and nowhere else, and to the neighbouring integer on integer columns. A contradiction has no boxes, the
+    certain event one without constraints; a column that may take any value does not appear. A disjunction of n
+    comparisons has at most n boxes, and one of a single column at most one; a conjunction of comparisons, at most one.
+
+    Parameters
+    ----------
+    event : Event or str
+    schema : Schema
+    max_boxes : int
+        More are refused.
+
+    Raises
+    ------
+    QueryError
+        For a text that is no event, a column or label that the schema does not have (with the closest one), a column
+        that was set aside, a value of another kind than the column's, an order comparison of labels without order, and
+        an event that splits into too many boxes.
+
+    Examples
+    --------
+    >>> schema = Schema((Column("size", "real", (-np.inf, np.inf)), Column("n", "integer", (0.0, np.inf))))
+    >>> boxes("size >= 2 and n in (1, 2, 5)", schema)
+    (Box({0: [[2.0, inf]], 1: [[1.0, 2.0], [5.0, 5.0]]}),)
+    >>> boxes("size >= 2 or n > 3.5", schema)
+    (Box({0: [[2.0, inf]]}), Box({0: [[-inf, 1.9999999999999998]], 1: [[4.0, inf]]}))
+    >>> boxes("n < 0", schema)
+    ()
+    """
+    if max_boxes < 1:
+        raise QueryError(f"max_boxes={max_boxes}", "at least 1")
+    formulas = Formulas([domain_of(column) for column in schema])
+    positions: dict[str, int] = {}
+    return _solved(formulas, _formula(as_event(event), False, schema, formulas, positions), max_boxes)
+
+
+def _formula(event: Event, negated: bool, schema: Schema, formulas: Formulas, positions: dict[str, int]) -> Formula:
+    """Return an event, or its complement, as a formula over the positions of columns."""
+    if isinstance(event, Not):
+        return _formula(event.part, not negated, schema, formulas, positions)
+    if isinstance(event, And | Or):
+        parts = [_formula(part, negated, schema, formulas, positions) for part in event.parts]
+        return formulas.group(isinstance(event, And) != negated, parts)
+    assert isinstance(event, Leaf)
+    position = positions.get(event.column)
+    if position is None:
+        position = positions[event.column] = position_of(event.column, schema, event.place())
+    found = values_of(event, schema.columns[position])
+    return formulas.literal(position, formulas.domains[position].complement(found) if negated else found)
+
+
+def _solved(formulas: Formulas, formula: Formula, max_boxes: int) -> tuple[Box, ...]:
+    arrays: dict[Intervals, np.ndarray] = {}
+    made = []
+    for product in disjoint_products(formulas, formula, max_boxes):
+        for intervals in product.values():
+            if intervals not in arrays:
+                arrays[intervals] = _frozen(np.array(intervals))
+        made.append(Box({column: arrays[intervals] for column, intervals in product.items()}))
+    return tuple(made)
+
+
+def _as_intervals(intervals: np.ndarray) -> Intervals:
+    return tuple((lo, hi) for lo, hi in intervals.tolist())
+
+
+def intersect(first: Box, second: Box) -> Box | None:
+    """Return the box of what lies in both of two boxes, None where that is nothing.
+
+    Examples
+    --------
+    >>> intersect(Box({0: [[0, 2]]}), Box({0: [[1, 5]], 3: [[7, 7]]}))
+    Box({0: [[1.0, 2.0]], 3: [[7.0, 7.0]]})
+    """
+    joined = dict(first.intervals)
+    for column, intervals in second.intervals.items():
+        known = joined.get(column)
+        if known is None:
+            joined[column] = intervals
+            continue
+        common = intersection(_as_intervals(known), _as_intervals(intervals))
+        if not common:
+            return None
+        joined[column] = _frozen(np.array(common))
+    return Box(joined)
+
+
+def intersections(first: Sequence[Box], second: Sequence[Box]) -> tuple[Box, ...]:
+    """Return the boxes of what lies in a box of both of two collections; disjoint where each collection is."""
+    pairs = (intersect(one, other) for one in first for other in second)
+    return tuple(box for box in pairs if box is not None)
+
+
+def complement(found: Box | Sequence[Box], schema: Schema, *, max_boxes: int = MAX_BOXES) -> tuple[Box, ...]:
+    """Return disjoint boxes whose union is what lies in none of some boxes; of one box with k columns, at most k.
+
+    Raises
+    ------
+    QueryError
+        Where there would be more than `max_boxes`.
+
+    Examples
+    --------
+    >>> schema = Schema((Column("n", "integer", (0.0, np.inf)), Column("m", "integer", (0.0, np.inf))))
+    >>> complement(Box({0: [[0, 2]], 1: [[5, 5]]}), schema)
+    (Box({0: [[3.0, inf]]}), Box({0: [[0.0, 2.0]], 1: [[0.0, 4.0], [6.0, inf]]}))
+    """
+    formulas = Formulas([domain_of(column) for column in schema])
+    outside = [
+        formulas.group(
+            False,
+            [
+                formulas.literal(column, formulas.domains[column].complement(_as_intervals(intervals)))
+                for column, intervals in box.intervals.items()
+            ],
+        )
+        for box in ([found] if isinstance(found, Box) else found)
+    ]
+    return _solved(formulas, formulas.group(True, outside), max_boxes)
+
+
+def contains(box: Box, values: np.ndarray) -> np.ndarray:
+    """Return which rows lie in a box.
+
+    Parameters
+    ----------
+    box : Box
+    values : float64 (n_column, n_row)
+        In the user's units, codes of labels; NaN lies in no interval.
+
+    Returns
+    -------
+    bool (n_row,)
+
+    Examples
+    --------
+    >>> contains(Box({1: [[0, 2], [5, 5]]}), np.array([[0.0, 0.0, 0.0], [1.0, 3.0, 5.0]])).tolist()
+    [True, False, True]
+    """
+    inside = np.ones(values.shape[1], bool)
+    for column, intervals in box.intervals.items():
+        row = values[column]
+        position = np.searchsorted(intervals[:, 0], row, side="right") - 1
+        inside &= (position >= 0) & (row <= intervals[position, 1])
+    return inside
+
+
+def why_null(found: Sequence[Box], schema: Schema) -> str | None:
+    """Return why an event has probability zero by its form alone, in a sentence; None where it need not have.
+
+    Examples
+    --------
+    >>> schema = Schema((Column("x", "real", (0.0, np.inf), resolution=0.1),))
+    >>> why_null(boxes("x = 12", schema), schema)
+    "column 'x' is continuous: P(x == 12) is 0; ask for x between 11.95 and 12.05, or give it as evidence"
+    >>> why_null(boxes("x < 1 and x > 2", schema), schema)
+    'the event contradicts itself: no row can be in it'
+    """
+    if not found:
+        return "the event contradicts itself: no row can be in it"
+    null = [box.null_columns(schema) for box in found]
+    if not all(null):
+        return None
+    column = schema.columns[null[0][0]]
+    value = float(found[0].intervals[null[0][0]][0, 0])
+    name, shown = rendered_name(column.name), value_name(column, value)
+    return (
+        f"column {column.name!r} is continuous: P({name} == {shown}) is 0; ask for "
+        f"{name} between {_cell_end(column, value, -0.5)} and {_cell_end(column, value, 0.5)}, or give it as evidence"
+    )
+
+
+def _cell_end(column: Column, value: float, share: float) -> str:
+    """Return an end of the cell that a value stands for, without digits below a thousandth of the resolution."""
+    end = value + share * column.resolution
+    if column.dtype == "datetime":
+        return value_name(column, end)
+    n_digit = max(0, 3 - int(np.floor(np.log10(column.resolution))))
+    return number_label(round(end, n_digit))

@@ -1,0 +1,125 @@
+"""Expectation and variance of columns of numbers, with or without evidence, exact under each draw."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from bayesjpt.kernels.given_event import fill_event_moments
+from bayesjpt.kernels.given_rows import fill_row_moments
+from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.queries.question import Question, ask, known
+
+
+@verb
+def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "error") -> xr.DataArray:
+    """Return the expectation of columns of numbers under each draw, given evidence where there is some.
+
+    The spread over draws is what the posterior does not know of the expectation; how far values lie from it is
+    `variance` and `quantile`.
+
+    Parameters
+    ----------
+    post : Posterior
+    columns : str or sequence of str, optional
+        Columns of numbers; all of them by default. For labels ask `probability`.
+    given : optional
+        As in `probability`: an event, a mapping from columns to values, or a table with one answer a row. A column
+        that a row itself observes has its value there; drop it from the rows in order to predict it.
+    on_zero : str
+        For evidence that has probability zero under some draw: ``error``, or ``nan`` as the answer there.
+
+    Returns
+    -------
+    DataArray, dims (chain, draw, feature), with obs_id last where `given` is a table
+        In the user's units (dates in days). Infinite where a likelihood with weight in the answer has no mean, such as
+        a Student's t with few degrees of freedom.
+
+    Raises
+    ------
+    QueryError
+        For columns of labels, unknown columns, and impossible evidence.
+    SchemaError, TableError
+        For rows that do not fit the schema.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> frame = pd.DataFrame({"kind": ["a", "b"] * 40, "size": np.tile([0.5, 9.0, 1.5, 9.5], 20)})
+    >>> table = bj.as_table(frame, kinds={"size": "real"})
+    >>> circuit = bj.learn_mspn(table, np.random.default_rng(1), min_rows=20)
+    >>> post = bj.Posterior.from_circuit(circuit, table.schema)
+    >>> post.expectation("size").round(0).values.tolist()
+    [[[5.0]]]
+    >>> post.expectation(given=pd.DataFrame({"kind": ["a", "b", None]})).round(0).values.tolist()
+    [[[[1.0, 9.0, 5.0]]]]
+    """
+    question = ask(post, columns, given, on_zero)
+    return question.answer(moments(question, spread=False)[0], "expectation")
+
+
+@verb
+def variance(post: Posterior, columns=None, given=None, *, on_zero: str = "error") -> xr.DataArray:
+    """Return the variance of columns of numbers under each draw, given evidence where there is some.
+
+    Parameters, dims and errors are those of `expectation`. The unit is the square of the user's. Infinite where a
+    likelihood with weight in the answer has no variance; 0 where a row itself observes the column.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> table = bj.as_table(pd.DataFrame({"size": np.linspace(-3.0, 3.0, 200)}))
+    >>> post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1), min_rows=200), table.schema)
+    >>> bool(post.variance("size", "size > 1") < post.variance("size"))
+    True
+    """
+    question = ask(post, columns, given, on_zero)
+    return question.answer(moments(question, spread=True)[1], "variance")
+
+
+def moments(question: Question, *, spread: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and variances in the user's units, float64 (n_draw, n_target[, n_row]).
+
+    The variances mean nothing unless `spread`.
+    """
+    if question.rows is None:
+        boxes, pieces, log_box, wanted = question.event_setting()
+        mean, squares = np.empty((2, question.n_draw, question.n_target))
+        fill_event_moments(question.plan, boxes, pieces, question.params, log_box, wanted, mean, squares)
+        location, scale = question.units.T
+    else:
+        mean, squares = _given_rows(question, spread)
+        location, scale = question.units.T[..., None]
+    squares *= scale * scale
+    mean *= scale
+    mean += location
+    if question.rows is not None:
+        known(question, question.rows, mean, lambda values: values)
+        if spread:
+            known(question, question.rows, squares, lambda values: 0.0)
+    return mean, squares
+
+
+def _given_rows(question: Question, spread: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and variances, float64 (n_draw, n_target, n_row), relative to location and scale."""
+    assert question.rows is not None
+    pieces, reach = question.row_setting()
+    n_row = question.rows.n_row
+    mean = np.empty((question.n_draw, question.n_target, n_row))
+    squares = np.empty((question.n_draw, question.n_target, n_row if spread else 0))
+    log_evidence = np.empty((question.n_draw, n_row))
+    for which, part, cells, n_block, log_part in question.row_parts():
+        own_mean = np.empty((question.n_draw, question.n_target, part.n_row))
+        own_squares = np.empty((question.n_draw, question.n_target, part.n_row if spread else 0))
+        fill_row_moments(question.plan, cells, pieces, reach, question.params, n_block, log_part, own_mean, own_squares)
+        mean[..., which] = own_mean
+        log_evidence[:, which] = log_part
+        if spread:
+            squares[..., which] = own_squares
+    question.check_rows(log_evidence)
+    impossible = (log_evidence == -np.inf)[:, None, :]
+    if impossible.any():
+        mean[np.broadcast_to(impossible, mean.shape)] = np.nan
+        if spread:
+            squares[np.broadcast_to(impossible, squares.shape)] = np.nan
+    return mean, squares

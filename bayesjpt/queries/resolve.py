@@ -1,0 +1,231 @@
+"""What the comparisons of an event mean in a column of a schema: a set of values, in the user's units or as codes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from bayesjpt.queries.event import (
+    INCLUSIVE,
+    Between,
+    Comparison,
+    EventError,
+    Leaf,
+    Membership,
+    Place,
+    Value,
+    refuse_reversed,
+    rendered_name,
+    rendered_value,
+)
+from bayesjpt.queries.intervals import Domain, Intervals, domain_of, intersection
+from bayesjpt.table import cells as cells_of
+from bayesjpt.table.schema import Column, Schema, closest
+
+_RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_N_LABELS_SHOWN = 10
+
+
+def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
+    """Return the position of a column of a schema.
+
+    Raises
+    ------
+    EventError
+        For a column that is not there, with the closest name, or that was set aside, with the reason.
+    """
+    if name in schema.names:
+        return schema.names.index(name)
+    for column in schema.set_aside:
+        if column.name == name:
+            raise EventError(
+                f"column {name!r} is not part of the model; it was set aside: {column.reason}",
+                remedy=f"To model it, fit again with kinds={{{name!r}: ...}}.",
+                place=place,
+            )
+    raise EventError(f"no column {name!r}", closest(name, schema.names), place=place)
+
+
+def values_of(leaf: Leaf, column: Column) -> Intervals:
+    """Return the set of values of its column that a comparison asks for.
+
+    Raises
+    ------
+    EventError
+        For a value that the column cannot be compared with.
+    """
+    domain = domain_of(column)
+    match leaf:
+        case Comparison(_, "==", value):
+            return _points([value_in(column, value, leaf.place(0))], domain)
+        case Comparison(_, "!=", value):
+            return domain.complement(_points([value_in(column, value, leaf.place(0))], domain))
+        case Comparison(_, sign, value):
+            return _ordered(column, sign, _bound(column, value, leaf.place(0)), domain)
+        case Between(_, lo, hi, inclusive):
+            ends = _bound(column, lo, leaf.place(0)), _bound(column, hi, leaf.place(1))
+            if ends[0] > ends[1]:
+                refuse_reversed(leaf)
+            left, right = INCLUSIVE[inclusive]
+            above = _ordered(column, {"<": ">", "<=": ">="}[left], ends[0], domain)
+            return intersection(above, _ordered(column, right, ends[1], domain))
+        case Membership(_, values):
+            return _points([value_in(column, value, leaf.place(i)) for i, value in enumerate(values)], domain)
+        case _:
+            raise AssertionError(type(leaf))
+
+
+def value_in(column: Column, value: Value, place: Place | None = None) -> float:
+    """Return the number, day or code that a value stands for in a column.
+
+    Raises
+    ------
+    EventError
+        For a value of another kind than the column's, and for an unknown label, with the closest one.
+    """
+    return _code(column, value, place) if column.base == "category" else _number(column, value, place)
+
+
+def value_name(column: Column, value: float) -> str:
+    """Return a value of a column as the language of events writes it.
+
+    Examples
+    --------
+    >>> value_name(Column("size", "real", (0.0, 9.0)), 12.0)
+    '12'
+    >>> value_name(Column("day", "real", (0.0, 9.0), dtype="datetime"), 1.5)
+    "'1970-01-02T12:00'"
+    """
+    if column.base == "category":
+        return rendered_value(column.code_names[int(value)])
+    label = cells_of.value_label(value, column.dtype)
+    return rendered_value(label) if column.dtype == "datetime" else label
+
+
+# --- sets ------------------------------------------------------------------------------------------------------------
+
+
+def _points(values: Sequence[float], domain: Domain) -> Intervals:
+    return domain.canonical([(value, value) for value in values if not domain.whole or value == math.floor(value)])
+
+
+def _ordered(column: Column, sign: str, bound: float, domain: Domain) -> Intervals:
+    """Return the values below or above a bound."""
+    if column.base == "category":
+        scale = _label_scale(column)
+        assert scale is not None
+        return _points([float(k) for k, label in enumerate(scale) if _RELATIONS[sign](label, bound)], domain)
+    if math.isinf(bound):
+        return domain.everything if _RELATIONS[sign](0.0, bound) else ()
+    at_least, at_most = (float(np.ceil(bound)), float(np.floor(bound))) if domain.whole else (bound, bound)
+    match sign:
+        case "<":
+            return domain.canonical([(domain.lo, domain.before(at_least))])
+        case "<=":
+            return domain.canonical([(domain.lo, at_most)])
+        case ">":
+            return domain.canonical([(domain.after(at_most), domain.hi)])
+        case _:
+            return domain.canonical([(at_least, domain.hi)])
+
+
+def _bound(column: Column, value: Value, place: Place | None) -> float:
+    """Return the number or day of an order comparison."""
+    if column.base != "category":
+        return _number(column, value, place)
+    if _label_scale(column) is None:
+        raise EventError(
+            f"the labels of column {column.name!r} have no order ({_labels_shown(column)})",
+            "==, != or in",
+            f"Name the labels: {rendered_name(column.name)} in ({_labels_shown(column, 2)}).",
+            place=place,
+        )
+    return _date(column, value, place) if column.dtype == "datetime" else _label_number(column, value, place)
+
+
+def _labels_shown(column: Column, n: int = _N_LABELS_SHOWN) -> str:
+    more = ", ..." if len(column.labels) > n > 2 else ""
+    return ", ".join(map(rendered_value, column.labels[:n])) + more
+
+
+def _label_scale(column: Column) -> list[float] | None:
+    """Return the number or day of each label where labels were stored as such; "other" has none."""
+    if column.dtype == "datetime":
+        days = [_days_of(label) for label in column.labels]
+    elif column.dtype == "number":
+        days = [cells_of.number_of_text(label) for label in column.labels]
+    else:
+        return None
+    known = [day for day in days if day is not None]
+    return known if len(known) == len(days) else None
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def _number(column: Column, value: Value, place: Place | None) -> float:
+    if column.dtype == "datetime":
+        return _date(column, value, place)
+    if isinstance(value, bool | str):
+        spelled = isinstance(value, str) and cells_of.number_of_text(value) is not None
+        _refuse_kind(column, value, "numbers", "Write it without quotes." if spelled else None, place)
+    return value
+
+
+def _date(column: Column, value: Value, place: Place | None) -> float:
+    day = _days_of(value) if isinstance(value, str) else None
+    if day is None:
+        _refuse_kind(column, value, "dates", "Write '2020-01-31' or '2020-01-31T12:30' in single quotes.", place)
+    return day
+
+
+def _days_of(text: str) -> float | None:
+    """Return the days since 1970-01-01 of a date in ISO 8601, None for another text."""
+    cells = cells_of.spelled_datetime(cells_of.from_text("", [text], np.array([0])))
+    return float(cells.distinct[0]) if cells is not None and cells.n_distinct else None
+
+
+def _code(column: Column, value: Value, place: Place | None) -> float:
+    """Return the code of a label, which may be written as `table.encode` reads it in new rows."""
+    names = column.code_names
+    if isinstance(value, str) and value in names:
+        return float(names.index(value))
+    label = value if isinstance(value, str) else None
+    match column.dtype:
+        case "boolean":
+            text = value if isinstance(value, str) else rendered_value(value)
+            label = {"1": "True", "0": "False", "true": "True", "false": "False"}.get(text.lower(), text)
+        case "number":
+            number = cells_of.number_of_text(value) if isinstance(value, str) else float(value)
+            label = label if number is None or math.isinf(number) else cells_of.number_label(number)
+        case "datetime":
+            label = None if label is None else cells_of.label_as_stored(label, "datetime") or label
+    if label is None:
+        kind = "dates" if column.dtype == "datetime" else "texts"
+        text = rendered_value(value)
+        in_quotes = kind == "dates" or text in names
+        remedy = f"Write '{text}' in single quotes." if in_quotes else f"Its labels are {_labels_shown(column)}."
+        _refuse_kind(column, value, kind, remedy, place)
+    if label not in names:
+        raise EventError(f"column {column.name!r} has no label {label!r}", closest(label, names), place=place)
+    return float(names.index(label))
+
+
+def _label_number(column: Column, value: Value, place: Place | None) -> float:
+    number = cells_of.number_of_text(value) if isinstance(value, str) else float(value)
+    if number is None or isinstance(value, bool):
+        _refuse_kind(column, value, "numbers", None, place)
+    return number
+
+
+def _refuse_kind(column: Column, value: Value, kind: str, remedy: str | None, place: Place | None) -> NoReturn:
+    found = {bool: "true or false", str: "a text", float: "a number"}[type(value)]
+    if isinstance(value, str) and cells_of.label_as_stored(value, "datetime") is not None:
+        found = "a date"
+    raise EventError(
+        f"column {column.name!r} holds {kind}, and {rendered_value(value)} is {found}", remedy=remedy, place=place
+    )
