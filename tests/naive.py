@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,11 @@ from bayesjpt.numerics.counter_rng import uniform
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 
+REAL = ("normal", "student_t", "uniform")
+POSITIVE = ("gamma", "exponential", "lognormal")
+COUNT = ("poisson", "geometric", "negative_binomial")
+ROUNDED = ("rounded_normal", "truncated_rounded_normal")
+
 Score = Callable[[str, Column, np.ndarray, float], float]
 Path = tuple[tuple[int, ...], tuple[int, ...]]
 """An allocation of one row: edges of sums taken, leaves reached."""
@@ -27,23 +32,33 @@ Path = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def family_log_density(family: str, column: Column, theta: np.ndarray, x: float) -> float:
-    """Return the log density (per user's unit) or log mass of one value under one family."""
+    """Return the log density (per user's unit) or log mass of one value under one family.
+
+    `theta` may hold arrays, one point of the parameter space an entry, but for simplexes.
+    """
     s = column.scale
-    if family == "normal":
-        variance, mu = theta
-        return scipy.stats.norm.logpdf((x - column.location) / s, mu, np.sqrt(variance)) - math.log(s)
-    if family in ("gamma", "exponential"):
-        shape, rate = theta if family == "gamma" else (1.0, theta[0])
-        z, half = x / s, 0.5 * column.resolution / s
-        if z < 0.0:
+    if family == "atom":
+        return math.log(theta[column.atoms.index(x)]) if x in column.atoms else -math.inf
+    if x in column.atoms:
+        return -math.inf
+    if family in POSITIVE:
+        half = 0.5 * column.resolution
+        if x < 0.0:
             return -math.inf
-        if z < half:
-            return scipy.stats.gamma.logcdf(half, shape, scale=1.0 / rate) - math.log(column.resolution)
-        return scipy.stats.gamma.logpdf(z, shape, scale=1.0 / rate) - math.log(s)
-    if family == "poisson":
-        return scipy.stats.poisson.logpmf(x, theta[0])
-    if family == "geometric":
-        return scipy.stats.geom.logpmf(x + 1.0, theta[0])
+        if x / s < half / s:
+            return family_distribution(family, column, theta).logcdf(half) - math.log(column.resolution)
+    if family in (*REAL, *POSITIVE):
+        return family_distribution(family, column, theta).logpdf(x)
+    if family in COUNT:
+        return family_distribution(family, column, theta).logpmf(x)
+    if family in ROUNDED:
+        whole = family_distribution(family, column, theta)
+        below, above = whole.cdf(x + 0.5) - whole.cdf(x - 0.5), whole.sf(x - 0.5) - whole.sf(x + 0.5)
+        kept = whole.logsf(-0.5) if family == "truncated_rounded_normal" else 0.0
+        return np.log(np.where(whole.mean() > x, below, above)) - kept  # the smaller tail keeps its digits
+    if family == "bernoulli":
+        other = column.frequencies[-1]
+        return np.log(((1.0 - other) * (1.0 - theta[0]), (1.0 - other) * theta[0], other)[int(x)])
     if family == "categorical":
         values = tuple(range(column.n_label)) if column.base == "category" else column.levels
         return math.log(theta[values.index(x)]) if x in values else -math.inf
@@ -53,12 +68,23 @@ def family_log_density(family: str, column: Column, theta: np.ndarray, x: float)
 def family_distribution(family: str, column: Column, theta: np.ndarray):
     """Return SciPy's distribution, in the user's units, of a family that SciPy has under this parametrisation."""
     s = column.scale
-    if family == "normal":
+    if family in ("normal", *ROUNDED):
         variance, mu = theta
-        return scipy.stats.norm(mu * s + column.location, math.sqrt(variance) * s)
+        return scipy.stats.norm(mu * s + column.location, np.sqrt(variance) * s)
+    if family == "student_t":
+        variance, mu, nu = theta
+        return scipy.stats.t(nu, mu * s + column.location, np.sqrt(variance) * s)
+    if family == "uniform":
+        reach = column.maximum - column.minimum or max(abs(column.minimum), 1.0)
+        return scipy.stats.uniform(column.minimum - reach, column.maximum - column.minimum + 2.0 * reach)
     if family in ("gamma", "exponential"):
         shape, rate = theta if family == "gamma" else (1.0, theta[0])
         return scipy.stats.gamma(shape, scale=s / rate)
+    if family == "lognormal":
+        variance, mu = theta
+        return scipy.stats.lognorm(np.sqrt(variance), scale=np.exp(mu) * s)
+    if family == "negative_binomial":
+        return scipy.stats.nbinom(*theta)
     if family == "poisson":
         return scipy.stats.poisson(theta[0])
     if family == "geometric":
@@ -68,9 +94,18 @@ def family_distribution(family: str, column: Column, theta: np.ndarray):
 
 def family_cdf(family: str, column: Column, theta: np.ndarray, x: float) -> float:
     """Return the probability of (-inf, x], in the user's units."""
+    if family == "atom":
+        return float(sum(p for p, atom in zip(theta, column.atoms, strict=True) if atom <= x))
     if family == "categorical":
         values = column.levels if column.levels else range(column.n_label)
         return float(sum(p for p, value in zip(theta, values, strict=True) if value <= x))
+    if family == "bernoulli":
+        return math.fsum(math.exp(family_log_density(family, column, theta, code)) for code in (0, 1, 2) if code <= x)
+    if family == "rounded_normal":
+        return float(family_distribution(family, column, theta).cdf(math.floor(x) + 0.5))
+    if family == "truncated_rounded_normal":
+        whole = family_distribution(family, column, theta)
+        return max(float((whole.cdf(math.floor(x) + 0.5) - whole.cdf(-0.5)) / whole.sf(-0.5)), 0.0)
     return float(family_distribution(family, column, theta).cdf(x))
 
 
@@ -79,9 +114,57 @@ def family_log_mass(family: str, column: Column, theta: np.ndarray, x: float) ->
     if column.base != "real":
         return family_log_density(family, column, theta, x)
     lo, hi = x - 0.5 * column.resolution, x + 0.5 * column.resolution
+    if family == "atom":
+        inside = math.fsum(p for p, atom in zip(theta, column.atoms, strict=True) if lo <= atom <= hi)
+        return math.log(inside) if inside > 0.0 else -math.inf
     frozen = family_distribution(family, column, theta)
     lower, upper = frozen.cdf(hi) - frozen.cdf(lo), frozen.sf(lo) - frozen.sf(hi)
     return math.log(lower if lo < frozen.median() else upper)
+
+
+def family_log_interval(family: str, column: Column, theta: np.ndarray, lo: float, hi: float) -> float:
+    """Return the log probability of the closed interval lo ... hi, in the user's units."""
+    if family in ("atom", "categorical", "bernoulli"):
+        values = column.atoms or column.levels or range(column.n_label)
+        scores = [family_log_density(family, column, theta, float(x)) for x in values if lo <= x <= hi]
+        return math.log(math.fsum(map(math.exp, scores))) if scores else -math.inf
+    frozen = family_distribution(family, column, theta)
+    if column.base == "integer":
+        shift = 0.5 if family in ROUNDED else 0.0
+        lo, hi = np.ceil(lo) - 1.0 + shift, np.floor(hi) + shift
+    if family == "truncated_rounded_normal":
+        lo = max(lo, -0.5)
+    if lo >= hi:
+        return -math.inf
+    lower, upper = frozen.cdf(hi) - frozen.cdf(lo), frozen.sf(lo) - frozen.sf(hi)
+    mass = lower if hi < frozen.median() else upper
+    kept = frozen.logsf(-0.5) if family == "truncated_rounded_normal" else 0.0
+    return math.log(mass) - kept if mass > 0.0 else -math.inf
+
+
+def cell_score(family: str, column: Column, theta: np.ndarray, x: float, cell: tuple[float, float]) -> float:
+    """Return the log density of one value (per user's unit) under a family given a cell; 0 at a known value."""
+    lo, hi = cell
+    if not lo <= x <= hi:
+        return -math.inf
+    if column.base == "real" and lo == hi and family != "atom":
+        return 0.0
+    log_cell = family_log_interval(family, column, theta, lo, hi)
+    return family_log_density(family, column, theta, x) - log_cell if log_cell > -math.inf else -math.inf
+
+
+def cell_log_mass(family: str, column: Column, theta: np.ndarray, x: float, cell: tuple[float, float]) -> float:
+    """Return the log probability, given a cell, of the cell that a recorded value stands for."""
+    if column.base != "real":
+        return cell_score(family, column, theta, x, cell)
+    lo, hi = cell
+    first, last = x - 0.5 * column.resolution, x + 0.5 * column.resolution
+    if lo == hi and family != "atom":
+        return 0.0 if first <= lo < last else -math.inf
+    if max(lo, first) > min(hi, last):
+        return -math.inf
+    log_cell = family_log_interval(family, column, theta, lo, hi)
+    return family_log_interval(family, column, theta, max(lo, first), min(hi, last)) - log_cell
 
 
 def flat(family: str, column: Column, theta: np.ndarray, x: float) -> float:
@@ -92,13 +175,24 @@ def flat(family: str, column: Column, theta: np.ndarray, x: float) -> float:
 def family_statistics(family: str, column: Column, x: list[float]) -> list[float]:
     """Return the sufficient statistics of values in the user's units."""
     half = 0.5 * column.resolution / column.scale
-    if family == "normal":
+    if family == "negative_binomial":
+        return [len(x), math.fsum(x), math.fsum(value * value for value in x)]
+    if family == "bernoulli":
+        return [float(x.count(0.0)), float(x.count(1.0))]
+    if family in ("normal", "student_t", *ROUNDED):
         z = [(value - column.location) / column.scale for value in x]
         return [len(z), math.fsum(z), math.fsum(value * value for value in z)]
+    if family == "atom":
+        return [float(x.count(atom)) for atom in column.atoms]
     if family in ("gamma", "exponential"):
         z = [value / column.scale for value in x if value / column.scale >= half]
         logs = [math.fsum(math.log(value) for value in z)] if family == "gamma" else []
         return [len(z), math.fsum(z), *logs, len(x) - len(z)]
+    if family == "lognormal":
+        logs = [math.log(value / column.scale) for value in x if value / column.scale >= half]
+        return [len(logs), math.fsum(logs), math.fsum(value * value for value in logs), len(x) - len(logs)]
+    if family == "uniform":
+        return [float(len(x))]
     if family in ("poisson", "geometric"):
         return [len(x), math.fsum(x)]
     if family == "categorical":
@@ -150,6 +244,10 @@ def log_value(
             if not observed[column]:
                 return 0.0
             theta = leaf_theta(circuit, params, leaf)
+            if circuit.leaf_cell[leaf] >= 0:
+                cut = {family_log_density: cell_score, family_log_mass: cell_log_mass}[score]
+                cell = tuple(circuit.leaf_interval()[leaf])
+                return cut(leaf_family(circuit, leaf), schema.columns[column], theta, x[column], cell)
             return score(leaf_family(circuit, leaf), schema.columns[column], theta, x[column])
         edges = edges_of(circuit, node)
         if circuit.kind[node] == arrays.PRODUCT:
@@ -213,11 +311,14 @@ class Allocation(NamedTuple):
         Sufficient statistics of all leaves, in the order of the leaf table.
     log_likelihood : float
         Of all rows, in the user's units.
+    cells : list of lists of float
+        Values that reached each leaf, in the order of their rows.
     """
 
     edge_count: np.ndarray
     stats: np.ndarray
     log_likelihood: float
+    cells: list[list[float]]
 
 
 def allocate(
@@ -271,4 +372,40 @@ def allocate(
         family_statistics(leaf_family(circuit, leaf), schema.columns[leaf_column(circuit, leaf)], cells[leaf])
         for leaf in range(circuit.n_leaf)
     ]
-    return Allocation(edge_count, np.concatenate(stats), math.fsum(log_likelihood))
+    return Allocation(edge_count, np.concatenate(stats), math.fsum(log_likelihood), cells)
+
+
+# --- events
+
+
+def leaf_log_mass(circuit: Circuit, schema: Schema, params: Params, leaf: int, lo: float, hi: float) -> float:
+    """Return log P(lo ... hi | the leaf's cell)."""
+    family, column = leaf_family(circuit, leaf), schema.columns[leaf_column(circuit, leaf)]
+    theta = leaf_theta(circuit, params, leaf)
+    lower, upper = (float(end) for end in circuit.leaf_interval()[leaf])
+    lo, hi = max(lo, lower), min(hi, upper)
+    if lo > hi:
+        return -math.inf
+    if lower == upper and column.base == "real" and family != "atom":
+        return 0.0
+    return family_log_interval(family, column, theta, lo, hi) - family_log_interval(family, column, theta, lower, upper)
+
+
+def probability(circuit: Circuit, schema: Schema, params: Params, boxes: Sequence[Mapping[int, np.ndarray]]) -> float:
+    """Return the probability of a union of disjoint boxes (column -> closed intervals), by recursion."""
+
+    def value(node: int, box: Mapping[int, np.ndarray]) -> float:
+        if circuit.kind[node] == arrays.LEAF:
+            leaf = int(circuit.leaf_of[node])
+            column = leaf_column(circuit, leaf)
+            if column not in box:
+                return 1.0
+            return math.fsum(
+                math.exp(leaf_log_mass(circuit, schema, params, leaf, lo, hi)) for lo, hi in box[column].tolist()
+            )
+        values = [(edge, value(circuit.child[edge], box)) for edge in edges_of(circuit, node)]
+        if circuit.kind[node] == arrays.PRODUCT:
+            return math.prod(v for _, v in values)
+        return math.fsum(math.exp(params.log_weight[edge]) * v for edge, v in values if v > 0.0)
+
+    return math.fsum(value(circuit.n_node - 1, box) for box in boxes)

@@ -50,14 +50,20 @@ def law(n_examples: int) -> Callable:
 # --- dictionaries: one, two, three and more members
 
 
+def _with_atoms(column: Column, members: tuple) -> tuple:
+    """Return members of a dictionary, and the atom where the column has some: without it such rows are impossible."""
+    atom = registry.family("atom")
+    return (*members, atom) if column.atoms and atom not in members else members
+
+
 def first_family(column: Column):
     """Offer the first family alone: bare leaves."""
-    return registry.dictionary(column)[:1]
+    return _with_atoms(column, registry.dictionary(column)[:1])
 
 
 def last_family(column: Column):
     """Offer the last family alone: other bare leaves."""
-    return registry.dictionary(column)[-1:]
+    return _with_atoms(column, registry.dictionary(column)[-1:])
 
 
 def every_family_twice(column: Column):
@@ -74,9 +80,9 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @st.composite
-def tables(draw, max_rows: int = MAX_ROWS) -> Table:
-    """Draw a table over some of the zoo's columns in any order, with or without missing cells."""
-    columns = draw(st.permutations(zoo.COLUMNS))[: draw(st.integers(1, len(zoo.COLUMNS)))]
+def tables(draw, max_rows: int = MAX_ROWS, offered: tuple[Column, ...] = zoo.PLAIN) -> Table:
+    """Draw a table over some of the offered columns in any order, with or without missing cells."""
+    columns = draw(st.permutations(offered))[: draw(st.integers(1, len(offered)))]
     return zoo.make_table(
         tuple(columns),
         draw(st.integers(1, max_rows)),
@@ -102,9 +108,22 @@ def trees(draw, table: Table, scope: tuple[int, ...], depth: int = DEPTH) -> Nod
 
 
 @st.composite
-def cases(draw, max_rows: int = MAX_ROWS, dictionaries: tuple[Callable, ...] = DICTIONARIES) -> Case:
-    """Draw a table, a circuit over all its columns, and parameters."""
-    table = draw(tables(max_rows))
+def truncated_cases(draw, max_rows: int = MAX_ROWS, dictionaries: tuple[Callable, ...] = DICTIONARIES) -> Case:
+    """Draw a case with leaves truncated to intervals and known values; rows may lie outside."""
+    case = draw(cases(max_rows, dictionaries, zoo.PLAIN))
+    rng = np.random.default_rng(draw(seeds))
+    return case._replace(circuit=zoo.truncated(case.circuit, case.table.schema, rng))
+
+
+@st.composite
+def cases(
+    draw,
+    max_rows: int = MAX_ROWS,
+    dictionaries: tuple[Callable, ...] = DICTIONARIES,
+    offered: tuple[Column, ...] = zoo.PLAIN,
+) -> Case:
+    """Draw a table over some of the offered columns, a circuit over all its columns, and parameters."""
+    table = draw(tables(max_rows, offered))
     tree = draw(trees(table, tuple(range(table.n_column))))
     circuit = build_circuit(tree, table, draw(st.sampled_from(dictionaries)))
     return Case(table, circuit, zoo.random_params(circuit, table.schema, np.random.default_rng(draw(seeds))))

@@ -12,6 +12,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt import cli
+from bayesjpt.kernels.sweeper import Sweeper
 
 FEW = ["--draws", "12", "--tune", "4", "--chains", "2", "--cores", "1", "--seed", "1"]
 
@@ -136,6 +137,56 @@ def test_fit_writes_a_file_that_load_reads(csv, tmp_path, capfd):
     assert post.schema.names == ("size", "rings", "colour")
 
 
+def test_fit_with_a_checkpoint_removes_it_once_the_file_is_there(csv, tmp_path, capfd):
+    path = tmp_path / "fit.nc"
+    status, _, err = run(capfd, "fit", csv, "-o", path, "--checkpoint", tmp_path / "state", "--resume", *FEW)
+    assert status == 0
+    assert "nothing in" in err
+    assert bj.load(path).n_draw == 12
+    assert not (tmp_path / "state").exists()
+
+
+def test_resumed_fit_says_from_where_and_equals_the_undisturbed_one(csv, tmp_path, capfd, monkeypatch):
+    sweep, done = Sweeper.sweep, []
+
+    def killed(self, *given):
+        if len(done) == 11:
+            raise KeyboardInterrupt
+        done.append(1)
+        return sweep(self, *given)
+
+    state = ["--checkpoint", tmp_path / "state"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Sweeper, "sweep", killed)
+        assert run(capfd, "fit", csv, "-o", tmp_path / "part.nc", *state, *FEW)[0] == 0
+    assert (tmp_path / "state").is_dir()
+    _, _, err = run(capfd, "fit", csv, "-o", tmp_path / "resumed.nc", *state, "--resume", *FEW)
+    assert "going on from sweep 11 of 32" in err
+    assert "checkpoint read" in err
+    run(capfd, "fit", csv, "-o", tmp_path / "whole.nc", *FEW)
+    resumed, whole = bj.load(tmp_path / "resumed.nc"), bj.load(tmp_path / "whole.nc")
+    assert resumed.params.theta.tobytes() == whole.params.theta.tobytes()
+    assert resumed.settings == whole.settings
+
+
+def test_existing_checkpoint_is_not_touched_without_resume(csv, tmp_path, capfd):
+    state = tmp_path / "state"
+    bj.fit(bj.read_table(csv), checkpoint=state, draws=12, tune=4, chains=2, seed=1, progress=False)
+    assert "--resume" in refused(capfd, "fit", csv, "-o", tmp_path / "fit.nc", "--checkpoint", state, *FEW)
+    assert state.is_dir()
+
+
+def test_resume_without_a_checkpoint_is_refused(csv, tmp_path, capfd):
+    assert "resume without a checkpoint" in refused(capfd, "fit", csv, "-o", tmp_path / "fit.nc", "--resume", *FEW)
+
+
+def test_families_are_those_that_were_named(csv, capfd):
+    _, out, _ = run(capfd, "types", csv, "--json", "-q", "--families", "gamma, poisson", *FEW)
+    likelihoods = {column["column"]: set(column["likelihoods"]) for column in json.loads(out)["columns"]}
+    of_labels = {"bernoulli"}  # none that was named fits them
+    assert likelihoods == {"size": {"gamma"}, "rings": {"poisson"}, "colour": of_labels}
+
+
 def test_quiet_fit_prints_nothing_at_all(csv, tmp_path, capfd):
     assert run(capfd, "fit", csv, "-o", tmp_path / "fit.nc", "-q", *FEW) == (0, "", "")
 
@@ -184,6 +235,8 @@ def test_bad_table_is_refused_naming_what_is_wrong(tmp_path, capfd, content, wor
         (["--threshold", "2"], ["threshold is 2.0", "0 to 1"]),
         (["--draws", "0"], ["draws = 0"]),
         (["--tune", "-1"], ["tune = -1"]),
+        (["--thin", "0"], ["thin = 0"]),
+        (["--families", "gama"], ["'gama'", "'gamma'"]),
         (["--chains", "0"], ["chains = 0"]),
         (["--cores", "0"], ["cores = 0"]),
         (["--seed", "-1"], ["seed = -1"]),

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt.errors import BayesjptWarning, LearnerError, ModelError, SamplingError, TableError
-from bayesjpt.model.gibbs_step import CircuitGibbs
+from bayesjpt.errors import (
+    BayesjptWarning,
+    CheckpointError,
+    LearnerError,
+    ModelError,
+    SamplingError,
+    SchemaError,
+    TableError,
+)
+from bayesjpt.kernels.sweeper import Sweeper
+from bayesjpt.sampler.checkpoint import read_progress
 from tests import zoo
 
 FEW = {"draws": 6, "tune": 3, "chains": 2, "progress": False}
@@ -45,6 +56,8 @@ def test_settings_say_how_the_fit_was_made(table):
     assert post.settings == {
         "learner": "mspn",
         "seed": 5,
+        "tune": 3,
+        "thin": 1,
         "gamma": 2.0,
         "alpha": 0.5,
         "prior": "default",
@@ -96,6 +109,7 @@ def test_without_progress_nothing_is_printed(table, capfd, caplog):
         ({"draws": 2.5}, SamplingError, "draws = 2.5"),
         ({"draws": True}, SamplingError, "draws = True"),
         ({"tune": -1}, SamplingError, "tune = -1"),
+        ({"thin": 0}, SamplingError, "thin = 0"),
         ({"chains": 0}, SamplingError, "chains = 0"),
         ({"cores": 0}, SamplingError, "cores = 0"),
         ({"seed": -1}, SamplingError, "seed = -1"),
@@ -105,6 +119,8 @@ def test_without_progress_nothing_is_printed(table, capfd, caplog):
         ({"threshold": 2.0}, LearnerError, "threshold is 2.0"),
         ({"gamma": -1.0}, ModelError, "gamma = -1.0"),
         ({"alpha": float("nan")}, ModelError, "alpha = nan"),
+        ({"families": ["gama"]}, SchemaError, "'gama'"),
+        ({"families": {"size": []}}, SchemaError, "column 'size' is left without"),
     ],
 )
 def test_setting_that_makes_no_sense_is_refused_by_name(table, options, error, words):
@@ -119,40 +135,192 @@ def test_what_is_no_table_is_refused():
         bj.fit([1.0, 2.0, 3.0])
 
 
+def test_learner_that_returns_no_circuit_is_refused(table):
+    with pytest.raises(LearnerError, match="type str"):
+        bj.fit(table, lambda table, rng: "tree", **FEW)
+
+
+def test_circuit_of_other_columns_is_refused(table):
+    other = zoo.mixture(bj.as_table(pd.DataFrame({"size": [1.5, 2.5, 3.5] * 10})))
+    with pytest.raises(bj.BayesjptError, match="circuit"):
+        bj.fit(table, lambda table, rng: other, **FEW)
+
+
+def test_draws_that_do_not_fit_into_memory_are_refused_before_sampling(table, monkeypatch):
+    monkeypatch.delattr(Sweeper, "sweep")
+    monkeypatch.setattr("bayesjpt.fitting._compile", lambda: None)
+    with pytest.raises(SamplingError, match=r"would take .* expected at most 80% .* fewer draws"):
+        bj.fit(table, **{**FEW, "draws": 10**12})
+
+
+def test_much_memory_is_announced(table, monkeypatch):
+    monkeypatch.setattr("bayesjpt.fitting.LARGE_MEMORY_BYTES", 1)
+    with pytest.warns(BayesjptWarning, match=r"sampling takes .* MiB .* of memory"):
+        bj.fit(table, seed=5, **FEW)
+
+
+# --- thinning, families
+
+
+def test_thinned_draws_are_every_second_one(table):
+    every = bj.fit(table, seed=5, cores=1, **{**FEW, "draws": 8})
+    second = bj.fit(table, seed=5, cores=1, thin=2, **{**FEW, "draws": 4})
+    np.testing.assert_array_equal(every.params.theta[:, 1::2], second.params.theta)
+    assert second.settings["thin"] == 2
+
+
+def test_families_are_the_only_ones_of_the_circuit(table):
+    post = bj.fit(table, seed=5, families=["gamma", "categorical"], **FEW)
+    assert set(post.types()["size"].likelihoods) == {"gamma"}
+    assert post.settings["families"] == "size: gamma; twice: gamma; colour: categorical"
+
+
+def test_families_of_one_column_leave_the_others_alone_and_the_schema_as_it_was(table):
+    post = bj.fit(table, seed=5, families={"size": ["exponential"]}, **FEW)
+    assert set(post.types()["size"].likelihoods) == {"exponential"}
+    assert set(post.types()["twice"].likelihoods) == set(bj.fit(table, seed=5, **FEW).types()["twice"].likelihoods)
+    assert post.log_density(table).sizes["obs_id"] == table.n_row
+
+
+def test_families_reach_learners_of_the_user(table):
+    post = bj.fit(table, lambda given, rng: zoo.mixture(given), families=["normal", "categorical"], seed=5, **FEW)
+    assert set(post.types()["size"].likelihoods) == {"normal"}
+
+
+# --- checkpoints
+
+
+def same_draws(one, two) -> bool:
+    arrays = [(one.params.theta, two.params.theta), (one.params.log_weight, two.params.log_weight)]
+    arrays += [(one.sample_stats[name], two.sample_stats[name]) for name in one.sample_stats]
+    return all(a.tobytes() == b.tobytes() for a, b in arrays) and one.settings == two.settings
+
+
+def stop_after(monkeypatch, n_sweep: int) -> None:
+    """Make sweeps raise what Ctrl-C raises after so many of any chain."""
+    sweep, done = Sweeper.sweep, []
+
+    def stopped(self, *given):
+        if len(done) == n_sweep:
+            raise KeyboardInterrupt
+        done.append(1)
+        return sweep(self, *given)
+
+    monkeypatch.setattr(Sweeper, "sweep", stopped)
+
+
+@pytest.mark.parametrize("n_sweep", [0, 2, 11])
+@pytest.mark.filterwarnings("ignore:interrupted")
+def test_resumed_fit_is_bitwise_that_of_an_undisturbed_one_and_learns_nothing_again(
+    table, tmp_path, monkeypatch, n_sweep
+):
+    undisturbed = bj.fit(table, seed=5, **FEW)
+    with monkeypatch.context() as patch:
+        stop_after(patch, n_sweep)
+        with contextlib.suppress(SamplingError):
+            bj.fit(table, seed=5, cores=1, checkpoint=tmp_path / "fit", **FEW)
+    assert sum(read_progress(tmp_path / "fit")[0]) == n_sweep
+    monkeypatch.delattr("bayesjpt.structure.mspn.learn_mspn")
+    phases = []
+    resumed = bj.fit(
+        table, cores=2, checkpoint=tmp_path / "fit", resume=True, on_phase=lambda *given: phases.append(given[0]), **FEW
+    )
+    assert same_draws(resumed, undisturbed)
+    assert phases == ["compile", "resume", "sample"]
+
+
+def test_resume_starts_where_nothing_has_begun_and_leaves_the_checkpoint_finished(table, tmp_path):
+    first = bj.fit(table, seed=5, checkpoint=tmp_path / "fit", resume=True, **FEW)
+    assert same_draws(first, bj.fit(table, seed=5, **FEW))
+    assert same_draws(first, bj.fit(table, checkpoint=tmp_path / "fit", resume=True, **FEW))
+    with pytest.raises(CheckpointError, match=r"holds a fit already.*resume=True"):
+        bj.fit(table, checkpoint=tmp_path / "fit", **FEW)
+
+
+def test_resume_without_a_checkpoint_is_refused(table):
+    with pytest.raises(CheckpointError, match="resume without a checkpoint"):
+        bj.fit(table, resume=True, **FEW)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"seed": 6}, "seed = 5, not 6"),
+        ({"draws": 7}, "draws = 6, not 7"),
+        ({"thin": 2}, "thin = 1, not 2"),
+        ({"alpha": 0.2}, "alpha = 0.1, not 0.2"),
+        ({"min_rows": 20}, "min_rows = None, not 20"),
+        ({"families": ["normal", "categorical"]}, "families = None"),
+    ],
+)
+def test_checkpoint_begun_with_other_options_is_refused_by_name(table, tmp_path, change, words):
+    bj.fit(table, seed=5, checkpoint=tmp_path / "fit", **FEW)
+    with pytest.raises(CheckpointError, match=words):
+        bj.fit(table, checkpoint=tmp_path / "fit", resume=True, **FEW | change)
+
+
+def test_checkpoint_of_another_table_or_other_kernels_is_refused(table, tmp_path, monkeypatch):
+    bj.fit(table, seed=5, checkpoint=tmp_path / "fit", **FEW)
+    with pytest.raises(CheckpointError, match="another table"):
+        bj.fit(table.take(range(149)), checkpoint=tmp_path / "fit", resume=True, **FEW)
+    values = table.values.copy()
+    values[0, 3] += 0.1
+    changed = bj.Table(table.schema, values, table.observed)
+    with pytest.raises(CheckpointError, match="another table"):
+        bj.fit(changed, checkpoint=tmp_path / "fit", resume=True, **FEW)
+    monkeypatch.setattr("bayesjpt.numerics.jit.source_hash", lambda room="": "0" * 64)
+    with pytest.raises(CheckpointError, match="another version of bayesjpt's kernels"):
+        bj.fit(table, checkpoint=tmp_path / "fit", resume=True, **FEW)
+
+
+def test_checkpoint_whose_priors_come_out_differently_is_refused(table, tmp_path, monkeypatch):
+    bj.fit(table, seed=5, checkpoint=tmp_path / "fit", **FEW)
+    monkeypatch.setattr("bayesjpt.sampler.target.Target.digest", lambda self: "0")
+    with pytest.raises(CheckpointError, match="plan, priors or cells differ"):
+        bj.fit(table, checkpoint=tmp_path / "fit", resume=True, **FEW)
+
+
+def test_a_learner_that_fails_leaves_no_folder_behind(table, tmp_path):
+    def failing(table, rng):
+        raise LearnerError("no structure")
+
+    with pytest.raises(LearnerError):
+        bj.fit(table, failing, checkpoint=tmp_path / "fit", **FEW)
+    assert not (tmp_path / "fit").exists()
+
+
 # --- interrupts
 
 
-def interrupt_after(monkeypatch, n_step: int) -> None:
-    """Make the step raise what Ctrl-C raises after so many sweeps of any chain."""
-    step, done = CircuitGibbs.step, []
-
-    def interrupted(self, point):
-        if len(done) == n_step:
-            raise KeyboardInterrupt
-        done.append(1)
-        return step(self, point)
-
-    monkeypatch.setattr(CircuitGibbs, "step", interrupted)
-
-
 def test_interrupt_before_the_first_kept_draw_is_an_error_of_ours(table, monkeypatch):
-    interrupt_after(monkeypatch, 0)
+    stop_after(monkeypatch, 0)
     with pytest.raises(SamplingError, match="interrupted before the first kept draw"):
         bj.fit(table, seed=5, cores=1, draws=6, tune=3, chains=1, progress=False)
 
 
-def test_interrupt_keeps_the_completed_draws_warns_and_marks_them(table, monkeypatch):
-    interrupt_after(monkeypatch, 8)
+def test_interrupt_keeps_the_completed_draws_of_all_chains_warns_and_marks_them(table, monkeypatch):
+    undisturbed = bj.fit(table, seed=5, draws=20, tune=3, chains=2, progress=False)
+    stop_after(monkeypatch, 17)
     with pytest.warns(BayesjptWarning, match="interrupted"):
-        post = bj.fit(table, seed=5, cores=1, draws=20, tune=3, chains=1, progress=False)
-    assert (post.n_chain, post.n_draw) == (1, 5)
-    assert post.settings["interrupted"] == "1 chains of 5 draws"
+        post = bj.fit(table, seed=5, cores=1, draws=20, tune=3, chains=2, progress=False)
+    assert (post.n_chain, post.n_draw) == (2, 5)
+    assert post.settings["interrupted"] == "2 chains of 5 draws"
+    np.testing.assert_array_equal(post.params.theta, undisturbed.params.theta[:, :5])
 
 
 def test_half_of_the_chains_begin_at_random_allocations(table, monkeypatch):
     starts = []
-    learned, at_random = CircuitGibbs.learned_point, CircuitGibbs.random_point
-    monkeypatch.setattr(CircuitGibbs, "learned_point", lambda self: starts.append("learned") or learned(self))
-    monkeypatch.setattr(CircuitGibbs, "random_point", lambda self, rng: starts.append("random") or at_random(self, rng))
-    bj.fit(table, seed=5, cores=1, draws=4, tune=0, chains=3, progress=False)
-    assert starts == ["learned", "random", "learned"]
+    at_random = Sweeper.at_random
+    monkeypatch.setattr(Sweeper, "at_random", lambda self, rng: starts.append(1) or at_random(self, rng))
+    bj.fit(table, seed=5, cores=1, draws=4, tune=0, chains=5, progress=False)
+    assert len(starts) == 2
+
+
+def test_pymc_is_not_loaded(run_python):
+    program = """
+import sys, pandas as pd, bayesjpt as bj
+frame = pd.DataFrame({"grade": ["a", "b", "c"] * 20})
+post = bj.fit(frame, draws=4, tune=2, chains=2, seed=1, progress=False)
+print([name for name in ("pymc", "pytensor", "arviz") if name in sys.modules], post.n_draw)
+"""
+    assert run_python(program).strip() == "[] 4"

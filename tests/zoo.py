@@ -16,18 +16,44 @@ from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 
 REAL = Column(
-    name="real", base="real", support=(-np.inf, np.inf), resolution=0.1, location=1.0, scale=2.0, mean=1.2, maximum=9.0
+    name="real",
+    base="real",
+    support=(-np.inf, np.inf),
+    resolution=0.1,
+    location=1.0,
+    scale=2.0,
+    mean=1.2,
+    maximum=9.0,
+    families=("normal",),
 )
 POSITIVE = Column(
-    name="positive", base="real", support=(0.0, np.inf), resolution=0.1, location=2.0, scale=1.5, mean=2.5, maximum=12.0
+    name="positive",
+    base="real",
+    support=(0.0, np.inf),
+    resolution=0.1,
+    location=2.0,
+    scale=1.5,
+    mean=2.5,
+    maximum=12.0,
+    families=("normal", "gamma", "exponential"),
 )
-COUNT = Column(name="count", base="integer", support=(0.0, np.inf), mean=3.0, maximum=15.0, location=3.0, scale=2.0)
+COUNT = Column(
+    name="count",
+    base="integer",
+    support=(0.0, np.inf),
+    mean=3.0,
+    maximum=15.0,
+    location=3.0,
+    scale=2.0,
+    families=("poisson", "geometric"),
+)
 LEVELS = Column(
     name="levels",
     base="integer",
     support=(0.0, np.inf),
     levels=(0.0, 1.0, 2.0, 5.0),
     frequencies=(0.4, 0.3, 0.2, 0.1),
+    families=("poisson", "geometric", "categorical"),
     mean=1.2,
     maximum=5.0,
 )
@@ -35,16 +61,52 @@ LABEL = Column(
     name="label", base="category", support=(0.0, 2.0), labels=("a", "b", "c"), frequencies=(0.4, 0.3, 0.2, 0.1)
 )
 COLUMNS = (REAL, POSITIVE, COUNT, LEVELS, LABEL)
+"""Columns of each base with small dictionaries, for tests that count members."""
+CHANGE = Column(
+    name="change",
+    base="integer",
+    support=(-np.inf, np.inf),
+    location=1.0,
+    scale=2.5,
+    mean=0.5,
+    minimum=-9.0,
+    maximum=9.0,
+)
+FLAG = Column(name="flag", base="category", support=(0.0, 2.0), labels=("no", "yes"), frequencies=(0.6, 0.3, 0.1))
+ZEROS = replace(POSITIVE, name="zeros", atoms=(0.0, 2.0), atom_frequencies=(0.8, 0.2), families=())
+FIXED = Column(
+    name="fixed",
+    base="real",
+    support=(0.0, 8.0),
+    resolution=0.5,
+    location=4.0,
+    scale=4.0,
+    mean=4.0,
+    minimum=4.0,
+    maximum=4.0,
+    families=("uniform",),
+    atoms=(4.0,),
+    atom_frequencies=(1.0,),
+)
+"""What a column of one number becomes; the rows drawn for it hold others too, as new rows may."""
+PLAIN = (*(replace(column, families=()) for column in COLUMNS), CHANGE, FLAG)
+"""Columns without atoms, with all families that fit."""
+EVERY = (*PLAIN, ZEROS, FIXED)
+"""Columns that together have every built-in family in their dictionaries."""
 
 
 def draw_column(column: Column, n_row: int, rng: np.random.Generator) -> np.ndarray:
-    """Return plausible values of a column, rounded as they would be recorded; positive ones hold some zeros."""
+    """Return plausible values of a column, rounded as they would be recorded; atoms and zeros among them."""
     if column.base == "category":
         return rng.integers(0, len(column.labels), n_row).astype(float)
     if column.levels:
         return rng.choice(column.levels, n_row)
+    if column.base == "integer" and column.support[0] < 0.0:
+        return np.rint(rng.normal(0.5, 3.0, n_row))
     if column.base == "integer":
         return rng.poisson(3.0, n_row).astype(float)
+    if column.minimum == column.maximum > 0.0:
+        return np.where(rng.random(n_row) < 0.6, column.maximum, rng.integers(0, 17, n_row) * column.resolution)
     if column.support[0] == 0.0:
         values = np.round(rng.gamma(2.0, 1.2, n_row), 1)
         values[rng.random(n_row) < 0.1] = 0.0
@@ -60,7 +122,8 @@ def make_table(
     if continuous:
         for position, column in enumerate(columns):
             if column.base == "real":
-                values[position] += rng.uniform(0.0, column.resolution, n_row)
+                free = ~np.isin(values[position], column.atoms)
+                values[position, free] += rng.uniform(0.0, column.resolution, n_row)[free]
     observed = rng.random(values.shape) >= missing
     return Table(Schema(columns), np.ascontiguousarray(values), observed)
 
@@ -148,6 +211,35 @@ def shared_leaf(table: Table, n_leaf: int = 2, position: int = 0) -> Circuit:
     return circuit
 
 
+def truncated(circuit: Circuit, schema: Schema, rng: np.random.Generator, share: float = 0.7) -> Circuit:
+    """Return the circuit with some leaves truncated: to intervals of plausible values, or one value (real columns)."""
+    leaf_cell = np.full(circuit.n_leaf, -1, np.int32)
+    cell: list[tuple[float, float]] = []
+    for leaf in np.flatnonzero(rng.random(circuit.n_leaf) < share):
+        column = schema.columns[circuit.leaf_var[leaf]]
+        leaf_cell[leaf] = len(cell)
+        cell.append(plausible_interval(column, rng))
+    return freeze(circuit._replace(leaf_cell=leaf_cell, cell=np.array(cell, float).ravel()))
+
+
+def plausible_interval(column: Column, rng: np.random.Generator) -> tuple[float, float]:
+    """Return an interval that holds a plausible value: both ends, one, or (on real columns) one value alone."""
+    lo, hi = np.sort(draw_column(column, 2, rng))
+    if column.base == "real":
+        if rng.random() < 0.2:
+            return float(hi), float(hi)
+        lo, hi = lo - 0.37 * column.resolution, hi + 1.21 * column.resolution  # no ends of recorded cells
+        if column.atoms and rng.random() < 0.4:  # a bound at an atom, closed or open
+            lo = rng.choice([column.atoms[0], np.nextafter(column.atoms[0], np.inf)])
+    match rng.integers(3):
+        case 0:
+            return float(lo), float(hi)
+        case 1:
+            return -np.inf, float(hi)
+        case _:
+            return float(lo), np.inf
+
+
 def only(*names: str):
     """Return a dictionary of the named families, for columns that they fit."""
 
@@ -202,3 +294,8 @@ def random_posterior(
 def with_resolution(column: Column, resolution: float) -> Column:
     """Return the column with another resolution."""
     return replace(column, resolution=resolution)
+
+
+def named(column: Column, name: str) -> Column:
+    """Return the column under another name."""
+    return replace(column, name=name)

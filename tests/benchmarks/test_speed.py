@@ -85,7 +85,8 @@ def test_sweep(benchmark, figure, name):
     rng = np.random.default_rng(3)
     draw_ms = best(
         lambda: draw_params(
-            case.plan, stats, edge_count, case.priors.concentration, case.priors.hyper, case.priors.hyper_at,
+            case.plan, case.cells, case.work, stats, edge_count,
+            case.priors.concentration, case.priors.hyper, case.priors.hyper_at,
             log_weight.copy(), theta.copy(), rng,
         ),
         n,

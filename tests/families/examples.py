@@ -11,14 +11,26 @@ import numpy as np
 import scipy.stats
 
 from bayesjpt.families import dispatch, features, registry
-from bayesjpt.families.record import Family
+from bayesjpt.families.record import OK, Family
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Column
+from tests.families.rounded import RoundedNormal
 
 REAL = Column("height", "real", (-np.inf, np.inf), resolution=0.1, location=3.0, scale=2.0, mean=3.2, maximum=11.0)
 TIED = Column("rounded", "real", (-np.inf, np.inf), resolution=2.0, location=0.0, scale=2.0, mean=1.0, maximum=4.0)
 POSITIVE = Column("rain", "real", (0.0, np.inf), resolution=0.5, scale=2.0, mean=2.4, maximum=12.0)
 COARSE = Column("dose", "real", (0.0, np.inf), resolution=1.0, scale=2.0, mean=1.5, maximum=2.0)
+CONSTANT = Column("level", "real", (-np.inf, np.inf), location=4.0, scale=2.0, mean=4.0, minimum=4.0, maximum=4.0)
+ATOMS = Column(
+    "gain",
+    "real",
+    (-np.inf, np.inf),
+    location=5.0,
+    mean=3.0,
+    maximum=20.0,
+    atoms=(0.0, 2.0, 5.0, 9.0),
+    atom_frequencies=(0.5, 0.1, 0.2, 0.2),
+)
 COUNT = Column("visits", "integer", (0.0, np.inf), mean=2.5, maximum=40.0)
 LEVELS = Column(
     "stars",
@@ -29,7 +41,17 @@ LEVELS = Column(
     mean=5.5,
     maximum=9.0,
 )
+CHANGE = Column("change", "integer", (-np.inf, np.inf), location=2.5, scale=4.0, mean=1.0, minimum=-9.0, maximum=12.0)
+UNSCALED = Column("balance", "integer", (-np.inf, np.inf), mean=1.0, minimum=-9.0, maximum=12.0)
+SIZE = Column("rooms", "integer", (0.0, np.inf), location=3.0, scale=2.0, mean=3.4, maximum=30.0)
+ANSWER = Column("answer", "category", (0.0, 2.0), labels=("no", "yes"), frequencies=(0.6, 0.35, 0.05))
 LABELS = Column("colour", "category", (0.0, 3.0), labels=("red", "green", "blue"), frequencies=(0.4, 0.3, 0.2, 0.1))
+
+
+_LARGEST_LOG = 300.0
+
+LISTED = ("categorical", "bernoulli", "atom")
+"""Families whose values are few, listed, and without tails."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +82,7 @@ class Example:
 
     @property
     def discrete(self) -> bool:
-        return self.column.base != "real"
+        return self.column.base != "real" or self.name == "atom"
 
     def reference(self):
         """Return the frozen SciPy distribution of z."""
@@ -68,9 +90,10 @@ class Example:
 
     def values(self) -> np.ndarray:
         """Return the values of z that carry all mass, to 1e-13, of a discrete example."""
-        if self.name == "categorical":
-            return np.asarray(self.column.levels or range(self.column.n_label), np.float64)
-        return np.arange(self.reference().ppf(1.0 - 1e-14) + 10.0)
+        if self.name in LISTED:
+            return listed_values(self.column)
+        least = self.reference().ppf(1e-14) - 10.0 if self.name == "rounded_normal" else 0.0
+        return np.arange(least, self.reference().ppf(1.0 - 1e-14) + 10.0)
 
     def log_density(self, z) -> np.ndarray:
         """Return what `fill_log_density` says, with table and coefficients prepared."""
@@ -94,6 +117,11 @@ class Example:
         return self.family.mode(float(lo), float(hi), self.parameters, self.constants)
 
 
+def listed_values(column: Column) -> np.ndarray:
+    """Return atoms, levels or codes of a column, float64."""
+    return np.asarray(column.atoms or column.levels or range(column.n_label), np.float64)
+
+
 def reference(name: str, theta: np.ndarray, column: Column):
     """Return the frozen SciPy distribution of a family's z; theta may hold arrays that broadcast."""
     if name == "normal":
@@ -102,12 +130,26 @@ def reference(name: str, theta: np.ndarray, column: Column):
         return scipy.stats.gamma(theta[0], scale=1.0 / theta[1])
     if name == "exponential":
         return scipy.stats.expon(scale=1.0 / theta[0])
+    if name == "lognormal":
+        return scipy.stats.lognorm(np.sqrt(theta[0]), scale=np.exp(np.clip(theta[1], -_LARGEST_LOG, _LARGEST_LOG)))
+    if name == "student_t":
+        return scipy.stats.t(theta[2], theta[1], np.sqrt(theta[0]))
+    if name == "uniform":
+        lo, hi = registry.family(name).constants(column)
+        return scipy.stats.uniform(lo, hi - lo)
     if name == "poisson":
         return scipy.stats.poisson(theta[0])
     if name == "geometric":
         return scipy.stats.geom(theta[0], loc=-1)
-    values = column.levels or range(column.n_label)
-    return scipy.stats.rv_discrete(values=(np.asarray(values, np.float64), theta))
+    if name == "negative_binomial":
+        return scipy.stats.nbinom(theta[0], theta[1])
+    if name in ("rounded_normal", "truncated_rounded_normal"):
+        return RoundedNormal(theta[0], theta[1], column)
+    if name == "bernoulli":
+        other = column.frequencies[-1]
+        shares = ((1.0 - other) * (1.0 - theta[0]), (1.0 - other) * theta[0], other)
+        return scipy.stats.rv_discrete(values=((0.0, 1.0, 2.0), shares))
+    return scipy.stats.rv_discrete(values=(listed_values(column), theta))
 
 
 EXAMPLES = (
@@ -127,6 +169,26 @@ EXAMPLES = (
     Example("geometric", COUNT, (0.97,), 1.0, 3.0),
     Example("categorical", LABELS, (0.4, 0.35, 0.15, 0.1), 1.0, 3.0),
     Example("categorical", LEVELS, (0.05, 0.05, 0.6, 0.3), 1.5, 9.0),
+    Example("negative_binomial", COUNT, (0.4, 0.1), 1.0, 12.0),
+    Example("negative_binomial", COUNT, (6.5, 0.7), 4.0, np.inf),
+    Example("negative_binomial", COUNT, (40.0, 0.02), 1900.0, 2400.0),
+    Example("bernoulli", ANSWER, (0.3,), 1.0, 2.0),
+    Example("rounded_normal", UNSCALED, (6.0, -1.3), -4.5, 2.0),
+    Example("rounded_normal", UNSCALED, (0.04, 0.4), 1.0, np.inf),
+    Example("rounded_normal", UNSCALED, (2e6, 150.0), 3000.0, np.inf),
+    Example("truncated_rounded_normal", COUNT, (3.0, 1.2), 2.0, 5.0),
+    Example("truncated_rounded_normal", COUNT, (9.0, -20.0), 1.0, np.inf),
+    Example("truncated_rounded_normal", COUNT, (1e6, 400.0), 300.0, 2500.0),
+    Example("lognormal", POSITIVE, (0.4, 0.3), 0.3, 2.0),
+    Example("lognormal", POSITIVE, (2.5, -1.0), 4.0, 90.0),
+    Example("lognormal", POSITIVE, (1e-4, 0.2), 1.0, np.inf),
+    Example("student_t", REAL, (0.5, -1.2, 5.0), -1.0, 0.4),
+    Example("student_t", REAL, (4.0, 0.0, 2.5), 7.0, 9.0),
+    Example("student_t", REAL, (1e-4, 3.0, 30.0), 3.02, np.inf),
+    Example("student_t", REAL, (0.3, 2.0, 1e7), -2.0, -1.0),
+    Example("uniform", REAL, (), -1.0, 3.0),
+    Example("uniform", CONSTANT, (), 0.5, np.inf),
+    Example("atom", ATOMS, (0.5, 0.05, 0.15, 0.3), 1.0, 9.0),
 )
 
 
@@ -144,8 +206,38 @@ def fill_samples(family, interval, theta, constants, rng, out):
 @kernel
 def fill_chain(family, stats, hyper, constants, theta, rng, out):
     """Fill the rows of `out` with successive draws of the parameters; return the largest status."""
-    worst = 0
+    worst = np.int64(0)
     for i in range(out.shape[0]):
         worst = max(worst, dispatch.draw_posterior(family, stats, hyper, constants, theta, rng))
         out[i] = theta
     return worst
+
+
+@kernel
+def fill_chain_from_values(family, z, count, hyper, constants, theta, rng, out):
+    """Fill the rows of `out` with successive draws given values and counts; return the largest status."""
+    worst = np.int64(0)
+    for i in range(out.shape[0]):
+        worst = max(worst, dispatch.draw_from_values(family, z, count, hyper, constants, theta, rng))
+        out[i] = theta
+    return worst
+
+
+def draw_chain(family: Family, column: Column, x, hyper, theta, rng, out) -> int:
+    """Fill the rows of `out` with successive draws given rows in the user's units; return the largest status."""
+    constants, number = family.constants(column), registry.number(family.name)
+    if family.draw_from_values is None:
+        stats = features.statistics(family, column, np.asarray(x, np.float64))
+        return fill_chain(number, stats, hyper, constants, theta, rng, out)
+    z, count = np.unique(features.to_units(family, column, np.asarray(x, np.float64)), return_counts=True)
+    return fill_chain_from_values(number, z, count.astype(np.float64), hyper, constants, theta, rng, out)
+
+
+def draw_once(family: Family, column: Column, x, hyper, theta, rng) -> int:
+    """Replace theta by one draw of the family's own slot, no dispatch; return the status."""
+    constants = family.constants(column)
+    if family.draw_from_values is None:
+        stats = features.statistics(family, column, np.asarray(x, np.float64))
+        return family.draw_posterior(stats, hyper, constants, theta, rng) if family.draw_posterior else OK
+    z = features.to_units(family, column, np.asarray(x, np.float64))
+    return family.draw_from_values(z, np.ones(z.size), hyper, constants, theta, rng)

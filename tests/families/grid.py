@@ -1,4 +1,4 @@
-"""Posterior of a leaf's one or two parameters on a grid, from SciPy's likelihoods and the priors told to PyMC."""
+"""Posterior of a leaf's one to three parameters on a grid, from SciPy's likelihoods and the priors told to PyMC."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from tests.families.examples import reference
 
 _N_ONE = 20_001
 _N_TWO = 1_201
+_N_THREE = 121
 _N_COARSE = 601
+_N_COARSE_THREE = 61
 _RANGE = {"positive": (-40.0, 40.0), "unit": (-40.0, 40.0), "real": (-25.0, 25.0)}
 _NEGLIGIBLE = 1e-10
 _REAL_UNIT = 0.3
+_LARGEST_UNIT = 1.0 - 1.2e-16
 
 
 def _to_parameter(constraint: str, u: np.ndarray, centre: float) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +32,9 @@ def _to_parameter(constraint: str, u: np.ndarray, centre: float) -> tuple[np.nda
     if constraint == "positive":
         return np.exp(u), u
     if constraint == "unit":
-        return scipy.special.expit(u), scipy.special.log_expit(u) + scipy.special.log_expit(-u)
+        return np.minimum(scipy.special.expit(u), _LARGEST_UNIT), scipy.special.log_expit(u) + scipy.special.log_expit(
+            -u
+        )
     return centre + _REAL_UNIT * np.sinh(u), np.log(_REAL_UNIT * np.cosh(u))
 
 
@@ -77,7 +82,7 @@ class GridPosterior:
         return [(float(self.edges[j][i]), float(cumulative[i])) for i in at]
 
     def joint(self, first: float, second: float) -> float:
-        """Return the probability that both parameters are below cell edges."""
+        """Return the probability that the first two parameters are below cell edges."""
         inside = (self.axes[0] <= first)[:, None] & (self.axes[1] <= second)[None, :]
         return float(self.mass[inside].sum())
 
@@ -86,17 +91,19 @@ class GridPosterior:
 def grid_posterior(case) -> GridPosterior:
     """Return the grid posterior of (family, column, prior, values): a coarse grid first, then where it has mass."""
     family = registry.family(case[0])
-    two = len(family.parameters) == 2
+    n_parameter = len(family.parameters)
+    n, n_coarse = (_N_THREE, _N_COARSE_THREE) if n_parameter == 3 else ((_N_ONE, _N_TWO)[n_parameter - 1], _N_COARSE)
     ranges = [_RANGE[parameter.constraint] for parameter in family.parameters]
     for _ in range(4):
-        log_mass, middles, _, _ = _evaluate(case, ranges, _N_COARSE)
+        log_mass, middles, _, _ = _evaluate(case, ranges, n_coarse)
         mass = np.exp(log_mass - scipy.special.logsumexp(log_mass))
         for j, u in enumerate(middles):
             step = u[1] - u[0]
-            alive = u[(mass.sum(axis=1 - j) if two else mass) > _NEGLIGIBLE / _N_COARSE]
+            others = tuple(i for i in range(n_parameter) if i != j)
+            alive = u[mass.sum(axis=others) > _NEGLIGIBLE / n_coarse]
             ranges[j] = (max(alive[0] - 2 * step, ranges[j][0]), min(alive[-1] + 2 * step, ranges[j][1]))
     ranges = _at_bound(case, ranges)
-    log_mass, _, axes, edges = _evaluate(case, ranges, _N_TWO if two else _N_ONE)
+    log_mass, _, axes, edges = _evaluate(case, ranges, n)
     log_evidence = float(scipy.special.logsumexp(log_mass))
     return GridPosterior(axes, edges, np.exp(log_mass - log_evidence), log_evidence)
 
@@ -109,11 +116,17 @@ def _hyper(case):
 
 
 def _at_bound(case, ranges):
-    """Return the ranges with a lower or upper bound of the first parameter as an end where it cuts the grid."""
+    """Return the ranges with the lower or upper bounds of parameters as ends where they cut the grid."""
     hyper = _hyper(case)
-    lo, hi = ranges[0]
-    floor = np.log(hyper.get("floor", 0.0)) if hyper.get("floor", 0.0) > 0.0 else -np.inf
-    return [(max(lo, floor), min(hi, np.log(hyper.get("cap", np.inf)))), *ranges[1:]]
+    cut = []
+    for parameter, (lo, hi) in zip(registry.family(case[0]).parameters, ranges, strict=True):
+        bound = 0.0
+        if parameter.prior in ("inverse_gamma", "log_normal"):
+            bound = parameter.arguments(hyper, {})[2]
+        floor = np.log(bound) if parameter.prior == "inverse_gamma" and bound > 0.0 else -np.inf
+        cap = np.log(bound) if parameter.prior == "log_normal" else np.inf
+        cut.append((max(lo, floor), min(hi, cap)))
+    return cut
 
 
 def _evaluate(case, ranges, n: int):
@@ -126,7 +139,7 @@ def _evaluate(case, ranges, n: int):
     edges = [lo + step * (np.arange(n) + 1.0) for (lo, _), step in zip(ranges, steps, strict=True)]
     constraints = [parameter.constraint for parameter in family.parameters]
     z = features.to_units(family, column, np.array(x))
-    centre = float(z.mean()) if z.size else 0.0
+    centre = float(np.median(z)) if z.size else 0.0
     axes = tuple(_to_parameter(c, u, centre)[0] for c, u in zip(constraints, middles, strict=True))
     mesh = np.meshgrid(*middles, indexing="ij", sparse=True)
     theta, log_mass = {}, np.log(np.prod(steps))
@@ -138,7 +151,7 @@ def _evaluate(case, ranges, n: int):
     frozen = reference(name, list(theta.values()), column)
     constants = family.constants(column)
     for value, count in zip(*np.unique(z, return_counts=True), strict=True):
-        if constants.size and value < constants[0]:
+        if column.base == "real" and constants.size and value < constants[0]:
             log_mass = log_mass + count * (frozen.logcdf(constants[0]) - np.log(2.0 * constants[0]))
         else:
             log_mass = log_mass + count * (frozen.logpmf if column.base == "integer" else frozen.logpdf)(value)

@@ -13,11 +13,32 @@ from hypothesis import strategies as st
 
 from bayesjpt.families import dispatch, features, registry
 from bayesjpt.families.record import OK
-from tests.families.examples import COUNT, EXAMPLES, LABELS, LEVELS, POSITIVE, REAL, fill_chain, fill_samples
+from tests.families.examples import (
+    ANSWER,
+    ATOMS,
+    CHANGE,
+    CONSTANT,
+    COUNT,
+    EXAMPLES,
+    LABELS,
+    LEVELS,
+    LISTED,
+    POSITIVE,
+    REAL,
+    SIZE,
+    UNSCALED,
+    draw_chain,
+    fill_chain,
+    fill_chain_from_values,
+    fill_samples,
+)
 from tests.statistics import LARGEST_Z
 
 COLUMNS = {"normal": (REAL,), "gamma": (POSITIVE,), "exponential": (POSITIVE,), "poisson": (COUNT,)}
 COLUMNS |= {"geometric": (COUNT,), "categorical": (LABELS, LEVELS)}
+COLUMNS |= {"negative_binomial": (COUNT,), "bernoulli": (ANSWER,), "rounded_normal": (CHANGE, UNSCALED)}
+COLUMNS |= {"truncated_rounded_normal": (COUNT, SIZE)}
+COLUMNS |= {"lognormal": (POSITIVE,), "student_t": (REAL,), "uniform": (REAL, CONSTANT), "atom": (ATOMS,)}
 PAIRS = [(family, column) for family in registry.FAMILIES for column in COLUMNS[family.name]]
 each_pair = pytest.mark.parametrize(("family", "column"), PAIRS, ids=lambda part: part.name)
 
@@ -45,20 +66,44 @@ MIXED_STATISTICS = {
     "poisson": ([0.0, 0.0], [1e6, 0.0], [1e6, 1e18], [1.0, 1e12]),
     "geometric": ([0.0, 0.0], [1e6, 0.0], [1e6, 1e18], [1.0, 1e12]),
     "categorical": ([0.0] * 4, [1e6, 0.0, 0.0, 0.0], [1e6] * 4),
+    "bernoulli": ([0.0, 0.0], [1e6, 0.0], [0.0, 1e12], [1e6, 1e6]),
+    "lognormal": (
+        [0.0, 0.0, 0.0, 0.0],
+        [1e6, 0.0, 0.0, 0.0],
+        [1e6, -7e8, 4.9e11, 0.0],
+        [1e6, 2.8e7, 7.84e8, 1.0],
+        [1e6, 2.8e7, 7.84e8, 1e6],
+        [0.0, 0.0, 0.0, 1e6],
+        [1.0, -690.0, 476100.0, 1.0],
+    ),
+    "atom": ([0.0] * 4, [1e6, 0.0, 0.0, 0.0], [1e6] * 4),
 }
+MIXED_VALUES = (  # values and how often each occurs
+    ([0.0], [1e6]),
+    ([7.0], [1e9]),
+    ([0.0, 1e15], [1e6, 1.0]),
+    ([9e15], [1.0]),
+    ([9e15, 9e15 - 2.0], [1e6, 1e6]),
+    ([0.0, 1.0], [1e9, 1.0]),
+    ([0.0, 1e6, 2e6, 3e12], [5.0, 1e6, 0.0, 3.0]),
+)
 
 
 def _valid(family, theta: np.ndarray, hyper: np.ndarray) -> bool:
     if not np.isfinite(theta).all():
         return False
-    if family.name == "categorical":
+    if family.name in ("categorical", "atom"):
         return (theta > 0.0).all() and abs(theta.sum() - 1.0) < 1e-12
     for parameter, value in zip(family.parameters, theta, strict=True):
         if parameter.constraint in ("positive", "unit") and not value > 0.0:
             return False
         if parameter.constraint == "unit" and not value < 1.0:
             return False
+    if theta.size == 0:
+        return True
     named = dict(zip(family.hyper_names, hyper, strict=True))
+    if "nu_floor" in named and theta[2] < named["nu_floor"]:
+        return False
     return named.get("floor", 0.0) <= theta[0] <= named.get("cap", np.inf)
 
 
@@ -67,8 +112,8 @@ def _valid(family, theta: np.ndarray, hyper: np.ndarray) -> bool:
 @pytest.mark.parametrize("prior", ["default", "abda"])
 def test_start_is_valid_and_a_chain_goes_on_from_it(family, column, rows, prior, rng):
     x = np.array(ROWS[rows])
-    if column is LABELS:
-        x = np.minimum(x, 3.0)
+    if column.base == "category":
+        x = np.minimum(x, column.n_label - 1.0)
     start = features.initial_theta(family, column, x)
     hyper = family.priors["default"](column, start)
     assert _valid(family, start, hyper)
@@ -76,8 +121,7 @@ def test_start_is_valid_and_a_chain_goes_on_from_it(family, column, rows, prior,
         assert start[0] < hyper[family.hyper_names.index("cap")]
     hyper = family.priors[prior](column, start)
     draws = np.empty((200, start.size))
-    stats = features.statistics(family, column, x)
-    assert fill_chain(registry.number(family.name), stats, hyper, family.constants(column), start, rng, draws) == OK
+    assert draw_chain(family, column, x, hyper, start, rng, draws) == OK
     assert all(_valid(family, theta, hyper) for theta in draws)
 
 
@@ -88,7 +132,20 @@ def test_start_of_gamma_is_near_the_maximum_likelihood_estimate(rng):
     np.testing.assert_allclose(start, [7.0, 3.0], rtol=0.05)
 
 
-@each_pair
+@pytest.mark.parametrize(("family", "column"), [(f, c) for f, c in PAIRS if f.draw_from_values], ids=lambda p: p.name)
+@pytest.mark.parametrize("prior", ["default", "abda"])
+def test_draws_from_extreme_values_are_valid(family, column, prior, rng):
+    for values, counts in MIXED_VALUES:
+        z, count = features.to_units(family, column, np.array(values)), np.array(counts)
+        theta = features.initial_theta(family, column, np.repeat(values, np.minimum(counts, 100.0).astype(int)))
+        hyper = family.priors[prior](column, theta)
+        draws = np.empty((100, theta.size))
+        number, constants = registry.number(family.name), family.constants(column)
+        assert fill_chain_from_values(number, z, count, hyper, constants, theta, rng, draws) == OK
+        assert all(_valid(family, draw, hyper) for draw in draws)
+
+
+@pytest.mark.parametrize(("family", "column"), [(f, c) for f, c in PAIRS if f.draw_posterior], ids=lambda p: p.name)
 @pytest.mark.parametrize("prior", ["default", "abda"])
 def test_draws_from_extreme_statistics_are_valid(family, column, prior, rng):
     for stats in MIXED_STATISTICS[family.name]:
@@ -134,17 +191,19 @@ def test_gamma_shape_is_found_without_cancellation_from_many_rows(shape, n, rng)
 def test_no_answer_is_nan_over_24_decades(example, data, log_scale, log_theta):
     family, column = example.family, example.column
     theta = 10.0 ** np.array(log_theta[: len(example.theta)])
-    if family.name == "normal":
+    if family.name in ("normal", "rounded_normal", "truncated_rounded_normal", "lognormal", "student_t"):
         theta[1] *= data.draw(st.sampled_from([-1.0, 1.0]))
-    elif family.name == "geometric":
+    elif family.name == "negative_binomial":
+        theta[1] /= 1.0 + theta[1]
+    elif family.name in ("geometric", "bernoulli"):
         theta = theta / (1.0 + theta)
-    elif family.name == "categorical":
+    elif family.name in ("categorical", "atom"):
         theta = theta / theta.sum()
     scale = 10.0**log_scale
     if column.base == "real":
         column = dataclasses.replace(column, scale=scale, resolution=scale * 10.0 ** data.draw(st.floats(-9, 0)))
     constants, number = family.constants(column), example.number
-    z = np.array([0.0, 1.0, 2.0, 5.0]) if example.name == "categorical" else np.array([0.0, 1e-12, 1.0, 7.0, 1e6, 1e12])
+    z = np.array([0.0, 1.0, 2.0, 5.0]) if example.name in LISTED else np.array([0.0, 1e-12, 1.0, 7.0, 1e6, 1e12])
     prepared = np.empty(theta.size + 4)
     family.coefficients(theta, constants, prepared)
     density = np.empty(z.size)

@@ -15,12 +15,31 @@ import scipy.stats
 
 from bayesjpt.families import dispatch, features, registry
 from bayesjpt.families.record import INVALID, OK
-from tests.families.examples import COARSE, COUNT, EXAMPLES, LABELS, LEVELS, POSITIVE, REAL, TIED, fill_chain, identify
+from tests.families.examples import (
+    ANSWER,
+    ATOMS,
+    CHANGE,
+    COARSE,
+    COUNT,
+    EXAMPLES,
+    LABELS,
+    LEVELS,
+    POSITIVE,
+    REAL,
+    SIZE,
+    TIED,
+    draw_chain,
+    draw_once,
+    identify,
+    listed_values,
+)
 from tests.families.grid import grid_posterior
 from tests.statistics import LARGEST_Z, batch_z, cdf_deviation, dkw_bound
 
 N_DRAW = 60_000
 SUMMED = 1e-12
+REORDERED = 1e-9
+"""Sums in another order move a slice's ends by rounding errors."""
 INTEGRATED = 1e-4
 """The grid's midpoint rule loses some digits at a floor of the variance."""
 PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -28,6 +47,9 @@ PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
 X_REAL = (1.2, 3.4, 3.5, 4.1, 6.0, 2.2)
 X_POSITIVE = (1.0, 2.5, 3.0, 0.5, 4.5, 8.0)
 X_COUNT = (0.0, 3.0, 2.0, 2.0, 7.0, 1.0)
+X_CHANGE = (-3.0, 4.0, 1.0, 1.0, 9.0, -6.0, 2.0)
+X_SPREAD = (-25.0, -10.0, 3.0, 8.0, 27.0) * 5
+X_SIZE = (*(0.0,) * 9, *(1.0,) * 6, *(2.0,) * 3, 3.0, 3.0, 5.0)
 # name, column, prior, values in the user's units
 CASES = (
     ("normal", REAL, "default", X_REAL),
@@ -51,8 +73,37 @@ CASES = (
     ("geometric", COUNT, "default", X_COUNT),
     ("geometric", COUNT, "abda", X_COUNT),
     ("geometric", COUNT, "default", ()),
+    ("negative_binomial", COUNT, "default", X_COUNT),
+    ("negative_binomial", COUNT, "abda", X_COUNT),
+    ("negative_binomial", COUNT, "abda", (0.0, 0.0, 0.0)),
+    ("negative_binomial", COUNT, "default", ()),
+    ("rounded_normal", CHANGE, "default", X_CHANGE),
+    ("rounded_normal", CHANGE, "abda", X_CHANGE),
+    ("rounded_normal", CHANGE, "default", (3.0, 3.0, 3.0, 4.0)),
+    ("rounded_normal", CHANGE, "default", X_SPREAD),
+    ("truncated_rounded_normal", SIZE, "default", X_COUNT),
+    ("truncated_rounded_normal", SIZE, "default", X_SIZE),
+    ("truncated_rounded_normal", SIZE, "default", (0.0, 2.0, 6.0, 13.0, 31.0) * 5),
+    ("truncated_rounded_normal", SIZE, "default", ()),
+    ("lognormal", POSITIVE, "default", X_POSITIVE),
+    ("lognormal", POSITIVE, "abda", X_POSITIVE),
+    ("lognormal", COARSE, "default", (2.0, 2.0, 2.0, 1.0, 2.0)),
+    ("lognormal", POSITIVE, "default", (0.0, 0.0, *X_POSITIVE)),
+    ("lognormal", POSITIVE, "default", (0.0, 0.0, 0.0)),
+    ("lognormal", POSITIVE, "abda", (0.0, 1.0)),
+    ("lognormal", POSITIVE, "default", ()),
+    ("student_t", REAL, "default", X_REAL),
+    ("student_t", REAL, "abda", X_REAL),
+    ("student_t", REAL, "default", (3.0, 3.2, 3.4, 3.4, 3.4, 60.0)),
+    ("student_t", TIED, "default", (2.0,) * 5),
+    ("student_t", REAL, "default", ()),
 )
-CATEGORICAL_CASES = ((LABELS, (0.0, 1.0, 1.0, 3.0, 0.0)), (LEVELS, (5.0, 9.0, 9.0, 5.0, 1.0, 5.0)), (LABELS, ()))
+CATEGORICAL_CASES = (
+    ("categorical", LABELS, (0.0, 1.0, 1.0, 3.0, 0.0)),
+    ("categorical", LEVELS, (5.0, 9.0, 9.0, 5.0, 1.0, 5.0)),
+    ("categorical", LABELS, ()),
+    ("atom", ATOMS, (5.0, 9.0, 0.0, 5.0)),
+)
 
 
 def _name(case) -> str:
@@ -71,10 +122,8 @@ def _chain(case, rng, x=None) -> np.ndarray:
     family = registry.family(name)
     start = features.initial_theta(family, column, np.array(own))
     hyper = family.priors[prior](column, start)
-    stats = features.statistics(family, column, np.array(own if x is None else x))
     out = np.empty((N_DRAW, start.size))
-    status = fill_chain(registry.number(name), stats, hyper, family.constants(column), start, rng, out)
-    assert status == OK
+    assert draw_chain(family, column, own if x is None else x, hyper, start, rng, out) == OK
     return out
 
 
@@ -84,14 +133,15 @@ def _z_scores(case, draws: np.ndarray) -> list[float]:
     scores = []
     for j in range(draws.shape[1]):
         scores += [batch_z(draws[:, j] <= at, p) for at, p in grid.marginal_quantiles(j, PROBABILITIES)]
-    if draws.shape[1] == 2:  # and that both are jointly below their medians
+    if draws.shape[1] > 1:  # and that the first two are jointly below their medians
         (first, _), (second, _) = (grid.marginal_quantiles(j, (0.5,))[0] for j in (0, 1))
         scores.append(batch_z((draws[:, 0] <= first) & (draws[:, 1] <= second), grid.joint(first, second)))
     return scores
 
 
 def test_every_family_has_posterior_cases():
-    assert {case[0] for case in CASES} | {"categorical"} == {family.name for family in registry.FAMILIES}
+    apart = {case[0] for case in CATEGORICAL_CASES} | {"bernoulli"}
+    assert {case[0] for case in CASES} | apart == {family.name for family in registry.FAMILIES if family.parameters}
 
 
 @each_case
@@ -105,11 +155,12 @@ def test_draws_from_statistics_with_one_row_more_are_caught(case, rng):
     assert max(map(abs, _z_scores(case, wrong))) > LARGEST_Z
 
 
-@pytest.mark.parametrize(("column", "x"), CATEGORICAL_CASES)
-def test_categorical_draws_have_beta_marginals(column, x, rng):
-    draws = _chain(("categorical", column, "default", x), rng)
-    values = np.asarray(column.levels or range(column.n_label), np.float64)
-    alpha = 2.0 * np.array(column.frequencies) + (np.array(x)[:, None] == values).sum(axis=0)
+@pytest.mark.parametrize(("name", "column", "x"), CATEGORICAL_CASES)
+def test_categorical_draws_have_beta_marginals(name, column, x, rng):
+    draws = _chain((name, column, "default", x), rng)
+    values = listed_values(column)
+    prior = 2.0 * np.array(column.atom_frequencies or column.frequencies)
+    alpha = prior + (np.array(x)[:, None] == values).sum(axis=0)
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=SUMMED)
     for k in range(values.size):
         marginal = scipy.stats.beta(alpha[k], alpha.sum() - alpha[k])
@@ -132,11 +183,11 @@ def test_log_marginal_differs_between_priors_as_the_integral_does(case):
     assert got[0] - got[1] == pytest.approx(expected[0] - expected[1], abs=INTEGRATED)
 
 
-@pytest.mark.parametrize(("column", "x"), CATEGORICAL_CASES)
-def test_categorical_log_marginal_is_a_product_of_predictions(column, x):
-    family = registry.family("categorical")
+@pytest.mark.parametrize(("name", "column", "x"), CATEGORICAL_CASES)
+def test_categorical_log_marginal_is_a_product_of_predictions(name, column, x):
+    family = registry.family(name)
     alpha = family.priors["default"](column, np.empty(0))
-    values = list(column.levels or range(column.n_label))
+    values = list(listed_values(column))
     counts, expected = np.zeros(alpha.size), 0.0
     for value in x:
         at = values.index(value)
@@ -170,8 +221,12 @@ def test_dispatched_update_start_and_statistics_equal_the_familys(example, rng):
     dispatch.initial(number, stats, hyper, example.constants, other)
     np.testing.assert_array_equal(other, start)
     seed = rng.integers(2**32)
-    assert dispatch.draw_posterior(number, stats, hyper, example.constants, other, np.random.default_rng(seed)) == OK
-    assert family.draw_posterior(stats, hyper, example.constants, start, np.random.default_rng(seed)) == OK
+    args = (hyper, example.constants, other, np.random.default_rng(seed))
+    if family.draw_from_values is None:
+        assert dispatch.draw_posterior(number, stats, *args) == OK
+    else:
+        assert dispatch.draw_from_values(number, z, np.ones(z.size), *args) == OK
+    assert draw_once(family, column, x, hyper, start, np.random.default_rng(seed)) == OK
     np.testing.assert_array_equal(other, start)
 
 
@@ -180,7 +235,7 @@ def test_parameters_and_hyperparameters_match_their_names(example):
     family, column = example.family, example.column
     for prior in family.priors.values():
         hyper = prior(column, example.parameters)
-        if family.parameters[0].constraint == "simplex":
+        if family.parameters and family.parameters[0].constraint == "simplex":
             assert hyper.size == family.n_theta(column) == family.n_stats(column)
             named = {family.hyper_names[0]: hyper}
         else:
@@ -200,15 +255,64 @@ def test_update_with_a_nan_hyperparameter_is_refused_and_changes_nothing(example
         broken = hyper.copy()
         broken[bad] = np.nan
         theta = example.parameters
-        stats = features.statistics(family, column, np.array([1.0, 2.0]))
-        assert family.draw_posterior(stats, broken, example.constants, theta, rng) == INVALID
+        assert draw_once(family, column, [1.0, 2.0], broken, theta, rng) == INVALID
         np.testing.assert_array_equal(theta, example.parameters)
 
 
-@pytest.mark.parametrize("name", ["gamma", "exponential"])
-def test_slice_update_from_an_invalid_state_is_refused(name, rng):
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("gamma", POSITIVE),
+        ("exponential", POSITIVE),
+        ("negative_binomial", COUNT),
+        ("truncated_rounded_normal", SIZE),
+        ("lognormal", POSITIVE),
+        ("student_t", REAL),
+    ],
+)
+def test_slice_update_from_an_invalid_state_is_refused(name, column, rng):
     family = registry.family(name)
-    stats = features.statistics(family, POSITIVE, np.array([0.0, 1.0]))
-    theta = np.full(family.n_theta(POSITIVE), np.nan)
-    hyper = family.priors["default"](POSITIVE, theta)
-    assert family.draw_posterior(stats, hyper, family.constants(POSITIVE), theta, rng) == INVALID
+    theta = np.full(family.n_theta(column), np.nan)
+    hyper = family.priors["default"](column, theta)
+    assert draw_once(family, column, [0.0, 1.0], hyper, theta, rng) == INVALID
+
+
+def _same_stream(case) -> bool:
+    """Return whether counted values take as many random numbers as repeated ones; a t draws one for each entry."""
+    name, _, _, x = case
+    return len(x) > 0 and (name != "student_t" or len(set(x)) == len(x))
+
+
+by_value = [case for case in CASES if registry.family(case[0]).draw_from_values and _same_stream(case)]
+
+
+@pytest.mark.parametrize("case", by_value, ids=_name)
+def test_values_with_counts_and_repeated_values_give_the_same_draw(case, rng):
+    name, column, prior, x = case
+    family = registry.family(name)
+    theta = features.initial_theta(family, column, np.array(x))
+    hyper, other, seed = family.priors[prior](column, theta), theta.copy(), rng.integers(2**32)
+    counted = np.empty((1, theta.size))
+    assert draw_chain(family, column, x, hyper, theta, np.random.default_rng(seed), counted) == OK
+    assert draw_once(family, column, np.sort(x), hyper, other, np.random.default_rng(seed)) == OK
+    np.testing.assert_allclose(counted[0], other, rtol=REORDERED)
+
+
+@pytest.mark.parametrize("x", [(0.0, 1.0, 1.0, 0.0, 0.0, 2.0, 0.0), ()])
+def test_bernoulli_draws_are_beta_and_other_says_nothing(x, rng):
+    draws = _chain(("bernoulli", ANSWER, "default", x), rng)[:, 0]
+    ones, zeros = x.count(1.0), x.count(0.0)
+    expected = scipy.stats.beta(2.0 * 0.35 + ones, 2.0 * 0.6 + zeros)
+    assert cdf_deviation(draws, expected.cdf) < dkw_bound(N_DRAW)
+    assert cdf_deviation(draws, scipy.stats.beta(2.0 * 0.35 + ones, 3.0 * 0.6 + zeros).cdf) > dkw_bound(N_DRAW)
+
+
+def test_bernoulli_log_marginal_is_a_product_of_predictions():
+    family = registry.family("bernoulli")
+    a, b = family.priors["default"](ANSWER, np.empty(0))
+    counts, expected = np.zeros(2), 0.0
+    for value in (1, 0, 0, 1, 0):
+        expected += math.log((counts[value] + (a if value else b)) / (counts.sum() + a + b))
+        counts[value] += 1.0
+    got = family.log_marginal(counts, np.array([a, b]), family.constants(ANSWER))
+    assert got == pytest.approx(expected, abs=SUMMED)

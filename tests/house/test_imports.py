@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "bayesjpt"
 
 HEAVY = (
     "numba",
+    "llvmlite",
     "scipy",
     "pandas",
     "polars",
@@ -29,6 +30,7 @@ HEAVY = (
     "narwhals",
     "h5netcdf",
     "h5py",
+    "lark",
 )
 
 ALLOWED = {
@@ -36,23 +38,26 @@ ALLOWED = {
     "__main__": set(),
     "errors": set(),
     "defaults": set(),
-    "numerics": {"numpy", "numba"},
+    "numerics": {"numpy", "numba", "llvmlite"},  # calls by address: docs/decisions/0021
     "families": {"numpy", "numba"},
     "table": {"numpy", "narwhals", "pyarrow"},
     "circuit": {"numpy"},
     "kernels": {"numpy", "numba"},
+    "sampler": {"numpy", "rich"},
     "structure": {"numpy", "scipy", "sklearn", "threadpoolctl"},
     "model": {"numpy", "pymc", "pytensor", "rich"},
     "posterior": {"numpy", "xarray", "h5py"},
-    "queries": {"numpy", "xarray", "scipy", "arviz_stats"},
+    "queries": {"numpy", "xarray", "scipy", "arviz_stats", "lark"},
     "report": {"numpy", "xarray", "arviz", "arviz_stats", "matplotlib", "jinja2", "rich"},
-    "fitting": {"numpy", "pymc", "rich"},
+    "fitting": {"numpy", "rich"},
     "cli": {"typer", "rich"},
+    "cli_schema": {"typer"},
 }
 """Third parties of each room, wherever in the file they are imported."""
 
 AT_IMPORT = {
     "table": {"numpy", "narwhals"},
+    "sampler": {"numpy"},
     "structure": {"numpy", "scipy"},
     "model": {"numpy", "pymc", "pytensor"},
     "posterior": {"numpy", "xarray"},
@@ -106,7 +111,10 @@ def test_file_imports_only_the_third_parties_of_its_room(path):
         ("import bayesjpt.cli", tuple(name for name in HEAVY if name not in ("typer", "rich"))),
         ("import bayesjpt.fitting", HEAVY),
         ("import bayesjpt; bayesjpt.read_table", ("pymc", "pytensor", "arviz", "sklearn", "xarray", "scipy", "pandas")),
-        ("import bayesjpt; bayesjpt.load", ("pymc", "pytensor", "arviz", "arviz_stats", "sklearn", "matplotlib")),
+        (
+            "import bayesjpt; bayesjpt.load",
+            ("pymc", "pytensor", "arviz", "arviz_stats", "sklearn", "matplotlib", "lark"),
+        ),
         ("import bayesjpt; bayesjpt.learn_mspn", ("pymc", "pytensor", "arviz", "xarray")),
     ],
 )

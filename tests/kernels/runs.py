@@ -15,7 +15,7 @@ from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.families import registry
 from bayesjpt.kernels import gibbs
-from bayesjpt.kernels.cells import Cells, make_cells, make_work
+from bayesjpt.kernels.cells import Cells, Work, make_cells, make_work
 from bayesjpt.kernels.density import fill_log_density, fill_log_mass
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -46,6 +46,7 @@ class Allocated(NamedTuple):
     impossible: int
     stats: np.ndarray
     edge_count: np.ndarray
+    work: Work
 
 
 class Hyper(NamedTuple):
@@ -103,7 +104,7 @@ def allocate(run: Run, params: Params, key: int, n_block: int = 64, *, flat: boo
     edge_count = np.full(run.plan.child.size, -1, np.int64)
     work = make_work(run.plan, run.cells, n_block)
     answer = gibbs.allocate(run.plan, run.cells, *params, work, np.uint64(key), flat, stats, edge_count)
-    return Allocated(*answer, stats, edge_count)
+    return Allocated(*answer, stats, edge_count, work)
 
 
 def run_python(arguments: list[str], **environment: str) -> subprocess.CompletedProcess:

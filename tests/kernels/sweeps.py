@@ -29,7 +29,9 @@ def draws_digest(seed: int) -> str:
     for sweep in range(N_SWEEP):
         found = runs.allocate(run, params, sweep_key(np.uint64(seed), np.uint64(sweep)))
         concentration = np.ones(circuit.n_edge)
-        status = gibbs.draw_params(run.plan, found.stats, found.edge_count, concentration, *hyper, *params, rng)
+        status = gibbs.draw_params(
+            run.plan, run.cells, found.work, found.stats, found.edge_count, concentration, *hyper, *params, rng
+        )
         assert status == -1
         for array in (found.edge_count, found.stats, *params):
             total.update(array.tobytes())

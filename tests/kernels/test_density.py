@@ -54,6 +54,27 @@ def test_log_mass_agrees_with_recursion_in_the_log_domain(case):
     )
 
 
+@strategies.law(60)
+@given(strategies.truncated_cases(), st.sampled_from(list(runs.MODES)))
+def test_log_density_under_truncated_leaves_agrees_with_recursion(case, mode):
+    assert_close(
+        runs.log_density(case.circuit, case.params, case.table, mode),
+        naive.log_values(case.circuit, case.params, case.table),
+        CANCELLED,
+    )
+
+
+@strategies.law(30)
+@given(strategies.truncated_cases())
+def test_log_mass_under_truncated_leaves_agrees_with_recursion(case):
+    table = snapped(case.table)
+    assert_close(
+        runs.log_mass(case.circuit, case.params, table),
+        naive.log_values(case.circuit, case.params, table, naive.family_log_mass),
+        CANCELLED,
+    )
+
+
 @pytest.mark.parametrize("mode", runs.MODES)
 def test_log_density_of_a_circuit_that_is_no_tree_agrees_with_recursion(mode, rng):
     table = zoo.make_table((zoo.REAL, zoo.COUNT), 50, rng, missing=0.2)

@@ -79,7 +79,7 @@ def normal_at(circuit, mean, variance):
 @pytest.mark.parametrize(("mean", "variance"), [(1e3, 1e-10), (1e150, 1.0), (0.0, 1e-300)])
 def test_densities_far_below_the_range_of_floats_stay_finite(mode, mean, variance, rng):
     table = zoo.make_table((zoo.REAL,), 10, rng, continuous=True)
-    circuit = zoo.mixture(table, 2)
+    circuit = zoo.mixture(table, 2, zoo.only("normal"))
     params = normal_at(circuit, mean, variance)
     found = runs.log_density(circuit, params, table, mode)
     z = (table.values[0] - zoo.REAL.location) / zoo.REAL.scale
@@ -95,9 +95,9 @@ def test_member_far_ahead_of_all_others_takes_every_row(kind, n_member, mode, rn
     # beyond 709 nats the exponential of a difference the wrong way round would overflow
     table = zoo.make_table((zoo.REAL,), 20, rng)
     if kind == arrays.LATENT:
-        circuit = zoo.mixture(table, n_member)
+        circuit = zoo.mixture(table, n_member, zoo.only("normal"))
     else:
-        circuit = zoo.independent(table, lambda column: registry.dictionary(column) * n_member)
+        circuit = zoo.independent(table, lambda column: zoo.only("normal")(column) * n_member)
     assert circuit.kind[-1] == kind
     for best in range(n_member):
         params = zoo.start(circuit)

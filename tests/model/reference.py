@@ -21,12 +21,35 @@ ABDA_SHAPE_SD = 0.01
 """The paper holds the gamma's shape at an estimate; its prior is narrow around it."""
 
 
+LARGEST_SIZE = 1e6
+
+
+def _log_prior_size(size):
+    """Return the log density of a negative binomial's size: log-normal below its cap."""
+    prior = scipy.stats.lognorm(1.5)
+    return np.where(size <= LARGEST_SIZE, prior.logpdf(size) - prior.logcdf(LARGEST_SIZE), -np.inf)
+
+
+def _log_prior_degrees(nu):
+    """Return the log density of a t's degrees of freedom: inverse gamma above 1."""
+    prior = scipy.stats.invgamma(1.0, scale=1.0)
+    return np.where(nu >= 1.0, prior.logpdf(nu) - prior.logsf(1.0), -np.inf)
+
+
+def _log_simplex(theta, concentration):
+    """Return the log density of a Dirichlet; a single atom has probability 1."""
+    return scipy.stats.dirichlet.logpdf(theta, concentration) if concentration.size > 1 else 0.0
+
+
 def default_log_prior(family: str, column: Column, theta, _start=None):
     """Return the log density of a leaf's parameters under the default prior; of many, where theta holds arrays."""
-    if family == "normal":
+    if family == "student_t":
+        return default_log_prior("normal", column, theta[:2]) + _log_prior_degrees(theta[2])
+    if family in ("normal", "lognormal", "rounded_normal", "truncated_rounded_normal"):
         variance, mu = theta
         prior = scipy.stats.invgamma(1.0, scale=0.05)
-        floor = (column.resolution / column.scale) ** 2 / 12.0
+        unit = column.maximum if family == "lognormal" else column.scale
+        floor = (column.resolution / unit) ** 2 / 12.0
         at_variance = np.where(variance >= floor, prior.logpdf(variance) - prior.logsf(floor), -np.inf)
         return at_variance + scipy.stats.norm.logpdf(mu, 0.0, np.sqrt(100.0 * variance))
     if family == "gamma":
@@ -42,15 +65,30 @@ def default_log_prior(family: str, column: Column, theta, _start=None):
         return scipy.stats.gamma.logpdf(theta[0], 1.0, scale=column.mean)
     if family == "geometric":
         return scipy.stats.beta.logpdf(theta[0], 1.0, column.mean)
+    if family == "negative_binomial":
+        size, p = theta
+        return _log_prior_size(size) + scipy.stats.beta.logpdf(p, 1.0, column.mean / size)
+    if family == "bernoulli":
+        zero, one, _ = column.frequencies
+        return scipy.stats.beta.logpdf(theta[0], 2.0 * one, 2.0 * zero)
     if family == "categorical":
         return scipy.stats.dirichlet.logpdf(theta, 2.0 * np.array(column.frequencies))
+    if family == "atom":
+        return _log_simplex(theta, 2.0 * np.array(column.atom_frequencies))
+    if family == "uniform":
+        return 0.0
     raise AssertionError(family)
 
 
 def abda_log_prior(family: str, column: Column, theta, start):
     """Return the log density of a leaf's parameters under the paper's priors, which are in raw units."""
     s = column.scale
-    if family == "normal":
+    if family == "student_t":
+        return abda_log_prior("normal", column, theta[:2], start) + _log_prior_degrees(theta[2])
+    if family == "lognormal":
+        variance, mu = theta[0], theta[1] + math.log(s)
+        return scipy.stats.invgamma.logpdf(variance, 1.0) + scipy.stats.norm.logpdf(mu, 1.0, math.sqrt(10.0 * variance))
+    if family in ("normal", "rounded_normal", "truncated_rounded_normal"):
         variance, mu = theta[0] * s**2, theta[1] * s + column.location
         raw = scipy.stats.invgamma.logpdf(variance, 1.0) + scipy.stats.norm.logpdf(mu, 1.0, math.sqrt(10.0 * variance))
         return raw + 3.0 * math.log(s)
@@ -65,10 +103,16 @@ def abda_log_prior(family: str, column: Column, theta, start):
         return scipy.stats.gamma.logpdf(theta[0] / s, 1.0) - math.log(s)
     if family == "poisson":
         return scipy.stats.gamma.logpdf(theta[0], 1.0)
-    if family == "geometric":
+    if family in ("geometric", "bernoulli"):
         return scipy.stats.beta.logpdf(theta[0], 1.0, 1.0)
+    if family == "negative_binomial":
+        return _log_prior_size(theta[0]) + scipy.stats.beta.logpdf(theta[1], 1.0, 1.0)
     if family == "categorical":
         return scipy.stats.dirichlet.logpdf(theta, np.ones(theta.size))
+    if family == "atom":
+        return _log_simplex(theta, np.ones(theta.size))
+    if family == "uniform":
+        return 0.0
     raise AssertionError(family)
 
 
@@ -113,6 +157,8 @@ def leaf_log_evidence(family: str, column: Column, x: list[float]) -> float:
     """
     log_gamma = scipy.special.gammaln
     n = len(x)
+    if any((value in column.atoms) != (family == "atom") for value in x):
+        return -np.inf
     if family == "normal":
         z = (np.array(x) - column.location) / column.scale
         m0, v0, a0, b0 = 0.0, 100.0, 1.0, 0.05
@@ -135,9 +181,15 @@ def leaf_log_evidence(family: str, column: Column, x: list[float]) -> float:
         return float(a0 * np.log(b0) - log_gamma(a0) + log_gamma(a) - a * np.log(b) - base)
     if family == "geometric":
         return float(scipy.special.betaln(1.0 + n, column.mean + sum(x)) - scipy.special.betaln(1.0, column.mean))
-    if family == "categorical":
-        values = column.levels if column.levels else range(column.n_label)
-        prior = 2.0 * np.array(column.frequencies)
+    if family == "bernoulli":
+        zero, one, other = column.frequencies
+        n_zero, n_one = x.count(0.0), x.count(1.0)
+        beta = scipy.special.betaln
+        known = beta(2.0 * one + n_one, 2.0 * zero + n_zero) - beta(2.0 * one, 2.0 * zero)
+        return float(known + (n_zero + n_one) * np.log(1.0 - other) + x.count(2.0) * np.log(other))
+    if family in ("categorical", "atom"):
+        values = column.atoms or column.levels or range(column.n_label)
+        prior = 2.0 * np.array(column.atom_frequencies or column.frequencies)
         counts = np.array([x.count(float(value)) for value in values])
         return log_multivariate_beta(prior + counts) - log_multivariate_beta(prior)
     raise AssertionError(family)

@@ -18,6 +18,8 @@ PAIRS = {
     "normal and the positive families": (zoo.REAL, zoo.POSITIVE),
     "the counts and categorical levels": (zoo.COUNT, zoo.LEVELS),
     "labels and normal": (zoo.LABEL, zoo.REAL),
+    "two labels and whole numbers below zero": (zoo.FLAG, zoo.CHANGE),
+    "atoms, one of them over a background": (zoo.HEAPED, zoo.FIXED),
 }
 
 
@@ -52,7 +54,7 @@ def test_log_joint_of_a_two_level_circuit_is_the_complete_data_joint_summed_over
 
 def test_log_joint_is_minus_infinity_below_the_floor_of_a_variance(rng):
     table = zoo.make_table((zoo.REAL,), 3, rng)
-    circuit = zoo.independent(table)
+    circuit = zoo.independent(table, zoo.only("normal"))
     log_joint = bj.build_model(circuit, table).compile_logp()
     floor = (zoo.REAL.resolution / zoo.REAL.scale) ** 2 / 12.0
     point = {"x_normal_variance": np.array([0.999 * floor]), "x_normal_mu": np.zeros(1)}

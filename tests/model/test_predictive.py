@@ -85,7 +85,7 @@ def test_new_rows_can_be_conditioned_on(sampled, rng):
 
 def test_do_on_weights_decides_which_component_is_drawn_from(rng):
     table = zoo.make_table((zoo.REAL,), 200, rng)
-    circuit = zoo.mixture(table)
+    circuit = zoo.mixture(table, dictionary=zoo.only("normal"))
     model = bj.build_model(circuit, table)
     fixed = {"x_normal_mu": np.array([-100.0, 100.0]), "x_normal_variance": np.ones(2)}
     with pm.do(model, {"x_sum_weights": np.array([0.0, 1.0]), **fixed}) as done:
@@ -133,7 +133,7 @@ def test_block_is_sampled_beside_a_regression_of_the_user(rng):
     table = zoo.make_table((zoo.REAL,), 30, rng)
     x = rng.normal(size=40)
     with pm.Model():
-        bj.CircuitMixture("block", zoo.mixture(table), table)
+        bj.CircuitMixture("block", zoo.mixture(table, dictionary=zoo.only("normal")), table)
         slope = pm.Normal("slope", 0.0, 5.0)
         pm.Normal("y", slope * x, 1.0, observed=2.0 * x + rng.normal(size=40))
         steps = pm.sampling.mcmc.assign_step_methods(pm.modelcontext(None), None)[1]

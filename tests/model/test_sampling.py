@@ -57,7 +57,7 @@ def clusters(rng) -> tuple[pm.Model, Table]:
     table = Table(Schema((zoo.REAL,)), values, np.ones_like(values, bool))
     halves = np.split(np.arange(2 * N_CLUSTER), 2)
     root = Sum(tuple(ColumnLeaf(0, rows) for rows in halves), (N_CLUSTER, N_CLUSTER))
-    return bj.build_model(build_circuit(root, table), table), table
+    return bj.build_model(build_circuit(root, table, zoo.only("normal")), table), table
 
 
 # --- seeds and processes

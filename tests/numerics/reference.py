@@ -1,4 +1,4 @@
-"""Slow twins in decimal arithmetic: the incomplete gamma functions and the normal tail, to as many digits as asked.
+"""Slow twins in decimal arithmetic: incomplete gamma and beta functions and the normal tail, to any number of digits.
 
 SciPy is no oracle everywhere: its incomplete gamma loses all digits for large a a few deviations from the centre, since
 its series stops after a fixed number of terms.
@@ -62,6 +62,35 @@ def log_gamma_tails(a: float, x: float, digits: int = 60) -> tuple[float, float]
             total += term
         lower = (a_ * x_.ln() - x_ - log_gamma(a_ + 1)).exp() * total
         return float(lower.ln()), float((1 - lower).ln())
+
+
+def log_beta(a: float, b: float, digits: int = 60) -> float:
+    """Return log B(a, b)."""
+    with localcontext() as context:
+        context.prec = digits
+        a_, b_ = Decimal(a), Decimal(b)
+        return float(log_gamma(a_) + log_gamma(b_) - log_gamma(a_ + b_))
+
+
+def log_beta_tails(a: float, b: float, x: float, digits: int = 80) -> tuple[float, float]:
+    """Return (log I_x(a, b), log(1 - I_x(a, b))) by a series of positive terms, its argument at most 1 / 2."""
+    with localcontext() as context:
+        context.prec = digits
+        a_, b_, x_ = Decimal(a), Decimal(b), Decimal(x)
+        y_ = 1 - x_
+        swapped = x > 0.5
+        if swapped:
+            a_, b_, x_, y_ = b_, a_, y_, x_
+        term = total = Decimal(1)
+        n = 0
+        while term > total * Decimal(10) ** -digits:
+            term *= (a_ + b_ + n) * x_ / (a_ + 1 + n)
+            total += term
+            n += 1
+        log_front = a_ * x_.ln() + b_ * y_.ln() + log_gamma(a_ + b_) - log_gamma(a_) - log_gamma(b_)
+        near = log_front.exp() * total / a_
+        tails = float(near.ln()), float((1 - near).ln())
+        return tails[::-1] if swapped else tails
 
 
 def log_normal_cdf(x: float, digits: int = 60) -> float:

@@ -13,7 +13,7 @@ import pandas as pd
 
 import bayesjpt as bj
 from bayesjpt.errors import TableError
-from bayesjpt.table.decide import smoothed
+from bayesjpt.table.labels import smoothed
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 
@@ -97,14 +97,17 @@ def _column(name: str, values: np.ndarray, discrete: bool) -> Column:
             levels=tuple(levels.tolist()),
             frequencies=smoothed(counts.tolist()),
             scale=max(spread, 1.0),
+            families=("poisson", "geometric", "categorical"),
             **facts,
         )
     positive = values[values > 0.0]
     scale = spread if spread > 0.0 else 1.0
+    signed = bool(values.min() < 0.0)
     return Column(
         name,
         "real",
-        (0.0 if values.min() >= 0.0 else -np.inf, np.inf),
+        (-np.inf if signed else 0.0, np.inf),
+        families=("normal",) if signed else ("normal", "gamma", "exponential"),
         resolution=float(positive.min()) if positive.size else scale,
         scale=scale,
         **facts,

@@ -126,8 +126,10 @@ def answer_types(path: Path, settings: Settings) -> tuple[dict[str, Answer], str
 
 
 def _kind(shares: Mapping[str, float]) -> str:
-    numeric = sum(share for name, share in shares.items() if kind_of_type(name) == "numeric")
-    return "numeric" if numeric > 0.5 * sum(shares.values()) else "categorical"
+    """Return the kind of most cells of a type; atoms and backgrounds have none, and stand among numbers."""
+    typed = {name: share for name, share in shares.items() if name != "none"}
+    numeric = sum(share for name, share in typed.items() if kind_of_type(name) == "numeric")
+    return "numeric" if not typed or numeric > 0.5 * sum(typed.values()) else "categorical"
 
 
 def judge(table: LabelledTable, settings: Settings) -> tuple[list[Verdict], str]:

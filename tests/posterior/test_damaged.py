@@ -70,7 +70,7 @@ def test_other_format_version_is_refused_naming_both(copy):
     rewrite_attribute(copy, "format", lambda _: "bayesjpt fit 99")
     text = refused(copy)
     assert "bayesjpt fit 99" in text
-    assert "bayesjpt fit 1'" in text
+    assert "bayesjpt fit 2'" in text
 
 
 @pytest.mark.parametrize("group", ["bayesjpt", "posterior"])
@@ -106,6 +106,10 @@ def test_family_that_this_version_does_not_know_is_refused_by_name(copy):
         ("location", "inf"),
         ("support", ["nan", 1.0]),
         ("frequencies", []),
+        ("atoms", [1.0]),
+        ("atoms", ["inf"]),
+        ("atoms", [2.0, 1.0]),
+        ("atom_frequencies", [1.0]),
     ],
 )
 def test_column_with_impossible_numbers_is_refused_by_name(copy, field, value):

@@ -7,8 +7,8 @@ Any error in the sweep moves the chain's stationary distribution away from the j
 (the chain must travel over them) and drawn with NumPy and SciPy; sweeps and data are the package's kernels.
 
 A positive family scores all values below half a resolution alike, by the average density of the cell [-h, h). So the
-simulator records such values as 0: then the score times the cell's width is the probability of what is recorded,
-beside a normal too as long as the cell is narrow.
+simulator records such values as 0 (where 0 is an atom, as a little more): then the score times the cell's width is the
+probability of what is recorded, beside a normal too as long as the cell is narrow.
 
 Reference: Geweke (2004), Getting it right: joint distribution tests of posterior simulators.
 """
@@ -41,12 +41,22 @@ ROW_BLOCK = 4
 CONCENTRATION = {arrays.LATENT: 2.0, arrays.LIKELIHOOD: 1.0}
 HYPER = {
     "normal": (0.3, 1.5, 3.0, 2.0, 0.4),
+    "student_t": (0.3, 1.5, 3.0, 2.0, 0.4, 2.0, 4.0, 1.2),
+    "lognormal": (0.3, 1.5, 3.0, 2.0, 0.4),
+    "rounded_normal": (0.3, 1.5, 3.0, 0.5, 0.1),
+    "truncated_rounded_normal": (-0.5, 1.5, 3.0, 0.5, 0.1),
+    "uniform": (),
     "gamma": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0),
     "exponential": (3.0, 2.0),
     "poisson": (3.0, 1.0),
     "geometric": (3.0, 4.0),
+    "negative_binomial": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0),
+    "bernoulli": (1.5, 2.5),
 }
-"""Informative priors; the normal's floor and the gamma's cap cut off a tenth of the mass or less."""
+"""Informative priors; floors of variances and caps of shapes and sizes cut off a tenth of the mass or less."""
+
+NORMALS = ("normal", "student_t", "lognormal", "rounded_normal", "truncated_rounded_normal")
+"""Families whose first parameters are a variance and a mean."""
 
 AS_IT_IS, SHORT_STEP_OF_THE_MEAN, DENSITY_WITHOUT_LOG_SCALE = range(3)
 """What is done to a sweep: nothing, or one of two errors that no change of hyperparameters can plant."""
@@ -61,8 +71,8 @@ class Case(NamedTuple):
     schema : Schema
     plan : Plan
     missing : bool (n_column, n_row)
-    snap : float64 (n_column,)
-        Values nearer to 0 are recorded as 0.
+    snap, near_zero : float64 (n_column,)
+        Values nearer to 0 than `snap`, but not 0 themselves, are recorded as `near_zero`.
     concentration : float64 (n_edge,)
     hyper : float64 (n_hyper,), hyper_at : int32 (n_leaf + 1,)
     """
@@ -72,6 +82,7 @@ class Case(NamedTuple):
     plan: Plan
     missing: np.ndarray
     snap: np.ndarray
+    near_zero: np.ndarray
     concentration: np.ndarray
     hyper: np.ndarray
     hyper_at: np.ndarray
@@ -83,15 +94,19 @@ def make_case(circuit: Circuit, schema: Schema, missing: np.ndarray, **priors: t
     for leaf in range(circuit.n_leaf):
         family = naive.leaf_family(circuit, leaf)
         length = circuit.theta_len[leaf]
-        chosen = np.linspace(0.5, 1.5, length) if family == "categorical" else (HYPER | priors)[family]
-        hyper.append(np.array(chosen))
+        chosen = (
+            np.linspace(0.5, 1.5, length) if family in ("categorical", "atom") else np.array((HYPER | priors)[family])
+        )
+        hyper.append(chosen)
     kind = circuit.kind[circuit.edge_parent()]
+    snap = np.array([0.5 * c.resolution if c.base == "real" and c.support[0] == 0.0 else 0.0 for c in schema])
     return Case(
         circuit=circuit,
         schema=schema,
         plan=make_plan(circuit, schema),
         missing=np.ascontiguousarray(missing),
-        snap=np.array([0.5 * c.resolution if c.base == "real" and c.support[0] == 0.0 else 0.0 for c in schema]),
+        snap=snap,
+        near_zero=np.where([0.0 in column.atoms for column in schema], 1e-3 * snap, 0.0),
         concentration=np.array([CONCENTRATION.get(int(k), 0.0) for k in kind]),
         hyper=np.concatenate(hyper),
         hyper_at=np.concatenate([[0], np.cumsum([h.size for h in hyper])]).astype(np.int32),
@@ -101,22 +116,32 @@ def make_case(circuit: Circuit, schema: Schema, missing: np.ndarray, **priors: t
 # --- draws
 
 
+def _above(shape: float, scale: float, floor: float, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return draws of an inverse gamma truncated below."""
+    prior = scipy.stats.invgamma(shape, scale=scale)
+    return prior.isf(rng.random(n) * prior.sf(floor))
+
+
 def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return float64 (n, n_theta): a leaf's parameters from their prior."""
-    if family == "normal":
-        m0, v0, a0, b0, floor = hyper
-        prior = scipy.stats.invgamma(a0, scale=b0)
-        variance = prior.isf(rng.random(n) * prior.sf(floor))
-        return np.column_stack([variance, rng.normal(m0, np.sqrt(v0 * variance))])
-    if family == "gamma":
+    if family in NORMALS:
+        m0, v0 = hyper[:2]
+        variance = _above(*hyper[2:5], n, rng)
+        mu = rng.normal(m0, np.sqrt(v0 * variance))
+        more = [_above(*hyper[5:], n, rng)] if family == "student_t" else []
+        return np.column_stack([variance, mu, *more])
+    if family in ("gamma", "negative_binomial"):
         mean, sd, cap, a0, b0, k = hyper
         prior = scipy.stats.lognorm(sd, scale=np.exp(mean))
         shape = prior.ppf(rng.random(n) * prior.cdf(cap))
-        return np.column_stack([shape, rng.gamma(a0, 1.0 / (b0 / shape**k))])
+        b = b0 / shape**k
+        return np.column_stack([shape, rng.gamma(a0, 1.0 / b) if family == "gamma" else rng.beta(a0, b)])
     if family in ("exponential", "poisson"):
         return rng.gamma(hyper[0], 1.0 / hyper[1], (n, 1))
-    if family == "geometric":
+    if family in ("geometric", "bernoulli"):
         return rng.beta(hyper[0], hyper[1], (n, 1))
+    if family == "uniform":
+        return np.empty((n, 0))
     return rng.dirichlet(hyper, n)
 
 
@@ -138,20 +163,21 @@ def prior_draws(case: Case, n: int, rng: np.random.Generator) -> Params:
 
 
 @kernel
-def record(plan, snap, log_weight, theta, rng, rows, values):
-    """Draw rows and record them, values near 0 as 0; rows is (n_row, n_column), values (n_column, n_row)."""
+def record(plan, snap, near_zero, log_weight, theta, rng, rows, values):
+    """Draw rows and record them, values near 0 alike; rows is (n_row, n_column), values (n_column, n_row)."""
     sample_rows(plan, log_weight, theta, rng, rows)
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
-            values[j, i] = rows[i, j] if abs(rows[i, j]) >= snap[j] else 0.0
+            near = 0.0 < abs(rows[i, j]) < snap[j]
+            values[j, i] = near_zero[j] if near else rows[i, j]
 
 
 @kernel
-def record_each(plan, snap, log_weights, thetas, rng, values):
+def record_each(plan, snap, near_zero, log_weights, thetas, rng, values):
     """Fill values, (n_draw, n_column, n_row), with one table for each draw of the parameters."""
     rows = np.empty((values.shape[2], values.shape[1]))
     for draw in range(values.shape[0]):
-        record(plan, snap, log_weights[draw], thetas[draw], rng, rows, values[draw])
+        record(plan, snap, near_zero, log_weights[draw], thetas[draw], rng, rows, values[draw])
 
 
 @kernel
@@ -181,9 +207,9 @@ def _meddle_with_statistics(plan, hyper, hyper_at, stats):
 def sweeps(case, meddle, key, rng, log_weight, theta, values, log_weights, thetas, tables):
     """Run one chain from a point and a table, data redrawn after every sweep; return -1, or where it went wrong.
 
-    `case` is (plan, missing, snap, concentration, hyper, hyper_at). Where `tables` is empty the data stay.
+    `case` is (plan, missing, snap, near_zero, concentration, hyper, hyper_at). Where `tables` is empty the data stay.
     """
-    plan, missing, snap, concentration, hyper, hyper_at = case
+    plan, missing, snap, near_zero, concentration, hyper, hyper_at = case
     cells = row_cells(plan, values, missing)
     work = make_work(plan, cells, ROW_BLOCK)
     stats = np.zeros(plan.stat_at[-1])
@@ -198,12 +224,15 @@ def sweeps(case, meddle, key, rng, log_weight, theta, values, log_weights, theta
             return t
         if meddle == SHORT_STEP_OF_THE_MEAN:
             _meddle_with_statistics(plan, hyper, hyper_at, stats)
-        if draw_params(plan, stats, edge_count, concentration, hyper, hyper_at, log_weight, theta, rng) >= 0:
+        if (
+            draw_params(plan, cells, work, stats, edge_count, concentration, hyper, hyper_at, log_weight, theta, rng)
+            >= 0
+        ):
             return t
         log_weights[t] = log_weight
         thetas[t] = theta
         if tables.shape[0] > 0:
-            record(plan, snap, log_weight, theta, rng, rows, values)
+            record(plan, snap, near_zero, log_weight, theta, rng, rows, values)
             tables[t] = values
             cells = row_cells(plan, values, missing)
     return -1
@@ -217,7 +246,7 @@ def run_chain(
     log_weights, thetas = np.empty((n, circuit.n_edge)), np.empty((n, circuit.n_theta))
     tables = np.empty((n if redraw else 0, *case.missing.shape))
     failed = sweeps(
-        (case.plan, case.missing, case.snap, case.concentration, case.hyper, case.hyper_at),
+        tuple(case[2:]),
         meddle,
         np.uint64(rng.integers(2**63)),
         rng,
@@ -251,8 +280,13 @@ def run_coded_chain(
             case.plan, cells, *params, work, np.uint64(sweep_key(key, np.uint64(t))), False, stats, edge_count
         )
         assert impossible < 0
-        assert draw_params(case.plan, stats, edge_count, *case[5:], *params, rng) < 0
-        record(case.plan, case.snap, *params, rng, rows, values)
+        assert (
+            draw_params(
+                case.plan, cells, work, stats, edge_count, case.concentration, case.hyper, case.hyper_at, *params, rng
+            )
+            < 0
+        )
+        record(case.plan, case.snap, case.near_zero, *params, rng, rows, values)
         log_weights[t], thetas[t], tables[t] = *params, values
     return Params(log_weights, thetas), tables
 
@@ -261,7 +295,7 @@ def joint_draws(case: Case, n: int, rng: np.random.Generator) -> tuple[Params, n
     """Return n independent pairs of parameters and tables, (n, n_column, n_row)."""
     params = prior_draws(case, n, rng)
     tables = np.empty((n, *case.missing.shape))
-    record_each(case.plan, case.snap, params.log_weight, params.theta, rng, tables)
+    record_each(case.plan, case.snap, case.near_zero, params.log_weight, params.theta, rng, tables)
     return params, tables
 
 
@@ -292,6 +326,8 @@ def functions(case: Case, params: Params, tables: np.ndarray) -> dict[str, np.nd
             out |= {f"{label}.{k}": value, f"{label}.{k} squared": value**2, f"{label}.{k} by data": value * data}
         if theta.shape[1] == 2:
             out[f"{label} product"] = theta[:, 0] * theta[:, 1]
+        if theta.shape[1] == 0:
+            continue
         for edge in np.flatnonzero((circuit.child == circuit.leaf_node()[leaf]) & (case.concentration > 0.0)):
             out[f"{label} by weight"] = theta[:, 0] * np.exp(params.log_weight[:, edge])
     return out

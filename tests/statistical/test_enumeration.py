@@ -27,6 +27,8 @@ TABLES = {
     "normals": ((zoo.REAL,), 5, ("normal",)),
     "poisson and geometric beside labels": ((zoo.COUNT, zoo.LABEL), 4, ("poisson", "geometric", "categorical")),
     "normal and exponential": ((zoo.POSITIVE,), 4, ("normal", "exponential")),
+    "atoms beside normals": ((zoo.HEAPED,), 4, ("normal", "atom")),
+    "two labels beside poisson": ((zoo.FLAG, zoo.COUNT), 4, ("bernoulli", "poisson")),
     "counts and levels": ((zoo.LEVELS,), 3, ("poisson", "geometric", "categorical")),
 }
 

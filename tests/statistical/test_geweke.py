@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.signal
 
-from tests import zoo
+from bayesjpt.table.schema import Column
+from tests import naive, zoo
 from tests.statistical import geweke
 from tests.statistical.geweke import Case
 
@@ -23,38 +24,70 @@ ESS_TOLERANCE = 0.1
 COARSE = replace(zoo.POSITIVE, resolution=0.6)
 """A tenth of its values or more are recorded as 0."""
 FINE = replace(zoo.POSITIVE, resolution=1e-3)
+FINE_ZEROS = replace(zoo.ZEROS, resolution=1e-3)
+FIRST_SIX = ("normal", "gamma", "exponential", "poisson", "geometric", "categorical")
 COLUMN_OF = {
     "normal": zoo.REAL,
+    "student_t": zoo.REAL,
     "gamma": COARSE,
     "exponential": COARSE,
+    "lognormal": COARSE,
     "poisson": zoo.COUNT,
     "geometric": zoo.COUNT,
+    "negative_binomial": zoo.COUNT,
+    "truncated_rounded_normal": zoo.COUNT,
+    "rounded_normal": zoo.CHANGE,
     "categorical": zoo.LABEL,
+    "bernoulli": zoo.FLAG,
+}
+DICTIONARY_OF = {
+    "all likelihoods of positive numbers": (FINE, ("normal", "gamma", "exponential", "lognormal")),
+    "all likelihoods of counts": (
+        zoo.COUNT,
+        ("poisson", "geometric", "negative_binomial", "truncated_rounded_normal"),
+    ),
+    "atoms beside normal and student_t": (zoo.HEAPED, ("normal", "student_t", "atom")),
+    "an atom at zero beside positive likelihoods": (FINE_ZEROS, ("gamma", "lognormal", "atom")),
+    "an atom over a background": (zoo.FIXED, ("uniform", "atom")),
 }
 
 
 def one_family(name: str, rng: np.random.Generator) -> Case:
     """Return a single leaf."""
-    table = zoo.make_table((COLUMN_OF[name],), N_ROW, rng)
-    return geweke.make_case(zoo.independent(table, zoo.only(name)), table.schema, np.zeros((1, N_ROW), bool))
+    return one_column(COLUMN_OF[name], (name,), rng)
 
 
-def dictionary(_name: str, rng: np.random.Generator) -> Case:
-    """Return a dictionary of normal, gamma and exponential."""
-    table = zoo.make_table((FINE,), N_ROW, rng)
-    return geweke.make_case(zoo.independent(table), table.schema, np.zeros((1, N_ROW), bool))
+def dictionary(name: str, rng: np.random.Generator) -> Case:
+    """Return one dictionary."""
+    return one_column(*DICTIONARY_OF[name], rng)
+
+
+def one_column(column: Column, families: tuple[str, ...], rng: np.random.Generator) -> Case:
+    table = zoo.make_table((column,), N_ROW, rng)
+    circuit = zoo.independent(table, zoo.only(*families))
+    assert {naive.leaf_family(circuit, leaf) for leaf in range(circuit.n_leaf)} == set(families)
+    return geweke.make_case(circuit, table.schema, np.zeros((1, N_ROW), bool))
 
 
 def two_levels(_name: str, rng: np.random.Generator) -> Case:
     """Return sums below sums over dictionaries of three, two and one, a quarter of the cells and one row missing."""
-    table = zoo.make_table((FINE, zoo.COUNT, zoo.LABEL), N_ROW, rng)
-    missing = rng.random((3, N_ROW)) < MISSING
+    return deep((FINE, zoo.COUNT, zoo.LABEL), FIRST_SIX, rng)
+
+
+def deep(columns: tuple[Column, ...], families: tuple[str, ...], rng: np.random.Generator) -> Case:
+    """Return sums below sums, a quarter of the cells and one row missing."""
+    table = zoo.make_table(columns, N_ROW, rng)
+    missing = rng.random((len(columns), N_ROW)) < MISSING
     missing[:, 3] = True
     missing[:, [0, -1]] = False
-    return geweke.make_case(zoo.two_level(table), table.schema, missing)
+    return geweke.make_case(zoo.two_level(table, zoo.only(*families)), table.schema, missing)
 
 
-CASES = {**dict.fromkeys(COLUMN_OF, one_family), "dictionary": dictionary, "two levels": two_levels}
+CASES = {
+    **dict.fromkeys(COLUMN_OF, one_family),
+    **dict.fromkeys(DICTIONARY_OF, dictionary),
+    "two levels": two_levels,
+}
 
 
 def assert_agreement(comparison: geweke.Comparison) -> None:
@@ -76,6 +109,13 @@ def test_sweeps_keep_the_joint_distribution_in_a_long_run(name, rng):
 @pytest.mark.slow
 def test_sweeps_over_distinct_values_keep_the_joint_distribution(rng):
     assert_agreement(geweke.compare(two_levels("", rng), N_CODED, rng, coded=True))
+
+
+@pytest.mark.slow
+def test_sweeps_over_distinct_values_keep_the_joint_distribution_of_families_drawn_by_value(rng):
+    columns = (zoo.HEAPED, zoo.COUNT, zoo.CHANGE)
+    families = ("student_t", "atom", "negative_binomial", "truncated_rounded_normal", "rounded_normal")
+    assert_agreement(geweke.compare(deep(columns, families, rng), N_CODED, rng, coded=True))
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
 from bayesjpt.circuit import arrays
+from bayesjpt.circuit.plan import make_plan
+from bayesjpt.families import registry
 from tests import zoo
 from tests.statistical import geweke
 from tests.statistical.geweke import Case
@@ -17,17 +21,44 @@ N_ROW_FEW = 3
 N_ROW_MORE = 10
 WIDE_NORMAL = (0.3, 1.5, 0.7, 0.5, 0.01)
 """Components of very different scale, for an error that is about scale."""
+NARROW = (-0.3, 1.5, 3.0, 0.15, 0.02)
+"""Standard deviations of half a whole number to one, in columns of scale 2 and more."""
+ROUNDED = {"rounded_normal": zoo.CHANGE, "truncated_rounded_normal": zoo.COUNT}
 M0, V0, A0 = 0, 1, 2
 
 
 def two_normals(n_row: int, rng: np.random.Generator, **priors) -> Case:
     table = zoo.make_table((zoo.REAL,), n_row, rng)
-    return geweke.make_case(zoo.mixture(table), table.schema, np.zeros((1, n_row), bool), **priors)
+    return geweke.make_case(
+        zoo.mixture(table, dictionary=zoo.only("normal")), table.schema, np.zeros((1, n_row), bool), **priors
+    )
 
 
 def three_likelihoods(n_row: int, rng: np.random.Generator) -> Case:
     table = zoo.make_table((FINE,), n_row, rng)
-    return geweke.make_case(zoo.independent(table), table.schema, np.zeros((1, n_row), bool))
+    circuit = zoo.independent(table, zoo.only("normal", "gamma", "exponential"))
+    return geweke.make_case(circuit, table.schema, np.zeros((1, n_row), bool))
+
+
+def with_atoms(rng: np.random.Generator) -> Case:
+    """Return two dictionaries of a normal and two atoms each, on a column whose unit is not its scale."""
+    table = zoo.make_table((zoo.HEAPED,), N_ROW_MORE, rng)
+    assert zoo.HEAPED.scale != 1.0
+    circuit = zoo.mixture(table, dictionary=zoo.only("normal", "atom"))
+    return geweke.make_case(circuit, table.schema, np.zeros((1, N_ROW_MORE), bool))
+
+
+def two_rounded(family: str, rng: np.random.Generator) -> Case:
+    """Return two rounded normals, many of them not much wider than a whole number."""
+    table = zoo.make_table((ROUNDED[family],), N_ROW_MORE, rng)
+    circuit = zoo.mixture(table, dictionary=zoo.only(family))
+    return geweke.make_case(circuit, table.schema, np.zeros((1, N_ROW_MORE), bool), **{family: NARROW})
+
+
+def believing(case: Case, family: str) -> Case:
+    """Return the case sampled as if all leaves were of another family with the same parameters."""
+    number = np.full(case.circuit.n_leaf, registry.number(family), case.circuit.leaf_family.dtype)
+    return case._replace(plan=make_plan(case.circuit._replace(leaf_family=number), case.schema))
 
 
 def with_hyper(case: Case, index: int, change) -> Case:
@@ -77,6 +108,37 @@ def test_allocations_by_a_density_without_half_the_log_precision_are_caught(rng)
 def test_a_prior_precision_ten_percent_too_large_is_caught(rng):
     case = two_normals(N_ROW_FEW, rng)
     assert_caught(geweke.compare(case, N_DRAW, rng, sampled=with_hyper(case, V0, lambda v0: v0 / 1.1)))
+
+
+def test_atoms_scored_with_the_columns_jacobian_are_caught(rng):
+    case = with_atoms(rng)
+    const = case.plan.const.copy()
+    for leaf in np.flatnonzero(case.plan.leaf_is_atom):
+        assert const[case.plan.const_at[leaf]] == np.log(zoo.HEAPED.scale)
+        const[case.plan.const_at[leaf]] = 0.0  # takes the log scale away that makes up for the Jacobian
+    assert_caught(geweke.compare(case, N_DRAW, rng, sampled=case._replace(plan=case.plan._replace(const=const))))
+
+
+def test_a_density_at_atoms_that_counts_like_their_mass_is_caught(rng):
+    case = with_atoms(rng)
+    wrong = case.plan._replace(atom_ptr=np.zeros_like(case.plan.atom_ptr))  # nothing is masked
+    assert_caught(geweke.compare(case, N_DRAW, rng, sampled=case._replace(plan=wrong)))
+
+
+def test_a_rounded_normal_scored_by_the_density_at_the_whole_number_is_caught(rng):
+    case = two_rounded("rounded_normal", rng)
+    assert_caught(geweke.compare(case, N_DRAW, rng, sampled=believing(case, "normal")))
+
+
+def test_a_truncated_normal_without_its_normaliser_is_caught(rng):
+    case = two_rounded("truncated_rounded_normal", rng)
+    assert_caught(geweke.compare(case, N_DRAW, rng, sampled=believing(case, "rounded_normal")))
+
+
+@pytest.mark.parametrize("make", [with_atoms, *(functools.partial(two_rounded, family) for family in ROUNDED)])
+def test_without_a_planted_error_the_same_runs_on_atoms_and_rounded_normals_agree(make, rng):
+    comparison = geweke.compare(make(rng), N_DRAW, rng)
+    assert comparison.agrees, comparison.worst
 
 
 @pytest.mark.parametrize("n_row", [N_ROW_FEW, N_ROW_MORE])

@@ -72,9 +72,11 @@ def test_integers_with_many_levels_list_none(rng):
     assert (column.levels, column.frequencies) == ((), ())
 
 
-def test_integers_know_their_mean_and_maximum():
-    column = column_of([4, 1, 4, 9])
-    assert (column.mean, column.maximum) == (4.5, 9.0)
+@pytest.mark.parametrize(("values", "base"), [([4, 1, 4, 9], "integer"), ([4.5, -1.0, 4.5, 9.0], "real")])
+def test_numbers_know_their_mean_minimum_and_maximum(values, base):
+    column = column_of(values)
+    assert column.base == base
+    assert (column.mean, column.minimum, column.maximum) == (np.mean(values), min(values), max(values))
 
 
 @pytest.mark.parametrize("values", [[0, 1, 1, 0], [2, 4, 4, 2], [-1.0, 1.0, 1.0, -1.0], ["2", "4", "4", "2"]])
@@ -89,10 +91,11 @@ def test_numeric_labels_are_in_numeric_order():
     assert column_of([10, 9, 9, 10]).labels == ("9", "10")
 
 
-def test_whole_numbers_below_zero_are_real_with_resolution_one():
-    column = column_of([-20, 10, 30, 40])
-    assert (column.base, column.resolution, column.support) == ("real", 1.0, (-math.inf, math.inf))
-    assert "until rounded families" in column.reason
+@pytest.mark.parametrize("kinds", [None, {"x": "integer"}])
+def test_whole_numbers_below_zero_are_integers_on_the_whole_line(kinds):
+    column = column_of([-20, 10, 30, 40], kinds=kinds)
+    assert (column.base, column.resolution, column.support) == ("integer", 1.0, (-math.inf, math.inf))
+    assert column.levels == (-20.0, 10.0, 30.0, 40.0)
 
 
 def test_numbers_without_negatives_are_real_and_positive():
@@ -157,12 +160,55 @@ def test_text_that_only_looks_like_a_date_stays_text():
     assert column_of(["2021-02-30", "2021-02-28", "2021-02-28"]).dtype == "text"
 
 
-def test_constant_column_is_a_category_with_one_label_and_a_warning_naming_all():
-    frame = pd.DataFrame({"a": [3, 3], "b": ["x", None], "c": [0.5, 1.5]})
-    with pytest.warns(BayesjptWarning, match="'a', 'b'") as caught:
-        schema = as_table(frame).schema
-    assert len(caught) == 1
-    assert [column.labels for column in schema][:2] == [("3",), ("x",)]
+@pytest.mark.filterwarnings("ignore:constant columns")
+class TestConstant:
+    def test_constant_columns_are_kept_with_one_warning_naming_all(self):
+        frame = pd.DataFrame({"a": [3, 3], "b": ["x", None], "c": [0.5, 1.5]})
+        with pytest.warns(BayesjptWarning, match="'a', 'b'") as caught:
+            schema = as_table(frame).schema
+        assert len(caught) == 1
+        assert schema.names == ("a", "b", "c")
+
+    @pytest.mark.parametrize(("value", "size"), [(7, 7.0), (0, 1.0), (-0.25, 1.0), (-80.5, 80.5), (1e300, 1e300)])
+    def test_constant_number_is_an_atom_over_a_uniform_background_of_its_size(self, value, size):
+        column = column_of([value] * 3)
+        assert (column.base, column.atoms, column.atom_frequencies) == ("real", (float(value),), (1.0,))
+        assert column.families == ("uniform",)
+        assert column.support == (value - size, value + size)
+        assert column.minimum == column.maximum == column.location == value
+        assert 0.0 < column.resolution <= column.scale == size
+
+    def test_largest_constant_has_a_finite_support(self):
+        assert np.isfinite(column_of([1.7e308] * 3).support).all()
+
+    def test_constant_date_is_an_atom(self):
+        column = column_of(["1970-01-11"] * 3)
+        assert (column.base, column.dtype, column.atoms, column.support) == ("real", "datetime", (10.0,), (0.0, 20.0))
+
+    @pytest.mark.parametrize(("value", "labels"), [("x", ("x",)), (True, ("True",))])
+    def test_constant_text_or_boolean_is_a_category_with_one_label(self, value, labels):
+        column = column_of([value] * 3)
+        assert (column.base, column.labels) == ("category", labels)
+
+    def test_constant_of_few_rows_with_missing_cells_is_kept(self):
+        assert column_of([None, 2.5, None]).atoms == (2.5,)
+
+    def test_constant_asked_for_as_an_integer_is_one_level(self):
+        column = column_of([4, 4], kinds={"x": "integer"})
+        assert (column.base, column.levels, column.atoms) == ("integer", (4.0,), ())
+
+    @pytest.mark.parametrize("base", ["real", None])
+    def test_constant_that_was_asked_for_is_an_atom_too(self, base):
+        assert column_of([4, 4], kinds={"x": base} if base else None).atoms == (4.0,)
+
+
+@pytest.mark.parametrize(("text", "label"), [("2020-01-05", "2020-01-05"), ("2020-01-05 06:30", "2020-01-05T06:30")])
+def test_date_asked_for_as_a_label_is_written_without_trailing_zeros_and_comes_back(text, label):
+    table = as_table(pd.DataFrame({"x": [text, text]}), kinds={"x": "category"})
+    assert table.schema.columns[0].labels == (label,)
+    assert table.to_frame()["x"].tolist() == [pd.Timestamp(text)] * 2
+    for again in (pd.DataFrame({"x": [text]}), table.to_frame()):
+        assert (as_table(again, schema=table.schema).values == 0.0).all()
 
 
 def test_codes_with_leading_zeros_are_labels():
@@ -208,16 +254,6 @@ def test_tokens_among_numbers_of_new_rows_are_missing_with_one_warning(texts):
     with pytest.warns(BayesjptWarning, match="'N/A' in column 'x'"):
         table = as_table(pd.DataFrame({"x": texts}), schema=schema)
     assert table.observed[0].tolist() == [text != "N/A" for text in texts]
-
-
-@pytest.mark.parametrize(("text", "label"), [("2020-01-05", "2020-01-05"), ("2020-01-05 06:30", "2020-01-05T06:30")])
-def test_constant_date_is_labelled_without_trailing_zeros_and_comes_back(text, label):
-    with pytest.warns(BayesjptWarning, match="constant"):
-        table = as_table(pd.DataFrame({"x": [text, text]}))
-    assert table.schema.columns[0].labels == (label,)
-    assert table.to_frame()["x"].tolist() == [pd.Timestamp(text)] * 2
-    for again in (pd.DataFrame({"x": [text]}), table.to_frame()):
-        assert (as_table(again, schema=table.schema).values == 0.0).all()
 
 
 def test_every_column_has_a_reason():
@@ -317,14 +353,26 @@ class TestKinds:
         with pytest.raises(SchemaError, match=f"'{kind}' but column 'x' holds 'b' in row 2"):
             column_of(["1", "b", "3"], kinds={"x": kind})
 
-    @pytest.mark.parametrize(("values", "shown"), [([1, 2.5, 3], "2.5 in row 2"), ([1, 2, -3], "-3 in row 3")])
+    @pytest.mark.parametrize(("values", "shown"), [([1, 2.5, 3], "2.5 in row 2"), ([1, 2, -3.5], "-3.5 in row 3")])
     def test_integer_asked_of_other_numbers_names_the_value_and_its_row(self, values, shown):
         with pytest.raises(SchemaError, match=f"column 'x' holds {shown}"):
             column_of(values, kinds={"x": "integer"})
 
-    def test_category_asked_of_too_many_labels_names_the_counts(self):
-        with pytest.raises(SchemaError, match="column 'x' has 150 labels in 150 observed cells; expected at most 100"):
-            column_of([f"name {i}" for i in range(150)], kinds={"x": "category"})
+    def test_category_asked_of_many_labels_has_them_all(self):
+        n = defaults.MAX_FORCED_LABELS
+        assert column_of([f"name {i:04}" for i in range(n)], kinds={"x": "category"}).n_label == n + 1
+
+    def test_category_asked_of_too_many_labels_names_the_counts_and_suggests_an_identifier(self):
+        with pytest.raises(
+            SchemaError, match="'x' has 1001 labels in 1001 observed cells; expected at most 1000"
+        ) as error:
+            column_of([f"name {i}" for i in range(1_001)], kinds={"x": "category"})
+        assert "an identifier or a text" in str(error.value)
+        assert "kinds={'x': 'aside'}" in str(error.value)
+
+    def test_category_asked_of_numbers_beyond_2_53_keeps_every_digit(self):
+        texts = [str(2**53 + 1 + i % 3) for i in range(30)]
+        assert column_of(texts, kinds={"x": "category"}).labels == tuple(sorted(set(texts)))
 
     def test_unknown_column_in_kinds_suggests_the_closest(self):
         with pytest.raises(SchemaError, match=r"'alchohol'.*'alcohol'"):

@@ -105,6 +105,31 @@ def test_dates_of_every_pandas_dtype_are_equal(stored):
     np.testing.assert_array_equal(cells, [18262.0, np.nan, 18266.0, 18809.0])
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+def test_arrow_timestamps_of_every_unit_and_zone_are_equal(unit, zone):
+    moments = pa.array([18262 * 86_400, None, 18266 * 86_400], pa.timestamp("s", zone)).cast(pa.timestamp(unit, zone))
+    table = as_table(pa.table({"x": moments}))
+    assert table.values[0][table.observed[0]].tolist() == [18262.0, 18266.0]
+
+
+def test_arrow_dates_in_milliseconds_are_dates():
+    table = as_table(pa.table({"x": pa.array(DAYS, pa.date64())}))
+    assert (table.schema.columns[0].dtype, table.values[0, 0]) == ("datetime", 18262.0)
+
+
+@pytest.mark.parametrize("make", [pa.decimal128, pa.decimal256])
+def test_arrow_decimals_are_numbers(make):
+    values = [decimal.Decimal("1.5"), None, decimal.Decimal("2.25")]
+    table = as_table(pa.table({"x": pa.array(values, make(9, 4))}))
+    assert table.values[0][table.observed[0]].tolist() == [1.5, 2.25]
+
+
+def test_signalling_nan_is_missing():
+    frame = pd.DataFrame({"x": pd.Series([decimal.Decimal("1.5"), decimal.Decimal("sNaN"), 2.5], dtype=object)})
+    assert as_table(frame).observed[0].tolist() == [True, False, True]
+
+
 def test_single_precision_stands_for_its_shortest_decimal():
     table = as_table(pd.DataFrame({"x": np.array([5.1, 2.2, 3.3], np.float32)}))
     np.testing.assert_array_equal(table.values[0], [5.1, 2.2, 3.3])

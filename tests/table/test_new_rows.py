@@ -136,8 +136,10 @@ def test_value_outside_a_column_is_refused_with_column_row_and_value(schema, nam
     assert "\n" not in str(caught.value)
 
 
-def test_whole_negatives_do_not_bind_new_rows_to_whole_numbers(schema):
-    assert cells(as_table(pd.DataFrame({"balance": [-2.5]}), schema=schema))["balance"] == [-2.5]
+def test_whole_numbers_below_zero_bind_new_rows_to_whole_numbers_alone(schema):
+    assert cells(as_table(pd.DataFrame({"balance": [-99]}), schema=schema))["balance"] == [-99.0]
+    with pytest.raises(SchemaError, match=r"'balance' holds -2\.5 in row 1; expected whole numbers"):
+        as_table(pd.DataFrame({"balance": [-2.5]}), schema=schema)
 
 
 def test_infinity_in_new_rows_is_refused(schema):
@@ -145,12 +147,29 @@ def test_infinity_in_new_rows_is_refused(schema):
         as_table(pd.DataFrame({"alcohol": [np.inf]}), schema=schema)
 
 
-def test_new_rows_of_a_constant_column_may_differ():
-    with pytest.warns(BayesjptWarning, match="constant"):
-        schema = as_table(pd.DataFrame({"x": [3, 3], "y": [0.5, 1.5]})).schema
-    with pytest.warns(BayesjptWarning, match="'4'"):
-        table = as_table(pd.DataFrame({"x": [3, 4]}), schema=schema)
-    assert cells(table)["x"] == [0.0, 1.0]
+@pytest.mark.filterwarnings("ignore:constant columns")
+class TestConstant:
+    @pytest.fixture
+    def schema(self) -> Schema:
+        return as_table(pd.DataFrame({"x": [3, 3], "day": ["2020-01-05"] * 2, "label": ["a", "a"]})).schema
+
+    def test_new_rows_may_differ_within_the_interval(self, schema):
+        with pytest.warns(BayesjptWarning, match="'b'"):
+            table = as_table(pd.DataFrame({"x": [3, 4.5], "label": ["a", "b"]}), schema=schema)
+        assert cells(table)["x"] == [3.0, 4.5]
+        assert cells(table)["label"] == [0.0, 1.0]
+
+    @pytest.mark.parametrize(
+        ("name", "value", "words"),
+        [
+            ("x", -0.5, "'x' holds -0.5 in row 1; expected numbers from 0 to 6, around the only value of training"),
+            ("day", "2071-01-01", "'day' holds 2071-01-01 in row 1; expected dates from 1970-01-01 to 2070-01-08"),
+        ],
+    )
+    def test_new_row_outside_the_interval_is_refused_naming_it(self, schema, name, value, words):
+        with pytest.raises(SchemaError) as caught:
+            as_table(pd.DataFrame({name: [value]}), schema=schema)
+        assert words in str(caught.value)
 
 
 def test_new_rows_without_rows_are_refused(schema):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
 from bayesjpt.errors import TableError
 from bayesjpt.table.table import as_table, read_table
@@ -153,19 +154,53 @@ def test_unknown_kind_of_file_lists_the_known_ones(tmp_path):
 FRAME = {"size": [0.5, 1.5, None, 2.5], "color": ["red", None, "blue", "red"], "sold": [3, 4, 9, 0]}
 
 
-@pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.arrow"])
-def test_arrow_files_are_read(tmp_path, name):
-    frame = pd.DataFrame(FRAME)
-    path = tmp_path / name
-    if name.endswith("parquet"):
-        frame.to_parquet(path)
-    elif name.endswith("feather"):
-        frame.to_feather(path)
+def arrow_written(path, kind, compression=None):
+    data = pa.table(FRAME)
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    if kind == "parquet":
+        parquet.write_table(data, path, compression=compression or "none")
+    elif kind == "feather":
+        feather.write_feather(data, path, compression=compression or "uncompressed")
     else:
-        data = pa.table(FRAME)
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, data.schema) as writer:
-            writer.write_table(data)
-    check(read_table(path))
+        opened = pa.ipc.new_file if kind == "file" else pa.ipc.new_stream
+        with pa.OSFile(str(path), "wb") as sink, opened(sink, data.schema, options=options) as writer:
+            writer.write_table(data, max_chunksize=3)
+    return path
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("t.parquet", "parquet"),
+        ("t.feather", "feather"),
+        ("t.arrow", "file"),
+        ("t.arrow", "stream"),
+        ("t.arrows", "stream"),
+        ("T.IPC", "file"),
+        ("t.ipc", "stream"),
+        ("t.feather", "stream"),
+    ],
+)
+def test_arrow_files_and_streams_are_read(tmp_path, name, kind, compression):
+    check(read_table(arrow_written(tmp_path / name, kind, compression)))
+
+
+@pytest.mark.parametrize("content", [b"", b"ARROW1", b"PAR1", b"not arrow at all", b"FEA1"])
+@pytest.mark.parametrize("name", ["t.arrow", "t.feather", "t.parquet", "t.ipc"])
+def test_file_that_is_none_of_arrow_is_refused(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(TableError, match="cannot be read") as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_cut_stream_is_refused(tmp_path):
+    path = arrow_written(tmp_path / "t.arrow", "stream")
+    path.write_bytes(path.read_bytes()[:-300])
+    with pytest.raises(TableError, match="cannot be read"):
+        read_table(path)
 
 
 def test_broken_parquet_is_refused(tmp_path):

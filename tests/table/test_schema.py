@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,11 @@ columns = st.builds(
     location=numbers,
     scale=numbers,
     mean=numbers,
+    minimum=numbers,
     maximum=numbers,
+    atoms=st.lists(numbers).map(tuple),
+    atom_frequencies=st.lists(numbers).map(tuple),
+    families=st.lists(st.text()).map(tuple),
     n_missing=st.integers(0, 10**12),
     n_distinct=st.integers(0, 10**12),
     dtype=st.text(),
@@ -51,6 +56,15 @@ def schema() -> Schema:
 
 def test_decided_schema_survives_json(schema):
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
+
+
+def test_stored_schema_of_format_1_is_read_with_defaults(schema):
+    plain = schema.to_dict()
+    for entry in plain["columns"]:
+        for name in ("minimum", "atoms", "atom_frequencies", "families"):
+            del entry[name]
+    old = Schema.from_dict({**plain, "format": 1})
+    assert old.columns == tuple(replace(column, minimum=0.0) for column in schema)
 
 
 @pytest.mark.parametrize(

@@ -93,3 +93,10 @@ def test_abalone_is_read_as_documented():
     schema = read_table(DATA / "abalone.csv").schema
     assert [column.base for column in schema] == ["category"] + ["real"] * 7 + ["integer"]
     assert {column.name: column.resolution for column in schema}["shell_weight"] == 0.0005
+
+
+@pytest.mark.parametrize("values", [[0.0, 1e19, 1e19], [1e19, 2e19, 4e19], [0.0, 2.0**60, 2.0**60]])
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_whole_floats_beyond_int64_come_back_as_floats(values, backend):
+    frame = as_table(pd.DataFrame({"x": values})).to_frame(backend)
+    assert [float(value) for value in frame["x"].to_numpy()] == values

@@ -1,0 +1,52 @@
+"""Fit generated tables and count the outcomes: ``python -m tests.fuzz --tables 10000``.
+
+Exit status 1, with the smallest failing table that was found, where an exception is not ours, an answer is NaN, or a
+row with support has no density.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+
+import hypothesis
+from hypothesis import strategies as st
+
+from tests.fuzz.fits import outcome
+from tests.fuzz.tables import frames
+
+
+def main() -> None:
+    """Run the program."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--tables", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=20260101)
+    options = parser.parse_args()
+    counts: Counter[str] = Counter()
+    began = time.perf_counter()
+
+    @hypothesis.seed(options.seed)
+    @hypothesis.settings(
+        max_examples=options.tables,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+        print_blob=False,
+    )
+    @hypothesis.given(frames(), st.integers(0, 2**31 - 1))
+    def run(frame, seed):
+        counts[outcome(frame, seed)] += 1
+        if counts.total() % 500 == 0:
+            print(f"... {counts.total()} tables in {time.perf_counter() - began:.0f} s", flush=True)
+
+    run()
+    total = counts.total()
+    print(f"{total} tables in {time.perf_counter() - began:.0f} s, seed {options.seed}; outcomes:")
+    for text, count in counts.most_common():
+        print(f"{count:7d}  {count / total:6.1%}  {text}")
+
+
+if __name__ == "__main__":
+    main()

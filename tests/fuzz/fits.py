@@ -1,0 +1,72 @@
+"""One generated table through `fit`: the outcome in a few words, or an assertion."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+
+import bayesjpt as bj
+from bayesjpt.errors import BayesjptError, BayesjptWarning
+from bayesjpt.table.table import Table
+
+SETTINGS = {"draws": 2, "tune": 2, "chains": 2, "cores": 1, "progress": False}
+ROUNDING = 1e-9
+
+
+def outcome(frame: Any, seed: int) -> str:
+    """Return what became of a table: ``fitted``, or the error of ours and what it found."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", BayesjptWarning)
+        try:
+            table = bj.as_table(frame)
+            post = bj.fit(table, seed=seed, **SETTINGS)
+        except BayesjptError as error:
+            return f"{type(error).__name__}: {_in_general(error.found)}"
+        check(post, table)
+        check(post, elsewhere(table, np.random.default_rng(seed)))
+    return "fitted"
+
+
+def check(post: bj.Posterior, table: Table) -> None:
+    """Check that no row is impossible and no answer is NaN."""
+    for name, answer in (("density", post.log_density(table)), ("mass", post.log_mass(table))):
+        values = answer.to_numpy()
+        assert np.isfinite(values).all(), f"log {name} {values[~np.isfinite(values)][0]}"
+        if name == "mass":
+            assert (values <= ROUNDING).all(), f"log mass {values.max()}"
+    for column in post.types():
+        assert np.isfinite([column.share, column.lo, column.hi]).all(), f"type shares of {column.name!r}"
+
+
+def elsewhere(table: Table, rng: np.random.Generator) -> Table:
+    """Return rows that training did not show, all inside the columns' supports."""
+    values = table.values.copy()
+    with np.errstate(over="ignore"):
+        _scatter(values, table, rng)
+    return Table(table.schema, values, table.observed)
+
+
+def _scatter(values: np.ndarray, table: Table, rng: np.random.Generator) -> None:
+    for position, column in enumerate(table.schema):
+        lo, hi = column.support
+        if column.base == "category":
+            values[position] = rng.integers(0, column.n_label, table.n_row)
+        elif column.base == "integer":
+            values[position] = np.clip(values[position] + rng.integers(-20, 21, table.n_row), lo, hi)
+        else:
+            jump = column.scale * rng.standard_cauchy(table.n_row)
+            far = column.location + np.clip(
+                values[position] - column.location + jump, -1e8 * column.scale, 1e8 * column.scale
+            )
+            values[position] = np.clip(np.where(np.isfinite(far), far, column.location), lo, hi)
+
+
+def _in_general(found: str) -> str:
+    """Return a message without its names, values and numbers."""
+    found = re.sub(r"<object object at .*?>", "an object", found)
+    text = re.sub(r"'.*?'(?=\W|$)|\".*?\"", "_", found, flags=re.DOTALL)
+    return re.sub(r"[-+]?\d[\d.,e+-]*|\binf\b|\bnan\b", "#", text)[:70].strip()

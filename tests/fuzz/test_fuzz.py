@@ -1,0 +1,26 @@
+"""A few of the generated tables in every run of the tests; more where there is time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz.fits import outcome
+from tests.fuzz.tables import frames
+from tests.strategies import law
+
+seeds = st.integers(0, 2**31 - 1)
+
+
+@law(40)
+@given(frame=frames(), seed=seeds)
+def test_generated_table_is_fitted_or_refused_with_an_error_of_ours(frame, seed):
+    assert outcome(frame, seed)
+
+
+@pytest.mark.slow
+@law(1_000)
+@given(frame=frames(), seed=seeds)
+def test_many_generated_tables_are_fitted_or_refused_with_an_error_of_ours(frame, seed):
+    assert outcome(frame, seed)

@@ -1,0 +1,43 @@
+"""One small target for the tests of this room."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bayesjpt.sampler.chains import Chain, new_chains, run_chains
+from bayesjpt.sampler.schedule import Draws, Schedule, empty_draws
+from bayesjpt.sampler.target import Target, make_target
+from bayesjpt.table.table import Table
+from tests import zoo
+
+SEED = np.random.SeedSequence(11)
+SCHEDULE = Schedule(n_chain=3, n_tune=4, n_draw=6)
+
+
+@pytest.fixture(scope="session")
+def small_table() -> Table:
+    return zoo.make_table(zoo.COLUMNS, 60, np.random.default_rng(5), missing=0.1)
+
+
+@pytest.fixture(scope="session")
+def target(small_table) -> Target:
+    return make_target(zoo.two_level(small_table), small_table)
+
+
+def seeded(schedule: Schedule = SCHEDULE) -> list[Chain]:
+    """Return chains that have not begun; the same ones at each call."""
+    return new_chains(schedule.n_chain, np.random.SeedSequence(SEED.entropy))
+
+
+def sampled(target: Target, schedule: Schedule = SCHEDULE, *, n_thread: int = 1) -> Draws:
+    """Return all draws of a schedule."""
+    draws = empty_draws(schedule, target.circuit.n_edge, target.circuit.n_theta)
+    assert not run_chains(target, schedule, seeded(schedule), draws, n_thread=n_thread)
+    return draws
+
+
+def assert_same(one: Draws, two: Draws) -> None:
+    for a, b in zip(one, two, strict=True):
+        assert a.shape == b.shape
+        assert a.tobytes() == b.tobytes()

@@ -1,0 +1,274 @@
+"""Kill ``bayesjpt fit`` again and again, and see whether what it resumes is bitwise what an undisturbed run draws.
+
+      python -m tests.sampler.kills --kills 20
+
+Each round starts or resumes one fit with a checkpoint and ends it with SIGKILL: at a random moment of the clock, while
+the structure is learned, at a random sweep of tuning or of sampling, or in the middle of writing a file (see `PLANTS`).
+Then a copy of the checkpoint is resumed to the end and compared with the undisturbed run; the checkpoint itself goes
+into the next round, so later resumptions have many kills behind them. When it is done, a new fit begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import bayesjpt as bj
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.sampler.checkpoint import read_progress
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = ROOT / "notebooks" / "data" / "abalone.csv"
+PLANTS = ("structure", "begin", "record", "draw", "saving")
+"""Files in whose writing the process kills itself: the learned structure, the mark that a fit has begun, the state of a
+chain (half of it is there), a draw (its record is not), the fit at the very end."""
+WAYS = ("clock", "learning", "tuning", "sampling", *PLANTS)
+POLL_SECONDS = 0.002
+LONGEST_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is fitted, in which folder."""
+
+    folder: Path
+    table: Path = TABLE
+    draws: int = 150
+    tune: int = 100
+    chains: int = 4
+    seed: int = 7
+
+    @property
+    def n_sweep(self) -> int:
+        return self.chains * (self.draws + self.tune)
+
+    def arguments(self, output: Path, checkpoint: Path | None) -> list[str]:
+        """Return the arguments of the command line."""
+        numbers = {"--draws": self.draws, "--tune": self.tune, "--chains": self.chains, "--seed": self.seed}
+        options = [str(part) for pair in numbers.items() for part in pair]
+        more = [] if checkpoint is None else ["--checkpoint", str(checkpoint), "--resume"]
+        return ["fit", str(self.table), "-o", str(output), *options, *more]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One kill: how it was aimed, where it hit, and whether the resumed fit was that of the undisturbed run."""
+
+    way: str
+    phase: str
+    sweep: int
+    n_sweep: int
+    equal: bool
+
+    def __str__(self) -> str:
+        verdict = "bitwise equal" if self.equal else "DIFFERENT"
+        return f"{self.way:<10} hit {self.phase:<28} sweep {self.sweep:>5} of {self.n_sweep}: resumed {verdict}"
+
+
+def run_kills(case: Case, ways: list[str], rng: np.random.Generator) -> Iterator[Kill]:
+    """Yield one kill for each way, after an undisturbed run."""
+    began = time.perf_counter()
+    reference = finish(case, case.folder / "undisturbed.nc", None)
+    seconds = time.perf_counter() - began
+    checkpoint, copy, output = (case.folder / name for name in ("checkpoint", "copy", "killed.nc"))
+    for way in ways:
+        while (phase := kill_once(case, way, rng, seconds)) is None:
+            pass  # it came to its end before it was hit: a new fit begins
+        done = read_progress(checkpoint)
+        shutil.rmtree(copy, ignore_errors=True)
+        if checkpoint.exists():
+            shutil.copytree(checkpoint, copy)
+        resumed = finish(case, case.folder / "resumed.nc", copy)
+        yield Kill(
+            way, phase, sum(done[0]) if done else 0, case.n_sweep, same(reference, resumed) and not copy.exists()
+        )
+    output.unlink(missing_ok=True)
+
+
+def finish(case: Case, output: Path, checkpoint: Path | None) -> Posterior:
+    """Return the fit of a run that nobody disturbs."""
+    command = [sys.executable, "-m", "bayesjpt", *case.arguments(output, checkpoint), "--quiet"]
+    subprocess.run(command, check=True, cwd=ROOT, timeout=LONGEST_SECONDS)
+    return bj.load(output)
+
+
+def same(one: Posterior, two: Posterior) -> bool:
+    """Return whether two fits agree in every bit."""
+    arrays = [(one.params.log_weight, two.params.log_weight), (one.params.theta, two.params.theta)]
+    arrays += [(one.sample_stats[name], two.sample_stats[name]) for name in one.sample_stats]
+    return (
+        one.circuit.digest() == two.circuit.digest()
+        and one.schema == two.schema
+        and dict(one.settings) == dict(two.settings)
+        and all(a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in arrays)
+    )
+
+
+def kill_once(case: Case, way: str, rng: np.random.Generator, seconds: float) -> str | None:
+    """Start or resume the fit and kill it; return the phase that was hit, or None where it came to its end before."""
+    checkpoint, said = case.folder / "checkpoint", case.folder / "said.txt"
+    if way in ("learning", "structure", "begin") and read_progress(checkpoint) is not None:
+        shutil.rmtree(checkpoint)  # these happen in a new fit alone
+    if way == "tuning" and (done := read_progress(checkpoint)) is not None and min(done[0]) >= case.tune:
+        shutil.rmtree(checkpoint)
+    module = ["-m", "tests.sampler.kills", "--plant", way, str(_count(case, way, rng)), "--"]
+    module = module if way in PLANTS else ["-m", "bayesjpt"]
+    with said.open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, *module, *case.arguments(case.folder / "killed.nc", checkpoint)],
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            cwd=ROOT,
+        )
+        _aim(process, case, way, rng, seconds)
+        if process.poll() is None and way not in PLANTS:
+            process.kill()
+        status = process.wait(LONGEST_SECONDS)
+    if status == 0:
+        return None
+    assert status == -signal.SIGKILL, said.read_text()
+    return _phase(case, said.read_text())
+
+
+def _count(case: Case, way: str, rng: np.random.Generator) -> int:
+    """Return at which call a planted kill strikes."""
+    return int(rng.integers(1, case.n_sweep // 2)) if way in ("record", "draw") else 1
+
+
+def _aim(process: subprocess.Popen, case: Case, way: str, rng: np.random.Generator, seconds: float) -> None:
+    """Wait for the moment of a kill, or for the end of the process."""
+    checkpoint, said = case.folder / "checkpoint", case.folder / "said.txt"
+    before = sum((read_progress(checkpoint) or ([0], 0))[0])
+    border = case.chains * case.tune
+    match way:
+        case "clock":
+            moment = time.perf_counter() + rng.uniform(0.0, seconds)
+            reached = lambda: time.perf_counter() >= moment  # noqa: E731 - one line a way
+        case "learning":
+            reached = lambda: "kernels" in said.read_text()  # noqa: E731
+        case "tuning":
+            goal = int(rng.integers(min(before, border - 1), border))
+            reached = lambda: _sweeps(checkpoint) > goal  # noqa: E731
+        case "sampling":
+            goal = int(rng.integers(max(before, border), case.n_sweep))
+            reached = lambda: _sweeps(checkpoint) > goal  # noqa: E731
+        case _:
+            reached = lambda: False  # noqa: E731
+    limit = time.perf_counter() + LONGEST_SECONDS
+    while process.poll() is None and not reached() and time.perf_counter() < limit:
+        time.sleep(POLL_SECONDS)
+    if way == "learning":
+        time.sleep(rng.uniform(0.0, 0.2))
+
+
+def _sweeps(checkpoint: Path) -> int:
+    try:
+        done = read_progress(checkpoint)
+    except (bj.BayesjptError, OSError):  # it is being removed
+        return 0
+    return sum(done[0]) if done else 0
+
+
+def _phase(case: Case, said: str) -> str:
+    done = read_progress(case.folder / "checkpoint")
+    if done is None:
+        return "learning" if "kernels compiled" in said else "start"
+    sweeps, n_sweep = done
+    if min(sweeps) == n_sweep:
+        return "after the last sweep"
+    resuming = "" if "checkpoint read" in said or "structure learned" in said else " (while resuming)"
+    return f"{'tuning' if min(sweeps) < case.tune else 'sampling'}{resuming}"
+
+
+# --- kills from within
+
+
+def plant(place: str, count: int) -> None:
+    """Make this process kill itself in the middle of writing a file."""
+    from bayesjpt.posterior import store
+    from bayesjpt.sampler import checkpoint, records
+
+    calls = 0
+
+    def strikes() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls == count
+
+    def die(*arguments) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(LONGEST_SECONDS)
+
+    match place:
+        case "structure" | "saving":
+            name, write = ("structure.nc", "killed.nc")[place == "saving"], store.xr.DataTree.to_netcdf
+
+            def half_written(tree, path, **options):
+                write(tree, path, **options)
+                if Path(path).name.startswith(name):
+                    os.truncate(path, Path(path).stat().st_size // 2)
+                    die()
+
+            store.xr.DataTree.to_netcdf = half_written
+        case "begin":
+            checkpoint.write_whole = lambda path, text: (
+                path.with_name(f"{path.name}.part").write_text(text[:50]),
+                die(),
+            )
+        case "record":
+            packed = records.Records._packed
+
+            def torn(self, chain):
+                content = packed(self, chain)
+                if strikes():
+                    slot = self._slots[chain.number, chain.sweep % 2]
+                    slot[: len(content) // 2] = np.frombuffer(content[: len(content) // 2], np.uint8)
+                    die()
+                return content
+
+            records.Records._packed = torn
+        case "draw":
+            record = records.Records.__call__
+            records.Records.__call__ = lambda self, chain, draw: die() if strikes() else record(self, chain, draw)
+        case _:
+            raise ValueError(place)
+
+
+def main() -> int:
+    """Run the program; return 0 where all resumed fits were equal."""
+    if sys.argv[1:2] == ["--plant"]:
+        from bayesjpt import cli
+
+        plant(sys.argv[2], int(sys.argv[3]))
+        return cli.run(sys.argv[5:])
+    parser = argparse.ArgumentParser(prog="python -m tests.sampler.kills", description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
+    parser.add_argument("--draws", type=int, default=Case.draws)
+    options = parser.parse_args()
+    rng = np.random.default_rng(options.seed)
+    ways = [WAYS[number % len(WAYS)] for number in range(options.kills)]
+    with tempfile.TemporaryDirectory() as folder:
+        case = Case(Path(folder), draws=options.draws)
+        kills = []
+        for kill in run_kills(case, [str(way) for way in rng.permutation(ways)], rng):
+            kills.append(kill)
+            print(f"kill {len(kills):>2}: {kill}", flush=True)
+    n_equal = sum(kill.equal for kill in kills)
+    print(f"{len(kills)} kills, {n_equal} bitwise-equal resumptions")
+    return 0 if n_equal == len(kills) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+"""Tables and schema documents on the command line: each mistake is one line and status 2, for every command alike."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import feather
+
+import bayesjpt as bj
+from tests.test_cli import refused, run
+
+N = 30
+PLAIN = np.resize([0.5, 1.0, 1.5], N)
+BIG = 2**53 + 1
+
+
+@pytest.fixture(params=["types", "fit", "schema"])
+def command(request, tmp_path):
+    """Return the start of each command that reads a table, as far as the table."""
+    return [request.param, *(["-o", tmp_path / "out"] if request.param != "types" else [])]
+
+
+def text_file(path, columns):
+    pd.DataFrame(columns).to_csv(path, index=False)
+    return path
+
+
+def arrow_file(path, columns):
+    feather.write_feather(pa.table({name: pa.array(values) for name, values in columns.items()}), path)
+    return path
+
+
+def spoiled(value, row=7):
+    """Return texts of numbers, one of them another."""
+    texts = [f"{i % 9}.5" for i in range(N)]
+    texts[row - 1] = value
+    return texts
+
+
+BAD_TEXT = {
+    "no bytes": ("", ["is empty"]),
+    "no names": ("\n\n", ["is empty"]),
+    "no rows": ("x,y\n", ["0 rows and 2 columns"]),
+    "no observed cell": ("x,y\n1.5,\n2.5,NA\n3.5,?\n", ["column 'y' has no observed cell in 3 rows", "'aside'"]),
+    "white space alone": ("x,y\n1.5,  \n2.5,\t\n", ["column 'y' has no observed cell in 2 rows"]),
+    "infinity": ("x,y\n" + "1.5,1\n" * 3 + "-inf,2\n", ["column 'x' holds -inf in row 4", "finite"]),
+    "beyond float64": ("x,y\n1.5,1\n2e999,2\n", ["column 'x' holds inf in row 2"]),
+    "whole beyond 2^53": (f"x,y\n1,1\n2,2\n{BIG},3\n2,3\n", [f"the whole number {BIG} in row 3", "2^53", "'aside'"]),
+    "thousands of digits": (f"x,y\n1,1\n{'9' * 5_000},2\n", ["column 'x'", "row 2"]),
+    "same name twice": ("x,y,x\n1,2,3\n", ["columns 1 and 3 are both named 'x'"]),
+    "numbers for names": ("1,2\n3,4\n", ["numbers only", "Add a header line"]),
+    "ragged": ("x,y\n1,2\n1,2,3\n", ["data row 2 of 't.csv' has 3 cells", "2 as in the header"]),
+    "open quote": ('x,y\n"a,2\n', ["'t.csv' cannot be read"]),
+    "values too far apart": ("x\n1.5\n2.5\n3.5\n4.5\n1e300\n", ["column 'x' holds 1e+300 in row 5", "logarithms"]),
+    "no column left": ("id\n" + "\n".join(map(str, range(N))), ["no column is left", "kinds={'id': 'integer'}"]),
+    "no column left, nor a kind": (
+        "text\n" + "\n".join(f"name {i}" for i in range(1_001)),
+        ["no column is left", "identifier or free text", "Add columns"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TEXT)
+def test_bad_text_file_is_refused_in_one_line(command, case, tmp_path, capfd):
+    content, words = BAD_TEXT[case]
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    line = refused(capfd, *command, path)
+    for word in words:
+        assert word in line
+
+
+def test_file_that_is_not_utf8_is_refused_in_one_line(command, tmp_path, capfd):
+    path = tmp_path / "t.csv"
+    path.write_bytes("x\nMüller\n".encode("latin-1"))
+    assert "'t.csv' is not UTF-8 text" in refused(capfd, *command, path)
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.json", "table"])
+def test_unknown_kind_of_file_is_refused_listing_the_known(command, name, tmp_path, capfd):
+    path = tmp_path / name
+    path.write_text("x\n1\n")
+    line = refused(capfd, *command, path)
+    assert repr(name) in line
+    assert all(suffix in line for suffix in (".csv", ".tsv", ".parquet", ".feather", ".arrow", ".ipc"))
+
+
+BAD_TYPE = {
+    "durations": [datetime.timedelta(days=i) for i in range(N)],
+    "times": [datetime.time(i % 24) for i in range(N)],
+    "bytes": [b"a"] * N,
+    "lists": [[1, 2]] * N,
+    "structs": [{"a": {"b": 1}}] * N,
+    "maps": pa.array([[("a", 1)]] * N, pa.map_(pa.string(), pa.int64())),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TYPE)
+def test_column_of_an_unknown_type_is_refused_by_name(command, case, tmp_path, capfd):
+    path = arrow_file(tmp_path / "t.feather", {"plain": PLAIN, "odd": BAD_TYPE[case]})
+    line = refused(capfd, *command, path)
+    assert "column 'odd' is of type" in line
+    assert "numbers, texts, booleans or dates" in line
+
+
+def test_dates_beyond_the_calendar_are_refused_with_column_row_and_year(command, tmp_path, capfd):
+    path = arrow_file(tmp_path / "t.feather", {"day": pa.array([0, 5, 10**14], pa.timestamp("s"))})
+    assert "column 'day' holds a date of the year 3170843 in row 3" in refused(capfd, *command, path)
+
+
+def test_arrow_columns_of_one_name_are_refused_with_their_positions(command, tmp_path, capfd):
+    path = tmp_path / "t.feather"
+    with pa.OSFile(str(path), "wb") as sink:
+        data = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"])
+        with pa.ipc.new_file(sink, data.schema) as writer:
+            writer.write_table(data)
+    assert "columns 1 and 2 are both named 'a'" in refused(capfd, *command, path)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_extreme_scales_are_no_mistake(scale, tmp_path, capfd):
+    path = text_file(tmp_path / "t.csv", {"x": scale * np.arange(1, N + 1) * 1.25})
+    status, out, err = run(capfd, "schema", path)
+    assert (status, err) == (0, "")
+    assert f"resolution = {scale / 20:g}\n" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--kind", "x=integer"], ["kinds asks for 'integer'", "'x' holds 'many' in row 7"]),
+        (["--kind", "x=real"], ["kinds asks for 'real'", "'x' holds 'many' in row 7"]),
+        (["--kind", "many=category"], ["'many' has 1001 labels", "at most 1000", "an identifier or a text"]),
+        (["--kind", "z=real"], ["kinds names a column 'z' that the table does not have", "'x', 'many'"]),
+        (["--kind", "x=ordinal"], ["'ordinal'", "category, integer, real, aside"]),
+    ],
+)
+def test_kind_that_contradicts_the_cells_is_refused(command, options, words, tmp_path, capfd):
+    n = 1_001
+    texts = np.resize(spoiled("many"), n)
+    path = text_file(tmp_path / "t.csv", {"x": texts, "many": [f"name {i}" for i in range(n)]})
+    line = refused(capfd, *command, path, *options)
+    for word in words:
+        assert word in line
+
+
+# --- schema
+
+
+@pytest.fixture
+def csv(tmp_path):
+    rng = np.random.default_rng(1)
+    return text_file(
+        tmp_path / "t.csv",
+        {"size": rng.gamma(3.0, 1.0, N).round(1), "grade": rng.integers(1, 6, N), "id": np.arange(N)},
+    )
+
+
+def test_schema_goes_to_standard_output(csv, capfd):
+    status, out, err = run(capfd, "schema", csv)
+    assert (status, err) == (0, "")
+    assert out.startswith("# What each column of the table is")
+    assert '[column."grade"]\n# whole numbers from 1 to 5, none negative' in out
+    assert '[column."id"]\n# running number' in out
+
+
+def test_schema_is_written_and_read_back_by_the_same_words(csv, tmp_path, capfd):
+    path = tmp_path / "schema.toml"
+    assert run(capfd, "schema", csv, "-o", path) == (0, "", "")
+    path.write_text(path.read_text().replace('base = "aside"', 'base = "integer"'))
+    again = run(capfd, "schema", csv, "--schema", path)[1]
+    assert '[column."id"]\n# whole numbers from 0 to 29' in again
+    assert bj.read_table(csv, schema=path).names == ("size", "grade", "id")
+
+
+def test_schema_takes_kinds(csv, capfd):
+    _, out, _ = run(capfd, "schema", csv, "--kind", "grade=category", "--kind", "size=aside")
+    assert 'labels = ["1", "2", "3", "4", "5"]' in out
+    assert '[column."size"]\n# left out on request\nbase = "aside"' in out
+
+
+def test_schema_keeps_a_file_that_may_hold_decisions(csv, tmp_path, capfd):
+    path = tmp_path / "schema.toml"
+    path.write_text("mine")
+    line = refused(capfd, "schema", csv, "-o", path)
+    assert "exists, and may hold your decisions" in line
+    assert "--overwrite" in line
+    assert path.read_text() == "mine"
+    assert run(capfd, "schema", csv, "-o", path, "--overwrite") == (0, "", "")
+    assert path.read_text().startswith("# What")
+
+
+def test_schema_into_no_folder_is_refused(csv, tmp_path, capfd):
+    assert "cannot be written" in refused(capfd, "schema", csv, "-o", tmp_path / "none" / "schema.toml")
+
+
+def test_warnings_go_to_standard_error_unless_quiet(tmp_path, capfd):
+    path = text_file(tmp_path / "t.csv", {"x": PLAIN, "y": [7] * N})
+    assert run(capfd, "schema", path)[2] == "bayesjpt: constant columns, kept as they are: 'y'\n"
+    assert run(capfd, "schema", path, "--quiet")[2] == ""
+
+
+def test_mistake_in_a_document_is_one_line_that_names_its_line(command, csv, tmp_path, capfd):
+    path = tmp_path / "schema.toml"
+    path.write_text('[column.size]\nbase = "real"\nresolutoin = 0.1')
+    line = refused(capfd, *command, csv, "--schema", path)
+    assert line.startswith("bayesjpt: line 3 of 'schema.toml': unknown key 'resolutoin' of column 'size'")
+    assert "one like 'resolution'" in line
+
+
+def test_document_that_contradicts_the_rows_is_refused(command, csv, tmp_path, capfd):
+    path = tmp_path / "schema.toml"
+    path.write_text('[column.grade]\nbase = "category"\nlabels = ["1", "2"]')
+    line = refused(capfd, *command, csv, "--schema", path)
+    assert "line 3 of 'schema.toml' does not list" in line
+
+
+def test_document_beside_kinds_is_refused(command, csv, tmp_path, capfd):
+    path = tmp_path / "schema.toml"
+    path.write_text("")
+    assert "both kinds and schema" in refused(capfd, *command, csv, "--schema", path, "--kind", "size=real")
+
+
+def test_missing_document_is_refused_by_name(command, csv, capfd):
+    assert "no file 'none.toml'" in refused(capfd, *command, csv, "--schema", "none.toml")
+
+
+def test_schema_loads_neither_pymc_nor_a_learner(csv, run_python):
+    program = f"import sys; from bayesjpt import cli; cli.run(['schema', {str(csv)!r}]); print([name for name in (" + (
+        "'pymc', 'pytensor', 'arviz', 'arviz_stats', 'sklearn', 'xarray', 'bayesjpt.kernels') if name in sys.modules])"
+    )
+    assert run_python(program).splitlines()[-1] == "[]"
