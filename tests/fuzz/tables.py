@@ -143,8 +143,10 @@ def other_columns(draw, n: int) -> Any:
             return pd.Series(pd.array([None if u < 0.2 else u < 0.6 for u in rng.random(n)], dtype="boolean"))
         case "dates":
             unit = draw(st.sampled_from(["s", "h", "D"]))
-            moments = np.datetime64("1970-01-01") + rng.integers(-(10**6), 10**6, n).astype(f"timedelta64[{unit}]")
-            moments[rng.random(n) < 0.1] = np.datetime64("NaT")
+            moments = np.datetime64("1970-01-01", unit) + rng.integers(-(10**6), 10**6, n).astype(
+                f"timedelta64[{unit}]"
+            )
+            moments[rng.random(n) < 0.1] = np.datetime64("NaT", unit)
             return pd.Series(moments)
         case "zoned":
             return pd.Series(pd.date_range("2001-01-01", periods=n, freq="7h", tz="Europe/Berlin"))
