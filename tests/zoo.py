@@ -74,6 +74,7 @@ CHANGE = Column(
 )
 FLAG = Column(name="flag", base="category", support=(0.0, 2.0), labels=("no", "yes"), frequencies=(0.6, 0.3, 0.1))
 ZEROS = replace(POSITIVE, name="zeros", atoms=(0.0, 2.0), atom_frequencies=(0.8, 0.2), families=())
+HEAPED = replace(REAL, name="heaped", atoms=(0.0, 2.5), atom_frequencies=(0.7, 0.3), families=())
 FIXED = Column(
     name="fixed",
     base="real",
@@ -111,7 +112,10 @@ def draw_column(column: Column, n_row: int, rng: np.random.Generator) -> np.ndar
         values = np.round(rng.gamma(2.0, 1.2, n_row), 1)
         values[rng.random(n_row) < 0.1] = 0.0
         return values
-    return np.round(rng.normal(1.0, 2.0, n_row), 1)
+    values = np.round(rng.normal(1.0, 2.0, n_row), 1)
+    if column.atoms:
+        values = np.where(rng.random(n_row) < 0.4, rng.choice(column.atoms, n_row), values)
+    return values
 
 
 def make_table(
