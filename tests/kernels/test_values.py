@@ -13,7 +13,7 @@ from tests.kernels import runs
 
 KEY = 987654321
 ROUNDING = 1e-15  # of a value in a family's units
-COLUMNS = (zoo.REAL, zoo.HEAPED, zoo.COUNT, zoo.CHANGE)
+COLUMNS = (zoo.PLAIN[0], zoo.HEAPED, zoo.PLAIN[2], zoo.CHANGE)
 BY_VALUE = {"student_t", "negative_binomial", "truncated_rounded_normal", "rounded_normal"}
 
 Lists = dict[int, tuple[np.ndarray, np.ndarray]]

@@ -37,13 +37,13 @@ THIN = 5
 """Draws made for each one kept: slice steps start from the draw before."""
 N_GRID = 600
 TABLES = {
-    "real": ((zoo.REAL,), ("normal",)),
-    "positive": ((zoo.POSITIVE,), ("gamma", "exponential", "lognormal")),
+    "real": ((zoo.PLAIN[0],), ("normal",)),
+    "positive": ((zoo.PLAIN[1],), ("gamma", "exponential", "lognormal")),
     "with atoms": ((zoo.HEAPED,), ("normal", "atom")),
-    "counts and levels": ((zoo.COUNT, zoo.LEVELS), ("poisson", "geometric", "categorical")),
-    "counts drawn by value": ((zoo.COUNT,), ("negative_binomial", "truncated_rounded_normal")),
+    "counts and levels": ((zoo.PLAIN[2], zoo.PLAIN[3]), ("poisson", "geometric", "categorical")),
+    "counts drawn by value": ((zoo.PLAIN[2],), ("negative_binomial", "truncated_rounded_normal")),
     "whole numbers below zero": ((zoo.CHANGE,), ("rounded_normal",)),
-    "labels": ((zoo.LABEL, zoo.FLAG), ("categorical", "bernoulli")),
+    "labels": ((zoo.PLAIN[4], zoo.FLAG), ("categorical", "bernoulli")),
 }
 """Columns and the likelihoods of their leaves. Student's t, which has three parameters, is not followed here."""
 

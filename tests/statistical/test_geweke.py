@@ -21,29 +21,29 @@ MISSING = 0.25
 ESS_TOLERANCE = 0.1
 """Relative; of estimated effective sample sizes of long chains with a known one."""
 
-COARSE = replace(zoo.POSITIVE, resolution=0.6)
+COARSE = replace(zoo.PLAIN[1], resolution=0.6)
 """A tenth of its values or more are recorded as 0."""
-FINE = replace(zoo.POSITIVE, resolution=1e-3)
+FINE = replace(zoo.PLAIN[1], resolution=1e-3)
 FINE_ZEROS = replace(zoo.ZEROS, resolution=1e-3)
 FIRST_SIX = ("normal", "gamma", "exponential", "poisson", "geometric", "categorical")
 COLUMN_OF = {
-    "normal": zoo.REAL,
-    "student_t": zoo.REAL,
+    "normal": zoo.PLAIN[0],
+    "student_t": zoo.PLAIN[0],
     "gamma": COARSE,
     "exponential": COARSE,
     "lognormal": COARSE,
-    "poisson": zoo.COUNT,
-    "geometric": zoo.COUNT,
-    "negative_binomial": zoo.COUNT,
-    "truncated_rounded_normal": zoo.COUNT,
+    "poisson": zoo.PLAIN[2],
+    "geometric": zoo.PLAIN[2],
+    "negative_binomial": zoo.PLAIN[2],
+    "truncated_rounded_normal": zoo.PLAIN[2],
     "rounded_normal": zoo.CHANGE,
-    "categorical": zoo.LABEL,
+    "categorical": zoo.PLAIN[4],
     "bernoulli": zoo.FLAG,
 }
 DICTIONARY_OF = {
     "all likelihoods of positive numbers": (FINE, ("normal", "gamma", "exponential", "lognormal")),
     "all likelihoods of counts": (
-        zoo.COUNT,
+        zoo.PLAIN[2],
         ("poisson", "geometric", "negative_binomial", "truncated_rounded_normal"),
     ),
     "atoms beside normal and student_t": (zoo.HEAPED, ("normal", "student_t", "atom")),
@@ -71,7 +71,7 @@ def one_column(column: Column, families: tuple[str, ...], rng: np.random.Generat
 
 def two_levels(_name: str, rng: np.random.Generator) -> Case:
     """Return sums below sums over dictionaries of three, two and one, a quarter of the cells and one row missing."""
-    return deep((FINE, zoo.COUNT, zoo.LABEL), FIRST_SIX, rng)
+    return deep((FINE, zoo.PLAIN[2], zoo.PLAIN[4]), FIRST_SIX, rng)
 
 
 def deep(columns: tuple[Column, ...], families: tuple[str, ...], rng: np.random.Generator) -> Case:
@@ -113,7 +113,7 @@ def test_sweeps_over_distinct_values_keep_the_joint_distribution(rng):
 
 @pytest.mark.slow
 def test_sweeps_over_distinct_values_keep_the_joint_distribution_of_families_drawn_by_value(rng):
-    columns = (zoo.HEAPED, zoo.COUNT, zoo.CHANGE)
+    columns = (zoo.HEAPED, zoo.PLAIN[2], zoo.CHANGE)
     families = ("student_t", "atom", "negative_binomial", "truncated_rounded_normal", "rounded_normal")
     assert_agreement(geweke.compare(deep(columns, families, rng), N_CODED, rng, coded=True))
 

@@ -23,12 +23,12 @@ WIDE_NORMAL = (0.3, 1.5, 0.7, 0.5, 0.01)
 """Components of very different scale, for an error that is about scale."""
 NARROW = (-0.3, 1.5, 3.0, 0.15, 0.02)
 """Standard deviations of half a whole number to one, in columns of scale 2 and more."""
-ROUNDED = {"rounded_normal": zoo.CHANGE, "truncated_rounded_normal": zoo.COUNT}
+ROUNDED = {"rounded_normal": zoo.CHANGE, "truncated_rounded_normal": zoo.PLAIN[2]}
 M0, V0, A0 = 0, 1, 2
 
 
 def two_normals(n_row: int, rng: np.random.Generator, **priors) -> Case:
-    table = zoo.make_table((zoo.REAL,), n_row, rng)
+    table = zoo.make_table((zoo.PLAIN[0],), n_row, rng)
     return geweke.make_case(
         zoo.mixture(table, dictionary=zoo.only("normal")), table.schema, np.zeros((1, n_row), bool), **priors
     )
