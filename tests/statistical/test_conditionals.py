@@ -40,7 +40,7 @@ TABLES = {
     "real": ((zoo.PLAIN[0],), ("normal",)),
     "positive": ((zoo.PLAIN[1],), ("gamma", "exponential", "lognormal")),
     "with atoms": ((zoo.HEAPED,), ("normal", "atom")),
-    "counts and levels": ((zoo.PLAIN[2], zoo.PLAIN[3]), ("poisson", "geometric", "categorical")),
+    "levels and counts": ((zoo.PLAIN[2], zoo.PLAIN[3]), ("poisson", "geometric", "categorical")),
     "counts drawn by value": ((zoo.PLAIN[2],), ("negative_binomial", "truncated_rounded_normal")),
     "whole numbers below zero": ((zoo.CHANGE,), ("rounded_normal",)),
     "labels": ((zoo.PLAIN[4], zoo.FLAG), ("categorical", "bernoulli")),
@@ -192,14 +192,14 @@ def test_weights_follow_the_joint(case):
             assert_simplex_follows(case.draws.log_weight[:, at], log_joint)
 
 
-@pytest.mark.parametrize("case", ["counts and levels", "labels", "with atoms"], indirect=True)
+@pytest.mark.parametrize("case", ["levels and counts", "labels", "with atoms"], indirect=True)
 def test_probabilities_of_labels_and_atoms_follow_the_joint(case):
     for leaf in leaves_of(case, {"categorical", "atom"}):
         log_draws = np.log(case.draws.theta[:, theta_of(case, leaf)])
         assert_simplex_follows(log_draws, functools.partial(log_joint_of_leaf, case, leaf))
 
 
-@pytest.mark.parametrize("case", ["positive", "counts and levels"], indirect=True)
+@pytest.mark.parametrize("case", ["positive", "levels and counts"], indirect=True)
 def test_rates_follow_the_joint(case):
     for leaf in leaves_of(case, {"exponential", "poisson"}):
         log_rate = np.log(case.draws.theta[:, case.circuit.theta_at[leaf]])
@@ -207,7 +207,7 @@ def test_rates_follow_the_joint(case):
         assert_follows(log_rate, grid, log_joint_of_leaf(case, leaf, (np.exp(grid),)) + grid)
 
 
-@pytest.mark.parametrize("case", ["counts and levels", "labels"], indirect=True)
+@pytest.mark.parametrize("case", ["levels and counts", "labels"], indirect=True)
 def test_probabilities_of_zero_and_of_the_second_label_follow_the_joint(case):
     for leaf in leaves_of(case, {"geometric", "bernoulli"}):
         log_odds = scipy.special.logit(case.draws.theta[:, case.circuit.theta_at[leaf]])
