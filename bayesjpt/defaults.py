@@ -146,6 +146,14 @@ MSPN_MIN_ROWS = 0.1
 MSPN_THRESHOLD = 0.3
 """Dependence coefficient from which two columns stay together; the smallest of ABDA's grid (0.9, 0.7, 0.5, 0.3)."""
 
+# --- structure: joint probability trees ------------------------------------------------------------------------------
+
+JPT_MIN_ROWS = 0.05
+"""Least share of the table's rows in a leaf; in the middle of the paper's grid (Nyga et al., table 3)."""
+
+JPT_MIN_IMPROVEMENT = 1e-6
+"""Mean relative reduction of impurity below which a node becomes a leaf: what rounding errors stay below."""
+
 # --- model -----------------------------------------------------------------------------------------------------------
 
 GAMMA = 10.0
@@ -221,3 +229,52 @@ QUERY_ROWS = 1024
 
 QUERY_WORK_BYTES = 4 * 2**20
 """Bytes of the values of a block of such rows; with tables by distinct value and buffers a query stays below 8 MiB."""
+
+SAMPLED_ROWS = 16_384
+"""Rows that are drawn together; bounds the workspace of `sample` and `impute`."""
+
+MAX_REDRAWS = 1000
+"""Times that a row with an imputed label "other" is drawn anew; more are needed only where no other is possible."""
+
+MODE_ROWS = 256
+"""Rows whose modes are found together: bounds the memory of what is handed back by a kernel, and changes no answer."""
+
+OUTLIER_ROWS = 256
+"""Rows whose cells are scored together; 600 draws of 20 columns then take 25 MB."""
+
+MODE_WIDTH = 8
+"""Best parts that `mode` keeps of every node, at least: the best rows are then sorted by their mass over all paths."""
+
+# --- dependence ------------------------------------------------------------------------------------------------------
+
+DEPENDENCE_TOLERANCE = 5e-4
+"""Nats that the cells of one column may lose of what its values tell; two columns then lose less than a thousandth."""
+
+DEPENDENCE_CELLS = 400
+"""Cells of a column at most: a pair then costs a millisecond a draw."""
+
+DEPENDENCE_DRAWS = 8
+"""Draws from which cells are chosen, and as many others on which they are checked; two of each of four chains."""
+
+MAX_DEPENDENCE_BYTES = 2**28
+"""Bytes of the table of slots that rows take together: 5,792 slots, such as 100 columns in 57 components."""
+
+# --- explanations ----------------------------------------------------------------------------------------------------
+
+EXPLAINED_PARTS = 5
+"""Sub-populations that are told apart: as many lines as are read at a glance."""
+
+EXPLAINED_FACTS = 3
+"""Columns that describe a sub-population in words."""
+
+EXPLAINED_DIFFERENCE = 0.2
+"""From which a column sets a sub-population apart: a fifth of its rows lie elsewhere than those of the whole table."""
+
+# --- command line ----------------------------------------------------------------------------------------------------
+
+COMMAND_DRAWS = 40
+"""Draws that `bayesjpt dependence` looks at, for an answer in about three seconds: a posterior mean is then known to a
+sixth of the posterior's own spread."""
+
+OUTLIER_DRAWS = 20
+"""Draws that `bayesjpt outliers` averages over: those of 200 rows take a second; more hardly change their order."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bayesjpt.sampler.target import Target
     from bayesjpt.table.table import Table
 
-LEARNERS = ("mspn",)
+LEARNERS = ("mspn", "jpt")
 
 
 def fit(
@@ -60,7 +60,7 @@ def fit(
     table : Table or data frame
         What `read_table` returned, or a frame that `as_table` can read.
     learner : str or callable
-        ``mspn``, or a function ``(table, rng, **learner_options) -> Circuit``.
+        ``mspn``, ``jpt`` (a joint probability tree), or a function ``(table, rng, **learner_options) -> Circuit``.
     draws, tune : int
         Kept sweeps and discarded first sweeps of each chain.
     thin : int
@@ -89,7 +89,7 @@ def fit(
         ``(phase, seconds)`` is called when ``compile``, ``learn`` (or ``resume``) and ``sample`` are done. The first
         fit after an installation compiles for most of a minute; later ones load the result from disk.
     **learner_options
-        Passed to the learner, such as ``min_rows`` and ``threshold``.
+        Passed to the learner: `learn_mspn`, `learn_jpt`.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def _check_names(learner: str | Callable, prior: str) -> None:
 
 def _check_options(learner: str | Callable, table: Table, options: dict) -> None:
     """Raise for an option of a learner of ours that makes no sense, before kernels are compiled."""
-    if learner == "mspn":
+    if learner in LEARNERS:
         from bayesjpt.structure import base
 
         if "min_rows" in options:
@@ -239,10 +239,10 @@ def _check_options(learner: str | Callable, table: Table, options: dict) -> None
 
 def _learn(table: Table, learner: str | Callable, rng: np.random.Generator, progress: bool, options: dict) -> Circuit:
     if not callable(learner):
-        from bayesjpt.structure.mspn import learn_mspn
+        import bayesjpt
 
         with _learning_bar(progress) as callback:
-            return learn_mspn(table, rng, progress=callback, **options)
+            return getattr(bayesjpt, f"learn_{learner}")(table, rng, progress=callback, **options)
     return learner(table, rng, **options)
 
 
