@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bayesjpt.queries.column import col as col
     from bayesjpt.queries.grammar import parse_event as parse_event
     from bayesjpt.sampler.memory import estimate_memory as estimate_memory
+    from bayesjpt.structure.jpt import learn_jpt as learn_jpt
     from bayesjpt.structure.mspn import learn_mspn as learn_mspn
     from bayesjpt.table.document import SchemaDocument as SchemaDocument
     from bayesjpt.table.document import read_schema as read_schema
@@ -41,6 +42,7 @@ _HOME = {
     "SchemaDocument": "bayesjpt.table.document",
     "register_family": "bayesjpt.families.registry",
     "learn_mspn": "bayesjpt.structure.mspn",
+    "learn_jpt": "bayesjpt.structure.jpt",
     "CircuitMixture": "bayesjpt.model.block",
     "build_model": "bayesjpt.model.build",
     "fit": "bayesjpt.fitting",
@@ -66,6 +68,7 @@ __all__ = [
     "SchemaDocument",
     "register_family",
     "learn_mspn",
+    "learn_jpt",
     "CircuitMixture",
     "build_model",
     "fit",

@@ -1,4 +1,4 @@
-"""The command line: ``bayesjpt types TABLE``, ``bayesjpt fit TABLE -o FIT.nc``, ``bayesjpt schema TABLE``.
+"""The command line: ``bayesjpt types TABLE``, ``bayesjpt fit TABLE -o FIT.nc``, ``bayesjpt query FIT.nc EVENT``.
 
 A mistake of the user's becomes one line on standard error, ``bayesjpt: ...``, and exit status 2. Results go to standard
 output, timings and progress bars to standard error, the bars on a terminal alone.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesjpt import defaults
+from bayesjpt import cli_query, defaults
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ PLAIN_WIDTH = 160
 """Characters a line where the output is not a terminal."""
 
 TablePath = Annotated[Path, typer.Argument(help="Table: csv, csv.gz, tsv; parquet or feather with the extra 'arrow'.")]
-Learner = Annotated[str, typer.Option(help="Learner of the structure: mspn.")]
+Learner = Annotated[str, typer.Option(help="Learner of the structure: mspn, or jpt, a joint probability tree.")]
 MinRows = Annotated[
-    float,
+    float | None,
     typer.Option("--min-rows", help="Learner: rows below which nothing is split; a share below 1, a count from 1."),
 ]
-Threshold = Annotated[float, typer.Option(help="Learner: dependence (0 to 1) below which columns part.")]
+Threshold = Annotated[float | None, typer.Option(help="Learner mspn: dependence (0 to 1) below which columns part.")]
 Draws = Annotated[int, typer.Option(help="Kept sweeps of each chain.")]
 Tune = Annotated[int, typer.Option(help="Sweeps of each chain before those.")]
 Chains = Annotated[int, typer.Option(help="Chains.")]
@@ -93,8 +93,8 @@ def types(
     table: TablePath,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     learner: Learner = "mspn",
-    min_rows: MinRows = defaults.MSPN_MIN_ROWS,
-    threshold: Threshold = defaults.MSPN_THRESHOLD,
+    min_rows: MinRows = None,
+    threshold: Threshold = None,
     draws: Draws = defaults.DRAWS,
     tune: Tune = defaults.TUNE,
     thin: Thin = defaults.THIN,
@@ -108,7 +108,7 @@ def types(
     quiet: Quiet = False,
 ) -> None:
     """Tell what each column is, with uncertainty."""
-    chosen = {"learner": learner, "min_rows": _rows(min_rows), "threshold": threshold, "prior": prior}
+    chosen = {"learner": learner, "prior": prior, **_learner_options(min_rows, threshold)}
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     post = _fit(table, kind, schema, quiet, **chosen, **sampler)
@@ -133,8 +133,8 @@ def fit(
     table: TablePath,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write, netCDF.")],
     learner: Learner = "mspn",
-    min_rows: MinRows = defaults.MSPN_MIN_ROWS,
-    threshold: Threshold = defaults.MSPN_THRESHOLD,
+    min_rows: MinRows = None,
+    threshold: Threshold = None,
     draws: Draws = defaults.DRAWS,
     tune: Tune = defaults.TUNE,
     thin: Thin = defaults.THIN,
@@ -154,7 +154,7 @@ def fit(
         raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
-    chosen = {"learner": learner, "min_rows": _rows(min_rows), "threshold": threshold, "prior": prior}
+    chosen = {"learner": learner, "prior": prior, **_learner_options(min_rows, threshold)}
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:
@@ -203,6 +203,10 @@ def show_schema(
         write_schema(table, output, kinds=_kinds(kind), schema=schema, overwrite=overwrite)
 
 
+for command, example in cli_query.COMMANDS.items():
+    app.command(epilog=f"Example: {example}")(command)
+
+
 @contextlib.contextmanager
 def _warnings(quiet: bool) -> Iterator[None]:
     """Show our warnings, unless quiet."""
@@ -225,9 +229,14 @@ def _fit(path: Path, kind: list[str] | None, schema: Path | None, quiet: bool, *
         )
 
 
-def _rows(min_rows: float) -> float:
-    """Return the number of rows that a whole number means; anything else is a share, which the learner checks."""
-    return int(min_rows) if min_rows >= 1 and float(min_rows).is_integer() else min_rows
+def _learner_options(min_rows: float | None, threshold: float | None) -> dict[str, float]:
+    """Return the options that were given; a whole number of rows is a count, anything else a share."""
+    options: dict[str, float] = {}
+    if min_rows is not None:
+        options["min_rows"] = int(min_rows) if min_rows >= 1 and float(min_rows).is_integer() else min_rows
+    if threshold is not None:
+        options["threshold"] = threshold
+    return options
 
 
 def _names(families: str | None) -> list[str] | None:
@@ -296,7 +305,9 @@ def run(arguments: list[str] | None = None) -> int:
         try:
             status = app(args=arguments, prog_name="bayesjpt", standalone_mode=False)
         except BayesjptError as error:
-            return _refuse(str(error))
+            # the mark under a place in an event stands on lines of its own
+            typer.echo(f"bayesjpt: {error}", err=True)
+            return USER_MISTAKE
         except typer.Abort:
             status = INTERRUPTED
         except typer.TyperException as error:

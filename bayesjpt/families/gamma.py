@@ -60,7 +60,7 @@ def abda_prior(column: ColumnFacts, start: np.ndarray) -> np.ndarray:
 
 
 def _constants(column: ColumnFacts) -> np.ndarray:
-    return np.array([column.resolution / (2.0 * column.scale)])
+    return np.array([0.5 * column.resolution / column.scale])
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Columns given rows, under many draws: each row is evidence of its own, by density, and has its own answer.
 
       upward      values of all nodes for a block of rows, missing cells exactly 1
-      downward    reach: the probability, given the row, that its path runs through a node above a wanted column
+      downward    reach of every node above a wanted column (`bayesjpt.kernels.reach`)
       answer      sum over the column's slots of reach times what the slot says of the column by itself
 
 What a slot says (its mean, its cumulative probability) does not depend on the row: one number a draw. Cells that a row
@@ -11,104 +11,23 @@ itself observes are the caller's business.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from bayesjpt.circuit import arrays
-from bayesjpt.circuit.plan import Plan
-from bayesjpt.kernels import rows
-from bayesjpt.kernels.boxes import mark_nodes
 from bayesjpt.kernels.cells import make_work
-from bayesjpt.kernels.mixture import (
-    Pieces,
-    fill_piece_log_masses,
-    fill_piece_moments,
-    mixture_cdf,
-    mixture_moments,
-)
+from bayesjpt.kernels.mixture import fill_piece_log_masses, fill_piece_moments, mixture_cdf, mixture_moments
 from bayesjpt.kernels.quantiles import mixture_quantile
-from bayesjpt.kernels.upward import PRODUCT_KIND, fill_tables, prepare_coefficients, root_log_value, upward
+from bayesjpt.kernels.reach import fill_part_weights, fill_reach, fill_row_shares
+from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
 from bayesjpt.numerics.jit import kernel
 
 _NEGLIGIBLE = 1e-14
-
-
-class Reach(NamedTuple):
-    """The nodes above some columns, and the slots of those columns.
-
-    Attributes
-    ----------
-    node : int32 (n_reached,)
-        Nodes whose scope meets the columns, ascending, the root last; leaves inside dictionaries left out.
-    at : int32 (n_node,)
-        Position in `node`, -1 elsewhere.
-    slot_ptr : int32 (n_target + 1,), slot : int32 (n_target_slot,)
-        Positions in `node` of each column's slots.
-    part_ptr : int32 (n_target_slot + 1,), part : int32 (n_part,), part_edge : int32 (n_part,)
-        The pieces of each slot, by number, and the edges of their weights (-1 for bare leaves).
-    """
-
-    node: np.ndarray
-    at: np.ndarray
-    slot_ptr: np.ndarray
-    slot: np.ndarray
-    part_ptr: np.ndarray
-    part: np.ndarray
-    part_edge: np.ndarray
-
-
-def make_reach(plan: Plan, pieces: Pieces, leaves: np.ndarray, columns: Sequence[int]) -> Reach:
-    """Return the nodes above some columns.
-
-    `pieces` are those columns' whole leaves, `leaves` (n_piece,) which leaf each is.
-    """
-    chosen = np.isin(np.arange(plan.column_resolution.size), columns)
-    meets = np.empty(plan.kind.size, bool)
-    mark_nodes(plan, chosen, meets)
-    node = np.flatnonzero(meets & (plan.node_row >= 0)).astype(np.int32)
-    at = np.full(plan.kind.size, -1, np.int32)
-    at[node] = np.arange(node.size)
-    piece_of = {int(leaf): number for number, leaf in enumerate(leaves)}
-    slot: list[int] = []
-    counts: list[int] = []
-    lengths: list[int] = []
-    part: list[int] = []
-    part_edge: list[int] = []
-    for column in columns:
-        own = plan.slot_node[plan.slot_column == column]
-        counts.append(own.size)
-        for n in own.tolist():
-            slot.append(int(at[n]))
-            if plan.kind[n] == arrays.LEAF:
-                members = [(n, -1)]
-            else:
-                members = [(int(plan.child[e]), e) for e in range(plan.child_ptr[n], plan.child_ptr[n + 1])]
-            lengths.append(len(members))
-            part += [piece_of[int(plan.leaf_of[child])] for child, _ in members]
-            part_edge += [e for _, e in members]
-    return Reach(
-        node=node,
-        at=at,
-        slot_ptr=np.cumsum([0, *counts]).astype(np.int32),
-        slot=np.array(slot, np.int32),
-        part_ptr=np.cumsum([0, *lengths]).astype(np.int32),
-        part=np.array(part, np.int32),
-        part_edge=np.array(part_edge, np.int32),
-    )
 
 
 @kernel
 def _add_scaled(x, factor, out):
     for i in range(out.size):
         out[i] += factor * x[i]
-
-
-@kernel
-def _add_product(x, y, out):
-    for i in range(out.size):
-        out[i] += x[i] * y[i]
 
 
 @kernel
@@ -122,46 +41,6 @@ def _add_squares(x, variance, mean, centre, out):
 def _set_where_positive(x, value, out):
     for i in range(out.size):
         out[i] = value if x[i] > 0.0 else out[i]
-
-
-@kernel
-def _divide(x, total, out):
-    for i in range(out.size):
-        out[i] = x[i] / total[i] if total[i] > 0.0 else 0.0
-
-
-@kernel
-def fill_reach(plan, targets, work, total, share, reach, n):
-    """Fill reach, float64 (n_reached, n_block), from what `upward` left behind for n rows.
-
-    `total` and `share` are buffers, float64 (n_block,). All 0 below the root where the row has no density.
-    """
-    reach[:, :n] = 0.0
-    last = targets.node.size - 1
-    reach[last, :n] = 1.0
-    for position in range(last, -1, -1):
-        node = targets.node[position]
-        if plan.slot_of_node[node] >= 0:
-            continue
-        own = reach[position, :n]
-        first, end = plan.child_ptr[node], plan.child_ptr[node + 1]
-        if plan.kind[node] == PRODUCT_KIND:
-            for e in range(first, end):
-                if targets.at[plan.child[e]] >= 0:
-                    rows.add(own, reach[targets.at[plan.child[e]], :n])
-        else:
-            total[:n] = 0.0
-            for e in range(first, end):
-                rows.add(work.term[plan.edge_row[e], :n], total[:n])
-            _divide(own, total[:n], share[:n])
-            for e in range(first, end):
-                _add_product(share[:n], work.term[plan.edge_row[e], :n], reach[targets.at[plan.child[e]], :n])
-
-
-@kernel
-def _fill_part_weights(targets, log_weight, out):
-    for k in range(out.size):
-        out[k] = math.exp(log_weight[targets.part_edge[k]]) if targets.part_edge[k] >= 0 else 1.0
 
 
 @kernel
@@ -231,7 +110,7 @@ def fill_row_moments(plan, cells, pieces, targets, params, n_block, log_evidence
         prepare_coefficients(plan, theta, work)
         fill_tables(plan, cells, log_weight, work)
         fill_piece_moments(pieces, plan.const, theta, centre, spread)
-        _fill_part_weights(targets, log_weight, weight)
+        fill_part_weights(targets, log_weight, weight)
         _fill_slot_moments(targets, weight, centre, spread, slot_mean, slot_variance)
         for lo in range(0, mean.shape[2], n_block):
             n = min(n_block, mean.shape[2] - lo)
@@ -264,7 +143,7 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
         prepare_coefficients(plan, theta, work)
         fill_tables(plan, cells, log_weight, work)
         fill_piece_log_masses(pieces, plan.const, theta, log_mass)
-        _fill_part_weights(targets, log_weight, weight)
+        fill_part_weights(targets, log_weight, weight)
         for j in range(points.size):
             for p in range(below.size):
                 below[p] = mixture_cdf(pieces, plan.const, theta, log_mass, one, p, p + 1, points[j])
@@ -301,7 +180,7 @@ def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, 
         prepare_coefficients(plan, theta, work)
         fill_tables(plan, cells, log_weight, work)
         fill_piece_log_masses(pieces, const, theta, log_mass)
-        _fill_part_weights(targets, log_weight, weight)
+        fill_part_weights(targets, log_weight, weight)
         for lo in range(0, out.shape[3], n_block):
             n = min(n_block, out.shape[3] - lo)
             upward(plan, cells, log_weight, work, lo, n)
@@ -314,10 +193,10 @@ def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, 
                         number = numbers[draw, k, t, min(lo + i, numbers.shape[3] - 1)]
                         if quantiles:
                             least = _NEGLIGIBLE * max(min(number, 1.0 - number), 0.0)
-                            _fill_row_shares(targets, reach, weight, t, i, least, share)
+                            fill_row_shares(targets, reach, weight, t, i, least, share)
                             out[draw, k, t, lo + i] = mixture_quantile(pieces, const, theta, log_mass, share, t, number)
                         else:
-                            _fill_row_shares(targets, reach, weight, t, i, 0.0, share)
+                            fill_row_shares(targets, reach, weight, t, i, 0.0, share)
                             below = mixture_cdf(pieces, const, theta, log_mass, share, first, last, number)
                             out[draw, k, t, lo + i] = min(below, 1.0)
 
@@ -335,16 +214,3 @@ def fill_row_quantiles(plan, cells, pieces, targets, params, n_block, log_eviden
 def fill_row_cdf_at(plan, cells, pieces, targets, params, n_block, log_evidence, points, out):
     """Fill out, float64 (n_draw, n_point, n_target, n_row), with P(X <= point); points of the same shape."""
     _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, points, False, out)
-
-
-@kernel
-def _fill_row_shares(targets, reach, weight, t, row, least, share):
-    """Fill the shares of one column's pieces given one row."""
-    for k in range(targets.slot_ptr[t], targets.slot_ptr[t + 1]):
-        for j in range(targets.part_ptr[k], targets.part_ptr[k + 1]):
-            share[targets.part[j]] = 0.0
-    for k in range(targets.slot_ptr[t], targets.slot_ptr[t + 1]):
-        own = reach[targets.slot[k], row]
-        if own > least:
-            for j in range(targets.part_ptr[k], targets.part_ptr[k + 1]):
-                share[targets.part[j]] += own * weight[j]

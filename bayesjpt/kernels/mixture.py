@@ -199,3 +199,21 @@ def mixture_cdf(pieces, const, theta, log_mass, share, first, last, x):
             below = dispatch.log_mass(family[p], (lower[p] - offset[p]) / unit[p], z, parameters, constants)
             total += share[p] * math.exp(min(below - log_mass[p], 0.0))
     return total
+
+
+@kernel
+def mixture_tail(pieces, const, theta, log_mass, share, target, x):
+    """Return the share of one column's pieces that lies above x, without the cancellation of 1 less `mixture_cdf`."""
+    counts = pieces.counts[target]
+    beyond = math.floor(x) + 1.0 if counts else np.nextafter(x, np.inf)
+    total = 0.0
+    for p in range(pieces.ptr[target], pieces.ptr[target + 1]):
+        lower, upper = pieces.lower[p], pieces.upper[p]
+        if share[p] == 0.0 or x >= upper:
+            continue
+        if x < lower:
+            total += share[p]
+        else:
+            above = piece_log_mass(pieces, const, theta, p, beyond, upper)
+            total += share[p] * math.exp(min(above - log_mass[p], 0.0))
+    return total

@@ -5,8 +5,9 @@
           q |.......|                  q inside a jump: the jump itself
             |______/
 
-The bracket (lo, hi] always satisfies F(lo) < q <= F(hi); ITP steps (interpolate, truncate, project) shorten it as fast
-as the secant where F is smooth, and never slower than bisection.
+The bracket (lo, hi] always satisfies F(lo) < q <= F(hi); in the upper half both sides are compared by what is left
+above, so that no digits are lost there. ITP steps (interpolate, truncate, project) shorten it as fast as the secant
+where F is smooth, and never slower than bisection.
 
 Reference: Oliveira and Takahashi (2020), An enhancement of the bisection method average performance preserving minmax
 optimality.
@@ -18,7 +19,7 @@ import math
 
 import numpy as np
 
-from bayesjpt.kernels.mixture import mixture_cdf, piece_log_mass
+from bayesjpt.kernels.mixture import mixture_cdf, mixture_tail, piece_log_mass
 from bayesjpt.numerics.jit import kernel
 
 _TOLERANCE = 1e-9
@@ -81,24 +82,37 @@ def _support_end(pieces, const, theta, share, target, above):
 
 
 @kernel
+def _excess(pieces, const, theta, log_mass, share, target, level, x):
+    """Return how far the cumulative probability at x is above the wanted one; below 0 where it is not reached.
+
+    `level` is the pair of what is to lie at or below the quantile and, in the upper half, of what may lie above it; the
+    other one is 0.
+    """
+    below, above = level
+    if above == 0.0:
+        first, last = pieces.ptr[target], pieces.ptr[target + 1]
+        return mixture_cdf(pieces, const, theta, log_mass, share, first, last, x) - below
+    return above - mixture_tail(pieces, const, theta, log_mass, share, target, x)
+
+
+@kernel
 def _bracket(pieces, const, theta, log_mass, share, target, level):
-    """Return (lo, hi) with F(lo) < level <= F(hi), by doubling steps from the column's location."""
-    first, last = pieces.ptr[target], pieces.ptr[target + 1]
+    """Return (lo, hi) that holds the quantile, by doubling steps from the column's location."""
     start, step = pieces.location[target], pieces.scale[target]
     if pieces.counts[target]:
         start, step = np.rint(start), max(np.rint(step), 1.0)
     lo = hi = start
-    if mixture_cdf(pieces, const, theta, log_mass, share, first, last, start) >= level:
+    if _excess(pieces, const, theta, log_mass, share, target, level, start) >= 0.0:
         while step < _FARTHEST:
             lo = hi - step
-            if mixture_cdf(pieces, const, theta, log_mass, share, first, last, lo) < level:
+            if _excess(pieces, const, theta, log_mass, share, target, level, lo) < 0.0:
                 return lo, hi
             hi = lo
             step *= 2.0
         return -np.inf, hi
     while step < _FARTHEST:
         hi = lo + step
-        if mixture_cdf(pieces, const, theta, log_mass, share, first, last, hi) >= level:
+        if _excess(pieces, const, theta, log_mass, share, target, level, hi) >= 0.0:
             return lo, hi
         lo = hi
         step *= 2.0
@@ -108,17 +122,16 @@ def _bracket(pieces, const, theta, log_mass, share, target, level):
 @kernel
 def _between_jumps(pieces, const, theta, log_mass, share, target, level, bracket):
     """Return the part of a bracket between two jumps that holds the quantile; a bracket of width 0 is a jump itself."""
-    first, last = pieces.ptr[target], pieces.ptr[target + 1]
     lo, hi = bracket
     for j in range(pieces.jump_ptr[target], pieces.jump_ptr[target + 1]):
         x = pieces.jump[j]
         if not lo < x <= hi:
             continue
-        if mixture_cdf(pieces, const, theta, log_mass, share, first, last, x) < level:
+        if _excess(pieces, const, theta, log_mass, share, target, level, x) < 0.0:
             lo = x
             continue
         before = np.nextafter(x, -np.inf)
-        if before <= lo or mixture_cdf(pieces, const, theta, log_mass, share, first, last, before) < level:
+        if before <= lo or _excess(pieces, const, theta, log_mass, share, target, level, before) < 0.0:
             return x, x
         return lo, before
     return lo, hi
@@ -126,13 +139,12 @@ def _between_jumps(pieces, const, theta, log_mass, share, target, level, bracket
 
 @kernel
 def _integer_quantile(pieces, const, theta, log_mass, share, target, level, bracket):
-    first, last = pieces.ptr[target], pieces.ptr[target + 1]
     lo, hi = bracket
     while hi - lo > 1.0:
         middle = np.floor(0.5 * (lo + hi))
         if middle <= lo or middle >= hi:
             break
-        if mixture_cdf(pieces, const, theta, log_mass, share, first, last, middle) >= level:
+        if _excess(pieces, const, theta, log_mass, share, target, level, middle) >= 0.0:
             hi = middle
         else:
             lo = middle
@@ -141,11 +153,10 @@ def _integer_quantile(pieces, const, theta, log_mass, share, target, level, brac
 
 @kernel
 def _real_quantile(pieces, const, theta, log_mass, share, target, level, bracket):
-    first, last = pieces.ptr[target], pieces.ptr[target + 1]
     lo, hi = bracket
     tolerance = 0.5 * max(_TOLERANCE * pieces.scale[target], 2.0**-50 * max(abs(lo), abs(hi)))
-    below = mixture_cdf(pieces, const, theta, log_mass, share, first, last, lo) - level
-    above = mixture_cdf(pieces, const, theta, log_mass, share, first, last, hi) - level
+    below = _excess(pieces, const, theta, log_mass, share, target, level, lo)
+    above = _excess(pieces, const, theta, log_mass, share, target, level, hi)
     width = hi - lo
     reserve = tolerance * 2.0 ** (math.ceil(math.log2(max(width / (2.0 * tolerance), 1.0))) + 1.0)
     while hi - lo > 2.0 * tolerance:
@@ -161,7 +172,7 @@ def _real_quantile(pieces, const, theta, log_mass, share, target, level, bracket
             x = middle
             if not lo < x < hi:
                 break
-        value = mixture_cdf(pieces, const, theta, log_mass, share, first, last, x) - level
+        value = _excess(pieces, const, theta, log_mass, share, target, level, x)
         if value >= 0.0:
             hi, above = x, value
         else:
@@ -200,7 +211,7 @@ def mixture_quantile(pieces, const, theta, log_mass, share, target, q):
         return np.nan
     if q <= 0.0 or q >= 1.0:
         return _support_end(pieces, const, theta, share, target, q >= 1.0)
-    level = q * total * (1.0 - _SLACK)
+    level = (q * total * (1.0 - _SLACK), 0.0) if q <= 0.5 else (0.0, (1.0 - q) * total * (1.0 + _SLACK))
     bracket = _bracket(pieces, const, theta, log_mass, share, target, level)
     if not math.isfinite(bracket[0]) or not math.isfinite(bracket[1]):
         return bracket[0] if math.isinf(bracket[0]) else bracket[1]

@@ -164,6 +164,20 @@ def one_unless(seen, m, s):
 
 
 @kernel
+def negate(flags, out):
+    """Copy the opposite of flags to out."""
+    for i in range(out.size):
+        out[i] = not flags[i]
+
+
+@kernel
+def either(flags, out):
+    """Raise out where a flag is raised."""
+    for i in range(out.size):
+        out[i] = out[i] or flags[i]
+
+
+@kernel
 def mask_atoms(at_atom, out):
     """Set the log density of entries at an atom to -inf: there the atom alone has a say."""
     for i in range(out.size):

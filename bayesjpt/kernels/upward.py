@@ -4,6 +4,9 @@ A sum takes m = max over children of (m + log w) and s = sum of s exp(m + log w 
 multiplies s. That is one exponential per (row, edge) and no logarithm, and agrees with the log domain to 1e-15. Every
 s is at least 1 (the largest term's exponential is 1) or exactly 0; it can only grow, by a factor that
 `bayesjpt.circuit.plan` bounds beforehand, so that renormalisation happens where it is flagged and nowhere else.
+
+The loops over nodes read arrays from their tuples in place and hand on single arrays. To hand on a tuple, even to an
+inlined function, counts a reference to each of its arrays, which costs several times the densities of a block of rows.
 """
 
 from __future__ import annotations
@@ -41,57 +44,69 @@ def prepare_coefficients(plan, theta, work):
 
 
 @kernel
-def _cut_density(plan, work, leaf, z, out):
-    """Turn the log density of a leaf into that of the leaf given its cell."""
-    lo, hi, log_cell = plan.leaf_lo[leaf], plan.leaf_hi[leaf], work.log_cell[leaf]
-    if plan.leaf_cut[leaf] != INTERVAL_CUT:
-        # the column's log-Jacobian is added to every row later: at a known value there is none
-        rows.at_point(z, lo, -plan.column_log_jacobian[plan.feature_column[plan.leaf_value[leaf]]], out)
+def _fill_leaf(family, z, aux, coefficients, at_atom, cut, out):
+    """Fill the log density of one leaf for ``out.size`` entries of its features.
+
+    `at_atom` marks entries where the column's atoms have the say, or is empty; `cut` is the kind of the leaf's cell,
+    its ends, its log mass and its column's log-Jacobian.
+    """
+    dispatch.fill_log_density(family, z, aux, coefficients, out)
+    if at_atom.size > 0:
+        rows.mask_atoms(at_atom, out)
+    kind, lo, hi, log_cell, log_jacobian = cut
+    if kind == WHOLE_CUT:
+        return
+    if kind != INTERVAL_CUT:
+        # the log-Jacobian is added to every row later: at a known value there is none
+        rows.at_point(z, lo, -log_jacobian, out)
     elif log_cell > -np.inf:
         rows.truncate(z, lo, hi, log_cell, out)
     else:
         out[:] = -np.inf
 
 
-@inlined
-def _leaf_density(plan, cells, work, leaf, lo, out):
-    """Fill the log density of one leaf for ``out.size`` entries of its features, from `lo`."""
-    value_at = cells.feature_at[plan.leaf_value[leaf]] + lo
-    aux_at = cells.feature_at[plan.leaf_aux[leaf]] + lo
-    coefficients = work.coefficient[plan.coef_at[leaf] :]
-    dispatch.fill_log_density(
-        plan.leaf_family[leaf],
-        cells.feature[value_at : value_at + out.size],
-        cells.feature[aux_at : aux_at + out.size],
-        coefficients,
-        out,
-    )
-    atom_at = cells.atom_at[plan.feature_column[plan.leaf_value[leaf]]]
-    if atom_at >= 0 and not plan.leaf_is_atom[leaf]:
-        rows.mask_atoms(cells.at_atom[atom_at + lo : atom_at + lo + out.size], out)
-    if plan.leaf_cut[leaf] != WHOLE_CUT:
-        _cut_density(plan, work, leaf, cells.feature[value_at : value_at + out.size], out)
+@kernel
+def _fill_leaves(plan, cells, work, node, n):
+    """Fill ``work.leaf`` with the log densities of a slot's leaves at the n distinct values of its column."""
+    alone = plan.kind[node] == LEAF_KIND
+    first = plan.child_ptr[node]
+    for k in range(1 if alone else plan.child_ptr[node + 1] - first):
+        leaf = plan.leaf_of[node if alone else plan.child[first + k]]
+        column = plan.feature_column[plan.leaf_value[leaf]]
+        z, aux = cells.feature_at[plan.leaf_value[leaf]], cells.feature_at[plan.leaf_aux[leaf]]
+        marks = max(cells.atom_at[column], 0)
+        n_mark = n if cells.atom_at[column] >= 0 and not plan.leaf_is_atom[leaf] else 0
+        cut = (
+            plan.leaf_cut[leaf], plan.leaf_lo[leaf], plan.leaf_hi[leaf], work.log_cell[leaf],
+            plan.column_log_jacobian[column],
+        )  # fmt: skip
+        _fill_leaf(
+            plan.leaf_family[leaf], cells.feature[z : z + n], cells.feature[aux : aux + n],
+            work.coefficient[plan.coef_at[leaf] :], cells.at_atom[marks : marks + n_mark], cut, work.leaf[k, :n],
+        )  # fmt: skip
 
 
 @kernel
-def _leaf_mass(plan, cells, theta, work, leaf, out):
-    """Fill the log mass of the cells around the distinct values of one leaf's column."""
-    half = plan.leaf_half_cell[leaf]
-    if half == 0.0:
-        _leaf_density(plan, cells, work, leaf, 0, out)
-        return
-    const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-    parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
-    value_at = cells.feature_at[plan.leaf_value[leaf]]
-    for i in range(out.size):
-        z = cells.feature[value_at + i]
-        reach = half if plan.leaf_is_atom[leaf] else max(half, NARROWEST_CELL * abs(z))
-        if plan.leaf_cut[leaf] == WHOLE_CUT:
-            out[i] = dispatch.log_mass(plan.leaf_family[leaf], z - reach, z + reach, parameters, const)
-        else:
-            out[i] = recorded_log_mass(plan, leaf, z - reach, z + reach, work.log_cell[leaf], parameters, const)
-        if reach > half:
-            out[i] += math.log(half / reach)
+def _fill_masses(plan, cells, theta, work, node, n):
+    """Fill ``work.leaf`` with the log masses under a slot's leaves of the cells around the n distinct values."""
+    alone = plan.kind[node] == LEAF_KIND
+    first = plan.child_ptr[node]
+    for k in range(1 if alone else plan.child_ptr[node + 1] - first):
+        leaf = plan.leaf_of[node if alone else plan.child[first + k]]
+        half = plan.leaf_half_cell[leaf]
+        out = work.leaf[k, :n]
+        const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
+        parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
+        value_at = cells.feature_at[plan.leaf_value[leaf]]
+        for i in range(n):
+            z = cells.feature[value_at + i]
+            reach = half if plan.leaf_is_atom[leaf] else max(half, NARROWEST_CELL * abs(z))
+            if plan.leaf_cut[leaf] == WHOLE_CUT:
+                out[i] = dispatch.log_mass(plan.leaf_family[leaf], z - reach, z + reach, parameters, const)
+            else:
+                out[i] = recorded_log_mass(plan, leaf, z - reach, z + reach, work.log_cell[leaf], parameters, const)
+            if reach > half:
+                out[i] += math.log(half / reach)
 
 
 @inlined
@@ -139,17 +154,9 @@ def _close_table(plan, cells, log_weight, work, slot):
 def fill_tables(plan, cells, log_weight, work):
     """Evaluate every coded slot once per distinct value."""
     for slot in range(plan.slot_node.size):
-        if cells.table_at[slot] < 0:
-            continue
-        node = plan.slot_node[slot]
-        n = np.int64(cells.n_distinct[plan.slot_column[slot]])
-        if plan.kind[node] == LEAF_KIND:
-            _leaf_density(plan, cells, work, plan.leaf_of[node], 0, work.leaf[0, :n])
-        else:
-            first = plan.child_ptr[node]
-            for e in range(first, plan.child_ptr[node + 1]):
-                _leaf_density(plan, cells, work, plan.leaf_of[plan.child[e]], 0, work.leaf[e - first, :n])
-        _close_table(plan, cells, log_weight, work, slot)
+        if cells.table_at[slot] >= 0:
+            _fill_leaves(plan, cells, work, plan.slot_node[slot], np.int64(cells.n_distinct[plan.slot_column[slot]]))
+            _close_table(plan, cells, log_weight, work, slot)
 
 
 @kernel
@@ -157,129 +164,120 @@ def fill_mass_tables(plan, cells, log_weight, theta, work):
     """Evaluate every slot by the masses of the cells around its distinct values; all slots are coded."""
     for slot in range(plan.slot_node.size):
         node = plan.slot_node[slot]
-        n = np.int64(cells.n_distinct[plan.slot_column[slot]])
-        if plan.kind[node] == LEAF_KIND:
-            _leaf_mass(plan, cells, theta, work, plan.leaf_of[node], work.leaf[0, :n])
+        column = plan.slot_column[slot]
+        n = np.int64(cells.n_distinct[column])
+        if plan.column_resolution[column] == 0.0:
+            _fill_leaves(plan, cells, work, node, n)
         else:
-            first = plan.child_ptr[node]
-            for e in range(first, plan.child_ptr[node + 1]):
-                _leaf_mass(plan, cells, theta, work, plan.leaf_of[plan.child[e]], work.leaf[e - first, :n])
+            _fill_masses(plan, cells, theta, work, node, n)
         _close_table(plan, cells, log_weight, work, slot)
 
 
-@inlined
-def _slot_by_row(plan, cells, log_weight, work, slot, lo, n):
-    node = plan.slot_node[slot]
-    at = plan.node_row[node]
-    m, s = work.m[at, :n], work.s[at, :n]
-    if plan.kind[node] == LEAF_KIND:
-        _leaf_density(plan, cells, work, plan.leaf_of[node], lo, m)
-        s[:] = 1.0
-    else:
+@kernel
+def _evaluate(plan, cells, log_weight, work, nodes, lo, n):
+    """Fill the pairs of some nodes, ascending, int32, for rows ``lo:lo + n``; of all nodes where `nodes` is empty."""
+    some_missing = cells.missing.shape[1] > 0
+    for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
+        node = nodes[position] if nodes.size > 0 else np.int32(position)
+        at = plan.node_row[node]
+        if at < 0:
+            continue
+        slot = plan.slot_of_node[node]
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
-        for e in range(first, last):
-            _leaf_density(plan, cells, work, plan.leaf_of[plan.child[e]], lo, work.leaf[e - first, :n])
-        edge = plan.edge_row[first]
-        _combine(log_weight[first:last], work.leaf, m, s, work.term[edge : edge + last - first])
-    if cells.missing.shape[1] > 0:
-        rows.one_where_missing(cells.missing[plan.slot_column[slot], lo : lo + n], m, s)
-
-
-@inlined
-def _product(plan, cells, work, node, lo, n):
-    at = plan.node_row[node]
-    m, s = work.m[at, :n], work.s[at, :n]
-    m[:] = 0.0
-    s[:] = 1.0
-    for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
-        if plan.renormalise[e]:
-            rows.fold(m, s)
-        child = plan.child[e]
-        slot = plan.slot_of_node[child]
-        if slot >= 0 and cells.table_at[slot] >= 0:
+        m, s = work.m[at, :n], work.s[at, :n]
+        if slot >= 0:
             column = plan.slot_column[slot]
-            code = cells.code[cells.code_row[column], lo : lo + n]
-            table_at = cells.table_at[slot]
-            rows.add_gathered(work.table[table_at : table_at + cells.n_distinct[column] + 1], code, m)
+            if cells.table_at[slot] >= 0:
+                if plan.slot_alone[slot]:
+                    table = work.table[cells.table_at[slot] : cells.table_at[slot] + cells.n_distinct[column] + 1]
+                    rows.gather(table, cells.code[cells.code_row[column], lo : lo + n], m)
+                    s[:] = 1.0
+            else:
+                alone = plan.kind[node] == LEAF_KIND
+                for k in range(1 if alone else last - first):
+                    leaf = plan.leaf_of[node if alone else plan.child[first + k]]
+                    z, aux = cells.feature_at[plan.leaf_value[leaf]] + lo, cells.feature_at[plan.leaf_aux[leaf]] + lo
+                    marks = max(cells.atom_at[column], 0) + lo
+                    n_mark = n if cells.atom_at[column] >= 0 and not plan.leaf_is_atom[leaf] else 0
+                    cut = (
+                        plan.leaf_cut[leaf], plan.leaf_lo[leaf], plan.leaf_hi[leaf], work.log_cell[leaf],
+                        plan.column_log_jacobian[column],
+                    )  # fmt: skip
+                    _fill_leaf(
+                        plan.leaf_family[leaf], cells.feature[z : z + n], cells.feature[aux : aux + n],
+                        work.coefficient[plan.coef_at[leaf] :], cells.at_atom[marks : marks + n_mark], cut,
+                        m if alone else work.leaf[k, :n],
+                    )  # fmt: skip
+                if alone:
+                    s[:] = 1.0
+                else:
+                    edge = plan.edge_row[first]
+                    _combine(log_weight[first:last], work.leaf, m, s, work.term[edge : edge + last - first])
+                if some_missing:
+                    rows.one_where_missing(cells.missing[column, lo : lo + n], m, s)
+        elif plan.kind[node] == PRODUCT_KIND:
+            m[:] = 0.0
+            s[:] = 1.0
+            for e in range(first, last):
+                if plan.renormalise[e]:
+                    rows.fold(m, s)
+                child = plan.child[e]
+                own = plan.slot_of_node[child]
+                if own >= 0 and cells.table_at[own] >= 0:
+                    column = plan.slot_column[own]
+                    table = work.table[cells.table_at[own] : cells.table_at[own] + cells.n_distinct[column] + 1]
+                    rows.add_gathered(table, cells.code[cells.code_row[column], lo : lo + n], m)
+                else:
+                    source = plan.node_row[child]
+                    rows.add(work.m[source, :n], m)
+                    if plan.kind[child] != LEAF_KIND:
+                        rows.multiply(work.s[source, :n], s)
         else:
-            source = plan.node_row[child]
-            rows.add(work.m[source, :n], m)
-            if plan.kind[child] != LEAF_KIND:
-                rows.multiply(work.s[source, :n], s)
+            rows.shifted(work.m[plan.node_row[plan.child[first]], :n], log_weight[first], m)
+            for e in range(first + 1, last):
+                rows.max_shifted(work.m[plan.node_row[plan.child[e]], :n], log_weight[e], m)
+            for e in range(first, last):
+                source = plan.node_row[plan.child[e]]
+                term = work.term[plan.edge_row[e], :n]
+                if e == first:
+                    rows.first_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
+                else:
+                    rows.next_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
+            if some_missing:
+                rows.one_unless(work.seen[at, :n], m, s)
 
 
-@inlined
-def _sum(plan, log_weight, work, node, n):
-    at = plan.node_row[node]
-    m, s = work.m[at, :n], work.s[at, :n]
-    first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
-    rows.shifted(work.m[plan.node_row[plan.child[first]], :n], log_weight[first], m)
-    for e in range(first + 1, last):
-        rows.max_shifted(work.m[plan.node_row[plan.child[e]], :n], log_weight[e], m)
-    for e in range(first, last):
-        source = plan.node_row[plan.child[e]]
-        term = work.term[plan.edge_row[e], :n]
-        if e == first:
-            rows.first_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
-        else:
-            rows.next_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
-
-
-@inlined
-def _mark_seen(plan, cells, work, node, lo, n):
-    """Mark the rows with an observed cell in the scope of a node; without one a sum is exactly 1, not to rounding."""
-    seen = work.seen[plan.node_row[node], :n]
-    slot = plan.slot_of_node[node]
-    if slot >= 0:
-        missing = cells.missing[plan.slot_column[slot], lo : lo + n]
-        for i in range(n):
-            seen[i] = not missing[i]
-        return
-    first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
-    seen[:] = work.seen[plan.node_row[plan.child[first]], :n]
-    if plan.kind[node] == PRODUCT_KIND:
-        for e in range(first + 1, last):
-            other = work.seen[plan.node_row[plan.child[e]], :n]
-            for i in range(n):
-                seen[i] = seen[i] or other[i]
-    else:
-        rows.one_unless(seen, work.m[plan.node_row[node], :n], work.s[plan.node_row[node], :n])
-
-
-@inlined
-def _evaluate(plan, cells, log_weight, work, node, lo, n):
-    slot = plan.slot_of_node[node]
-    if slot >= 0:
-        if cells.table_at[slot] < 0:
-            _slot_by_row(plan, cells, log_weight, work, slot, lo, n)
-        elif plan.slot_alone[slot]:
-            column = plan.slot_column[slot]
-            code = cells.code[cells.code_row[column], lo : lo + n]
-            at = cells.table_at[slot]
-            table = work.table[at : at + cells.n_distinct[column] + 1]
-            rows.gather(table, code, work.m[plan.node_row[node], :n])
-            work.s[plan.node_row[node], :n] = 1.0
-    elif plan.kind[node] == PRODUCT_KIND:
-        _product(plan, cells, work, node, lo, n)
-    else:
-        _sum(plan, log_weight, work, node, n)
-    if cells.missing.shape[1] > 0:
-        _mark_seen(plan, cells, work, node, lo, n)
+@kernel
+def _mark_seen(plan, cells, work, lo, n):
+    """Mark the rows with an observed cell in a node's scope; without one a sum is exactly 1, not to rounding."""
+    for node in range(plan.kind.size):
+        if plan.node_row[node] < 0:
+            continue
+        seen = work.seen[plan.node_row[node], :n]
+        slot = plan.slot_of_node[node]
+        if slot >= 0:
+            rows.negate(cells.missing[plan.slot_column[slot], lo : lo + n], seen)
+            continue
+        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+        seen[:] = work.seen[plan.node_row[plan.child[first]], :n]
+        if plan.kind[node] == PRODUCT_KIND:
+            for e in range(first + 1, last):
+                rows.either(work.seen[plan.node_row[plan.child[e]], :n], seen)
 
 
 @kernel
 def upward(plan, cells, log_weight, work, lo, n):
     """Fill the pairs of all nodes for rows ``lo:lo + n``; tables and coefficients are ready."""
-    for node in range(plan.kind.size):
-        if plan.node_row[node] >= 0:
-            _evaluate(plan, cells, log_weight, work, node, lo, n)
+    if cells.missing.shape[1] > 0:
+        _mark_seen(plan, cells, work, lo, n)
+    _evaluate(plan, cells, log_weight, work, work.rows[0, :0], lo, n)
 
 
 @kernel
 def upward_again(plan, cells, log_weight, work, nodes, lo, n):
     """Fill the pairs of some nodes anew, ascending, int32; those of all others stand from `upward` on the same rows."""
-    for node in nodes:
-        _evaluate(plan, cells, log_weight, work, node, lo, n)
+    if nodes.size > 0:
+        _evaluate(plan, cells, log_weight, work, nodes, lo, n)
 
 
 @kernel
@@ -298,8 +296,8 @@ def upward_flat(plan, cells, log_weight, work, lo, n):
                     length = np.int64(cells.n_distinct[plan.slot_column[slot]]) + 1
                     at = cells.term_at[slot] + (e - plan.child_ptr[node]) * length
                     work.table_term[at : at + length] = math.exp(log_weight[e])
-        if cells.missing.shape[1] > 0:
-            _mark_seen(plan, cells, work, node, lo, n)
+    if cells.missing.shape[1] > 0:
+        _mark_seen(plan, cells, work, lo, n)
 
 
 @kernel

@@ -47,9 +47,15 @@ class Posterior:
     if TYPE_CHECKING:  # the verbs, for editors and type checkers; queries and report register them at run time
         from bayesjpt.queries.condition import condition, constrain, marginal
         from bayesjpt.queries.density import log_density, log_mass
+        from bayesjpt.queries.dependence import dependence
         from bayesjpt.queries.distribution import cdf, confidence_bounds, quantile
+        from bayesjpt.queries.explain import explain
+        from bayesjpt.queries.impute import impute, impute_mean
+        from bayesjpt.queries.mode import mode, most_probable
         from bayesjpt.queries.moments import expectation, variance
+        from bayesjpt.queries.outliers import outliers
         from bayesjpt.queries.probability import log_probability, probability
+        from bayesjpt.queries.sample import sample
         from bayesjpt.queries.types import types
         from bayesjpt.report.convergence import convergence
 

@@ -234,8 +234,10 @@ def contains(box: Box, values: np.ndarray) -> np.ndarray:
     return inside
 
 
-def why_null(found: Sequence[Box], schema: Schema) -> str | None:
+def why_null(found: Sequence[Box], schema: Schema, event: Event | None = None) -> str | None:
     """Return why an event has probability zero by its form alone, in a sentence; None where it need not have.
+
+    `event` is what the boxes were made of, to name its columns.
 
     Examples
     --------
@@ -244,9 +246,13 @@ def why_null(found: Sequence[Box], schema: Schema) -> str | None:
     "column 'x' is continuous: P(x == 12) is 0; ask for x between 11.95 and 12.05, or give it as evidence"
     >>> why_null(boxes("x < 1 and x > 2", schema), schema)
     'the event contradicts itself: no row can be in it'
+    >>> why_null((), schema, as_event("x < 1 and x > 2"))
+    "the event contradicts itself on column 'x': no row can be in it"
     """
     if not found:
-        return "the event contradicts itself: no row can be in it"
+        names = ", ".join(map(repr, event.columns)) if event is not None else ""
+        where = f" on column{'s' * (', ' in names)} {names}" if names else ""
+        return f"the event contradicts itself{where}: no row can be in it"
     null = [box.null_columns(schema) for box in found]
     if not all(null):
         return None

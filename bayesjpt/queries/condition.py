@@ -56,6 +56,10 @@ def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Poster
     (`constrain`) the base measure counts. Costs: a copy of what the event constrains for each box of the event, and
     one pass over it for each draw.
 
+    References
+    ----------
+    Saad, Rinard and Mansinghka (2021). SPPL: Probabilistic Programming with Fast Exact Symbolic Inference. PLDI.
+
     Examples
     --------
     >>> import numpy as np, pandas as pd, bayesjpt as bj
@@ -70,6 +74,7 @@ def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Poster
     """
     if isinstance(event, Mapping):
         columns, values = _row(post, event)
+        asked_for = None
         boxes: tuple[Box, ...] = (Box({column: np.array([[value, value]]) for column, value in values.items()}),)
         text = _equalities(post.schema, values)
     else:
@@ -78,9 +83,9 @@ def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Poster
             raise QueryError(
                 f"an event of type {type(event).__name__}", "an event, a text such as 'alcohol > 12', or a mapping"
             )
-        boxes, text = evidence.boxes, repr(evidence.event)
+        boxes, text, asked_for = evidence.boxes, repr(evidence.event), evidence.event
         columns = list(dict.fromkeys(column for box in boxes for column in box.columns))
-    reason = why_null(boxes, post.schema)
+    reason = why_null(boxes, post.schema, asked_for)
     if reason is not None and not _is_known(post, boxes):
         remedy = "For values of continuous columns use post.constrain." if boxes else None
         raise EvidenceError(f"evidence of probability zero: {reason}", remedy=remedy)
@@ -91,6 +96,22 @@ def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Poster
 
     given = _given(post, columns, edited, conditioned_params)
     return replace(given, reference=_inside(post.reference, boxes), settings=_noted(post, text))
+
+
+def within(post: Posterior, column: int, lo: float, hi: float) -> Posterior:
+    """Return the posterior given that a column of numbers, by its position, lies in [lo, hi], in the user's units.
+
+    Raises
+    ------
+    EvidenceError
+        Where that is impossible under some draw.
+    """
+    interval = {column: np.array([[lo, hi]])}
+
+    def edited(asked: Sequence[int]) -> Edit:
+        return conditioned(post.circuit, post.schema, [interval if asked else {}], max_edges=MAX_EDITED_EDGES)
+
+    return _given(post, [column], edited, conditioned_params)
 
 
 @verb
@@ -191,6 +212,27 @@ def marginal(post: Posterior, columns: Sequence[str] | str) -> Posterior:
         schema=schema,
         params=_shaped(post, params),
         reference=_some_columns(post.reference, positions, schema),
+    )
+
+
+def given_posterior(post: Posterior, given: Any) -> Posterior:
+    """Return the posterior given an event or a mapping from columns to values; as it is where nothing is given.
+
+    Raises
+    ------
+    EvidenceError
+        For impossible evidence.
+    QueryError
+        For rows as evidence, and what does not fit the schema.
+    """
+    if given is None:
+        return post
+    if isinstance(given, Mapping):
+        return constrain(post, given)
+    if isinstance(given, Event | str):
+        return condition(post, given)
+    raise QueryError(
+        f"evidence of type {type(given).__name__}", "an event, a text such as 'alcohol > 12', or a mapping"
     )
 
 

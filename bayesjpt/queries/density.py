@@ -1,4 +1,4 @@
-"""Log density and log mass of rows under each draw."""
+"""Log density and log mass of rows under each draw, given evidence where there is some."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import numpy as np
 import xarray as xr
 
 from bayesjpt.defaults import MASS_ROWS, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
-from bayesjpt.errors import SchemaError
+from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.kernels.cells import Cells, block_rows, make_cells, make_work
 from bayesjpt.kernels.density import fill_log_density, fill_log_mass, snap_to_grid
 from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.queries.condition import condition
+from bayesjpt.queries.evidence import Evidence, as_evidence
+from bayesjpt.queries.given import refuse_impossible_rows
 from bayesjpt.table.table import Table
 
 
 @verb
-def log_density(post: Posterior, rows) -> xr.DataArray:
+def log_density(post: Posterior, rows, given=None) -> xr.DataArray:
     """Return the log density of each row under each draw, in nats and per user's unit of every real column.
 
     Missing cells are marginalised: a row with none observed has log density 0. On integer columns and labels the
@@ -25,6 +28,9 @@ def log_density(post: Posterior, rows) -> xr.DataArray:
     post : Posterior
     rows : Table or data frame
         A frame is read under the posterior's schema.
+    given : event, text, mapping from column to value, Table or data frame, optional
+        Evidence. A mapping is given with every row; a table holds what is given with each, and has as many rows or one.
+        Their columns are missing in `rows`.
 
     Returns
     -------
@@ -32,8 +38,10 @@ def log_density(post: Posterior, rows) -> xr.DataArray:
 
     Raises
     ------
-    SchemaError
+    SchemaError, TableError
         For rows that do not fit the schema.
+    QueryError, EvidenceError
+        For a cell that is both given and asked for; for evidence that is impossible under some draw.
 
     Examples
     --------
@@ -45,8 +53,13 @@ def log_density(post: Posterior, rows) -> xr.DataArray:
     Frozen({'chain': 1, 'draw': 1, 'obs_id': 3})
     >>> post.log_density(pd.DataFrame({"grade": ["a", None]})).round(1).values.tolist()
     [[[-0.3, 0.0]]]
+    >>> post.log_density(frame.loc[:2, ["grade"]], given={"size": 8.0}).sizes
+    Frozen({'chain': 1, 'draw': 1, 'obs_id': 3})
     """
-    table = _rows(post, rows)
+    return _conditional(post, _rows(post, rows), given, _log_density)
+
+
+def _log_density(post: Posterior, table: Table) -> xr.DataArray:
     cells = make_cells(
         post.plan(),
         table.values,
@@ -60,13 +73,13 @@ def log_density(post: Posterior, rows) -> xr.DataArray:
 
 
 @verb
-def log_mass(post: Posterior, rows) -> xr.DataArray:
+def log_mass(post: Posterior, rows, given=None) -> xr.DataArray:
     """Return the log probability of each row's cells under each draw, in nats: at most 0.
 
     A recorded real value stands for its cell, half a resolution to either side of its grid point; integers and labels
     stand for themselves. So the score does not depend on units, and repeated values cannot inflate it.
 
-    Parameters and errors are those of `log_density`.
+    Parameters and errors are those of `log_density`; rows of evidence too are given by their recorded cells.
 
     Returns
     -------
@@ -80,7 +93,10 @@ def log_mass(post: Posterior, rows) -> xr.DataArray:
     >>> bool((post.log_mass(table) <= 0.0).all())
     True
     """
-    table = _rows(post, rows)
+    return _conditional(post, _rows(post, rows), given, _log_mass)
+
+
+def _log_mass(post: Posterior, table: Table) -> xr.DataArray:
     plan = post.plan()
     snapped = np.ascontiguousarray(snap_to_grid(plan, table.values))
     parts = []
@@ -90,6 +106,38 @@ def log_mass(post: Posterior, rows) -> xr.DataArray:
         cells = make_cells(plan, values, observed, max_distinct_share=1.0, max_table_bytes=2**62)
         parts.append(_scores(post, cells, fill_log_mass))
     return _answer(post, np.minimum(np.concatenate(parts, axis=1), 0.0), "log_mass")
+
+
+def _conditional(post: Posterior, table: Table, given, score) -> xr.DataArray:
+    """Return the score of rows given evidence: given other cells, the joint less that of what is given."""
+    if given is None:
+        return score(post, table)
+    evidence = as_evidence(given, post.schema)
+    if evidence.rows is None:
+        return score(condition(post, given), table)
+    known, joint = _joined(table, evidence)
+    log_known = score(post, known)
+    refuse_impossible_rows(post, post.plan(), known, log_known.to_numpy().reshape(-1, known.n_row), evidence.one_row)
+    return (score(post, joint) - log_known).rename(log_known.name)
+
+
+def _joined(table: Table, evidence: Evidence) -> tuple[Table, Table]:
+    """Return the rows that are given, as many as the table has, and both together."""
+    rows = evidence.rows
+    assert rows is not None
+    if rows.n_row not in (1, table.n_row):
+        raise QueryError(f"evidence of {rows.n_row} rows for {table.n_row}", "as many rows, or one")
+    shape = table.values.shape
+    values, observed = np.broadcast_to(rows.values, shape), np.broadcast_to(rows.observed, shape)
+    twice = np.argwhere(table.observed & observed)
+    if twice.size:
+        column, row = twice[0]
+        name = table.schema.names[column]
+        raise QueryError(
+            f"column {name!r} is both given and asked for in row {row + 1}", "one or the other", "Leave it out of one."
+        )
+    known = Table(table.schema, np.ascontiguousarray(values), np.ascontiguousarray(observed))
+    return known, Table(table.schema, np.where(observed, values, table.values), table.observed | observed)
 
 
 def _rows(post: Posterior, rows) -> Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import xarray as xr
 
@@ -10,8 +12,11 @@ from bayesjpt.errors import QueryError
 from bayesjpt.kernels.given_event import fill_event_cdf, fill_event_quantiles
 from bayesjpt.kernels.given_rows import fill_row_cdf, fill_row_cdf_at, fill_row_quantiles
 from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.queries.column import as_value
 from bayesjpt.queries.moments import moments
 from bayesjpt.queries.question import Question, ask, known
+from bayesjpt.queries.resolve import value_in
+from bayesjpt.table.schema import Column
 
 
 @verb
@@ -43,6 +48,11 @@ def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "er
     -----
     Cost: about ten cumulative probabilities of all the column's leaves for each answer.
 
+    References
+    ----------
+    Oliveira and Takahashi (2020). An Enhancement of the Bisection Method Average Performance Preserving Minmax
+    Optimality. ACM Transactions on Mathematical Software 47(1).
+
     Examples
     --------
     >>> import numpy as np, pandas as pd, bayesjpt as bj
@@ -70,8 +80,9 @@ def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") 
     Parameters
     ----------
     post : Posterior
-    x : float or sequence of float
-        In the user's units.
+    x : number, date, or sequence of them
+        In the user's units; dates as text in ISO 8601 or objects, in columns of dates, whose coordinate ``value`` then
+        holds days since 1970-01-01, as all of their answers do. There such days may be given too.
     column : str
     given, on_zero : as in `expectation`
 
@@ -83,7 +94,7 @@ def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") 
     Raises
     ------
     QueryError
-        For x that is not a number, and as in `expectation`.
+        For x that is missing or of another kind than the column's values, and as in `expectation`.
 
     Examples
     --------
@@ -93,12 +104,16 @@ def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") 
     >>> post.cdf([-50.0, 0.0, 50.0], "size")[0, 0, :, 0].round(2).values.tolist()
     [0.0, 0.5, 1.0]
     """
-    points = np.atleast_1d(np.asarray(x, np.float64))
-    if points.ndim != 1 or np.isnan(points).any() or not points.size:
-        raise QueryError(f"x = {x!r}", "numbers")
     question = ask(post, column, given, on_zero)
     if question.n_target != 1:
         raise QueryError(f"{question.n_target} columns", "one column")
+    if isinstance(x, np.ndarray | xr.DataArray):
+        x = np.asarray(x)[()]  # an array without axes is a single value
+    single = isinstance(x, str) or not isinstance(x, Iterable)
+    member = post.schema.columns[question.positions[0]]
+    points = np.array([_point(member, value) for value in ([x] if single else x)], np.float64)
+    if not points.size:
+        raise QueryError(f"x = {x!r}", "one value at least")
     if question.rows is None:
         boxes, pieces, log_box, wanted = question.event_setting()
         values = np.empty((question.n_draw, points.size, 1))
@@ -108,7 +123,7 @@ def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") 
         values = _by_rows(question, fill_row_cdf, points, points.size)
         known(question, question.rows, values, lambda seen: (seen <= points[:, None]).astype(float))
     answer = question.answer(values, "cdf", {"value": points})
-    return answer.isel(value=0, drop=True) if np.ndim(x) == 0 else answer
+    return answer.isel(value=0, drop=True) if single else answer
 
 
 @verb
@@ -171,6 +186,14 @@ def confidence_bounds(
             "upper": bounds.isel(bound=1, drop=True),
         }
     )
+
+
+def _point(column: Column, value: object) -> float:
+    """Return a value of a column of numbers as a number, days since 1970-01-01 of a date."""
+    known_value = as_value(value, column.name)
+    if column.dtype == "datetime" and isinstance(known_value, float):
+        return known_value
+    return value_in(column, known_value)
 
 
 def _quantiles(question: Question, levels: np.ndarray) -> np.ndarray:

@@ -9,13 +9,14 @@ import numpy as np
 
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, QUERY_ROWS, QUERY_WORK_BYTES
-from bayesjpt.errors import QueryError
+from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.cells import Cells, block_rows, make_cells
 from bayesjpt.kernels.density import fill_row_evidence
 from bayesjpt.kernels.events import fill_box_log_probability
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.boxes import Box
+from bayesjpt.queries.boxes import Box, why_null
+from bayesjpt.queries.evidence import Evidence
 from bayesjpt.table.table import Table
 
 ON_ZERO = ("error", "nan")
@@ -67,15 +68,18 @@ def row_blocks(plan: Plan, rows: Table, asked: Sequence[int] = ()) -> Iterator[t
         yield which, part, cells, min(n_block, part.n_row)
 
 
-def refuse_impossible_boxes(post: Posterior, plan: Plan, boxes: Sequence[Box], log_total: np.ndarray) -> None:
-    """Raise `QueryError` where an event given as evidence has probability zero under some draw.
+def refuse_impossible_boxes(post: Posterior, plan: Plan, evidence: Evidence, log_total: np.ndarray) -> None:
+    """Raise `EvidenceError` where an event given as evidence has probability zero under some draw.
 
     It names the first of its columns, in the order of the schema, with which the event becomes impossible.
     """
     if not (log_total == -np.inf).any():
         return
-    if not boxes:
-        raise QueryError("evidence that contradicts itself", "an event that some row can be in")
+    boxes = evidence.boxes
+    assert boxes is not None
+    reason = why_null(boxes, post.schema, evidence.event)
+    if reason is not None:
+        raise EvidenceError(f"evidence of probability zero: {reason}")
     draw = int(np.argmax(log_total == -np.inf))
     one = _one_draw(post, draw)
     columns = sorted({column for box in boxes for column in box.columns})
@@ -88,7 +92,7 @@ def refuse_impossible_boxes(post: Posterior, plan: Plan, boxes: Sequence[Box], l
 
 
 def refuse_impossible_rows(post: Posterior, plan: Plan, rows: Table, log_evidence: np.ndarray, one_row: bool) -> None:
-    """Raise `QueryError` where a row given as evidence has density zero under some draw.
+    """Raise `EvidenceError` where a row given as evidence has density zero under some draw.
 
     `log_evidence` is float64 (n_draw, n_row). The error names the row and the first of its columns, in the order of the
     schema, with which it becomes impossible.
@@ -131,7 +135,7 @@ def _first_impossible(columns: Sequence[int], possible: Callable[[Sequence[int]]
 
 def _refuse(post: Posterior, column: int, what: str, draw: int) -> None:
     chain, number = divmod(draw, post.n_draw)
-    raise QueryError(
+    raise EvidenceError(
         f"{what} has probability zero from column {post.schema.names[column]!r} on (chain {chain}, draw {number})",
         "evidence that is possible under every draw",
         f"Leave column {post.schema.names[column]!r} out, or use on_zero='nan'.",

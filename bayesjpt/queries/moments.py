@@ -37,10 +37,16 @@ def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "er
 
     Raises
     ------
+    EvidenceError
+        For evidence that is impossible under some draw, naming the first column that makes it so.
     QueryError
-        For columns of labels, unknown columns, and impossible evidence.
+        For columns of labels, and for an event or values that do not fit the columns.
     SchemaError, TableError
-        For rows that do not fit the schema.
+        For unknown columns, and rows that do not fit the schema.
+
+    References
+    ----------
+    Darwiche (2003). A Differential Approach to Inference in Bayesian Networks. Journal of the ACM 50(3).
 
     Examples
     --------

@@ -58,9 +58,10 @@ def probability(
 
     Raises
     ------
+    EvidenceError
+        For evidence that is impossible under some draw, naming the first column that makes it so.
     QueryError
-        For an event or evidence that does not fit the columns; for impossible evidence, naming the first column that
-        makes it so.
+        For an event or evidence that does not fit the columns.
     SchemaError, TableError
         For rows that do not fit the schema.
 
@@ -68,6 +69,10 @@ def probability(
     -----
     An event is a union of disjoint boxes; each is one pass from the leaves to the root, over the nodes that its columns
     meet. Cost: draws x boxes x leaves of those columns, and for rows draws x rows x leaves.
+
+    References
+    ----------
+    Saad, Rinard and Mansinghka (2021). SPPL: Probabilistic Programming with Fast Exact Symbolic Inference. PLDI.
 
     Examples
     --------
@@ -160,7 +165,7 @@ def _given_event(
     log_box = box_log_probability(post, plan, (*joint, *evidence.boxes))
     log_joint, log_evidence = log_sum(log_box[:, : len(joint)], 1), log_sum(log_box[:, len(joint) :], 1)
     if on_zero == "error":
-        refuse_impossible_boxes(post, plan, evidence.boxes, log_evidence)
+        refuse_impossible_boxes(post, plan, evidence, log_evidence)
     return log_joint, log_evidence
 
 

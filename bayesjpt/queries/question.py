@@ -15,8 +15,8 @@ from bayesjpt.errors import QueryError
 from bayesjpt.kernels.boxes import Boxes, make_boxes
 from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.events import fill_box_log_probability
-from bayesjpt.kernels.given_rows import Reach, make_reach
 from bayesjpt.kernels.mixture import Pieces, make_pieces
+from bayesjpt.kernels.reach import Reach, make_reach
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import (
@@ -104,17 +104,17 @@ class Question:
 
         Raises
         ------
-        QueryError
+        EvidenceError
             Where the event is impossible under some draw, unless that is to be NaN.
         """
         found = self.evidence.boxes
         assert found is not None
-        boxes = make_boxes(self.plan, [box.intervals for box in found], also=self.positions)
-        log_box = np.empty((self.n_draw, len(found)))
+        boxes = make_boxes(self.plan, [box.intervals for box in found] or [{}], also=self.positions)
+        log_box = np.full((self.n_draw, len(found) or 1), -np.inf)
         if found:
             fill_box_log_probability(self.plan, boxes, self.params.log_weight, self.params.theta, log_box)
         if self.on_zero == "error":
-            refuse_impossible_boxes(self.post, self.plan, found, log_sum(log_box, 1))
+            refuse_impossible_boxes(self.post, self.plan, self.evidence, log_sum(log_box, 1))
         wanted = np.isin(np.arange(len(self.post.schema)), self.positions)
         return boxes, make_pieces(self.plan, boxes, self.positions, self.units), log_box, wanted
 
@@ -132,7 +132,7 @@ class Question:
             yield which, part, cells, n_block, np.empty((self.n_draw, part.n_row))
 
     def check_rows(self, log_evidence: np.ndarray) -> None:
-        """Raise `QueryError` where a row is impossible under some draw, unless that is to be NaN."""
+        """Raise `EvidenceError` where a row is impossible under some draw, unless that is to be NaN."""
         assert self.rows is not None
         if self.on_zero == "error":
             refuse_impossible_rows(self.post, self.plan, self.rows, log_evidence, self.evidence.one_row)

@@ -124,7 +124,8 @@ def _numbers(view: Cells, base: str, reason: str, wish: Wish) -> Column:
     support = wish.support
     if support is None:
         least = min([float(distinct[0]), *(wish.atoms or ())])
-        support = (0.0 if least >= 0.0 else -np.inf, np.inf)
+        has_zero = view.stored != "datetime"  # 1970 is no least date
+        support = (0.0 if has_zero and least >= 0.0 else -np.inf, np.inf)
     outside = np.flatnonzero((distinct < support[0]) | (distinct > support[1]))
     if outside.size:
         row, value = view.first(outside)

@@ -86,8 +86,9 @@ def _widths(values: np.ndarray, weights: np.ndarray, spread: float, slack: float
 
 
 def _on_grid(values: np.ndarray, width: float) -> np.ndarray:
-    steps = values / width
-    return np.abs(steps - np.rint(steps)) <= np.minimum(defaults.GRID_TOLERANCE * steps, 1e-2)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinitely many steps are not a grid
+        steps = values / width
+        return np.abs(steps - np.rint(steps)) <= np.minimum(defaults.GRID_TOLERANCE * steps, 1e-2)
 
 
 def day_grid(distinct: np.ndarray) -> float:

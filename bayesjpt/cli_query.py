@@ -1,0 +1,257 @@
+"""The commands that question a saved fit: ``query``, ``dependence``, ``sample``, ``impute``, ``outliers``.
+
+None of them loads PyMC or ArviZ; each loads what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesjpt import defaults
+from bayesjpt.errors import BayesjptError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+
+    from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.queries.explain import Explanation
+
+FitPath = Annotated[Path, typer.Argument(metavar="FIT", help="Saved fit, netCDF: what `bayesjpt fit` wrote.")]
+TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="Table with the columns of the fit.")]
+Event = Annotated[str, typer.Argument(help="Event: \"alcohol > 12 and color in ('red', 'white')\".")]
+Given = Annotated[str | None, typer.Option(help="Evidence, also an event.")]
+Interval = Annotated[float, typer.Option(help="Probability of the interval.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+MaxDraws = Annotated[int, typer.Option("--draws", help="Draws to look at, of all chains; fewer are faster.")]
+Seed = Annotated[int | None, typer.Option(help="Same seed, same rows.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="File to write: csv or tsv, also with gz.")]
+
+
+def query(
+    fit: FitPath,
+    event: Event,
+    given: Given = None,
+    interval: Interval = defaults.INTERVAL,
+    as_json: Json = False,
+    per_draw: Annotated[bool, typer.Option("--per-draw", help="Print the answer of every draw too.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Tell which sub-populations carry the answer.")] = False,
+) -> None:
+    """Tell the probability of an event, given evidence or not, with a credible interval."""
+    _check_interval(interval)
+    import numpy as np
+
+    from bayesjpt.queries.probability import probability
+
+    post = _load(fit)
+    answer = probability(post, event, given).to_numpy()
+    lo, hi = np.quantile(answer, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]).tolist()
+    mean = float(answer.mean())
+    why = _explained(post, event, given) if explain else None
+    if as_json:
+        found: dict[str, Any] = {"event": event, "given": given, "probability": mean, "interval": [lo, hi]}
+        found |= {"interval_probability": interval, "n_chain": answer.shape[0], "n_draw": answer.shape[1]}
+        if per_draw:
+            found["per_draw"] = answer.tolist()
+        if why is not None:
+            parts = [asdict(part) | {"facts": list(part.facts)} for part in why.parts]
+            found["explanation"] = {"chain": why.chain, "draw": why.draw, "parts": parts}
+        typer.echo(json.dumps(found, indent=2))
+        return
+    of = event if given is None else f"{event} | {given}"
+    typer.echo(f"P({of}) = {mean:.4g}, {interval:.4g} interval {lo:.4g} to {hi:.4g} ({answer.size} draws)")
+    if per_draw:
+        typer.echo("chain,draw,probability")
+        for chain, draw in np.ndindex(answer.shape):
+            typer.echo(f"{chain},{draw},{float(answer[chain, draw])!r}")
+    if why is not None:
+        typer.echo(f"Sub-populations, of the draw with the median answer (chain {why.chain}, draw {why.draw}):")
+        for share, weight, within, facts in why.rows():
+            typer.echo(f"{share:>5} of the answer, {weight} of the rows, probability {within} there: {facts}")
+
+
+def dependence(
+    fit: FitPath,
+    columns: Annotated[str | None, typer.Option(help="Columns, separated by commas; all unless given.")] = None,
+    given: Given = None,
+    normalised: Annotated[
+        bool, typer.Option("--normalised", help="From 0 to 1, as a correlation, in place of nats.")
+    ] = False,
+    interval: Interval = defaults.INTERVAL,
+    draws: MaxDraws = defaults.COMMAND_DRAWS,
+    top: Annotated[int, typer.Option(min=1, help="Pairs to show, the most dependent first.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Show which columns tell most about each other: mutual information, with credible intervals."""
+    _check_interval(interval)
+    import numpy as np
+
+    from bayesjpt.queries.dependence import dependence
+
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    found = dependence(_load(fit), names, normalised=normalised, given=given, max_draws=draws)
+    values, names = found.to_numpy(), [str(name) for name in found["feature"].to_numpy()]
+    mean = values.mean(axis=(0, 1))
+    lo, hi = np.quantile(values, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)], axis=(0, 1))
+    first, second = np.triu_indices(len(names), 1)
+    order = np.argsort(-mean[first, second], kind="stable")
+    pairs = [(int(first[k]), int(second[k])) for k in order]
+    n_draw = values.shape[0] * values.shape[1]
+    if as_json:
+        lines = [
+            {"columns": [names[i], names[j]], "mean": float(mean[i, j]), "interval": [float(lo[i, j]), float(hi[i, j])]}
+            for i, j in pairs
+        ]
+        told: dict[str, Any] = {"quantity": str(found.name), "given": given, "interval_probability": interval}
+        typer.echo(json.dumps(told | {"n_draw": n_draw, "pairs": lines}, indent=2))
+        return
+    unit = "correlation, 0 to 1" if normalised else "mutual information in nats"
+    typer.echo(f"{unit}, {interval:.4g} interval ({n_draw} draws)")
+    width = max(len(name) for name in names)
+    for i, j in pairs[:top]:
+        typer.echo(f"{mean[i, j]:7.3f}  {lo[i, j]:.3f} to {hi[i, j]:.3f}  {names[i]:<{width}}  {names[j]}")
+
+
+def sample(
+    fit: FitPath,
+    output: Output,
+    n: Annotated[int, typer.Option("-n", help="Rows.")] = 100,
+    given: Given = None,
+    seed: Seed = None,
+    recorded: Annotated[bool, typer.Option("--recorded", help="Round numbers as the table's were recorded.")] = False,
+) -> None:
+    """Write rows drawn from a fit, given an event or not."""
+    from bayesjpt.queries.sample import sample
+    from bayesjpt.table.write import check_path, write_table
+
+    check_path(output)
+    rows = sample(_load(fit), n, given, rng=_rng(seed), recorded=recorded)
+    write_table(rows, output)
+    typer.echo(f"Wrote {output}: {rows.n_row} rows", err=True)
+
+
+def impute(
+    fit: FitPath,
+    table: TablePath,
+    output: Output,
+    seed: Seed = None,
+    mean: Annotated[
+        bool, typer.Option("--mean", help="Fill in expectations and the most probable labels in place of draws.")
+    ] = False,
+) -> None:
+    """Write a table with its missing cells filled in, drawn jointly given the rest of their row."""
+    from bayesjpt.queries.impute import impute, impute_mean
+    from bayesjpt.table.read import read_cells
+    from bayesjpt.table.table import read_table
+    from bayesjpt.table.write import check_path, write_filled
+
+    check_path(output)
+    post = _load(fit)
+    rows = read_table(table, schema=post.schema)
+    filled = impute_mean(post, rows).table if mean else impute(post, rows, rng=_rng(seed))[0]
+    write_filled(read_cells(table), filled, rows.observed, output)
+    typer.echo(f"Wrote {output}: {rows.n_missing} cells filled in", err=True)
+
+
+def outliers(
+    fit: FitPath,
+    table: TablePath,
+    top: Annotated[int, typer.Option(min=1, help="Rows to show, the most unusual first.")] = 20,
+    training: Annotated[
+        bool, typer.Option("--training", help="The rows were fitted: score each by the fit without it (all draws).")
+    ] = False,
+    draws: MaxDraws = defaults.OUTLIER_DRAWS,
+    as_json: Json = False,
+) -> None:
+    """Show the most unusual rows of a table, each with the column that makes it so."""
+    from bayesjpt.queries.outliers import outliers
+    from bayesjpt.queries.some_draws import some_draws
+    from bayesjpt.table.table import read_table
+    from bayesjpt.table.write import texts
+
+    post = _load(fit)
+    rows = read_table(table, schema=post.schema)
+    found = outliers(post if training else some_draws(post, draws)[1], rows, training=training)
+    lines = []
+    for row in _most_unusual(found)[:top]:
+        name = str(found["responsible"].to_numpy()[row])
+        column = post.schema.index(name) if name else -1
+        lines.append(
+            {
+                "row": int(row) + 1,
+                "log_mass": _number(found["log_mass"][row]),
+                "quantile": _number(found["quantile"][row]),
+                "column": name or None,
+                "value": texts(post.schema.columns[column], rows.values[column, [row]])[0] if name else None,
+                "excess": _number(found["cell_excess"][row, column]) if name else None,
+                **({"pareto_k": _number(found["pareto_k"][row])} if training else {}),
+            }
+        )
+    if as_json:
+        typer.echo(json.dumps({"rows": lines}, indent=2))
+        return
+    typer.echo(f"{'row':>7} {'log mass':>10} {'quantile':>9} {'excess':>8}  responsible cell")
+    for line in lines:
+        cell = f"{line['column']} = {line['value']}" if line["column"] else "none observed"
+        numbers = f"{_shown(line['log_mass']):>10} {_shown(line['quantile']):>9} {_shown(line['excess']):>8}"
+        doubt = "  (k > 0.7)" if training and not (line["pareto_k"] or 0.0) <= 0.7 else ""
+        typer.echo(f"{line['row']:>7} {numbers}  {cell}{doubt}")
+
+
+COMMANDS = {
+    query: 'bayesjpt query wine.nc "alcohol > 12 and quality >= 7" --given "color = \'red\'" --explain',
+    dependence: "bayesjpt dependence wine.nc --columns alcohol,density,quality --given \"color = 'red'\"",
+    sample: 'bayesjpt sample wine.nc -n 1000 -o rows.csv --given "quality >= 8" --seed 1 --recorded',
+    impute: "bayesjpt impute wine.nc holes.csv -o filled.csv --seed 1",
+    outliers: "bayesjpt outliers wine.nc wine.csv --top 10",
+}
+"""Each command with an example of its use."""
+
+
+def _check_interval(interval: float) -> None:
+    if not 0.0 < interval < 1.0:
+        raise BayesjptError(f"--interval {interval:g}", "a probability between 0 and 1")
+
+
+def _explained(post: Posterior, event: str, given: str | None) -> Explanation:
+    from bayesjpt.queries.explain import explain
+
+    return explain(post, event, given)
+
+
+def _most_unusual(found: xr.Dataset) -> np.ndarray:
+    """Return the rows by rising quantile, those without one last; ties by the largest excess of a cell."""
+    import numpy as np
+
+    quantile, excess = found["quantile"].to_numpy(), found["cell_excess"].to_numpy()
+    worst = np.where(np.isnan(excess), -np.inf, excess).max(axis=1)
+    return np.lexsort((-worst, np.where(np.isnan(quantile), 2.0, quantile)))
+
+
+def _load(fit: Path) -> Posterior:
+    from bayesjpt.posterior.store import load
+
+    return load(fit)
+
+
+def _rng(seed: int | None) -> np.random.Generator:
+    import numpy as np
+
+    if seed is not None and seed < 0:
+        raise BayesjptError(f"--seed {seed}", "a whole number from 0")
+    return np.random.default_rng(seed)
+
+
+def _number(value: Any) -> float | None:
+    value = float(value)
+    return value if math.isfinite(value) else None
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}" if abs(value) < 1 else f"{value:.1f}"

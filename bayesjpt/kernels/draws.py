@@ -1,0 +1,153 @@
+"""Missing cells of rows, drawn jointly from their conditional given the observed ones: each row under its own draw.
+
+      upward      values of all nodes for a block of rows of one draw, missing cells exactly 1
+      downward    one path a row, through missing scopes too; a value from every leaf on it whose cell is missing
+
+A row without observed cells is a sample of the distribution itself.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.kernels.cells import make_work, row_cells
+from bayesjpt.kernels.leaf import leaf_sample
+from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, prepare_coefficients, root_log_value, upward
+from bayesjpt.numerics.jit import kernel
+
+
+@kernel
+def _choose_by_term(term, i, first, n, rng):
+    """Return which of n rows of terms, from the first, a number drawn in proportion to entry i falls on."""
+    total = 0.0
+    for j in range(n):
+        total += term[first + j, i]
+    left = rng.random() * total
+    chosen = 0
+    for j in range(n):
+        if term[first + j, i] > 0.0:
+            chosen = j
+            left -= term[first + j, i]
+            if left < 0.0:
+                break
+    return chosen
+
+
+@kernel
+def _choose_by_weight(log_weight, rng):
+    """Return which of some weights a number drawn in proportion to them falls on."""
+    total = 0.0
+    for w in log_weight:
+        total += math.exp(w)
+    left = rng.random() * total
+    chosen = 0
+    for j in range(log_weight.size):
+        if log_weight[j] > -np.inf:
+            chosen = j
+            left -= math.exp(log_weight[j])
+            if left < 0.0:
+                break
+    return chosen
+
+
+@kernel
+def _on_grid(x, lower, upper, resolution, per_unit):
+    """Return the grid point nearest to x of those between lower and upper, or x where there is none."""
+    number = np.round(x / resolution)
+    point = number / per_unit if per_unit > 0.0 else number * resolution
+    if point < lower or point > upper:
+        number += 1.0 if point < lower else -1.0
+        point = number / per_unit if per_unit > 0.0 else number * resolution
+    return point + 0.0 if lower <= point <= upper else x
+
+
+@kernel
+def _draw_cells(plan, work, i, log_weight, theta, missing, limits, stack, rng, out):
+    """Draw the missing cells of the block's row i into out, float64 (n_column,); return whether none is too high."""
+    stack[0] = plan.kind.size - 1
+    depth = 1
+    fine = True
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        first = plan.child_ptr[node]
+        n = plan.child_ptr[node + 1] - first
+        slot = plan.slot_of_node[node]
+        if slot >= 0:
+            column = plan.slot_column[slot]
+            if not missing[column]:
+                continue
+            leaf = plan.leaf_of[node]
+            if plan.kind[node] != LEAF_KIND:
+                leaf = plan.leaf_of[plan.child[first + _choose_by_weight(log_weight[first : first + n], rng)]]
+            out[column] = leaf_sample(plan, theta, leaf, -np.inf, np.inf, rng)
+            highest, resolution, per_unit = limits[0, column], limits[1, column], limits[2, column]
+            fine &= out[column] <= highest
+            if resolution > 0.0 and not plan.leaf_is_atom[leaf]:
+                lower, upper = plan.leaf_lower[leaf], plan.leaf_upper[leaf]
+                out[column] = _on_grid(out[column], lower, upper, resolution, per_unit)
+        elif plan.kind[node] == PRODUCT_KIND:
+            for e in range(first, first + n):
+                stack[depth] = plan.child[e]
+                depth += 1
+        else:
+            stack[depth] = plan.child[first + _choose_by_term(work.term, i, plan.edge_row[first], n, rng)]
+            depth += 1
+    return fine
+
+
+@kernel
+def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries, rng, log_evidence, out):
+    """Fill the missing cells of rows with draws from their joint conditional given the row's observed cells.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : float64 (n_column, n_row)
+        In the user's units; missing cells hold any valid filler.
+    missing : bool (n_column, n_row)
+    params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
+    draw : int64 (n_row,), ascending
+        Number of the draw whose distribution each row is completed from.
+    n_block : int
+        Rows that are evaluated together.
+    limits : float64 (3, n_column)
+        First, the highest value of each column: rows with a drawn value above it are drawn anew, so that the others are
+        exact given that none lies above. Then the grid that drawn values are rounded to, inside the cells of their
+        leaves: its width (0 leaves them as they are), and its points per user's unit where that is a whole number (0
+        elsewhere), so that decimals come out as they are written.
+    max_tries : int
+        The last of so many is kept whatever it is.
+    rng : numpy.random.Generator
+    log_evidence : float64 (n_row,)
+        Filled with the log density of each row's observed cells, in the families' units.
+    out : float64 (n_row, n_column)
+        Missing cells are overwritten, except where the row's observed cells have no density.
+    """
+    log_weights, thetas = params
+    cells = row_cells(plan, values, missing)
+    work = make_work(plan, cells, n_block)
+    stack = np.empty(plan.kind.size + 1, np.int64)
+    n_row = draw.size
+    begin = 0
+    while begin < n_row:
+        end = begin + 1
+        while end < n_row and draw[end] == draw[begin]:
+            end += 1
+        log_weight, theta = log_weights[draw[begin]], thetas[draw[begin]]
+        prepare_coefficients(plan, theta, work)
+        for lo in range(begin, end, n_block):
+            n = min(n_block, end - lo)
+            upward(plan, cells, log_weight, work, lo, n)
+            root_log_value(plan, work, n, log_evidence[lo : lo + n])
+            for i in range(n):
+                if log_evidence[lo + i] == -np.inf or not missing[:, lo + i].any():
+                    continue
+                row = out[lo + i]
+                hidden = missing[:, lo + i]
+                for _ in range(max_tries):
+                    if _draw_cells(plan, work, i, log_weight, theta, hidden, limits, stack, rng, row):
+                        break
+        begin = end

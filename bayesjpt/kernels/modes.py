@@ -1,0 +1,412 @@
+"""The k most probable completions of rows, by max-product: one pass up that keeps the k best parts of every node.
+
+Values are compared by the mass of what is recorded: the cell of a grid point, a whole number, a label. A dictionary is
+one distribution of its column, so only the sums above it are maximised instead of summed:
+
+      slot        k best values of its column, of a few candidates around the modes of its leaves
+      product     k best combinations of its children's parts
+      sum         k best parts of its children, weights added; the same part from two children counts once
+
+What is found is then scored exactly, over all paths, and sorted by that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.plan import Plan
+from bayesjpt.kernels.cells import make_work, row_cells
+from bayesjpt.kernels.leaf import leaf_buffer, leaf_log_mass, leaf_mode
+from bayesjpt.kernels.surprise import fill_values
+from bayesjpt.kernels.upward import (
+    LEAF_KIND,
+    NARROWEST_CELL,
+    PRODUCT_KIND,
+    prepare_coefficients,
+    root_log_value,
+    upward,
+)
+from bayesjpt.numerics.jit import kernel
+
+
+class Candidates(NamedTuple):
+    """Where the candidate values of each slot lie, and the table of their scores under all slots of their column.
+
+    Attributes
+    ----------
+    slot_first, slot_last : int64 (n_slot,)
+        Candidates of each slot. Slots over one column of labels share all of its labels.
+    column_first, column_last : int64 (n_column,)
+    slot_rank : int64 (n_slot,)
+        Position among the slots of its column.
+    table_at : int64 (n_column,)
+        Where the scores of a column's candidates lie, (n_slot_of_column, n_candidate) of them.
+    column_slot_ptr : int64 (n_column + 1,), column_slot : int64 (n_slot,)
+    n_table : int64 (1,)
+    n_label : int64 (n_column,)
+        Labels of training rows; 0 for columns of numbers.
+    per_unit : float64 (n_column,)
+        Grid points per user's unit where that is a whole number, 0 elsewhere.
+    extra_ptr : int64 (n_column + 1,), extra : float64 (n_extra,)
+        Values of each column that are candidates whatever the leaves say: atoms, levels of whole numbers.
+    """
+
+    slot_first: np.ndarray
+    slot_last: np.ndarray
+    column_first: np.ndarray
+    column_last: np.ndarray
+    slot_rank: np.ndarray
+    table_at: np.ndarray
+    column_slot_ptr: np.ndarray
+    column_slot: np.ndarray
+    n_table: np.ndarray
+    n_label: np.ndarray
+    per_unit: np.ndarray
+    extra_ptr: np.ndarray
+    extra: np.ndarray
+
+
+def make_candidates(
+    plan: Plan, n_label: np.ndarray, per_unit: np.ndarray, extra: Sequence[Sequence[float]], k: int
+) -> Candidates:
+    """Return the arrangement of candidates for the k best values.
+
+    `n_label` and `per_unit` are as in `Candidates`; `extra` are the further values of each column.
+    """
+    n_column = plan.column_resolution.size
+    n_leaf = np.diff(plan.child_ptr)[plan.slot_node]
+    n_leaf[plan.kind[plan.slot_node] == arrays.LEAF] = 1
+    n_extra = np.array([len(values) for values in extra], np.int64)
+    labels = n_label[plan.slot_column]
+    n_own = np.where(labels > 0, 0, n_leaf * (2 * k + 1) + n_extra[plan.slot_column])
+    slot_first, slot_last = np.empty((2, plan.slot_node.size), np.int64)
+    column_first, column_last = np.empty((2, n_column), np.int64)
+    rank = np.empty(plan.slot_node.size, np.int64)
+    own_slots = [np.flatnonzero(plan.slot_column == column) for column in range(n_column)]
+    at = 0
+    for column, slots in enumerate(own_slots):
+        column_first[column] = at
+        rank[slots] = np.arange(slots.size)
+        for slot in slots:
+            slot_first[slot] = at
+            slot_last[slot] = at + (n_own[slot] or labels[slot])
+            at += int(n_own[slot])
+        at += int(n_label[column])
+        column_last[column] = at
+    n_slot = np.array([slots.size for slots in own_slots])
+    size = n_slot * (column_last - column_first)
+    return Candidates(
+        slot_first=slot_first,
+        slot_last=slot_last,
+        column_first=column_first,
+        column_last=column_last,
+        slot_rank=rank,
+        table_at=np.cumsum(size) - size,
+        column_slot_ptr=np.cumsum([0, *n_slot]).astype(np.int64),
+        column_slot=np.concatenate([*own_slots, np.empty(0, np.int64)]).astype(np.int64),
+        n_table=np.array([size.sum()], np.int64),
+        n_label=n_label.astype(np.int64),
+        per_unit=per_unit.astype(np.float64),
+        extra_ptr=np.cumsum([0, *n_extra]).astype(np.int64),
+        extra=np.array([value for values in extra for value in values], np.float64),
+    )
+
+
+@kernel
+def _leaf_recorded(plan, theta, leaf, x):
+    """Return the log probability of what is recorded as x, a grid point, whole number or label, under one leaf."""
+    half = 0.5 * plan.column_resolution[plan.feature_column[plan.leaf_value[leaf]]]
+    if half == 0.0:
+        return leaf_log_mass(plan, theta, leaf, x, x)
+    reach = half
+    if not plan.leaf_is_atom[leaf]:
+        reach = max(half, NARROWEST_CELL * abs(x - plan.feature_offset[plan.leaf_value[leaf]]))
+    value = leaf_log_mass(plan, theta, leaf, x - reach, x + reach)
+    return value + math.log(half / reach) if reach > half else value
+
+
+@kernel
+def _slot_recorded(plan, log_weight, theta, slot, x):
+    """Return the log probability of what is recorded as x under a slot."""
+    node = plan.slot_node[slot]
+    if plan.kind[node] == LEAF_KIND:
+        return _leaf_recorded(plan, theta, plan.leaf_of[node], x)
+    first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+    terms = np.empty(last - first)
+    top = -np.inf
+    for e in range(first, last):
+        terms[e - first] = log_weight[e] + _leaf_recorded(plan, theta, plan.leaf_of[plan.child[e]], x)
+        top = max(top, terms[e - first])
+    if top == -np.inf:
+        return -np.inf
+    total = 0.0
+    for t in terms:
+        total += math.exp(t - top)
+    return min(top + math.log(total), 0.0)
+
+
+@kernel
+def _grid_point(x, resolution, per_unit, step):
+    """Return the grid point of x, moved by some steps; x on columns without a grid is a whole number."""
+    if resolution == 0.0:
+        return x + step
+    number = np.round(x / resolution) + step
+    return number / per_unit if per_unit > 0.0 else number * resolution
+
+
+@kernel
+def _fill_candidates(plan, found, theta, missing, k, buffer, centre, value):
+    """Fill the candidates of every slot whose column is missing: what is recorded, and a value there that is possible.
+
+    The two differ where a leaf's cell cuts through the grid point's.
+    """
+    for slot in range(plan.slot_node.size):
+        column = plan.slot_column[slot]
+        at = found.slot_first[slot]
+        if not missing[column]:
+            continue
+        if found.n_label[column] > 0:
+            for label in range(found.n_label[column]):
+                centre[at + label] = label
+                value[at + label] = label
+            continue
+        node = plan.slot_node[slot]
+        resolution, per_unit = plan.column_resolution[column], found.per_unit[column]
+        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+        is_leaf = plan.kind[node] == LEAF_KIND
+        for j in range(1 if is_leaf else last - first):
+            leaf = plan.leaf_of[node if is_leaf else plan.child[first + j]]
+            x, _ = leaf_mode(plan, theta, leaf, -np.inf, np.inf, buffer)
+            for step in range(-k, k + 1):
+                point = x if plan.leaf_is_atom[leaf] else _grid_point(x, resolution, per_unit, step)
+                centre[at] = point
+                value[at] = min(max(point, plan.leaf_lower[leaf]), plan.leaf_upper[leaf])
+                at += 1
+        for x in found.extra[found.extra_ptr[column] : found.extra_ptr[column + 1]]:
+            centre[at] = x
+            value[at] = x
+            at += 1
+
+
+@kernel
+def _score(plan, found, log_weight, theta, slot, candidate, centre, table):
+    """Return the log mass of a candidate of a slot's column under the slot, from the table where it is there."""
+    column = plan.slot_column[slot]
+    first = found.column_first[column]
+    length = found.column_last[column] - first
+    at = found.table_at[column] + found.slot_rank[slot] * length + candidate - first
+    if math.isnan(table[at]):
+        table[at] = _slot_recorded(plan, log_weight, theta, slot, centre[candidate])
+    return table[at]
+
+
+@kernel
+def _mark(column, x):
+    """Return a hash of a column's value; marks of parts add up to that of the whole."""
+    bits = np.uint64(np.float64(x + 0.0).view(np.int64)) + np.uint64(column + 1) * np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@kernel
+def _insert(score, mark, which, rank, n, entry):
+    """Insert (score, mark, which, rank) into lists sorted by falling score, a mark once; return the new length."""
+    new_score, new_mark, new_which, new_rank = entry
+    if new_score == -np.inf or (n == score.size and new_score <= score[n - 1]):
+        return n
+    for j in range(n):
+        if mark[j] == new_mark:
+            if score[j] >= new_score:
+                return n
+            for i in range(j, n - 1):
+                score[i], mark[i], which[i], rank[i] = score[i + 1], mark[i + 1], which[i + 1], rank[i + 1]
+            n -= 1
+            break
+    at = min(n, score.size - 1)
+    while at > 0 and score[at - 1] < new_score:
+        score[at], mark[at], which[at], rank[at] = score[at - 1], mark[at - 1], which[at - 1], rank[at - 1]
+        at -= 1
+    score[at], mark[at], which[at], rank[at] = new_score, new_mark, new_which, new_rank
+    return min(n + 1, score.size)
+
+
+@kernel
+def _fill_best_of_slots(
+    plan, found, log_weight, theta, missing, centre, value, table, score, mark, which, rank, length
+):
+    """Fill the k best candidates of every slot whose column is missing."""
+    for slot in range(plan.slot_node.size):
+        column, node = plan.slot_column[slot], plan.slot_node[slot]
+        if not missing[column]:
+            continue
+        n = 0
+        for candidate in range(found.slot_first[slot], found.slot_last[slot]):
+            here = _score(plan, found, log_weight, theta, slot, candidate, centre, table)
+            entry = (here, _mark(column, value[candidate]), np.int64(candidate), np.int64(0))
+            n = _insert(score[node], mark[node], which[node], rank[node], n, entry)
+        length[node] = n
+
+
+@kernel
+def _fill_best_of_nodes(plan, log_weight, score, mark, which, rank, edge_rank, length):
+    """Fill the k best parts of sums and products from those of the slots."""
+    k = score.shape[1]
+    top, top_mark = np.empty(k), np.empty(k, np.uint64)
+    left, right = np.empty(k, np.int64), np.empty(k, np.int64)
+    older = np.empty(k, np.int64)
+    for node in range(plan.kind.size):
+        if plan.slot_of_node[node] >= 0 or plan.node_row[node] < 0:
+            continue
+        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+        if plan.kind[node] != PRODUCT_KIND:
+            n = 0
+            for e in range(first, last):
+                child = plan.child[e]
+                for r in range(length[child]):
+                    entry = (log_weight[e] + score[child, r], mark[child, r], np.int64(e), np.int64(r))
+                    n = _insert(score[node], mark[node], which[node], rank[node], n, entry)
+            length[node] = n
+            continue
+        score[node, 0] = 0.0
+        mark[node, 0] = np.uint64(0)
+        length[node] = 1
+        for e in range(first, last):
+            child = plan.child[e]
+            n = 0
+            for r in range(length[node]):
+                for q in range(length[child]):
+                    total = score[node, r] + score[child, q]
+                    entry = (total, mark[node, r] + mark[child, q], np.int64(r), np.int64(q))
+                    n = _insert(top, top_mark, left, right, n, entry)
+            for before in range(first, e):
+                older[:] = edge_rank[before]
+                for r in range(n):
+                    edge_rank[before, r] = older[left[r]]
+            for r in range(n):
+                score[node, r] = top[r]
+                mark[node, r] = top_mark[r]
+                edge_rank[e, r] = right[r]
+            length[node] = n
+
+
+@kernel
+def _decode(plan, missing, which, rank, edge_rank, r, stack, chosen):
+    """Fill chosen, int64 (n_column,), with the candidate of each missing column in the root's part of rank r."""
+    stack[0, 0], stack[0, 1] = plan.kind.size - 1, r
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        node, r = stack[depth, 0], stack[depth, 1]
+        slot = plan.slot_of_node[node]
+        if slot >= 0:
+            if missing[plan.slot_column[slot]]:
+                chosen[plan.slot_column[slot]] = which[node, r]
+        elif plan.kind[node] == PRODUCT_KIND:
+            for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+                stack[depth, 0], stack[depth, 1] = plan.child[e], edge_rank[e, r]
+                depth += 1
+        else:
+            stack[depth, 0], stack[depth, 1] = plan.child[which[node, r]], rank[node, r]
+            depth += 1
+
+
+@kernel
+def fill_modes(plan, found, values, missing, params, n_block, log_evidence, log_mass, out):
+    """Fill the k most probable completions of each row under each draw.
+
+    Parameters
+    ----------
+    plan, found : Plan, Candidates
+    values : float64 (n_column, n_row)
+        In the user's units; missing cells hold any valid filler.
+    missing : bool (n_column, n_row)
+    params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
+    n_block : int
+        Rows that are evaluated together.
+    log_evidence : float64 (n_draw, n_row)
+        Filled with the log density of each row's observed cells, in the families' units.
+    log_mass : float64 (n_draw, n_row, k)
+        Filled with the log probability of what is recorded in the missing cells given the observed ones; -inf, with
+        values NaN, where there are fewer completions.
+    out : float64 (n_draw, n_row, k, n_column)
+        Filled with rows, in the user's units.
+    """
+    log_weights, thetas = params
+    n_row, k = log_mass.shape[1], log_mass.shape[2]
+    n_node, n_column = plan.kind.size, missing.shape[0]
+    cells = row_cells(plan, values, missing)
+    work = make_work(plan, cells, n_block)
+    buffer = leaf_buffer(plan)
+    n_candidate = 0
+    any_missing = np.zeros(n_column, np.bool_)
+    for column in range(n_column):
+        n_candidate = max(n_candidate, found.column_last[column])
+        any_missing[column] = missing[column].any()
+    centre, value = np.empty(n_candidate), np.empty(n_candidate)
+    table = np.empty(found.n_table[0])
+    score, mark = np.empty((n_node, k)), np.empty((n_node, k), np.uint64)
+    which, rank = np.empty((n_node, k), np.int64), np.empty((n_node, k), np.int64)
+    edge_rank, length = np.empty((plan.child.size, k), np.int64), np.zeros(n_node, np.int64)
+    best, best_mark = np.empty((n_node, k)), np.empty((n_node, k), np.uint64)
+    best_which, best_length = np.empty((n_node, k), np.int64), np.zeros(n_node, np.int64)
+    stack = np.empty((n_node + 1, 2), np.int64)
+    slot_value, node_value = np.empty(plan.slot_node.size), np.empty(n_node)
+    final, final_mark = np.empty(k), np.empty(k, np.uint64)
+    final_rank, unused = np.empty(k, np.int64), np.empty(k, np.int64)
+    picks = np.empty((k, n_column), np.int64)
+    for draw in range(log_mass.shape[0]):
+        log_weight, theta = log_weights[draw], thetas[draw]
+        prepare_coefficients(plan, theta, work)
+        _fill_candidates(plan, found, theta, any_missing, k, buffer, centre, value)
+        table[:] = np.nan
+        _fill_best_of_slots(
+            plan, found, log_weight, theta, any_missing, centre, value, table,
+            best, best_mark, best_which, rank, best_length,
+        )  # fmt: skip
+        for lo in range(0, n_row, n_block):
+            n = min(n_block, n_row - lo)
+            upward(plan, cells, log_weight, work, lo, n)
+            root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
+            for i in range(n):
+                row = lo + i
+                log_mass[draw, row] = -np.inf
+                out[draw, row] = np.nan
+                if log_evidence[draw, row] == -np.inf:
+                    continue
+                hidden = missing[:, row]
+                for slot in range(slot_value.size):
+                    node = plan.slot_node[slot]
+                    if hidden[plan.slot_column[slot]]:
+                        score[node], mark[node], which[node] = best[node], best_mark[node], best_which[node]
+                        length[node] = best_length[node]
+                    else:
+                        s = work.s[plan.node_row[node], i]
+                        slot_value[slot] = work.m[plan.node_row[node], i] + math.log(s) if s > 0.0 else -np.inf
+                        score[node, 0] = slot_value[slot]
+                        mark[node, 0] = np.uint64(0)
+                        length[node] = 1 if s > 0.0 else 0
+                _fill_best_of_nodes(plan, log_weight, score, mark, which, rank, edge_rank, length)
+                n_final = 0
+                for r in range(length[n_node - 1]):
+                    _decode(plan, hidden, which, rank, edge_rank, r, stack, picks[r])
+                    for slot in range(slot_value.size):
+                        if hidden[plan.slot_column[slot]]:
+                            pick = picks[r, plan.slot_column[slot]]
+                            slot_value[slot] = _score(plan, found, log_weight, theta, slot, pick, centre, table)
+                    fill_values(
+                        plan.kind, plan.child_ptr, plan.child, plan.slot_of_node, slot_value, log_weight, node_value
+                    )
+                    total = node_value[n_node - 1] - log_evidence[draw, row]
+                    entry = (min(total, 0.0), np.uint64(r), np.int64(r), np.int64(0))
+                    n_final = _insert(final, final_mark, final_rank, unused, n_final, entry)
+                for r in range(n_final):
+                    log_mass[draw, row, r] = final[r]
+                    for column in range(n_column):
+                        pick = picks[final_rank[r], column]
+                        out[draw, row, r, column] = value[pick] if hidden[column] else values[column, row]

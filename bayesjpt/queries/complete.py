@@ -1,0 +1,132 @@
+"""Rows completed from the posterior: what sample and impute have in common."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Params
+from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES, SAMPLED_ROWS
+from bayesjpt.errors import EvidenceError, QueryError
+from bayesjpt.kernels.cells import block_rows
+from bayesjpt.kernels.draws import draw_missing
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.density import log_density
+from bayesjpt.table.encode import filler
+from bayesjpt.table.schema import Schema
+from bayesjpt.table.table import Table
+
+_WHOLE = 1e-9
+
+
+def check_count(n: object, name: str) -> int:
+    """Return a number of things of which there is one at least, or raise `QueryError`."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise QueryError(f"{name}={n!r}", "a whole number from 1")
+    return int(n)
+
+
+def check_rng(rng: object) -> None:
+    """Raise `QueryError` unless it is a generator of NumPy."""
+    if not isinstance(rng, np.random.Generator):
+        raise QueryError(f"rng of type {type(rng).__name__}", "a generator such as numpy.random.default_rng(1)")
+
+
+def grid(schema: Schema) -> np.ndarray:
+    """Return float64 (2, n_column): resolution of real columns (0 elsewhere), and grid points per unit.
+
+    The latter is 0 where it is no whole number. Numbers of grid points divided by it are decimals as people write them.
+    """
+    resolution = np.array([column.resolution if column.base == "real" else 0.0 for column in schema])
+    with np.errstate(divide="ignore"):
+        per_unit = np.where(resolution > 0.0, 1.0 / np.where(resolution > 0.0, resolution, 1.0), 0.0)
+    whole = np.round(per_unit)
+    is_whole = (whole > 0.0) & (np.abs(per_unit - whole) < _WHOLE * whole)
+    return np.array([resolution, np.where(is_whole, whole, 0.0)])
+
+
+def highest_label(schema: Schema) -> np.ndarray:
+    """Return float64 (n_column,): the last code of each column's training labels, infinite for numbers."""
+    return np.array([column.n_label - 2.0 if column.base == "category" else np.inf for column in schema])
+
+
+def empty_rows(schema: Schema, n_row: int) -> Table:
+    """Return rows without observed cells."""
+    values = np.repeat([[filler(column)] for column in schema], n_row, axis=1)
+    return Table(schema, values, np.zeros(values.shape, bool))
+
+
+def even_draws(n: int, n_draw: int, rng: np.random.Generator) -> np.ndarray:
+    """Return int64 (n,): numbers of draws in random order, each equally often up to one."""
+    return rng.permutation(np.floor((np.arange(n) + rng.random()) * (n_draw / n)).astype(np.int64) % n_draw)
+
+
+def complete(
+    post: Posterior, rows: Table, draw: np.ndarray, rng: np.random.Generator, *, limits: np.ndarray, one_row: bool
+) -> np.ndarray:
+    """Return float64 (n_column, n_row): rows with their missing cells drawn given the observed ones.
+
+    Parameters
+    ----------
+    post : Posterior
+    rows : Table
+    draw : int64 (n_row,)
+        The draw that each row is completed from.
+    rng : numpy.random.Generator
+    limits : float64 (3, n_column)
+        As in `bayesjpt.kernels.draws.draw_missing`.
+    one_row : bool
+        Whether the rows are one row given over and over, for the words of errors.
+
+    Raises
+    ------
+    EvidenceError
+        For a row that is impossible under its draw.
+    """
+    plan, params = post.plan(), post.flat()
+    out = rows.values.copy()
+    order = np.argsort(draw, kind="stable")
+    n_block = block_rows(plan, QUERY_WORK_BYTES)
+    for lo in range(0, rows.n_row, SAMPLED_ROWS):
+        which = order[lo : lo + SAMPLED_ROWS]
+        values = np.ascontiguousarray(rows.values[:, which])
+        missing = np.ascontiguousarray(~rows.observed[:, which])
+        filled, log_evidence = np.ascontiguousarray(values.T), np.empty(which.size)
+        draw_missing(
+            plan, values, missing, params, draw[which], min(n_block, which.size), limits, MAX_REDRAWS, rng,
+            log_evidence, filled,
+        )  # fmt: skip
+        impossible = np.flatnonzero(log_evidence == -np.inf)
+        if impossible.size:
+            row = int(which[impossible].min())
+            raise _impossible(post, rows, row, int(draw[row]), one_row)
+        out[:, which] = filled.T
+    # rounded families are drawn on standardised grids, whose points are whole up to the last digit
+    whole = np.array([column.base == "integer" for column in post.schema])
+    out[whole] = np.rint(out[whole]) + 0.0  # no negative zero
+    return out
+
+
+def one_draw(post: Posterior, draw: int) -> Posterior:
+    """Return the posterior of one draw, by its number over all chains."""
+    flat = post.flat()
+    params = Params(flat.log_weight[None, draw : draw + 1], flat.theta[None, draw : draw + 1])
+    return replace(post, params=params, sample_stats={}, reference=None)
+
+
+def _impossible(post: Posterior, rows: Table, row: int, draw: int, one_row: bool) -> EvidenceError:
+    """Return the error of a row that is impossible under a draw, naming the first column that makes it so."""
+    columns = np.flatnonzero(rows.observed[:, row])
+    observed = np.zeros((rows.n_column, columns.size), bool)
+    observed[columns] = np.tri(columns.size, dtype=bool).T
+    values = np.repeat(rows.values[:, row : row + 1], columns.size, axis=1)
+    found = log_density(one_draw(post, draw), Table(rows.schema, values, observed)).to_numpy()[0, 0]
+    name = rows.names[columns[int(np.argmax(found == -np.inf))]]
+    chain, number = divmod(draw, post.n_draw)
+    where = "the row that is given" if one_row else f"row {row + 1} of those given"
+    return EvidenceError(
+        f"{where} has probability zero from column {name!r} on (chain {chain}, draw {number})",
+        "evidence that is possible under every draw",
+        f"Leave column {name!r} out, or widen its families.",
+    )

@@ -1,0 +1,94 @@
+"""What sets groups of rows apart from all rows: column by column, as numbers and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Params
+from bayesjpt.defaults import EXPLAINED_DIFFERENCE, EXPLAINED_FACTS
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.boxes import Box
+from bayesjpt.queries.distribution import quantile
+from bayesjpt.queries.event import rendered_name
+from bayesjpt.queries.given import box_log_probability
+from bayesjpt.queries.resolve import value_name
+from bayesjpt.table.schema import Column
+
+_MOSTLY = (0.1, 0.9)
+"""Between which quantiles most values lie."""
+
+_DECILES = np.arange(0.1, 0.95, 0.1)
+
+
+def features_of(group: Posterior) -> dict[str, np.ndarray]:
+    """Return (n_group, n_column) arrays of what each group's columns are like; the first group is the whole table."""
+    n_group, schema = group.n_draw, group.schema
+    out = {name: np.full((n_group, len(schema)), np.nan) for name in ("difference", "lower", "upper")}
+    out |= {name: np.full((n_group, len(schema)), np.nan) for name in ("label_probability", "label_whole")}
+    out["label"] = np.full((n_group, len(schema)), "", object)
+    numbers = [c for c, column in enumerate(schema) if column.base != "category"]
+    points = {}
+    if numbers:
+        names = [schema.names[c] for c in numbers]
+        for name, found in zip(
+            ("lower", "upper"), quantile(group, list(_MOSTLY), names).transpose("quantile", ...).to_numpy(), strict=True
+        ):
+            out[name][:, numbers] = found[0]
+        whole = replace(group, params=Params(*(array[:, :1] for array in group.params)))
+        deciles = quantile(whole, list(_DECILES), names).to_numpy()[0, 0]
+        points = {c: [[-np.inf, x] for x in deciles[:, j]] for j, c in enumerate(numbers)}
+    for c, column in enumerate(schema):
+        if column.base == "category":
+            points[c] = [[code, code] for code in range(column.n_label)]
+    asked = [Box({c: np.array([ends])}) for c, intervals in points.items() for ends in intervals]
+    found = np.exp(box_log_probability(group, group.plan(), asked))
+    first = 0
+    for c, intervals in points.items():
+        here = found[:, first : first + len(intervals)]
+        first += len(intervals)
+        gap = here - here[0]
+        if schema.columns[c].base != "category":
+            out["difference"][:, c] = np.abs(gap).max(axis=1)
+            continue
+        out["difference"][:, c] = 0.5 * np.abs(gap).sum(axis=1)
+        label = np.argmax(gap, axis=1)
+        label[0] = np.argmax(here[0])
+        out["label"][:, c] = [schema.columns[c].code_names[code] for code in label]
+        out["label_probability"][:, c] = here[np.arange(n_group), label]
+        out["label_whole"][:, c] = here[0, label]
+    out["label"] = out["label"].astype(str)
+    return out
+
+
+def facts_of(post: Posterior, features: Mapping[str, np.ndarray], row: int) -> tuple[str, ...]:
+    """Return what sets a group apart, in words, the most different column first."""
+    difference = features["difference"][row]
+    order = np.argsort(-difference, kind="stable")[:EXPLAINED_FACTS]
+    return tuple(
+        _fact(post.schema.columns[c], features, row, int(c)) for c in order if difference[c] >= EXPLAINED_DIFFERENCE
+    )
+
+
+def _fact(column: Column, features: Mapping[str, np.ndarray], row: int, c: int) -> str:
+    name = rendered_name(column.name)
+    if column.base == "category":
+        label, p = str(features["label"][row, c]), features["label_probability"][row, c]
+        shown = value_name(column, column.code_names.index(label))
+        return f"{name} = {shown} {p:.0%} (whole table {features['label_whole'][row, c]:.0%})"
+    ends = [features[end][g, c] for g in (row, 0) for end in ("lower", "upper")]
+    lo, hi, whole_lo, whole_hi = (value_name(column, x) for x in _rounded(column, ends))
+    here = f"mostly {lo} to {hi}" if lo != hi else f"mostly {lo}"
+    return f"{name} {here} (whole table {whole_lo} to {whole_hi})"
+
+
+def _rounded(column: Column, ends: Sequence[float]) -> list[float]:
+    """Return numbers without more digits than their differences need."""
+    spread = max(ends) - min(ends)
+    step = 10.0 ** math.floor(math.log10(spread / 20.0)) if spread > 0.0 else column.resolution
+    step = max(step, 1.0) if column.base == "integer" or (column.dtype == "datetime" and spread > 20.0) else step
+    n_digit = max(0, -math.floor(math.log10(step)))
+    return [round(round(x / step) * step, n_digit) + 0.0 for x in ends]

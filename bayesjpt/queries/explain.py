@@ -1,0 +1,301 @@
+"""Why an answer is what it is: the sub-populations that carry it, and what sets them apart."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import xarray as xr
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.arrays import Circuit, Params
+from bayesjpt.circuit.scope import scopes
+from bayesjpt.defaults import EXPLAINED_PARTS, INTERVAL
+from bayesjpt.errors import QueryError
+from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.queries.boxes import boxes
+from bayesjpt.queries.complete import check_count, one_draw
+from bayesjpt.queries.density import log_density
+from bayesjpt.queries.differences import facts_of, features_of
+from bayesjpt.queries.event import Event, rendered_name
+from bayesjpt.queries.evidence import Evidence, as_evidence
+from bayesjpt.queries.grammar import as_event
+from bayesjpt.queries.probability import log_probability, probability
+from bayesjpt.queries.resolve import value_name
+from bayesjpt.table.schema import Schema
+
+
+@dataclass(frozen=True)
+class SubPopulation:
+    """A part of all rows, and what it has to do with an answer.
+
+    Parameters
+    ----------
+    share : float
+        Of the answer that comes from it: P(part given event and evidence). All parts' add up to 1.
+    weight : float
+        Share of all rows.
+    weight_given : float
+        P(part given the evidence); the weight where there is none.
+    probability : float
+        P(event given the part and the evidence). Weighted by `weight_given` they add up to the answer.
+    facts : tuple of str
+        What sets it apart from the whole table, the most different column first.
+    """
+
+    share: float
+    weight: float
+    weight_given: float
+    probability: float
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The answer to a question, and the sub-populations that carry it, the largest share first.
+
+    Parameters
+    ----------
+    event, given : str
+        The question; `given` is empty where nothing is.
+    answer : DataArray, dims (chain, draw)
+        Under every draw.
+    chain, draw : int
+        The draw that is explained, and whose sub-populations these are.
+    parts : tuple of SubPopulation
+    table : Dataset
+        The same as data. By part: ``share``, ``weight``, ``weight_given``, ``probability``. By part and feature, with
+        part -1 for the whole table: ``difference`` from the whole table (the largest difference of cumulative
+        probabilities at its deciles, or of the probabilities of sets of labels), ``lower`` and ``upper`` (tenth and
+        ninth decile; NaN for labels), ``label`` (the one that is more frequent here by most; empty for numbers) its
+        probability here and in the whole table, ``label_probability`` and ``label_whole``.
+    n_shown : int
+        Parts that are printed.
+    """
+
+    event: str
+    given: str
+    answer: xr.DataArray
+    chain: int
+    draw: int
+    parts: tuple[SubPopulation, ...]
+    table: xr.Dataset
+    n_shown: int
+
+    def headline(self) -> str:
+        """Return the answer in one line."""
+        of = f"{self.event} | {self.given}" if self.given else self.event
+        lo, hi = np.quantile(self.answer, [0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL])
+        mean = float(self.answer.mean())
+        explained = float(self.answer.sel(chain=self.chain, draw=self.draw))
+        where = f"chain {self.chain}, draw {self.draw}, whose answer is {explained:.3g}"
+        return f"P({of}) = {mean:.3g}, {INTERVAL:g} interval {lo:.3g} to {hi:.3g}; sub-populations of {where}:"
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Return what is shown of each part: its share of the answer and of the rows given, P(event) there, facts."""
+        shown = [
+            (_percent(p.share), _percent(p.weight_given), f"{p.probability:.2g}", "; ".join(p.facts) or _ALIKE)
+            for p in self.parts[: self.n_shown]
+        ]
+        rest = self.parts[self.n_shown :]
+        if rest:
+            share, given = sum(p.share for p in rest), sum(p.weight_given for p in rest)
+            within = sum(p.weight_given * p.probability for p in rest) / given if given else 0.0
+            others = "another one" if len(rest) == 1 else f"{len(rest)} others together"
+            shown.append((_percent(share), _percent(given), f"{within:.2g}", others))
+        return shown
+
+    def __repr__(self) -> str:
+        lines = [_HEADERS, *self.rows()]
+        widths = [max(len(line[k]) for line in lines) for k in range(3)]
+        text = [
+            "  ".join([*(cell.rjust(width) for cell, width in zip(line, widths, strict=False)), line[3]])
+            for line in lines
+        ]
+        return "\n".join([self.headline(), *text])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th style='text-align:left'>{header}</th>" for header in _HEADERS)
+        body = "".join(
+            f"<tr>{''.join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in row)}</tr>"
+            for row in self.rows()
+        )
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<p>{html.escape(self.headline())}</p>{table}"
+
+
+def _percent(share: float) -> str:
+    return "<1%" if 0.0 < share < 0.01 else f"{share:.0%}"
+
+
+_HEADERS = ("of the answer", "of the rows", "P(event) there", "sub-population")
+_ALIKE = "like the whole table"
+
+
+@verb
+def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAINED_PARTS) -> Explanation:
+    """Return which sub-populations carry the probability of an event, and what sets them apart.
+
+    Sub-populations are choices at the sums near the root of the circuit: the part that carries most of the answer is
+    split until there are `k` or none can be split further. What component 3 is differs from draw to draw, so they are
+    those of one draw: the one whose answer is the median. The answer itself is that of all draws.
+
+    Parameters
+    ----------
+    post : Posterior
+    event : Event or str
+    given : optional
+        An event, or a mapping from columns to values, as in `probability`.
+    k : int
+        Sub-populations to tell apart at least, where the circuit has them, and to print.
+
+    Returns
+    -------
+    Explanation
+        Prints as a table; "of the rows" is of those given. "alcohol mostly 11.2 to 13.1" are the tenth and ninth decile
+        of the sub-population itself, whatever was asked.
+
+    Raises
+    ------
+    QueryError
+        As `probability`; for rows as evidence; for an event of probability zero.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> frame = pd.DataFrame({"kind": ["a", "b"] * 40, "size": np.tile([0.5, 9.0, 1.5, 9.5], 20)})
+    >>> table = bj.as_table(frame)
+    >>> circuit = bj.learn_mspn(table, np.random.default_rng(1), min_rows=20)
+    >>> found = bj.Posterior.from_circuit(circuit, table.schema).explain("size > 8")
+    >>> found.parts[0].facts[0]
+    "size = '9' 49% (whole table 25%)"
+    >>> round(sum(part.weight_given * part.probability for part in found.parts) / found.answer.item(), 6)
+    1.0
+    """
+    check_count(k, "k")
+    event = as_event(event)
+    evidence = as_evidence(given, post.schema)
+    if evidence.rows is not None and not evidence.one_row:
+        raise QueryError("rows as evidence", "an event, or a mapping from columns to values")
+    answer = probability(post, event, given)
+    flat = answer.to_numpy().ravel()
+    number = int(np.argsort(flat, kind="stable")[flat.size // 2])
+    if flat[number] == 0.0:
+        raise QueryError("an event of probability zero", "one that happens", "There is nothing to explain.")
+    one = one_draw(post, number)
+    choices = _split(one, event, given, evidence, k)
+    weight, within, conditional = _weights(one, choices, event, given, evidence)
+    share = within * conditional / (within * conditional).sum()
+    order = np.argsort(-share, kind="stable")
+    group = _restricted(one, [{}, *(choices[j] for j in order)])
+    features = features_of(group)
+    table = xr.Dataset(
+        {
+            name: ("part", np.append(first, values[order]))
+            for name, first, values in (
+                ("share", 1.0, share),
+                ("weight", 1.0, weight),
+                ("weight_given", 1.0, within),
+                ("probability", float(flat[number]), conditional),
+            )
+        }
+        | {name: (("part", "feature"), values) for name, values in features.items()},
+        coords={"part": np.arange(-1, order.size), "feature": list(post.schema.names)},
+    )
+    parts = tuple(
+        SubPopulation(
+            float(share[j]), float(weight[j]), float(within[j]), float(conditional[j]), facts_of(post, features, i + 1)
+        )
+        for i, j in enumerate(order)
+    )
+    chain, draw = divmod(number, post.n_draw)
+    return Explanation(repr(event), _text(given, post.schema, evidence), answer, chain, draw, parts, table, k)
+
+
+# --- sub-populations -------------------------------------------------------------------------------------------------
+
+Choice = dict[int, int]
+"""Sums, and the edge that is chosen at each."""
+
+
+def _split(one: Posterior, event: Event, given, evidence: Evidence, k: int) -> list[Choice]:
+    """Return disjoint choices that exhaust all rows: the part that carries most is split until there are k."""
+    asked = {column for box in (*boxes(event, one.schema), *(evidence.boxes or ())) for column in box.columns}
+    if evidence.rows is not None:
+        asked |= set(np.flatnonzero(evidence.rows.observed[:, 0]).tolist())
+    scope = scopes(one.circuit, len(one.schema))
+    meets = scope[:, sorted(asked)].any(axis=1)
+    choices: list[Choice] = [{}]
+    while len(choices) < k:
+        _, within, conditional = _weights(one, choices, event, given, evidence)
+        for j in np.argsort(-within * conditional, kind="stable").tolist():
+            found = [node for node in _open_sums(one.circuit, choices[j]) if meets[node]]
+            if found:
+                break
+        else:
+            break
+        node = max(found, key=lambda n: int(scope[n].sum()))
+        edges = range(one.circuit.child_ptr[node], one.circuit.child_ptr[node + 1])
+        choices[j : j + 1] = [choices[j] | {node: edge} for edge in edges]
+    return choices
+
+
+def _open_sums(circuit: Circuit, choice: Choice) -> list[int]:
+    """Return the sums that rows with a choice come to next, dictionaries left out."""
+    found = []
+    pending = [circuit.n_node - 1]
+    while pending:
+        node = pending.pop()
+        edges = range(circuit.child_ptr[node], circuit.child_ptr[node + 1])
+        if circuit.kind[node] == arrays.PRODUCT:
+            pending += circuit.child[edges.start : edges.stop].tolist()
+        elif node in choice or (circuit.kind[node] != arrays.LEAF and len(edges) == 1):
+            pending.append(int(circuit.child[choice.get(node, edges.start)]))
+        elif circuit.kind[node] in arrays.SUM_KINDS and circuit.kind[node] != arrays.LIKELIHOOD:
+            found.append(node)
+    return found
+
+
+def _restricted(one: Posterior, choices: Sequence[Choice]) -> Posterior:
+    """Return the sub-populations as draws of one chain."""
+    circuit = one.circuit
+    log_weight = np.repeat(one.params.log_weight[0], len(choices), axis=0)
+    for row, choice in zip(log_weight, choices, strict=True):
+        for node, edge in choice.items():
+            row[circuit.child_ptr[node] : circuit.child_ptr[node + 1]] = -np.inf
+            row[edge] = 0.0
+    theta = np.repeat(one.params.theta[0], len(choices), axis=0)
+    return replace(one, params=Params(log_weight[None], theta[None]))
+
+
+def _weights(
+    one: Posterior, choices: Sequence[Choice], event: Event, given, evidence: Evidence
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return P(part), P(part | given) and P(event | part, given), float64 (n_part,) each; the last 0 without mass."""
+    log_weight = one.params.log_weight[0, 0]
+    prior = np.array([sum(log_weight[edge] for edge in choice.values()) for choice in choices], np.float64)
+    group = _restricted(one, choices)
+    conditional = np.exp(log_probability(group, event, given, on_zero="nan").to_numpy()[0])
+    if evidence.rows is not None:
+        below = log_density(group, evidence.rows).to_numpy()[0, :, 0]
+    elif evidence.is_certain:
+        below = np.zeros(len(choices))
+    else:
+        assert evidence.event is not None
+        below = log_probability(group, evidence.event).to_numpy()[0]
+    log_within = prior + below
+    within = np.exp(log_within - log_within.max())
+    return np.exp(prior), within / within.sum(), np.nan_to_num(conditional)
+
+
+def _text(given, schema: Schema, evidence: Evidence) -> str:
+    if evidence.rows is None:
+        return "" if evidence.event is None else repr(evidence.event)
+    values, observed = evidence.rows.values[:, 0], evidence.rows.observed[:, 0]
+    return " and ".join(
+        f"{rendered_name(column.name)} = {value_name(column, value)}"
+        for column, value, seen in zip(schema, values, observed, strict=True)
+        if seen
+    )

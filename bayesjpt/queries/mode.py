@@ -1,0 +1,255 @@
+"""The most probable completion of rows: by max-product under each draw, and one answer for all draws together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.defaults import MODE_ROWS, MODE_WIDTH, QUERY_WORK_BYTES
+from bayesjpt.errors import QueryError
+from bayesjpt.kernels.cells import block_rows
+from bayesjpt.kernels.modes import fill_modes, make_candidates
+from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.queries.complete import check_count, empty_rows, grid, highest_label
+from bayesjpt.queries.condition import condition, constrain
+from bayesjpt.queries.density import log_mass
+from bayesjpt.queries.evidence import as_evidence
+from bayesjpt.queries.given import log_sum, refuse_impossible_rows
+from bayesjpt.table.schema import Schema
+from bayesjpt.table.table import Table
+
+
+@verb
+def mode(post: Posterior, given: Any = None, k: int = 1) -> xr.Dataset:
+    """Return the k most probable completions under each draw: the most probable explanation of what is given.
+
+    Values are compared by the mass of what is recorded (the cell of a grid point, a whole number, a label), so that
+    real columns, atoms and labels can be weighed against each other, and the answer depends on no unit.
+
+    Parameters
+    ----------
+    post : Posterior
+    given : optional
+        An event (text or object): the most probable row in it. A mapping from columns to values, a Table or a data
+        frame: the most probable completion of each row.
+    k : int
+        Completions, different in at least one cell.
+
+    Returns
+    -------
+    Dataset, dims (chain, draw, rank) and, where `given` is a table, obs_id before rank
+        ``log_mass``: log probability of the completion given the evidence, in nats. ``value``, with feature last: the
+        row, in the user's units, labels as codes. Where there are fewer than k completions the last have a log mass of
+        -inf and values NaN. The attribute ``method`` is ``exact`` where the circuit decides which path a row takes,
+        and ``max-product`` elsewhere: then the answer is the best row that follows a single path through the sums
+        above the columns' mixtures, among a few candidate values of each; its mass is exact all the same.
+
+    Raises
+    ------
+    EvidenceError
+        For an event of probability zero, or rows that are impossible under a draw.
+    QueryError
+        For evidence that does not fit.
+
+    Notes
+    -----
+    Finding the most probable row of a mixture over all its paths is NP-hard; max-product maximises over paths. Where an
+    event cuts through the cell of a grid point, the value is the nearest one inside the event.
+
+    References
+    ----------
+    Peharz et al. (2017). On the Latent Variable Interpretation in Sum-Product Networks.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> frame = pd.DataFrame({"kind": ["a", "b"] * 40, "size": np.tile([0.5, 9.0, 1.5, 9.5], 20)})
+    >>> table = bj.as_table(frame, kinds={"size": "real"})
+    >>> circuit = bj.learn_mspn(table, np.random.default_rng(1), min_rows=20)
+    >>> post = bj.Posterior.from_circuit(circuit, table.schema)
+    >>> found = post.mode({"size": 9.0})
+    >>> table.schema.columns[0].labels[int(found["value"].sel(feature="kind").item())]
+    'b'
+    """
+    k = check_count(k, "k")
+    evidence = as_evidence(given, post.schema)
+    rows = evidence.rows
+    if rows is None:
+        if not evidence.is_certain:
+            post = condition(post, given)
+        rows = empty_rows(post.schema, 1)
+    log_values, values = _modes(post, rows, k)
+    single = evidence.rows is None or evidence.one_row
+    return _answer(post, log_values, values, single, _method(post.circuit, post.schema))
+
+
+@verb
+def most_probable(post: Posterior, given: Any = None, k: int = 1) -> xr.Dataset:
+    """Return the k rows, of those that are the mode of some draw, with the largest probability averaged over draws.
+
+    No draw's mode need be the mode of their average, and searching for that is not tractable. But every candidate is
+    scored exactly under all draws.
+
+    Parameters
+    ----------
+    post : Posterior
+    given : optional
+        As in `mode`; a mapping, not a table of several rows.
+    k : int
+        Rows, and modes of each draw that are candidates.
+
+    Returns
+    -------
+    Dataset, dims (rank)
+        ``log_mass``: log of the mean over draws of the row's probability given the evidence. ``value``, with feature
+        last. ``share``: of draws under which it is the first mode.
+
+    Raises
+    ------
+    EvidenceError, QueryError
+        As `mode`.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> frame = pd.DataFrame({"kind": ["a", "b"] * 40, "size": np.tile([0.5, 9.0, 1.5, 9.5], 20)})
+    >>> table = bj.as_table(frame, kinds={"size": "real"})
+    >>> circuit = bj.learn_mspn(table, np.random.default_rng(1), min_rows=20)
+    >>> post = bj.Posterior.from_circuit(circuit, table.schema)
+    >>> float(post.most_probable("size > 5")["share"][0])
+    1.0
+    """
+    k = check_count(k, "k")
+    evidence = as_evidence(given, post.schema)
+    if isinstance(given, Mapping):
+        post = constrain(post, given)
+    elif evidence.rows is not None:
+        raise QueryError(
+            "a table as evidence", "an event or a mapping", "Ask for one row after the other, or for mode."
+        )
+    elif not evidence.is_certain:
+        post = condition(post, given)
+    log_values, values = _modes(post, empty_rows(post.schema, 1), k)
+    n_column = len(post.schema)
+    found = values[:, 0].reshape(-1, n_column)[log_values[:, 0].ravel() > -np.inf]
+    candidates = np.unique(found, axis=0)
+    rows = Table(post.schema, np.ascontiguousarray(candidates.T), np.ones((n_column, candidates.shape[0]), bool))
+    scores = log_mass(post, rows).to_numpy().reshape(-1, candidates.shape[0])
+    together = log_sum(scores, 0) - np.log(scores.shape[0])
+    best = np.argsort(-together, kind="stable")[:k]
+    share = (values[:, 0, 0, None] == candidates[None, best]).all(axis=2).mean(axis=0)
+    return xr.Dataset(
+        {
+            "log_mass": ("rank", together[best]),
+            "value": (("rank", "feature"), candidates[best]),
+            "share": ("rank", share),
+        },
+        coords={"rank": np.arange(best.size), "feature": list(post.schema.names)},
+        attrs={"method": _method(post.circuit, post.schema)},
+    )
+
+
+def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return log masses (n_draw, n_row, k) and completed rows (n_draw, n_row, k, n_column).
+
+    More completions than k are found, scored and sorted: the best path's need not be the best row.
+    """
+    width = max(k, MODE_WIDTH)
+    plan, params = post.plan(), post.flat()
+    labels = highest_label(post.schema) + 1.0
+    found = make_candidates(
+        plan,
+        np.where(np.isfinite(labels), labels, 0.0).astype(np.int64),
+        grid(post.schema)[1],
+        [column.atoms if column.base == "real" else column.levels for column in post.schema],
+        width,
+    )
+    n_draw = params.theta.shape[0]
+    log_values = np.empty((n_draw, rows.n_row, k))
+    values = np.empty((n_draw, rows.n_row, k, rows.n_column))
+    log_evidence = np.empty((n_draw, rows.n_row))
+    n_block = block_rows(plan, QUERY_WORK_BYTES)
+    for lo in range(0, rows.n_row, MODE_ROWS):
+        part = slice(lo, min(lo + MODE_ROWS, rows.n_row))
+        n = part.stop - lo
+        own_evidence, own_values = np.empty((n_draw, n)), np.empty((n_draw, n, width))
+        own = np.empty((n_draw, n, width, rows.n_column))
+        fill_modes(
+            plan, found, np.ascontiguousarray(rows.values[:, part]), np.ascontiguousarray(~rows.observed[:, part]),
+            params, min(n_block, n), own_evidence, own_values, own,
+        )  # fmt: skip
+        log_evidence[:, part], log_values[:, part], values[:, part] = own_evidence, own_values[..., :k], own[:, :, :k]
+    refuse_impossible_rows(post, plan, rows, log_evidence, rows.n_row == 1)
+    # candidates of rounded families come from standardised grids, whose points are whole up to the last digit
+    whole = np.array([column.base == "integer" for column in post.schema])
+    values[..., whole] = np.rint(values[..., whole]) + 0.0
+    return log_values, values
+
+
+def _answer(post: Posterior, log_values: np.ndarray, values: np.ndarray, single: bool, method: str) -> xr.Dataset:
+    n_row, k = log_values.shape[1:]
+    leading = (post.n_chain, post.n_draw)
+    dims = ("chain", "draw", "rank") if single else ("chain", "draw", "obs_id", "rank")
+    shape = (*leading, k) if single else (*leading, n_row, k)
+    coords: dict[str, Any] = {**post.coords(), "rank": np.arange(k), "feature": list(post.schema.names)}
+    if not single:
+        coords["obs_id"] = np.arange(n_row)
+    return xr.Dataset(
+        {
+            "log_mass": (dims, log_values.reshape(shape)),
+            "value": ((*dims, "feature"), values.reshape((*shape, len(post.schema)))),
+        },
+        coords=coords,
+        attrs={"method": method},
+    )
+
+
+# --- where the answer is exact ---------------------------------------------------------------------------------------
+
+
+def _method(circuit: Circuit, schema: Schema) -> str:
+    """Return ``exact`` where every sum above a column's mixture is decided by the row, and its modes are candidates."""
+    return "exact" if is_deterministic(circuit) and _modes_are_candidates(circuit, schema) else "max-product"
+
+
+def _modes_are_candidates(circuit: Circuit, schema: Schema) -> bool:
+    """Return whether the modes of each dictionary are found: over labels always, over numbers with one leaf."""
+    for node in np.flatnonzero(circuit.kind == arrays.LIKELIHOOD):
+        children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]
+        column = schema.columns[circuit.leaf_var[circuit.leaf_of[children[0]]]]
+        if children.size > 1 and column.base != "category":
+            return False
+    return True
+
+
+def is_deterministic(circuit: Circuit) -> bool:
+    """Return whether no complete row has a density under two children of a sum above the dictionaries.
+
+    It is decided by the leaves' cells: two children differ for certain where their cells of some column are apart.
+    """
+    lower, upper = circuit.leaf_interval().T
+    n_column = int(circuit.leaf_var.max()) + 1
+    hull = np.empty((circuit.n_node, n_column, 2))
+    hull[..., 0], hull[..., 1] = np.inf, -np.inf
+    for node in range(circuit.n_node):
+        children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]
+        if circuit.kind[node] == arrays.LEAF:
+            leaf = circuit.leaf_of[node]
+            hull[node, circuit.leaf_var[leaf]] = lower[leaf], upper[leaf]
+            continue
+        hull[node, :, 0] = hull[children, :, 0].min(axis=0)
+        hull[node, :, 1] = hull[children, :, 1].max(axis=0)
+        if circuit.kind[node] in (arrays.PRODUCT, arrays.LIKELIHOOD, arrays.HARD):
+            continue
+        for number, child in enumerate(children):
+            others = children[number + 1 :]
+            apart = (hull[others, :, 0] > hull[child, :, 1]) | (hull[others, :, 1] < hull[child, :, 0])
+            in_scope = hull[child, :, 0] <= hull[child, :, 1]
+            if not (apart & in_scope).any(axis=1).all():
+                return False
+    return True

@@ -1,0 +1,187 @@
+"""How unlikely each row of a table is, and which of its cells makes it so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from bayesjpt.defaults import OUTLIER_ROWS
+from bayesjpt.errors import QueryError
+from bayesjpt.kernels.cells import make_cells
+from bayesjpt.kernels.density import snap_to_grid
+from bayesjpt.kernels.surprise import fill_cell_log_mass
+from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.queries.density import log_density
+from bayesjpt.queries.evidence import as_rows
+from bayesjpt.queries.given import log_sum
+from bayesjpt.table.table import Table
+
+_N_TAIL = 25
+"""Draws below which the tail of importance weights is too short to be smoothed; that of Vehtari et al. (2024) needs 5
+draws in the fifth of them that is the tail."""
+
+
+@verb
+def outliers(post: Posterior, table, *, reference: Any = None, training: bool = False) -> xr.Dataset:
+    """Return how unlikely each row is, and each of its cells given the rest of the row.
+
+    Scores are masses of what is recorded, averaged over draws: the posterior-predictive probability of the row and,
+    for a cell, that of the row over that of the row without it. They are judged against the same scores of reference
+    rows, which are compared over the columns that the row observes.
+
+    Parameters
+    ----------
+    post : Posterior
+    table : Table or data frame
+    reference : Table or data frame, optional
+        Rows that are taken for usual; by default the training rows that the fit kept. Rows that the model expects are
+        ``post.sample(1000, rng=rng, recorded=True)``.
+    training : bool
+        Whether the rows of `table` were fitted. Then each is scored by the posterior without it, by Pareto-smoothed
+        importance weights of the draws.
+
+    Returns
+    -------
+    Dataset, dims (obs_id) and (obs_id, feature)
+        ``log_mass``: of the row, in nats. ``quantile``: share of the reference rows that are as unlikely or more, NaN
+        where none observes all the columns of the row; ``n_reference``: how many do. ``responsible``: the column with
+        the largest excess, empty for rows without observed cells. With `training`, ``pareto_k``: above 0.7 the row has
+        so much influence on the fit that its scores are unreliable, and then too good.
+        By cell, NaN where it is missing: ``cell_log_mass`` given the rest of the row; ``cell_excess``: nats by which
+        that is less than the mean of the column's cells in the reference rows; ``cell_quantile`` among them.
+
+    Raises
+    ------
+    QueryError
+        Without reference rows; with `training` and fewer than 25 draws.
+    SchemaError, TableError
+        For rows that do not fit the schema.
+
+    Notes
+    -----
+    A cell whose row is impossible without it too has no score (NaN). Two cells that contradict each other are both
+    unlikely given the rest: the responsible one is where the contradiction costs most. Cost: draws x rows x edges, and
+    the reference rows once for each pattern of missing cells.
+
+    References
+    ----------
+    Vehtari, Simpson, Gelman, Yao, Gabry (2024). Pareto Smoothed Importance Sampling.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> frame = pd.DataFrame({"kind": ["a", "b"] * 40, "size": np.tile([0.5, 9.0, 1.5, 9.5], 20)})
+    >>> table = bj.as_table(frame, kinds={"size": "real"})
+    >>> circuit = bj.learn_mspn(table, np.random.default_rng(1), min_rows=20)
+    >>> post = bj.Posterior.from_circuit(circuit, table.schema)
+    >>> rows = pd.DataFrame({"kind": ["a", "b"], "size": [30.0, 9.0]})
+    >>> found = post.outliers(rows, reference=table)
+    >>> found["responsible"].values.tolist()[0], float(found["quantile"][0])
+    ('size', 0.0)
+    """
+    rows = as_rows(table, post.schema)
+    usual = post.reference if reference is None else as_rows(reference, post.schema)
+    if usual is None:
+        raise QueryError(
+            "a posterior without reference rows",
+            "reference= rows that are taken for usual",
+            "The rows that the model expects are post.sample(1000, rng=rng, recorded=True).",
+        )
+    log_weights, pareto_k = _leave_one_out(post, rows) if training else (None, None)
+    row_score, cell_score = _scores(post, rows, log_weights)
+    quantile, n_reference = _row_quantiles(post, rows, usual, row_score)
+    _, usual_cells = _scores(post, usual, None)
+    excess, cell_quantile = np.full((2, *cell_score.shape), np.nan)
+    for column in range(rows.n_column):
+        known = usual_cells[column, usual.observed[column] & np.isfinite(usual_cells[column])]
+        here = rows.observed[column] & ~np.isnan(cell_score[column])
+        if known.size:
+            excess[column, here] = known.mean() - cell_score[column, here]
+            cell_quantile[column, here] = _share_below(known, cell_score[column, here])
+    answer = {
+        "log_mass": ("obs_id", row_score),
+        "quantile": ("obs_id", quantile),
+        "n_reference": ("obs_id", n_reference),
+        "responsible": ("obs_id", _responsible(rows, excess)),
+        "cell_log_mass": (("obs_id", "feature"), cell_score.T),
+        "cell_excess": (("obs_id", "feature"), excess.T),
+        "cell_quantile": (("obs_id", "feature"), cell_quantile.T),
+    }
+    if pareto_k is not None:
+        answer["pareto_k"] = ("obs_id", pareto_k)
+    return xr.Dataset(answer, coords={"obs_id": np.arange(rows.n_row), "feature": list(rows.names)})
+
+
+def _scores(post: Posterior, rows: Table, log_weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return log masses of rows, (n_row,), and of cells given the rest of their row, (n_column, n_row), NaN if missing.
+
+    Averaged over draws with the given log weights, float64 (n_draw, n_row), or evenly.
+    """
+    plan, params = post.plan(), post.flat()
+    n_draw = params.theta.shape[0]
+    row_score, cell_score = np.empty(rows.n_row), np.empty((rows.n_column, rows.n_row))
+    snapped = snap_to_grid(plan, rows.values)
+    for lo in range(0, rows.n_row, OUTLIER_ROWS):
+        part = slice(lo, min(lo + OUTLIER_ROWS, rows.n_row))
+        values, observed = np.ascontiguousarray(snapped[:, part]), np.ascontiguousarray(rows.observed[:, part])
+        cells = make_cells(plan, values, observed, max_distinct_share=1.0, max_table_bytes=2**62)
+        log_row = np.empty((n_draw, values.shape[1]))
+        log_rest = np.empty((n_draw, *values.shape))
+        fill_cell_log_mass(plan, cells, params, log_row, log_rest)
+        weight = np.full(log_row.shape, -np.log(n_draw)) if log_weights is None else log_weights[:, part]
+        together = log_sum(log_row + weight, 0)
+        rest = log_sum(log_rest + weight[:, None], 0)
+        row_score[part] = together
+        known = observed & (rest > -np.inf)
+        cell_score[:, part] = np.where(known, np.minimum(together - np.where(known, rest, 0.0), 0.0), np.nan)
+    return row_score, cell_score
+
+
+def _leave_one_out(post: Posterior, rows: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Return log importance weights of the draws for each row left out, (n_draw, n_row), and Pareto's k, (n_row,)."""
+    density = log_density(post, rows).to_numpy().reshape(-1, rows.n_row)
+    if density.shape[0] < _N_TAIL:
+        raise QueryError(f"{density.shape[0]} draws", f"at least {_N_TAIL} for rows that were fitted")
+    possible = np.isfinite(density).all(axis=0)
+    log_weight, pareto_k = np.full(density.shape, -np.log(density.shape[0])), np.full(rows.n_row, np.inf)
+    pareto_k[np.ptp(density, axis=0) == 0.0] = -np.inf
+    possible &= np.isinf(pareto_k) & (pareto_k > 0)
+    if possible.any():
+        from arviz_stats.base.array import array_stats
+
+        stats: Any = array_stats  # its annotations promise tuples where arrays come back
+        smoothed, pareto_k[possible] = stats.psislw(density[:, possible].T, axis=-1)
+        log_weight[:, possible] = np.asarray(smoothed).T
+        log_weight[:, possible] -= log_sum(log_weight[:, possible], 0)
+    return log_weight, pareto_k
+
+
+def _row_quantiles(post: Posterior, rows: Table, usual: Table, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of reference rows that are at most as likely over the row's columns, and how many there are."""
+    quantile, n_reference = np.full(rows.n_row, np.nan), np.zeros(rows.n_row, np.int64)
+    patterns, which = np.unique(rows.observed.T, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        same = np.flatnonzero(which.ravel() == number)
+        alike = np.flatnonzero(usual.observed[pattern].all(axis=0))
+        n_reference[same] = alike.size
+        if alike.size:
+            seen = usual.take(alike)
+            observed = np.repeat(pattern[:, None], alike.size, axis=1)
+            known, _ = _scores(post, Table(seen.schema, seen.values, observed), None)
+            quantile[same] = _share_below(known, score[same])
+    return quantile, n_reference
+
+
+def _share_below(known: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the share of known scores at or below each of x."""
+    return np.searchsorted(np.sort(known), x, side="right") / known.size
+
+
+def _responsible(rows: Table, excess: np.ndarray) -> np.ndarray:
+    """Return the name of the column with the largest excess in each row, empty where there is none."""
+    filled = np.where(np.isnan(excess), -np.inf, excess)
+    names = np.array([*rows.names, ""])
+    best = np.argmax(filled, axis=0)
+    return names[np.where(filled.max(axis=0) > -np.inf, best, rows.n_column)]

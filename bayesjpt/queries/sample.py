@@ -1,0 +1,82 @@
+"""Rows drawn from the posterior, with or without evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.queries.complete import check_count, check_rng, complete, empty_rows, even_draws, grid
+from bayesjpt.queries.condition import condition
+from bayesjpt.queries.evidence import as_evidence
+from bayesjpt.table.table import Table
+
+
+@verb
+def sample(post: Posterior, n: int, given: Any = None, *, rng: np.random.Generator, recorded: bool = False) -> Table:
+    """Return rows drawn from the posterior: each from a draw of its own, all draws equally often up to one.
+
+    Parameters
+    ----------
+    post : Posterior
+    n : int
+        Rows; with rows as evidence, rows for each of them.
+    given : optional
+        An event (text or object): rows that lie in it. A mapping from columns to values, a Table or a data frame: `n`
+        completions of each row, its observed cells as they are, the others drawn jointly from their conditional.
+    rng : numpy.random.Generator
+    recorded : bool
+        Round real columns to the grid on which they were recorded. A value whose grid point lies outside the event
+        takes the next one inside, or stays as it is where there is none.
+
+    Returns
+    -------
+    Table
+        Without missing cells, in the user's units, labels as codes (`Table.to_frame` has them as labels). With rows as
+        evidence, the `n` completions of a row stand side by side.
+
+    Raises
+    ------
+    EvidenceError
+        For an event of probability zero, or a row that is impossible under a draw.
+    QueryError
+        For `n` below 1, and evidence that does not fit the schema.
+    SchemaError, TableError
+        For rows that do not fit the schema.
+
+    Notes
+    -----
+    Draws of the posterior keep their weight whatever is given: evidence about a new row says nothing of the rows that
+    were fitted. So rows follow the mean over draws of the conditionals.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> frame = pd.DataFrame({"kind": ["a", "b"] * 40, "size": np.tile([0.5, 9.0, 1.5, 9.5], 20)})
+    >>> table = bj.as_table(frame, kinds={"size": "real"})
+    >>> circuit = bj.learn_mspn(table, np.random.default_rng(1), min_rows=20)
+    >>> post = bj.Posterior.from_circuit(circuit, table.schema)
+    >>> rows = post.sample(100, "kind = 'a' and size > 2", rng=np.random.default_rng(2))
+    >>> bool((rows.to_frame()["kind"] == "a").all() and (rows.values[1] > 2).all())
+    True
+    >>> post.sample(3, {"kind": "b"}, rng=np.random.default_rng(2), recorded=True).n_row
+    3
+    """
+    n = check_count(n, "n")
+    check_rng(rng)
+    evidence = as_evidence(given, post.schema)
+    n_draw = post.n_chain * post.n_draw
+    if evidence.rows is None:
+        if not evidence.is_certain:
+            post = condition(post, given)
+        rows = empty_rows(post.schema, n)
+        draw = even_draws(n, n_draw, rng)
+    else:
+        rows = evidence.rows.take(np.repeat(np.arange(evidence.rows.n_row), n))
+        draw = np.concatenate([even_draws(n, n_draw, rng) for _ in range(evidence.rows.n_row)])
+    limits = np.vstack(
+        [np.full(len(post.schema), np.inf), grid(post.schema) if recorded else np.zeros((2, rows.n_column))]
+    )
+    values = complete(post, rows, draw, rng, limits=limits, one_row=evidence.one_row)
+    return Table(post.schema, values, np.ones(values.shape, bool))
