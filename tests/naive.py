@@ -23,6 +23,9 @@ POSITIVE = ("gamma", "exponential", "lognormal")
 COUNT = ("poisson", "geometric", "negative_binomial")
 ROUNDED = ("rounded_normal", "truncated_rounded_normal")
 
+SMALLEST = 1e-250
+"""Below it differences of probabilities lose digits to denormal numbers."""
+
 Score = Callable[[str, Column, np.ndarray, float], float]
 Path = tuple[tuple[int, ...], tuple[int, ...]]
 """An allocation of one row: edges of sums taken, leaves reached."""
@@ -31,8 +34,8 @@ Path = tuple[tuple[int, ...], tuple[int, ...]]
 # --- families
 
 
-def family_log_density(family: str, column: Column, theta: np.ndarray, x: float) -> float:
-    """Return the log density (per user's unit) or log mass of one value under one family.
+def family_log_density(family: str, column: Column, theta: np.ndarray, x) -> float:
+    """Return the log density (per user's unit) or log mass of one value under one family; counts may come as arrays.
 
     `theta` may hold arrays, one point of the parameter space an entry, but for simplexes.
     """
@@ -53,9 +56,8 @@ def family_log_density(family: str, column: Column, theta: np.ndarray, x: float)
         return family_distribution(family, column, theta).logpmf(x)
     if family in ROUNDED:
         whole = family_distribution(family, column, theta)
-        below, above = whole.cdf(x + 0.5) - whole.cdf(x - 0.5), whole.sf(x - 0.5) - whole.sf(x + 0.5)
         kept = whole.logsf(-0.5) if family == "truncated_rounded_normal" else 0.0
-        return np.log(np.where(whole.mean() > x, below, above)) - kept  # the smaller tail keeps its digits
+        return log_between(whole, x - 0.5, x + 0.5) - kept
     if family == "bernoulli":
         other = column.frequencies[-1]
         return np.log(((1.0 - other) * (1.0 - theta[0]), (1.0 - other) * theta[0], other)[int(x)])
@@ -66,17 +68,32 @@ def family_log_density(family: str, column: Column, theta: np.ndarray, x: float)
 
 
 def family_distribution(family: str, column: Column, theta: np.ndarray):
-    """Return SciPy's distribution, in the user's units, of a family that SciPy has under this parametrisation."""
-    s = column.scale
+    """Return SciPy's distribution, in the user's units, of a family that SciPy has under this parametrisation.
+
+    Making one takes longer than asking it: those of single points are kept.
+    """
+    units = column.location, column.scale, column.minimum, column.maximum
+    if any(np.ndim(value) for value in theta):
+        return _distribution(family, units, theta)
+    return _kept_distribution(family, units, tuple(float(value) for value in theta))
+
+
+@functools.lru_cache(maxsize=5000)
+def _kept_distribution(family: str, units: tuple[float, ...], theta: tuple[float, ...]):
+    return _distribution(family, units, theta)
+
+
+def _distribution(family: str, units: tuple[float, ...], theta: Sequence):
+    location, s, minimum, maximum = units
     if family in ("normal", *ROUNDED):
         variance, mu = theta
-        return scipy.stats.norm(mu * s + column.location, np.sqrt(variance) * s)
+        return scipy.stats.norm(mu * s + location, np.sqrt(variance) * s)
     if family == "student_t":
         variance, mu, nu = theta
-        return scipy.stats.t(nu, mu * s + column.location, np.sqrt(variance) * s)
+        return scipy.stats.t(nu, mu * s + location, np.sqrt(variance) * s)
     if family == "uniform":
-        reach = column.maximum - column.minimum or max(abs(column.minimum), 1.0)
-        return scipy.stats.uniform(column.minimum - reach, column.maximum - column.minimum + 2.0 * reach)
+        reach = maximum - minimum or max(abs(minimum), 1.0)
+        return scipy.stats.uniform(minimum - reach, maximum - minimum + 2.0 * reach)
     if family in ("gamma", "exponential"):
         shape, rate = theta if family == "gamma" else (1.0, theta[0])
         return scipy.stats.gamma(shape, scale=s / rate)
@@ -90,6 +107,18 @@ def family_distribution(family: str, column: Column, theta: np.ndarray):
     if family == "geometric":
         return scipy.stats.geom(theta[0], loc=-1)
     raise AssertionError(family)
+
+
+def log_between(frozen, lo: float, hi: float) -> np.ndarray:
+    """Return log P(lo < X <= hi): the smaller tail keeps its digits, and beyond float64 the normal's log tails do."""
+    low = hi < frozen.median()
+    mass = np.where(low, frozen.cdf(hi) - frozen.cdf(lo), frozen.sf(lo) - frozen.sf(hi))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_mass = np.log(mass)
+        if (mass > SMALLEST).all() or frozen.dist.name != "norm":
+            return log_mass
+        near, far = np.where(low, (frozen.logcdf(hi), frozen.logcdf(lo)), (frozen.logsf(lo), frozen.logsf(hi)))
+        return np.where(mass > SMALLEST, log_mass, near + np.log1p(-np.exp(far - near)))
 
 
 def family_cdf(family: str, column: Column, theta: np.ndarray, x: float) -> float:
@@ -117,9 +146,7 @@ def family_log_mass(family: str, column: Column, theta: np.ndarray, x: float) ->
     if family == "atom":
         inside = math.fsum(p for p, atom in zip(theta, column.atoms, strict=True) if lo <= atom <= hi)
         return math.log(inside) if inside > 0.0 else -math.inf
-    frozen = family_distribution(family, column, theta)
-    lower, upper = frozen.cdf(hi) - frozen.cdf(lo), frozen.sf(lo) - frozen.sf(hi)
-    return math.log(lower if lo < frozen.median() else upper)
+    return float(log_between(family_distribution(family, column, theta), lo, hi))
 
 
 def family_log_interval(family: str, column: Column, theta: np.ndarray, lo: float, hi: float) -> float:
@@ -136,10 +163,8 @@ def family_log_interval(family: str, column: Column, theta: np.ndarray, lo: floa
         lo = max(lo, -0.5)
     if lo >= hi:
         return -math.inf
-    lower, upper = frozen.cdf(hi) - frozen.cdf(lo), frozen.sf(lo) - frozen.sf(hi)
-    mass = lower if hi < frozen.median() else upper
     kept = frozen.logsf(-0.5) if family == "truncated_rounded_normal" else 0.0
-    return math.log(mass) - kept if mass > 0.0 else -math.inf
+    return float(log_between(frozen, lo, hi)) - kept
 
 
 def cell_score(family: str, column: Column, theta: np.ndarray, x: float, cell: tuple[float, float]) -> float:
@@ -150,7 +175,7 @@ def cell_score(family: str, column: Column, theta: np.ndarray, x: float, cell: t
     if column.base == "real" and lo == hi and family != "atom":
         return 0.0
     log_cell = family_log_interval(family, column, theta, lo, hi)
-    return family_log_density(family, column, theta, x) - log_cell if log_cell > -math.inf else -math.inf
+    return within(family_log_density(family, column, theta, x), log_cell)
 
 
 def cell_log_mass(family: str, column: Column, theta: np.ndarray, x: float, cell: tuple[float, float]) -> float:
@@ -164,7 +189,12 @@ def cell_log_mass(family: str, column: Column, theta: np.ndarray, x: float, cell
     if max(lo, first) > min(hi, last):
         return -math.inf
     log_cell = family_log_interval(family, column, theta, lo, hi)
-    return family_log_interval(family, column, theta, max(lo, first), min(hi, last)) - log_cell
+    return within(family_log_interval(family, column, theta, max(lo, first), min(hi, last)), log_cell)
+
+
+def within(log_part: float, log_cell: float) -> float:
+    """Return the log of a part over its cell; -inf where the cell has no mass, which makes its leaf impossible."""
+    return log_part - log_cell if log_cell > -math.inf else -math.inf
 
 
 def flat(family: str, column: Column, theta: np.ndarray, x: float) -> float:
@@ -388,21 +418,22 @@ def leaf_log_mass(circuit: Circuit, schema: Schema, params: Params, leaf: int, l
         return -math.inf
     if lower == upper and column.base == "real" and family != "atom":
         return 0.0
-    return family_log_interval(family, column, theta, lo, hi) - family_log_interval(family, column, theta, lower, upper)
+    log_cell = family_log_interval(family, column, theta, lower, upper)
+    return within(family_log_interval(family, column, theta, lo, hi), log_cell)
 
 
 def probability(circuit: Circuit, schema: Schema, params: Params, boxes: Sequence[Mapping[int, np.ndarray]]) -> float:
     """Return the probability of a union of disjoint boxes (column -> closed intervals), by recursion."""
 
+    @functools.cache
+    def mass(leaf: int, lo: float, hi: float) -> float:
+        return math.exp(leaf_log_mass(circuit, schema, params, leaf, lo, hi))
+
     def value(node: int, box: Mapping[int, np.ndarray]) -> float:
         if circuit.kind[node] == arrays.LEAF:
             leaf = int(circuit.leaf_of[node])
             column = leaf_column(circuit, leaf)
-            if column not in box:
-                return 1.0
-            return math.fsum(
-                math.exp(leaf_log_mass(circuit, schema, params, leaf, lo, hi)) for lo, hi in box[column].tolist()
-            )
+            return math.fsum(mass(leaf, lo, hi) for lo, hi in box[column].tolist()) if column in box else 1.0
         values = [(edge, value(circuit.child[edge], box)) for edge in edges_of(circuit, node)]
         if circuit.kind[node] == arrays.PRODUCT:
             return math.prod(v for _, v in values)

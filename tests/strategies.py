@@ -110,7 +110,7 @@ def trees(draw, table: Table, scope: tuple[int, ...], depth: int = DEPTH) -> Nod
 @st.composite
 def truncated_cases(draw, max_rows: int = MAX_ROWS, dictionaries: tuple[Callable, ...] = DICTIONARIES) -> Case:
     """Draw a case with leaves truncated to intervals and known values; rows may lie outside."""
-    case = draw(cases(max_rows, dictionaries, zoo.PLAIN))
+    case = draw(cases(max_rows, dictionaries, zoo.EVERY))
     rng = np.random.default_rng(draw(seeds))
     return case._replace(circuit=zoo.truncated(case.circuit, case.table.schema, rng))
 

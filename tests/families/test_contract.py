@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -278,3 +279,16 @@ def test_dispatch_calls_the_family_of_that_number(example, rng):
     assert dispatch.cdf(example.number, 1.5, theta, constants) == example.cdf(1.5)
     assert dispatch.moment(example.number, 2, *interval, theta, constants) == example.moment(2, *interval)
     assert dispatch.mode(example.number, *interval, theta, constants) == example.mode(*interval)
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.family.fill_log_masses is not None], ids=identify)
+def test_masses_under_several_leaves_are_those_under_each(example):
+    other = example.parameters * np.array([1.7, 0.9])
+    theta = np.concatenate([[np.nan], example.parameters, other])
+    at = np.array([1, 3, 1], np.int32)
+    ends = [example.lo, example.hi, example.hi + 1e-3, 40.0, -40.0, 1e3]
+    for lo, hi in [*itertools.combinations(sorted(ends), 2), (-np.inf, example.hi), (example.lo, np.inf)]:
+        out = np.empty(3)
+        dispatch.fill_log_masses(example.number, lo, hi, theta, at, example.constants, out)
+        each = [example.family.log_mass(lo, hi, theta[k : k + 2], example.constants) for k in at]
+        np.testing.assert_allclose(out, each, rtol=1e-12, atol=1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,13 @@ seeds = st.integers(0, 2**31 - 1)
 @given(frame=frames(), seed=seeds)
 def test_generated_table_is_fitted_or_refused_with_an_error_of_ours(frame, seed):
     assert outcome(frame, seed)
+
+
+@pytest.mark.parametrize(
+    "values", [[0.0, 1.7e308, 5e-324, 1e-300, 1.7e308], [0.0, 1.0, -1e300, 1e-300, 1.7e308]], ids=["positive", "real"]
+)
+def test_a_column_as_wide_as_numbers_go_is_fitted_or_refused_with_an_error_of_ours(values):
+    assert outcome(pd.DataFrame({"wide": values}), 0)
 
 
 @pytest.mark.slow

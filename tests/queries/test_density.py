@@ -9,7 +9,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Params
-from bayesjpt.errors import BayesjptWarning, SchemaError
+from bayesjpt.errors import BayesjptWarning, EvidenceError, QueryError, SchemaError
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests import naive, zoo
@@ -158,3 +158,65 @@ def test_row_without_observed_cell_has_density_and_mass_one(fitted):
     empty = pd.DataFrame({"size": [np.nan]})
     assert (fitted.log_density(empty) == 0.0).all()
     assert (fitted.log_mass(empty) == 0.0).all()
+
+
+# --- given evidence
+
+
+VERBS = [bj.Posterior.log_density, bj.Posterior.log_mass]
+
+
+def halves(table: Table) -> tuple[Table, Table]:
+    """Return the same rows twice: with the even columns missing, and with the odd ones."""
+    even = (np.arange(table.n_column) % 2 == 0)[:, None]
+    return Table(table.schema, table.values, table.observed & ~even), Table(
+        table.schema, table.values, table.observed & even
+    )
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_scores_given_rows_are_the_joint_less_that_of_the_evidence(case, verb):
+    table, post = case
+    asked, given = halves(table)
+    np.testing.assert_allclose(
+        verb(post, asked, given), verb(post, table) - verb(post, given), rtol=0.0, atol=SUM_TOLERANCE
+    )
+
+
+def test_scores_given_one_row_are_those_under_the_constrained_posterior(case):
+    table, post = case
+    asked, given = halves(table)
+    row = {
+        column.name: column.labels[int(given.values[k, 0])] if column.labels else float(given.values[k, 0])
+        for k, column in enumerate(table.schema)
+        if given.observed[k, 0]
+    }
+    expected = post.constrain(row).log_density(asked)
+    np.testing.assert_allclose(post.log_density(asked, row), expected, rtol=0.0, atol=SUM_TOLERANCE)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_scores_given_an_event_are_those_under_the_conditional_posterior(case, verb):
+    table, post = case
+    event = f"{table.schema.columns[0].name} > {table.schema.columns[0].location:g}"
+    np.testing.assert_array_equal(verb(post, table, event), verb(post.condition(event), table))
+
+
+def test_a_cell_both_given_and_asked_for_is_named(case):
+    table, post = case
+    with pytest.raises(QueryError, match=r"is both given and asked for in row \d"):
+        post.log_density(table, Table(table.schema, table.values, np.ones_like(table.observed)))
+
+
+def test_evidence_of_another_number_of_rows_is_refused(case):
+    table, post = case
+    asked, given = halves(table)
+    few = Table(table.schema, given.values[:, :7], given.observed[:, :7])
+    with pytest.raises(QueryError, match=f"evidence of 7 rows for {table.n_row}"):
+        post.log_density(asked, few)
+
+
+def test_impossible_evidence_of_scores_is_refused(case):
+    table, post = case
+    with pytest.raises(EvidenceError, match="probability zero"):
+        post.log_density(table, f"{table.schema.columns[0].name} > 1e300 and {table.schema.columns[0].name} < -1e300")

@@ -151,6 +151,10 @@ def test_dates_are_days_since_1970_with_the_resolution_of_a_day():
     assert (column.base, column.dtype, column.resolution, column.location) == ("real", "datetime", 1.0, 4.0)
 
 
+def test_dates_have_no_least_one():
+    assert column_of(pd.to_datetime(["2001-01-02", "2001-01-05", "2001-02-11"])).support == (-np.inf, np.inf)
+
+
 def test_iso_dates_in_text_are_dates():
     column = column_of(["1970-01-02", "1970-01-05", "1970-01-11"])
     assert (column.dtype, column.location) == ("datetime", 4.0)

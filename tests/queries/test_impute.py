@@ -1,0 +1,184 @@
+"""Imputed cells follow their conditional given the row; observed cells stay to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bayesjpt as bj
+import bayesjpt.queries  # the verbs become methods
+from bayesjpt.errors import EvidenceError, QueryError, SchemaError
+from bayesjpt.families import registry
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.table.table import Table
+from tests import zoo
+from tests.statistics import LARGEST_Z, cdf_deviation, dkw_bound
+
+N_IMPUTED = 4000
+CLOSE = 1e-9
+
+
+@pytest.fixture(scope="module")
+def case() -> tuple[Table, Posterior]:
+    """Return a table with missing cells and unrelated draws of a circuit over it."""
+    rng = np.random.default_rng(6)
+    table = zoo.make_table(zoo.COLUMNS, 40, rng, missing=0.3, continuous=True)
+    return table, zoo.random_posterior(zoo.two_level(table), table, rng, n_draw=3)
+
+
+def test_observed_cells_stay_to_the_last_bit_and_none_is_missing(case, rng):
+    table, post = case
+    for filled in post.impute(table, 3, rng=rng):
+        assert filled.n_missing == 0
+        assert (filled.values[table.observed] == table.values[table.observed]).all()
+
+
+def test_drawn_cells_lie_on_the_recorded_grid(case, rng):
+    table, post = case
+    (filled,) = post.impute(table, rng=rng)
+    tenths = filled.values[:2][~table.observed[:2]] * 10.0
+    assert np.abs(tenths - np.round(tenths)).max() < CLOSE
+    (raw,) = post.impute(table, rng=rng, recorded=False)
+    tenths = raw.values[:2][~table.observed[:2]] * 10.0
+    assert np.abs(tenths - np.round(tenths)).min() > 0.0
+
+
+def test_imputations_differ(case, rng):
+    table, post = case
+    first, second = post.impute(table, 2, rng=rng)
+    assert (first.values != second.values)[~table.observed].any()
+
+
+def test_imputed_cells_follow_the_conditional_cdf_of_one_draw(case, rng):
+    table, post = case
+    one = zoo.random_posterior(post.circuit, table, rng, n_chain=1, n_draw=1)
+    row = table.take(np.repeat(7, N_IMPUTED))
+    observed = np.zeros_like(row.observed)
+    observed[[2, 4]] = True
+    row = Table(row.schema, row.values, observed)
+    (filled,) = one.impute(row, rng=rng, recorded=False)
+    for column in (0, 1, 3):
+        name = table.names[column]
+
+        def cdf(points, name=name):
+            return one.cdf(points, name, row.take([0]))[0, 0, :, 0, 0].to_numpy()
+
+        assert cdf_deviation(filled.values[column], cdf) < dkw_bound(N_IMPUTED)
+
+
+def test_each_imputation_comes_from_one_draw(rng):
+    """Two draws whose labels differ for certain: within an imputation all rows agree."""
+    table = zoo.make_table((zoo.LABEL, zoo.COUNT), 30, rng)
+    circuit = zoo.independent(table, zoo.only("poisson"))
+    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=2)
+    at = circuit.theta_at[0]
+    post.params.theta[0, :, at : at + 4] = 1e-12
+    post.params.theta[0, 0, at] = post.params.theta[0, 1, at + 2] = 1.0
+    observed = table.observed.copy()
+    observed[0] = False
+    seen = {tuple(set(t.values[0])) for t in post.impute(Table(table.schema, table.values, observed), 4, rng=rng)}
+    assert seen == {(0.0,), (2.0,)}
+
+
+def test_labels_that_training_never_showed_are_not_imputed(rng):
+    table = zoo.make_table((zoo.LABEL,), 2000, rng, missing=1.0)
+    circuit = zoo.independent(table)
+    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
+    post.params.theta[:] = [0.1, 0.2, 0.1, 0.6]
+    (filled,) = post.impute(table, rng=rng)
+    assert filled.values[0].max() == 2.0
+    share = (filled.values[0] == 1.0).mean()
+    assert abs(share - 0.5) < LARGEST_Z * np.sqrt(0.25 / table.n_row)
+
+
+def expectation_near_training(post: Posterior, table: Table, number: int) -> np.ndarray:
+    """Return float64 (n_draw, n_row): expectations given one range of training values beyond their ends."""
+    column = table.schema.columns[number]
+    reach = column.maximum - column.minimum
+    near = post.condition(bj.col(column.name).between(column.minimum - reach, column.maximum + reach))
+    return near.expectation(column.name, table).to_numpy().reshape(-1, table.n_row)
+
+
+def test_mean_imputation_holds_the_rounded_expectation(case):
+    table, post = case
+    filled = post.impute_mean(table)
+    hidden = ~table.observed
+    for column in (0, 1, 2):
+        expected = expectation_near_training(post, table, column).mean(axis=0)
+        found = filled.cells["expectation"][:, column].to_numpy()
+        assert np.abs(found - expected)[hidden[column]].max() < CLOSE
+        assert np.isnan(found[~hidden[column]]).all()
+        step = 1.0 if column == 2 else 0.1
+        assert np.abs(filled.table.values[column] - expected)[hidden[column]].max() < 0.5 * step + CLOSE
+    assert filled.table.n_missing == 0
+    assert (filled.table.values[table.observed] == table.values[table.observed]).all()
+
+
+def test_mean_imputation_takes_the_most_probable_label(case):
+    table, post = case
+    filled = post.impute_mean(table)
+    holes = np.flatnonzero(~table.observed[4])
+    given = table.take(holes)
+    by_label = np.array([post.probability(f"label = '{x}'", given).mean(("chain", "draw")) for x in "abc"])
+    assert (filled.table.values[4, holes] == by_label.argmax(axis=0)).all()
+    assert np.abs(filled.cells["expectation"][holes, 4] - by_label.max(axis=0)).max() < CLOSE
+
+
+def test_intervals_of_mean_imputation_hold_the_expectation_between_the_draws_extremes(case):
+    table, post = case
+    cells = post.impute_mean(table, interval=0.5).cells
+    hidden = ~table.observed.T
+    by_draw = expectation_near_training(post, table, 0)
+    at = hidden[:, 0]
+    assert np.allclose(cells["lower"][at, 0], np.quantile(by_draw, 0.25, axis=0)[at])
+    assert np.allclose(cells["upper"][at, 0], np.quantile(by_draw, 0.75, axis=0)[at])
+
+
+def test_mean_imputation_stays_near_training_values_where_there_is_no_mean(rng):
+    table = zoo.make_table((zoo.REAL,), 5, rng, missing=1.0)
+    post = zoo.random_posterior(
+        zoo.independent(table, lambda _: [registry.family("student_t")]), table, rng, n_chain=1, n_draw=1
+    )
+    post.params.theta[0, 0, 2] = 0.9
+    assert not np.isfinite(post.expectation("real")).all()
+    filled = post.impute_mean(table, recorded=False)
+    assert np.abs(filled.table.values[0] - expectation_near_training(post, table, 0)[0]).max() < CLOSE
+
+
+def test_likelihood_of_little_weight_and_a_distant_mean_does_not_take_over(rng):
+    table = zoo.make_table((zoo.POSITIVE,), 5, rng, missing=1.0)
+    circuit = zoo.independent(table, zoo.only("normal", "exponential"))
+    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
+    post.params.log_weight[0, 0] = np.log([1.0 - 1e-6, 1e-6])
+    post.params.theta[0, 0] = [0.04, 0.5, 1e-30]
+    assert float(post.expectation("positive")[0, 0, 0]) > 1e20
+    filled = post.impute_mean(table, recorded=False)
+    assert filled.table.values[0] == pytest.approx(zoo.POSITIVE.location + 0.5 * zoo.POSITIVE.scale, rel=1e-4)
+
+
+def test_mean_imputation_of_a_conditional_far_from_training_rows_is_its_expectation(case):
+    table, post = case
+    far = post.condition(f"real > {zoo.REAL.maximum + 10.0 * zoo.REAL.scale}")
+    row = table.take([0])
+    row = Table(row.schema, row.values, np.zeros_like(row.observed))
+    filled = far.impute_mean(row, recorded=False)
+    assert filled.table.values[0, 0] == pytest.approx(float(far.expectation("real").mean()), rel=1e-9)
+
+
+def test_impossible_rows_are_refused(case, rng):
+    table, post = case
+    given = post.condition("real < 3")
+    rows = table.take([0, 1])
+    values, observed = rows.values.copy(), np.zeros_like(rows.observed)
+    values[0, 1], observed[0, 1] = 1e6, True
+    rows = Table(rows.schema, values, observed)
+    with pytest.raises(EvidenceError, match=r"row 2 .* column 'real'"):
+        given.impute(rows, rng=rng)
+    with pytest.raises(QueryError, match="'real'"):
+        given.impute_mean(rows)
+
+
+def test_rows_of_another_schema_are_refused(case, rng):
+    other = zoo.make_table((zoo.COUNT,), 3, rng)
+    with pytest.raises(SchemaError, match="another schema"):
+        case[1].impute(other, rng=rng)

@@ -1,0 +1,183 @@
+"""Modes: the best completion of small discrete circuits by enumeration, and at least as likely as samples."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesjpt.queries  # noqa: F401  # the verbs become methods
+from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
+from bayesjpt.errors import EvidenceError, QueryError
+from bayesjpt.families import registry
+from bayesjpt.queries.mode import is_deterministic
+from bayesjpt.table.schema import Schema
+from bayesjpt.table.table import Table
+from tests import naive, zoo
+
+EXACT = 1e-9
+N_PATH = 4  # of a circuit of two levels, two children each: no row has more than this many times its best path's mass
+N_SAMPLE = 1000
+LABEL = replace(zoo.LABEL, dtype="text")
+FLAG = replace(zoo.FLAG, dtype="text")
+COLUMNS = (*zoo.COLUMNS[:4], LABEL)
+
+
+def all_rows(*columns) -> Table:
+    """Return every combination of the labels and levels of some columns, "other" left out."""
+    values = [column.levels or range(len(column.labels)) for column in columns]
+    cells = np.array(list(itertools.product(*values)), float).T
+    return Table(Schema(columns), np.ascontiguousarray(cells), np.ones(cells.shape, bool))
+
+
+def enumerated(post, table, draw: int) -> np.ndarray:
+    """Return the log probability of each row under a draw of the first chain, by recursion from the definition."""
+    params = type(post.params)(post.params.log_weight[0, draw], post.params.theta[0, draw])
+    return naive.log_values(post.circuit, params, table)
+
+
+def tree(table, rng):
+    """Return the posterior of a mixture of products of labels, sometimes of inner mixtures."""
+    return zoo.random_posterior(zoo.two_level(table, zoo.only("categorical")), table, rng, n_chain=1, n_draw=8)
+
+
+def test_modes_of_independent_labels_are_those_of_enumeration(rng):
+    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    circuit = zoo.independent(rows, zoo.only("categorical"))
+    post = zoo.random_posterior(circuit, rows, rng, n_chain=1, n_draw=4)
+    found = post.mode(k=5)
+    assert found.attrs["method"] == "exact"
+    for draw in range(4):
+        expected = enumerated(post, rows, draw)
+        best = np.argsort(-expected)[:5]
+        assert np.abs(found["log_mass"][0, draw].to_numpy() - expected[best]).max() < EXACT
+        assert (found["value"][0, draw].to_numpy() == rows.values[:, best].T).all()
+
+
+def test_modes_of_mixtures_are_scored_exactly_and_within_the_number_of_paths_of_the_best(rng):
+    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    post = tree(rows, rng)
+    found = post.mode(k=3)
+    assert found.attrs["method"] == "max-product"
+    for draw in range(post.n_draw):
+        expected = enumerated(post, rows, draw)
+        for rank in range(3):
+            row = found["value"][0, draw, rank].to_numpy()
+            at = int(np.flatnonzero((row == rows.values.T).all(axis=1))[0])
+            assert abs(float(found["log_mass"][0, draw, rank]) - expected[at]) < EXACT
+        assert float(found["log_mass"][0, draw, 0]) > expected.max() - np.log(N_PATH)
+
+
+def test_modes_are_different_and_fall_in_mass(rng):
+    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    found = tree(rows, rng).mode(k=6)
+    assert (np.diff(found["log_mass"].to_numpy(), axis=-1) <= 0.0).all()
+    for completions in found["value"].to_numpy()[0]:
+        assert np.unique(completions, axis=0).shape[0] == 6
+
+
+def test_there_are_no_more_modes_than_rows(rng):
+    rows = all_rows(FLAG)
+    found = zoo.random_posterior(zoo.mixture(rows), rows, rng, n_chain=1, n_draw=1).mode(k=4)
+    assert np.isfinite(found["log_mass"][0, 0]).to_numpy().tolist() == [True, True, False, False]
+    assert np.isnan(found["value"][0, 0, 2:]).all()
+
+
+@pytest.mark.parametrize(
+    "given", [None, {"label": "b"}, "label = 'a' and real > 1.02"], ids=["none", "values", "event"]
+)
+def test_no_recorded_sample_of_independent_columns_is_more_likely(given, rng):
+    table = zoo.make_table(COLUMNS, 40, rng)
+    circuit = zoo.independent(table, lambda column: registry.dictionary(column)[:1])
+    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
+    found = post.mode(given)
+    assert found.attrs["method"] == "exact"
+    rows = post.sample(N_SAMPLE, given, rng=rng, recorded=True)
+    if given is None or isinstance(given, str):
+        under = post if given is None else post.condition(given)
+    else:
+        under = post.constrain(given)
+    assert under.log_mass(rows).max() <= float(found["log_mass"][0, 0, 0]) + EXACT
+    mode = Table(table.schema, found["value"][0, 0].to_numpy().T, np.ones((5, 1), bool))
+    assert under.log_mass(mode)[0, 0, 0] == pytest.approx(float(found["log_mass"][0, 0, 0]), abs=EXACT)
+
+
+def test_no_recorded_sample_of_a_mixture_is_more_likely_than_by_the_number_of_paths(rng):
+    table = zoo.make_table(COLUMNS, 40, rng)
+    post = zoo.random_posterior(zoo.two_level(table), table, rng, n_chain=1, n_draw=3)
+    found = post.mode()
+    rows = post.sample(N_SAMPLE, rng=rng, recorded=True)
+    for draw in range(3):
+        assert post.log_mass(rows)[0, draw].max() <= float(found["log_mass"][0, draw, 0]) + np.log(N_PATH)
+
+
+def test_modes_lie_in_the_event(rng):
+    table = zoo.make_table(COLUMNS, 40, rng)
+    post = zoo.random_posterior(zoo.two_level(table), table, rng)
+    value = post.mode("real > 7.03 and count >= 9", k=3)["value"]
+    assert (value.sel(feature="real") > 7.03).all()
+    assert (value.sel(feature="count") >= 9).all()
+
+
+def test_completions_of_rows_keep_their_cells_and_have_the_conditional_mass(rng):
+    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    post = tree(rows, rng)
+    frame = pd.DataFrame({"label": ["a", None], "flag": [None, "yes"]})
+    found = post.mode(frame)
+    assert found["value"].dims == ("chain", "draw", "obs_id", "rank", "feature")
+    assert (found["value"].sel(feature="label")[:, :, 0] == 0.0).all()
+    assert (found["value"].sel(feature="flag")[:, :, 1] == 1.0).all()
+    for draw in range(post.n_draw):
+        for at, name in enumerate(("label = 'a'", "flag = 'yes'")):
+            row = Table(rows.schema, found["value"][0, draw, at].to_numpy().T, np.ones((3, 1), bool))
+            expected = enumerated(post, row, draw)[0] - np.log(float(post.probability(name)[0, draw]))
+            assert abs(float(found["log_mass"][0, draw, at, 0]) - expected) < EXACT
+
+
+def test_most_probable_row_has_the_largest_mean_probability_of_all_modes(rng):
+    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    post = tree(rows, rng)
+    best = post.most_probable(k=2)
+    modes = post.mode()["value"].to_numpy().reshape(-1, 3)
+    table = Table(rows.schema, np.ascontiguousarray(modes.T), np.ones((3, modes.shape[0]), bool))
+    together = np.log(np.exp(post.log_mass(table).to_numpy()).mean(axis=(0, 1)))
+    assert float(best["log_mass"][0]) >= together.max() - EXACT
+    assert 0.0 <= float(best["share"][0]) <= 1.0
+    known = post.most_probable({"label": "c"})
+    assert float(known["value"].sel(feature="label")[0]) == 2.0
+
+
+def test_circuits_whose_cells_are_apart_are_deterministic(rng):
+    table = zoo.make_table((zoo.REAL, zoo.COUNT), 20, rng)
+    post = zoo.random_posterior(zoo.independent(table, zoo.only("normal", "poisson")), table, rng)
+    assert is_deterministic(post.circuit)
+    assert is_deterministic(post.condition("real > 2 or (real < 1 and count > 3)").circuit)
+    mixed = build_circuit(
+        Sum(tuple(Product((ColumnLeaf(0, np.arange(20)), ColumnLeaf(1, np.arange(20)))) for _ in range(2)), (10, 10)),
+        table,
+    )
+    assert not is_deterministic(mixed)
+
+
+def test_impossible_and_misplaced_evidence_is_refused(rng):
+    table = zoo.make_table(COLUMNS, 20, rng)
+    post = zoo.random_posterior(zoo.independent(table), table, rng)
+    with pytest.raises(EvidenceError):
+        post.mode("count < 0")
+    with pytest.raises(QueryError, match="k=0"):
+        post.mode(k=0)
+    with pytest.raises(QueryError, match="table as evidence"):
+        post.most_probable(table)
+
+
+def test_modes_of_most_small_mixtures_are_the_best_rows(rng):
+    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    circuit = zoo.two_level(rows, zoo.only("categorical"))
+    post = zoo.random_posterior(circuit, rows, rng, n_chain=1, n_draw=60)
+    found = post.mode()["log_mass"][0, :, 0].to_numpy()
+    best = post.log_mass(rows)[0].max("obs_id").to_numpy()
+    assert (found <= best + EXACT).all()
+    assert np.mean(found > best - EXACT) > 0.5

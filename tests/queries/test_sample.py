@@ -1,0 +1,166 @@
+"""Sampled rows follow the posterior's own conditional cdfs, and respect evidence exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesjpt as bj
+import bayesjpt.queries  # the verbs become methods
+from bayesjpt.circuit.arrays import Params
+from bayesjpt.errors import EvidenceError, QueryError
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.complete import even_draws, grid
+from tests import zoo
+from tests.statistics import LARGEST_Z, cdf_deviation, dkw_bound
+
+N_ROW = 20_000
+ON_GRID = 1e-9
+EVIDENCE = {"label": "b", "count": 2}
+EVENT = "label in ('a', 'b') and (real > 1.04 or count <= 2)"
+JOINT = ("real > 1 and positive > 2", "positive < 1 and levels > 0", "real < 0 and levels = 0")
+
+
+@pytest.fixture(scope="module")
+def post() -> Posterior:
+    """Return unrelated draws of a circuit of two levels with every base."""
+    rng = np.random.default_rng(5)
+    table = zoo.make_table((*zoo.COLUMNS[:4], replace(zoo.LABEL, dtype="text")), 60, rng)
+    return zoo.random_posterior(zoo.two_level(table), table, rng, n_draw=3)
+
+
+def mean_cdf(post, name, given):
+    """Return the cdf of one column: the mean over draws."""
+    return lambda points: post.cdf(points, name, given).mean(("chain", "draw")).to_numpy()[:, 0]
+
+
+def assert_share(drawn: np.ndarray, expected: float) -> None:
+    assert abs(drawn.mean() - expected) < LARGEST_Z * np.sqrt(expected * (1.0 - expected) / drawn.size)
+
+
+@pytest.mark.parametrize("given", [None, EVENT, EVIDENCE], ids=["nothing", "event", "values"])
+@pytest.mark.parametrize("name", ["real", "positive"])
+def test_rows_follow_the_mean_of_the_conditional_cdfs(post, name, given, rng):
+    rows = post.sample(N_ROW, given, rng=rng).values[post.schema.index(name)]
+    points = np.quantile(rows, np.linspace(0.01, 0.99, 25))
+    reached = (rows[None] <= points[:, None]).mean(axis=1)
+    assert np.abs(reached - mean_cdf(post, name, given)(points)).max() < dkw_bound(N_ROW)
+
+
+@pytest.mark.parametrize("given", [EVENT, EVIDENCE], ids=["event", "values"])
+def test_counts_follow_the_mean_of_the_conditional_cdfs(post, given, rng):
+    rows = post.sample(N_ROW, given, rng=rng)
+    for name in ("count", "levels"):
+        if given is EVENT or name not in given:
+            assert cdf_deviation(rows.values[post.schema.index(name)], mean_cdf(post, name, given)) < dkw_bound(N_ROW)
+
+
+@pytest.mark.parametrize("given", [None, EVENT, EVIDENCE], ids=["nothing", "event", "values"])
+def test_cells_of_a_row_are_drawn_jointly(post, given, rng):
+    frame = post.sample(N_ROW, given, rng=rng).to_frame()
+    for event in JOINT:
+        expected = float(post.probability(event, given).mean())
+        assert_share(frame.eval(event.replace(" = ", " == ")).to_numpy(), expected)
+
+
+def test_rows_lie_in_the_event_that_is_given(post, rng):
+    frame = post.sample(2000, EVENT, rng=rng).to_frame()
+    assert frame.eval("label in ('a', 'b') and (real > 1.04 or count <= 2)").all()
+
+
+def test_rows_rounded_to_the_grid_lie_in_the_event_too(post, rng):
+    rows = post.sample(2000, EVENT, rng=rng, recorded=True)
+    assert rows.to_frame().eval("label in ('a', 'b') and (real > 1.04 or count <= 2)").all()
+    tenths = rows.values[0] * 10.0
+    assert np.abs(tenths - np.round(tenths)).max() < ON_GRID
+
+
+def test_recorded_decimals_are_the_floats_that_people_write(post, rng):
+    values = post.sample(500, rng=rng, recorded=True).values[0]
+    assert all(value == float(f"{value:.1f}") for value in values)
+
+
+def test_integers_are_whole_whatever_the_scale_they_are_drawn_on(rng):
+    table = bj.as_table(pd.DataFrame({"signed": np.tile(np.arange(-5, 6), 20), "other": np.tile(np.arange(-9, 2), 20)}))
+    post = zoo.random_posterior(zoo.two_level(table, zoo.only("rounded_normal")), table, rng)
+    drawn = post.sample(1000, rng=rng).values
+    assert table.schema.columns[0].scale > 1.0
+    np.testing.assert_array_equal(drawn, np.rint(drawn))
+
+
+def test_unrecorded_values_are_not_rounded(post, rng):
+    values = post.sample(50, rng=rng).values[0]
+    assert np.unique(values).size == 50
+
+
+def test_given_cells_stay_as_they_are_and_completions_stand_side_by_side(post, rng):
+    given = pd.DataFrame({"real": [1.23456, None, -0.5], "label": ["a", "b", None]})
+    rows = post.sample(4, given, rng=rng)
+    assert rows.n_row == 12
+    assert rows.n_missing == 0
+    frame = rows.to_frame()
+    assert (frame["real"][:4] == 1.23456).all()
+    assert (frame["real"][8:] == -0.5).all()
+    assert frame["label"][:8].tolist() == ["a"] * 4 + ["b"] * 4
+
+
+def test_every_draw_is_used_equally_often_up_to_one(rng):
+    counts = np.bincount(even_draws(100, 7, rng), minlength=7)
+    assert counts.max() - counts.min() <= 1
+    assert np.unique(even_draws(5, 1000, rng)).size == 5
+
+
+def test_rows_come_from_all_draws(rng):
+    """Two draws whose labels differ for certain: half of the rows come from each."""
+    table = zoo.make_table((zoo.LABEL,), 10, rng)
+    circuit = zoo.independent(table)
+    theta = np.full((1, 2, 4), 1e-12)
+    theta[0, 0, 0] = theta[0, 1, 2] = 1.0
+    post = Posterior(circuit, table.schema, Params(np.zeros((1, 2, circuit.n_edge)), theta))
+    rows = post.sample(1000, rng=rng).values[0]
+    assert (rows == 0).sum() == (rows == 2).sum() == 500
+
+
+def test_conditioned_posteriors_are_sampled_like_the_event(post, rng):
+    rows = post.constrain({"real": 1.0, "label": "b"}).sample(50, rng=rng).to_frame()
+    assert (rows["real"] == 1.0).all()
+    assert (rows["label"] == "b").all()
+
+
+def test_same_generator_gives_the_same_rows(post):
+    first, second, third = (post.sample(20, EVENT, rng=np.random.default_rng(s)).values.tolist() for s in (1, 1, 2))
+    assert first == second
+    assert first != third
+
+
+def test_impossible_rows_are_refused_naming_row_and_column(post, rng):
+    given = pd.DataFrame({"label": ["a", "a"], "real": [1.0, 1e6]})
+    with pytest.raises(EvidenceError, match=r"row 2 .* column 'real'"):
+        post.condition("real < 3").sample(1, given, rng=rng)
+
+
+def test_impossible_events_are_refused(post, rng):
+    with pytest.raises(EvidenceError):
+        post.sample(1, "count < 0", rng=rng)
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True])
+def test_numbers_of_rows_below_one_are_refused(post, n, rng):
+    with pytest.raises(QueryError, match="whole number from 1"):
+        post.sample(n, rng=rng)
+
+
+def test_seeds_in_place_of_generators_are_refused(post):
+    with pytest.raises(QueryError, match="generator"):
+        post.sample(1, rng=1)
+
+
+def test_grid_points_per_unit_are_whole_or_none(rng):
+    columns = (zoo.REAL, zoo.with_resolution(zoo.REAL, 0.05), zoo.with_resolution(zoo.REAL, 0.03), zoo.COUNT)
+    columns += (zoo.with_resolution(zoo.REAL, 20.0),)
+    resolution, per_unit = grid(zoo.make_table(columns, 1, rng).schema)
+    assert resolution.tolist() == [0.1, 0.05, 0.03, 0.0, 20.0]
+    assert per_unit.tolist() == [10.0, 20.0, 0.0, 0.0, 0.0]

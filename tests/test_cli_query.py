@@ -1,0 +1,201 @@
+"""The commands that question a saved fit: what they print and write, without PyMC or ArviZ."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesjpt as bj
+from bayesjpt import cli
+
+EVENT = "size > 2 and colour = 'red'"
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    colour = np.where(rng.random(120) < 0.5, "red", "white")
+    size = (rng.gamma(3.0, 1.0, 120) + 6.0 * (colour == "red")).round(1)
+    made = pd.DataFrame({"id": [f"row {i}" for i in range(120)], "size": size, "rings": rng.poisson(30.0, 120)})
+    return made.assign(colour=colour)
+
+
+@pytest.fixture(scope="module")
+def post(frame) -> bj.Posterior:
+    """Return an estimate and slightly different weights as two draws, with reference rows."""
+    table = bj.as_table(frame)
+    one = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1), min_rows=40), table.schema)
+    params = type(one.params)(np.repeat(one.params.log_weight, 2, axis=1), np.repeat(one.params.theta, 2, axis=1))
+    return replace(one, params=params, reference=table.take(range(60)))
+
+
+@pytest.fixture(scope="module")
+def fit(post, tmp_path_factory):
+    """Return the path of its file."""
+    path = tmp_path_factory.mktemp("fits") / "fit.nc"
+    post.save(path)
+    return path
+
+
+@pytest.fixture
+def holes(frame, tmp_path):
+    """Return the path of a file with missing cells in some spellings."""
+    rows = frame.head(4).astype(object)
+    rows.loc[0, "size"], rows.loc[1, "colour"], rows.loc[2, "rings"] = "NA", "", "?"
+    path = tmp_path / "holes.csv"
+    rows.to_csv(path, index=False)
+    return path
+
+
+def run(capfd, *arguments) -> tuple[int, str, str]:
+    """Return (status, standard output, standard error) of the command line."""
+    status = cli.run([str(argument) for argument in arguments])
+    out, err = capfd.readouterr()
+    return status, out, err
+
+
+def read(path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+# --- query
+
+
+def test_query_prints_mean_interval_and_number_of_draws(fit, post, capfd):
+    status, out, err = run(capfd, "query", fit, "size > 2", "--given", "colour = 'red'")
+    assert (status, err) == (0, "")
+    expected = float(post.probability("size > 2", "colour = 'red'").mean())
+    assert out.startswith(f"P(size > 2 | colour = 'red') = {expected:.4g}, 0.9 interval ")
+    assert out.endswith("(2 draws)\n")
+
+
+def test_query_as_json_holds_the_answer_of_every_draw_on_request(fit, post, capfd):
+    _, out, _ = run(capfd, "query", fit, EVENT, "--json", "--per-draw", "--interval", "0.5")
+    found = json.loads(out)
+    assert np.array(found["per_draw"]).shape == (1, 2)
+    assert found["probability"] == pytest.approx(float(post.probability(EVENT).mean()), rel=1e-12)
+    assert found["interval_probability"] == 0.5
+
+
+def test_a_mistake_in_an_event_is_marked_on_lines_of_its_own(fit, capfd):
+    status, out, err = run(capfd, "query", fit, "sise > 2")
+    assert (status, out) == (2, "")
+    first, text, mark = err.splitlines()
+    assert first.startswith("bayesjpt: ")
+    assert text.index("sise") == mark.index("^")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("missing.nc", "size > 2"),
+        (None, "size > 2", "--given", "size < 0 and size > 1"),
+        (None, "size > 2", "--interval", "2"),
+    ],
+    ids=["no file", "impossible evidence", "interval"],
+)
+def test_other_mistakes_are_one_line_and_status_2(fit, arguments, capfd):
+    status, out, err = run(capfd, "query", arguments[0] or fit, *arguments[1:])
+    assert (status, out) == (2, "")
+    assert len(err.splitlines()) == 1
+
+
+# --- sample
+
+
+def test_sample_writes_rows_of_the_event_with_labels(fit, tmp_path, capfd):
+    path = tmp_path / "rows.csv"
+    status, _, _ = run(capfd, "sample", fit, "-n", 30, "-o", path, "--given", EVENT, "--seed", 1, "--recorded")
+    assert status == 0
+    header, *rows = read(path)
+    assert header == ["size", "rings", "colour"]
+    assert len(rows) == 30
+    assert all(float(size) > 2 and len(size.partition(".")[2]) <= 1 and colour == "red" for size, _, colour in rows)
+    assert all(rings.isdigit() for _, rings, _ in rows)
+
+
+def test_sample_with_one_seed_writes_one_file(fit, tmp_path, capfd):
+    paths = [tmp_path / f"{i}.csv" for i in range(3)]
+    for path, seed in zip(paths, (1, 1, 2), strict=True):
+        run(capfd, "sample", fit, "-n", 5, "-o", path, "--seed", seed)
+    first, second, third = (path.read_bytes() for path in paths)
+    assert first == second
+    assert first != third
+
+
+@pytest.mark.parametrize("name", ["rows.xlsx", "nowhere/rows.csv"])
+def test_files_that_cannot_be_written_are_refused_before_the_work(fit, tmp_path, name, capfd):
+    status, _, err = run(capfd, "sample", fit, "-o", tmp_path / name)
+    assert status == 2
+    assert len(err.splitlines()) == 1
+
+
+# --- impute
+
+
+@pytest.mark.parametrize("how", [("--seed", "1"), ("--mean",)], ids=["draws", "means"])
+def test_impute_fills_the_holes_and_leaves_every_other_cell_as_it_was(fit, holes, tmp_path, how, capfd):
+    path = tmp_path / "filled.csv"
+    status, _, err = run(capfd, "impute", fit, holes, "-o", path, *how)
+    assert status == 0
+    assert "3 cells" in err
+    before, after = read(holes), read(path)
+    hidden = {(1, 1), (2, 3), (3, 2)}
+    for i, (old, new) in enumerate(zip(before, after, strict=True)):
+        for j, (x, y) in enumerate(zip(old, new, strict=True)):
+            assert (x == y) is ((i, j) not in hidden)
+    assert after[2][3] in ("red", "white")
+    assert after[3][2].isdigit()
+
+
+def test_impute_adds_columns_that_the_file_lacks(fit, tmp_path, capfd):
+    (tmp_path / "part.csv").write_text("rings\n30\n31\n")
+    run(capfd, "impute", fit, tmp_path / "part.csv", "-o", tmp_path / "full.csv", "--seed", 1)
+    header, *rows = read(tmp_path / "full.csv")
+    assert header == ["rings", "size", "colour"]
+    assert [row[0] for row in rows] == ["30", "31"]
+    assert all(row[2] in ("red", "white") for row in rows)
+
+
+# --- outliers
+
+
+def test_outliers_shows_the_planted_row_first_with_its_cell(fit, frame, tmp_path, capfd):
+    rows = frame.head(30).copy()
+    rows.loc[7, "size"] = 95.5
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    status, out, _ = run(capfd, "outliers", fit, tmp_path / "rows.csv", "--top", 3)
+    assert status == 0
+    header, first, *_ = out.splitlines()
+    assert header.split()[0] == "row"
+    assert len(out.splitlines()) == 4
+    assert first.split()[0] == "8"
+    assert first.endswith("size = 95.5")
+    _, out, _ = run(capfd, "outliers", fit, tmp_path / "rows.csv", "--json", "--top", 1)
+    (line,) = json.loads(out)["rows"]
+    assert (line["row"], line["column"], line["value"]) == (8, "size", "95.5")
+
+
+# --- imports
+
+
+def test_no_question_loads_pymc_or_arviz(fit, holes, tmp_path, run_python):
+    program = f"""
+import sys
+from bayesjpt import cli
+for arguments in (
+    ["query", {str(fit)!r}, {EVENT!r}],
+    ["sample", {str(fit)!r}, "-n", "3", "-o", {str(tmp_path / "a.csv")!r}],
+    ["impute", {str(fit)!r}, {str(holes)!r}, "-o", {str(tmp_path / "b.csv")!r}],
+    ["outliers", {str(fit)!r}, {str(holes)!r}],
+):
+    assert cli.run(arguments) == 0, arguments
+print(sorted({{name.partition(".")[0] for name in sys.modules}} & {{"pymc", "pytensor", "arviz", "sklearn"}}))
+"""
+    assert run_python(program).splitlines()[-1] == "[]"
