@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(skip)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def figure():
     """Return a function ``(name, text)`` whose lines are printed after the run."""
     return lambda name, text: _FIGURES.append((name, text))

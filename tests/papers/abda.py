@@ -1,6 +1,6 @@
 """ABDA's density experiment on its own splits, once with the paper's dictionary and priors, once with our defaults.
 
-    python -m tests.papers.abda --data DIR --table abalone
+    python -m tests.papers.abda --data DIR --table abalone [--transductive]
 
 Reference: Vergari, Molina, Peharz, Ghahramani, Kersting, Valera (2019). Automatic Bayesian Density Analysis. AAAI,
 section 6 and Table 1.
@@ -24,6 +24,7 @@ from bayesjpt.defaults import ALPHA, GAMMA
 from bayesjpt.errors import BayesjptError, BayesjptWarning
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
+from tests.papers import transductive
 from tests.papers.abda_data import Data, our_tables, paper_schema, read_data, under_schema
 
 MIN_ROWS = {"abalone": 417, "n2000_d4_seed1111": 100}
@@ -255,9 +256,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tune", type=int, help="burn-in sweeps (half of all)")
     parser.add_argument("--draws", type=int, help="kept sweeps (all after the burn-in)")
     parser.add_argument("--chains", type=int, default=CHAINS, help="chains a structure")
+    parser.add_argument("--transductive", action="store_true", help="score and fill in hidden cells of all rows")
+    parser.add_argument("--hidden", choices=transductive.SHARES, help="share of hidden cells (both)")
     chosen = parser.parse_args(arguments)
     try:
-        _experiment(chosen, print)
+        (_transductive if chosen.transductive else _experiment)(chosen, print)
     except BayesjptError as error:
         print(error, file=sys.stderr)
         return 2
@@ -289,6 +292,32 @@ def _experiment(chosen: argparse.Namespace, show: Callable[[str], None]) -> None
     for text in dict.fromkeys(str(entry.message) for entry in caught):
         show(f"Note: {text}")
     show(f"{time.perf_counter() - began:.0f} s")
+
+
+def _transductive(chosen: argparse.Namespace, show: Callable[[str], None]) -> None:
+    from rich.console import Console
+
+    console = Console(width=200, highlight=False)
+    sweeps = chosen.sweeps or SWEEPS
+    tune = sweeps // 2 if chosen.tune is None else chosen.tune
+    draws = max(sweeps - tune, 1) if chosen.draws is None else chosen.draws
+    for share in (chosen.hidden,) if chosen.hidden else transductive.SHARES:
+        data = transductive.read_masked(chosen.data, chosen.table, share)
+        min_rows = chosen.min_rows or MIN_ROWS.get(data.name, len(data.values) // 10)
+        settings = Settings(min_rows, chosen.threshold, tune, draws, chosen.chains)
+        show(transductive.left_out(data))
+        show(
+            f"minimum rows {min_rows}, threshold {chosen.threshold}, gamma {GAMMA:g}, alpha {ALPHA:g}; {chosen.chains} "
+            f"chains of {tune} burn-in and {draws} kept sweeps; densities in nats per cell, in the table's units"
+        )
+        began = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            scores = transductive.run(data, settings, chosen.seeds, console.print)
+        show(transductive.verdict(data, scores["abda"]))
+        for text in dict.fromkeys(str(entry.message) for entry in caught):
+            show(f"Note: {text}")
+        show(f"{time.perf_counter() - began:.0f} s\n")
 
 
 if __name__ == "__main__":

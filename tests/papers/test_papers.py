@@ -1,4 +1,4 @@
-"""The two scripts on tiny tables of the same form as the data sets, and on the data sets where they are at hand."""
+"""The scripts on tiny tables of the same form as the data sets, and on the data sets where they are at hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.families import registry
 from tests import naive
-from tests.papers import abda, type_data, types
+from tests.papers import abda, intervals, transductive, type_data, types
 from tests.papers.abda_data import our_tables, paper_schema, read_data, under_schema
 
 ARITHMETIC = 1e-9
@@ -41,7 +41,15 @@ def folder(tmp_path, rng) -> Path:
     for name in ("abda", "abda_synthetic", "uci", "type_benchmark"):
         (tmp_path / name).mkdir()
     parts = {"train": draw_rows(120, rng), "valid": draw_rows(17, rng), "test": draw_rows(30, rng)}
+    whole = np.concatenate(list(parts.values()))
+    whole = np.column_stack([whole, rng.integers(0, 3, len(whole))])
+    masks = {}
+    for share in transductive.SHARES:
+        hidden = rng.random(whole.shape) < float(share)
+        kept = hidden & (rng.random(whole.shape) < 0.2)
+        masks |= {f"mask_{share}_1111": np.packbits(hidden), f"maskval_{share}_1111": np.packbits(kept)}
     np.savez(tmp_path / "abda/tiny.npz", meta_type=np.array([1, 1, 3]), **parts)
+    np.savez(tmp_path / "abda/holes.npz", X=whole, meta_type=np.array([1, 1, 3, 3]), **masks)
     np.savez(
         tmp_path / "abda_synthetic/made.npz",
         types=np.array(["pos", "real", "count"]),
@@ -65,6 +73,13 @@ def folder(tmp_path, rng) -> Path:
         "uci/things_test.csv.gz": {"columns_as": "uci/things.csv.gz"},
         "uci/gone.csv.gz": {"columns": [{"name": "x", "type": "real"}]},
         "mspn/other.csv.gz": {"columns": columns},
+        "abda/holes.npz": {"columns_named_as": "raw", "column_names": ["size", "shift", "n", "color"]},
+        "raw": {
+            "columns": [
+                {"name": name, "type": kind}
+                for name, kind in (("color", "nominal"), ("size", "positive"), ("shift", "real"), ("n", "count"))
+            ]
+        },
     }
     (tmp_path / "columns.json").write_text(json.dumps({"datasets": datasets}))
     labels = {"things.csv.gz": {"weight": "numeric", "color": "categorical", "flag": "categorical"}}
@@ -177,6 +192,149 @@ def test_density_script_prints_both_readings_and_the_truth(folder, capsys):
     assert text.count("median ") >= 2
     assert "R-hat over chains" in text
     assert "-4.500" in text
+
+
+def test_masks_say_what_is_hidden_and_what_is_scored(folder):
+    data = transductive.read_masked(folder, "holes", "0.1")
+    with np.load(folder / "abda/holes.npz") as arrays:
+        hidden = np.unpackbits(arrays["mask_0.1_1111"])[: data.values.size].reshape(data.values.shape)
+        kept = np.unpackbits(arrays["maskval_0.1_1111"])[: data.values.size].reshape(data.values.shape)
+    known = ~np.isnan(data.values)
+    assert (data.hidden == (hidden == 1)).all()
+    assert (data.scored == ((hidden == 1) & (kept == 0) & known)).all()
+    assert data.nominal.tolist() == [False, False, False, True]
+    assert (np.isnan(data.seen) == (data.hidden | ~known)).all()
+
+
+def test_unknown_mask_exits_with_one_line(folder, capsys):
+    arguments = ["--data", str(folder), "--table", "tiny", "--transductive"]
+    assert abda.main(arguments) == 2
+    assert "no mask of 0.1" in capsys.readouterr().err
+
+
+def test_cell_scores_are_those_of_the_definition(folder):
+    data = transductive.read_masked(folder, "holes", "0.5")
+    seen, whole = transductive.readings(data)["abda"]
+    post = bj.fit(seen, min_rows=60, draws=2, tune=2, chains=1, cores=1, seed=3, prior="abda", progress=False)
+    rows, columns = np.nonzero(data.scored)
+    few = np.zeros_like(data.scored)
+    few[rows[:6], columns[:6]] = True
+    found = transductive.score_cells(post.log_density, whole, seen, few)
+    flat = post.flat()
+    marginal, conditional = [], []
+    for row, column in zip(rows[:6], columns[:6], strict=True):
+        alone = np.arange(whole.n_column) == column
+        given = seen.observed[:, row].astype(bool)
+        for weights, theta in zip(flat.log_weight, flat.theta, strict=True):
+            params = type(flat)(weights, theta)
+            one, both, rest = (
+                naive.log_value(post.circuit, whole.schema, params, whole.values[:, row], observed)
+                for observed in (alone, alone | given, given)
+            )
+            marginal.append(one)
+            conditional.append(both - rest)
+    assert found.n_cell == 6
+    assert found.marginal == pytest.approx(np.mean(marginal), rel=ARITHMETIC)
+    assert found.conditional == pytest.approx(np.mean(conditional), rel=ARITHMETIC)
+
+
+def test_imputation_is_judged_in_standard_deviations_and_by_right_codes():
+    values = np.array([[0.0, 1.0], [2.0, 2.0], [0.0, 0.0], [2.0, 1.0]])
+    hidden = np.ones_like(values, bool)
+    data = transductive.Masked(
+        "t", "0.5", values, hidden, hidden, np.array([False, True]), np.array([False, True]), True
+    )
+    errors = transductive.judge(data, values + np.array([0.5, 0.0]))
+    assert errors.error == pytest.approx(0.5)
+    assert errors.accuracy == pytest.approx(1.0)
+    assert transductive.judge(data, values + np.array([0.0, 1.0])).accuracy == pytest.approx(0.0)
+
+
+def test_posterior_imputes_expectations_and_most_probable_codes(folder):
+    data = transductive.read_masked(folder, "holes", "0.1")
+    for prior, (seen, _) in transductive.readings(data).items():
+        post = bj.fit(seen, min_rows=60, draws=4, tune=4, chains=1, cores=1, seed=3, prior=prior, progress=False)
+        filled = transductive.impute_by_posterior(post, data, seen)
+        known = ~np.isnan(data.seen)
+        assert (filled[known] == data.seen[known]).all()
+        assert np.isin(filled[:, 3], [0.0, 1.0, 2.0]).all()
+        assert transductive.judge(data, filled).error < 1.0
+
+
+def test_transductive_script_prints_scores_errors_and_what_is_left_out(folder, capsys):
+    arguments = ["--data", str(folder), "--table", "holes", "--transductive", "--hidden", "0.1"]
+    assert abda.main([*arguments, "--seeds", "1", "--sweeps", "8", "--min-rows", "60"]) == 0
+    text = capsys.readouterr().out
+    assert "rows left out: none" in text
+    assert "KNNImputer" in text
+    assert "IterativeImputer" in text
+    assert "Nominal: x3 (documented types)" in text
+
+
+def test_transductive_verdict_compares_medians_with_the_targets():
+    empty = np.zeros((1, 1), bool)
+    data = transductive.Masked("abalone", "0.1", empty * 1.0, empty, empty, empty[0], empty[0], True)
+    scores = [transductive.CellScores(value, 0.1, value, 0.1, 1, 0) for value in (-1.0, 0.0, 1.0)]
+    lines = transductive.verdict(data, scores).splitlines()
+    assert lines[0].endswith("0.000, reached")
+    assert lines[1].endswith("0.100, MISSED")
+
+
+def test_interval_of_draws_ends_at_draws():
+    assert intervals.interval(np.array([*range(1, 100), np.inf])) == (5.0, 95.0)
+
+
+def test_calibrated_draws_hold_held_out_answers_once_their_error_is_added(rng):
+    pair = intervals.Pair("x0", "x1", True, -1.0, 0.0, 1.0, None, 0.0)
+    n_fit, n_held, n_trial = 300, 600, 200
+    held = []
+    for _ in range(n_trial):
+        rows = {"x0": rng.normal(size=n_held), "x1": rng.normal(size=n_held)}
+        below = rng.binomial(n_fit, 0.5)
+        draws = rng.beta(below + 0.5, n_fit - below + 0.5, size=400)
+        one = intervals.judge(0, draws, pair, rows, rng)
+        held.append((one.held, one.held_with_error))
+    plain, with_error = np.mean(held, axis=0)
+    four_errors = 4.0 * np.sqrt(0.9 * 0.1 / n_trial)
+    assert abs(with_error - 0.9) < four_errors
+    assert plain < with_error
+
+
+def test_pairs_begin_with_numbers_and_ask_for_the_commonest_label(rng):
+    rows = {"x0": rng.normal(size=50), "x1": np.repeat([0.0, 1.0, 2.0], [10, 30, 10])}
+    (pair,) = intervals.pairs_of(rows, ["real", "cat"], 4, rng)
+    assert (pair.name, pair.other, pair.label) == ("x0", "x1", 1.0)
+    assert pair.holds(rows).sum() == 30
+
+
+def test_queries_among_rows_are_what_they_say():
+    pair = intervals.Pair("x0", "x1", True, 1.0, 2.0, 3.0, None, 0.0)
+    x, y = np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, True, False, True])
+    found = [query.count(x, y, pair) for query in intervals.QUERIES]
+    expected = [0.5, 0.25, 0.5, 0.75, 0.5, 1.0 / 3.0, 2.5, 7.0 / 3.0, 2.5, 3.6]
+    assert found == pytest.approx(expected)
+
+
+def test_interval_script_prints_shares_and_what_is_not_asked(tmp_path, rng, capsys):
+    (tmp_path / "abda_synthetic").mkdir()
+    parts = {part: draw_rows(200, rng)[5:] for part in ("train", "valid", "test")}
+    np.savez(tmp_path / "abda_synthetic/n585_d3_seed1.npz", types=np.array(["pos", "real", "count"]), **parts)
+    arguments = ["--data", str(tmp_path), "--draws", "6", "--tune", "4", "--chains", "1", "--pairs", "3"]
+    assert intervals.main(arguments) == 0
+    text = capsys.readouterr().out
+    assert "1 tables" in text
+    assert "Not asked:" in text
+    assert "P(Y | x > median)" in text
+
+
+def test_interval_script_refuses_missing_cells(folder, capsys):
+    assert intervals.main(["--data", str(folder)]) == 2
+    assert "missing cells in 'made.npz'" in capsys.readouterr().err
+
+
+def test_interval_script_without_tables_exits_with_one_line(tmp_path, capsys):
+    assert intervals.main(["--data", str(tmp_path)]) == 2
+    assert "abda_synthetic" in capsys.readouterr().err
 
 
 def test_verdict_compares_the_median_with_the_target(folder):

@@ -157,6 +157,16 @@ def test_changed_array_is_refused(copy, name, change):
     assert refused(copy)
 
 
+@pytest.mark.parametrize("change", [lambda cell: cell * np.nan, lambda cell: -cell, lambda cell: cell * 0.0 + np.inf])
+def test_changed_cells_are_refused(post, tmp_path, change):
+    path = tmp_path / "given.nc"
+    bj.Posterior.condition(post, "real > 0.5 and count < 4").save(path)
+    assert bj.load(path).circuit.is_truncated
+    with np.errstate(invalid="ignore"):
+        rewrite(path, "cell", change)
+    assert refused(path)
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
