@@ -47,11 +47,13 @@ def default_log_prior(family: str, column: Column, theta, _start=None):
         return default_log_prior("normal", column, theta[:2]) + _log_prior_degrees(theta[2])
     if family in ("normal", "lognormal", "rounded_normal", "truncated_rounded_normal"):
         variance, mu = theta
-        prior = scipy.stats.invgamma(1.0, scale=0.05)
-        unit = column.maximum if family == "lognormal" else column.scale
+        m0, v0, a0, b0, unit = 0.0, 100.0, 1.0, 0.05, column.scale
+        if family == "lognormal":
+            m0, v0, a0, b0, unit = math.log(column.location / column.scale), 10.0, 3.0, 0.15, column.maximum
+        prior = scipy.stats.invgamma(a0, scale=b0)
         floor = (column.resolution / unit) ** 2 / 12.0
         at_variance = np.where(variance >= floor, prior.logpdf(variance) - prior.logsf(floor), -np.inf)
-        return at_variance + scipy.stats.norm.logpdf(mu, 0.0, np.sqrt(100.0 * variance))
+        return at_variance + scipy.stats.norm.logpdf(mu, m0, np.sqrt(v0 * variance))
     if family == "gamma":
         shape, rate = theta
         prior = scipy.stats.lognorm(1.5, scale=2.0)
