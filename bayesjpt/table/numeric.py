@@ -99,6 +99,7 @@ def constant(view: Cells, reason: str, wish: Wish) -> Column:
         width = 1.0
     else:
         width = resolution.grid(view.distinct, view.counts()) or resolution.fallback(view.distinct, 0.0)
+        width = max(width, size / defaults.MAX_SIGNIFICANT)  # narrower cells of the background have no mass left
     largest = np.finfo(np.float64).max
     whole = replace(
         wish,

@@ -20,6 +20,11 @@ def test_generated_table_is_fitted_or_refused_with_an_error_of_ours(frame, seed)
     assert outcome(frame, seed)
 
 
+@pytest.mark.parametrize("value", [5e-324, 1e-300, -1e-20, 1e300])
+def test_a_column_of_one_extreme_number_is_fitted(value):
+    assert outcome(pd.DataFrame({"same": [value] * 10}), 0) == "fitted"
+
+
 @pytest.mark.parametrize(
     "values", [[0.0, 1.7e308, 5e-324, 1e-300, 1.7e308], [0.0, 1.0, -1e300, 1e-300, 1.7e308]], ids=["positive", "real"]
 )
