@@ -26,7 +26,7 @@ from tests.conftest import SEED
 
 GAMMA, ALPHA = 2.0, 1.0
 """Weak priors: few rows, and chains that move between components."""
-N_ROW = 30
+N_ROW = 12
 N_FIXED = 6
 """Rows whose log density is compared."""
 
@@ -35,7 +35,7 @@ TABLES = {
     "counts and labels": ((zoo.COUNT, zoo.LABEL), ("poisson", "geometric", "categorical")),
 }
 SAMPLERS = {
-    "nuts": {"draws": 800, "tune": 500, "nuts_sampler": "pymc"},
+    "nuts": {"draws": 1000, "tune": 500, "nuts_sampler": "pymc"},
     "gibbs": {"draws": 6_000, "tune": 300},
 }
 N_CHAIN = 2
