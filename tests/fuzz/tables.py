@@ -188,5 +188,6 @@ def in_another_library(frame: pd.DataFrame, library: str) -> Any:
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
         return pl.from_arrow(table) if library == "polars" else table
-    except Exception:  # what those libraries refuse is not the subject here
+    except (pa.ArrowException, pl.exceptions.PolarsError, ValueError, TypeError, OverflowError):
+        # mixed kinds, doubled names, lone surrogates: what they refuse cannot reach us through them
         return frame
