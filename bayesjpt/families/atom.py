@@ -13,18 +13,13 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling
-from bayesjpt.numerics.draw import draw_log_dirichlet
+from bayesjpt.families import simplex
+from bayesjpt.families.record import ColumnFacts, Family, Scaling
 from bayesjpt.numerics.jit import kernel
 
-_SMALLEST = 1e-300
 _LOG_SCALE = 0
 _FIRST = 1
 """Layout of the constants: the log of the column's scale, then the atoms, ascending."""
-
-
-def _n_atom(column: ColumnFacts) -> int:
-    return len(column.atoms)
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
@@ -34,15 +29,23 @@ def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
 
 def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """The paper's prior of a categorical: concentration 1 each."""
-    return np.ones(_n_atom(column))
+    return np.ones(len(column.atoms))
 
 
 def _constants(column: ColumnFacts) -> np.ndarray:
     return np.array([math.log(column.scale), *column.atoms])
 
 
+def _n_theta(constants: np.ndarray) -> int:
+    return constants.size - _FIRST
+
+
 def _offers(column: ColumnFacts) -> bool:
-    return _n_atom(column) > 0
+    return len(column.atoms) > 0
+
+
+def _entry_labels(_column: ColumnFacts, constants: np.ndarray) -> list[str]:
+    return [f"{value:.15g}" for value in constants[_FIRST:]]
 
 
 @kernel
@@ -57,7 +60,7 @@ def prepare(z, constants, out):
 def coefficients(theta, constants, out):
     out[0] = -np.inf  # position -1
     for k in range(theta.size):
-        out[k + 1] = math.log(max(theta[k], _SMALLEST)) + constants[_LOG_SCALE]
+        out[k + 1] = math.log(max(theta[k], simplex.SMALLEST)) + constants[_LOG_SCALE]
 
 
 @kernel
@@ -79,43 +82,7 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
     for i in range(flow.size):
         at = int(aux[i])
         if flow[i] != 0.0 and at >= 0:
-            out[at] += flow[i] / max(theta[at], _SMALLEST)
-
-
-@kernel
-def initial(stats, hyper, constants, theta):
-    total = 0.0
-    for k in range(theta.size):
-        theta[k] = max(stats[k] + hyper[k], _SMALLEST)
-        total += theta[k]
-    for k in range(theta.size):
-        theta[k] /= total
-
-
-@kernel
-def draw_posterior(stats, hyper, constants, theta, rng):
-    log_draw = np.empty(theta.size)
-    if not draw_log_dirichlet(hyper + stats, log_draw, rng):
-        return INVALID
-    total = 0.0
-    for k in range(theta.size):
-        theta[k] = max(math.exp(log_draw[k]), _SMALLEST)
-        total += theta[k]
-    for k in range(theta.size):
-        theta[k] = max(theta[k] / total, _SMALLEST)
-    return OK
-
-
-@kernel
-def log_marginal(stats, hyper, constants):
-    total_prior = 0.0
-    total = 0.0
-    value = 0.0
-    for k in range(hyper.size):
-        total_prior += hyper[k]
-        total += hyper[k] + stats[k]
-        value += math.lgamma(hyper[k] + stats[k]) - math.lgamma(hyper[k])
-    return value + math.lgamma(total_prior) - math.lgamma(total)
+            out[at] += flow[i] / max(theta[at], simplex.SMALLEST)
 
 
 @kernel
@@ -191,29 +158,23 @@ FAMILY = Family(
     bases=("real",),
     statistical_type="none",
     scaling=Scaling.NONE,
-    parameters=(
-        Parameter(
-            "probability",
-            "simplex",
-            "dirichlet",
-            lambda hyper, theta: (hyper["concentration"],),
-            "probability",
-        ),
-    ),
+    parameters=(simplex.PROBABILITY,),
     hyper_names=("concentration",),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
-    n_theta=_n_atom,
-    n_stats=_n_atom,
+    entry_labels=_entry_labels,
+    conjugate_on_cell=True,
+    n_theta=_n_theta,
+    n_stats=_n_theta,
     offers=_offers,
     prepare=prepare,
     coefficients=coefficients,
     fill_log_density=fill_log_density,
     accumulate=accumulate,
-    initial=initial,
-    draw_posterior=draw_posterior,
+    initial=simplex.initial,
+    draw_posterior=simplex.draw_posterior,
     accumulate_gradient=accumulate_gradient,
-    log_marginal=log_marginal,
+    log_marginal=simplex.log_marginal,
     log_mass=log_mass,
     cdf=cdf,
     moment=moment,

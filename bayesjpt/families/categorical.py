@@ -1,21 +1,25 @@
 """Categorical: a probability for each label, or for each level of an integer column that has few of them.
 
-theta = probabilities, the last label being "other". Prior: Dirichlet(concentration). The auxiliary table holds the
-position of a value among the constants, which are the codes of the labels or the levels, -1 where it is none of them;
-its mass is then 0.
+theta = probabilities, the last label being "other". Prior: Dirichlet(concentration). The constants are the codes of the
+labels or the levels, and then whether each may occur, 1 or 0: a leaf may be restricted to some of them (`only`), and
+its distribution is theta normalised on these. Shares of a Dirichlet vector among some of its entries are a Dirichlet
+vector themselves, independent of the rest: given counts they are drawn as ever, and the rest from the prior.
+
+The auxiliary table holds the position of a value among the codes or levels, -1 where it is none; its mass is then 0.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling
-from bayesjpt.numerics.draw import draw_log_dirichlet
+from bayesjpt.families import simplex
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling
+from bayesjpt.numerics.draw import draw_dirichlet, redraw_outside
 from bayesjpt.numerics.jit import kernel
 
-_SMALLEST = 1e-300
 _N_CODE_OF_TWO_LABELS = 3
 
 
@@ -34,7 +38,32 @@ def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
 
 
 def _constants(column: ColumnFacts) -> np.ndarray:
-    return np.arange(float(column.n_label)) if column.base == "category" else np.array(column.levels, np.float64)
+    values = np.arange(float(column.n_label)) if column.base == "category" else np.array(column.levels, np.float64)
+    return np.concatenate([values, np.ones(values.size)])
+
+
+def only(codes: Sequence[int], column: ColumnFacts) -> np.ndarray:
+    """Return the constants of a leaf that is restricted to some labels of a column."""
+    constants = _constants(column)
+    n = column.n_label
+    constants[n:] = np.isin(np.arange(n), codes)
+    return constants
+
+
+def allowed(constants: np.ndarray) -> np.ndarray:
+    """Return which labels or levels a leaf with these constants may take, bool (n,)."""
+    return constants[constants.size // 2 :] > 0.0
+
+
+def _valid_constants(column: ColumnFacts, constants: np.ndarray) -> bool:
+    """Whether constants are those of the column, but for which of its labels may occur."""
+    expected = _constants(column)
+    n = expected.size // 2
+    return (
+        constants.size == expected.size
+        and np.array_equal(constants[:n], expected[:n])
+        and bool(np.isin(constants[n:], (0.0, 1.0)).all() and constants[n:].any())
+    )
 
 
 def _offers(column: ColumnFacts) -> bool:
@@ -42,18 +71,45 @@ def _offers(column: ColumnFacts) -> bool:
     return _n_value(column) > 0 and column.n_label != _N_CODE_OF_TWO_LABELS
 
 
+def _n_theta(constants: np.ndarray) -> int:
+    return constants.size // 2
+
+
+def _entry_labels(column: ColumnFacts, _constants: np.ndarray) -> Sequence[str]:
+    return column.code_names if column.base == "category" else [f"{value:.15g}" for value in column.levels]
+
+
 @kernel
 def prepare(z, constants, out):
+    values = constants[: constants.size // 2]
     for i in range(out.size):
-        at = np.searchsorted(constants, z[i])
-        out[i] = at if at < constants.size and constants[at] == z[i] else -1.0
+        at = np.searchsorted(values, z[i])
+        out[i] = at if at < values.size and values[at] == z[i] else -1.0
+
+
+@kernel
+def _total(lo, hi, theta, constants):
+    """Return the sum of theta over what may occur in lo ... hi."""
+    total = 0.0
+    for k in range(theta.size):
+        if lo <= constants[k] <= hi:
+            total += theta[k] * constants[theta.size + k]
+    return total
 
 
 @kernel
 def coefficients(theta, constants, out):
     out[0] = -np.inf  # position -1
+    inside = 0
+    total = 0.0
     for k in range(theta.size):
-        out[k + 1] = math.log(max(theta[k], _SMALLEST))
+        if constants[theta.size + k] > 0.0:
+            inside += 1
+            total += max(theta[k], simplex.SMALLEST)
+    log_total = math.log(total) if inside < theta.size else 0.0
+    for k in range(theta.size):
+        may_occur = constants[theta.size + k] > 0.0
+        out[k + 1] = math.log(max(theta[k], simplex.SMALLEST)) - log_total if may_occur else -np.inf
 
 
 @kernel
@@ -71,35 +127,32 @@ def accumulate(z, aux, rows, constants, stats):
 
 
 @kernel
-def initial(stats, hyper, constants, theta):
-    total = 0.0
-    for k in range(theta.size):
-        theta[k] = max(stats[k] + hyper[k], _SMALLEST)
-        total += theta[k]
-    for k in range(theta.size):
-        theta[k] /= total
-
-
-@kernel
 def draw_posterior(stats, hyper, constants, theta, rng):
-    log_draw = np.empty(theta.size)
-    if not draw_log_dirichlet(hyper + stats, log_draw, rng):
+    if not draw_dirichlet(hyper + stats, theta, rng):
         return INVALID
-    total = 0.0
-    for k in range(theta.size):
-        theta[k] = max(math.exp(log_draw[k]), _SMALLEST)
-        total += theta[k]
-    for k in range(theta.size):
-        theta[k] = max(theta[k] / total, _SMALLEST)
+    inside = constants[theta.size :] > 0.0
+    if not inside.all():
+        prior = np.empty_like(theta)
+        draw_dirichlet(hyper, prior, rng)
+        redraw_outside(prior, inside, theta)
     return OK
 
 
 @kernel
 def accumulate_gradient(z, aux, flow, theta, constants, out):
+    total = 0.0
     for i in range(flow.size):
         at = int(aux[i])
         if flow[i] != 0.0 and at >= 0:
-            out[at] += flow[i] / max(theta[at], _SMALLEST)
+            out[at] += flow[i] / max(theta[at], simplex.SMALLEST)
+            total += flow[i]
+    n_inside = 0.0
+    for k in range(theta.size):
+        n_inside += constants[theta.size + k]
+    if n_inside < theta.size:
+        total /= max(_total(-np.inf, np.inf, theta, constants), simplex.SMALLEST)
+        for k in range(theta.size):
+            out[k] -= total * constants[theta.size + k]
 
 
 @kernel
@@ -108,9 +161,10 @@ def log_marginal(stats, hyper, constants):
     total = 0.0
     value = 0.0
     for k in range(hyper.size):
-        total_prior += hyper[k]
-        total += hyper[k] + stats[k]
-        value += math.lgamma(hyper[k] + stats[k]) - math.lgamma(hyper[k])
+        if constants[hyper.size + k] > 0.0:
+            total_prior += hyper[k]
+            total += hyper[k] + stats[k]
+            value += math.lgamma(hyper[k] + stats[k]) - math.lgamma(hyper[k])
     return value + math.lgamma(total_prior) - math.lgamma(total)
 
 
@@ -119,10 +173,11 @@ def log_mass(lo, hi, theta, constants):
     inside = 0.0
     outside = 0.0
     for k in range(theta.size):
+        weight = theta[k] * constants[theta.size + k]
         if lo <= constants[k] <= hi:
-            inside += theta[k]
+            inside += weight
         else:
-            outside += theta[k]
+            outside += weight
     if inside == 0.0:
         return -np.inf
     total = inside + outside
@@ -141,8 +196,9 @@ def moment(k, lo, hi, theta, constants):
     for i in range(theta.size):
         at = constants[i]
         if lo <= at <= hi:
-            total += theta[i]
-            value += theta[i] * (at if k == 1 else at * at)
+            weight = theta[i] * constants[theta.size + i]
+            total += weight
+            value += weight * (at if k == 1 else at * at)
     if total == 0.0:
         end = mode(lo, hi, theta, constants)
         return end if k == 1 else end * end
@@ -152,12 +208,13 @@ def moment(k, lo, hi, theta, constants):
 @kernel
 def mode(lo, hi, theta, constants):
     best = -1
-    best_anywhere = 0
+    best_anywhere = -1
     for k in range(theta.size):
-        if theta[k] > theta[best_anywhere]:
-            best_anywhere = k
-        if lo <= constants[k] <= hi and (best < 0 or theta[k] > theta[best]):
-            best = k
+        if constants[theta.size + k] > 0.0:
+            if best_anywhere < 0 or theta[k] > theta[best_anywhere]:
+                best_anywhere = k
+            if lo <= constants[k] <= hi and (best < 0 or theta[k] > theta[best]):
+                best = k
     if best < 0:
         return min(max(constants[best_anywhere], lo), hi)
     return constants[best]
@@ -165,16 +222,13 @@ def mode(lo, hi, theta, constants):
 
 @kernel
 def sample(lo, hi, theta, constants, rng):
-    total = 0.0
-    for k in range(theta.size):
-        if lo <= constants[k] <= hi:
-            total += theta[k]
+    total = _total(lo, hi, theta, constants)
     if total == 0.0:
         return mode(lo, hi, theta, constants)
     left = total * rng.random()
     last = 0
     for k in range(theta.size):
-        if lo <= constants[k] <= hi:
+        if lo <= constants[k] <= hi and constants[theta.size + k] > 0.0:
             last = k
             left -= theta[k]
             if left < 0.0:
@@ -188,26 +242,21 @@ FAMILY = Family(
     support=(-np.inf, np.inf),
     statistical_type="nominal",
     scaling=Scaling.NONE,
-    parameters=(
-        Parameter(
-            "probability",
-            "simplex",
-            "dirichlet",
-            lambda hyper, theta: (hyper["concentration"],),
-            "probability",
-        ),
-    ),
+    parameters=(simplex.PROBABILITY,),
     hyper_names=("concentration",),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
-    n_theta=_n_value,
-    n_stats=_n_value,
+    valid_constants=_valid_constants,
+    entry_labels=_entry_labels,
+    conjugate_on_cell=True,
+    n_theta=_n_theta,
+    n_stats=_n_theta,
     offers=_offers,
     prepare=prepare,
     coefficients=coefficients,
     fill_log_density=fill_log_density,
     accumulate=accumulate,
-    initial=initial,
+    initial=simplex.initial,
     draw_posterior=draw_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,

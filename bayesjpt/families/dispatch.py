@@ -34,7 +34,8 @@ _RNG = types.npy_rng
     MODE,
     SAMPLE,
     FILL_LOG_MASSES,
-) = range(14)
+    LOG_POSTERIOR,
+) = range(15)
 
 SIGNATURES: dict[str, Any] = {
     "prepare": void(_FLOATS, _FLOATS, _FLOATS),
@@ -51,6 +52,7 @@ SIGNATURES: dict[str, Any] = {
     "mode": float64(float64, float64, _FLOATS, _FLOATS),
     "sample": float64(float64, float64, _FLOATS, _FLOATS, _RNG),
     "fill_log_masses": void(float64, float64, _FLOATS, _ROWS, _FLOATS, _FLOATS),
+    "log_posterior": float64(_FLOATS, _FLOATS, _FLOATS, _FLOATS),
 }
 """The compiled slots in the order of their numbers, with the exact types that they take and return."""
 
@@ -97,8 +99,8 @@ def explained(error: RuntimeError) -> BaseException:
 _prepare, _coefficients, _fill_log_density, _accumulate, _initial = (
     caller(SIGNATURES[name]) for name in ("prepare", "coefficients", "fill_log_density", "accumulate", "initial")
 )
-_draw_posterior, _draw_from_values, _accumulate_gradient = (
-    caller(SIGNATURES[name]) for name in ("draw_posterior", "draw_from_values", "accumulate_gradient")
+_draw_posterior, _draw_from_values, _log_posterior, _accumulate_gradient = (
+    caller(SIGNATURES[name]) for name in ("draw_posterior", "draw_from_values", "log_posterior", "accumulate_gradient")
 )
 _log_mass, _cdf, _moment, _mode, _sample, _fill_log_masses = (
     caller(SIGNATURES[name]) for name in ("log_mass", "cdf", "moment", "mode", "sample", "fill_log_masses")
@@ -145,6 +147,12 @@ def draw_posterior(family, stats, hyper, constants, theta, rng):
 def draw_from_values(family, z, count, hyper, constants, theta, rng):
     """Replace a leaf's parameters by a draw given its values and how often each occurs; return a status."""
     return _draw_from_values(address(family * N_SLOT + DRAW_FROM_VALUES), (z, count, hyper, constants, theta, rng))
+
+
+@kernel
+def log_posterior(family, stats, hyper, constants, theta):
+    """Return log prior plus log likelihood, up to a constant; only for families that have the slot."""
+    return _log_posterior(address(family * N_SLOT + LOG_POSTERIOR), (stats, hyper, constants, theta))
 
 
 @kernel

@@ -93,6 +93,12 @@ def _log_target(log_rate, stats, hyper, h):
 
 
 @kernel
+def log_posterior(stats, hyper, constants, theta):
+    log_rate = math.log(theta[_RATE])
+    return _log_target(log_rate, stats, hyper, constants[0]) - log_rate
+
+
+@kernel
 def draw_posterior(stats, hyper, constants, theta, rng):
     if stats[_N_ZERO] == 0.0:
         rate = draw_gamma(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM], rng)
@@ -204,8 +210,7 @@ FAMILY = Family(
     hyper_names=("a0", "b0"),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
-    n_theta=lambda column: 1,
-    n_stats=lambda column: 3,
+    n_stats=3,
     offers=always,
     prepare=None,
     coefficients=coefficients,
@@ -213,6 +218,7 @@ FAMILY = Family(
     accumulate=accumulate,
     initial=initial,
     draw_posterior=draw_posterior,
+    log_posterior=log_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=None,
     log_mass=log_mass,

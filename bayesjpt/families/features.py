@@ -12,7 +12,7 @@ SCALINGS: tuple[Scaling, ...] = tuple(Scaling)
 
 def offset_and_scale(scaling: Scaling, column: ColumnFacts) -> tuple[float, float]:
     """Return (offset, scale) such that z = (x - offset) / scale."""
-    if scaling is Scaling.LOCATION_SCALE:
+    if scaling is Scaling.LOCATION_SCALE or (scaling is Scaling.REAL_LOCATION_SCALE and column.base == "real"):
         return column.location, column.scale
     if scaling is Scaling.SCALE:
         return 0.0, column.scale
@@ -34,18 +34,25 @@ def auxiliary(family: Family, z: np.ndarray, constants: np.ndarray) -> np.ndarra
     return out
 
 
-def statistics(family: Family, column: ColumnFacts, x: np.ndarray) -> np.ndarray:
-    """Return the sufficient statistics, float64 (n_stats,), of observed values in the user's units."""
+def statistics(family: Family, column: ColumnFacts, x: np.ndarray, constants: np.ndarray | None = None) -> np.ndarray:
+    """Return the sufficient statistics, float64 (n_stats,), of observed values in the user's units.
+
+    Those of a leaf with the column's constants, unless others are given.
+    """
+    constants = family.constants(column) if constants is None else constants
     z = to_units(family, column, x)
-    constants = family.constants(column)
-    stats = np.zeros(family.n_stats(column))
+    stats = np.zeros(family.n_stats(constants))
     family.accumulate(z, auxiliary(family, z, constants), np.arange(z.size, dtype=np.int32), constants, stats)
     return stats
 
 
-def initial_theta(family: Family, column: ColumnFacts, x: np.ndarray) -> np.ndarray:
+def initial_theta(
+    family: Family, column: ColumnFacts, x: np.ndarray, constants: np.ndarray | None = None
+) -> np.ndarray:
     """Return an estimate of the parameters, float64 (n_theta,), from observed values in the user's units."""
-    theta = np.empty(family.n_theta(column))
+    constants = family.constants(column) if constants is None else constants
+    n = family.n_theta(constants)
+    theta = np.full(n, 1.0 / max(n, 1))
     hyper = np.asarray(family.priors["default"](column, theta), np.float64)
-    family.initial(statistics(family, column, x), hyper, family.constants(column), theta)
+    family.initial(statistics(family, column, x, constants), hyper, constants, theta)
     return theta

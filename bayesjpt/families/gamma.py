@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.gamma_posterior import draw_posterior
+from bayesjpt.families.gamma_posterior import draw_posterior, log_posterior
 from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, always
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
@@ -246,8 +246,7 @@ FAMILY = Family(
     hyper_names=("log_shape_mean", "log_shape_sd", "cap", "a0", "b0", "k"),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
-    n_theta=lambda column: 2,
-    n_stats=lambda column: 4,
+    n_stats=4,
     offers=always,
     prepare=prepare,
     coefficients=coefficients,
@@ -255,6 +254,7 @@ FAMILY = Family(
     accumulate=accumulate,
     initial=initial,
     draw_posterior=draw_posterior,
+    log_posterior=log_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=None,
     log_mass=log_mass,

@@ -183,3 +183,10 @@ def draw_posterior(stats, hyper, constants, theta, rng):
         return _draw_integrated(log_shape, stats, hyper, theta, rng)
     log_shape, log_rate = _draw_joint((log_shape, math.log(theta[_RATE])), stats, hyper, constants[0], rng)
     return _store(log_shape, math.exp(log_rate), hyper, theta)
+
+
+@kernel
+def log_posterior(stats, hyper, constants, theta):
+    log_shape, log_rate = math.log(theta[_SHAPE]), math.log(theta[_RATE])
+    spread = _log_spread(stats) if stats[_N] > 0.0 else 0.0
+    return _log_target((log_shape, log_rate), spread, stats, hyper, constants[0]) - log_shape - log_rate

@@ -81,6 +81,12 @@ def draw_posterior(stats, hyper, constants, theta, rng):
 
 
 @kernel
+def log_posterior(stats, hyper, constants, theta):
+    p = theta[_P]
+    return (hyper[_A0] + stats[_N] - 1.0) * math.log(p) + (hyper[_B0] + stats[_SUM] - 1.0) * math.log1p(-p)
+
+
+@kernel
 def _log_beta(a, b):
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
@@ -173,8 +179,7 @@ FAMILY = Family(
     hyper_names=("a0", "b0"),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
-    n_theta=lambda column: 1,
-    n_stats=lambda column: 2,
+    n_stats=2,
     offers=always,
     prepare=None,
     coefficients=coefficients,
@@ -182,6 +187,7 @@ FAMILY = Family(
     accumulate=accumulate,
     initial=initial,
     draw_posterior=draw_posterior,
+    log_posterior=log_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
     log_mass=log_mass,

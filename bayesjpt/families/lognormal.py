@@ -19,8 +19,9 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.lognormal_posterior import draw_posterior, initial
-from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling
+from bayesjpt.families.lognormal_posterior import draw_posterior, initial, log_posterior
+from bayesjpt.families.normal_inverse_gamma import HYPER_NAMES, variance_and_mu
+from bayesjpt.families.record import ColumnFacts, Family, Scaling
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import (
     log_normal_cdf,
@@ -224,32 +225,18 @@ FAMILY = Family(
     support=(0.0, np.inf),
     statistical_type="positive",
     scaling=Scaling.SCALE,
-    parameters=(
-        Parameter(
-            "variance",
-            "positive",
-            "inverse_gamma",
-            lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["floor"]),
-            "squared logarithm",
-        ),
-        Parameter(
-            "mu",
-            "real",
-            "normal",
-            lambda hyper, theta: (hyper["m0"], (hyper["v0"] * theta["variance"]) ** 0.5),
-            "logarithm of the column's scale units",
-        ),
-    ),
-    hyper_names=("m0", "v0", "a0", "b0", "floor"),
+    parameters=variance_and_mu("squared logarithm", "logarithm of the column's scale units"),
+    hyper_names=HYPER_NAMES,
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
-    n_stats=lambda column: 4,
+    n_stats=4,
     prepare=prepare,
     coefficients=coefficients,
     fill_log_density=fill_log_density,
     accumulate=accumulate,
     initial=initial,
     draw_posterior=draw_posterior,
+    log_posterior=log_posterior,
     accumulate_gradient=accumulate_gradient,
     log_mass=log_mass,
     cdf=cdf,

@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from bayesjpt.families.normal_inverse_gamma import A0, B0, FLOOR, M0, V0, conjugate, log_joint
 from bayesjpt.families.record import INVALID, OK
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
@@ -21,25 +22,8 @@ from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_
 from bayesjpt.numerics.special import log_normal_cdf
 
 _VARIANCE, _MU = 0, 1
-_M0, _V0, _A0, _B0, _FLOOR = range(5)
 _N, _SUM_LOG, _SUM_SQUARES, _N_ZERO = range(4)
 _N_ROUND = 3
-
-
-@kernel
-def _conjugate(n, total, squares, hyper):
-    """Return (m, v, a, b) of the normal-inverse-gamma posterior of n logarithms, without its floor."""
-    precision = 1.0 / hyper[_V0] + n
-    v = 1.0 / precision
-    m = v * (hyper[_M0] / hyper[_V0] + total)
-    a = hyper[_A0] + 0.5 * n
-    scatter = 0.0
-    shift = 0.0
-    if n > 0.0:
-        average = total / n
-        scatter = max(squares - n * average * average, 0.0)
-        shift = (average - hyper[_M0]) * (average - hyper[_M0]) * n / (hyper[_V0] * precision)
-    return m, v, a, hyper[_B0] + 0.5 * (scatter + shift)
 
 
 @kernel
@@ -49,21 +33,29 @@ def initial(stats, hyper, constants, theta):
     at_zero = math.log(constants[0]) - 1.0
     total = stats[_SUM_LOG] + n_zero * at_zero
     squares = stats[_SUM_SQUARES] + n_zero * (at_zero * at_zero + 1.0)
-    m, _, a, b = _conjugate(stats[_N] + n_zero, total, squares, hyper)
+    m, _, a, b = conjugate(stats[_N] + n_zero, total, squares, hyper)
     theta[_MU] = m
-    theta[_VARIANCE] = max(b / (a + 1.0), hyper[_FLOOR] * 1.5)
+    theta[_VARIANCE] = max(b / (a + 1.0), hyper[FLOOR] * 1.5)
 
 
 @kernel
 def _log_target(mu, log_variance, posterior, zeros, floor):
     """Return the log posterior density of (mu, log variance) up to a constant; zeros = (how many, log h)."""
-    variance = math.exp(log_variance)
-    if not floor <= variance < np.inf or variance == 0.0:
-        return -np.inf
-    m, v, a, b = posterior
+    value = log_joint(mu, log_variance, posterior, floor)
+    if value == -np.inf:
+        return value
     n_zero, log_h = zeros
-    value = -(a + 0.5) * log_variance - (b + 0.5 * (mu - m) * (mu - m) / v) / variance
-    return value + n_zero * log_normal_cdf((log_h - mu) / math.sqrt(variance))
+    return value + n_zero * log_normal_cdf((log_h - mu) / math.sqrt(math.exp(log_variance)))
+
+
+@kernel
+def log_posterior(stats, hyper, constants, theta):
+    if theta[_VARIANCE] < hyper[FLOOR]:
+        return -np.inf
+    log_variance = math.log(theta[_VARIANCE])
+    posterior = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
+    zeros = (stats[_N_ZERO], math.log(constants[0]))
+    return _log_target(theta[_MU], log_variance, posterior, zeros, 0.0) - log_variance
 
 
 @kernel
@@ -119,11 +111,11 @@ def _store(variance, mu, theta):
 @kernel
 def _valid_hyper(hyper):
     return (
-        -np.inf < hyper[_M0] < np.inf
-        and 0.0 < hyper[_V0] < np.inf
-        and 0.0 < hyper[_A0] < np.inf
-        and 0.0 < hyper[_B0] < np.inf
-        and 0.0 <= hyper[_FLOOR] < np.inf
+        -np.inf < hyper[M0] < np.inf
+        and 0.0 < hyper[V0] < np.inf
+        and 0.0 < hyper[A0] < np.inf
+        and 0.0 < hyper[B0] < np.inf
+        and 0.0 <= hyper[FLOOR] < np.inf
     )
 
 
@@ -131,8 +123,8 @@ def _valid_hyper(hyper):
 def draw_posterior(stats, hyper, constants, theta, rng):
     if not _valid_hyper(hyper):
         return INVALID
-    floor = hyper[_FLOOR]
-    posterior = _conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
+    floor = hyper[FLOOR]
+    posterior = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
     if stats[_N_ZERO] == 0.0:
         m, v, a, b = posterior
         precision = draw_gamma_below(a, b, 1.0 / floor if floor > 0.0 else np.inf, rng)

@@ -13,7 +13,8 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.families.normal_inverse_gamma import A0, B0, FLOOR, HYPER_NAMES, V0, conjugate, log_joint, variance_and_mu
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling, always
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import (
@@ -27,7 +28,6 @@ from bayesjpt.numerics.special import (
 
 _HALF_LOG_2PI = 0.9189385332046727
 _VARIANCE, _MU = 0, 1
-_M0, _V0, _A0, _B0, _FLOOR = 0, 1, 2, 3, 4
 
 
 def _floor(column: ColumnFacts) -> float:
@@ -78,46 +78,37 @@ def accumulate(z, aux, rows, constants, stats):
 
 
 @kernel
-def _posterior(stats, hyper):
-    """Return (m, v, a, b) of the conjugate posterior without its floor."""
-    n, total, squares = stats[0], stats[1], stats[2]
-    precision = 1.0 / hyper[_V0] + n
-    v = 1.0 / precision
-    m = v * (hyper[_M0] / hyper[_V0] + total)
-    a = hyper[_A0] + 0.5 * n
-    if n > 0.0:
-        average = total / n
-        scatter = max(squares - n * average * average, 0.0)
-        shift = (average - hyper[_M0]) * (average - hyper[_M0]) * n / (hyper[_V0] * precision)
-    else:
-        scatter = 0.0
-        shift = 0.0
-    return m, v, a, hyper[_B0] + 0.5 * (scatter + shift)
-
-
-@kernel
 def initial(stats, hyper, constants, theta):
-    m, _, a, b = _posterior(stats, hyper)
+    m, _, a, b = conjugate(stats[0], stats[1], stats[2], hyper)
     theta[_MU] = m
-    theta[_VARIANCE] = max(b / (a + 1.0), hyper[_FLOOR] * 1.5)
+    theta[_VARIANCE] = max(b / (a + 1.0), hyper[FLOOR] * 1.5)
 
 
 @kernel
 def draw_posterior(stats, hyper, constants, theta, rng):
-    if not 0.0 <= hyper[_FLOOR] < np.inf:
+    if not 0.0 <= hyper[FLOOR] < np.inf:
         return INVALID
-    m, v, a, b = _posterior(stats, hyper)
-    upper = 1.0 / hyper[_FLOOR] if hyper[_FLOOR] > 0.0 else np.inf
+    m, v, a, b = conjugate(stats[0], stats[1], stats[2], hyper)
+    upper = 1.0 / hyper[FLOOR] if hyper[FLOOR] > 0.0 else np.inf
     precision = draw_gamma_below(a, b, upper, rng)
     if not (precision > 0.0 and precision < np.inf):
         return INVALID
-    variance = max(1.0 / precision, hyper[_FLOOR])
+    variance = max(1.0 / precision, hyper[FLOOR])
     mu = rng.normal(m, math.sqrt(v * variance))
     if not -np.inf < mu < np.inf:
         return INVALID
     theta[_VARIANCE] = variance
     theta[_MU] = mu
     return OK
+
+
+@kernel
+def log_posterior(stats, hyper, constants, theta):
+    if theta[_VARIANCE] < hyper[FLOOR]:
+        return -np.inf
+    log_variance = math.log(theta[_VARIANCE])
+    posterior = conjugate(stats[0], stats[1], stats[2], hyper)
+    return log_joint(theta[_MU], log_variance, posterior, 0.0) - log_variance
 
 
 @kernel
@@ -144,17 +135,17 @@ def _log_floor_mass(a, b, floor):
 
 @kernel
 def log_marginal(stats, hyper, constants):
-    _, v, a, b = _posterior(stats, hyper)
-    a0, b0 = hyper[_A0], hyper[_B0]
+    _, v, a, b = conjugate(stats[0], stats[1], stats[2], hyper)
+    a0, b0 = hyper[A0], hyper[B0]
     return (
         -stats[0] * _HALF_LOG_2PI
-        + 0.5 * math.log(v / hyper[_V0])
+        + 0.5 * math.log(v / hyper[V0])
         + a0 * math.log(b0)
         - math.lgamma(a0)
         - a * math.log(b)
         + math.lgamma(a)
-        + _log_floor_mass(a, b, hyper[_FLOOR])
-        - _log_floor_mass(a0, b0, hyper[_FLOOR])
+        + _log_floor_mass(a, b, hyper[FLOOR])
+        - _log_floor_mass(a0, b0, hyper[FLOOR])
     )
 
 
@@ -210,27 +201,11 @@ FAMILY = Family(
     support=(-np.inf, np.inf),
     statistical_type="real",
     scaling=Scaling.LOCATION_SCALE,
-    parameters=(
-        Parameter(
-            "variance",
-            "positive",
-            "inverse_gamma",
-            lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["floor"]),
-            "squared scale units of the column",
-        ),
-        Parameter(
-            "mu",
-            "real",
-            "normal",
-            lambda hyper, theta: (hyper["m0"], (hyper["v0"] * theta["variance"]) ** 0.5),
-            "scale units of the column, from its location",
-        ),
-    ),
-    hyper_names=("m0", "v0", "a0", "b0", "floor"),
+    parameters=variance_and_mu("squared scale units of the column", "scale units of the column, from its location"),
+    hyper_names=HYPER_NAMES,
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
-    n_theta=lambda column: 2,
-    n_stats=lambda column: 3,
+    n_stats=3,
     offers=always,
     prepare=None,
     coefficients=coefficients,
@@ -238,6 +213,7 @@ FAMILY = Family(
     accumulate=accumulate,
     initial=initial,
     draw_posterior=draw_posterior,
+    log_posterior=log_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
     log_mass=log_mass,

@@ -83,6 +83,12 @@ def draw_posterior(stats, hyper, constants, theta, rng):
 
 
 @kernel
+def log_posterior(stats, hyper, constants, theta):
+    rate = theta[_RATE]
+    return (hyper[_A0] + stats[_SUM] - 1.0) * math.log(rate) - (hyper[_B0] + stats[_N]) * rate
+
+
+@kernel
 def accumulate_gradient(z, aux, flow, theta, constants, out):
     by_rate = 0.0
     for i in range(flow.size):
@@ -242,8 +248,7 @@ FAMILY = Family(
     hyper_names=("a0", "b0"),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
-    n_theta=lambda column: 1,
-    n_stats=lambda column: 2,
+    n_stats=2,
     offers=always,
     prepare=prepare,
     coefficients=coefficients,
@@ -251,6 +256,7 @@ FAMILY = Family(
     accumulate=accumulate,
     initial=initial,
     draw_posterior=draw_posterior,
+    log_posterior=log_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
     log_mass=log_mass,

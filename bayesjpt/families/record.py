@@ -9,7 +9,8 @@ Arguments that recur in the compiled slots:
     aux          float64 (n,)             what `prepare` made of z; z itself where a family prepares nothing
     theta        float64 (n_theta,)       parameters, in the order of `Family.parameters`
     constants    float64 (n_constant,)    what the family fixed about its column (`Family.constants`)
-    coefficients float64 (n_theta + 4,)   what `coefficients` made of theta, so that the density loop is one line
+    coefficients float64                  what `coefficients` made of theta, so that the density loop is one line;
+                                          (n_theta + n_constant + 4,): room for both, copied
     stats        float64 (n_stats,)       additive sufficient statistics
     hyper        float64 (n_hyper,)       hyperparameters of one leaf
     rng          numpy.random.Generator   usable inside compiled code
@@ -17,7 +18,7 @@ Arguments that recur in the compiled slots:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -36,6 +37,7 @@ class Scaling(StrEnum):
 
     LOCATION_SCALE = "location_scale"  # (x - m) / s
     SCALE = "scale"  # x / s
+    REAL_LOCATION_SCALE = "real_location_scale"  # (x - m) / s on real columns, x on others
     NONE = "none"  # x
 
 
@@ -52,6 +54,8 @@ class ColumnFacts(Protocol):
     def families(self) -> tuple[str, ...]: ...  # names of the only families of its dictionary; empty for all that fit
     @property
     def n_label(self) -> int: ...  # labels with "other" (category); 0 otherwise
+    @property
+    def code_names(self) -> tuple[str, ...]: ...  # their names, that of "other" last
     @property
     def levels(self) -> tuple[float, ...]: ...  # distinct training values of an integer column with few of them
     @property
@@ -134,11 +138,25 @@ class Family:
         Names of the hyperparameters; one name of a whole vector for a simplex.
     priors : mapping from str to callable
         ``(column, start_theta) -> hyper``; ``default`` always exists, ``abda`` holds the paper's raw-unit prior.
+        `start_theta` is the learner's estimate; before there is one, all its entries are alike.
     n_stats : callable or int
-        ``(column) -> int``, or the number where it is the same for all columns.
-    constants, n_theta, offers : callable, optional
-        ``(column) -> float64 array``, ``(column) -> int``, ``(column) -> bool``. Unless given: no constants, one
-        parameter an entry of `parameters`, offered wherever base and support allow it.
+        ``(constants) -> int``, or the number where it is the same for all leaves.
+    constants, offers : callable, optional
+        ``(column) -> float64 array``, ``(column) -> bool``. Unless given: no constants, offered wherever base and
+        support allow it.
+    n_theta : callable, optional
+        ``(constants) -> int``; one parameter an entry of `parameters` unless given.
+    by_name : bool
+        Whether only dictionaries that name the family hold it.
+    leaf_constants : callable or None
+        ``(column, values, lo, hi) -> float64 array``: constants of one leaf, from its observed training values (user's
+        units, without atoms) and the ends of its interval. None: leaves have those of the column, and share them.
+    valid_constants : callable or None
+        ``(column, constants) -> bool``: whether a leaf of the column may have these constants, for a family whose
+        leaves may differ in them. None: they are those of the column.
+    entry_labels : callable or None
+        ``(column, constants) -> names`` of the entries of a simplex, for the labels of the model's variables. None:
+        their numbers.
     prepare : kernel or None
         ``(z, constants, out)``: one table of auxiliary values, made once a table (``log z``).
     coefficients : kernel
@@ -156,6 +174,15 @@ class Family:
     draw_from_values : kernel or None
         ``(z, count, hyper, constants, theta, rng) -> status``: the same, for a family without statistics of fixed
         length: the leaf's values, ascending in the order of their rows or distinct values, and how often each occurs.
+    log_posterior : kernel or None
+        ``(stats, hyper, constants, theta)``: log prior plus log likelihood given the statistics, up to a constant; -inf
+        where the prior says no. With it the parameters of a leaf that is truncated to a cell are drawn by slice steps.
+    conjugate_on_cell : bool
+        Whether the parameters are a simplex of which a cell takes some entries whole: then shares among those inside
+        are independent of the rest, and `draw_posterior` serves a truncated leaf too.
+    reversible_draw : bool
+        Whether `draw_from_values`, from some theta on, is reversible with respect to the posterior. Then the parameters
+        of a truncated leaf are proposed by it, and kept or not by what the cell's mass becomes.
     accumulate_gradient : kernel or None
         ``(z, aux, flow, theta, constants, out)``: adds the sum over values of flow times the gradient of the log
         density with respect to theta to `out`, float64 (n_theta,). Entries with flow 0 are skipped, whatever their
@@ -188,9 +215,13 @@ class Family:
     hyper_names: tuple[str, ...] = ()
     priors: Mapping[str, Callable[[ColumnFacts, np.ndarray], np.ndarray]]
     constants: Callable[[ColumnFacts], np.ndarray] = no_constants
-    n_theta: Callable[[ColumnFacts], int] = field(default=None)  # type: ignore[assignment] # filled in __post_init__
-    n_stats: Callable[[ColumnFacts], int]
+    n_theta: Callable[[np.ndarray], int] = field(default=None)  # type: ignore[assignment] # filled in __post_init__
+    n_stats: Any  # a number is made a callable in __post_init__
     offers: Callable[[ColumnFacts], bool] = always
+    by_name: bool = False
+    leaf_constants: Callable[[ColumnFacts, np.ndarray, float, float], np.ndarray] | None = None
+    valid_constants: Callable[[ColumnFacts, np.ndarray], bool] | None = None
+    entry_labels: Callable[[ColumnFacts, np.ndarray], Sequence[str]] | None = None
     prepare: Callable | None = None
     coefficients: Callable
     fill_log_density: Callable
@@ -198,6 +229,9 @@ class Family:
     initial: Callable
     draw_posterior: Callable | None = None
     draw_from_values: Callable | None = None
+    log_posterior: Callable | None = None
+    conjugate_on_cell: bool = False
+    reversible_draw: bool = False
     accumulate_gradient: Callable | None = None
     log_marginal: Callable | None = None
     log_mass: Callable
@@ -210,10 +244,32 @@ class Family:
     def __post_init__(self):
         if self.n_theta is None:
             n = len(self.parameters)
-            object.__setattr__(self, "n_theta", lambda _column: n)
+            object.__setattr__(self, "n_theta", lambda _constants: n)
         if isinstance(self.n_stats, int):
             size = self.n_stats
-            object.__setattr__(self, "n_stats", lambda _column: size)
+            object.__setattr__(self, "n_stats", lambda _constants: size)
+
+    @property
+    def is_conjugate(self) -> bool:
+        """Whether `draw_posterior` is an independent draw, without slice steps."""
+        return self.log_marginal is not None and self.draw_from_values is None
+
+    @property
+    def samplable_on_cell(self) -> bool:
+        """Whether the parameters of a leaf that is truncated to a cell can be drawn."""
+        return (
+            self.conjugate_on_cell
+            or self.log_posterior is not None
+            or self.is_conjugate
+            or self.reversible_draw
+            or not self.parameters
+        )
+
+    def accepts(self, column: ColumnFacts, constants: np.ndarray) -> bool:
+        """Return whether a leaf of a column may have these constants."""
+        if self.valid_constants is not None:
+            return self.valid_constants(column, constants)
+        return np.array_equal(constants, self.constants(column))
 
     def __repr__(self) -> str:
         return f"Family({self.name})"

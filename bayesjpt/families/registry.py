@@ -21,6 +21,7 @@ from bayesjpt.families import (
     negative_binomial,
     normal,
     poisson,
+    quantile,
     rounded_normal,
     student_t,
     truncated_rounded_normal,
@@ -79,6 +80,7 @@ for _built_in in (
     bernoulli,
     rounded_normal,
     truncated_rounded_normal,
+    quantile,
 ):
     _add(_built_in.FAMILY)
 
@@ -119,13 +121,18 @@ def fits(member: Family, column: ColumnFacts) -> bool:
     return column.base in member.bases and member.support[0] <= lo and member.support[1] >= hi and member.offers(column)
 
 
+def fitting(column: ColumnFacts) -> tuple[Family, ...]:
+    """Return the families that may describe a column, those included that have to be named."""
+    return tuple(member for member in FAMILIES if fits(member, column))
+
+
 def dictionary(column: ColumnFacts) -> tuple[Family, ...]:
     """Return the families of a column's likelihood dictionary: those that its schema names, or all that fit.
 
-    A column with atoms always has the family ``atom``.
+    A column with atoms always has the family ``atom``; families that have to be named are there only if they are.
     """
     if column.families:
         named = tuple(family(name) for name in column.families)
         carried = tuple(member for member in FAMILIES if member.name == "atom" and member not in named)
         return (*named, *(member for member in carried if fits(member, column)))
-    return tuple(member for member in FAMILIES if fits(member, column))
+    return tuple(member for member in fitting(column) if not member.by_name)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling
+from bayesjpt.families.normal_inverse_gamma import HYPER_NAMES, variance_and_mu
+from bayesjpt.families.record import ColumnFacts, Family, Scaling
 from bayesjpt.families.rounded import (
     abda_prior,
     accumulate,
@@ -35,27 +36,11 @@ FAMILY = Family(
     support=(-np.inf, np.inf),
     statistical_type="real",
     scaling=Scaling.LOCATION_SCALE,
-    parameters=(
-        Parameter(
-            "variance",
-            "positive",
-            "inverse_gamma",
-            lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["floor"]),
-            "squared scale units of the column",
-        ),
-        Parameter(
-            "mu",
-            "real",
-            "normal",
-            lambda hyper, theta: (hyper["m0"], (hyper["v0"] * theta["variance"]) ** 0.5),
-            "scale units of the column, from its location",
-        ),
-    ),
-    hyper_names=("m0", "v0", "a0", "b0", "floor"),
+    parameters=variance_and_mu("squared scale units of the column", "scale units of the column, from its location"),
+    hyper_names=HYPER_NAMES,
     priors={"default": default_prior, "abda": abda_prior},
     constants=constants_everywhere,
-    n_theta=lambda column: 2,
-    n_stats=lambda column: 3,
+    n_stats=3,
     offers=_offers,
     prepare=prepare,
     coefficients=coefficients,
@@ -63,6 +48,7 @@ FAMILY = Family(
     accumulate=accumulate,
     initial=initial,
     draw_from_values=draw_from_values,
+    reversible_draw=True,
     accumulate_gradient=accumulate_gradient,
     log_mass=log_mass,
     cdf=cdf,

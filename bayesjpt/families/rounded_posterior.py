@@ -5,11 +5,12 @@ ridge of the truncated normal, on which (mu - edge) / variance, the slope of the
 (data that look exponential fix that slope alone). The last one moves along a group of transformations, so that its
 target carries the Jacobian (Liu and Sabatti, 2000).
 
+Updates come in an order that reads the same forwards and backwards, so that the whole draw is reversible.
+
 Each evaluation visits every distinct value. Where the data are spread over many cells, the updates run on a surrogate
-instead, the normal without rounding with a cell's variance added (Sheppard's correction, normaliser exact), in an order
-that reads the same forwards and backwards; the outcome is then accepted or not by the ratio of the two targets
-(Christen and Fox, 2005). Which of the two is done depends on the data alone. Layout of theta, hyper and constants: see
-`bayesjpt.families.rounded`.
+instead, the normal without rounding with a cell's variance added (Sheppard's correction, normaliser exact); the outcome
+is then accepted or not by the ratio of the two targets (Christen and Fox, 2005). Which of the two is done depends on
+the data alone. Layout of theta, hyper and constants: see `bayesjpt.families.rounded`.
 
 References: Neal (2003), Slice sampling; Liu and Sabatti (2000), Generalised Gibbs sampler; Christen and Fox (2005),
 Markov chain Monte Carlo using an approximation.
@@ -146,10 +147,12 @@ def _slice_surrogate(line, here, hyper, facts, rng):
 
 @kernel
 def _draw_exact(here, hyper, cells, facts, rng):
+    """Return (mu, log variance) after updates of the exact target in a palindrome."""
     n_line = 3 if facts[4] > -np.inf else 2
-    for _ in range(_N_ROUND):
-        for line in range(n_line):
-            here = _slice_exact(line, here, hyper, cells, facts, rng)
+    for line in range(n_line):
+        here = _slice_exact(line, here, hyper, cells, facts, rng)
+    for line in range(n_line - 1, -1, -1):
+        here = _slice_exact(line, here, hyper, cells, facts, rng)
     return here
 
 

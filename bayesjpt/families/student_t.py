@@ -20,6 +20,7 @@ import math
 
 import numpy as np
 
+from bayesjpt.families.normal_inverse_gamma import HYPER_NAMES, variance_and_mu
 from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling
 from bayesjpt.families.student_t_posterior import draw_from_values
 from bayesjpt.numerics.jit import kernel
@@ -166,18 +167,8 @@ FAMILY = Family(
     scaling=Scaling.LOCATION_SCALE,
     offers=_offers,
     parameters=(
-        Parameter(
-            "variance",
-            "positive",
-            "inverse_gamma",
-            lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["floor"]),
+        *variance_and_mu(
             "squared scale units of the column (the squared scale, not the second moment)",
-        ),
-        Parameter(
-            "mu",
-            "real",
-            "normal",
-            lambda hyper, theta: (hyper["m0"], (hyper["v0"] * theta["variance"]) ** 0.5),
             "scale units of the column, from its location",
         ),
         Parameter(
@@ -188,9 +179,9 @@ FAMILY = Family(
             "degrees of freedom",
         ),
     ),
-    hyper_names=("m0", "v0", "a0", "b0", "floor", "nu_shape", "nu_scale", "nu_floor"),
+    hyper_names=(*HYPER_NAMES, "nu_shape", "nu_scale", "nu_floor"),
     priors={"default": default_prior, "abda": abda_prior},
-    n_stats=lambda column: 3,
+    n_stats=3,
     coefficients=coefficients,
     fill_log_density=fill_log_density,
     accumulate=accumulate,

@@ -47,3 +47,10 @@ def fill_uniform(key, first_row, rows, node, out):
     for j in range(rows.size):
         z = mix(mix(base + np.uint64(rows[j]) * _ROW) + offset)
         out[j] = (z >> np.uint64(11)) * _UNIT
+
+
+@kernel
+def fill_uniform_of(key, number, rows, node, out):
+    """Fill out[j] with the uniform number of row ``number[rows[j]]`` at a node."""
+    for j in range(rows.size):
+        out[j] = uniform(key, number[rows[j]], node)

@@ -89,3 +89,40 @@ def draw_log_dirichlet(concentration, out, rng):
     for i in range(n):
         out[i] -= shift
     return True
+
+
+@kernel
+def draw_dirichlet(concentration, out, rng):
+    """Fill `out` with a Dirichlet draw, every entry at least 1e-300.
+
+    Returns
+    -------
+    bool
+        False where a concentration is not positive and finite; `out` is then as it was.
+    """
+    log_draw = np.empty(out.size)
+    if not draw_log_dirichlet(concentration, log_draw, rng):
+        return False
+    total = 0.0
+    for k in range(out.size):
+        out[k] = max(math.exp(log_draw[k]), _SMALLEST)
+        total += out[k]
+    for k in range(out.size):
+        out[k] = max(out[k] / total, _SMALLEST)
+    return True
+
+
+@kernel
+def redraw_outside(prior, inside, theta):
+    """Keep the shares of theta among the entries inside a set, and take everything else from a draw of the prior.
+
+    The posterior of a Dirichlet vector given counts of entries inside alone, if theta was drawn as if they were all
+    there is: the shares inside are independent of the set's own share and of the shares outside (neutrality).
+    """
+    share, prior_share = 0.0, 0.0
+    for k in range(theta.size):
+        if inside[k]:
+            share += theta[k]
+            prior_share += prior[k]
+    for k in range(theta.size):
+        theta[k] = max(theta[k] * (prior_share / share), _SMALLEST) if inside[k] else prior[k]

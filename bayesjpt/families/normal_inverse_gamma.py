@@ -1,0 +1,65 @@
+"""The normal-inverse-gamma prior above a floor: what the families with a variance and a mean have in common.
+
+variance ~ InverseGamma(a0, b0) truncated below at the floor; mu given variance ~ Normal(m0, v0 * variance).
+
+Reference: Gelman et al. (2013), Bayesian Data Analysis, section 3.3.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families.record import Parameter
+from bayesjpt.numerics.jit import kernel
+
+HYPER_NAMES = ("m0", "v0", "a0", "b0", "floor")
+M0, V0, A0, B0, FLOOR = range(5)
+"""Layout of the hyperparameters."""
+
+
+def variance_and_mu(variance_unit: str, mu_unit: str) -> tuple[Parameter, Parameter]:
+    """Return the two parameters with their priors; units in words."""
+    return (
+        Parameter(
+            "variance",
+            "positive",
+            "inverse_gamma",
+            lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["floor"]),
+            variance_unit,
+        ),
+        Parameter(
+            "mu",
+            "real",
+            "normal",
+            lambda hyper, theta: (hyper["m0"], (hyper["v0"] * theta["variance"]) ** 0.5),
+            mu_unit,
+        ),
+    )
+
+
+@kernel
+def conjugate(n, total, squares, hyper):
+    """Return (m, v, a, b) of the posterior of n values with a sum and a sum of squares, without its floor."""
+    precision = 1.0 / hyper[V0] + n
+    v = 1.0 / precision
+    m = v * (hyper[M0] / hyper[V0] + total)
+    a = hyper[A0] + 0.5 * n
+    scatter = 0.0
+    shift = 0.0
+    if n > 0.0:
+        average = total / n
+        scatter = max(squares - n * average * average, 0.0)
+        shift = (average - hyper[M0]) * (average - hyper[M0]) * n / (hyper[V0] * precision)
+    return m, v, a, hyper[B0] + 0.5 * (scatter + shift)
+
+
+@kernel
+def log_joint(mu, log_variance, posterior, floor):
+    """Return the log density, up to a constant, of (mu, log variance) under what `conjugate` returned and a floor."""
+    variance = math.exp(log_variance)
+    if not floor <= variance < np.inf or variance == 0.0:
+        return -np.inf
+    m, v, a, b = posterior
+    return -(a + 0.5) * log_variance - (b + 0.5 * (mu - m) * (mu - m) / v) / variance

@@ -1,0 +1,297 @@
+"""Quantile: uniform pieces between hinges that a leaf learned from its values (Nyga et al., 2023, section 3.1).
+
+theta = probability of each piece, its *segment mass*. Prior: Dirichlet(concentration), conjugate given the hinges.
+z = (x - m) / s on real columns and z = x on whole numbers, whose hinges lie halfway between them and whose pieces
+spread their mass equally over the whole numbers inside.
+
+      density |      .----.                constants = (step, hinge 0, hinge 1, ..., hinge n)
+              |  .---|    |------.
+              |__|___|____|______|__ z     step = distance of possible values: 0 on the line, 1 on whole numbers
+                 0   1    2      3
+
+Below the first hinge and above the last the density is zero: a family of another kind has to stand beside it, or the
+table has to hold no new rows. Hinges are constants of the leaf (`leaf_constants`), not of the column, inside the leaf's
+interval; so the posterior on that interval is the conjugate one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from bayesjpt import defaults
+from bayesjpt.families import simplex
+from bayesjpt.families.features import offset_and_scale
+from bayesjpt.families.hinges import fill_corners, learn_hinges
+from bayesjpt.families.record import ColumnFacts, Family, Scaling
+from bayesjpt.numerics.jit import kernel
+
+_STEP = 0
+_FIRST = 1
+_N_PIECE, _HINGES = 0, 1
+"""Layout of the coefficients: number of pieces, hinges, log densities, step."""
+_ULPS = 4.0
+"""Least half of a cell, in distances of neighbouring floats."""
+
+
+def default_prior(_column: ColumnFacts, start: np.ndarray) -> np.ndarray:
+    """Weakly informative: concentration 2 in all, shared out by the leaf's training shares."""
+    return 2.0 * start
+
+
+def abda_prior(_column: ColumnFacts, start: np.ndarray) -> np.ndarray:
+    """The paper's prior of a categorical: concentration 1 each."""
+    return np.ones(start.size)
+
+
+def leaf_constants(column: ColumnFacts, values: np.ndarray, lo: float, hi: float) -> np.ndarray:
+    """Return step and hinges of a leaf, by CDF-LEARN.
+
+    Parameters
+    ----------
+    column : ColumnFacts
+    values : float64 (n,)
+        Observed training values of the leaf in the user's units, without atoms, inside lo ... hi. Where there is none,
+        one piece covers what the interval leaves of the column's range.
+    lo, hi : float
+        Ends of the leaf's interval in the user's units; all hinges lie inside.
+    """
+    whole = column.base == "integer"
+    offset, scale = offset_and_scale(Scaling.REAL_LOCATION_SCALE, column)
+    if whole:
+        lo, hi = np.ceil(lo), np.floor(hi)
+    elif lo == hi:
+        lo, hi = -np.inf, np.inf  # a known value, which asks for no distribution
+    x = np.sort(values) if values.size else np.clip([column.minimum, column.maximum], lo, hi)
+    reach = 0.5 if whole else 0.0
+    lo, hi = max(lo, column.support[0]) - reach, min(hi, column.support[1]) + reach
+    z = (x - offset) / scale
+    half = max(0.5 * column.resolution / scale, _ULPS * float(np.spacing(np.abs(z).max())))
+    edge, below = np.empty(2 * z.size + 1), np.empty(2 * z.size + 1)
+    n_corner = fill_corners(z, half, (lo - offset) / scale, (hi - offset) / scale, edge, below)
+    at = np.empty(defaults.QUANTILE_MAX_SEGMENTS + 1, np.int64)
+    n_segment = learn_hinges(
+        edge[:n_corner], below[:n_corner],
+        (defaults.QUANTILE_EPSILON, defaults.QUANTILE_NOISE), float(defaults.QUANTILE_MIN_VALUES), at,
+    )  # fmt: skip
+    return np.concatenate([[float(whole)], edge[at[: n_segment + 1]]])
+
+
+def constants_of_column(column: ColumnFacts) -> np.ndarray:
+    """Return one piece over the column's range."""
+    return leaf_constants(column, np.empty(0), -np.inf, np.inf)
+
+
+def valid_constants(column: ColumnFacts, constants: np.ndarray) -> bool:
+    """Return whether constants are those of some leaf of a column: ascending hinges, between whole numbers on these."""
+    whole = column.base == "integer"
+    hinges = constants[_FIRST:]
+    if hinges.size < 2 or constants[_STEP] != float(whole) or not np.isfinite(hinges).all():
+        return False
+    between = not whole or (np.rint(hinges + 0.5) == hinges + 0.5).all()
+    return bool((np.diff(hinges) > 0.0).all() and between)
+
+
+def entry_labels(column: ColumnFacts, constants: np.ndarray) -> list[str]:
+    """Return the range of each piece in the user's units: ``10.35..11.2``, or the whole numbers ``3..5``."""
+    offset, scale = offset_and_scale(Scaling.REAL_LOCATION_SCALE, column)
+    reach = 0.5 * constants[_STEP]
+    ends = constants[_FIRST:] * scale + offset
+    return [f"{lo + reach:.15g}..{hi - reach:.15g}" for lo, hi in itertools.pairwise(ends)]
+
+
+def _n_piece(constants: np.ndarray) -> int:
+    return constants.size - _FIRST - 1
+
+
+@kernel
+def coefficients(theta, constants, out):
+    n = theta.size
+    out[_N_PIECE] = n
+    for k in range(n + 1):
+        out[_HINGES + k] = constants[_FIRST + k]
+    for k in range(n):
+        width = constants[_FIRST + k + 1] - constants[_FIRST + k]
+        out[_HINGES + n + 1 + k] = math.log(max(theta[k], simplex.SMALLEST)) - math.log(width)
+    out[_HINGES + 2 * n + 1] = constants[_STEP]
+
+
+@kernel
+def fill_log_density(z, aux, coefficients, out):
+    """Piece by piece over all values: on a block of rows that is quicker than a search for each."""
+    n = int(coefficients[_N_PIECE])
+    hinges, levels = coefficients[_HINGES : _HINGES + n + 1], coefficients[_HINGES + n + 1 : _HINGES + 2 * n + 1]
+    out[:] = -np.inf
+    for k in range(n):
+        first, level = hinges[k], levels[k]
+        for i in range(out.size):
+            out[i] = level if z[i] >= first else out[i]
+    last = hinges[n]
+    for i in range(out.size):
+        out[i] = out[i] if z[i] <= last else -np.inf
+    if coefficients[_HINGES + 2 * n + 1] > 0.0:
+        for i in range(out.size):
+            out[i] = out[i] if z[i] == np.rint(z[i]) else -np.inf
+
+
+@kernel
+def _piece(z, constants):
+    """Return the piece that holds z, -1 where none does."""
+    hinges = constants[_FIRST:]
+    if not hinges[0] <= z <= hinges[-1]:
+        return -1
+    return min(np.searchsorted(hinges, z, side="right") - 1, hinges.size - 2)
+
+
+@kernel
+def accumulate(z, aux, rows, constants, stats):
+    for j in range(rows.size):
+        at = _piece(z[rows[j]], constants)
+        if at >= 0:
+            stats[at] += 1.0
+
+
+@kernel
+def accumulate_gradient(z, aux, flow, theta, constants, out):
+    for i in range(flow.size):
+        at = _piece(z[i], constants) if flow[i] != 0.0 else -1
+        if at >= 0:
+            out[at] += flow[i] / max(theta[at], simplex.SMALLEST)
+
+
+@kernel
+def _cells_between(lo, hi, constants):
+    """Return the ends of what carries the mass of lo ... hi: on whole numbers, the cells of those inside."""
+    if constants[_STEP] > 0.0:
+        return np.ceil(lo) - 0.5, np.floor(hi) + 0.5
+    return lo, hi
+
+
+@kernel
+def _overlap(k, lo, hi, constants):
+    """Return the ends of what a piece has of lo ... hi, and its share of the piece; 0 where they do not overlap."""
+    first, last = constants[_FIRST + k], constants[_FIRST + k + 1]
+    a, b = max(lo, first), min(hi, last)
+    return a, b, max(b - a, 0.0) / (last - first)
+
+
+@kernel
+def log_mass(lo, hi, theta, constants):
+    lo, hi = _cells_between(lo, hi, constants)
+    if lo <= constants[_FIRST] and hi >= constants[_FIRST + theta.size]:
+        return 0.0
+    inside = 0.0
+    outside = 0.0
+    for k in range(theta.size):
+        _, _, share = _overlap(k, lo, hi, constants)
+        inside += theta[k] * share
+        outside += theta[k] * (_overlap(k, -np.inf, lo, constants)[2] + _overlap(k, hi, np.inf, constants)[2])
+    if inside == 0.0:
+        return -np.inf
+    total = inside + outside
+    return math.log(inside / total) if inside < outside else math.log1p(-outside / total)
+
+
+@kernel
+def cdf(x, theta, constants):
+    return math.exp(log_mass(-np.inf, x, theta, constants))
+
+
+@kernel
+def _middle(a, b, constants):
+    """Return a value in the middle of a ... b, ends of one piece or of a part of it."""
+    if constants[_STEP] > 0.0:
+        return np.ceil(0.5 * a + 0.5 * b - 0.5)
+    middle = 0.5 * a + 0.5 * b
+    return middle if middle < b else a
+
+
+@kernel
+def mode(lo, hi, theta, constants):
+    lower, upper = _cells_between(lo, hi, constants)
+    best, highest = lo, -1.0
+    anywhere, highest_anywhere = lo, -1.0
+    for k in range(theta.size):
+        first, last = constants[_FIRST + k], constants[_FIRST + k + 1]
+        a, b, _ = _overlap(k, lower, upper, constants)
+        density = theta[k] / (last - first)
+        # a single point belongs to the piece on its right, but at the end of all
+        if density > highest and (a < b or (a == b and constants[_STEP] == 0.0 and (a < last or k == theta.size - 1))):
+            best, highest = _middle(a, b, constants), density
+        if density > highest_anywhere:
+            anywhere, highest_anywhere = _middle(first, last, constants), density
+    return best if highest >= 0.0 else min(max(anywhere, lo), hi)
+
+
+@kernel
+def moment(k, lo, hi, theta, constants):
+    lower, upper = _cells_between(lo, hi, constants)
+    total = 0.0
+    value = 0.0
+    for i in range(theta.size):
+        a, b, share = _overlap(i, lower, upper, constants)
+        mass = theta[i] * share
+        middle, width = 0.5 * a + 0.5 * b, b - a
+        # whole numbers vary less than the cells around them, by the variance of the rounding
+        spread = (width * width - constants[_STEP]) / 12.0 if k == 2 else 0.0
+        total += mass
+        value += mass * (middle if k == 1 else middle * middle + spread) if mass > 0.0 else 0.0
+    if total == 0.0:
+        end = mode(lo, hi, theta, constants)
+        return end if k == 1 else end * end
+    return min(max(value / total, lo), hi) if k == 1 else value / total
+
+
+@kernel
+def sample(lo, hi, theta, constants, rng):
+    lower, upper = _cells_between(lo, hi, constants)
+    total = 0.0
+    for k in range(theta.size):
+        total += theta[k] * _overlap(k, lower, upper, constants)[2]
+    if total == 0.0:
+        return mode(lo, hi, theta, constants)
+    left = total * rng.random()
+    value = lo
+    for k in range(theta.size):
+        a, b, share = _overlap(k, lower, upper, constants)
+        mass = theta[k] * share
+        if mass > 0.0:
+            along = (b - a) * min(left / mass, 1.0)
+            value = min(a + 0.5 + np.floor(along), b - 0.5) if constants[_STEP] > 0.0 else a + along
+            left -= mass
+            if left < 0.0:
+                break
+    return min(max(value, lo), hi)
+
+
+FAMILY = Family(
+    name="quantile",
+    bases=("real", "integer"),
+    statistical_type="none",
+    scaling=Scaling.REAL_LOCATION_SCALE,
+    parameters=(simplex.PROBABILITY,),
+    hyper_names=("concentration",),
+    priors={"default": default_prior, "abda": abda_prior},
+    constants=constants_of_column,
+    leaf_constants=leaf_constants,
+    valid_constants=valid_constants,
+    entry_labels=entry_labels,
+    n_theta=_n_piece,
+    n_stats=_n_piece,
+    by_name=True,
+    conjugate_on_cell=True,
+    coefficients=coefficients,
+    fill_log_density=fill_log_density,
+    accumulate=accumulate,
+    initial=simplex.initial,
+    draw_posterior=simplex.draw_posterior,
+    accumulate_gradient=accumulate_gradient,
+    log_marginal=simplex.log_marginal,
+    log_mass=log_mass,
+    cdf=cdf,
+    mode=mode,
+    moment=moment,
+    sample=sample,
+)
