@@ -25,6 +25,8 @@ LEAF = 5
 
 KIND_NAMES = ("latent", "likelihood", "hard", "gate", "product", "leaf")
 SUM_KINDS = (LATENT, LIKELIHOOD, HARD, GATE)
+STRUCTURE_KINDS = (LATENT, HARD)
+"""Sums of the structure, whose weights are drawn; rows choose among their children, or a split does."""
 
 
 class Circuit(NamedTuple):
@@ -54,7 +56,7 @@ class Circuit(NamedTuple):
     const_at, const_len : int32 (n_leaf,)
         Where its constants lie in `const`.
     const : float64 (n_const,)
-        Constants of all leaves; leaves of one column and family share theirs.
+        Constants of all leaves; leaves of one column and family share theirs, unless they learned them.
     start_log_weight : float64 (n_edge,), nats
         The learner's estimate of the weights, where chains may begin.
     start_theta : float64 (n_theta,)
@@ -105,6 +107,10 @@ class Circuit(NamedTuple):
         at = self.theta_at[self.theta_len > 0]
         return np.unique(at).size < at.size
 
+    def constants_of(self, leaf: int) -> np.ndarray:
+        """Return the constants of a leaf."""
+        return self.const[self.const_at[leaf] : self.const_at[leaf] + self.const_len[leaf]]
+
     def leaf_interval(self) -> np.ndarray:
         """Return float64 (n_leaf, 2): the cell of each leaf in the user's units, infinite for the whole domain."""
         cells = np.concatenate([self.cell, [-np.inf, np.inf]]).reshape(-1, 2)
@@ -114,9 +120,9 @@ class Circuit(NamedTuple):
         """Return int32 (n_edge,): the node that owns each edge."""
         return np.repeat(np.arange(self.n_node, dtype=np.int32), np.diff(self.child_ptr))
 
-    def edges_of_kind(self, kind: int) -> np.ndarray:
-        """Return the edges, ascending, whose parent is of one kind."""
-        return np.flatnonzero(self.kind[self.edge_parent()] == kind)
+    def edges_of_kind(self, *kinds: int) -> np.ndarray:
+        """Return the edges, ascending, whose parent is of one of some kinds."""
+        return np.flatnonzero(np.isin(self.kind[self.edge_parent()], kinds))
 
     def leaf_node(self) -> np.ndarray:
         """Return int32 (n_leaf,): the node of each leaf."""

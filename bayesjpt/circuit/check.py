@@ -6,10 +6,12 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.paths import regions, separating_column
 from bayesjpt.circuit.plan import ATOM
 from bayesjpt.circuit.scope import scopes
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
+from bayesjpt.families.features import offset_and_scale
 from bayesjpt.table.schema import Schema
 
 
@@ -17,14 +19,15 @@ def check_circuit(circuit: Circuit, n_column: int) -> None:
     """Raise `CircuitError`, naming node and property, unless the arrays are a valid circuit over all columns.
 
     Checked: shapes and ranges; children before parents and the root last; every other node has a parent; sums are
-    smooth (children of equal scope) and products decomposable (disjoint scopes); dictionaries hold leaves of one
-    column; weights of each sum add up to one; families exist; parameters and constants lie inside their arrays; cells
-    are intervals.
+    smooth (children of equal scope) and products decomposable (disjoint scopes); children of hard sums are disjoint in
+    some column; dictionaries hold leaves of one column; weights of each sum add up to one; families exist; parameters
+    and constants lie inside their arrays; cells are intervals.
     """
     _check_shapes(circuit)
     _check_order(circuit)
     _check_leaves(circuit, n_column)
     _check_scopes(circuit, n_column)
+    _check_splits(circuit)
     _check_start(circuit)
 
 
@@ -107,14 +110,37 @@ def _check_cells(c: Circuit) -> None:
         _fail(f"a leaf in cell {c.leaf_cell[outside][0]}", f"-1 to {c.cell.size // 2 - 1}")
 
 
-def check_samplable(circuit: Circuit) -> None:
-    """Raise `ModelError` where conditionals given rows are not those of whole leaves with parameters of their own."""
-    if circuit.is_truncated or circuit.shares_parameters:
-        raise ModelError(
-            "a circuit with leaves that are truncated or share parameters",
-            "a circuit as a learner made it",
-            "Sample first; then condition the posterior.",
-        )
+def check_samplable(circuit: Circuit, schema: Schema) -> None:
+    """Raise `ModelError` where parameters cannot be drawn given rows: shared ones, and those of some truncated leaves.
+
+    A leaf truncated to a cell needs a family that can be drawn there (`Family.samplable_on_cell`), starting parameters
+    under which the cell has a probability, and more than one value.
+    """
+    if circuit.shares_parameters:
+        _refuse_sampling("leaves that share parameters")
+    intervals = circuit.leaf_interval()
+    for leaf in np.flatnonzero(circuit.leaf_cell >= 0):
+        family = registry.FAMILIES[circuit.leaf_family[leaf]]
+        column = schema.columns[circuit.leaf_var[circuit.leaf_var_ptr[leaf]]]
+        lo, hi = intervals[leaf]
+        if lo == hi and column.base == "real" and family.name != ATOM:
+            _refuse_sampling(f"a leaf of column {column.name!r} that is known to be {lo:g}")
+        if not family.samplable_on_cell:
+            _refuse_sampling(f"a {family.name} leaf of column {column.name!r} that is truncated to a cell")
+        offset, scale = offset_and_scale(family.scaling, column)
+        theta = circuit.start_theta[circuit.theta_at[leaf] :][: circuit.theta_len[leaf]]
+        const = circuit.constants_of(int(leaf))
+        log_mass = family.log_mass((lo - offset) / scale, (hi - offset) / scale, theta.copy(), const.copy())
+        if log_mass == -np.inf:
+            _refuse_sampling(f"a {family.name} leaf of column {column.name!r} that starts without mass in its cell")
+        if family.leaf_constants is not None and log_mass < 0.0:
+            _refuse_sampling(f"a {family.name} leaf of column {column.name!r} in less than the cell that it learned")
+
+
+def _refuse_sampling(what: str) -> None:
+    raise ModelError(
+        f"a circuit with {what}", "a circuit as a learner made it", "Sample first; then condition the posterior."
+    )
 
 
 def check_leaves_fit(circuit: Circuit, schema: Schema) -> None:
@@ -132,11 +158,11 @@ def check_leaves_fit(circuit: Circuit, schema: Schema) -> None:
     for leaf in range(circuit.n_leaf):
         family = registry.FAMILIES[circuit.leaf_family[leaf]]
         column = schema.columns[circuit.leaf_var[circuit.leaf_var_ptr[leaf]]]
-        at, constants = circuit.const_at[leaf], family.constants(column)
+        constants = circuit.constants_of(leaf)
         if (
             column.base not in family.bases
-            or circuit.theta_len[leaf] != family.n_theta(column)
-            or not np.array_equal(circuit.const[at : at + circuit.const_len[leaf]], constants)
+            or not family.accepts(column, constants)
+            or circuit.theta_len[leaf] != family.n_theta(constants)
         ):
             raise CircuitError(
                 f"a {family.name} leaf of the circuit does not fit column {column.name!r}",
@@ -172,6 +198,15 @@ def _check_scopes(c: Circuit, n_column: int) -> None:
     if not scope[-1].all():
         missing = np.flatnonzero(~scope[-1])
         _fail(f"the root does not cover column {missing[0]}", "every column of the table")
+
+
+def _check_splits(c: Circuit) -> None:
+    hard = np.flatnonzero((c.kind == arrays.HARD) & (np.diff(c.child_ptr) > 1))
+    region = regions(c) if hard.size else []
+    for node in hard:
+        children = c.child[c.child_ptr[node] : c.child_ptr[node + 1]]
+        if separating_column([region[child] for child in children]) < 0:
+            _fail(f"no column tells the children of hard sum {node} apart", "leaves truncated to disjoint cells")
 
 
 def _check_start(c: Circuit) -> None:

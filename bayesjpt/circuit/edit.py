@@ -21,6 +21,7 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.build import freeze
+from bayesjpt.circuit.paths import allowed_labels, regions, separating_column
 from bayesjpt.circuit.plan import ATOM
 from bayesjpt.circuit.scope import scopes
 from bayesjpt.errors import CircuitError, EvidenceError, QueryError
@@ -63,12 +64,13 @@ class _Leaves:
         self.atoms = [np.array(schema.columns[var].atoms) for var in circuit.leaf_var]
         self.is_real = [schema.columns[var].base == "real" for var in circuit.leaf_var]
         self.is_atom = [registry.FAMILIES[number].name == ATOM for number in circuit.leaf_family]
+        self.labels = [allowed_labels(circuit, leaf) for leaf in range(circuit.n_leaf)]
 
     def to_interval(self, leaf: int, lo: float, hi: float) -> tuple[float, float] | None:
         """Return what an interval leaves of a leaf's cell; None where that has no probability under any parameters."""
         known = self.lower[leaf] == self.upper[leaf]
         lo, hi = max(lo, self.lower[leaf]), min(hi, self.upper[leaf])
-        if lo > hi:
+        if lo > hi or not self._has_label(leaf, lo, hi):
             return None
         if self.is_atom[leaf]:
             inside = (self.atoms[leaf] >= lo) & (self.atoms[leaf] <= hi)
@@ -77,11 +79,15 @@ class _Leaves:
 
     def to_value(self, leaf: int, lo: float, hi: float) -> tuple[float, float] | None:
         """Return the cell of a value that is known; None where it has no density, whatever the parameters."""
-        if not self.lower[leaf] <= lo <= self.upper[leaf]:
+        if not self.lower[leaf] <= lo <= self.upper[leaf] or not self._has_label(leaf, lo, hi):
             return None
         if not self.is_real[leaf] or self.lower[leaf] == self.upper[leaf]:
             return lo, hi
         return (lo, hi) if (lo in self.atoms[leaf]) == self.is_atom[leaf] else None
+
+    def _has_label(self, leaf: int, lo: float, hi: float) -> bool:
+        labels = self.labels[leaf]
+        return labels is None or bool(((labels >= lo) & (labels <= hi)).any())
 
 
 class _Builder:
@@ -140,11 +146,11 @@ class _Builder:
         leaf_from = np.array([self.leaf[node] for node in leaves], np.int32)
         sources = [source for node in nodes for source in self.sources[node]]
         cells, leaf_cell = self._cells([int(leaf) for leaf in leaves])
-        theta_from, theta_at = _gathered(old.theta_at[leaf_from], old.theta_len[leaf_from], old.n_theta)
-        const_from, const_at = _gathered(old.const_at[leaf_from], old.const_len[leaf_from], old.const.size)
+        theta_from, theta_at = gathered(old.theta_at[leaf_from], old.theta_len[leaf_from], old.n_theta)
+        const_from, const_at = gathered(old.const_at[leaf_from], old.const_len[leaf_from], old.const.size)
         circuit = Circuit(
             kind=np.array([self.kind[node] for node in nodes], np.int8),
-            child_ptr=_offsets([len(self.children[node]) for node in nodes]),
+            child_ptr=offsets([len(self.children[node]) for node in nodes]),
             child=np.array([new_node[child] for node in nodes for child in self.children[node]], np.int32),
             leaf_of=np.where(
                 [self.kind[node] == arrays.LEAF for node in nodes],
@@ -167,7 +173,7 @@ class _Builder:
         edit = Edit(
             circuit=circuit,
             theta_from=theta_from,
-            edge_from_ptr=_offsets([len(source) for source in sources]),
+            edge_from_ptr=offsets([len(source) for source in sources]),
             edge_from=np.array([edge for source in sources for edge in source], np.int32),
             leaf_from=leaf_from,
             touched=np.array([self.touched[node] for node in nodes]),
@@ -190,11 +196,12 @@ class _Builder:
         return np.array(list(known), np.float64).ravel(), np.array(numbers, np.int32)
 
 
-def _offsets(lengths: Iterable[int]) -> np.ndarray:
+def offsets(lengths: Iterable[int]) -> np.ndarray:
+    """Return where segments of these lengths begin, and where the last one ends, int32 (n + 1,)."""
     return np.concatenate([[0], np.cumsum(list(lengths))]).astype(np.int32)
 
 
-def _gathered(at: np.ndarray, length: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+def gathered(at: np.ndarray, length: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the places that some segments of a flat vector use, ascending, and where the segments lie among them."""
     used = np.zeros(size + 1, bool)
     for first, n in set(zip(at.tolist(), length.tolist(), strict=True)):
@@ -230,7 +237,7 @@ def marginalised(circuit: Circuit, columns: Sequence[int], *, max_edges: int) ->
     """Return the Edit that sums all but some columns out.
 
     Leaves of other columns go, and so do products and sums that then have one child; where children of a sum become one
-    node, their weights add up.
+    node, their weights add up. A hard sum that loses the column that decides is a latent one.
 
     Parameters
     ----------
@@ -253,6 +260,7 @@ def marginalised(circuit: Circuit, columns: Sequence[int], *, max_edges: int) ->
     """
     kept = np.zeros(int(circuit.leaf_var.max()) + 1, bool)
     kept[list(columns)] = True
+    region = regions(circuit)
     parts = _Builder(circuit, max_edges)
     made = np.full(circuit.n_node, -1)
     for node in range(circuit.n_node):
@@ -273,7 +281,8 @@ def marginalised(circuit: Circuit, columns: Sequence[int], *, max_edges: int) ->
         elif kind == arrays.PRODUCT:
             made[node] = parts.add(kind, list(sources), [()] * len(sources), False)
         else:
-            made[node] = parts.add(kind, list(sources), list(sources.values()), False)
+            decided = kind != arrays.HARD or kept[separating_column([region[child] for child in circuit.child[edges]])]
+            made[node] = parts.add(kind if decided else arrays.LATENT, list(sources), list(sources.values()), False)
     new_column = np.full(kept.size, -1)
     new_column[list(columns)] = np.arange(len(columns))
     return parts.finish(int(made[-1]), new_column)

@@ -7,6 +7,7 @@ their draws back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -106,14 +107,14 @@ def make_layout(circuit: Circuit, schema: Schema) -> Layout:
     parent = circuit.edge_parent()
     names = _node_names(circuit, schema, parent)
     weights = []
-    for kind, name, dim in (
-        (arrays.LATENT, SUM_WEIGHTS, "edge"),
-        (arrays.LIKELIHOOD, LIKELIHOOD_WEIGHTS, "likelihood_edge"),
+    for kinds, name, dim in (
+        (arrays.STRUCTURE_KINDS, SUM_WEIGHTS, "edge"),
+        ((arrays.LIKELIHOOD,), LIKELIHOOD_WEIGHTS, "likelihood_edge"),
     ):
-        edges = circuit.edges_of_kind(kind)
+        edges = circuit.edges_of_kind(*kinds)
         if edges.size:
             children = circuit.child[edges]
-            if kind == arrays.LATENT:
+            if name == SUM_WEIGHTS:
                 ends = [f"->{names[child]}" for child in children]
             else:
                 ends = [
@@ -175,7 +176,7 @@ def _parameters(circuit: Circuit, schema: Schema, names: list[str]):
                 labels = tuple(
                     f"{names[leaf_node[leaf]]}={label}"
                     for leaf in leaves
-                    for label in _value_labels(schema, int(circuit.leaf_var[leaf]), int(circuit.theta_len[leaf]))
+                    for label in _entry_labels(circuit, schema, leaf)
                 )
             else:
                 lengths = np.ones(leaves.size, int)
@@ -186,9 +187,8 @@ def _parameters(circuit: Circuit, schema: Schema, names: list[str]):
             yield ParameterVariable(name, dim, int(number), parameter, leaves, positions, ptr, labels)
 
 
-def _value_labels(schema: Schema, column: int, n: int) -> list[str]:
-    facts = schema.columns[column]
-    if facts.base == "category":
-        return list(facts.code_names)
-    values = facts.levels if facts.base == "integer" else facts.atoms
-    return [f"{value:.15g}" for value in values][:n]
+def _entry_labels(circuit: Circuit, schema: Schema, leaf: int) -> Sequence[str]:
+    name_entries = registry.FAMILIES[circuit.leaf_family[leaf]].entry_labels
+    if name_entries is None:
+        return [str(k) for k in range(circuit.theta_len[leaf])]
+    return name_entries(schema.columns[circuit.leaf_var[leaf]], circuit.constants_of(leaf))

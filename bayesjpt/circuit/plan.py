@@ -17,12 +17,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.routes import routes
 from bayesjpt.families import registry
 from bayesjpt.families.features import offset_and_scale
-from bayesjpt.families.record import N_EXTRA_COEFFICIENTS
+from bayesjpt.families.record import N_EXTRA_COEFFICIENTS, Family
 from bayesjpt.table.schema import Schema
 
 ATOM = "atom"
@@ -32,6 +34,13 @@ WHOLE = 0
 INTERVAL = 1
 POINT = 2
 """What a leaf's cell leaves of its domain: all, an interval, or one value of a real column, which is then known."""
+
+REAL, POSITIVE, UNIT, SIMPLEX = range(4)
+"""What a parameter may be: its `Parameter.constraint`, as a number."""
+SPACES = ("real", "positive", "unit", "simplex")
+
+AS_WHOLE, CONJUGATE, SLICE, METROPOLIS = range(4)
+"""How a leaf's parameters are drawn: by its family's own update, or on a cell: see `bayesjpt.kernels.truncated`."""
 
 RENORMALISE_ABOVE_LOG = 230.0
 """Logarithm of 1e100: a product whose linear factor could exceed it is renormalised."""
@@ -55,8 +64,8 @@ class Plan(NamedTuple):
     renormalise : bool (n_edge,)
         At a product's edge: the factor must be folded into the exponent before this child's is multiplied.
     leaf_family, theta_at, theta_len, const_at, const_len : int32 (n_leaf,)
-    coef_at : int32 (n_leaf,)
-        Where the leaf's coefficients lie; it has theta_len + 4.
+    coef_at : int32 (n_leaf + 1,)
+        Where its coefficients lie.
     stat_at : int32 (n_leaf + 1,)
         Where its statistics lie.
     leaf_value, leaf_aux : int32 (n_leaf,)
@@ -67,10 +76,18 @@ class Plan(NamedTuple):
         Its cell in units of z, infinite for the whole domain.
     leaf_lower, leaf_upper : float64 (n_leaf,)
         Its cell in the user's units.
+    leaf_raw : int32 (n_leaf,)
+        Feature in the user's units, with which its cell is compared: two numbers may be one in units of z. Without a
+        cell it is `leaf_value`.
+    leaf_update : int32 (n_leaf,)
+        `AS_WHOLE`, `CONJUGATE`, `SLICE` or `METROPOLIS`: how its parameters are drawn.
+    theta_space : int32 (n_theta,)
+        `REAL`, `POSITIVE`, `UNIT` or `SIMPLEX`: what each parameter may be.
     leaf_half_cell : float64 (n_leaf,)
         Half the resolution in units of z; 0 where the base measure counts.
     leaf_is_atom, leaf_by_value : bool (n_leaf,)
         Whether the leaf holds its column's atoms; whether its parameters are drawn from its values, not statistics.
+    split_column, edge_lower, edge_upper, edge_label_at, label_reaches : as `bayesjpt.circuit.routes` returns them
     const : float64 (n_const,)
     feature_column : int32 (n_feature,)
     feature_source : int32 (n_feature,)
@@ -113,9 +130,17 @@ class Plan(NamedTuple):
     leaf_hi: np.ndarray
     leaf_lower: np.ndarray
     leaf_upper: np.ndarray
+    leaf_raw: np.ndarray
+    leaf_update: np.ndarray
+    theta_space: np.ndarray
     leaf_half_cell: np.ndarray
     leaf_is_atom: np.ndarray
     leaf_by_value: np.ndarray
+    split_column: np.ndarray
+    edge_lower: np.ndarray
+    edge_upper: np.ndarray
+    edge_label_at: np.ndarray
+    label_reaches: np.ndarray
     const: np.ndarray
     feature_column: np.ndarray
     feature_source: np.ndarray
@@ -135,7 +160,7 @@ def make_plan(circuit: Circuit, schema: Schema) -> Plan:
     families = [registry.FAMILIES[number] for number in circuit.leaf_family]
     columns = [schema.columns[var] for var in circuit.leaf_var]
     theta_len = circuit.theta_len
-    n_stats = [family.n_stats(column) for family, column in zip(families, columns, strict=True)]
+    n_stats = [family.n_stats(circuit.constants_of(leaf)) for leaf, family in enumerate(families)]
     features = _features(circuit, schema)
     by_value = np.array([family.draw_from_values is not None for family in families])
     kept = np.isin(np.arange(len(schema)), circuit.leaf_var[by_value])
@@ -153,9 +178,10 @@ def make_plan(circuit: Circuit, schema: Schema) -> Plan:
         theta_len=theta_len,
         const_at=circuit.const_at,
         const_len=circuit.const_len,
-        coef_at=(np.cumsum(theta_len + N_EXTRA_COEFFICIENTS) - theta_len - N_EXTRA_COEFFICIENTS).astype(np.int32),
-        stat_at=np.concatenate([[0], np.cumsum(n_stats)]).astype(np.int32),
+        coef_at=_offsets(theta_len + circuit.const_len + N_EXTRA_COEFFICIENTS),
+        stat_at=_offsets(n_stats),
         **_cells(circuit, schema, features),
+        theta_space=_spaces(circuit, families),
         leaf_half_cell=np.array(
             [
                 0.5 * column.resolution / offset_and_scale(family.scaling, column)[1] if column.base == "real" else 0.0
@@ -164,15 +190,20 @@ def make_plan(circuit: Circuit, schema: Schema) -> Plan:
         ),
         leaf_is_atom=np.array([family.name == ATOM for family in families]),
         leaf_by_value=by_value,
+        **routes(circuit, schema),
         const=circuit.const,
         **features,
         column_resolution=np.array([c.resolution if c.base == "real" else 0.0 for c in schema.columns]),
         column_log_jacobian=schema.log_jacobian(),
         column_kept=_numbered(kept),
-        atom_ptr=np.cumsum([0, *(len(column.atoms) for column in schema)]).astype(np.int32),
+        atom_ptr=_offsets([len(column.atoms) for column in schema]),
         atom_value=np.array([atom for column in schema for atom in column.atoms], np.float64),
     )
     return Plan(*(np.array(array) for array in plan))
+
+
+def _offsets(sizes: ArrayLike) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
 
 
 def _numbered(chosen: np.ndarray) -> np.ndarray:
@@ -233,13 +264,36 @@ def _cells(circuit: Circuit, schema: Schema, features: dict[str, np.ndarray]) ->
     real = np.array([schema.columns[var].base == "real" for var in circuit.leaf_var])
     atom = np.array([registry.FAMILIES[number].name == ATOM for number in circuit.leaf_family])
     cut = np.where(np.isinf(lower) & np.isinf(upper), WHOLE, INTERVAL)
+    leaf_cut = np.where((lower == upper) & real & ~atom, POINT, cut).astype(np.int32)
+    families = [registry.FAMILIES[number] for number in circuit.leaf_family]
+    update = [_update(family) if cut == INTERVAL else AS_WHOLE for family, cut in zip(families, leaf_cut, strict=True)]
     return {
-        "leaf_cut": np.where((lower == upper) & real & ~atom, POINT, cut).astype(np.int32),
+        "leaf_cut": leaf_cut,
+        "leaf_update": np.array(update, np.int32),
         "leaf_lo": (lower - offset) / scale,
         "leaf_hi": (upper - offset) / scale,
         "leaf_lower": lower,
         "leaf_upper": upper,
     }
+
+
+def _update(family: Family) -> int:
+    """Return how the parameters of a family's leaf are drawn where it is truncated to an interval."""
+    if family.conjugate_on_cell:
+        return CONJUGATE
+    if family.log_posterior is not None:
+        return SLICE
+    return METROPOLIS if family.is_conjugate or family.reversible_draw else AS_WHOLE
+
+
+def _spaces(circuit: Circuit, families: list[Family]) -> np.ndarray:
+    """Return int32 (n_theta,): what each parameter may be."""
+    space = np.full(circuit.n_theta, REAL, np.int32)
+    for leaf, family in enumerate(families):
+        at = circuit.theta_at[leaf]
+        kinds = [SPACES.index(parameter.constraint) for parameter in family.parameters]
+        space[at : at + circuit.theta_len[leaf]] = kinds  # a simplex is one parameter with many entries
+    return space
 
 
 def _features(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
@@ -248,7 +302,7 @@ def _features(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
     offset: list[float] = []
     scale: list[float] = []
     leaf_of: list[int] = []
-    value_at: dict[tuple[int, str], int] = {}
+    value_at: dict[tuple[int, tuple[float, float]], int] = {}
     aux_at: dict[tuple[int, int], int] = {}
 
     def add(column: int, made_from: int, units: tuple[float, float], leaf: int) -> int:
@@ -259,21 +313,27 @@ def _features(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
         leaf_of.append(leaf)
         return len(column_of) - 1
 
+    def in_units(column: int, units: tuple[float, float], leaf: int) -> int:
+        if (column, units) not in value_at:
+            value_at[column, units] = add(column, -1, units, leaf)
+        return value_at[column, units]
+
     leaf_value = np.empty(circuit.n_leaf, np.int32)
+    leaf_raw = np.empty(circuit.n_leaf, np.int32)
     leaf_aux = np.empty(circuit.n_leaf, np.int32)
     for leaf in range(circuit.n_leaf):
         column, number = int(circuit.leaf_var[leaf]), int(circuit.leaf_family[leaf])
         family = registry.FAMILIES[number]
         units = offset_and_scale(family.scaling, schema.columns[column])
-        if (column, family.scaling) not in value_at:
-            value_at[column, family.scaling] = add(column, -1, units, leaf)
-        value = value_at[column, family.scaling]
+        value = in_units(column, units, leaf)
         if family.prepare is not None and (column, number) not in aux_at:
             aux_at[column, number] = add(column, value, units, leaf)
         leaf_value[leaf] = value
+        leaf_raw[leaf] = in_units(column, (0.0, 1.0), leaf) if circuit.leaf_cell[leaf] >= 0 else value
         leaf_aux[leaf] = aux_at.get((column, number), value)
     return {
         "leaf_value": leaf_value,
+        "leaf_raw": leaf_raw,
         "leaf_aux": leaf_aux,
         "feature_column": np.array(column_of, np.int32),
         "feature_source": np.array(source, np.int32),

@@ -63,13 +63,9 @@ def _known(names: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def _fitting(column: Column) -> list[str]:
-    return [member.name for member in registry.dictionary(replace(column, families=()))]
-
-
 def _named(column: Column, names: tuple[str, ...]) -> Column:
     """Return the column with the families that were named for it, each of which must fit."""
-    fitting = _fitting(column)
+    fitting = [member.name for member in registry.fitting(column)]
     for name in names:
         if name not in fitting:
             raise SchemaError(f"family {name!r} does not fit column {column.name!r}", f"some of {', '.join(fitting)}")
@@ -82,5 +78,6 @@ def _named(column: Column, names: tuple[str, ...]) -> Column:
 
 def _kept(column: Column, names: tuple[str, ...]) -> Column:
     """Return the column with those of its families that were named, or as it is where none was."""
-    kept = tuple(member.name for member in registry.dictionary(column) if member.name in names)
+    offered = registry.dictionary(column) if column.families else registry.fitting(column)
+    kept = tuple(member.name for member in offered if member.name in names)
     return replace(column, families=kept) if set(kept) - {ATOM} else column

@@ -1,0 +1,140 @@
+"""The part of a circuit that a question reaches: some columns, and values that rows may have in some of them.
+
+      asked: x, given y in [0, 1]            +                      +
+                                          /     \\                   |
+                                         x       x      becomes     x        y > 3 is another leaf of the tree;
+                                       / | \\   / | \\               / \\       z is not asked for
+                                      x  y  z x y>3 z             x   y
+
+Weights stay what they are, so sums need not add up to one any more: under the part, an event that lies inside the
+values has the probability that it has under the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.edit import gathered, offsets
+from bayesjpt.circuit.paths import allowed_labels
+
+
+class Part(NamedTuple):
+    """A part of a circuit.
+
+    Attributes
+    ----------
+    circuit : Circuit
+    edge_from : int64 (n_edge,), theta_from : int64 (n_theta,)
+        The old place of each weight and parameter.
+    """
+
+    circuit: Circuit
+    edge_from: np.ndarray
+    theta_from: np.ndarray
+
+
+def reached(
+    circuit: Circuit, columns: Collection[int], values: Mapping[int, np.ndarray], root: int | None = None
+) -> Part | None:
+    """Return the part of a circuit that is about some columns and can hold some values; None where nothing can.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    columns : collection of int
+        Leaves of other columns are left out.
+    values : mapping from int to float64 (n_interval, 2)
+        Closed intervals of some of these columns, in the user's units, codes of labels.
+    root : int, optional
+        The node to begin at, in place of the root.
+
+    Notes
+    -----
+    Cost: n_edge.
+    """
+    root = circuit.n_node - 1 if root is None else root
+    pointer, child = circuit.child_ptr.tolist(), circuit.child.tolist()
+    used = _used(circuit, pointer, child, _asked(circuit, columns), _possible(circuit, values))
+    if not used[root]:
+        return None
+    kept, keep_edge = [False] * circuit.n_node, [False] * circuit.n_edge
+    kept[root] = True
+    for node in range(root, -1, -1):
+        for edge in range(pointer[node], pointer[node + 1]) if kept[node] else ():
+            if used[child[edge]]:
+                kept[child[edge]] = keep_edge[edge] = True
+    return _taken(circuit, np.array(kept), np.array(keep_edge, bool))
+
+
+def _asked(circuit: Circuit, columns: Collection[int]) -> np.ndarray:
+    """Return bool (n_leaf,): whether a leaf is about one of the columns."""
+    chosen = np.isin(circuit.leaf_var, list(columns))
+    return np.logical_or.reduceat(chosen, circuit.leaf_var_ptr[:-1])
+
+
+def _possible(circuit: Circuit, values: Mapping[int, np.ndarray]) -> np.ndarray:
+    """Return bool (n_leaf,): whether a leaf's cell holds some of the values."""
+    lower, upper = circuit.leaf_interval().T
+    alone = np.diff(circuit.leaf_var_ptr) == 1
+    column = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
+    possible = np.ones(circuit.n_leaf, bool)
+    for asked, intervals in values.items():
+        for leaf in np.flatnonzero(alone & (column == asked)).tolist():
+            lo, hi = np.maximum(intervals[:, 0], lower[leaf]), np.minimum(intervals[:, 1], upper[leaf])
+            labels = allowed_labels(circuit, leaf)
+            if labels is None:
+                possible[leaf] = (lo <= hi).any()
+            else:
+                possible[leaf] = ((labels >= lo[:, None]) & (labels <= hi[:, None])).any()
+    return possible
+
+
+def _used(
+    circuit: Circuit, pointer: list[int], child: list[int], asked: np.ndarray, possible: np.ndarray
+) -> list[bool]:
+    """Return which nodes are needed below whatever needs them: those asked for that are possible.
+
+    An impossible part makes a product impossible whether or not it is asked for.
+    """
+    kind, leaf_of = circuit.kind.tolist(), circuit.leaf_of.tolist()
+    meets, alive = [False] * circuit.n_node, [False] * circuit.n_node
+    for node in range(circuit.n_node):
+        below = child[pointer[node] : pointer[node + 1]]
+        if kind[node] == arrays.LEAF:
+            meets[node], alive[node] = bool(asked[leaf_of[node]]), bool(possible[leaf_of[node]])
+        else:
+            meets[node] = any(meets[c] for c in below)
+            alive[node] = (all if kind[node] == arrays.PRODUCT else any)(alive[c] for c in below)
+    return [m and a for m, a in zip(meets, alive, strict=True)]
+
+
+def _taken(circuit: Circuit, kept: np.ndarray, keep_edge: np.ndarray) -> Part:
+    """Return the part that holds some nodes and edges."""
+    leaves = circuit.leaf_of[kept & (circuit.kind == arrays.LEAF)]
+    n_children = np.bincount(circuit.edge_parent()[keep_edge], minlength=circuit.n_node)[kept]
+    theta_from, theta_at = gathered(circuit.theta_at[leaves], circuit.theta_len[leaves], circuit.n_theta)
+    variables = [circuit.leaf_var[circuit.leaf_var_ptr[k] : circuit.leaf_var_ptr[k + 1]] for k in leaves]
+    edge_from = np.flatnonzero(keep_edge)
+    is_leaf = circuit.kind[kept] == arrays.LEAF
+    part = circuit._replace(
+        kind=circuit.kind[kept],
+        child_ptr=offsets(n_children),
+        child=(np.cumsum(kept) - 1)[circuit.child[keep_edge]].astype(np.int32),
+        leaf_of=np.where(is_leaf, np.cumsum(is_leaf) - 1, -1).astype(np.int32),
+        leaf_family=circuit.leaf_family[leaves],
+        leaf_var_ptr=offsets([variable.size for variable in variables]),
+        leaf_var=np.concatenate([*variables, np.empty(0, np.int32)]),
+        leaf_cell=circuit.leaf_cell[leaves],
+        theta_at=theta_at,
+        theta_len=circuit.theta_len[leaves],
+        const_at=circuit.const_at[leaves],
+        const_len=circuit.const_len[leaves],
+        start_log_weight=circuit.start_log_weight[edge_from],
+        start_theta=circuit.start_theta[theta_from],
+    )
+    return Part(part, edge_from, theta_from)
