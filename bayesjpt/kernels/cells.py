@@ -1,4 +1,4 @@
-"""The cells of one table, arranged for one plan: features by row or by distinct value, and the workspace.
+"""The cells of one table, arranged for one plan: features by row or by distinct value.
 
 A column with few distinct values is evaluated once per distinct value; its rows then look the answer up by code:
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.families import dispatch
+from bayesjpt.kernels.routes import Routes, no_routes, reordered
 from bayesjpt.numerics.jit import kernel
 
 
@@ -48,6 +49,8 @@ class Cells(NamedTuple):
     atom_at : int64 (n_column,)
         Where a column's marks lie, -1 for columns without atoms.
     n_row : int64 (1,)
+    row, segment_ptr, live_ptr, live, n_needed, n_open : as in `bayesjpt.kernels.routes.Routes`
+        Everything above that has an entry a row is in the order of `row`.
     """
 
     feature: np.ndarray
@@ -64,6 +67,12 @@ class Cells(NamedTuple):
     at_atom: np.ndarray
     atom_at: np.ndarray
     n_row: np.ndarray
+    row: np.ndarray
+    segment_ptr: np.ndarray
+    live_ptr: np.ndarray
+    live: np.ndarray
+    n_needed: np.ndarray
+    n_open: np.ndarray
 
 
 class Work(NamedTuple):
@@ -71,6 +80,11 @@ class Work(NamedTuple):
 
     Attributes
     ----------
+    node_at : int32 (n_node,), edge_at : int32 (n_edge,), list_at : int32 (n_node,)
+        Rows of buffers for the value of each node, the term of each edge of a sum, and the list of each node; -1 for
+        nodes that the segment at hand does not need, and for leaves inside dictionaries.
+    segment : int64 (1,)
+        The segment for which these are laid out.
     m, s : float64 (n_valued_node, n_block)
         The pair of each node's value, s exp(m).
     term : float64 (n_sum_edge, n_block)
@@ -86,13 +100,15 @@ class Work(NamedTuple):
         Log mass of the cell of each leaf that is truncated to an interval.
     seen : bool (n_valued_node, n_block)
         Whether a row has an observed cell in a node's scope; empty when nothing is missing.
-    rows : int32 (n_node, n_block + 1)
-        Rows (or codes) that reach each node.
-    n_rows : int64 (n_node,)
+    rows : int32 (n_node + 1, n_block + 1)
+        Rows (or codes) that reach each node, by `list_at`; the last is for those that no row can reach.
+    n_rows : int64 (n_node + 1,)
     u, target, reached : float64 (n_block,)
     choice : int32 (n_block,)
         Of the rows at one sum: uniform numbers, and the search for the child that each falls on.
     chunk_stats : float64 (n_stats,)
+    n_reached : int64 (n_leaf,)
+        Rows that reached each leaf in the last sweep.
     kept_entry, kept_leaf : int32 (n_kept_column, n_row)
         For columns with leaves drawn by value: the entries of features that reached such leaves, and which.
     n_kept : int64 (n_kept_column,)
@@ -102,6 +118,10 @@ class Work(NamedTuple):
         The values of one leaf, how often each occurs, and the buffer in which codes are counted.
     """
 
+    node_at: np.ndarray
+    edge_at: np.ndarray
+    list_at: np.ndarray
+    segment: np.ndarray
     m: np.ndarray
     s: np.ndarray
     term: np.ndarray
@@ -119,6 +139,7 @@ class Work(NamedTuple):
     reached: np.ndarray
     choice: np.ndarray
     chunk_stats: np.ndarray
+    n_reached: np.ndarray
     kept_entry: np.ndarray
     kept_leaf: np.ndarray
     n_kept: np.ndarray
@@ -183,6 +204,7 @@ def row_cells(plan, values, missing):
     for column in range(n_column):
         if atom_at[column] >= 0:
             _mark_atoms(plan, column, values[column], at_atom[atom_at[column] : atom_at[column] + n_row])
+    routes = no_routes(plan, n_row)
     return Cells(
         feature,
         feature_at,
@@ -198,6 +220,12 @@ def row_cells(plan, values, missing):
         at_atom,
         atom_at,
         np.full(1, n_row, np.int64),
+        routes.row,
+        routes.segment_ptr,
+        routes.live_ptr,
+        routes.live,
+        routes.n_needed,
+        routes.n_open,
     )
 
 
@@ -209,6 +237,7 @@ def make_cells(
     max_distinct_share: float,
     max_table_bytes: int,
     asked: Collection[int] = (),
+    routes: Routes | None = None,
 ) -> Cells:
     """Return the Cells of a table, coding columns with few distinct values.
 
@@ -218,59 +247,103 @@ def make_cells(
     values : float64 (n_column, n_row)
     observed : bool (n_column, n_row)
     max_distinct_share : float
-        A real column is coded when its distinct values are at most this share of the rows.
+        A real column is coded when its distinct values are at most this share of the rows that a slot sees: of all,
+        unless rows are routed.
     max_table_bytes : int
         Budget of all tables together (they should stay in the second-level cache); columns with the fewest distinct
         values come first. Columns whose base measure counts need no share, only the budget.
     asked : collection of int
         Columns that are always coded, with one distinct value more, the last. Their missing cells count as observed
         and have it: there a query puts the mass of an event in place of a density.
+    routes : Routes, optional
+        Of these rows, from `bayesjpt.kernels.routes.make_routes`; they stay in their places unless given.
     """
     n_column, n_row = values.shape
-    coded: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    for column in range(n_column):
-        distinct, inverse = np.unique(values[column, observed[column]], return_inverse=True)
-        code = np.full(n_row, distinct.size, np.int32)
-        code[observed[column]] = inverse
-        coded[column] = (np.append(distinct, values[column, :1]) if column in asked else distinct, code)
-    n_edge_of_slot = np.diff(plan.child_ptr)[plan.slot_node]
+    routes = no_routes(plan, n_row) if routes is None else routes
+    complete = bool(observed.all())
+    if routes.row.size:
+        values = reordered(values, routes.row)
+        observed = observed if complete else reordered(observed, routes.row)
+    reached, seen_rows = _slot_rows(plan, routes, n_row)
+    n_edge_of_slot = np.where(reached, 1 + np.diff(plan.child_ptr)[plan.slot_node], 0)
+    bytes_of_value = 8 * np.bincount(plan.slot_column, n_edge_of_slot, minlength=n_column).astype(np.int64)
+    few = np.where(plan.column_resolution == 0.0, 1.0, max_distinct_share) * seen_rows
+    few[(plan.column_resolution == 0.0) & (plan.column_kept >= 0)] = np.inf
+    found = {
+        column: _distinct(
+            values[column] if complete else values[column, observed[column]],
+            np.inf if column in asked else min(few[column], max_table_bytes // max(int(bytes_of_value[column]), 1) - 1),
+        )
+        for column in range(n_column)
+    }
+    distinct = {column: values_of for column, values_of in found.items() if values_of is not None}
     budget = max_table_bytes
     chosen = list(asked)
-    for column in sorted(set(range(n_column)) - set(asked), key=lambda c: coded[c][0].size):
-        n_distinct = coded[column][0].size
-        counts = plan.column_resolution[column] == 0.0
-        slots = plan.slot_column == column
-        cost = 8 * (n_distinct + 1) * int((1 + n_edge_of_slot[slots]).sum())
-        few = counts or n_distinct <= max_distinct_share * n_row
-        if few and cost <= budget:
+    candidates = [column for column in distinct if column not in asked]
+    for column in sorted(candidates, key=lambda c: distinct[c].size):
+        cost = (distinct[column].size + 1) * int(bytes_of_value[column])
+        if cost <= budget:
             chosen.append(column)
             budget -= cost
     chosen.sort()
+    coded = {}
+    for column in chosen:
+        code = np.searchsorted(distinct[column], values[column]).astype(np.int32)
+        if not complete:
+            code[~observed[column]] = distinct[column].size
+        known = np.append(distinct[column], values[column, :1]) if column in asked else distinct[column]
+        coded[column] = (known, code)
     if asked:
         observed = observed.copy()
         observed[list(asked)] = True
-    return _assemble(plan, values, observed, {column: coded[column] for column in chosen})
+    return _assemble(plan, values, observed, coded, routes, reached)
+
+
+def _distinct(x: np.ndarray, most: float) -> np.ndarray | None:
+    """Return the distinct values, ascending, or None where there are more than `most`."""
+    if x.size > most and np.unique(x[: 4 * int(most) + 64]).size > most:
+        return None
+    found = np.unique(x)
+    return found if found.size <= most else None
+
+
+def _slot_rows(plan: Plan, routes: Routes, n_row: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return which slots some segment needs, bool (n_slot,), and the mean rows of a column's, float64 (n_column,)."""
+    n_column = plan.column_resolution.size
+    if not routes.live.size:
+        return np.ones(plan.slot_node.size, bool), np.full(n_column, float(n_row))
+    of_node = np.repeat(np.diff(routes.segment_ptr), np.diff(routes.live_ptr))
+    rows = np.bincount(routes.live, of_node, minlength=plan.kind.size)[plan.slot_node]
+    reached = rows > 0
+    total, n_slot = (np.bincount(plan.slot_column, w, minlength=n_column) for w in (rows, reached.astype(float)))
+    return reached, total / np.maximum(n_slot, 1.0)
 
 
 def _assemble(
-    plan: Plan, values: np.ndarray, observed: np.ndarray, coded: dict[int, tuple[np.ndarray, np.ndarray]]
+    plan: Plan,
+    values: np.ndarray,
+    observed: np.ndarray,
+    coded: dict[int, tuple[np.ndarray, np.ndarray]],
+    routes: Routes,
+    reached: np.ndarray,
 ) -> Cells:
     n_column, n_row = values.shape
-    features: list[np.ndarray] = []
-    for f in range(plan.feature_column.size):
+    length_of = np.array([coded[column][0].size if column in coded else n_row for column in range(n_column)], np.int64)
+    lengths = length_of[plan.feature_column]
+    ends = np.cumsum(lengths)
+    feature = np.empty(lengths.sum())
+    features = [feature[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+    for f, out in enumerate(features):
         column = int(plan.feature_column[f])
         x = coded[column][0] if column in coded else values[column]
-        out = np.empty(x.size)
         source = features[plan.feature_source[f]] if plan.feature_source[f] >= 0 else out
         _fill_feature(plan, f, np.ascontiguousarray(x), source, out)
-        features.append(out)
-    lengths = np.array([feature.size for feature in features], np.int64)
     code_row = np.full(n_column, -1, np.int32)
     n_distinct = np.zeros(n_column, np.int32)
     for row, (column, (distinct, _)) in enumerate(coded.items()):
         code_row[column] = row
         n_distinct[column] = distinct.size
-    is_coded = code_row[plan.slot_column] >= 0
+    is_coded = (code_row[plan.slot_column] >= 0) & reached
     length = np.where(is_coded, n_distinct[plan.slot_column].astype(np.int64) + 1, 0)
     n_terms = length * np.diff(plan.child_ptr)[plan.slot_node]
     marks: list[np.ndarray] = []
@@ -281,8 +354,8 @@ def _assemble(
         marks.append(np.empty(x.size, np.bool_))
         _mark_atoms(plan, column, np.ascontiguousarray(x), marks[-1])
     return Cells(
-        feature=np.concatenate([*features, np.empty(0)]),
-        feature_at=np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64),
+        feature=feature,
+        feature_at=ends - lengths,
         feature_len=lengths,
         code_row=code_row,
         code=np.array([code for _, code in coded.values()], np.int32).reshape(len(coded), n_row),
@@ -295,78 +368,5 @@ def _assemble(
         at_atom=np.concatenate([*marks, np.empty(0, np.bool_)]),
         atom_at=atom_at,
         n_row=np.array([n_row], np.int64),
-    )
-
-
-def block_rows(plan: Plan, max_bytes: int) -> int:
-    """Return how many rows to evaluate together: 1,024, or less where the workspace would exceed `max_bytes`.
-
-    The number has no effect on any draw. Many rows spread the cost of visiting a node; the chunk of statistics, 4,096
-    rows, is a multiple of every answer.
-    """
-    values_per_row = 2 * int(plan.node_row.max() + 1) + int(plan.edge_row.max(initial=0) + 1) + plan.kind.size // 2
-    n = 1024
-    while n > 64 and 8 * n * values_per_row > max_bytes:
-        n //= 2
-    return n
-
-
-@kernel
-def make_work(plan, cells, n_block):
-    """Return the Work of a plan and a table for blocks of at most `n_block` rows."""
-    n_valued = 0
-    for node in range(plan.node_row.size):
-        n_valued = max(n_valued, plan.node_row[node] + 1)
-    n_term = 1
-    for edge in range(plan.edge_row.size):
-        n_term = max(n_term, plan.edge_row[edge] + 1)
-    n_dictionary = 3
-    for slot in range(plan.slot_node.size):
-        node = plan.slot_node[slot]
-        n_dictionary = max(n_dictionary, plan.child_ptr[node + 1] - plan.child_ptr[node])
-    longest = np.int64(n_block)
-    for column in range(cells.n_distinct.size):
-        longest = max(longest, np.int64(cells.n_distinct[column] + 1))
-    n_coefficient = 0
-    for leaf in range(plan.leaf_family.size):
-        n_coefficient = max(n_coefficient, plan.coef_at[leaf] + plan.theta_len[leaf] + 4)
-    n_node = plan.kind.size
-    n_row = cells.n_row[0]
-    n_kept = 0
-    n_listed = 0
-    n_tally = 0
-    for column in range(plan.column_kept.size):
-        if plan.column_kept[column] >= 0:
-            n_kept += 1
-            if cells.code_row[column] >= 0:
-                n_tally = max(n_tally, np.int64(cells.n_distinct[column]))
-            else:
-                n_listed = n_row
-    n_listed = max(n_listed, n_tally)
-    return Work(
-        np.zeros((n_valued, n_block)),
-        np.zeros((n_valued, n_block)),
-        np.zeros((n_term, n_block)),
-        np.zeros((n_dictionary, longest)),
-        np.zeros((2, longest)),
-        np.zeros(cells.n_table[0]),
-        np.zeros(cells.n_term[0]),
-        np.zeros(n_coefficient),
-        np.zeros(plan.leaf_family.size),
-        np.zeros((n_valued if cells.missing.shape[1] > 0 else 0, n_block), np.bool_),
-        np.zeros((n_node, n_block + 1), np.int32),
-        np.zeros(n_node, np.int64),
-        np.zeros(n_block),
-        np.zeros(n_block),
-        np.zeros(n_block),
-        np.zeros(n_block, np.int32),
-        np.zeros(plan.stat_at[-1]),
-        np.empty((n_kept, n_row), np.int32),
-        np.empty((n_kept, n_row), np.int32),
-        np.zeros(n_kept, np.int64),
-        np.empty((n_kept, n_row), np.int32),
-        np.zeros((plan.leaf_family.size, 2), np.int64),
-        np.empty(n_listed),
-        np.empty(n_listed),
-        np.zeros(n_tally, np.int64),
+        **routes._asdict(),
     )

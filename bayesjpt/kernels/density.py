@@ -5,21 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.circuit.plan import Plan
-from bayesjpt.kernels.cells import make_work, row_cells
-from bayesjpt.kernels.upward import fill_mass_tables, fill_tables, prepare_coefficients, root_log_value, upward
+from bayesjpt.kernels.cells import row_cells
+from bayesjpt.kernels.routes import block_size
+from bayesjpt.kernels.rows import scatter
+from bayesjpt.kernels.upward import fill_mass_tables, fill_tables, prepare_coefficients, root_log_value, upward_by
+from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 
 DENSITY_BLOCK = 256
 
 
 @kernel
-def _fill_root(plan, cells, log_weight, work, out):
+def _fill_root(plan, cells, log_weight, theta, work, out):
     n_row = cells.n_row[0]
     n_block = work.u.size
-    for lo in range(0, n_row, n_block):
-        n = min(n_block, n_row - lo)
-        upward(plan, cells, log_weight, work, lo, n)
-        root_log_value(plan, work, n, out[lo : lo + n])
+    lo = 0
+    while lo < n_row:
+        n = block_size(cells.segment_ptr, lo, n_block, n_row)
+        upward_by(plan, cells, log_weight, theta, work, lo, n)
+        if cells.row.size > 0:
+            root_log_value(plan, work, n, work.u)
+            scatter(work.u[:n], cells.row[lo : lo + n], out)
+        else:
+            root_log_value(plan, work, n, out[lo : lo + n])
+        lo += n
 
 
 @kernel
@@ -27,15 +36,15 @@ def fill_log_density(plan, cells, log_weight, theta, work, out):
     """Fill out, float64 (n_row,), with each row's log density in the families' units."""
     prepare_coefficients(plan, theta, work)
     fill_tables(plan, cells, log_weight, work)
-    _fill_root(plan, cells, log_weight, work, out)
+    _fill_root(plan, cells, log_weight, log_weight[:0], work, out)
 
 
 @kernel
 def fill_log_mass(plan, cells, log_weight, theta, work, out):
-    """Fill out, float64 (n_row,), with the log mass of each row's cells; every column of `cells` is coded."""
+    """Fill out, float64 (n_row,), with the log mass of each row's cells."""
     prepare_coefficients(plan, theta, work)
     fill_mass_tables(plan, cells, log_weight, theta, work)
-    _fill_root(plan, cells, log_weight, work, out)
+    _fill_root(plan, cells, log_weight, theta if theta.size > 0 else np.zeros(1), work, out)
 
 
 @kernel

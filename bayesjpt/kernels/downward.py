@@ -11,12 +11,12 @@ import numpy as np
 
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
-from bayesjpt.numerics.counter_rng import fill_uniform
+from bayesjpt.numerics.counter_rng import fill_uniform, fill_uniform_of
 from bayesjpt.numerics.jit import kernel
 
 
 @kernel
-def _choose_by_count(positions, u, term, child, lists, size, buffers, count):
+def _choose_by_count(positions, u, term, child, list_at, lists, size, buffers, count):
     """Append each position to the list of the child that its uniform number falls on, for any number of children.
 
     The child's number is the count of partial sums at or below the target: no branch, so the loops vectorise.
@@ -30,27 +30,27 @@ def _choose_by_count(positions, u, term, child, lists, size, buffers, count):
     for c in range(child.size - 1):
         rows.count_reached(term[c], positions, target, reached, choice)
     for j in range(positions.size):
-        c = choice[j]
-        lists[child[c], size[child[c]]] = positions[j]
-        size[child[c]] += 1
-        count[c] += 1
+        at = list_at[child[choice[j]]]
+        lists[at, size[at]] = positions[j]
+        size[at] += 1
+        count[choice[j]] += 1
 
 
 @kernel
-def _choose(positions, u, term, child, lists, size, buffers, count):
+def _choose(positions, u, term, child, list_at, lists, size, buffers, count):
     """Distribute positions over the children of a sum in proportion to the terms, (n_child, ...).
 
-    `lists` and `size` are those of all nodes, `child` and `count` those of the sum's edges.
+    `lists` and `size` are those of all nodes, found by `list_at`; `child` and `count` are those of the sum's edges.
     """
     if child.size == 2:
-        c0, c1 = child[0], child[1]
+        c0, c1 = list_at[child[0]], list_at[child[1]]
         q0, q1 = size[c0], size[c1]
         n0, n1 = rows.split_in_two(positions, u, term[0], term[1], lists[c0], q0, lists[c1], q1)
         size[c0], size[c1] = n0, n1
         count[0] += n0 - q0
         count[1] += n1 - q1
     elif child.size == 3:
-        c0, c1, c2 = child[0], child[1], child[2]
+        c0, c1, c2 = list_at[child[0]], list_at[child[1]], list_at[child[2]]
         q0, q1, q2 = size[c0], size[c1], size[c2]
         n0, n1, n2 = rows.split_in_three(positions, u, term, lists[c0], q0, lists[c1], q1, lists[c2], q2)
         size[c0], size[c1], size[c2] = n0, n1, n2
@@ -59,9 +59,10 @@ def _choose(positions, u, term, child, lists, size, buffers, count):
         count[2] += n2 - q2
     elif child.size == 1:
         count[0] += positions.size
-        size[child[0]] = rows.append_all(positions, lists[child[0]], size[child[0]])
+        at = list_at[child[0]]
+        size[at] = rows.append_all(positions, lists[at], size[at])
     else:
-        _choose_by_count(positions, u, term, child, lists, size, buffers, count)
+        _choose_by_count(positions, u, term, child, list_at, lists, size, buffers, count)
 
 
 @kernel
@@ -71,28 +72,32 @@ def _to_codes(positions, code):
 
 
 @kernel
-def downward(plan, cells, key, work, lo, n, edge_count):
-    """Draw the paths of rows ``lo:lo + n`` and count the edges taken; the upward pass of the block has just run."""
+def downward(plan, cells, key, work, nodes, lo, n, edge_count):
+    """Draw the paths of rows ``lo:lo + n`` and count the edges taken; the upward pass of the block has just run.
+
+    `nodes` are those that it returned. A row's choices depend on its number in the table, wherever it stands.
+    """
     any_missing = cells.missing.shape[1] > 0
     root = plan.kind.size - 1
     work.n_rows[:] = 0
-    here = work.rows[root]
+    here = work.rows[work.list_at[root]]
     if any_missing:
-        seen = work.seen[plan.node_row[root]]
+        seen = work.seen[work.node_at[root]]
         q = 0
         for i in range(n):
             here[q] = i
             q += seen[i]
-        work.n_rows[root] = q
+        work.n_rows[work.list_at[root]] = q
     else:
         for i in range(n):
             here[i] = i
-        work.n_rows[root] = n
-    for node in range(root, -1, -1):
-        size = work.n_rows[node]
-        if size == 0 or plan.node_row[node] < 0:
+        work.n_rows[work.list_at[root]] = n
+    for position in range((nodes.size if nodes.size > 0 else plan.kind.size) - 1, -1, -1):
+        node = nodes[position] if nodes.size > 0 else np.int32(position)
+        size = work.n_rows[position]
+        if size == 0 or work.node_at[node] < 0:
             continue
-        visitors = work.rows[node, :size]
+        visitors = work.rows[position, :size]
         slot = plan.slot_of_node[node]
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         coded = slot >= 0 and cells.table_at[slot] >= 0
@@ -101,14 +106,26 @@ def downward(plan, cells, key, work, lo, n, edge_count):
                 _to_codes(visitors, cells.code[cells.code_row[plan.slot_column[slot]], lo:])
         elif plan.kind[node] == PRODUCT_KIND:
             for e in range(first, last):
-                child = plan.child[e]
+                at = work.list_at[plan.child[e]]
                 if any_missing:
-                    seen = work.seen[plan.node_row[child]]
-                    work.n_rows[child] = rows.append_observed(visitors, seen, work.rows[child], work.n_rows[child])
+                    seen = work.seen[work.node_at[plan.child[e]]]
+                    work.n_rows[at] = rows.append_observed(visitors, seen, work.rows[at], work.n_rows[at])
                 else:
-                    work.n_rows[child] = rows.append_all(visitors, work.rows[child], work.n_rows[child])
+                    work.n_rows[at] = rows.append_all(visitors, work.rows[at], work.n_rows[at])
         else:
-            fill_uniform(key, lo, visitors, node, work.u)
+            alive, only = 0, first
+            for e in range(first, last if slot < 0 else first):
+                if work.node_at[plan.child[e]] >= 0:
+                    alive, only = alive + 1, e
+            if alive == 1:
+                at = work.list_at[plan.child[only]]
+                work.n_rows[at] = rows.append_all(visitors, work.rows[at], work.n_rows[at])
+                edge_count[only] += size
+                continue
+            if cells.row.size > 0:
+                fill_uniform_of(key, cells.row[lo:], visitors, node, work.u)
+            else:
+                fill_uniform(key, lo, visitors, node, work.u)
             buffers = work.target[:size], work.reached[:size], work.choice[:size]
             if coded:
                 column = plan.slot_column[slot]
@@ -117,8 +134,9 @@ def downward(plan, cells, key, work, lo, n, edge_count):
                 at = cells.term_at[slot]
                 term = work.table_term[at : at + (last - first) * length].reshape(last - first, length)
             else:
-                edge = plan.edge_row[first]
+                edge = work.edge_at[first]
                 term = work.term[edge : edge + last - first]
             _choose(
-                visitors, work.u, term, plan.child[first:last], work.rows, work.n_rows, buffers, edge_count[first:last]
-            )
+                visitors, work.u, term, plan.child[first:last], work.list_at, work.rows, work.n_rows, buffers,
+                edge_count[first:last],
+            )  # fmt: skip

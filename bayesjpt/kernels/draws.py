@@ -12,9 +12,10 @@ import math
 
 import numpy as np
 
-from bayesjpt.kernels.cells import make_work, row_cells
+from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.leaf import leaf_sample
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, prepare_coefficients, root_log_value, upward
+from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 
 
@@ -65,7 +66,7 @@ def _on_grid(x, lower, upper, resolution, per_unit):
 
 @kernel
 def _draw_cells(plan, work, i, log_weight, theta, missing, limits, stack, rng, out):
-    """Draw the missing cells of the block's row i into out, float64 (n_column,); return whether none is too high."""
+    """Draw the missing cells of the block's row i into out, float64 (n_column,); return whether limits are kept."""
     stack[0] = plan.kind.size - 1
     depth = 1
     fine = True
@@ -83,8 +84,8 @@ def _draw_cells(plan, work, i, log_weight, theta, missing, limits, stack, rng, o
             if plan.kind[node] != LEAF_KIND:
                 leaf = plan.leaf_of[plan.child[first + _choose_by_weight(log_weight[first : first + n], rng)]]
             out[column] = leaf_sample(plan, theta, leaf, -np.inf, np.inf, rng)
-            highest, resolution, per_unit = limits[0, column], limits[1, column], limits[2, column]
-            fine &= out[column] <= highest
+            resolution, per_unit = limits[2, column], limits[3, column]
+            fine &= limits[0, column] <= out[column] <= limits[1, column]
             if resolution > 0.0 and not plan.leaf_is_atom[leaf]:
                 lower, upper = plan.leaf_lower[leaf], plan.leaf_upper[leaf]
                 out[column] = _on_grid(out[column], lower, upper, resolution, per_unit)
@@ -113,11 +114,11 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
         Number of the draw whose distribution each row is completed from.
     n_block : int
         Rows that are evaluated together.
-    limits : float64 (3, n_column)
-        First, the highest value of each column: rows with a drawn value above it are drawn anew, so that the others are
-        exact given that none lies above. Then the grid that drawn values are rounded to, inside the cells of their
-        leaves: its width (0 leaves them as they are), and its points per user's unit where that is a whole number (0
-        elsewhere), so that decimals come out as they are written.
+    limits : float64 (4, n_column)
+        First, the lowest and highest value of each column: rows with a drawn value outside are drawn anew, so that the
+        others are exact given that none lies there. Then the grid that drawn values are rounded to, inside the cells of
+        their leaves: its width (0 leaves them as they are), and its points per user's unit where that is a whole number
+        (0 elsewhere), so that decimals come out as they are written.
     max_tries : int
         The last of so many is kept whatever it is.
     rng : numpy.random.Generator

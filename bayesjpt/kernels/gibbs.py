@@ -14,8 +14,10 @@ from bayesjpt.families import dispatch
 from bayesjpt.families.record import OK
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.downward import downward
+from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.statistics import accumulate_block, list_values, sort_kept
-from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward, upward_flat
+from bayesjpt.kernels.truncated import AS_WHOLE_UPDATE, draw_from_values_on_cell, draw_on_cell
+from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward_by, upward_flat
 from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel
 
@@ -51,37 +53,41 @@ def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count)
     log_likelihood : float
         Sum over rows of the log density in the families' units, at the parameters given; of no use where `flat`.
     impossible : int
-        The first row with zero density, -1 where there is none.
+        The first row with zero density, -1 where there is none; by its number in the table.
     """
     n_row = cells.n_row[0]
     n_block = work.u.size
-    root = plan.node_row[plan.kind.size - 1]
     prepare_coefficients(plan, theta, work)
     fill_tables(plan, cells, log_weight, work)
     stats[:] = 0.0
     edge_count[:] = 0
     work.n_kept[:] = 0
+    work.n_reached[:] = 0
     log_likelihood = 0.0
-    impossible = -1
+    impossible = np.int64(-1)
     for chunk in range(0, n_row, CHUNK):
         chunk_end = min(chunk + CHUNK, n_row)
         work.chunk_stats[:] = 0.0
         chunk_total = 0.0
-        for lo in range(chunk, chunk_end, n_block):
-            n = min(n_block, chunk_end - lo)
+        lo = chunk
+        while lo < chunk_end:
+            n = block_size(cells.segment_ptr, lo, n_block, chunk_end)
             if flat:
-                upward_flat(plan, cells, log_weight, work, lo, n)
+                nodes = upward_flat(plan, cells, log_weight, work, lo, n)
             else:
-                upward(plan, cells, log_weight, work, lo, n)
+                nodes = upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n)
+            root = work.node_at[plan.kind.size - 1]
             for i in range(n):
                 s = work.s[root, i]
                 value = work.m[root, i] + math.log(s) if s > 0.0 else -np.inf
                 if value > -np.inf:
                     chunk_total += value
-                elif impossible < 0:
-                    impossible = lo + i
-            downward(plan, cells, key, work, lo, n, edge_count)
-            accumulate_block(plan, cells, work, lo)
+                else:
+                    row = cells.row[lo + i] if cells.row.size > 0 else np.int64(lo + i)
+                    impossible = row if impossible < 0 else min(row, impossible)
+            downward(plan, cells, key, work, nodes, lo, n, edge_count)
+            accumulate_block(plan, cells, work, nodes, lo)
+            lo += n
         rows.add(work.chunk_stats, stats)
         log_likelihood += chunk_total
     return log_likelihood, impossible
@@ -119,12 +125,22 @@ def draw_params(plan, cells, work, stats, edge_count, concentration, hyper, hype
             prior = hyper[hyper_at[leaf] : hyper_at[leaf + 1]]
             parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
             family = plan.leaf_family[leaf]
+            leaf_stats = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
+            on_cell = plan.leaf_update[leaf] != AS_WHOLE_UPDATE
+            cell = (plan.leaf_lo[leaf], plan.leaf_hi[leaf], float(work.n_reached[leaf]))
             if plan.leaf_by_value[leaf]:
                 n = list_values(plan, cells, work, leaf)
                 z, count = work.value[:n], work.count[:n]
-                status = dispatch.draw_from_values(family, z, count, prior, const, parameters, rng)
+                if on_cell:
+                    status = draw_from_values_on_cell(family, z, count, prior, const, parameters, cell, rng)
+                else:
+                    status = dispatch.draw_from_values(family, z, count, prior, const, parameters, rng)
+            elif on_cell:
+                space = plan.theta_space[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
+                status = draw_on_cell(
+                    family, plan.leaf_update[leaf], space, leaf_stats, prior, const, parameters, cell, rng
+                )
             else:
-                leaf_stats = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
                 status = dispatch.draw_posterior(family, leaf_stats, prior, const, parameters, rng)
             if status != OK:
                 return node

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from bayesjpt.kernels.cells import make_work
 from bayesjpt.kernels.leaf import leaf_log_mass
 from bayesjpt.kernels.reach import fill_reach
+from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
+from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 
 
@@ -44,8 +45,9 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
         log_weight, theta = log_weights[draw], thetas[draw]
         prepare_coefficients(plan, theta, work)
         fill_tables(plan, cells, log_weight, work)
-        for lo in range(0, out.shape[2], n_block):
-            n = min(n_block, out.shape[2] - lo)
+        lo = 0
+        while lo < out.shape[2]:
+            n = block_size(cells.segment_ptr, lo, n_block, out.shape[2])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
             fill_reach(plan, targets, work, total, share, reach, n)
@@ -64,3 +66,4 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
                         row = out[draw, label_ptr[t] + label]
                         for i in range(n):
                             row[lo + i] += reach[targets.slot[slot], i] * says[label]
+            lo += n

@@ -14,11 +14,12 @@ import math
 
 import numpy as np
 
-from bayesjpt.kernels.cells import make_work
 from bayesjpt.kernels.mixture import fill_piece_log_masses, fill_piece_moments, mixture_cdf, mixture_moments
 from bayesjpt.kernels.quantiles import mixture_quantile
 from bayesjpt.kernels.reach import fill_part_weights, fill_reach, fill_row_shares
+from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
+from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 
 _NEGLIGIBLE = 1e-14
@@ -31,10 +32,29 @@ def _add_scaled(x, factor, out):
 
 
 @kernel
-def _add_squares(x, variance, mean, centre, out):
-    """Add x times (variance + (mean - centre)^2)."""
+def _add_squares(x, factor, variance, mean, centre, out):
+    """Add factor times x times (variance + (mean - centre)^2)."""
     for i in range(out.size):
-        out[i] += x[i] * (variance + (mean - centre[i]) * (mean - centre[i]))
+        out[i] += factor * x[i] * (variance + (mean - centre[i]) * (mean - centre[i]))
+
+
+@kernel
+def _divide(total, out):
+    """Divide by the total; NaN where it is 0."""
+    for i in range(out.size):
+        out[i] = out[i] / total[i]
+
+
+@kernel
+def _restrict(pieces, whole, targets, theta, const, buffers, weight):
+    """Multiply the weights of pieces in their slots by the share of their leaf that they hold."""
+    log_mass, log_whole = buffers
+    fill_piece_log_masses(pieces, const, theta, log_mass)
+    fill_piece_log_masses(whole, const, theta, log_whole)
+    for k in range(weight.size):
+        piece = targets.part[k]
+        held = log_mass[piece] - log_whole[piece] if log_mass[piece] > -np.inf else -np.inf
+        weight[k] *= math.exp(min(held, 0.0))
 
 
 @kernel
@@ -44,8 +64,8 @@ def _set_where_positive(x, value, out):
 
 
 @kernel
-def _fill_slot_moments(targets, weight, centre, spread, slot_mean, slot_variance):
-    """Fill the moments of each slot from those of its pieces."""
+def _fill_slot_moments(targets, weight, centre, spread, slot_share, slot_mean, slot_variance):
+    """Fill the share of each slot that its pieces hold, and its moments there from those of its pieces."""
     longest = 1
     for k in range(slot_mean.size):
         longest = max(longest, targets.part_ptr[k + 1] - targets.part_ptr[k])
@@ -56,72 +76,87 @@ def _fill_slot_moments(targets, weight, centre, spread, slot_mean, slot_variance
             means[j - first] = centre[targets.part[j]]
             variances[j - first] = spread[targets.part[j]]
         n = last - first
+        slot_share[k] = weight[first:last].sum()
         slot_mean[k], slot_variance[k] = mixture_moments(weight[first:last], means[:n], variances[:n])
 
 
 @kernel
-def _row_moments(targets, reach, slot_mean, slot_variance, t, mean, variance):
-    """Fill the moments of one column for a block of rows; an empty `variance` is not wanted."""
+def _row_moments(targets, reach, slot_moments, t, total, mean, variance):
+    """Fill the moments of one column for a block of rows; an empty `variance` is not wanted, `total` is a buffer."""
+    slot_share, slot_mean, slot_variance = slot_moments
     first, last = targets.slot_ptr[t], targets.slot_ptr[t + 1]
     mean[:] = 0.0
+    total[:] = 0.0
     for k in range(first, last):
         own = reach[targets.slot[k], : mean.size]
-        if math.isfinite(slot_mean[k]):
-            _add_scaled(own, slot_mean[k], mean)
+        _add_scaled(own, slot_share[k], total)
+        if slot_share[k] > 0.0 and math.isfinite(slot_mean[k]):
+            _add_scaled(own, slot_share[k] * slot_mean[k], mean)
+    _divide(total, mean)
     for k in range(first, last):
-        if not math.isfinite(slot_mean[k]):
+        if slot_share[k] > 0.0 and not math.isfinite(slot_mean[k]):
             _set_where_positive(reach[targets.slot[k], : mean.size], slot_mean[k], mean)
     variance[:] = 0.0
     if variance.size == 0:
         return
     for k in range(first, last):
         own = reach[targets.slot[k], : mean.size]
-        if math.isfinite(slot_mean[k]) and math.isfinite(slot_variance[k]):
-            _add_squares(own, slot_variance[k], slot_mean[k], mean, variance)
+        if slot_share[k] > 0.0 and math.isfinite(slot_mean[k]) and math.isfinite(slot_variance[k]):
+            _add_squares(own, slot_share[k], slot_variance[k], slot_mean[k], mean, variance)
+    _divide(total, variance)
     for k in range(first, last):
-        if not (math.isfinite(slot_mean[k]) and math.isfinite(slot_variance[k])):
+        if slot_share[k] > 0.0 and not (math.isfinite(slot_mean[k]) and math.isfinite(slot_variance[k])):
             _set_where_positive(reach[targets.slot[k], : mean.size], np.inf, variance)
 
 
 @kernel
-def fill_row_moments(plan, cells, pieces, targets, params, n_block, log_evidence, mean, variance):
+def fill_row_moments(plan, cells, all_pieces, targets, params, n_block, log_evidence, mean, variance):
     """Fill the moments of some columns given each row, in scales of the column from its location.
 
     Parameters
     ----------
-    plan, cells, pieces, targets : Plan, Cells, Pieces, Reach
+    plan, cells, targets : Plan, Cells, Reach
+    all_pieces : tuple of two Pieces
+        Those in which the columns are known to lie, and whole leaves in the same order. The same for no such knowledge.
     params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
     n_block : int
         Rows that are evaluated together.
     log_evidence : float64 (n_draw, n_row)
         Filled with the log density of each row's observed cells, in the families' units.
     mean, variance : float64 (n_draw, n_target, n_row)
-        `variance` may be of shape (n_draw, n_target, 0): not wanted. Meaningless where a row has no density.
+        `variance` may be of shape (n_draw, n_target, 0): not wanted. NaN where the pieces hold nothing, as where a row
+        has no density.
     """
+    pieces, whole = all_pieces
     log_weights, thetas = params
     work = make_work(plan, cells, n_block)
     total, share = np.empty(n_block), np.empty(n_block)
     reach = np.empty((targets.node.size, n_block))
     centre, spread = np.empty(pieces.place.size), np.empty(pieces.place.size)
     weight = np.empty(targets.part.size)
-    slot_mean, slot_variance = np.empty(targets.slot.size), np.empty(targets.slot.size)
+    buffers = np.empty(pieces.place.size), np.empty(pieces.place.size)
+    n_slot = targets.slot.size
+    slot_moments = np.empty(n_slot), np.empty(n_slot), np.empty(n_slot)
     for draw in range(mean.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
         prepare_coefficients(plan, theta, work)
         fill_tables(plan, cells, log_weight, work)
         fill_piece_moments(pieces, plan.const, theta, centre, spread)
         fill_part_weights(targets, log_weight, weight)
-        _fill_slot_moments(targets, weight, centre, spread, slot_mean, slot_variance)
-        for lo in range(0, mean.shape[2], n_block):
-            n = min(n_block, mean.shape[2] - lo)
+        _restrict(pieces, whole, targets, theta, plan.const, buffers, weight)
+        _fill_slot_moments(targets, weight, centre, spread, slot_moments[0], slot_moments[1], slot_moments[2])
+        lo = 0
+        while lo < mean.shape[2]:
+            n = block_size(cells.segment_ptr, lo, n_block, mean.shape[2])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
             fill_reach(plan, targets, work, total, share, reach, n)
             for t in range(mean.shape[1]):
                 _row_moments(
-                    targets, reach, slot_mean, slot_variance, t,
+                    targets, reach, slot_moments, t, total[:n],
                     mean[draw, t, lo : lo + n], variance[draw, t, lo : lo + n],
                 )  # fmt: skip
+            lo += n
 
 
 @kernel
@@ -151,8 +186,9 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
                 slot_cdf[j, k] = 0.0
                 for i in range(targets.part_ptr[k], targets.part_ptr[k + 1]):
                     slot_cdf[j, k] += weight[i] * below[targets.part[i]]
-        for lo in range(0, out.shape[3], n_block):
-            n = min(n_block, out.shape[3] - lo)
+        lo = 0
+        while lo < out.shape[3]:
+            n = block_size(cells.segment_ptr, lo, n_block, out.shape[3])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
             fill_reach(plan, targets, work, total, share, reach, n)
@@ -163,6 +199,7 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
                     _add_scaled(reach[targets.slot[k], :n], slot_cdf[j, k], own)
                 for i in range(n):
                     own[i] = min(own[i], 1.0)
+            lo += n
 
 
 @kernel
@@ -181,8 +218,9 @@ def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, 
         fill_tables(plan, cells, log_weight, work)
         fill_piece_log_masses(pieces, const, theta, log_mass)
         fill_part_weights(targets, log_weight, weight)
-        for lo in range(0, out.shape[3], n_block):
-            n = min(n_block, out.shape[3] - lo)
+        lo = 0
+        while lo < out.shape[3]:
+            n = block_size(cells.segment_ptr, lo, n_block, out.shape[3])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
             fill_reach(plan, targets, work, total, buffer, reach, n)
@@ -199,6 +237,7 @@ def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, 
                             fill_row_shares(targets, reach, weight, t, i, 0.0, share)
                             below = mixture_cdf(pieces, const, theta, log_mass, share, first, last, number)
                             out[draw, k, t, lo + i] = min(below, 1.0)
+            lo += n
 
 
 @kernel

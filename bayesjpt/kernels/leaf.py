@@ -18,14 +18,12 @@ import numpy as np
 
 from bayesjpt.circuit.plan import INTERVAL, POINT, WHOLE
 from bayesjpt.families import dispatch
-from bayesjpt.families.record import N_EXTRA_COEFFICIENTS
 from bayesjpt.numerics.jit import kernel
 
 WHOLE_CUT = int(WHOLE)
 INTERVAL_CUT = int(INTERVAL)
 POINT_CUT = int(POINT)
 _N_SCALAR = 3
-_N_EXTRA = int(N_EXTRA_COEFFICIENTS)
 
 
 @kernel
@@ -160,8 +158,8 @@ def leaf_buffer(plan):
     """Return the buffer that `leaf_log_density` and `leaf_mode` need: one for all leaves, overwritten at each call."""
     longest = 0
     for leaf in range(plan.theta_len.size):
-        longest = max(longest, plan.theta_len[leaf])
-    return np.empty(longest + _N_EXTRA + _N_SCALAR)
+        longest = max(longest, plan.coef_at[leaf + 1] - plan.coef_at[leaf])
+    return np.empty(longest + _N_SCALAR)
 
 
 @kernel

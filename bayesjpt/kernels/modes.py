@@ -20,7 +20,7 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
-from bayesjpt.kernels.cells import make_work, row_cells
+from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.leaf import leaf_buffer, leaf_log_mass, leaf_mode
 from bayesjpt.kernels.surprise import fill_values
 from bayesjpt.kernels.upward import (
@@ -31,6 +31,7 @@ from bayesjpt.kernels.upward import (
     root_log_value,
     upward,
 )
+from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 
 

@@ -108,7 +108,7 @@ def fill_reach(plan, targets, work, total, share, reach, n):
     reach[last, :n] = 1.0
     for position in range(last, -1, -1):
         node = targets.node[position]
-        if plan.slot_of_node[node] >= 0:
+        if plan.slot_of_node[node] >= 0 or work.node_at[node] < 0:
             continue
         own = reach[position, :n]
         first, end = plan.child_ptr[node], plan.child_ptr[node + 1]
@@ -119,10 +119,10 @@ def fill_reach(plan, targets, work, total, share, reach, n):
         else:
             total[:n] = 0.0
             for e in range(first, end):
-                rows.add(work.term[plan.edge_row[e], :n], total[:n])
+                rows.add(work.term[work.edge_at[e], :n], total[:n])
             _divide(own, total[:n], share[:n])
             for e in range(first, end):
-                _add_product(share[:n], work.term[plan.edge_row[e], :n], reach[targets.at[plan.child[e]], :n])
+                _add_product(share[:n], work.term[work.edge_at[e], :n], reach[targets.at[plan.child[e]], :n])
 
 
 @kernel

@@ -17,9 +17,10 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.boxes import Boxes, mark_nodes
-from bayesjpt.kernels.cells import make_work
 from bayesjpt.kernels.events import fill_masses
+from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward, upward_again
+from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import logaddexp
 
@@ -79,6 +80,8 @@ def _put_masses(plan, cells, boxes, asked, box, mass, log_weight, table):
     """Set the entry of each asked slot's table to the log mass of its column's condition in a box; 0 for box -1."""
     for k in range(asked.slot.size):
         slot = asked.slot[k]
+        if cells.table_at[slot] < 0:  # no row needs it
+            continue
         column = plan.slot_column[slot]
         condition = boxes.box_condition[box, column] if box >= 0 else -1
         value = 0.0
@@ -121,8 +124,9 @@ def fill_row_log_probability(plan, cells, boxes, asked, params, n_block, allowed
         prepare_coefficients(plan, thetas[draw], work)
         fill_tables(plan, cells, log_weight, work)
         fill_masses(boxes, plan.const, thetas[draw], mass)
-        for lo in range(0, n_row, n_block):
-            n = min(n_block, n_row - lo)
+        lo = 0
+        while lo < n_row:
+            n = block_size(cells.segment_ptr, lo, n_block, n_row)
             _put_masses(plan, cells, boxes, asked, -1, mass, log_weight, work.table)
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
@@ -132,3 +136,4 @@ def fill_row_log_probability(plan, cells, boxes, asked, params, n_block, allowed
                 upward_again(plan, cells, log_weight, work, asked.node, lo, n)
                 root_log_value(plan, work, n, value)
                 _add_log(value, allowed[box, lo : lo + n], log_joint[draw, lo : lo + n])
+            lo += n

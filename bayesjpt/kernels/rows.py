@@ -43,6 +43,13 @@ def gather(table, code, out):
 
 
 @kernel
+def scatter(x, place, out):
+    """Copy x to some places of out."""
+    for i in range(x.size):
+        out[place[i]] = x[i]
+
+
+@kernel
 def shifted(x, shift, out):
     """Copy x + shift to out."""
     for i in range(out.size):

@@ -13,11 +13,11 @@ from bayesjpt.numerics.jit import kernel
 
 
 @kernel
-def accumulate_block(plan, cells, work, lo):
-    """Add the rows of the block that starts at `lo` to the chunk's statistics."""
-    for node in range(plan.kind.size):
-        leaf = plan.leaf_of[node]
-        size = work.n_rows[node]
+def accumulate_block(plan, cells, work, nodes, lo):
+    """Add the rows of the block that starts at `lo` to the chunk's statistics, and to how many reached each leaf."""
+    for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
+        leaf = plan.leaf_of[nodes[position] if nodes.size > 0 else np.int32(position)]
+        size = work.n_rows[position]
         if leaf < 0 or size == 0:
             continue
         value, aux = plan.leaf_value[leaf], plan.leaf_aux[leaf]
@@ -27,13 +27,14 @@ def accumulate_block(plan, cells, work, lo):
         z = cells.feature[value_at + start : value_at + cells.feature_len[value]]
         prepared = cells.feature[aux_at + start : aux_at + cells.feature_len[aux]]
         const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
+        work.n_reached[leaf] += size
         stats = work.chunk_stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
-        dispatch.accumulate(plan.leaf_family[leaf], z, prepared, work.rows[node, :size], const, stats)
+        dispatch.accumulate(plan.leaf_family[leaf], z, prepared, work.rows[position, :size], const, stats)
         if plan.leaf_by_value[leaf]:
             row = plan.column_kept[column]
             at = work.n_kept[row]
             for j in range(size):
-                work.kept_entry[row, at + j] = start + work.rows[node, j]
+                work.kept_entry[row, at + j] = start + work.rows[position, j]
                 work.kept_leaf[row, at + j] = leaf
             work.n_kept[row] += size
 

@@ -1,4 +1,4 @@
-"""Each cell of a row given the rest of the row: one pass up and one down, in the log domain, by masses.
+"""Each cell of a row given the rest of the row: one pass up and one down for a block of rows, by masses.
 
 With v(n) the value of node n and d(n) the derivative of the root with respect to it, a column's slots satisfy
 
@@ -6,7 +6,8 @@ With v(n) the value of node n and d(n) the derivative of the root with respect t
       rest = sum of d(slot)                the row without that column
 
 so that two passes answer for all columns at once. The derivative of a product's child is that of the product times
-the values of the other children; an impossible child is left out of that product, so nothing is divided by zero.
+the values of the other children; an impossible child is left out of that product, so nothing is divided by zero. On
+the way down all is in logarithms: every step there is an addition, and only the sums over slots take exponentials.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import math
 
 import numpy as np
 
-from bayesjpt.kernels.cells import make_work
-from bayesjpt.kernels.upward import PRODUCT_KIND, fill_mass_tables, prepare_coefficients
+from bayesjpt.kernels import rows
+from bayesjpt.kernels.upward import PRODUCT_KIND, fill_mass_tables, prepare_coefficients, upward
+from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.logspace import fast_exp
 from bayesjpt.numerics.special import logaddexp
 
 
@@ -45,71 +48,144 @@ def fill_values(kind, child_ptr, child, slot_of_node, slot_value, log_weight, va
 
 
 @kernel
-def _fill_derivatives(kind, child_ptr, child, slot_of_node, log_weight, value, derivative):
-    """Fill the log derivative of the root with respect to every node outside dictionaries."""
-    root = kind.size - 1
-    derivative[:] = -np.inf
-    derivative[root] = 0.0
-    for node in range(root, -1, -1):
-        own = derivative[node]
-        if own == -np.inf or slot_of_node[node] >= 0:
+def _fill_values(plan, cells, work, lo, n, value):
+    """Fill the log values of all nodes outside dictionaries from what `upward` left behind for rows ``lo:lo + n``."""
+    for node in range(plan.kind.size):
+        at = plan.node_row[node]
+        if at < 0:
             continue
-        first, last = child_ptr[node], child_ptr[node + 1]
-        if kind[node] != PRODUCT_KIND:
-            for e in range(first, last):
-                derivative[child[e]] = logaddexp(derivative[child[e]], own + log_weight[e])
-            continue
-        total = 0.0
-        n_impossible = 0
-        for e in range(first, last):
-            if value[child[e]] == -np.inf:
-                n_impossible += 1
-            else:
-                total += value[child[e]]
-        for e in range(first, last):
-            here = value[child[e]]
-            others = total if here == -np.inf else total - here
-            if n_impossible == (1 if here == -np.inf else 0):
-                derivative[child[e]] = logaddexp(derivative[child[e]], own + others)
+        slot = plan.slot_of_node[node]
+        if slot >= 0:
+            column = plan.slot_column[slot]
+            table = work.table[cells.table_at[slot] : cells.table_at[slot] + cells.n_distinct[column] + 1]
+            rows.gather(table, cells.code[cells.code_row[column], lo : lo + n], value[at, :n])
+        else:
+            rows.log_value(work.m[at, :n], work.s[at, :n], value[at, :n])
 
 
 @kernel
-def fill_cell_log_mass(plan, cells, params, log_row, log_rest):
-    """Fill the log mass of each row, and of each row without each of its cells, under many draws.
+def _add_possible(x, total, n_impossible):
+    for i in range(x.size):
+        possible = x[i] > -np.inf
+        total[i] += x[i] if possible else 0.0
+        n_impossible[i] += not possible
+
+
+@kernel
+def _times_others(own, x, total, n_impossible, out):
+    """Fill out with own times the other children of a product, x left out."""
+    for i in range(out.size):
+        possible = x[i] > -np.inf
+        others = total[i] - x[i] if possible else total[i]
+        out[i] = own[i] + others if n_impossible[i] == (not possible) else -np.inf
+
+
+@kernel
+def _hand_down(x, shift, is_first, out):
+    """Set out to x + shift, or add that to what another parent handed down."""
+    if is_first:
+        rows.shifted(x, shift, out)
+    else:
+        for i in range(out.size):
+            out[i] = logaddexp(out[i], x[i] + shift)
+
+
+@kernel
+def _fill_derivatives(plan, log_weight, value, n, derivative, buffer, n_impossible):
+    """Fill the log derivative of the root with respect to every node outside dictionaries.
+
+    `buffer` is float64 (2, n_block), `n_impossible` int64 (n_block,).
+    """
+    root = plan.kind.size - 1
+    reached = np.zeros(plan.kind.size, np.bool_)
+    derivative[plan.node_row[root], :n] = 0.0
+    total, others = buffer[0, :n], buffer[1, :n]
+    for node in range(root, -1, -1):
+        if plan.node_row[node] < 0 or plan.slot_of_node[node] >= 0:
+            continue
+        own = derivative[plan.node_row[node], :n]
+        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+        is_product = plan.kind[node] == PRODUCT_KIND
+        if is_product:
+            total[:] = 0.0
+            n_impossible[:n] = 0
+            for e in range(first, last):
+                _add_possible(value[plan.node_row[plan.child[e]], :n], total, n_impossible)
+        for e in range(first, last):
+            child = plan.child[e]
+            out = derivative[plan.node_row[child], :n]
+            if is_product:
+                _times_others(own, value[plan.node_row[child], :n], total, n_impossible, others)
+                _hand_down(others, 0.0, not reached[child], out)
+            else:
+                _hand_down(own, log_weight[e], not reached[child], out)
+            reached[child] = True
+
+
+@kernel
+def _add_exp(x, top, out):
+    for i in range(out.size):
+        out[i] += fast_exp(x[i] - top[i])
+
+
+@kernel
+def _fill_rest(plan, column, derivative, n, top, out):
+    """Fill out with the log mass of the rows without one of their cells."""
+    top[:n] = -np.inf
+    for slot in range(plan.slot_node.size):
+        if plan.slot_column[slot] == column:
+            rows.max_shifted(derivative[plan.node_row[plan.slot_node[slot]], :n], 0.0, top[:n])
+    out[:] = 0.0
+    for i in range(n):
+        top[i] = max(top[i], -1e300)  # impossible without the cell too: no difference of two infinities
+    for slot in range(plan.slot_node.size):
+        if plan.slot_column[slot] == column:
+            _add_exp(derivative[plan.node_row[plan.slot_node[slot]], :n], top[:n], out)
+    rows.log_value(top[:n], out, out)
+
+
+@kernel
+def fill_cell_log_mass(plan, cells, params, draw_weights, n_block, log_row, log_rest):
+    """Fill the log mass of each row, and of each row without each of its cells, averaged over draws.
 
     Parameters
     ----------
     plan, cells : Plan, Cells
         Every column is coded.
     params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
-    log_row : float64 (n_draw, n_row)
-    log_rest : float64 (n_draw, n_column, n_row)
+    draw_weights : float64 (n_draw, n_row) or (n_draw, 1)
+        Logarithms of the draws' weights.
+    n_block : int
+        Rows that are evaluated together.
+    log_row : float64 (n_row,)
+    log_rest : float64 (n_column, n_row)
         Equal to the row's where the cell is missing.
     """
     log_weights, thetas = params
-    work = make_work(plan, cells, 1)
-    n_node = plan.kind.size
-    value, derivative = np.empty(n_node), np.empty(n_node)
-    slot_value = np.empty(plan.slot_node.size)
-    kind, child_ptr, child, slot_of_node = plan.kind, plan.child_ptr, plan.child, plan.slot_of_node
-    slot_node, slot_column, table_at = plan.slot_node, plan.slot_column, cells.table_at
-    code, code_row, n_distinct = cells.code, cells.code_row, cells.n_distinct
-    for draw in range(log_row.shape[0]):
-        log_weight = log_weights[draw]
+    work = make_work(plan, cells, n_block)
+    value, derivative = np.empty(work.m.shape), np.empty(work.m.shape)
+    buffer, n_impossible = np.empty((2, n_block)), np.empty(n_block, np.int64)
+    row, rest = np.empty(n_block), np.empty(n_block)
+    root = plan.node_row[plan.kind.size - 1]
+    some_missing = cells.missing.shape[1] > 0
+    log_row[:] = -np.inf
+    log_rest[:] = -np.inf
+    for draw in range(log_weights.shape[0]):
         prepare_coefficients(plan, thetas[draw], work)
-        fill_mass_tables(plan, cells, log_weight, thetas[draw], work)
-        for i in range(log_row.shape[1]):
-            for slot in range(slot_value.size):
-                slot_value[slot] = work.table[table_at[slot] + code[code_row[slot_column[slot]], i]]
-            fill_values(kind, child_ptr, child, slot_of_node, slot_value, log_weight, value)
-            _fill_derivatives(kind, child_ptr, child, slot_of_node, log_weight, value, derivative)
-            log_row[draw, i] = min(value[n_node - 1], 0.0)
-            log_rest[draw, :, i] = -np.inf
-            for slot in range(slot_value.size):
-                column = slot_column[slot]
-                rest = logaddexp(log_rest[draw, column, i], derivative[slot_node[slot]])
-                log_rest[draw, column, i] = rest
-            for column in range(n_distinct.size):
-                missing = code[code_row[column], i] == n_distinct[column]
-                rest = log_row[draw, i] if missing else max(log_rest[draw, column, i], log_row[draw, i])
-                log_rest[draw, column, i] = min(rest, 0.0)
+        fill_mass_tables(plan, cells, log_weights[draw], thetas[draw], work)
+        for lo in range(0, log_row.size, n_block):
+            n = min(n_block, log_row.size - lo)
+            upward(plan, cells, log_weights[draw], work, lo, n)
+            _fill_values(plan, cells, work, lo, n, value)
+            _fill_derivatives(plan, log_weights[draw], value, n, derivative, buffer, n_impossible)
+            for i in range(n):
+                row[i] = min(value[root, i], 0.0)
+                weight = draw_weights[draw, min(lo + i, draw_weights.shape[1] - 1)]
+                log_row[lo + i] = logaddexp(log_row[lo + i], row[i] + weight)
+            for column in range(log_rest.shape[0]):
+                _fill_rest(plan, column, derivative, n, buffer[0], rest[:n])
+                for i in range(n):
+                    missing = some_missing and cells.missing[column, lo + i]
+                    without = row[i] if missing else min(max(rest[i], row[i]), 0.0)
+                    weight = draw_weights[draw, min(lo + i, draw_weights.shape[1] - 1)]
+                    log_rest[column, lo + i] = logaddexp(log_rest[column, lo + i], without + weight)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, Params
-from bayesjpt.circuit.plan import Plan
+from bayesjpt.circuit.plan import AS_WHOLE, CONJUGATE, Plan
 from bayesjpt.circuit.priors import Priors
 from bayesjpt.errors import SamplingError
-from bayesjpt.kernels.cells import Cells, make_work
+from bayesjpt.families import registry
+from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
+from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.counter_rng import sweep_key
 
 
@@ -39,6 +42,7 @@ class Sweeper:
         self._work = make_work(plan, cells, n_block)
         self._stats = np.zeros(plan.stat_at[-1])
         self._edge_count = np.zeros(circuit.n_edge, np.int64)
+        self._allocated = False
 
     def learned(self) -> Params:
         """Return the learner's estimate, in arrays of its own."""
@@ -70,12 +74,25 @@ class Sweeper:
         key = np.uint64(sweep_key(np.uint64(chain_key), np.uint64(number)))
         return self._sweep(params, rng, key, False)
 
+    def redraw(self, params: Params, rng: np.random.Generator) -> None:
+        """Replace params by an independent draw, where `is_closed_form` holds: rows are allocated once and for all."""
+        if not self._allocated:
+            self._allocate(self.learned(), np.uint64(0), False)
+            self._allocated = True
+        self._draw(params, rng)
+
     @property
     def n_active(self) -> int:
         """Edges of sums that some row took in the last sweep."""
         return int(count_active(self.plan, self._edge_count))
 
     def _sweep(self, params: Params, rng: np.random.Generator, key: np.uint64, flat: bool) -> float:
+        log_likelihood = self._allocate(params, key, flat)
+        self._draw(params, rng)
+        return log_likelihood
+
+    def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
+        self._allocated = False
         log_likelihood, impossible = allocate(
             self.plan, self.cells, *params, self._work, key, flat, self._stats, self._edge_count
         )
@@ -84,6 +101,9 @@ class Sweeper:
                 f"row {impossible + 1} of block {self.name!r} has probability zero at the current parameters",
                 "every row inside the support of some likelihood of each column",
             )
+        return log_likelihood
+
+    def _draw(self, params: Params, rng: np.random.Generator) -> None:
         node = draw_params(
             self.plan,
             self.cells,
@@ -98,4 +118,26 @@ class Sweeper:
         )
         if node >= 0:
             raise SamplingError(f"the conditional distribution at node {node} of block {self.name!r} is not valid")
-        return log_likelihood
+
+
+def is_closed_form(circuit: Circuit, plan: Plan, cells: Cells) -> bool:
+    """Return whether the posterior is in closed form: every row's path is known, and every leaf's draw is exact.
+
+    Sums of the structure are hard and no row lacks the cell that decides; a slot holds one family, and beside it atoms,
+    which are told from it by value; families are conjugate, also on the cells to which their leaves are truncated.
+    """
+    families = [registry.FAMILIES[number] for number in circuit.leaf_family]
+    has_parameters = plan.theta_len > 0
+    exact = np.where(
+        plan.leaf_update == AS_WHOLE, [family.is_conjugate for family in families], plan.leaf_update == CONJUGATE
+    )
+    if cells.n_open[0] or not (exact | ~has_parameters).all():
+        return False
+    for node in np.flatnonzero(np.diff(plan.child_ptr) > 1):
+        children = plan.child[plan.child_ptr[node] : plan.child_ptr[node + 1]]
+        if plan.kind[node] == arrays.LIKELIHOOD:
+            if (~plan.leaf_is_atom[plan.leaf_of[children]]).sum() > 1:
+                return False
+        elif plan.kind[node] != arrays.PRODUCT and plan.split_column[node] < 0:
+            return False
+    return True

@@ -20,6 +20,7 @@ from bayesjpt.circuit.arrays import PRODUCT as _PRODUCT
 from bayesjpt.families import dispatch
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.leaf import INTERVAL_CUT, WHOLE_CUT, recorded_log_mass
+from bayesjpt.kernels.work import lay_out
 from bayesjpt.numerics.jit import inlined, kernel
 
 NARROWEST_CELL = 1e-8
@@ -35,7 +36,7 @@ def prepare_coefficients(plan, theta, work):
     for leaf in range(plan.leaf_family.size):
         at, length = plan.theta_at[leaf], plan.theta_len[leaf]
         const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-        out = work.coefficient[plan.coef_at[leaf] : plan.coef_at[leaf] + length + 4]
+        out = work.coefficient[plan.coef_at[leaf] : plan.coef_at[leaf + 1]]
         dispatch.coefficients(plan.leaf_family[leaf], theta[at : at + length], const, out)
         if plan.leaf_cut[leaf] == INTERVAL_CUT:
             work.log_cell[leaf] = dispatch.log_mass(
@@ -44,11 +45,11 @@ def prepare_coefficients(plan, theta, work):
 
 
 @kernel
-def _fill_leaf(family, z, aux, coefficients, at_atom, cut, out):
+def _fill_leaf(family, z, aux, x, coefficients, at_atom, cut, out):
     """Fill the log density of one leaf for ``out.size`` entries of its features.
 
-    `at_atom` marks entries where the column's atoms have the say, or is empty; `cut` is the kind of the leaf's cell,
-    its ends, its log mass and its column's log-Jacobian.
+    `x` are the entries in the units of the cell; `at_atom` marks those where the column's atoms have the say, or is
+    empty; `cut` is the kind of the leaf's cell, its ends, its log mass and its column's log-Jacobian.
     """
     dispatch.fill_log_density(family, z, aux, coefficients, out)
     if at_atom.size > 0:
@@ -58,9 +59,9 @@ def _fill_leaf(family, z, aux, coefficients, at_atom, cut, out):
         return
     if kind != INTERVAL_CUT:
         # the log-Jacobian is added to every row later: at a known value there is none
-        rows.at_point(z, lo, -log_jacobian, out)
+        rows.at_point(x, lo, -log_jacobian, out)
     elif log_cell > -np.inf:
-        rows.truncate(z, lo, hi, log_cell, out)
+        rows.truncate(x, lo, hi, log_cell, out)
     else:
         out[:] = -np.inf
 
@@ -74,21 +75,33 @@ def _fill_leaves(plan, cells, work, node, n):
         leaf = plan.leaf_of[node if alone else plan.child[first + k]]
         column = plan.feature_column[plan.leaf_value[leaf]]
         z, aux = cells.feature_at[plan.leaf_value[leaf]], cells.feature_at[plan.leaf_aux[leaf]]
+        raw = cells.feature_at[plan.leaf_raw[leaf]]
         marks = max(cells.atom_at[column], 0)
         n_mark = n if cells.atom_at[column] >= 0 and not plan.leaf_is_atom[leaf] else 0
         cut = (
-            plan.leaf_cut[leaf], plan.leaf_lo[leaf], plan.leaf_hi[leaf], work.log_cell[leaf],
+            plan.leaf_cut[leaf], plan.leaf_lower[leaf], plan.leaf_upper[leaf], work.log_cell[leaf],
             plan.column_log_jacobian[column],
         )  # fmt: skip
         _fill_leaf(
-            plan.leaf_family[leaf], cells.feature[z : z + n], cells.feature[aux : aux + n],
+            plan.leaf_family[leaf],
+            cells.feature[z : z + n], cells.feature[aux : aux + n], cells.feature[raw : raw + n],
             work.coefficient[plan.coef_at[leaf] :], cells.at_atom[marks : marks + n_mark], cut, work.leaf[k, :n],
         )  # fmt: skip
 
 
 @kernel
-def _fill_masses(plan, cells, theta, work, node, n):
-    """Fill ``work.leaf`` with the log masses under a slot's leaves of the cells around the n distinct values."""
+def _fill_leaf_masses(family, z, half, least, parameters, constants, out):
+    """Fill the log masses of a leaf's cells around some values, each at least `least` times its value wide."""
+    for i in range(out.size):
+        reach = max(half, least * abs(z[i]))
+        out[i] = dispatch.log_mass(family, z[i] - reach, z[i] + reach, parameters, constants)
+        if reach > half:
+            out[i] += math.log(half / reach)
+
+
+@kernel
+def _fill_masses(plan, cells, theta, work, node, lo, n):
+    """Fill ``work.leaf`` with the log masses under a slot's leaves of the cells around n values, from `lo` on."""
     alone = plan.kind[node] == LEAF_KIND
     first = plan.child_ptr[node]
     for k in range(1 if alone else plan.child_ptr[node + 1] - first):
@@ -97,14 +110,15 @@ def _fill_masses(plan, cells, theta, work, node, n):
         out = work.leaf[k, :n]
         const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
         parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
-        value_at = cells.feature_at[plan.leaf_value[leaf]]
+        value_at = cells.feature_at[plan.leaf_value[leaf]] + lo
+        least = 0.0 if plan.leaf_is_atom[leaf] else NARROWEST_CELL
+        z = cells.feature[value_at : value_at + n]
+        if plan.leaf_cut[leaf] == WHOLE_CUT:
+            _fill_leaf_masses(plan.leaf_family[leaf], z, half, least, parameters, const, out)
+            continue
         for i in range(n):
-            z = cells.feature[value_at + i]
-            reach = half if plan.leaf_is_atom[leaf] else max(half, NARROWEST_CELL * abs(z))
-            if plan.leaf_cut[leaf] == WHOLE_CUT:
-                out[i] = dispatch.log_mass(plan.leaf_family[leaf], z - reach, z + reach, parameters, const)
-            else:
-                out[i] = recorded_log_mass(plan, leaf, z - reach, z + reach, work.log_cell[leaf], parameters, const)
+            reach = max(half, least * abs(z[i]))
+            out[i] = recorded_log_mass(plan, leaf, z[i] - reach, z[i] + reach, work.log_cell[leaf], parameters, const)
             if reach > half:
                 out[i] += math.log(half / reach)
 
@@ -161,25 +175,30 @@ def fill_tables(plan, cells, log_weight, work):
 
 @kernel
 def fill_mass_tables(plan, cells, log_weight, theta, work):
-    """Evaluate every slot by the masses of the cells around its distinct values; all slots are coded."""
+    """Evaluate every coded slot by the masses of the cells around its distinct values."""
     for slot in range(plan.slot_node.size):
+        if cells.table_at[slot] < 0:
+            continue
         node = plan.slot_node[slot]
         column = plan.slot_column[slot]
         n = np.int64(cells.n_distinct[column])
         if plan.column_resolution[column] == 0.0:
             _fill_leaves(plan, cells, work, node, n)
         else:
-            _fill_masses(plan, cells, theta, work, node, n)
+            _fill_masses(plan, cells, theta, work, node, 0, n)
         _close_table(plan, cells, log_weight, work, slot)
 
 
 @kernel
-def _evaluate(plan, cells, log_weight, work, nodes, lo, n):
-    """Fill the pairs of some nodes, ascending, int32, for rows ``lo:lo + n``; of all nodes where `nodes` is empty."""
+def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n):
+    """Fill the pairs of some nodes, ascending, int32, for rows ``lo:lo + n``; of all nodes where `nodes` is empty.
+
+    By masses where `theta` is given, else by densities. A child of a hard sum that has no row of the workspace is 0.
+    """
     some_missing = cells.missing.shape[1] > 0
     for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
         node = nodes[position] if nodes.size > 0 else np.int32(position)
-        at = plan.node_row[node]
+        at = work.node_at[node]
         if at < 0:
             continue
         slot = plan.slot_of_node[node]
@@ -194,24 +213,31 @@ def _evaluate(plan, cells, log_weight, work, nodes, lo, n):
                     s[:] = 1.0
             else:
                 alone = plan.kind[node] == LEAF_KIND
-                for k in range(1 if alone else last - first):
+                by_mass = theta.size > 0 and plan.column_resolution[column] > 0.0
+                if by_mass:
+                    _fill_masses(plan, cells, theta, work, node, lo, n)
+                    if alone:
+                        m[:] = work.leaf[0, :n]
+                for k in range(0 if by_mass else (1 if alone else last - first)):
                     leaf = plan.leaf_of[node if alone else plan.child[first + k]]
                     z, aux = cells.feature_at[plan.leaf_value[leaf]] + lo, cells.feature_at[plan.leaf_aux[leaf]] + lo
+                    raw = cells.feature_at[plan.leaf_raw[leaf]] + lo
                     marks = max(cells.atom_at[column], 0) + lo
                     n_mark = n if cells.atom_at[column] >= 0 and not plan.leaf_is_atom[leaf] else 0
                     cut = (
-                        plan.leaf_cut[leaf], plan.leaf_lo[leaf], plan.leaf_hi[leaf], work.log_cell[leaf],
+                        plan.leaf_cut[leaf], plan.leaf_lower[leaf], plan.leaf_upper[leaf], work.log_cell[leaf],
                         plan.column_log_jacobian[column],
                     )  # fmt: skip
                     _fill_leaf(
-                        plan.leaf_family[leaf], cells.feature[z : z + n], cells.feature[aux : aux + n],
+                        plan.leaf_family[leaf],
+                        cells.feature[z : z + n], cells.feature[aux : aux + n], cells.feature[raw : raw + n],
                         work.coefficient[plan.coef_at[leaf] :], cells.at_atom[marks : marks + n_mark], cut,
                         m if alone else work.leaf[k, :n],
                     )  # fmt: skip
                 if alone:
                     s[:] = 1.0
                 else:
-                    edge = plan.edge_row[first]
+                    edge = work.edge_at[first]
                     _combine(log_weight[first:last], work.leaf, m, s, work.term[edge : edge + last - first])
                 if some_missing:
                     rows.one_where_missing(cells.missing[column, lo : lo + n], m, s)
@@ -228,82 +254,116 @@ def _evaluate(plan, cells, log_weight, work, nodes, lo, n):
                     table = work.table[cells.table_at[own] : cells.table_at[own] + cells.n_distinct[column] + 1]
                     rows.add_gathered(table, cells.code[cells.code_row[column], lo : lo + n], m)
                 else:
-                    source = plan.node_row[child]
+                    source = work.node_at[child]
                     rows.add(work.m[source, :n], m)
                     if plan.kind[child] != LEAF_KIND:
                         rows.multiply(work.s[source, :n], s)
         else:
-            rows.shifted(work.m[plan.node_row[plan.child[first]], :n], log_weight[first], m)
-            for e in range(first + 1, last):
-                rows.max_shifted(work.m[plan.node_row[plan.child[e]], :n], log_weight[e], m)
+            alive, only = 0, first
             for e in range(first, last):
-                source = plan.node_row[plan.child[e]]
-                term = work.term[plan.edge_row[e], :n]
-                if e == first:
-                    rows.first_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
+                source = work.node_at[plan.child[e]]
+                if source < 0:
+                    work.term[work.edge_at[e], :n] = 0.0
+                elif alive == 0:
+                    rows.shifted(work.m[source, :n], log_weight[e], m)
+                    alive, only = 1, e
                 else:
+                    rows.max_shifted(work.m[source, :n], log_weight[e], m)
+                    alive += 1
+            if alive == 0:
+                m[:] = -np.inf
+                s[:] = 0.0
+            elif alive == 1:
+                s[:] = work.s[work.node_at[plan.child[only]], :n]
+                work.term[work.edge_at[only], :n] = s
+            for e in range(first, last if alive > 1 else first):
+                source = work.node_at[plan.child[e]]
+                term = work.term[work.edge_at[e], :n]
+                if e == only:
+                    rows.first_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
+                elif source >= 0:
                     rows.next_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
             if some_missing:
                 rows.one_unless(work.seen[at, :n], m, s)
 
 
 @kernel
-def _mark_seen(plan, cells, work, lo, n):
+def _mark_seen(plan, cells, work, nodes, lo, n):
     """Mark the rows with an observed cell in a node's scope; without one a sum is exactly 1, not to rounding."""
-    for node in range(plan.kind.size):
-        if plan.node_row[node] < 0:
+    for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
+        node = nodes[position] if nodes.size > 0 else np.int32(position)
+        if work.node_at[node] < 0:
             continue
-        seen = work.seen[plan.node_row[node], :n]
+        seen = work.seen[work.node_at[node], :n]
         slot = plan.slot_of_node[node]
         if slot >= 0:
             rows.negate(cells.missing[plan.slot_column[slot], lo : lo + n], seen)
             continue
-        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
-        seen[:] = work.seen[plan.node_row[plan.child[first]], :n]
-        if plan.kind[node] == PRODUCT_KIND:
-            for e in range(first + 1, last):
-                rows.either(work.seen[plan.node_row[plan.child[e]], :n], seen)
+        seen[:] = False
+        for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+            source = work.node_at[plan.child[e]]
+            if source >= 0:
+                rows.either(work.seen[source, :n], seen)
+                if plan.kind[node] != PRODUCT_KIND:  # all children of a sum have its scope
+                    break
 
 
 @kernel
 def upward(plan, cells, log_weight, work, lo, n):
-    """Fill the pairs of all nodes for rows ``lo:lo + n``; tables and coefficients are ready."""
+    """Fill the pairs of the nodes that rows ``lo:lo + n``, of one segment, need; tables and coefficients are ready."""
+    upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n)
+
+
+@kernel
+def upward_by(plan, cells, log_weight, theta, work, lo, n):
+    """Do as `upward`, by masses where `theta` is not empty, and return the nodes: none where all are needed."""
+    nodes = lay_out(plan, cells, work, lo)
     if cells.missing.shape[1] > 0:
-        _mark_seen(plan, cells, work, lo, n)
-    _evaluate(plan, cells, log_weight, work, work.rows[0, :0], lo, n)
+        _mark_seen(plan, cells, work, nodes, lo, n)
+    _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n)
+    return nodes
 
 
 @kernel
 def upward_again(plan, cells, log_weight, work, nodes, lo, n):
-    """Fill the pairs of some nodes anew, ascending, int32; those of all others stand from `upward` on the same rows."""
+    """Fill the pairs of some nodes anew, ascending, int32; those of all others stand from `upward` on the same rows.
+
+    The rows are not routed: every node has its own rows of the workspace.
+    """
     if nodes.size > 0:
-        _evaluate(plan, cells, log_weight, work, nodes, lo, n)
+        _evaluate(plan, cells, log_weight, log_weight[:0], work, nodes, lo, n)
 
 
 @kernel
 def upward_flat(plan, cells, log_weight, work, lo, n):
-    """Fill what `downward` reads as if every density were 1: paths are then drawn by the weights alone."""
-    for node in range(plan.kind.size):
-        if plan.node_row[node] < 0:
+    """Fill what `downward` reads as if every density were 1: paths are then drawn by the weights alone.
+
+    But for hard sums, where values decide. Returns the nodes that were needed, as `upward_by`.
+    """
+    nodes = upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n)
+    for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
+        node = nodes[position] if nodes.size > 0 else np.int32(position)
+        if work.node_at[node] < 0:
             continue
-        work.m[plan.node_row[node], :n] = 0.0
-        work.s[plan.node_row[node], :n] = 1.0
+        work.m[work.node_at[node], :n] = 0.0
+        work.s[work.node_at[node], :n] = 1.0
+        if plan.split_column[node] >= 0:
+            continue
         slot = plan.slot_of_node[node]
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
             if plan.edge_row[e] >= 0:
-                work.term[plan.edge_row[e], :n] = math.exp(log_weight[e])
+                work.term[work.edge_at[e], :n] = math.exp(log_weight[e])
                 if slot >= 0 and cells.table_at[slot] >= 0:
                     length = np.int64(cells.n_distinct[plan.slot_column[slot]]) + 1
                     at = cells.term_at[slot] + (e - plan.child_ptr[node]) * length
                     work.table_term[at : at + length] = math.exp(log_weight[e])
-    if cells.missing.shape[1] > 0:
-        _mark_seen(plan, cells, work, lo, n)
+    return nodes
 
 
 @kernel
 def root_log_value(plan, work, n, out):
     """Fill out with the logarithm of the root's value for the block just evaluated."""
-    at = plan.node_row[plan.kind.size - 1]
+    at = work.node_at[plan.kind.size - 1]
     for i in range(n):
         s = work.s[at, i]
         out[i] = work.m[at, i] + math.log(s) if s > 0.0 else -np.inf
