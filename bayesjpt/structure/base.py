@@ -179,10 +179,24 @@ def check_count(name: str, value: int) -> int:
     return int(value)
 
 
+def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
+    """Return a setting, or raise `LearnerError` unless it is one of some words."""
+    if value not in choices:
+        raise LearnerError(f"{name} is {_shown(value)}", f"one of {', '.join(choices)}")
+    return value
+
+
 def check_between(name: str, value: float, lo: float, hi: float) -> float:
     """Return a setting, or raise `LearnerError` unless it is a number of the closed interval [lo, hi]."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not lo <= value <= hi:
         raise LearnerError(f"{name} is {_shown(value)}", f"a number from {lo:g} to {hi:g}")
+    return float(value)
+
+
+def check_share(name: str, value: float) -> float:
+    """Return a setting, or raise `LearnerError` unless it is a share in [0, 1), so that something is left."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= value < 1.0:
+        raise LearnerError(f"{name} is {_shown(value)}", "a share from 0 to below 1")
     return float(value)
 
 

@@ -5,26 +5,26 @@ Reference: Nyga, Picklum, Schierenbeck and Beetz, Joint probability trees, secti
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from bayesjpt import defaults
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.build import Dictionary, Node, build_circuit
+from bayesjpt.circuit.build import Dictionary, Node, Sum, build_circuit
+from bayesjpt.circuit.paths import Region, halves
 from bayesjpt.errors import LearnerError
-from bayesjpt.kernels.splits import MISSING, Records, Scratch, Targets, best_split, divide
+from bayesjpt.families import registry
+from bayesjpt.families.record import Family
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
-from bayesjpt.structure.ranks import MAX_CODES, Ranks, rank_codes
+from bayesjpt.structure.grow import Leaf, Settings, Split, Tree
+from bayesjpt.structure.prune import grow_and_prune
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 
 IMPURITIES = ("entropy", "gini")
-_LARGEST = 1e15
-"""Standardised numbers are held to it, so that their squares fit a single-precision float."""
+ASSIGNMENTS = ("hard", "soft")
 
 
 def learn_jpt(
@@ -38,17 +38,19 @@ def learn_jpt(
     max_depth: int | None = None,
     min_improvement: float = defaults.JPT_MIN_IMPROVEMENT,
     symbolic_impurity: str = "entropy",
+    validation: float = 0.0,
+    assignment: str = "hard",
     dictionary: Dictionary | None = None,
     progress: Progress | None = None,
 ) -> Circuit:
-    """Return the circuit of a joint probability tree, as the start of a model in which rows may change their leaf.
+    """Return the circuit of a joint probability tree.
 
     Parameters
     ----------
     table : Table
         Missing cells are allowed: see Notes.
     rng : numpy.random.Generator
-        Not drawn from: the tree is a function of the table. Taken as by every learner.
+        Draws the rows held out for `validation`; without, the tree is a function of the table.
     targets, features : sequence of str, optional
         Columns that splits are judged by, and columns that are split; all of them unless given. With both, this is
         discriminative learning, and with a single target CART.
@@ -60,8 +62,16 @@ def learn_jpt(
         Mean relative reduction of impurity over the targets, in [0, 1], below which a node is not split.
     symbolic_impurity : str, optional
         ``entropy`` or ``gini``, of columns of labels; that of numbers is the squared deviation from their mean.
+    validation : float, optional
+        Share of rows, in [0, 1), that are held out while the tree grows. Afterwards, subtrees that do not improve these
+        rows are cut, and the leaves are filled with all rows.
+    assignment : str, optional
+        ``hard``: the tree decides. A row is in the leaf whose conditions it meets, and distributions in the leaves end
+        where conditions say. ``soft``: the tree is where chains begin; rows may change their leaf, and distributions
+        have no such ends.
     dictionary : callable, optional
-        ``(column) -> families`` at the leaves; by default every family that suits the column.
+        ``(column) -> families`` at the leaves; by default every family that suits the column, and in hard trees the
+        histogram ``quantile`` beside them.
     progress : callable, optional
         ``progress(n_done, n_total)``: cells that belong to a leaf already, and all cells.
 
@@ -92,254 +102,69 @@ def learn_jpt(
     Examples
     --------
     >>> import pandas as pd
+    >>> from bayesjpt.circuit.paths import tree_nodes
     >>> from bayesjpt.table.table import as_table
     >>> x = np.linspace(-3.0, 3.0, 200)
     >>> table = as_table(pd.DataFrame({"x": x, "side": np.where(x < 1.0, "left", "right")}))
-    >>> circuit = learn_jpt(table, np.random.default_rng(0), max_leaves=2)
-    >>> int((circuit.kind == 4).sum())
-    2
+    >>> circuit = learn_jpt(table, np.random.default_rng(0), features=["side"])
+    >>> [node.region for node in tree_nodes(circuit)][1:]
+    [{1: (0,)}, {1: (1, 2)}]
     """
     base.check_input(table, rng)
-    tree = grow_tree(
-        table,
-        Settings(
-            targets=_columns(table, "targets", targets),
-            features=_columns(table, "features", features),
-            min_rows=base.rows_of("min_rows", min_rows, table.n_row),
-            max_leaves=table.n_row if max_leaves is None else base.check_count("max_leaves", max_leaves),
-            max_depth=table.n_row if max_depth is None else base.check_count("max_depth", max_depth),
-            min_improvement=base.check_between("min_improvement", min_improvement, 0.0, 1.0),
-            gini=_is_gini(symbolic_impurity),
-        ),
-        progress,
+    is_hard = base.check_choice("assignment", assignment, ASSIGNMENTS) == "hard"
+    settings = Settings(
+        targets=_columns(table, "targets", targets),
+        features=_columns(table, "features", features),
+        min_rows=base.rows_of("min_rows", min_rows, table.n_row),
+        max_leaves=table.n_row if max_leaves is None else base.check_count("max_leaves", max_leaves),
+        max_depth=table.n_row if max_depth is None else base.check_count("max_depth", max_depth),
+        min_improvement=base.check_between("min_improvement", min_improvement, 0.0, 1.0),
+        gini=base.check_choice("symbolic_impurity", symbolic_impurity, IMPURITIES) == "gini",
     )
-    return build_circuit(_circuit_node(tree, table.n_column), table, dictionary)
+    tree = grow_and_prune(table, settings, base.check_share("validation", validation), rng, progress)
+    if is_hard:
+        return build_circuit(_hard_node(tree, table), table, dictionary or hard_dictionary)
+    return build_circuit(_soft_node(tree, table), table, dictionary)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Checked settings of `learn_jpt`; `min_rows` is a number of rows, columns are positions.
+def hard_dictionary(column: Column) -> tuple[Family, ...]:
+    """Return the families of a column at the leaves of a hard tree: those of its dictionary, and `quantile`.
 
-    `max_codes` is the number of distinct numbers above which they share codes.
+    Where the schema names families, it is these alone: a tree with the paper's leaves has ``families=["quantile"]``.
     """
-
-    targets: tuple[int, ...]
-    features: tuple[int, ...]
-    min_rows: int
-    max_leaves: int
-    max_depth: int
-    min_improvement: float
-    gini: bool = False
-    max_codes: int = MAX_CODES
+    members = registry.dictionary(column)
+    varies = column.base != "category" and column.minimum < column.maximum
+    return (*members, registry.family("quantile")) if varies and not column.families else members
 
 
-@dataclass(frozen=True)
-class Leaf:
-    """The end of a path; `rows` are positions in the table, int32 (n,), ascending."""
-
-    rows: np.ndarray
+def _leaf_node(leaf: Leaf, table: Table) -> Node:
+    return base.independent(leaf.rows.astype(np.intp), np.arange(table.n_column))
 
 
-@dataclass(frozen=True)
-class Split:
-    """A node that divides rows: numbers below the threshold, or the labels in `labels`, go left.
-
-    `score` is the mean relative reduction of impurity, `n_rows` the rows of the node.
-    """
-
-    column: int
-    threshold: float
-    labels: tuple[int, ...]
-    score: float
-    n_rows: int
-    left: int
-    right: int
-
-
-@dataclass(frozen=True)
-class Tree:
-    """Nodes in the order in which they were made, the root first; `Split.left` and `Split.right` are positions."""
-
-    nodes: tuple[Leaf | Split, ...]
-
-    def leaves(self) -> list[Leaf]:
-        """Return the leaves from left to right."""
-        found: list[Leaf] = []
-        stack = [0]
-        while stack:
-            node = self.nodes[stack.pop()]
-            if isinstance(node, Leaf):
-                found.append(node)
-            else:
-                stack.extend((node.right, node.left))
-        return found
-
-
-def grow_tree(table: Table, settings: Settings, progress: Progress | None = None) -> Tree:
-    """Return the tree that `learn_jpt` makes a circuit of: the best split first, until a limit is met."""
-    grower = _Grower(table, settings)
-    nodes: list[Leaf | Split] = [Leaf(grower.rows(0, table.n_row))]
-    queue: list[tuple[float, int, _Proposal]] = []
-    grower.propose(queue, 0, 0, 0, table.n_row)
-    n_leaf, n_done = 1, 0
-    while queue and n_leaf < settings.max_leaves:
-        _, node, proposal = heapq.heappop(queue)
-        middle, score, threshold, labels = grower.divide(proposal)
-        left, right = len(nodes), len(nodes) + 1
-        n_rows = proposal.last - proposal.first
-        nodes[node] = Split(proposal.column, threshold, labels, score, n_rows, left, right)
-        for child, first, last in ((left, proposal.first, middle), (right, middle, proposal.last)):
-            nodes.append(Leaf(grower.rows(first, last)))
-            if not grower.propose(queue, child, proposal.depth + 1, first, last):
-                n_done += last - first
-        n_leaf += 1
-        if progress is not None:
-            progress(n_done * table.n_column, table.n_row * table.n_column)
-    if progress is not None:
-        progress(table.n_row * table.n_column, table.n_row * table.n_column)
-    return Tree(tuple(nodes))
-
-
-@dataclass(frozen=True)
-class _Proposal:
-    """The best split of the records first ... last - 1; `go_left` is bool (n_code,)."""
-
-    column: int
-    score: float
-    go_left: np.ndarray
-    depth: int
-    first: int
-    last: int
-
-
-class _Grower:
-    """The records of a table, and what is done to them."""
-
-    def __init__(self, table: Table, settings: Settings):
-        columns = table.schema.columns
-        self.table, self.settings = table, settings
-        self.is_label = np.array([column.base == "category" for column in columns])
-        self.ranks: dict[int, Ranks] = {}
-        code = np.empty((table.n_row, table.n_column), np.uint16)
-        self.n_code = np.empty(table.n_column, np.int64)
-        for k, column in enumerate(columns):
-            code[:, k], self.n_code[k] = self._codes(k, column)
-        numeric = [k for k in settings.targets if not self.is_label[k]]
-        symbolic = [k for k in settings.targets if self.is_label[k]]
-        number = np.empty((table.n_row, len(numeric)), np.float32)
-        for t, k in enumerate(numeric):
-            number[:, t] = np.clip((table.values[k] - columns[k].location) / columns[k].scale, -_LARGEST, _LARGEST)
-        row = np.arange(table.n_row, dtype=np.int32)
-        self.records = Records(code, number, row)
-        n = np.arange(table.n_row + 2, dtype=np.float64)
-        n_label = self.n_code[symbolic].astype(np.int32)
-        self.targets = Targets(
-            np.array(numeric, np.int32),
-            np.array(symbolic, np.int32),
-            n_label,
-            np.isin(np.arange(table.n_column), settings.targets),
-            n**2 if settings.gini else n * np.log(np.maximum(n, 1.0)),
-            settings.gini,
-        )
-        shape = (len(symbolic), int(n_label.max(initial=0)))
-        self.scratch = Scratch(
-            np.empty(table.n_row, np.int32),
-            np.empty(MISSING + 2, np.int32),
-            np.empty(shape),
-            np.empty(shape),
-            Records(np.empty_like(code), np.empty_like(number), np.empty_like(row)),
-        )
-        self.features = np.array(settings.features, np.int32)
-
-    def _codes(self, k: int, column: Column) -> tuple[np.ndarray, int]:
-        observed = self.table.observed[k]
-        if column.base == "category":
-            return np.where(observed, self.table.values[k], MISSING).astype(np.uint16), column.n_label
-        self.ranks[k] = rank_codes(self.table.values[k], observed, self.settings.max_codes)
-        return self.ranks[k].code, max(self.ranks[k].least.size, 1)
-
-    def rows(self, first: int, last: int) -> np.ndarray:
-        return self.records.row[first:last].copy()
-
-    def propose(self, queue: list, node: int, depth: int, first: int, last: int) -> bool:
-        """Put the best split of a node into the queue, if there is one that is good enough."""
-        if depth >= self.settings.max_depth or last - first < 2 * self.settings.min_rows:
-            return False
-        score, column, go_left = self._search(self.features, self.n_code, first, last)
-        if not score > self.settings.min_improvement:
-            return False
-        heapq.heappush(queue, (-score * (last - first), node, _Proposal(column, score, go_left, depth, first, last)))
-        return True
-
-    def _search(self, features: np.ndarray, n_code: np.ndarray, first: int, last: int) -> tuple[float, int, np.ndarray]:
-        return best_split(
-            self.records,
-            self.targets,
-            self.scratch,
-            features,
-            n_code,
-            self.is_label,
-            first,
-            last,
-            self.settings.min_rows,
-        )
-
-    def divide(self, proposal: _Proposal) -> tuple[int, float, float, tuple[int, ...]]:
-        """Move the records of a node; return where the right child begins, and score and condition of the split."""
-        k, first, last = proposal.column, proposal.first, proposal.last
-        if self.is_label[k]:
-            middle = divide(self.records, self.scratch, k, proposal.go_left, first, last)
-            return middle, proposal.score, np.nan, tuple(np.flatnonzero(proposal.go_left).tolist())
-        score, go_left = proposal.score, proposal.go_left
-        exact = self.ranks[k].exact
-        if not exact:
-            score, go_left = self._looked_through(proposal)
-        middle = divide(self.records, self.scratch, k, go_left, first, last)
-        if not exact:
-            self.records.code[first:last, k] = self.ranks[k].code[self.records.row[first:last]]
-        values, observed = self.table.values[k], self.table.observed[k]
-        below, above = self.records.row[first:middle], self.records.row[middle:last]
-        threshold = between(values[below][observed[below]].max(), values[above][observed[above]].min())
-        return middle, score, threshold, ()
-
-    def _looked_through(self, proposal: _Proposal) -> tuple[float, np.ndarray]:
-        """Give the rows of the two codes at the boundary codes of their own; return the score, and which go left.
-
-        All codes below become 0, those above the largest.
-        """
-        k, first, last = proposal.column, proposal.first, proposal.last
-        code, row = self.records.code[first:last, k], self.records.row[first:last]
-        seen = np.unique(code[code != MISSING])
-        at = int(np.searchsorted(seen, np.count_nonzero(proposal.go_left) - 1))
-        lo, hi = seen[at], seen[at + 1]
-        inside = (code == lo) | (code == hi)
-        local = rank_codes(self.table.values[k, row], inside, MAX_CODES - 2)
-        fresh = np.where(code < lo, 0, local.least.size + 1).astype(np.uint16)
-        fresh[inside] = local.code[inside] + 1
-        code[:] = np.where(code == MISSING, MISSING, fresh)
-        n_code = self.n_code.copy()
-        n_code[k] = local.least.size + 2
-        score, _, go_left = self._search(np.array([k], np.int32), n_code, first, last)
-        return score, go_left
-
-
-def between(below: float, above: float) -> float:
-    """Return a threshold with below < threshold <= above: half way, or the upper one where nothing lies between.
-
-    Examples
-    --------
-    >>> between(1.0, 2.0), between(1.0, np.nextafter(1.0, 2.0)) > 1.0
-    (1.5, True)
-    """
-    middle = 0.5 * below + 0.5 * above
-    return float(middle if below < middle <= above else above)
-
-
-def _circuit_node(tree: Tree, n_column: int) -> Node:
+def _soft_node(tree: Tree, table: Table) -> Node:
     leaves = tree.leaves()
-    scope = np.arange(n_column)
-    nodes = [base.independent(leaf.rows.astype(np.intp), scope) for leaf in leaves]
+    nodes = [_leaf_node(leaf, table) for leaf in leaves]
     return nodes[0] if len(nodes) == 1 else base.sum_of(nodes, [leaf.rows.size for leaf in leaves])
+
+
+def _hard_node(tree: Tree, table: Table) -> Node:
+    """Return the tree's splits as hard sums; a split that leaves a single number to one side is a leaf instead."""
+    region: dict[int, Region] = {0: {}}
+    for position, split in enumerate(tree.nodes):  # parents before children
+        if isinstance(split, Split) and position in region:
+            parts = halves(region[position], split.condition, table.schema.columns[split.column])
+            if parts is not None:
+                region[split.left], region[split.right] = parts
+    nodes: dict[int, Node] = {}
+    for position in reversed(region):
+        split = tree.nodes[position]
+        if isinstance(split, Split) and split.left in region:
+            children = split.left, split.right
+            counts = tuple(tree.n_rows(child) for child in children)
+            nodes[position] = Sum(tuple(nodes[child] for child in children), counts, split.condition)
+        else:
+            nodes[position] = _leaf_node(Leaf(tree.rows(position)), table)
+    return nodes[0]
 
 
 def _columns(table: Table, name: str, chosen: Sequence[str] | None) -> tuple[int, ...]:
@@ -354,9 +179,3 @@ def _columns(table: Table, name: str, chosen: Sequence[str] | None) -> tuple[int
             f"columns among {', '.join(names)}, each once",
         )
     return tuple(sorted(names.index(column) for column in chosen))
-
-
-def _is_gini(impurity: str) -> bool:
-    if impurity not in IMPURITIES:
-        raise LearnerError(f"symbolic_impurity is {impurity!r}", f"one of {', '.join(IMPURITIES)}")
-    return impurity == "gini"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesjpt.kernels.splits import MISSING
+from bayesjpt.kernels.impurity import MISSING
 
 MAX_CODES = MISSING
 """Codes 0 ... 65,534; the last 16-bit number stands for missing cells."""
