@@ -55,6 +55,9 @@ def fit(
     Half of the chains begin at the learner's partition, half at random allocations, so that their agreement means
     something. One seed gives the same draws whatever the number of cores.
 
+    Where the posterior is in closed form (a hard tree, no row without the cells that decide, conjugate leaves), draws
+    are independent: nothing is tuned or thinned, and ``Posterior.settings["draws"]`` says so.
+
     Parameters
     ----------
     table : Table or data frame
@@ -185,6 +188,8 @@ def fit(
         target = make_target(circuit, table, gamma=gamma, alpha=alpha, prior=prior)
         if folder is not None:
             _settle(folder, table, target, schedule, settings)
+        if target.is_closed_form:
+            schedule = Schedule(schedule.n_chain, 0, schedule.n_draw, 1)
         run = _sample(target, schedule, new_chains(schedule.n_chain, chain_seed), folder, cores, progress)
         clock.done("sample")
     if run.theta.shape[1] < schedule.n_draw:
@@ -195,6 +200,8 @@ def fit(
             stacklevel=2,
         )
         settings["interrupted"] = kept
+    if target.is_closed_form:
+        settings |= {"tune": 0, "thin": 1, "draws": "independent, from the posterior in closed form"}
     return _posterior(circuit, table, run, settings)
 
 
@@ -384,11 +391,14 @@ def _posterior(circuit: Circuit, table: Table, draws: Draws, settings: dict[str,
     from bayesjpt.posterior.convert import reference_rows
     from bayesjpt.posterior.draws import Posterior
 
+    stats = {"n_active_edges": draws.n_active_edges}
+    if not np.isnan(draws.log_likelihood).any():
+        stats["log_likelihood"] = draws.log_likelihood
     return Posterior(
         circuit=circuit,
         schema=table.schema,
         params=draws.params,
-        sample_stats={"log_likelihood": draws.log_likelihood, "n_active_edges": draws.n_active_edges},
+        sample_stats=stats,
         reference=table.take(reference_rows(table.n_row)),
         settings=settings,
     )

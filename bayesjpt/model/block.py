@@ -138,11 +138,11 @@ def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:
     if not isinstance(circuit, Circuit):
         raise ModelError(f"circuit of type {type(circuit).__name__}", "what a learner such as bj.learn_mspn returned")
     check_circuit(circuit, data.n_column)
-    check_samplable(circuit)
     try:
         check_leaves_fit(circuit, data.schema)
     except CircuitError as error:
         raise ModelError(error.found, error.expected, error.remedy) from None
+    check_samplable(circuit, data.schema)
     if f"{name}_data" in model or name in model:
         raise ModelError(f"a block or variable {name!r} in a model that has one of that name", "another name")
 

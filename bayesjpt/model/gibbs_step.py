@@ -17,8 +17,10 @@ from pymc.step_methods.state import dataclass_state
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
-from bayesjpt.kernels.cells import block_rows, make_cells
+from bayesjpt.kernels.cells import make_cells
+from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.sweeper import Sweeper
+from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.blocks import check_block, find_blocks, touched_blocks, variables_of
 from bayesjpt.model.concentration import concentration_function
@@ -138,14 +140,16 @@ class CircuitGibbs(BlockedStep):
     def _load(self, values: np.ndarray, missing: np.ndarray) -> None:
         frozen = self._frozen
         observed = np.ascontiguousarray(~missing.T)
+        by_column = np.ascontiguousarray(values.T)
         cells = make_cells(
             frozen.plan,
-            np.ascontiguousarray(values.T),
+            by_column,
             observed,
             max_distinct_share=MAX_DISTINCT_SHARE,
             max_table_bytes=MAX_TABLE_BYTES,
+            routes=make_routes(frozen.plan, by_column, observed, mass=False),
         )
-        n_block = block_rows(frozen.plan, MAX_WORK_BYTES)
+        n_block = block_rows(frozen.plan, MAX_WORK_BYTES, cells)
         self._sweeper = Sweeper(frozen.circuit, frozen.plan, frozen.priors, cells, n_block=n_block, name=self._block)
         self._log_jacobian = float((observed.sum(axis=1) * frozen.plan.column_log_jacobian).sum())
 

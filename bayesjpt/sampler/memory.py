@@ -13,8 +13,7 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.defaults import CHAINS, DRAWS, MAX_MEMORY_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import SamplingError
-from bayesjpt.families.record import N_EXTRA_COEFFICIENTS
-from bayesjpt.kernels.cells import block_rows
+from bayesjpt.kernels.work import block_rows
 from bayesjpt.sampler.schedule import Schedule, draw_arrays
 from bayesjpt.sampler.workers import n_worker
 
@@ -102,14 +101,16 @@ def estimate_memory(
         + 8 * longest * (n_dictionary + 2)
         + MAX_TABLE_BYTES
         + 4 * plan.kind.size * (n_block + 3)
-        + 8 * (plan.leaf_family.size * (N_EXTRA_COEFFICIENTS + 2) + circuit.n_theta + 2 * int(plan.stat_at[-1]))
+        + 8 * (2 * plan.leaf_family.size + int(plan.coef_at[-1]) + 2 * int(plan.stat_at[-1]))
         + (n_kept > 0) * n_row * (12 * n_kept + 24)
     )
+    if (plan.split_column >= 0).any():  # segments need fewer nodes, and have longer blocks within the same bound
+        workspace += MAX_WORK_BYTES
     return MemoryEstimate(
         draws=sum(_product(shape) * dtype.itemsize for shape, dtype in forms),
         workspaces=workspace * n_worker(cores, chains),
         # a feature holds one number a cell, the codes of a column and its marks less
-        cells=n_row * (8 * plan.feature_column.size + 6 * n_column),
+        cells=n_row * (8 * plan.feature_column.size + 6 * n_column + 16),
     )
 
 

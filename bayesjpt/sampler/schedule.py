@@ -46,7 +46,8 @@ class Draws(NamedTuple):
     log_weight : float64 (n_chain, n_draw, n_edge), nats
     theta : float64 (n_chain, n_draw, n_theta)
     log_likelihood : float64 (n_chain, n_draw), nats
-        Of all rows, in the user's units, at the point *before* the sweep: it lags one sweep.
+        Of all rows, in the user's units, at the point *before* the sweep: it lags one sweep. NaN for independent draws,
+        which evaluate no row.
     n_active_edges : int64 (n_chain, n_draw)
         Edges of sums that some row took.
     """

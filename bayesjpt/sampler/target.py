@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.check import check_circuit, check_leaves_fit
+from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_samplable
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors, make_priors
 from bayesjpt.defaults import ALPHA, GAMMA, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import LearnerError
-from bayesjpt.kernels.cells import Cells, block_rows, make_cells
-from bayesjpt.kernels.sweeper import Sweeper
+from bayesjpt.kernels.cells import Cells, make_cells
+from bayesjpt.kernels.routes import make_routes
+from bayesjpt.kernels.sweeper import Sweeper, is_closed_form
+from bayesjpt.kernels.work import block_rows
 
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table
@@ -36,6 +38,8 @@ class Target:
         Rows evaluated together.
     log_jacobian : float
         What turns a log likelihood in the families' units into one in the user's, in nats.
+    is_closed_form : bool
+        Whether draws are independent, and need no sweep; see `bayesjpt.kernels.sweeper.is_closed_form`.
     """
 
     circuit: Circuit
@@ -44,6 +48,7 @@ class Target:
     cells: Cells
     n_block: int
     log_jacobian: float
+    is_closed_form: bool
 
     def sweeper(self) -> Sweeper:
         """Return a Sweeper with buffers of its own, for one thread."""
@@ -91,9 +96,11 @@ def make_target(
         table.observed,
         max_distinct_share=MAX_DISTINCT_SHARE,
         max_table_bytes=MAX_TABLE_BYTES,
+        routes=make_routes(plan, table.values, table.observed, mass=False),
     )
     jacobian = float((table.observed.sum(axis=1) * plan.column_log_jacobian).sum())
-    return Target(circuit, plan, priors, cells, block_rows(plan, MAX_WORK_BYTES), jacobian)
+    n_block = block_rows(plan, MAX_WORK_BYTES, cells)
+    return Target(circuit, plan, priors, cells, n_block, jacobian, is_closed_form(circuit, plan, cells))
 
 
 def check_fits(circuit: Circuit, table: Table) -> None:
@@ -102,3 +109,4 @@ def check_fits(circuit: Circuit, table: Table) -> None:
         raise LearnerError(f"a learner that returned an object of type {type(circuit).__name__}", "a Circuit")
     check_circuit(circuit, table.n_column)
     check_leaves_fit(circuit, table.schema)
+    check_samplable(circuit, table.schema)
