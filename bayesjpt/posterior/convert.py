@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.defaults import REFERENCE_ROWS
-from bayesjpt.errors import FitFileError, ModelError
+from bayesjpt.errors import ModelError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+SAMPLE_STATS = ("log_likelihood", "n_active_edges")
+"""What is kept of what the sampler recorded."""
 
 
 def from_idata(idata, model, name: str | None = None) -> Posterior:
@@ -48,13 +54,13 @@ def _block(model, name: str | None) -> tuple[str, Any]:
     return name, blocks[name]
 
 
-def _stats(idata, name: str = "") -> dict[str, np.ndarray]:
+def _stats(idata, name: str) -> dict[str, np.ndarray]:
     """Return the statistics of a block's step: with the block's name before theirs where the model has several."""
     if "sample_stats" not in idata.children:
         return {}
     group = idata["sample_stats"]
     stats = {}
-    for key in ("log_likelihood", "n_active_edges"):
+    for key in SAMPLE_STATS:
         for full in (f"{name}_{key}", key):
             if full in group:
                 stats[key] = group[full].to_numpy()
@@ -85,6 +91,8 @@ def to_datatree(post: Posterior, name: str = "x") -> xr.DataTree:
     name : str, default "x"
         Prefix of the variables, as a block of that name would have them.
     """
+    import xarray as xr
+
     layout = make_layout(post.circuit, post.schema)
     arrays = {}
     coords: dict = dict(post.coords())
@@ -98,23 +106,3 @@ def to_datatree(post: Posterior, name: str = "x") -> xr.DataTree:
         stats = {key: (("chain", "draw"), np.asarray(value)) for key, value in post.sample_stats.items()}
         groups["sample_stats"] = xr.Dataset(stats, post.coords())
     return xr.DataTree.from_dict(groups)
-
-
-def from_datatree(tree: xr.DataTree, circuit, schema: Schema, name: str = "x", **rest) -> Posterior:
-    """Return the Posterior whose draws `to_datatree` wrote."""
-    layout = make_layout(circuit, schema)
-    draws = tree["posterior"]
-    values = {}
-    for variable in (*layout.weights, *layout.parameters):
-        full = f"{name}_{variable.name}"
-        dims = ("chain", "draw", f"{name}_{variable.dim}")
-        if full not in draws or draws[full].dims != dims or draws[full].shape[-1] != len(variable.labels):
-            raise FitFileError(f"draws that do not fit the circuit at {full!r}", f"dims {dims}")
-        values[variable.name] = draws[full].to_numpy()
-    stats = _stats(tree)
-    shape = next(iter(values.values())).shape[:2]
-    if any(array.shape != shape for array in stats.values()):
-        raise FitFileError("sampler statistics of another shape than the draws", f"{shape}")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        params = layout.join(circuit, values)
-    return Posterior(circuit, schema, params, sample_stats=stats, **rest)

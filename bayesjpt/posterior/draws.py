@@ -1,13 +1,14 @@
 """Posterior: a circuit, its schema, and Params with leading (chain, draw) axes.
 
 A point estimate is one chain of one draw, so each query has one signature and one code path. Queries and reports
-register themselves as methods (`verb`), so this room imports neither.
+register themselves as methods (`bayesjpt.posterior.answer.verb`), so this room imports neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,19 +46,30 @@ class Posterior:
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
 
     if TYPE_CHECKING:  # the verbs, for editors and type checkers; queries and report register them at run time
+        from bayesjpt.posterior import answer as _answer
+        from bayesjpt.queries import verbs as _verbs
         from bayesjpt.queries.condition import condition, constrain, marginal
-        from bayesjpt.queries.density import log_density, log_mass
-        from bayesjpt.queries.dependence import dependence
-        from bayesjpt.queries.distribution import cdf, confidence_bounds, quantile
         from bayesjpt.queries.explain import explain
         from bayesjpt.queries.impute import impute, impute_mean
-        from bayesjpt.queries.mode import mode, most_probable
-        from bayesjpt.queries.moments import expectation, variance
-        from bayesjpt.queries.outliers import outliers
-        from bayesjpt.queries.probability import log_probability, probability
         from bayesjpt.queries.sample import sample
         from bayesjpt.queries.types import types
         from bayesjpt.report.convergence import convergence
+        from bayesjpt.report.plots import plot_marginal
+        from bayesjpt.report.tree import tree
+
+        log_density = _answer.labelled(_verbs.density.log_density)
+        log_mass = _answer.labelled(_verbs.density.log_mass)
+        probability = _answer.labelled(_verbs.probability.probability)
+        log_probability = _answer.labelled(_verbs.probability.log_probability)
+        expectation = _answer.labelled(_verbs.moments.expectation)
+        variance = _answer.labelled(_verbs.moments.variance)
+        quantile = _answer.labelled(_verbs.distribution.quantile)
+        cdf = _answer.labelled(_verbs.distribution.cdf)
+        confidence_bounds = _answer.labelled(_verbs.distribution.confidence_bounds)
+        dependence = _answer.labelled(_verbs.dependence.dependence)
+        mode = _answer.labelled(_verbs.mode.mode)
+        most_probable = _answer.labelled(_verbs.mode.most_probable)
+        outliers = _answer.labelled(_verbs.outliers.outliers)
 
     @property
     def n_chain(self) -> int:
@@ -68,7 +80,11 @@ class Posterior:
         return self.params.theta.shape[1]
 
     def plan(self) -> Plan:
-        """Return the Plan that kernels take."""
+        """Return the Plan that kernels take; made once."""
+        return self._plan
+
+    @cached_property
+    def _plan(self) -> Plan:
         return make_plan(self.circuit, self.schema)
 
     def flat(self) -> Params:
@@ -124,12 +140,6 @@ class Posterior:
             f"{self.circuit.n_leaf} leaves, {self.circuit.n_theta} parameters"
             f"{f'; given {self.settings["given"]}' if 'given' in self.settings else ''})"
         )
-
-
-def verb[Verb: Callable](function: Verb) -> Verb:
-    """Register a function ``f(post, ...)`` as a method of Posterior."""
-    setattr(Posterior, function.__name__, function)
-    return function
 
 
 def check_format(found: object, expected: str) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES, SAMPLED_ROWS
 from bayesjpt.errors import EvidenceError, QueryError
-from bayesjpt.kernels.cells import block_rows
 from bayesjpt.kernels.draws import draw_missing
+from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.density import log_density
 from bayesjpt.table.encode import filler
@@ -46,6 +46,23 @@ def grid(schema: Schema) -> np.ndarray:
     return np.array([resolution, np.where(is_whole, whole, 0.0)])
 
 
+def limits_of(schema: Schema, *, bounds: np.ndarray | None, recorded: bool) -> np.ndarray:
+    """Return the limits, float64 (4, n_column), of drawn values: bounds (2, n_column), or none, and their grid."""
+    free = np.array([[-np.inf], [np.inf]]).repeat(len(schema), axis=1)
+    on_grid = grid(schema) if recorded else np.zeros((2, len(schema)))
+    return np.vstack([free if bounds is None else bounds, on_grid])
+
+
+def possible_values(schema: Schema) -> np.ndarray:
+    """Return float64 (2, n_column): the least and largest value that a cell of each column may have, codes of labels.
+
+    A likelihood of the whole line may go beyond the support of its column, and "other" is no label of a table.
+    """
+    supports = np.array([column.support for column in schema]).T
+    labels = highest_label(schema)
+    return np.where(np.isfinite(labels), [np.zeros(labels.size), labels], supports)
+
+
 def highest_label(schema: Schema) -> np.ndarray:
     """Return float64 (n_column,): the last code of each column's training labels, infinite for numbers."""
     return np.array([column.n_label - 2.0 if column.base == "category" else np.inf for column in schema])
@@ -74,7 +91,7 @@ def complete(
     draw : int64 (n_row,)
         The draw that each row is completed from.
     rng : numpy.random.Generator
-    limits : float64 (3, n_column)
+    limits : float64 (4, n_column)
         As in `bayesjpt.kernels.draws.draw_missing`.
     one_row : bool
         Whether the rows are one row given over and over, for the words of errors.
@@ -121,7 +138,7 @@ def _impossible(post: Posterior, rows: Table, row: int, draw: int, one_row: bool
     observed = np.zeros((rows.n_column, columns.size), bool)
     observed[columns] = np.tri(columns.size, dtype=bool).T
     values = np.repeat(rows.values[:, row : row + 1], columns.size, axis=1)
-    found = log_density(one_draw(post, draw), Table(rows.schema, values, observed)).to_numpy()[0, 0]
+    found = log_density(one_draw(post, draw), Table(rows.schema, values, observed)).values[0, 0]
     name = rows.names[columns[int(np.argmax(found == -np.inf))]]
     chain, number = divmod(draw, post.n_draw)
     where = "the row that is given" if one_row else f"row {row + 1} of those given"

@@ -15,12 +15,13 @@ from bayesjpt.circuit.plan import make_plan
 from bayesjpt.defaults import MAX_EDITED_BYTES, MAX_EDITED_EDGES
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.reweight import conditioned_params, constrained_params
-from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.posterior.answer import verb
+from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import Box, contains, why_null
 from bayesjpt.queries.event import Event, rendered_name
 from bayesjpt.queries.evidence import as_evidence
 from bayesjpt.queries.resolve import position_of, value_name
-from bayesjpt.table.schema import Schema, SetAside
+from bayesjpt.table.schema import SUMMED_OUT, Schema, SetAside
 from bayesjpt.table.table import Table
 
 Reweight = Callable[..., tuple[Params, np.ndarray]]
@@ -96,22 +97,6 @@ def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Poster
 
     given = _given(post, columns, edited, conditioned_params)
     return replace(given, reference=_inside(post.reference, boxes), settings=_noted(post, text))
-
-
-def within(post: Posterior, column: int, lo: float, hi: float) -> Posterior:
-    """Return the posterior given that a column of numbers, by its position, lies in [lo, hi], in the user's units.
-
-    Raises
-    ------
-    EvidenceError
-        Where that is impossible under some draw.
-    """
-    interval = {column: np.array([[lo, hi]])}
-
-    def edited(asked: Sequence[int]) -> Edit:
-        return conditioned(post.circuit, post.schema, [interval if asked else {}], max_edges=MAX_EDITED_EDGES)
-
-    return _given(post, [column], edited, conditioned_params)
 
 
 @verb
@@ -201,7 +186,7 @@ def marginal(post: Posterior, columns: Sequence[str] | str) -> Posterior:
     left = [column for column in post.schema if column.name not in names]
     schema = Schema(
         tuple(post.schema.columns[position] for position in positions),
-        (*post.schema.set_aside, *(SetAside(column.name, "summed out") for column in left)),
+        (*post.schema.set_aside, *(SetAside(column.name, SUMMED_OUT) for column in left)),
     )
     new = make_plan(edit.circuit, schema)
     params, _ = conditioned_params(edit, post.plan(), new, post.flat())

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-import xarray as xr
+from dataclasses import replace
 
-from bayesjpt.defaults import MASS_ROWS, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
+import numpy as np
+
+from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES, SCORED_ROWS
 from bayesjpt.errors import QueryError, SchemaError
-from bayesjpt.kernels.cells import Cells, block_rows, make_cells, make_work
+from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.density import fill_log_density, fill_log_mass, snap_to_grid
-from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.kernels.routes import make_routes
+from bayesjpt.kernels.work import block_rows, make_work
+from bayesjpt.posterior.answer import PlainAnswer, verb
+from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.condition import condition
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import refuse_impossible_rows
@@ -17,7 +21,7 @@ from bayesjpt.table.table import Table
 
 
 @verb
-def log_density(post: Posterior, rows, given=None) -> xr.DataArray:
+def log_density(post: Posterior, rows, given=None) -> PlainAnswer:
     """Return the log density of each row under each draw, in nats and per user's unit of every real column.
 
     Missing cells are marginalised: a row with none observed has log density 0. On integer columns and labels the
@@ -59,21 +63,14 @@ def log_density(post: Posterior, rows, given=None) -> xr.DataArray:
     return _conditional(post, _rows(post, rows), given, _log_density)
 
 
-def _log_density(post: Posterior, table: Table) -> xr.DataArray:
-    cells = make_cells(
-        post.plan(),
-        table.values,
-        table.observed,
-        max_distinct_share=MAX_DISTINCT_SHARE,
-        max_table_bytes=MAX_TABLE_BYTES,
-    )
-    scores = _scores(post, cells, fill_log_density)
+def _log_density(post: Posterior, table: Table) -> PlainAnswer:
+    scores = _scores(post, table.values, table.observed, mass=False)
     jacobian = (table.observed * post.schema.log_jacobian()[:, None]).sum(axis=0)
     return _answer(post, scores + jacobian, "log_density")
 
 
 @verb
-def log_mass(post: Posterior, rows, given=None) -> xr.DataArray:
+def log_mass(post: Posterior, rows, given=None) -> PlainAnswer:
     """Return the log probability of each row's cells under each draw, in nats: at most 0.
 
     A recorded real value stands for its cell, half a resolution to either side of its grid point; integers and labels
@@ -96,19 +93,12 @@ def log_mass(post: Posterior, rows, given=None) -> xr.DataArray:
     return _conditional(post, _rows(post, rows), given, _log_mass)
 
 
-def _log_mass(post: Posterior, table: Table) -> xr.DataArray:
-    plan = post.plan()
-    snapped = np.ascontiguousarray(snap_to_grid(plan, table.values))
-    parts = []
-    for lo in range(0, table.n_row, MASS_ROWS):  # tables of masses grow with the distinct values of a part
-        part = slice(lo, lo + MASS_ROWS)
-        values, observed = np.ascontiguousarray(snapped[:, part]), np.ascontiguousarray(table.observed[:, part])
-        cells = make_cells(plan, values, observed, max_distinct_share=1.0, max_table_bytes=2**62)
-        parts.append(_scores(post, cells, fill_log_mass))
-    return _answer(post, np.minimum(np.concatenate(parts, axis=1), 0.0), "log_mass")
+def _log_mass(post: Posterior, table: Table) -> PlainAnswer:
+    snapped = snap_to_grid(post.plan(), table.values)
+    return _answer(post, np.minimum(_scores(post, snapped, table.observed, mass=True), 0.0), "log_mass")
 
 
-def _conditional(post: Posterior, table: Table, given, score) -> xr.DataArray:
+def _conditional(post: Posterior, table: Table, given, score) -> PlainAnswer:
     """Return the score of rows given evidence: given other cells, the joint less that of what is given."""
     if given is None:
         return score(post, table)
@@ -117,8 +107,9 @@ def _conditional(post: Posterior, table: Table, given, score) -> xr.DataArray:
         return score(condition(post, given), table)
     known, joint = _joined(table, evidence)
     log_known = score(post, known)
-    refuse_impossible_rows(post, post.plan(), known, log_known.to_numpy().reshape(-1, known.n_row), evidence.one_row)
-    return (score(post, joint) - log_known).rename(log_known.name)
+    refuse_impossible_rows(post, known, log_known.values.reshape(-1, known.n_row), evidence.one_row)
+    joint_score = score(post, joint)
+    return replace(joint_score, values=joint_score.values - log_known.values)
 
 
 def _joined(table: Table, evidence: Evidence) -> tuple[Table, Table]:
@@ -157,22 +148,32 @@ def _rows(post: Posterior, rows) -> Table:
     return as_table(rows, schema=post.schema)
 
 
-def _scores(post: Posterior, cells: Cells, fill) -> np.ndarray:
-    """Return float64 (n_draw, n_row), filled draw by draw by a kernel."""
+def _scores(post: Posterior, values: np.ndarray, observed: np.ndarray, *, mass: bool) -> np.ndarray:
+    """Return float64 (n_draw, n_row): log masses of cells, or log densities in the families' units.
+
+    In parts of the rows: tables of masses grow with the distinct values of a part, and rows that are routed change
+    their places within a cache.
+    """
     plan = post.plan()
-    work = make_work(plan, cells, block_rows(plan, MAX_WORK_BYTES))
+    n_row = values.shape[1]
+    n_part = SCORED_ROWS if mass or (plan.split_column >= 0).any() else n_row
+    limits = {"max_distinct_share": MAX_DISTINCT_SHARE, "max_table_bytes": MAX_TABLE_BYTES}
+    if mass:
+        limits = {"max_distinct_share": 1.0, "max_table_bytes": 2**62}
+    fill = fill_log_mass if mass else fill_log_density
     log_weight, theta = post.flat()
-    out = np.empty((theta.shape[0], int(cells.n_row[0])))
-    for draw in range(out.shape[0]):
-        fill(plan, cells, log_weight[draw], theta[draw], work, out[draw])
+    out = np.empty((theta.shape[0], n_row))
+    for lo in range(0, n_row, n_part):
+        which = slice(lo, min(lo + n_part, n_row))
+        part = np.ascontiguousarray(values[:, which]), np.ascontiguousarray(observed[:, which])
+        cells = make_cells(plan, *part, **limits, routes=make_routes(plan, *part, mass=mass))
+        work = make_work(plan, cells, block_rows(plan, MAX_WORK_BYTES, cells))
+        for draw in range(out.shape[0]):
+            fill(plan, cells, log_weight[draw], theta[draw], work, out[draw, which])
     return out
 
 
-def _answer(post: Posterior, scores: np.ndarray, name: str) -> xr.DataArray:
+def _answer(post: Posterior, scores: np.ndarray, name: str) -> PlainAnswer:
     scores = scores.reshape(post.n_chain, post.n_draw, -1)
-    return xr.DataArray(
-        scores,
-        dims=("chain", "draw", "obs_id"),
-        coords=post.coords() | {"obs_id": np.arange(scores.shape[2])},
-        name=name,
-    )
+    coords = post.coords() | {"obs_id": np.arange(scores.shape[2])}
+    return PlainAnswer(name, ("chain", "draw", "obs_id"), scores, coords)

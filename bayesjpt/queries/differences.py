@@ -35,11 +35,11 @@ def features_of(group: Posterior) -> dict[str, np.ndarray]:
     if numbers:
         names = [schema.names[c] for c in numbers]
         for name, found in zip(
-            ("lower", "upper"), quantile(group, list(_MOSTLY), names).transpose("quantile", ...).to_numpy(), strict=True
+            ("lower", "upper"), quantile(group, list(_MOSTLY), names).values.swapaxes(0, 2), strict=True
         ):
             out[name][:, numbers] = found[0]
         whole = replace(group, params=Params(*(array[:, :1] for array in group.params)))
-        deciles = quantile(whole, list(_DECILES), names).to_numpy()[0, 0]
+        deciles = quantile(whole, list(_DECILES), names).values[0, 0]
         points = {c: [[-np.inf, x] for x in deciles[:, j]] for j, c in enumerate(numbers)}
     for c, column in enumerate(schema):
         if column.base == "category":
@@ -80,12 +80,12 @@ def _fact(column: Column, features: Mapping[str, np.ndarray], row: int, c: int) 
         shown = value_name(column, column.code_names.index(label))
         return f"{name} = {shown} {p:.0%} (whole table {features['label_whole'][row, c]:.0%})"
     ends = [features[end][g, c] for g in (row, 0) for end in ("lower", "upper")]
-    lo, hi, whole_lo, whole_hi = (value_name(column, x) for x in _rounded(column, ends))
+    lo, hi, whole_lo, whole_hi = (value_name(column, x) for x in rounded(column, ends))
     here = f"mostly {lo} to {hi}" if lo != hi else f"mostly {lo}"
     return f"{name} {here} (whole table {whole_lo} to {whole_hi})"
 
 
-def _rounded(column: Column, ends: Sequence[float]) -> list[float]:
+def rounded(column: Column, ends: Sequence[float]) -> list[float]:
     """Return numbers without more digits than their differences need."""
     spread = max(ends) - min(ends)
     step = 10.0 ** math.floor(math.log10(spread / 20.0)) if spread > 0.0 else column.resolution

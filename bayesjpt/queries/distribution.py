@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import xarray as xr
 
 from bayesjpt.defaults import CONFIDENCE
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.given_event import fill_event_cdf, fill_event_quantiles
 from bayesjpt.kernels.given_rows import fill_row_cdf, fill_row_cdf_at, fill_row_quantiles
-from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers, verb
+from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.column import as_value
 from bayesjpt.queries.moments import moments
 from bayesjpt.queries.question import Question, ask, known
@@ -20,7 +20,7 @@ from bayesjpt.table.schema import Column
 
 
 @verb
-def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "error") -> xr.DataArray:
+def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return quantiles of columns of numbers under each draw: the smallest value with cumulative probability of q.
 
     Two of them are an interval for a value itself, such as 0.05 and 0.95 for 90 %; the spread over draws tells how well
@@ -69,12 +69,13 @@ def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "er
         raise QueryError(f"q = {q!r}", "probabilities strictly between 0 and 1")
     question = ask(post, columns, given, on_zero)
     values = _quantiles(question, levels[None, :, None])
-    answer = question.answer(values, "quantile", {"quantile": levels})
-    return answer.isel(quantile=0, drop=True) if np.ndim(q) == 0 else answer
+    if np.ndim(q) == 0:
+        return question.answer(values[:, 0], "quantiles")
+    return question.answer(values, "quantiles", {"quantile": levels})
 
 
 @verb
-def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") -> xr.DataArray:
+def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return the probability that a column of numbers is at most x, under each draw.
 
     Parameters
@@ -107,7 +108,7 @@ def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") 
     question = ask(post, column, given, on_zero)
     if question.n_target != 1:
         raise QueryError(f"{question.n_target} columns", "one column")
-    if isinstance(x, np.ndarray | xr.DataArray):
+    if hasattr(x, "__array__"):
         x = np.asarray(x)[()]  # an array without axes is a single value
     single = isinstance(x, str) or not isinstance(x, Iterable)
     member = post.schema.columns[question.positions[0]]
@@ -122,14 +123,13 @@ def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") 
     else:
         values = _by_rows(question, fill_row_cdf, points, points.size)
         known(question, question.rows, values, lambda seen: (seen <= points[:, None]).astype(float))
-    answer = question.answer(values, "cdf", {"value": points})
-    return answer.isel(value=0, drop=True) if single else answer
+    return question.answer(values[:, 0], "cdf") if single else question.answer(values, "cdf", {"value": points})
 
 
 @verb
 def confidence_bounds(
     post: Posterior, columns=None, given=None, *, confidence: float = CONFIDENCE, on_zero: str = "error"
-) -> xr.Dataset:
+) -> PlainAnswers:
     """Return the confidence-rated expectation of joint probability trees, under each draw.
 
     With F the column's cumulative distribution and t the confidence, the bounds are F^-1(F(E) - t / 2) and
@@ -178,14 +178,9 @@ def confidence_bounds(
     at_mean = _cdf_at(question, mean[:, None])
     half = 0.5 * np.array([-confidence, confidence]).reshape(2, *(1,) * (mean.ndim - 1))
     values = _quantiles(question, np.clip(at_mean + half, 0.0, 1.0))
-    bounds = question.answer(values, "bounds", {"bound": ["lower", "upper"]})
-    return xr.Dataset(
-        {
-            "lower": bounds.isel(bound=0, drop=True),
-            "expectation": question.answer(mean, "expectation"),
-            "upper": bounds.isel(bound=1, drop=True),
-        }
-    )
+    middle = question.answer(mean, "expectation")
+    ends = [question.answer(values[:, k], name) for k, name in enumerate(("lower", "upper"))]
+    return PlainAnswers({part.name: (part.dims, part.values) for part in (ends[0], middle, ends[1])}, middle.coords)
 
 
 def _point(column: Column, value: object) -> float:

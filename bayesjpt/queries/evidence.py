@@ -47,6 +47,13 @@ class Evidence:
         """Whether nothing is given."""
         return self.boxes == CERTAIN
 
+    @property
+    def columns(self) -> set[int]:
+        """Positions of the columns of which something is given."""
+        if self.rows is not None:
+            return set(np.flatnonzero(self.rows.observed.any(axis=1)).tolist())
+        return {column for box in self.boxes or () for column in box.columns}
+
 
 def as_evidence(given: Any, schema: Schema, *, max_boxes: int = MAX_BOXES, unseen: str = "other") -> Evidence:
     """Return what is given, read under a schema.

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.scope import scopes
 from bayesjpt.defaults import EXPLAINED_PARTS, INTERVAL
 from bayesjpt.errors import QueryError
-from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers, verb
+from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import boxes
 from bayesjpt.queries.complete import check_count, one_draw
 from bayesjpt.queries.density import log_density
 from bayesjpt.queries.differences import facts_of, features_of
 from bayesjpt.queries.event import Event, rendered_name
 from bayesjpt.queries.evidence import Evidence, as_evidence
+from bayesjpt.queries.explain_tree import Leaves, begins_with_tree, leaves_of_answer
 from bayesjpt.queries.grammar import as_event
+from bayesjpt.queries.marginals import told
+from bayesjpt.queries.paths import conditions
 from bayesjpt.queries.probability import log_probability, probability
 from bayesjpt.queries.resolve import value_name
 from bayesjpt.table.schema import Schema
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True)
@@ -42,14 +50,33 @@ class SubPopulation:
     probability : float
         P(event given the part and the evidence). Weighted by `weight_given` they add up to the answer.
     facts : tuple of str
-        What sets it apart from the whole table, the most different column first.
+        What sets it apart from the whole table, the most different column first; none where there are conditions.
+    conditions : str
+        What its rows have in common, as an event, where a tree tells sub-populations apart; else empty.
+    intervals : mapping from str to (float, float)
+        Credible intervals of the four numbers, which are posterior means then; empty where the part is one draw's.
     """
 
     share: float
     weight: float
     weight_given: float
     probability: float
-    facts: tuple[str, ...]
+    facts: tuple[str, ...] = ()
+    conditions: str = ""
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def name(self) -> str:
+        """Return which rows these are, in words."""
+        return self.conditions or "; ".join(self.facts) or "like the whole table"
+
+    def shown(self) -> tuple[str, str, str, str]:
+        """Return share of the answer, share of the rows given, probability of the event there, and name."""
+        numbers = {"share": _percent, "weight_given": _percent, "probability": "{:.2g}".format}
+        cells = []
+        for number, write in numbers.items():
+            ends = [write(end) for end in self.intervals.get(number, ())]
+            cells.append(" ".join([write(getattr(self, number)), *([f"({' to '.join(ends)})"] if ends else [])]))
+        return cells[0], cells[1], cells[2], self.name()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,45 +87,61 @@ class Explanation:
     ----------
     event, given : str
         The question; `given` is empty where nothing is.
-    answer : DataArray, dims (chain, draw)
-        Under every draw.
-    chain, draw : int
-        The draw that is explained, and whose sub-populations these are.
+    chain, draw : int or None
+        The draw that is explained, and whose sub-populations these are; None where all draws have the same.
     parts : tuple of SubPopulation
-    table : Dataset
-        The same as data. By part: ``share``, ``weight``, ``weight_given``, ``probability``. By part and feature, with
-        part -1 for the whole table: ``difference`` from the whole table (the largest difference of cumulative
-        probabilities at its deciles, or of the probabilities of sets of labels), ``lower`` and ``upper`` (tenth and
-        ninth decile; NaN for labels), ``label`` (the one that is more frequent here by most; empty for numbers) its
-        probability here and in the whole table, ``label_probability`` and ``label_whole``.
     n_shown : int
         Parts that are printed.
+    plain_answer, plain_table
+        What `answer` and `table` are made of.
     """
 
     event: str
     given: str
-    answer: xr.DataArray
-    chain: int
-    draw: int
+    chain: int | None
+    draw: int | None
     parts: tuple[SubPopulation, ...]
-    table: xr.Dataset
     n_shown: int
+    plain_answer: PlainAnswer
+    plain_table: PlainAnswers
+
+    @cached_property
+    def answer(self) -> xr.DataArray:
+        """The answer under every draw, dims (chain, draw)."""
+        return self.plain_answer.to_xarray()
+
+    @cached_property
+    def table(self) -> xr.Dataset:
+        """The same as data.
+
+        Where all draws have the same sub-populations: ``share``, ``weight``, ``weight_given`` and ``probability`` by
+        chain, draw and part, and ``conditions`` by part.
+        Else, by part: ``share``, ``weight``, ``weight_given``, ``probability``. By part and feature, with part -1 for
+        the whole table: ``difference`` from the whole table (the largest difference of cumulative probabilities at its
+        deciles, or of the probabilities of sets of labels), ``lower`` and ``upper`` (tenth and ninth decile; NaN for
+        labels), ``label`` (the one that is more frequent here by most; empty for numbers) its probability here and in
+        the whole table, ``label_probability`` and ``label_whole``.
+        """
+        return self.plain_table.to_xarray()
 
     def headline(self) -> str:
         """Return the answer in one line."""
         of = f"{self.event} | {self.given}" if self.given else self.event
-        lo, hi = np.quantile(self.answer, [0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL])
-        mean = float(self.answer.mean())
-        explained = float(self.answer.sel(chain=self.chain, draw=self.draw))
-        where = f"chain {self.chain}, draw {self.draw}, whose answer is {explained:.3g}"
-        return f"P({of}) = {mean:.3g}, {INTERVAL:g} interval {lo:.3g} to {hi:.3g}; sub-populations of {where}:"
+        values = self.plain_answer.values
+        lo, hi = np.quantile(values, [0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL])
+        mean = float(values.mean())
+        return f"P({of}) = {mean:.3g}, {INTERVAL:g} interval {lo:.3g} to {hi:.3g}; {self.whose()}:"
+
+    def whose(self) -> str:
+        """Return whose sub-populations these are."""
+        if self.chain is None:
+            return "leaves of the tree"
+        explained = float(self.plain_answer.values[self.chain, self.draw])
+        return f"sub-populations of chain {self.chain}, draw {self.draw}, whose answer is {explained:.3g}"
 
     def rows(self) -> list[tuple[str, str, str, str]]:
-        """Return what is shown of each part: its share of the answer and of the rows given, P(event) there, facts."""
-        shown = [
-            (_percent(p.share), _percent(p.weight_given), f"{p.probability:.2g}", "; ".join(p.facts) or _ALIKE)
-            for p in self.parts[: self.n_shown]
-        ]
+        """Return what is shown of each part: its share of the answer and of the rows given, P(event) there, name."""
+        shown = [part.shown() for part in self.parts[: self.n_shown]]
         rest = self.parts[self.n_shown :]
         if rest:
             share, given = sum(p.share for p in rest), sum(p.weight_given for p in rest)
@@ -131,7 +174,6 @@ def _percent(share: float) -> str:
 
 
 _HEADERS = ("of the answer", "of the rows", "P(event) there", "sub-population")
-_ALIKE = "like the whole table"
 
 
 @verb
@@ -142,6 +184,10 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
     split until there are `k` or none can be split further. What component 3 is differs from draw to draw, so they are
     those of one draw: the one whose answer is the median. The answer itself is that of all draws.
 
+    A tree (`learn_jpt`) says itself which rows belong together, and says the same in every draw: its sub-populations
+    are its leaves, called by the conditions of their paths, with posterior means and credible intervals. Under each
+    draw their shares add up, and so do the products of `weight_given` and `probability`.
+
     Parameters
     ----------
     post : Posterior
@@ -149,7 +195,7 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
     given : optional
         An event, or a mapping from columns to values, as in `probability`.
     k : int
-        Sub-populations to tell apart at least, where the circuit has them, and to print.
+        Sub-populations to tell apart at least, where the circuit has them, and to print. Of a tree all are told apart.
 
     Returns
     -------
@@ -180,10 +226,14 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
     if evidence.rows is not None and not evidence.one_row:
         raise QueryError("rows as evidence", "an event, or a mapping from columns to values")
     answer = probability(post, event, given)
-    flat = answer.to_numpy().ravel()
+    flat = answer.values.ravel()
     number = int(np.argsort(flat, kind="stable")[flat.size // 2])
     if flat[number] == 0.0:
         raise QueryError("an event of probability zero", "one that happens", "There is nothing to explain.")
+    text = repr(event), _text(given, post.schema, evidence)
+    if begins_with_tree(post):
+        parts, table = _by_leaf(post, leaves_of_answer(post, event, given, evidence, _asked(post, event, evidence)))
+        return Explanation(*text, None, None, parts, k, answer, table)
     one = one_draw(post, number)
     choices = _split(one, event, given, evidence, k)
     weight, within, conditional = _weights(one, choices, event, given, evidence)
@@ -191,7 +241,7 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
     order = np.argsort(-share, kind="stable")
     group = _restricted(one, [{}, *(choices[j] for j in order)])
     features = features_of(group)
-    table = xr.Dataset(
+    table = PlainAnswers(
         {
             name: ("part", np.append(first, values[order]))
             for name, first, values in (
@@ -211,7 +261,32 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
         for i, j in enumerate(order)
     )
     chain, draw = divmod(number, post.n_draw)
-    return Explanation(repr(event), _text(given, post.schema, evidence), answer, chain, draw, parts, table, k)
+    return Explanation(*text, chain, draw, parts, k, answer, table)
+
+
+def _by_leaf(post: Posterior, leaves: Leaves) -> tuple[tuple[SubPopulation, ...], PlainAnswers]:
+    """Return the leaves of a tree, the largest share first, and the same as data."""
+    order = np.argsort(-leaves.share.mean(axis=0), kind="stable")
+    values = {name: getattr(leaves, name)[:, order] for name in ("share", "weight", "weight_given", "probability")}
+    names = [conditions(leaves.nodes[j].region, post.schema) for j in order]
+    numbers = {name: told(array) for name, array in values.items()}
+    several = post.n_chain * post.n_draw > 1
+
+    def part(j: int) -> SubPopulation:
+        share, weight, weight_given, probability_there = (float(found.mean[j]) for found in numbers.values())
+        ends = {name: (float(found.lo[j]), float(found.hi[j])) for name, found in numbers.items()} if several else {}
+        return SubPopulation(share, weight, weight_given, probability_there, conditions=names[j], intervals=ends)
+
+    shape = (post.n_chain, post.n_draw, order.size)
+    data = {name: (("chain", "draw", "part"), array.reshape(shape)) for name, array in values.items()}
+    data |= {"conditions": ("part", np.array(names))}
+    parts = tuple(part(j) for j in range(order.size))
+    return parts, PlainAnswers(data, coords=post.coords() | {"part": np.arange(order.size)})
+
+
+def _asked(post: Posterior, event: Event, evidence: Evidence) -> set[int]:
+    """Return the columns that event and evidence are about."""
+    return evidence.columns.union(*(box.columns for box in boxes(event, post.schema)))
 
 
 # --- sub-populations -------------------------------------------------------------------------------------------------
@@ -222,11 +297,8 @@ Choice = dict[int, int]
 
 def _split(one: Posterior, event: Event, given, evidence: Evidence, k: int) -> list[Choice]:
     """Return disjoint choices that exhaust all rows: the part that carries most is split until there are k."""
-    asked = {column for box in (*boxes(event, one.schema), *(evidence.boxes or ())) for column in box.columns}
-    if evidence.rows is not None:
-        asked |= set(np.flatnonzero(evidence.rows.observed[:, 0]).tolist())
     scope = scopes(one.circuit, len(one.schema))
-    meets = scope[:, sorted(asked)].any(axis=1)
+    meets = scope[:, sorted(_asked(one, event, evidence))].any(axis=1)
     choices: list[Choice] = [{}]
     while len(choices) < k:
         _, within, conditional = _weights(one, choices, event, given, evidence)
@@ -277,14 +349,14 @@ def _weights(
     log_weight = one.params.log_weight[0, 0]
     prior = np.array([sum(log_weight[edge] for edge in choice.values()) for choice in choices], np.float64)
     group = _restricted(one, choices)
-    conditional = np.exp(log_probability(group, event, given, on_zero="nan").to_numpy()[0])
+    conditional = np.exp(log_probability(group, event, given, on_zero="nan").values[0])
     if evidence.rows is not None:
-        below = log_density(group, evidence.rows).to_numpy()[0, :, 0]
+        below = log_density(group, evidence.rows).values[0, :, 0]
     elif evidence.is_certain:
         below = np.zeros(len(choices))
     else:
         assert evidence.event is not None
-        below = log_probability(group, evidence.event).to_numpy()[0]
+        below = log_probability(group, evidence.event).values[0]
     log_within = prior + below
     within = np.exp(log_within - log_within.max())
     return np.exp(prior), within / within.sum(), np.nan_to_num(conditional)

@@ -11,9 +11,11 @@ from bayesjpt.circuit.plan import Plan
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, QUERY_ROWS, QUERY_WORK_BYTES
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.boxes import make_boxes
-from bayesjpt.kernels.cells import Cells, block_rows, make_cells
+from bayesjpt.kernels.cells import Cells, make_cells
 from bayesjpt.kernels.density import fill_row_evidence
 from bayesjpt.kernels.events import fill_box_log_probability
+from bayesjpt.kernels.routes import make_routes
+from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import Box, why_null
 from bayesjpt.queries.evidence import Evidence
@@ -49,14 +51,22 @@ def box_log_probability(post: Posterior, plan: Plan, boxes: Sequence[Box]) -> np
     return out
 
 
-def row_blocks(plan: Plan, rows: Table, asked: Sequence[int] = ()) -> Iterator[tuple[slice, Table, Cells, int]]:
-    """Yield parts of a table small enough for the workspace: (which rows, the part, its Cells, rows in one go)."""
-    n_block = block_rows(plan, QUERY_WORK_BYTES)
+def row_blocks(
+    plan: Plan, rows: Table, asked: Sequence[int] = ()
+) -> Iterator[tuple[slice | np.ndarray, Table, Cells, int]]:
+    """Yield parts of a table small enough for the workspace: (which rows, the part, its Cells, rows in one go).
+
+    The rows of a part are in an order in which those that need the same nodes are together.
+    """
     for lo in range(0, rows.n_row, QUERY_ROWS):
-        which = slice(lo, min(lo + QUERY_ROWS, rows.n_row))
+        which: slice | np.ndarray = slice(lo, min(lo + QUERY_ROWS, rows.n_row))
         part = Table(
             rows.schema, np.ascontiguousarray(rows.values[:, which]), np.ascontiguousarray(rows.observed[:, which])
         )
+        routes = make_routes(plan, part.values, part.observed, mass=False)
+        if routes.row.size:
+            which, part = lo + routes.row, part.take(routes.row)
+            routes = routes._replace(row=routes.row[:0])
         cells = make_cells(
             plan,
             part.values,
@@ -64,11 +74,12 @@ def row_blocks(plan: Plan, rows: Table, asked: Sequence[int] = ()) -> Iterator[t
             max_distinct_share=MAX_DISTINCT_SHARE,
             max_table_bytes=MAX_TABLE_BYTES,
             asked=asked,
+            routes=routes,
         )
-        yield which, part, cells, min(n_block, part.n_row)
+        yield which, part, cells, min(block_rows(plan, QUERY_WORK_BYTES, cells), part.n_row)
 
 
-def refuse_impossible_boxes(post: Posterior, plan: Plan, evidence: Evidence, log_total: np.ndarray) -> None:
+def refuse_impossible_boxes(post: Posterior, evidence: Evidence, log_total: np.ndarray) -> None:
     """Raise `EvidenceError` where an event given as evidence has probability zero under some draw.
 
     It names the first of its columns, in the order of the schema, with which the event becomes impossible.
@@ -81,7 +92,7 @@ def refuse_impossible_boxes(post: Posterior, plan: Plan, evidence: Evidence, log
     if reason is not None:
         raise EvidenceError(f"evidence of probability zero: {reason}")
     draw = int(np.argmax(log_total == -np.inf))
-    one = _one_draw(post, draw)
+    one, plan = _one_draw(post, draw), post.plan()
     columns = sorted({column for box in boxes for column in box.columns})
 
     def possible(kept: Sequence[int]) -> bool:
@@ -91,7 +102,7 @@ def refuse_impossible_boxes(post: Posterior, plan: Plan, evidence: Evidence, log
     _refuse(post, _first_impossible(columns, possible), "the event given as evidence", draw)
 
 
-def refuse_impossible_rows(post: Posterior, plan: Plan, rows: Table, log_evidence: np.ndarray, one_row: bool) -> None:
+def refuse_impossible_rows(post: Posterior, rows: Table, log_evidence: np.ndarray, one_row: bool) -> None:
     """Raise `EvidenceError` where a row given as evidence has density zero under some draw.
 
     `log_evidence` is float64 (n_draw, n_row). The error names the row and the first of its columns, in the order of the
@@ -101,7 +112,7 @@ def refuse_impossible_rows(post: Posterior, plan: Plan, rows: Table, log_evidenc
     if not impossible.any():
         return
     draw, row = (int(index) for index in np.argwhere(impossible)[0])
-    one = _one_draw(post, draw)
+    one, plan = _one_draw(post, draw), post.plan()
     flat = one.flat()
     columns = np.flatnonzero(rows.observed[:, row]).tolist()
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
-from bayesjpt.defaults import INTERVAL
-from bayesjpt.errors import EvidenceError
-from bayesjpt.kernels.boxes import make_boxes
+from bayesjpt.defaults import INTERVAL, QUERY_ROWS
+from bayesjpt.kernels.boxes import EVERYWHERE, make_boxes
 from bayesjpt.kernels.given_labels import fill_label_probability
 from bayesjpt.kernels.mixture import make_pieces
 from bayesjpt.kernels.reach import make_reach
-from bayesjpt.posterior.draws import Posterior, verb
-from bayesjpt.queries.complete import check_count, check_rng, complete, even_draws, grid, highest_label
-from bayesjpt.queries.condition import within
+from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.complete import check_count, check_rng, complete, even_draws, grid, limits_of, possible_values
 from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.given import refuse_impossible_rows, row_blocks
-from bayesjpt.queries.moments import expectation
+from bayesjpt.queries.moments import moments
+from bayesjpt.queries.question import ask
+from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,13 +35,21 @@ class MeanImputation:
     Parameters
     ----------
     table : Table
-    cells : Dataset, dims (obs_id, feature)
-        NaN for cells that were observed. ``expectation``: of a number, before rounding; of labels, the probability of
-        the one that was filled in. ``lower`` and ``upper``: ends of its equal-tailed credible interval.
+    plain_cells
+        What `cells` are made of.
     """
 
     table: Table
-    cells: xr.Dataset
+    plain_cells: PlainAnswers
+
+    @cached_property
+    def cells(self) -> xr.Dataset:
+        """What is known of the cells, dims (obs_id, feature); NaN where they were observed.
+
+        ``expectation``: of a number, before rounding; of labels, the probability of the one that was filled in.
+        ``lower`` and ``upper``: ends of its equal-tailed credible interval.
+        """
+        return self.plain_cells.to_xarray()
 
 
 @verb
@@ -60,7 +74,7 @@ def impute(
     -------
     list of Table
         Without missing cells; observed cells to the last bit as they were. Drawn labels are labels of the training
-        table, never "other".
+        table, never "other", and drawn numbers lie in the support of their column.
 
     Raises
     ------
@@ -90,7 +104,7 @@ def impute(
     n_imputations = check_count(n_imputations, "n_imputations")
     check_rng(rng)
     rows = as_rows(table, post.schema)
-    limits = np.vstack([highest_label(post.schema), grid(post.schema) if recorded else np.zeros((2, rows.n_column))])
+    limits = limits_of(post.schema, bounds=possible_values(post.schema), recorded=recorded)
     completed = []
     for number in even_draws(n_imputations, post.n_chain * post.n_draw, rng):
         draw = np.full(rows.n_row, number)
@@ -128,9 +142,10 @@ def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded:
 
     Notes
     -----
-    Expectations are the mean over draws, and given that the value lies within one range of the column's training values
-    beyond their ends. A likelihood that explains no row has its parameters from the prior, and its mean may be beyond
-    any bound or not exist: the least weight of it would take over. `expectation` leaves nothing out.
+    Expectations are the mean over draws, and given that the value lies in the support of its column, and within one
+    range of the training values beyond their ends. A likelihood that explains no row has its parameters from the prior,
+    and its mean may be beyond any bound or not exist: the least weight of it would take over. `expectation` leaves
+    nothing out.
 
     Examples
     --------
@@ -147,22 +162,17 @@ def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded:
     answer = np.full((3, rows.n_column, rows.n_row), np.nan)
     values = rows.values.copy()
     tails = [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]
-    for number, column in enumerate(post.schema):
-        holes = np.flatnonzero(~rows.observed[number])
-        if not holes.size:
-            continue
-        part = rows.take(holes)
-        if column.base == "category":
-            by_draw = _label_probability(post, part, number)
-            best = np.argmax(by_draw.mean(axis=0), axis=0)
-            values[number, holes] = best
-            by_draw = by_draw[:, best, np.arange(holes.size)]
+    for number, which, by_draw in _by_draw(post, rows):
+        mean = by_draw.mean(axis=-2)
+        if post.schema.columns[number].base == "category":
+            best = np.argmax(mean, axis=0)
+            values[number, which] = best
+            by_draw, mean = by_draw[best, :, np.arange(which.size)].T, mean[best, np.arange(which.size)]
         else:
-            by_draw = _numbers(expectation(_near_training(post, number), column.name, part))
-            values[number, holes] = _rounded(post, number, by_draw.mean(axis=0), recorded)
-        answer[0, number, holes] = by_draw.mean(axis=0)
-        answer[1:, number, holes] = np.quantile(by_draw, tails, axis=0)
-    cells = xr.Dataset(
+            values[number, which] = _rounded(post, number, mean, recorded)
+        answer[0, number, which] = mean
+        answer[1:, number, which] = np.quantile(by_draw, tails, axis=0)
+    cells = PlainAnswers(
         {
             name: (("obs_id", "feature"), part.T)
             for name, part in zip(("expectation", "lower", "upper"), answer, strict=True)
@@ -173,24 +183,39 @@ def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded:
     return MeanImputation(Table(post.schema, values, np.ones(values.shape, bool)), cells)
 
 
-def _near_training(post: Posterior, number: int) -> Posterior:
-    """Return the posterior given that a column lies within one range of its training values beyond their ends."""
-    column = post.schema.columns[number]
+def _by_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield what each draw says of missing cells: (column, their rows, expectations (n_draw, n)).
+
+    For columns of labels probabilities, float64 (n_label, n_draw, n).
+    """
+    numbers = [number for number, column in enumerate(post.schema) if column.base != "category"]
+    holes = np.flatnonzero(~rows.observed[numbers].all(axis=0))
+    for lo in range(0, holes.size, QUERY_ROWS):
+        which = holes[lo : lo + QUERY_ROWS]
+        part = rows.take(which)
+        question = ask(post, [post.schema.names[number] for number in numbers], part, "error")
+        near = {number: _near_training(post.schema.columns[number]) for number in numbers}
+        found, _ = moments(question, spread=False, near=near)
+        if np.isnan(found).any():  # a conditional far from all training rows
+            found = np.where(np.isnan(found), moments(question, spread=False)[0], found)
+        for target, number in enumerate(numbers):
+            missing = ~part.observed[number]
+            yield number, which[missing], found[:, target, missing]
+    for number in set(range(rows.n_column)) - set(numbers):
+        which = np.flatnonzero(~rows.observed[number])
+        if which.size:
+            yield number, which, _label_probability(post, rows.take(which), number).swapaxes(0, 1)
+
+
+def _near_training(column: Column) -> np.ndarray:
+    """Return the interval, float64 (1, 2), within one range of a column's training values beyond their ends."""
     reach = column.maximum - column.minimum
     if not 0.0 < reach < np.inf:
-        return post
+        return EVERYWHERE
     lo, hi = column.minimum - reach, column.maximum + reach
     if column.base == "integer":
         lo, hi = np.floor(lo), np.ceil(hi)
-    try:
-        return within(post, number, lo if lo > column.support[0] else -np.inf, hi if hi < column.support[1] else np.inf)
-    except EvidenceError:  # a conditional far from all training rows
-        return post
-
-
-def _numbers(answer: xr.DataArray) -> np.ndarray:
-    """Return float64 (n_draw, n_row) of an answer about one column."""
-    return answer.to_numpy().reshape(-1, answer.sizes["obs_id"])
+    return np.array([[max(lo, column.support[0]), min(hi, column.support[1])]])
 
 
 def _rounded(post: Posterior, number: int, x: np.ndarray, recorded: bool) -> np.ndarray:
@@ -217,5 +242,5 @@ def _label_probability(post: Posterior, rows: Table, number: int) -> np.ndarray:
         own, own_evidence = np.empty((out.shape[0], n_label, part.n_row)), np.empty((out.shape[0], part.n_row))
         fill_label_probability(plan, cells, targets, leaves, params, n_block, np.array([0, n_label]), own_evidence, own)
         out[..., which], log_evidence[:, which] = own, own_evidence
-    refuse_impossible_rows(post, plan, rows, log_evidence, False)
+    refuse_impossible_rows(post, rows, log_evidence, False)
     return out

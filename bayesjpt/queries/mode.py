@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.paths import regions, separating_column
 from bayesjpt.defaults import MODE_ROWS, MODE_WIDTH, QUERY_WORK_BYTES
 from bayesjpt.errors import QueryError
-from bayesjpt.kernels.cells import block_rows
 from bayesjpt.kernels.modes import fill_modes, make_candidates
-from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.kernels.work import block_rows
+from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.complete import check_count, empty_rows, grid, highest_label
 from bayesjpt.queries.condition import condition, constrain
 from bayesjpt.queries.density import log_mass
@@ -25,7 +27,7 @@ from bayesjpt.table.table import Table
 
 
 @verb
-def mode(post: Posterior, given: Any = None, k: int = 1) -> xr.Dataset:
+def mode(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
     """Return the k most probable completions under each draw: the most probable explanation of what is given.
 
     Values are compared by the mass of what is recorded (the cell of a grid point, a whole number, a label), so that
@@ -89,7 +91,7 @@ def mode(post: Posterior, given: Any = None, k: int = 1) -> xr.Dataset:
 
 
 @verb
-def most_probable(post: Posterior, given: Any = None, k: int = 1) -> xr.Dataset:
+def most_probable(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
     """Return the k rows, of those that are the mode of some draw, with the largest probability averaged over draws.
 
     No draw's mode need be the mode of their average, and searching for that is not tractable. But every candidate is
@@ -139,11 +141,11 @@ def most_probable(post: Posterior, given: Any = None, k: int = 1) -> xr.Dataset:
     found = values[:, 0].reshape(-1, n_column)[log_values[:, 0].ravel() > -np.inf]
     candidates = np.unique(found, axis=0)
     rows = Table(post.schema, np.ascontiguousarray(candidates.T), np.ones((n_column, candidates.shape[0]), bool))
-    scores = log_mass(post, rows).to_numpy().reshape(-1, candidates.shape[0])
+    scores = log_mass(post, rows).values.reshape(-1, candidates.shape[0])
     together = log_sum(scores, 0) - np.log(scores.shape[0])
     best = np.argsort(-together, kind="stable")[:k]
     share = (values[:, 0, 0, None] == candidates[None, best]).all(axis=2).mean(axis=0)
-    return xr.Dataset(
+    return PlainAnswers(
         {
             "log_mass": ("rank", together[best]),
             "value": (("rank", "feature"), candidates[best]),
@@ -184,14 +186,14 @@ def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray
             params, min(n_block, n), own_evidence, own_values, own,
         )  # fmt: skip
         log_evidence[:, part], log_values[:, part], values[:, part] = own_evidence, own_values[..., :k], own[:, :, :k]
-    refuse_impossible_rows(post, plan, rows, log_evidence, rows.n_row == 1)
+    refuse_impossible_rows(post, rows, log_evidence, rows.n_row == 1)
     # candidates of rounded families come from standardised grids, whose points are whole up to the last digit
     whole = np.array([column.base == "integer" for column in post.schema])
     values[..., whole] = np.rint(values[..., whole]) + 0.0
     return log_values, values
 
 
-def _answer(post: Posterior, log_values: np.ndarray, values: np.ndarray, single: bool, method: str) -> xr.Dataset:
+def _answer(post: Posterior, log_values: np.ndarray, values: np.ndarray, single: bool, method: str) -> PlainAnswers:
     n_row, k = log_values.shape[1:]
     leading = (post.n_chain, post.n_draw)
     dims = ("chain", "draw", "rank") if single else ("chain", "draw", "obs_id", "rank")
@@ -199,7 +201,7 @@ def _answer(post: Posterior, log_values: np.ndarray, values: np.ndarray, single:
     coords: dict[str, Any] = {**post.coords(), "rank": np.arange(k), "feature": list(post.schema.names)}
     if not single:
         coords["obs_id"] = np.arange(n_row)
-    return xr.Dataset(
+    return PlainAnswers(
         {
             "log_mass": (dims, log_values.reshape(shape)),
             "value": ((*dims, "feature"), values.reshape((*shape, len(post.schema)))),
@@ -230,26 +232,13 @@ def _modes_are_candidates(circuit: Circuit, schema: Schema) -> bool:
 def is_deterministic(circuit: Circuit) -> bool:
     """Return whether no complete row has a density under two children of a sum above the dictionaries.
 
-    It is decided by the leaves' cells: two children differ for certain where their cells of some column are apart.
+    It is decided by their regions (`bayesjpt.circuit.paths`): two children differ for certain where their cells of some
+    column are apart.
     """
-    lower, upper = circuit.leaf_interval().T
-    n_column = int(circuit.leaf_var.max()) + 1
-    hull = np.empty((circuit.n_node, n_column, 2))
-    hull[..., 0], hull[..., 1] = np.inf, -np.inf
-    for node in range(circuit.n_node):
+    region = regions(circuit)
+    for node in np.flatnonzero(np.isin(circuit.kind, (arrays.LATENT, arrays.GATE))):
         children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]
-        if circuit.kind[node] == arrays.LEAF:
-            leaf = circuit.leaf_of[node]
-            hull[node, circuit.leaf_var[leaf]] = lower[leaf], upper[leaf]
-            continue
-        hull[node, :, 0] = hull[children, :, 0].min(axis=0)
-        hull[node, :, 1] = hull[children, :, 1].max(axis=0)
-        if circuit.kind[node] in (arrays.PRODUCT, arrays.LIKELIHOOD, arrays.HARD):
-            continue
-        for number, child in enumerate(children):
-            others = children[number + 1 :]
-            apart = (hull[others, :, 0] > hull[child, :, 1]) | (hull[others, :, 1] < hull[child, :, 0])
-            in_scope = hull[child, :, 0] <= hull[child, :, 1]
-            if not (apart & in_scope).any(axis=1).all():
-                return False
+        pairs = itertools.combinations([region[child] for child in children], 2)
+        if any(separating_column(pair) < 0 for pair in pairs):
+            return False
     return True

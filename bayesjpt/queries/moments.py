@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
-import xarray as xr
 
 from bayesjpt.kernels.given_event import fill_event_moments
 from bayesjpt.kernels.given_rows import fill_row_moments
-from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.posterior.answer import PlainAnswer, verb
+from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.question import Question, ask, known
 
 
 @verb
-def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "error") -> xr.DataArray:
+def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return the expectation of columns of numbers under each draw, given evidence where there is some.
 
     The spread over draws is what the posterior does not know of the expectation; how far values lie from it is
@@ -65,7 +67,7 @@ def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "er
 
 
 @verb
-def variance(post: Posterior, columns=None, given=None, *, on_zero: str = "error") -> xr.DataArray:
+def variance(post: Posterior, columns=None, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return the variance of columns of numbers under each draw, given evidence where there is some.
 
     Parameters, dims and errors are those of `expectation`. The unit is the square of the user's. Infinite where a
@@ -83,10 +85,13 @@ def variance(post: Posterior, columns=None, given=None, *, on_zero: str = "error
     return question.answer(moments(question, spread=True)[1], "variance")
 
 
-def moments(question: Question, *, spread: bool) -> tuple[np.ndarray, np.ndarray]:
+def moments(
+    question: Question, *, spread: bool, near: Mapping[int, np.ndarray] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return means and variances in the user's units, float64 (n_draw, n_target[, n_row]).
 
-    The variances mean nothing unless `spread`.
+    The variances mean nothing unless `spread`. `near`, for evidence by rows, are intervals, float64 (1, 2), in which
+    some of the columns are known to lie, each given its own; NaN where that is impossible.
     """
     if question.rows is None:
         boxes, pieces, log_box, wanted = question.event_setting()
@@ -94,7 +99,7 @@ def moments(question: Question, *, spread: bool) -> tuple[np.ndarray, np.ndarray
         fill_event_moments(question.plan, boxes, pieces, question.params, log_box, wanted, mean, squares)
         location, scale = question.units.T
     else:
-        mean, squares = _given_rows(question, spread)
+        mean, squares = _given_rows(question, spread, near)
         location, scale = question.units.T[..., None]
     squares *= scale * scale
     mean *= scale
@@ -106,10 +111,13 @@ def moments(question: Question, *, spread: bool) -> tuple[np.ndarray, np.ndarray
     return mean, squares
 
 
-def _given_rows(question: Question, spread: bool) -> tuple[np.ndarray, np.ndarray]:
+def _given_rows(
+    question: Question, spread: bool, near: Mapping[int, np.ndarray] | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return means and variances, float64 (n_draw, n_target, n_row), relative to location and scale."""
     assert question.rows is not None
     pieces, reach = question.row_setting()
+    both = (question.pieces_near(near) if near else pieces, pieces)
     n_row = question.rows.n_row
     mean = np.empty((question.n_draw, question.n_target, n_row))
     squares = np.empty((question.n_draw, question.n_target, n_row if spread else 0))
@@ -117,7 +125,7 @@ def _given_rows(question: Question, spread: bool) -> tuple[np.ndarray, np.ndarra
     for which, part, cells, n_block, log_part in question.row_parts():
         own_mean = np.empty((question.n_draw, question.n_target, part.n_row))
         own_squares = np.empty((question.n_draw, question.n_target, part.n_row if spread else 0))
-        fill_row_moments(question.plan, cells, pieces, reach, question.params, n_block, log_part, own_mean, own_squares)
+        fill_row_moments(question.plan, cells, both, reach, question.params, n_block, log_part, own_mean, own_squares)
         mean[..., which] = own_mean
         log_evidence[:, which] = log_part
         if spread:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
-from bayesjpt.defaults import OUTLIER_ROWS
+from bayesjpt.defaults import QUERY_WORK_BYTES, SCORED_ROWS
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.density import snap_to_grid
 from bayesjpt.kernels.surprise import fill_cell_log_mass
-from bayesjpt.posterior.draws import Posterior, verb
-from bayesjpt.queries.density import log_density
+from bayesjpt.kernels.work import block_rows
+from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.density import log_density, log_mass
 from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.given import log_sum
 from bayesjpt.table.table import Table
@@ -24,7 +25,7 @@ draws in the fifth of them that is the tail."""
 
 
 @verb
-def outliers(post: Posterior, table, *, reference: Any = None, training: bool = False) -> xr.Dataset:
+def outliers(post: Posterior, table, *, reference: Any = None, training: bool = False) -> PlainAnswers:
     """Return how unlikely each row is, and each of its cells given the rest of the row.
 
     Scores are masses of what is recorded, averaged over draws: the posterior-predictive probability of the row and,
@@ -90,9 +91,13 @@ def outliers(post: Posterior, table, *, reference: Any = None, training: bool = 
             "The rows that the model expects are post.sample(1000, rng=rng, recorded=True).",
         )
     log_weights, pareto_k = _leave_one_out(post, rows) if training else (None, None)
-    row_score, cell_score = _scores(post, rows, log_weights)
-    quantile, n_reference = _row_quantiles(post, rows, usual, row_score)
-    _, usual_cells = _scores(post, usual, None)
+    if log_weights is not None:
+        even = np.full((log_weights.shape[0], usual.n_row), -np.log(log_weights.shape[0]))
+        log_weights = np.concatenate([log_weights, even], axis=1)
+    row_scores, cell_scores = _scores(post, _together(rows, usual), log_weights)
+    row_score, usual_score = row_scores[: rows.n_row], row_scores[rows.n_row :]
+    cell_score, usual_cells = cell_scores[:, : rows.n_row], cell_scores[:, rows.n_row :]
+    quantile, n_reference = _row_quantiles(post, rows, usual, row_score, usual_score)
     excess, cell_quantile = np.full((2, *cell_score.shape), np.nan)
     for column in range(rows.n_column):
         known = usual_cells[column, usual.observed[column] & np.isfinite(usual_cells[column])]
@@ -111,7 +116,13 @@ def outliers(post: Posterior, table, *, reference: Any = None, training: bool = 
     }
     if pareto_k is not None:
         answer["pareto_k"] = ("obs_id", pareto_k)
-    return xr.Dataset(answer, coords={"obs_id": np.arange(rows.n_row), "feature": list(rows.names)})
+    return PlainAnswers(answer, coords={"obs_id": np.arange(rows.n_row), "feature": list(rows.names)})
+
+
+def _together(first: Table, second: Table) -> Table:
+    """Return the rows of two tables: values that both have are then scored once."""
+    values = np.concatenate([first.values, second.values], axis=1)
+    return Table(first.schema, values, np.concatenate([first.observed, second.observed], axis=1))
 
 
 def _scores(post: Posterior, rows: Table, log_weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -121,18 +132,17 @@ def _scores(post: Posterior, rows: Table, log_weights: np.ndarray | None) -> tup
     """
     plan, params = post.plan(), post.flat()
     n_draw = params.theta.shape[0]
+    weights = np.full((n_draw, 1), -np.log(n_draw)) if log_weights is None else log_weights
     row_score, cell_score = np.empty(rows.n_row), np.empty((rows.n_column, rows.n_row))
     snapped = snap_to_grid(plan, rows.values)
-    for lo in range(0, rows.n_row, OUTLIER_ROWS):
-        part = slice(lo, min(lo + OUTLIER_ROWS, rows.n_row))
+    n_block = block_rows(plan, QUERY_WORK_BYTES)
+    for lo in range(0, rows.n_row, SCORED_ROWS):
+        part = slice(lo, min(lo + SCORED_ROWS, rows.n_row))
         values, observed = np.ascontiguousarray(snapped[:, part]), np.ascontiguousarray(rows.observed[:, part])
         cells = make_cells(plan, values, observed, max_distinct_share=1.0, max_table_bytes=2**62)
-        log_row = np.empty((n_draw, values.shape[1]))
-        log_rest = np.empty((n_draw, *values.shape))
-        fill_cell_log_mass(plan, cells, params, log_row, log_rest)
-        weight = np.full(log_row.shape, -np.log(n_draw)) if log_weights is None else log_weights[:, part]
-        together = log_sum(log_row + weight, 0)
-        rest = log_sum(log_rest + weight[:, None], 0)
+        together, rest = np.empty(values.shape[1]), np.empty(values.shape)
+        own = np.ascontiguousarray(weights[:, part] if weights.shape[1] > 1 else weights)
+        fill_cell_log_mass(plan, cells, params, own, min(n_block, together.size), together, rest)
         row_score[part] = together
         known = observed & (rest > -np.inf)
         cell_score[:, part] = np.where(known, np.minimum(together - np.where(known, rest, 0.0), 0.0), np.nan)
@@ -141,7 +151,7 @@ def _scores(post: Posterior, rows: Table, log_weights: np.ndarray | None) -> tup
 
 def _leave_one_out(post: Posterior, rows: Table) -> tuple[np.ndarray, np.ndarray]:
     """Return log importance weights of the draws for each row left out, (n_draw, n_row), and Pareto's k, (n_row,)."""
-    density = log_density(post, rows).to_numpy().reshape(-1, rows.n_row)
+    density = log_density(post, rows).values.reshape(-1, rows.n_row)
     if density.shape[0] < _N_TAIL:
         raise QueryError(f"{density.shape[0]} draws", f"at least {_N_TAIL} for rows that were fitted")
     possible = np.isfinite(density).all(axis=0)
@@ -158,7 +168,9 @@ def _leave_one_out(post: Posterior, rows: Table) -> tuple[np.ndarray, np.ndarray
     return log_weight, pareto_k
 
 
-def _row_quantiles(post: Posterior, rows: Table, usual: Table, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _row_quantiles(
+    post: Posterior, rows: Table, usual: Table, score: np.ndarray, usual_score: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the share of reference rows that are at most as likely over the row's columns, and how many there are."""
     quantile, n_reference = np.full(rows.n_row, np.nan), np.zeros(rows.n_row, np.int64)
     patterns, which = np.unique(rows.observed.T, axis=0, return_inverse=True)
@@ -166,11 +178,16 @@ def _row_quantiles(post: Posterior, rows: Table, usual: Table, score: np.ndarray
         same = np.flatnonzero(which.ravel() == number)
         alike = np.flatnonzero(usual.observed[pattern].all(axis=0))
         n_reference[same] = alike.size
-        if alike.size:
-            seen = usual.take(alike)
-            observed = np.repeat(pattern[:, None], alike.size, axis=1)
-            known, _ = _scores(post, Table(seen.schema, seen.values, observed), None)
-            quantile[same] = _share_below(known, score[same])
+        if not alike.size:
+            continue
+        known = usual_score[alike]
+        more = np.flatnonzero(usual.observed[~pattern][:, alike].any(axis=0))
+        if more.size:
+            seen = usual.take(alike[more])
+            observed = np.repeat(pattern[:, None], more.size, axis=1)
+            masses = log_mass(post, Table(seen.schema, seen.values, observed)).values.reshape(-1, more.size)
+            known[more] = log_sum(masses, 0) - np.log(masses.shape[0])
+        quantile[same] = _share_below(known, score[same])
     return quantile, n_reference
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-import xarray as xr
 
-from bayesjpt.circuit.plan import Plan
 from bayesjpt.defaults import MAX_BOXES
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.row_events import fill_row_log_probability, make_asked
-from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.posterior.answer import PlainAnswer, verb
+from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import Box, boxes, contains, intersections
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import (
@@ -23,13 +23,14 @@ from bayesjpt.queries.given import (
     refuse_impossible_rows,
     row_blocks,
 )
+from bayesjpt.queries.route import routed
 from bayesjpt.table.table import Table
 
 
 @verb
 def probability(
     post: Posterior, event, given=None, *, ratio_of_means: bool = False, on_zero: str = "error"
-) -> xr.DataArray:
+) -> PlainAnswer:
     """Return the probability of an event under each draw, given evidence where there is some.
 
     Each draw is a distribution of its own, so its answer is exact, and the draws together give the answer a credible
@@ -68,7 +69,8 @@ def probability(
     Notes
     -----
     An event is a union of disjoint boxes; each is one pass from the leaves to the root, over the nodes that its columns
-    meet. Cost: draws x boxes x leaves of those columns, and for rows draws x rows x leaves.
+    meet. What an event, or evidence that is one row, excludes by the conditions of a tree is not visited. Cost: draws x
+    boxes x leaves of those columns, and for rows draws x rows x leaves.
 
     References
     ----------
@@ -111,13 +113,13 @@ def probability(
     The draw under which b is likely counts more.
     """
     answer = log_probability(post, event, given, ratio_of_means=ratio_of_means, on_zero=on_zero)
-    return answer.copy(data=np.exp(answer.to_numpy())).rename("probability")
+    return replace(answer, name="probability", values=np.exp(answer.values))
 
 
 @verb
 def log_probability(
     post: Posterior, event, given=None, *, ratio_of_means: bool = False, on_zero: str = "error"
-) -> xr.DataArray:
+) -> PlainAnswer:
     """Return the natural logarithm of `probability`, for events far in the tails; -inf where it is zero.
 
     Nothing underflows, however many columns an event or its evidence has. Parameters, dims and errors are those of
@@ -132,15 +134,17 @@ def log_probability(
     True
     """
     check_on_zero(on_zero)
-    plan = post.plan()
     found = boxes(event, post.schema)
     evidence = as_evidence(given, post.schema)
+    reached = routed(post, evidence, {column for box in found for column in box.columns}, found)
     if evidence.rows is None:
-        log_joint, log_evidence = _given_event(post, plan, found, evidence, on_zero)
-    else:
-        log_joint, log_evidence = _given_rows(post, plan, found, evidence.rows)
+        log_joint, log_evidence = _given_event(reached, found, evidence)
         if on_zero == "error":
-            refuse_impossible_rows(post, plan, evidence.rows, log_evidence, evidence.one_row)
+            refuse_impossible_boxes(post, evidence, log_evidence)
+    else:
+        log_joint, log_evidence = _given_rows(reached, found, evidence.rows)
+        if on_zero == "error":
+            refuse_impossible_rows(post, evidence.rows, log_evidence, evidence.one_row)
         if evidence.one_row:
             log_joint, log_evidence = log_joint[:, 0], log_evidence[:, 0]
     if ratio_of_means:
@@ -150,9 +154,7 @@ def log_probability(
     return _answer(post, np.where(impossible, np.nan, ratio), ratio_of_means)
 
 
-def _given_event(
-    post: Posterior, plan: Plan, found: Sequence[Box], evidence: Evidence, on_zero: str
-) -> tuple[np.ndarray, np.ndarray]:
+def _given_event(post: Posterior, found: Sequence[Box], evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
     """Return the log probabilities of event and evidence together, and of the evidence, float64 (n_draw,) each."""
     assert evidence.boxes is not None
     if len(found) * len(evidence.boxes) > MAX_BOXES:
@@ -162,16 +164,13 @@ def _given_event(
             "Ask for parts of the event one by one.",
         )
     joint = intersections(found, evidence.boxes)
-    log_box = box_log_probability(post, plan, (*joint, *evidence.boxes))
-    log_joint, log_evidence = log_sum(log_box[:, : len(joint)], 1), log_sum(log_box[:, len(joint) :], 1)
-    if on_zero == "error":
-        refuse_impossible_boxes(post, plan, evidence, log_evidence)
-    return log_joint, log_evidence
+    log_box = box_log_probability(post, post.plan(), (*joint, *evidence.boxes))
+    return log_sum(log_box[:, : len(joint)], 1), log_sum(log_box[:, len(joint) :], 1)
 
 
-def _given_rows(post: Posterior, plan: Plan, found: Sequence[Box], rows: Table) -> tuple[np.ndarray, np.ndarray]:
+def _given_rows(post: Posterior, found: Sequence[Box], rows: Table) -> tuple[np.ndarray, np.ndarray]:
     """Return the same for each row, float64 (n_draw, n_row) each, the evidence by density in the families' units."""
-    flat = post.flat()
+    plan, flat = post.plan(), post.flat()
     log_joint = np.empty((flat.theta.shape[0], rows.n_row))
     log_evidence = np.empty_like(log_joint)
     columns = np.array(sorted({column for box in found for column in box.columns}), np.int64)
@@ -194,11 +193,11 @@ def _allowed(found: Sequence[Box], rows: Table) -> np.ndarray:
     return out
 
 
-def _answer(post: Posterior, log_values: np.ndarray, ratio_of_means: bool) -> xr.DataArray:
+def _answer(post: Posterior, log_values: np.ndarray, ratio_of_means: bool) -> PlainAnswer:
     leading = () if ratio_of_means else (post.n_chain, post.n_draw)
     trailing = log_values.shape if ratio_of_means else log_values.shape[1:]
     dims = (() if ratio_of_means else ("chain", "draw")) + (("obs_id",) if trailing else ())
     coords = {} if ratio_of_means else dict(post.coords())
     if trailing:
         coords["obs_id"] = np.arange(trailing[0])
-    return xr.DataArray(log_values.reshape(leading + trailing), dims=dims, coords=coords, name="log_probability")
+    return PlainAnswer("log_probability", dims, log_values.reshape(leading + trailing), coords)

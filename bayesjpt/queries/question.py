@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.plan import Plan
@@ -17,6 +16,7 @@ from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.events import fill_box_log_probability
 from bayesjpt.kernels.mixture import Pieces, make_pieces
 from bayesjpt.kernels.reach import Reach, make_reach
+from bayesjpt.posterior.answer import PlainAnswer
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import (
@@ -26,6 +26,7 @@ from bayesjpt.queries.given import (
     refuse_impossible_rows,
     row_blocks,
 )
+from bayesjpt.queries.route import routed
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
@@ -69,13 +70,14 @@ class Question:
     ----------
     post : Posterior
     plan : Plan
+        Of what the evidence leaves of the circuit.
     evidence : Evidence
     positions : list of int
         The columns, in the order of the answer.
     units : float64 (n_target, 2)
         Location and scale of each.
     params : Params
-        Draws of all chains, one after the other.
+        Of the same, draws of all chains one after the other.
     on_zero : str
     """
 
@@ -114,7 +116,7 @@ class Question:
         if found:
             fill_box_log_probability(self.plan, boxes, self.params.log_weight, self.params.theta, log_box)
         if self.on_zero == "error":
-            refuse_impossible_boxes(self.post, self.plan, self.evidence, log_sum(log_box, 1))
+            refuse_impossible_boxes(self.post, self.evidence, log_sum(log_box, 1))
         wanted = np.isin(np.arange(len(self.post.schema)), self.positions)
         return boxes, make_pieces(self.plan, boxes, self.positions, self.units), log_box, wanted
 
@@ -125,7 +127,12 @@ class Question:
         pieces = make_pieces(self.plan, boxes, self.positions, self.units)
         return pieces, make_reach(self.plan, pieces, np.concatenate(leaves), self.positions)
 
-    def row_parts(self) -> Iterator[tuple[slice, Table, Cells, int, np.ndarray]]:
+    def pieces_near(self, near: Mapping[int, np.ndarray]) -> Pieces:
+        """Return the pieces of `row_setting`, in its order, within an interval of each of some columns."""
+        boxes = make_boxes(self.plan, [near], also=self.positions)
+        return make_pieces(self.plan, boxes, self.positions, self.units)
+
+    def row_parts(self) -> Iterator[tuple[slice | np.ndarray, Table, Cells, int, np.ndarray]]:
         """Yield parts of the rows: (which, the part, its Cells, rows in one go, log evidence to be filled)."""
         assert self.rows is not None
         for which, part, cells, n_block in row_blocks(self.plan, self.rows):
@@ -135,9 +142,9 @@ class Question:
         """Raise `EvidenceError` where a row is impossible under some draw, unless that is to be NaN."""
         assert self.rows is not None
         if self.on_zero == "error":
-            refuse_impossible_rows(self.post, self.plan, self.rows, log_evidence, self.evidence.one_row)
+            refuse_impossible_rows(self.post, self.rows, log_evidence, self.evidence.one_row)
 
-    def answer(self, values: np.ndarray, name: str, middle: Mapping[str, Any] | None = None) -> xr.DataArray:
+    def answer(self, values: np.ndarray, name: str, middle: Mapping[str, Any] | None = None) -> PlainAnswer:
         """Return values (n_draw, ..., n_target[, n_row]) with the axes' names.
 
         `middle` maps the names of the axes between draws and columns to their coordinates.
@@ -156,9 +163,8 @@ class Question:
             else:
                 dims.append("obs_id")
                 coords["obs_id"] = np.arange(shape[-1])
-        return xr.DataArray(
-            values.reshape(self.post.n_chain, self.post.n_draw, *shape), dims=dims, coords=coords, name=name
-        )
+        values = values.reshape(self.post.n_chain, self.post.n_draw, *shape)
+        return PlainAnswer(name, tuple(dims), values, coords)
 
 
 def ask(post: Posterior, columns: str | Sequence[str] | None, given: Any, on_zero: str) -> Question:
@@ -172,13 +178,15 @@ def ask(post: Posterior, columns: str | Sequence[str] | None, given: Any, on_zer
     check_on_zero(on_zero)
     positions = positions_of(columns, post.schema)
     members = [post.schema.columns[position] for position in positions]
+    evidence = as_evidence(given, post.schema)
+    reached = routed(post, evidence, positions)
     return Question(
         post=post,
-        plan=post.plan(),
-        evidence=as_evidence(given, post.schema),
+        plan=reached.plan(),
+        evidence=evidence,
         positions=positions,
         units=np.array([(column.location, column.scale) for column in members]),
-        params=post.flat(),
+        params=reached.flat(),
         on_zero=on_zero,
     )
 

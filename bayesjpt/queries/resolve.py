@@ -24,7 +24,7 @@ from bayesjpt.queries.event import (
 )
 from bayesjpt.queries.intervals import Domain, Intervals, domain_of, intersection
 from bayesjpt.table import cells as cells_of
-from bayesjpt.table.schema import Column, Schema, closest
+from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
 
 _RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _N_LABELS_SHOWN = 10
@@ -41,6 +41,12 @@ def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
     if name in schema.names:
         return schema.names.index(name)
     for column in schema.set_aside:
+        if column.name == name and column.reason == SUMMED_OUT:
+            raise EventError(
+                f"column {name!r} was summed out of this posterior",
+                remedy="Name it in post.marginal([...]) too, or ask the posterior that has it.",
+                place=place,
+            )
         if column.name == name:
             raise EventError(
                 f"column {name!r} is not part of the model; it was set aside: {column.reason}",

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesjpt.posterior.draws import Posterior, verb
-from bayesjpt.queries.complete import check_count, check_rng, complete, empty_rows, even_draws, grid
+from bayesjpt.posterior.answer import verb
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.complete import check_count, check_rng, complete, empty_rows, even_draws, limits_of
 from bayesjpt.queries.condition import condition
 from bayesjpt.queries.evidence import as_evidence
 from bayesjpt.table.table import Table
@@ -34,7 +35,8 @@ def sample(post: Posterior, n: int, given: Any = None, *, rng: np.random.Generat
     -------
     Table
         Without missing cells, in the user's units, labels as codes (`Table.to_frame` has them as labels). With rows as
-        evidence, the `n` completions of a row stand side by side.
+        evidence, the `n` completions of a row stand side by side. Rows are of the model: a normal likelihood may give a
+        value below zero where the table has none, and the label "other" occurs. `impute` draws neither.
 
     Raises
     ------
@@ -75,8 +77,6 @@ def sample(post: Posterior, n: int, given: Any = None, *, rng: np.random.Generat
     else:
         rows = evidence.rows.take(np.repeat(np.arange(evidence.rows.n_row), n))
         draw = np.concatenate([even_draws(n, n_draw, rng) for _ in range(evidence.rows.n_row)])
-    limits = np.vstack(
-        [np.full(len(post.schema), np.inf), grid(post.schema) if recorded else np.zeros((2, rows.n_column))]
-    )
+    limits = limits_of(post.schema, bounds=None, recorded=recorded)
     values = complete(post, rows, draw, rng, limits=limits, one_row=evidence.one_row)
     return Table(post.schema, values, np.ones(values.shape, bool))

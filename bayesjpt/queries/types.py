@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from bayesjpt.defaults import INTERVAL, MAX_RHAT
 from bayesjpt.errors import QueryError
 from bayesjpt.families import registry
 from bayesjpt.kernels.flow import fill_shares
-from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.schema import Column, SetAside
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 TYPES = ("real", "positive", "interval", "count", "ordinal", "nominal", "binary", "none")
 """Statistical types that families may have, in the order in which they are listed; atoms and backgrounds have none."""
@@ -34,8 +37,9 @@ class ColumnType:
     ----------
     name, base : str
     type : str
-        Type with the largest posterior mean share, or ``not determined`` where chains disagree about it. Atoms have no
-        type and do not compete; a column of one number is ``constant``.
+        Type with the largest posterior mean share, or ``not determined`` where chains disagree about it or no
+        likelihood of the column has a type. Atoms have no type and do not compete; a column of one number is
+        ``constant``.
     share, lo, hi : float
         Posterior mean and equal-tailed interval of the leading type's share of the column's cells.
     ess, rhat : float
@@ -145,7 +149,7 @@ def types(post: Posterior, *, interval: float = INTERVAL) -> Types:
                 ..., position, number
             ]
     np.minimum(by_type, 1.0, out=by_type)  # sums of shares may pass it by a rounding error
-    draws = xr.Dataset(
+    draws = PlainAnswers(
         {
             "likelihood_share": (("chain", "draw", "feature", "likelihood"), shares),
             "type_share": (("chain", "draw", "feature", "statistical_type"), by_type),
@@ -156,7 +160,7 @@ def types(post: Posterior, *, interval: float = INTERVAL) -> Types:
             "likelihood": [family.name for family in registry.FAMILIES],
             "statistical_type": list(TYPES),
         },
-    )
+    ).to_xarray()
     columns = tuple(
         _column_type(column, _offered(post, position), shares[:, :, position], by_type[:, :, position], interval)
         for position, column in enumerate(post.schema.columns)
@@ -192,7 +196,7 @@ def _column_type(
     return ColumnType(
         name=column.name,
         base=column.base,
-        type=UNDETERMINED if disagree else CONSTANT if best == NONE else TYPES[best],
+        type=_name_of_type(column, UNDETERMINED if disagree else TYPES[best]),
         share=float(mean_type[best]),
         lo=float(np.quantile(series, tail)),
         hi=float(np.quantile(series, 1.0 - tail)),
@@ -203,6 +207,12 @@ def _column_type(
         n_missing=column.n_missing,
         reason=_reason(column, TYPES[best], likelihoods, disagree),
     )
+
+
+def _name_of_type(column: Column, best: str) -> str:
+    if best != "none":
+        return best
+    return CONSTANT if column.minimum == column.maximum else UNDETERMINED
 
 
 def _diagnose(series: np.ndarray) -> tuple[float, float]:

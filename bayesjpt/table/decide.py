@@ -220,7 +220,7 @@ def _check_families(column: Column, wish: Wish) -> None:
                 where, closest(name, known), "Import the module that registers a family of your own before."
             )
         if not registry.fits(registry.family(name), column):
-            offered = [member.name for member in registry.FAMILIES if registry.fits(member, column)]
+            offered = [member.name for member in registry.fitting(column)]
             lo, hi = column.support
             raise SchemaError(
                 f"{where}, which does not fit its base {column.base!r} and support {lo:g} to {hi:g}",

@@ -5,6 +5,7 @@ Training rows and new rows take the same way. Nothing is decided here.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -48,7 +49,8 @@ def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: st
     Raises
     ------
     SchemaError
-        Where a value lies outside its column's support, or a label is unseen and `unseen` is ``error``.
+        Where a value lies outside its column's support and no likelihood of the column reaches it, or a label is unseen
+        and `unseen` is ``error``.
     TableError
         Where a value is infinite.
     """
@@ -56,6 +58,7 @@ def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: st
     observed = np.zeros((len(schema), n_row), bool)
     news: list[str] = []
     tokens: list[str] = []
+    beyond: list[str] = []
     for position, (cells, column) in enumerate(zip(table, schema, strict=True)):
         if cells is None:
             values[position] = filler(column)
@@ -66,7 +69,7 @@ def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: st
         if column.base == "category":
             known = _label_codes(cells, column, unseen, news)
         else:
-            cells = _as_numbers(cells, column)
+            cells = _as_numbers(cells, column, beyond)
             known = cells.distinct
         row = np.append(known, np.nan)[cells.codes]
         observed[position] = ~np.isnan(row)
@@ -75,6 +78,8 @@ def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: st
         warnings.warn(f"read as missing among numbers: {'; '.join(tokens)}", BayesjptWarning, stacklevel=4)
     if news:
         warnings.warn(f'labels not seen in training, read as "other": {"; ".join(news)}', BayesjptWarning, stacklevel=4)
+    if beyond:
+        warnings.warn(f"values that training did not show: {'; '.join(beyond)}", BayesjptWarning, stacklevel=4)
     return values, observed
 
 
@@ -120,8 +125,11 @@ def _spelled_as(label: str, cells: Cells, column: Column) -> str:
     return label
 
 
-def _as_numbers(cells: Cells, column: Column) -> Cells:
-    """Return cells as the numbers or days that a schema expects, checked against the column's support."""
+def _as_numbers(cells: Cells, column: Column, beyond: list[str]) -> Cells:
+    """Return cells as the numbers or days that a schema expects, checked against what its likelihoods can give.
+
+    A note on values outside the column's support that they can give all the same is appended to `beyond`.
+    """
     if not cells.n_distinct:
         return replace(cells, stored=column.dtype, distinct=np.empty(0))
     view = cells
@@ -134,8 +142,10 @@ def _as_numbers(cells: Cells, column: Column) -> Cells:
     if infinite.size:
         row, value = view.first(infinite)
         raise TableError(f"column {view.name!r} holds {value} in row {row}", "finite numbers")
-    lo, hi = column.support
-    outside = (view.distinct < lo) | (view.distinct > hi)
+    unusual = _outside(view.distinct, column.support)
+    outside = unusual
+    if column.base == "real" and unusual.any():
+        outside = unusual & _outside(view.distinct, _reach(column))
     if column.base == "integer":
         outside |= (view.distinct != np.rint(view.distinct)) | (np.abs(view.distinct) > defaults.LARGEST_INTEGER)
     if outside.any():
@@ -145,9 +155,24 @@ def _as_numbers(cells: Cells, column: Column) -> Cells:
             _expected(column),
             "Mend the cell, or leave it empty.",
         )
+    if unusual.any():
+        row, value = view.first(np.flatnonzero(unusual))
+        beyond.append(f"{cells_of.value_label(value, column.dtype)} in column {column.name!r} (first in row {row})")
     if column.base == "real":
         check_standardised(view, column)
     return view
+
+
+def _outside(values: np.ndarray, interval: tuple[float, float]) -> np.ndarray:
+    return (values < interval[0]) | (values > interval[1])
+
+
+def _reach(column: Column) -> tuple[float, float]:
+    """Return the least and largest value that some likelihood of a column can give; backgrounds give no other."""
+    from bayesjpt.families import registry
+
+    found = [family.support for family in registry.dictionary(column) if family.statistical_type != "none"]
+    return min((lo for lo, _ in found), default=math.inf), max((hi for _, hi in found), default=-math.inf)
 
 
 def _expected(column: Column) -> str:

@@ -35,6 +35,8 @@ def read_cells(path: str | Path) -> list[Cells]:
     TableError
         Where the file is missing, of an unknown kind, empty, ragged, or has empty or duplicate names.
     """
+    if not isinstance(path, str | Path):
+        raise TableError(f"a path of type {type(path).__name__}", "a text or a Path", "Data frames go to bj.as_table.")
     path = Path(path)
     name = path.name.lower()
     if not path.is_file():

@@ -94,6 +94,10 @@ class Column:
         return (*self.labels, other)
 
 
+SUMMED_OUT = "summed out"
+"""Reason of a column that the model has, and of which a posterior was made that does not."""
+
+
 @dataclass(frozen=True)
 class SetAside:
     """A column that is not modelled, and why."""

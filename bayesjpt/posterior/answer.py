@@ -1,0 +1,101 @@
+"""Verbs, and their answers: arrays with named axes on the inside, xarray objects on the outside.
+
+      function f(post, ...)    a `PlainAnswer` or `PlainAnswers`, of NumPy alone
+      method post.f(...)       the same as a DataArray or Dataset
+
+Verbs ask each other, and commands ask verbs, by the functions: importing xarray and pandas takes a third of a second.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from bayesjpt.posterior.draws import Posterior
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True, eq=False)
+class PlainAnswer:
+    """An array whose axes have names.
+
+    Parameters
+    ----------
+    name : str
+    dims : tuple of str
+    values : array
+    coords : mapping
+        Of dims, and (dims, values) of others, as xarray takes them.
+    attrs : mapping
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    values: np.ndarray
+    coords: Mapping[str, Any] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_xarray(self) -> xr.DataArray:
+        """Return the same as a DataArray that ArviZ's functions take."""
+        from bayesjpt.posterior.labelled import Answer
+
+        return Answer(self.values, dims=self.dims, coords=dict(self.coords), name=self.name, attrs=dict(self.attrs))
+
+
+@dataclass(frozen=True, eq=False)
+class PlainAnswers:
+    """Several arrays whose axes have names in common.
+
+    Parameters
+    ----------
+    data : mapping from str to (dims, values)
+    coords, attrs : mappings, as in `PlainAnswer`
+    """
+
+    data: Mapping[str, tuple[Any, Any]]
+    coords: Mapping[str, Any] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return the array of a name."""
+        return self.data[name][1]
+
+    def to_xarray(self) -> xr.Dataset:
+        """Return the same as a Dataset."""
+        import xarray as xr
+
+        return xr.Dataset(dict(self.data), coords=dict(self.coords), attrs=dict(self.attrs))
+
+
+_HANDED_OUT = {"PlainAnswer": "xr.DataArray", "PlainAnswers": "xr.Dataset"}
+
+
+@overload
+def labelled[**P](function: Callable[P, PlainAnswer]) -> Callable[P, xr.DataArray]: ...
+@overload
+def labelled[**P](function: Callable[P, PlainAnswers]) -> Callable[P, xr.Dataset]: ...
+@overload
+def labelled[**P, Result](function: Callable[P, Result]) -> Callable[P, Result]: ...
+def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that does the same and answers with xarray objects."""
+
+    @functools.wraps(function)
+    def method(*args, **kwargs):
+        answer = function(*args, **kwargs)
+        return answer.to_xarray() if isinstance(answer, PlainAnswer | PlainAnswers) else answer
+
+    returned = function.__annotations__["return"]
+    method.__annotations__ = function.__annotations__ | {"return": _HANDED_OUT.get(returned, returned)}
+    return method
+
+
+def verb[Verb: Callable](function: Verb) -> Verb:
+    """Register a function ``f(post, ...)`` as a method of Posterior, its plain answers `labelled`."""
+    setattr(Posterior, function.__name__, labelled(function))
+    return function

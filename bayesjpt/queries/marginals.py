@@ -1,0 +1,164 @@
+"""What columns are like, as probabilities of cells that many distributions are compared on: for pictures.
+
+Cells are exact under every draw however narrow a peak is, which densities at chosen points are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesjpt.defaults import INTERVAL, SHOWN_RANGE
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.boxes import Box
+from bayesjpt.queries.differences import rounded
+from bayesjpt.queries.distribution import quantile
+from bayesjpt.queries.given import box_log_probability
+from bayesjpt.table.cells import value_label
+from bayesjpt.table.schema import Column
+
+_ENDS = (0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL)
+_N_TICK = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The cells of a column.
+
+    Parameters
+    ----------
+    name : str
+    position : int
+        In the schema.
+    labels : tuple of str
+        Of a column of labels, "other" last: a cell each. Empty for numbers.
+    edges : float64 (n_cell + 1,)
+        Ends of the cells of numbers, which hold the lower one; on whole numbers, half way between two.
+    whole : bool
+        Whether numbers are counted.
+    atoms : float64 (n_atom,)
+        Values with a probability of their own, on real columns.
+    ticks : tuple of (float, str)
+        A few places, and how they are written.
+    """
+
+    name: str
+    position: int
+    labels: tuple[str, ...]
+    edges: np.ndarray
+    whole: bool
+    atoms: np.ndarray
+    ticks: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """Probabilities: posterior means, and the ends of their credible intervals, float64 (n,) each."""
+
+    mean: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+
+
+def told(draws: np.ndarray) -> Masses:
+    """Return mean and interval over draws, float64 (n_draw, n)."""
+    return Masses(draws.mean(axis=0), *np.quantile(draws, _ENDS, axis=0))
+
+
+def axes_of(post: Posterior, positions: Sequence[int], n_cell: int) -> list[Axis]:
+    """Return the axes of some columns; those of numbers show most of their range in at most so many cells."""
+    numbers = [position for position in positions if post.schema.columns[position].base != "category"]
+    ends: dict[int, tuple[float, float]] = {}
+    if numbers:
+        found = quantile(post, list(SHOWN_RANGE), [post.schema.names[position] for position in numbers])
+        lo, hi = found.values.mean(axis=(0, 1))
+        ends = {position: (float(lo[j]), float(hi[j])) for j, position in enumerate(numbers)}
+    return [_axis(post.schema.columns[position], position, ends.get(position), n_cell) for position in positions]
+
+
+def _axis(column: Column, position: int, ends: tuple[float, float] | None, n_cell: int) -> Axis:
+    if ends is None:
+        return Axis(column.name, position, column.code_names, np.empty(0), False, np.empty(0), ())
+    lo, hi = ends
+    whole = column.base == "integer"
+    if whole:
+        first, last = math.floor(lo), math.ceil(hi)
+        step = max(1, math.ceil((last - first + 1) / n_cell))
+        edges = np.arange(first, last + step + 1, step) - 0.5
+    else:
+        room = 0.02 * (hi - lo) or 10.0 * column.resolution
+        edges = np.linspace(lo - room, hi + room, n_cell + 1)
+    atoms = np.array([atom for atom in column.atoms if edges[0] <= atom < edges[-1]])
+    return Axis(column.name, position, (), edges, whole, atoms, _ticks(column, edges[0], edges[-1]))
+
+
+def _ticks(column: Column, lo: float, hi: float) -> tuple[tuple[float, str], ...]:
+    """Return round numbers inside a range."""
+    size = 10.0 ** math.floor(math.log10((hi - lo) / _N_TICK))
+    n_most = 2 if column.dtype == "datetime" else _N_TICK
+    for step in (size * k for k in (1, 2, 5, 10, 20, 50)):
+        first = math.ceil(lo / step)
+        places = [step * k for k in range(first, math.floor(hi / step) + 1)]
+        if len(places) <= n_most and (step >= 1.0 or column.base != "integer"):
+            break
+    n_digit = max(0, -math.floor(math.log10(step) + 1e-9))
+    return tuple((place, value_label(round(place, n_digit) + 0.0, column.dtype)) for place in places)
+
+
+def cell_masses(post: Posterior, axes: Sequence[Axis]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return, for each axis, the probabilities of its cells without their atoms, and of its atoms.
+
+    They are float64 (n_draw, n_cell) and (n_draw, n_atom), draws of all chains one after the other.
+    """
+    ends = [_ends(axis) for axis in axes]
+    boxes = [Box({axis.position: cell[None]}) for axis, cells in zip(axes, ends, strict=True) for cell in cells]
+    found = np.exp(box_log_probability(post, post.plan(), boxes))
+    sizes = [len(cells) for cells in ends]
+    out = []
+    for axis, part in zip(axes, np.split(found, np.cumsum(sizes)[:-1], axis=1), strict=True):
+        cells, atoms = np.split(part, [part.shape[1] - axis.atoms.size], axis=1)
+        cells = cells.copy()
+        inside = np.searchsorted(axis.edges, axis.atoms, side="right") - 1
+        for atom, cell in enumerate(inside.tolist()):
+            cells[:, cell] -= atoms[:, atom]
+        out.append((np.maximum(cells, 0.0), atoms))
+    return out
+
+
+def joint_masses(post: Posterior, first: Axis, second: Axis) -> np.ndarray:
+    """Return the probability of each pair of cells of numbers, atoms within, float64 (n_draw, n_first, n_second)."""
+    one, other = (_ends(axis)[: axis.edges.size - 1] for axis in (first, second))
+    boxes = [Box({first.position: a[None], second.position: b[None]}) for a in one for b in other]
+    return np.exp(box_log_probability(post, post.plan(), boxes)).reshape(-1, len(one), len(other))
+
+
+def _ends(axis: Axis) -> np.ndarray:
+    """Return cells and then atoms as closed intervals, float64 (n_cell + n_atom, 2)."""
+    if axis.labels:
+        return np.repeat(np.arange(float(len(axis.labels)))[:, None], 2, axis=1)
+    lo, hi = axis.edges[:-1], axis.edges[1:]
+    cells = np.column_stack([lo + 0.5, hi - 0.5] if axis.whole else [lo, np.nextafter(hi, -np.inf)])
+    return np.concatenate([cells, np.repeat(axis.atoms[:, None], 2, axis=1)])
+
+
+def summaries(post: Posterior, axes: Sequence[Axis], masses: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[str]:
+    """Return each column in words: tenth and ninth decile, or the most probable label with its probability."""
+    numbers = [axis for axis in axes if not axis.labels]
+    deciles: dict[str, np.ndarray] = {}
+    if numbers:
+        found = quantile(post, [0.1, 0.9], [axis.name for axis in numbers]).values.mean(axis=(0, 1))
+        deciles = {axis.name: found[:, j] for j, axis in enumerate(numbers)}
+    out = []
+    for axis, (cells, _) in zip(axes, masses, strict=True):
+        column = post.schema.columns[axis.position]
+        if axis.labels:
+            mean = cells.mean(axis=0)
+            out.append(f"{axis.labels[int(mean.argmax())]} {mean.max():.0%}")
+        else:
+            lo, hi, *_ = rounded(column, [*deciles[axis.name], axis.edges[0], axis.edges[-1]])
+            ends = [value_label(end, column.dtype) for end in (lo, hi)]
+            out.append(" to ".join(ends) if lo != hi else ends[0])
+    return out

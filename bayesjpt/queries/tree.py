@@ -1,0 +1,250 @@
+"""A tree as data: its splits, the shares of its parts, and what columns are like in each, with intervals over draws.
+
+The top of a tree can be shown alone: sub-trees below it are parts then, as leaves are, with the distributions of all
+their rows. So parts always hold all rows together.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesjpt.circuit.paths import Interval, Labels, TreeNode, tree_nodes
+from bayesjpt.defaults import TREE_CELLS, TREE_COLUMNS, TREE_DRAWS, TREE_LEAVES
+from bayesjpt.errors import QueryError
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.complete import check_count
+from bayesjpt.queries.explain_tree import begins_with_tree
+from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summaries, told
+from bayesjpt.queries.paths import condition, conditions
+from bayesjpt.queries.resolve import position_of
+from bayesjpt.queries.route import below, node_weights
+from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.table.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """One column in one part.
+
+    Parameters
+    ----------
+    cells, atoms : Masses
+        Of the axis' cells without their atoms, and of its atoms.
+    allowed : tuple of (float, float), or None
+        Between which values conditions leave numbers of a column that they name.
+    summary : str
+        In words: where most values lie, or the most probable label.
+    """
+
+    cells: Masses
+    atoms: Masses
+    allowed: tuple[float, float] | None
+    summary: str
+
+
+@dataclass(frozen=True, eq=False)
+class ViewNode:
+    """A split, or a part where the view ends.
+
+    Parameters
+    ----------
+    condition : str
+        Which rows of its parent it holds; empty at the root.
+    conditions : str
+        Which rows it holds, as an event; empty at the root.
+    weight, lo, hi : float
+        Share of all rows, and its credible interval.
+    children : tuple of int
+        Positions among the view's nodes; none at parts.
+    n_leaves : int
+        Leaves of the whole tree at or below it.
+    marginals : tuple of Marginal
+        One for each axis, at parts alone.
+    """
+
+    condition: str
+    conditions: str
+    weight: float
+    lo: float
+    hi: float
+    children: tuple[int, ...]
+    n_leaves: int
+    marginals: tuple[Marginal, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeData:
+    """A tree, or its top.
+
+    Parameters
+    ----------
+    nodes : tuple of ViewNode
+        The root first, parents before children.
+    axes : tuple of Axis
+        Columns that are shown.
+    whole : tuple of float64 (n_cell,)
+        Posterior means of each axis' cells, for all rows.
+    hidden : tuple of str
+        Columns that are not shown.
+    n_draw, n_draw_shown : int
+        Draws that shares and that marginals are told from.
+    """
+
+    nodes: tuple[ViewNode, ...]
+    axes: tuple[Axis, ...]
+    whole: tuple[np.ndarray, ...]
+    hidden: tuple[str, ...]
+    n_draw: int
+    n_draw_shown: int
+
+    def parts(self) -> list[int]:
+        """Return where the view ends, from the first child to the last."""
+        found, pending = [], [0]
+        while pending:
+            position = pending.pop()
+            children = self.nodes[position].children
+            pending += reversed(children)
+            if not children:
+                found.append(position)
+        return found
+
+
+def tree_data(
+    post: Posterior,
+    columns: str | Sequence[str] | None = None,
+    *,
+    max_leaves: int = TREE_LEAVES,
+    max_columns: int = TREE_COLUMNS,
+    max_draws: int | None = TREE_DRAWS,
+) -> TreeData:
+    """Return what `bayesjpt.report.tree.tree` shows; parameters and errors are its own."""
+    check_count(max_leaves, "max_leaves")
+    check_count(max_columns, "max_columns")
+    if not begins_with_tree(post):
+        raise QueryError(
+            "a fit whose rows are not told apart by splits",
+            "a joint probability tree",
+            'Fit one: bj.fit(table, learner="jpt"), or bayesjpt fit TABLE --learner jpt; where that finds no split, '
+            "lower min_rows.",
+        )
+    nodes = tree_nodes(post.circuit)
+    weight = node_weights(post, nodes)
+    children = _opened(nodes, weight.mean(axis=0), max_leaves)
+    place = {position: k for k, position in enumerate(children)}
+    share, ends = weight.mean(axis=0), told(weight)
+    n_leaves = _n_leaves(nodes)
+    few = some_draws(post, max_draws)[1]
+    positions = _columns(post.schema, nodes, columns, max_columns)
+    axes = axes_of(few, positions, TREE_CELLS)
+    texts = _conditions_of_edges(nodes, children, post.schema)
+    whole = [np.zeros(axis.edges.size - 1 if axis.edges.size else len(axis.labels)) for axis in axes]
+    few_weight = node_weights(few, nodes)
+    made = []
+    for position, kept in children.items():
+        node = nodes[position]
+        marginals: tuple[Marginal, ...] = ()
+        if not kept:
+            marginals, masses = _marginals(few, node, axes)
+            for total, cells in zip(whole, masses, strict=True):
+                total += (few_weight[:, [position]] * cells).mean(axis=0)
+        made.append(
+            ViewNode(
+                condition=texts.get(position, ""),
+                conditions=conditions(node.region, post.schema),
+                weight=float(share[position]),
+                lo=float(ends.lo[position]),
+                hi=float(ends.hi[position]),
+                children=tuple(place[child] for child in kept),
+                n_leaves=n_leaves[position],
+                marginals=marginals,
+            )
+        )
+    shown = {post.schema.names[position] for position in positions}
+    hidden = tuple(name for name in post.schema.names if name not in shown)
+    return TreeData(tuple(made), tuple(axes), tuple(whole), hidden, weight.shape[0], few_weight.shape[0])
+
+
+def _opened(nodes: Sequence[TreeNode], share: np.ndarray, max_leaves: int) -> dict[int, tuple[int, ...]]:
+    """Return the nodes that are shown, each with its children that are: the largest are opened first."""
+    children: dict[int, tuple[int, ...]] = {0: ()}
+    closed = [(-share[0], 0)]
+    n_part = 1
+    while closed:
+        _, position = heapq.heappop(closed)
+        found = _split(nodes, position).children
+        if not found or n_part + len(found) - 1 > max_leaves:
+            continue
+        n_part += len(found) - 1
+        children[position] = found
+        for child in found:
+            children[child] = ()
+            heapq.heappush(closed, (-share[child], child))
+    return dict(sorted(children.items()))
+
+
+def _split(nodes: Sequence[TreeNode], position: int) -> TreeNode:
+    """Return the first node at or below one that has several children: with one side left, a split tells nothing."""
+    node = nodes[position]
+    while len(node.children) == 1:
+        node = nodes[node.children[0]]
+    return node
+
+
+def _n_leaves(nodes: Sequence[TreeNode]) -> list[int]:
+    found = [0] * len(nodes)
+    for position in range(len(nodes) - 1, -1, -1):
+        found[position] = sum(found[child] for child in nodes[position].children) or 1
+    return found
+
+
+def _conditions_of_edges(
+    nodes: Sequence[TreeNode], children: dict[int, tuple[int, ...]], schema: Schema
+) -> dict[int, str]:
+    """Return by node what it asks of the rows of its parent."""
+    texts = {}
+    for position, kept in children.items():
+        column = _split(nodes, position).column
+        before = nodes[position].region.get(column)
+        for child in kept:
+            texts[child] = condition(schema.columns[column], _added(nodes[child].region[column], before))
+    return texts
+
+
+def _added(part: Interval | Labels, before: Interval | Labels | None) -> Interval | Labels:
+    """Return what an interval asks that was not asked before; labels as they are."""
+    if not isinstance(part, Interval) or not isinstance(before, Interval):
+        return part
+    return Interval(
+        part.lo if part.lo > before.lo else -math.inf,
+        part.hi if part.hi < before.hi else math.inf,
+    )
+
+
+def _marginals(few: Posterior, node: TreeNode, axes: Sequence[Axis]) -> tuple[tuple[Marginal, ...], list[np.ndarray]]:
+    """Return what each axis' column is like in a node, and the cells' probabilities, (n_draw, n_cell) each."""
+    part = below(few, node.node, [axis.position for axis in axes], {})
+    assert part is not None
+    masses = cell_masses(part, axes)
+    marginals = []
+    for axis, (cells, atoms), summary in zip(axes, masses, summaries(part, axes, masses), strict=True):
+        held = node.region.get(axis.position)
+        allowed = (held.lo, held.hi) if isinstance(held, Interval) and not axis.labels else None
+        marginals.append(Marginal(told(cells), told(atoms), allowed, summary))
+    return tuple(marginals), [cells for cells, _ in masses]
+
+
+def _columns(
+    schema: Schema, nodes: Sequence[TreeNode], columns: str | Sequence[str] | None, max_columns: int
+) -> list[int]:
+    """Return the positions of the columns that are shown: of all, those that are split come first."""
+    if columns is not None:
+        names = [columns] if isinstance(columns, str) else list(columns)
+        return list(dict.fromkeys(position_of(name, schema) for name in names))
+    split = list(dict.fromkeys(node.column for node in nodes if node.column >= 0))
+    others = [position for position in range(len(schema)) if position not in split]
+    return sorted([*split, *others][:max_columns])
