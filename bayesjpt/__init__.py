@@ -87,7 +87,7 @@ def __getattr__(name: str):
     if name not in _HOME:
         raise AttributeError(f"module 'bayesjpt' has no attribute {name!r}")
     if name in _WITH_VERBS:
-        importlib.import_module("bayesjpt.queries")
+        importlib.import_module("bayesjpt.queries.verbs")
         importlib.import_module("bayesjpt.report")
     value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value

@@ -1,6 +1,6 @@
-"""The commands that question a saved fit: ``query``, ``dependence``, ``sample``, ``impute``, ``outliers``.
+"""The commands that question a saved fit: ``query``, ``dependence``, ``sample``, ``impute``, ``outliers``, ``tree``.
 
-None of them loads PyMC or ArviZ; each loads what it needs when it is called.
+None of them loads PyMC or ArviZ, xarray or pandas; each loads what it needs when it is called.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from bayesjpt.errors import BayesjptError
 
 if TYPE_CHECKING:
     import numpy as np
-    import xarray as xr
 
+    from bayesjpt.posterior.answer import PlainAnswers
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.queries.explain import Explanation
 
@@ -50,7 +50,7 @@ def query(
     from bayesjpt.queries.probability import probability
 
     post = _load(fit)
-    answer = probability(post, event, given).to_numpy()
+    answer = probability(post, event, given).values
     lo, hi = np.quantile(answer, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]).tolist()
     mean = float(answer.mean())
     why = _explained(post, event, given) if explain else None
@@ -71,9 +71,9 @@ def query(
         for chain, draw in np.ndindex(answer.shape):
             typer.echo(f"{chain},{draw},{float(answer[chain, draw])!r}")
     if why is not None:
-        typer.echo(f"Sub-populations, of the draw with the median answer (chain {why.chain}, draw {why.draw}):")
-        for share, weight, within, facts in why.rows():
-            typer.echo(f"{share:>5} of the answer, {weight} of the rows, probability {within} there: {facts}")
+        typer.echo(f"{why.whose().capitalize()}:")
+        for share, weight, within, name in why.rows():
+            typer.echo(f"{share:>5} of the answer, {weight} of the rows, probability {within} there: {name}")
 
 
 def dependence(
@@ -94,9 +94,8 @@ def dependence(
 
     from bayesjpt.queries.dependence import dependence
 
-    names = None if columns is None else [name.strip() for name in columns.split(",")]
-    found = dependence(_load(fit), names, normalised=normalised, given=given, max_draws=draws)
-    values, names = found.to_numpy(), [str(name) for name in found["feature"].to_numpy()]
+    found = dependence(_load(fit), _names(columns), normalised=normalised, given=given, max_draws=draws)
+    values, names = found.values, found.coords["feature"]
     mean = values.mean(axis=(0, 1))
     lo, hi = np.quantile(values, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)], axis=(0, 1))
     first, second = np.triu_indices(len(names), 1)
@@ -144,9 +143,13 @@ def impute(
     mean: Annotated[
         bool, typer.Option("--mean", help="Fill in expectations and the most probable labels in place of draws.")
     ] = False,
+    draws: Annotated[
+        int, typer.Option("--draws", help="With --mean: draws to average over, of all chains.")
+    ] = defaults.COMMAND_DRAWS,
 ) -> None:
     """Write a table with its missing cells filled in, drawn jointly given the rest of their row."""
     from bayesjpt.queries.impute import impute, impute_mean
+    from bayesjpt.queries.some_draws import some_draws
     from bayesjpt.table.read import read_cells
     from bayesjpt.table.table import read_table
     from bayesjpt.table.write import check_path, write_filled
@@ -154,7 +157,7 @@ def impute(
     check_path(output)
     post = _load(fit)
     rows = read_table(table, schema=post.schema)
-    filled = impute_mean(post, rows).table if mean else impute(post, rows, rng=_rng(seed))[0]
+    filled = impute_mean(some_draws(post, draws)[1], rows).table if mean else impute(post, rows, rng=_rng(seed))[0]
     write_filled(read_cells(table), filled, rows.observed, output)
     typer.echo(f"Wrote {output}: {rows.n_missing} cells filled in", err=True)
 
@@ -180,7 +183,7 @@ def outliers(
     found = outliers(post if training else some_draws(post, draws)[1], rows, training=training)
     lines = []
     for row in _most_unusual(found)[:top]:
-        name = str(found["responsible"].to_numpy()[row])
+        name = str(found["responsible"][row])
         column = post.schema.index(name) if name else -1
         lines.append(
             {
@@ -204,12 +207,37 @@ def outliers(
         typer.echo(f"{line['row']:>7} {numbers}  {cell}{doubt}")
 
 
+def tree(
+    fit: FitPath,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write: svg, dot or txt. Text is printed without it.")
+    ] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns to show in the leaves, separated by commas.")] = None,
+    leaves: Annotated[
+        int, typer.Option(min=1, help="Leaves to show; where there are more, small sub-trees are shown as one.")
+    ] = defaults.TREE_LEAVES,
+    draws: MaxDraws = defaults.TREE_DRAWS,
+) -> None:
+    """Show the tree of a fit with --learner jpt: its splits, and what columns are like in its leaves."""
+    from bayesjpt.report.tree import check_picture, tree
+
+    if output is not None:
+        check_picture(output)
+    view = tree(_load(fit), _names(columns), max_leaves=leaves, max_draws=draws)
+    if output is None:
+        typer.echo(view)
+        return
+    view.save(output)
+    typer.echo(f"Wrote {output}: {view.data.nodes[0].n_leaves} leaves", err=True)
+
+
 COMMANDS = {
     query: 'bayesjpt query wine.nc "alcohol > 12 and quality >= 7" --given "color = \'red\'" --explain',
     dependence: "bayesjpt dependence wine.nc --columns alcohol,density,quality --given \"color = 'red'\"",
     sample: 'bayesjpt sample wine.nc -n 1000 -o rows.csv --given "quality >= 8" --seed 1 --recorded',
     impute: "bayesjpt impute wine.nc holes.csv -o filled.csv --seed 1",
     outliers: "bayesjpt outliers wine.nc wine.csv --top 10",
+    tree: "bayesjpt tree wine.nc -o tree.svg --columns alcohol,quality,color",
 }
 """Each command with an example of its use."""
 
@@ -219,17 +247,21 @@ def _check_interval(interval: float) -> None:
         raise BayesjptError(f"--interval {interval:g}", "a probability between 0 and 1")
 
 
+def _names(columns: str | None) -> list[str] | None:
+    return None if columns is None else [name.strip() for name in columns.split(",")]
+
+
 def _explained(post: Posterior, event: str, given: str | None) -> Explanation:
     from bayesjpt.queries.explain import explain
 
     return explain(post, event, given)
 
 
-def _most_unusual(found: xr.Dataset) -> np.ndarray:
+def _most_unusual(found: PlainAnswers) -> np.ndarray:
     """Return the rows by rising quantile, those without one last; ties by the largest excess of a cell."""
     import numpy as np
 
-    quantile, excess = found["quantile"].to_numpy(), found["cell_excess"].to_numpy()
+    quantile, excess = found["quantile"], found["cell_excess"]
     worst = np.where(np.isnan(excess), -np.inf, excess).max(axis=1)
     return np.lexsort((-worst, np.where(np.isnan(quantile), 2.0, quantile)))
 

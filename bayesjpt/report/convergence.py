@@ -8,15 +8,19 @@ marginal CDFs at quartiles, the number of active edges, and the shares of types.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from bayesjpt.defaults import MAX_RHAT
-from bayesjpt.posterior.draws import Posterior, verb
+from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.invariants import marginal_cdf
 from bayesjpt.queries.density import log_density
 from bayesjpt.queries.types import UNDETERMINED, Types, types
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,20 +104,20 @@ def convergence(post: Posterior, rows=None, *, column_types: Types | None = None
         quantities["log_likelihood"] = np.asarray(post.sample_stats["log_likelihood"], float)[..., None]
     if rows is not None:
         density = log_density(post, rows)
-        quantities["log_density_of_rows"] = density.to_numpy()
+        quantities["log_density_of_rows"] = density.values
         quantities["marginal_cdf"] = marginal_cdf(post)
     if "n_active_edges" in post.sample_stats:
         quantities["n_active_edges"] = np.asarray(post.sample_stats["n_active_edges"], float)[..., None]
     shares = column_types.draws["type_share"].to_numpy()
     quantities["type_share"] = shares.reshape(*shares.shape[:2], -1)
     summary = {name: _summary(values) for name, values in quantities.items() if values.shape[-1]}
-    table = xr.Dataset(
+    table = PlainAnswers(
         {
-            key: ("quantity", [entry[position] for entry in summary.values()])
+            key: ("quantity", np.array([entry[position] for entry in summary.values()]))
             for position, key in enumerate(("rhat", "rhat_q95", "ess", "n_entry"))
         },
         coords={"quantity": list(summary)},
-    )
+    ).to_xarray()
     undetermined = tuple(column.name for column in column_types.columns if column.type == UNDETERMINED)
     return Convergence(table, undetermined)
 

@@ -1,0 +1,114 @@
+"""Small pieces of SVG: elements with escaped contents, and texts that fit their room."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+
+FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
+
+_NARROW = frozenset("iIjl.,:;'|!()[]{}`ft /\\-")
+_WIDE = frozenset("mwMW@%")
+_LATIN = 0x02AF
+_BOLD = 1.1
+_UNHOLDABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def element(name: str, *content: str, **attributes: float | str) -> str:
+    """Return an element; `content` is markup, attributes are escaped, and their underscores are hyphens.
+
+    Examples
+    --------
+    >>> element("g", element("title", escaped("a < b")), class_="leaf", stroke_width=1.234)
+    '<g class="leaf" stroke-width="1.2"><title>a &lt; b</title></g>'
+    """
+    written = "".join(f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"' for key, value in attributes.items())
+    inner = "".join(content)
+    return f"<{name}{written}>{inner}</{name}>" if inner else f"<{name}{written}/>"
+
+
+def escaped(words: str) -> str:
+    """Return a text as markup; characters that XML cannot hold become U+FFFD."""
+    return html.escape(_UNHOLDABLE.sub("\ufffd", words))
+
+
+def title(text: str) -> str:
+    """Return what a picture's part is, for tooltips and screen readers."""
+    return element("title", escaped(text))
+
+
+def text(words: str, x: float, y: float, *, room: float = float("inf"), size: float = 11.0, **attributes) -> str:
+    """Return a text, shortened with an ellipsis where it is wider than its room; then its title is the whole text."""
+    shown = fitted(words, room, size)
+    whole = title(words) if shown != words else ""
+    return element("text", whole, escaped(shown), x=x, y=y, font_size=size, **attributes)
+
+
+def bold(words: str, x: float, y: float, *, room: float = float("inf"), size: float = 11.0, **attributes) -> str:
+    """Return a text in bold, which is wider."""
+    return text(words, x, y, room=room / _BOLD, size=size, font_weight="bold", **attributes)
+
+
+def width(words: str, size: float) -> float:
+    """Return about how wide a text is; rather too much than too little, since fonts differ."""
+    return size * sum(_letter_width(letter) for letter in words)
+
+
+def _letter_width(letter: str) -> float:
+    if letter in _NARROW:
+        return 0.35
+    if letter in _WIDE or ord(letter) > _LATIN:
+        return 1.0
+    return 0.74 if letter.isupper() else 0.59
+
+
+def fitted(words: str, room: float, size: float) -> str:
+    """Return a text that is no wider than its room.
+
+    Examples
+    --------
+    >>> fitted("total sulfur dioxide", 80.0, 11.0), fitted("pH", 80.0, 11.0)
+    ('total sulfur …', 'pH')
+    """
+    if width(words, size) <= room:
+        return words
+    kept = words
+    while kept and width(kept + "\u2026", size) > room:
+        kept = kept[:-1]
+    return kept + "\u2026"
+
+
+def wrapped(words: str, room: float, size: float) -> list[str]:
+    """Return a text on one line or two, divided between words; the second ends with an ellipsis where it is too long.
+
+    Examples
+    --------
+    >>> wrapped("color in ('red', 'white')", 90.0, 11.0)
+    ["color in ('red',", "'white')"]
+    """
+    if width(words, size) <= room:
+        return [words]
+    parts = words.split(" ")
+    n = max([k for k in range(1, len(parts)) if width(" ".join(parts[:k]), size) <= room], default=0)
+    if n == 0:
+        return [fitted(words, room, size)]
+    return [" ".join(parts[:n]), fitted(" ".join(parts[n:]), room, size)]
+
+
+def path(points: Iterable[tuple[float, float]], *, closed: bool = False) -> str:
+    """Return the data of a path through points.
+
+    Examples
+    --------
+    >>> path([(0, 0), (1.5, 2)], closed=True)
+    'M0 0L1.5 2Z'
+    """
+    return "M" + "L".join(f"{_value(x)} {_value(y)}" for x, y in points) + ("Z" if closed else "")
+
+
+def _value(value: float | str) -> str:
+    if isinstance(value, str):
+        return escaped(value)
+    written = f"{value:.1f}".removesuffix(".0")
+    return "0" if written == "-0" else written

@@ -1,0 +1,68 @@
+"""A tree as text: indented lines for a terminal, and the language of Graphviz."""
+
+from __future__ import annotations
+
+from bayesjpt.defaults import INTERVAL
+from bayesjpt.queries.tree import TreeData, ViewNode
+
+
+def percent(share: float) -> str:
+    """Return a share with as many digits as tell it from 0 and 100 %."""
+    if 0.0 < share < 0.001:
+        return "<0.1%"
+    return f"{share:.1%}" if share < 0.0995 else f"{share:.0%}"
+
+
+def percents(node: ViewNode) -> str:
+    """Return a node's share of all rows with its interval, where it has one."""
+    if node.lo == node.hi:
+        return percent(node.weight)
+    return f"{percent(node.weight)} ({percent(node.lo)} to {percent(node.hi)})"
+
+
+def tree_text(data: TreeData) -> str:
+    """Return a line for each node, and under each part one for each of its columns."""
+    n_part, n_leaves = len(data.parts()), data.nodes[0].n_leaves
+    merged = f", the smallest sub-trees together: {n_part} parts" if n_part < n_leaves else ""
+    lines = [f"Joint probability tree of {n_leaves} leaves{merged}; shares of rows ({INTERVAL:.0%} intervals)"]
+    pending = [(0, "", "")]
+    wide = max((len(axis.name) for axis in data.axes), default=0)
+    while pending:
+        position, lead, below = pending.pop()
+        node = data.nodes[position]
+        name = node.condition or "all rows"
+        several = f", {node.n_leaves} leaves" if node.n_leaves > 1 and not node.children else ""
+        lines.append(f"{lead}{name}  {percents(node)}{several}")
+        for axis, marginal in zip(data.axes, node.marginals, strict=False):
+            lines.append(f"{below}      {axis.name:<{wide}}  {marginal.summary}")
+        for number, child in enumerate(reversed(node.children)):
+            last = number == 0
+            pending.append((child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")))
+    if data.hidden:
+        lines.append(f"Not shown: {', '.join(data.hidden)}")
+    return "\n".join(lines)
+
+
+def tree_dot(data: TreeData) -> str:
+    """Return the tree in the language of Graphviz."""
+    lines = [
+        "digraph tree {",
+        '  rankdir="LR";',
+        '  node [shape="box", fontname="Helvetica"];',
+        '  edge [fontname="Helvetica"];',
+    ]
+    for position, node in enumerate(data.nodes):
+        words = [percents(node)]
+        words += [f"{axis.name}: {m.summary}" for axis, m in zip(data.axes, node.marginals, strict=False)]
+        lines.append(f"  n{position} [label={_quoted(words)}, tooltip={_quoted([node.conditions or 'all rows'])}];")
+    for position, node in enumerate(data.nodes):
+        lines += [
+            f"  n{position} -> n{child} [label={_quoted([data.nodes[child].condition])}];" for child in node.children
+        ]
+    return "\n".join([*lines, "}", ""])
+
+
+def _quoted(words: list[str]) -> str:
+    """Return lines as a quoted string; backslashes and line breaks of names are kept from being read as commands."""
+    escaped = (line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ") for line in words)
+    return '"' + "\\n".join(escaped) + '"'
