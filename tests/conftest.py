@@ -8,10 +8,14 @@ import sys
 import zlib
 from collections.abc import Callable
 
+import hypothesis
 import numpy as np
 import pytest
 
 SEED = int(os.environ.get("BAYESJPT_SEED", "20260101"))
+
+hypothesis.settings.register_profile("same examples every time", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("same examples every time")
 
 
 @pytest.fixture

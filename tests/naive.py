@@ -34,6 +34,13 @@ Path = tuple[tuple[int, ...], tuple[int, ...]]
 # --- families
 
 
+class Pieces(NamedTuple):
+    """Parameters of a quantile leaf, and beside them what is its own: the ends of its pieces, in the user's units."""
+
+    mass: np.ndarray
+    ends: np.ndarray
+
+
 def family_log_density(family: str, column: Column, theta: np.ndarray, x) -> float:
     """Return the log density (per user's unit) or log mass of one value under one family; counts may come as arrays.
 
@@ -54,7 +61,9 @@ def family_log_density(family: str, column: Column, theta: np.ndarray, x) -> flo
         return family_distribution(family, column, theta).logpdf(x)
     if family in COUNT:
         return family_distribution(family, column, theta).logpmf(x)
-    if family in ROUNDED:
+    if family == "quantile" and column.base == "real":
+        return family_distribution(family, column, theta).logpdf(x)
+    if family in (*ROUNDED, "quantile"):
         whole = family_distribution(family, column, theta)
         kept = whole.logsf(-0.5) if family == "truncated_rounded_normal" else 0.0
         return log_between(whole, x - 0.5, x + 0.5) - kept
@@ -63,7 +72,8 @@ def family_log_density(family: str, column: Column, theta: np.ndarray, x) -> flo
         return np.log(((1.0 - other) * (1.0 - theta[0]), (1.0 - other) * theta[0], other)[int(x)])
     if family == "categorical":
         values = tuple(range(column.n_label)) if column.base == "category" else column.levels
-        return math.log(theta[values.index(x)]) if x in values else -math.inf
+        share = theta[values.index(x)] if x in values else 0.0
+        return math.log(share) if share > 0.0 else -math.inf
     raise AssertionError(family)
 
 
@@ -85,6 +95,8 @@ def _kept_distribution(family: str, units: tuple[float, ...], theta: tuple[float
 
 def _distribution(family: str, units: tuple[float, ...], theta: Sequence):
     location, s, minimum, maximum = units
+    if family == "quantile":
+        return scipy.stats.rv_histogram(theta, density=False)()
     if family in ("normal", *ROUNDED):
         variance, mu = theta
         return scipy.stats.norm(mu * s + location, np.sqrt(variance) * s)
@@ -130,7 +142,7 @@ def family_cdf(family: str, column: Column, theta: np.ndarray, x: float) -> floa
         return float(sum(p for p, value in zip(theta, values, strict=True) if value <= x))
     if family == "bernoulli":
         return math.fsum(math.exp(family_log_density(family, column, theta, code)) for code in (0, 1, 2) if code <= x)
-    if family == "rounded_normal":
+    if family == "rounded_normal" or (family == "quantile" and column.base == "integer"):
         return float(family_distribution(family, column, theta).cdf(math.floor(x) + 0.5))
     if family == "truncated_rounded_normal":
         whole = family_distribution(family, column, theta)
@@ -154,10 +166,11 @@ def family_log_interval(family: str, column: Column, theta: np.ndarray, lo: floa
     if family in ("atom", "categorical", "bernoulli"):
         values = column.atoms or column.levels or range(column.n_label)
         scores = [family_log_density(family, column, theta, float(x)) for x in values if lo <= x <= hi]
-        return math.log(math.fsum(map(math.exp, scores))) if scores else -math.inf
+        total = math.fsum(map(math.exp, scores))
+        return math.log(total) if total > 0.0 else -math.inf
     frozen = family_distribution(family, column, theta)
     if column.base == "integer":
-        shift = 0.5 if family in ROUNDED else 0.0
+        shift = 0.5 if family in (*ROUNDED, "quantile") else 0.0
         lo, hi = np.ceil(lo) - 1.0 + shift, np.floor(hi) + shift
     if family == "truncated_rounded_normal":
         lo = max(lo, -0.5)
@@ -244,9 +257,28 @@ def leaf_column(circuit: Circuit, leaf: int) -> int:
     return int(circuit.leaf_var[circuit.leaf_var_ptr[leaf]])
 
 
-def leaf_theta(circuit: Circuit, params: Params, leaf: int) -> np.ndarray:
-    """Return the parameters of a leaf."""
-    return params.theta[circuit.theta_at[leaf] : circuit.theta_at[leaf] + circuit.theta_len[leaf]]
+def leaf_theta(circuit: Circuit, schema: Schema, params: Params, leaf: int) -> np.ndarray | Pieces:
+    """Return the parameters of a leaf, with what its constants make of them."""
+    theta = params.theta[circuit.theta_at[leaf] : circuit.theta_at[leaf] + circuit.theta_len[leaf]]
+    if leaf_family(circuit, leaf) == "quantile":
+        return Pieces(theta, piece_ends(circuit, schema, leaf))
+    if leaf_family(circuit, leaf) != "categorical":
+        return theta
+    inside = theta * circuit.const[circuit.const_at[leaf] + theta.size :][: theta.size]
+    return inside / inside.sum()
+
+
+def piece_ends(circuit: Circuit, schema: Schema, leaf: int) -> np.ndarray:
+    """Return the ends of the pieces of a quantile leaf, float64 (n_piece + 1,), in the user's units."""
+    column, hinges = schema.columns[leaf_column(circuit, leaf)], circuit.constants_of(leaf)[1:]
+    return hinges if column.base == "integer" else column.location + column.scale * hinges
+
+
+def leaf_statistics(circuit: Circuit, schema: Schema, leaf: int, x: list[float]) -> list[float]:
+    """Return the sufficient statistics of a leaf's values in the user's units."""
+    if leaf_family(circuit, leaf) == "quantile":
+        return np.histogram(x, piece_ends(circuit, schema, leaf))[0].astype(float).tolist()
+    return family_statistics(leaf_family(circuit, leaf), schema.columns[leaf_column(circuit, leaf)], x)
 
 
 def edges_of(circuit: Circuit, node: int) -> range:
@@ -261,30 +293,39 @@ def has_observed(circuit: Circuit, observed: np.ndarray, node: int) -> bool:
     return any(has_observed(circuit, observed, circuit.child[e]) for e in edges_of(circuit, node))
 
 
+def leaf_score(circuit: Circuit, schema: Schema, params: Params, leaf: int, x: np.ndarray, score: Score) -> float:
+    """Return the score of a row's cell under a leaf, given the cell or the labels that the leaf is truncated to."""
+    family, column = leaf_family(circuit, leaf), leaf_column(circuit, leaf)
+    theta = leaf_theta(circuit, schema, params, leaf)
+    if circuit.leaf_cell[leaf] >= 0:
+        cut = {family_log_density: cell_score, family_log_mass: cell_log_mass}[score]
+        return cut(family, schema.columns[column], theta, x[column], tuple(circuit.leaf_interval()[leaf]))
+    return score(family, schema.columns[column], theta, x[column])
+
+
 def log_value(
-    circuit: Circuit, schema: Schema, params: Params, x: np.ndarray, observed: np.ndarray, score: Score | None = None
+    circuit: Circuit,
+    schema: Schema,
+    params: Params,
+    x: np.ndarray,
+    observed: np.ndarray,
+    score: Score | None = None,
+    *,
+    at: int = -1,
 ) -> float:
-    """Return the log value of the root for one row, in the log domain, by recursion from the definition."""
+    """Return the log value of a node, by default the root, for one row: in the log domain, from the definition."""
     score = family_log_density if score is None else score
 
     def value(node: int) -> float:
         if circuit.kind[node] == arrays.LEAF:
             leaf = circuit.leaf_of[node]
-            column = leaf_column(circuit, leaf)
-            if not observed[column]:
-                return 0.0
-            theta = leaf_theta(circuit, params, leaf)
-            if circuit.leaf_cell[leaf] >= 0:
-                cut = {family_log_density: cell_score, family_log_mass: cell_log_mass}[score]
-                cell = tuple(circuit.leaf_interval()[leaf])
-                return cut(leaf_family(circuit, leaf), schema.columns[column], theta, x[column], cell)
-            return score(leaf_family(circuit, leaf), schema.columns[column], theta, x[column])
+            return leaf_score(circuit, schema, params, leaf, x, score) if observed[leaf_column(circuit, leaf)] else 0.0
         edges = edges_of(circuit, node)
         if circuit.kind[node] == arrays.PRODUCT:
             return sum(value(circuit.child[e]) for e in edges)
         return float(np.logaddexp.reduce([params.log_weight[e] + value(circuit.child[e]) for e in edges]))
 
-    return value(circuit.n_node - 1)
+    return value(at % circuit.n_node)
 
 
 def log_values(circuit: Circuit, params: Params, table: Table, score: Score | None = None) -> np.ndarray:
@@ -320,11 +361,7 @@ def path_log_joint(
     """Return log p(row, allocation | params): weights of the edges taken times densities of the leaves reached."""
     edges, leaves = path
     total = sum(params.log_weight[e] for e in edges)
-    for leaf in leaves:
-        column = leaf_column(circuit, leaf)
-        theta = leaf_theta(circuit, params, leaf)
-        total += score(leaf_family(circuit, leaf), schema.columns[column], theta, x[column])
-    return float(total)
+    return float(total + sum(leaf_score(circuit, schema, params, leaf, x, score) for leaf in leaves))
 
 
 # --- allocations
@@ -360,7 +397,7 @@ def allocate(
     @functools.cache
     def leaf_score(leaf: int, x: float) -> float:
         column = schema.columns[leaf_column(circuit, leaf)]
-        return score(leaf_family(circuit, leaf), column, leaf_theta(circuit, params, leaf), x)
+        return score(leaf_family(circuit, leaf), column, leaf_theta(circuit, schema, params, leaf), x)
 
     edge_count = np.zeros(circuit.n_edge, np.int64)
     cells: list[list[float]] = [[] for _ in range(circuit.n_leaf)]
@@ -398,10 +435,7 @@ def allocate(
                 edge = edges[int(np.searchsorted(reached, target, side="right"))]
                 edge_count[edge] += 1
                 visited.append(int(circuit.child[edge]))
-    stats = [
-        family_statistics(leaf_family(circuit, leaf), schema.columns[leaf_column(circuit, leaf)], cells[leaf])
-        for leaf in range(circuit.n_leaf)
-    ]
+    stats = [leaf_statistics(circuit, schema, leaf, cells[leaf]) for leaf in range(circuit.n_leaf)]
     return Allocation(edge_count, np.concatenate(stats), math.fsum(log_likelihood), cells)
 
 
@@ -411,7 +445,7 @@ def allocate(
 def leaf_log_mass(circuit: Circuit, schema: Schema, params: Params, leaf: int, lo: float, hi: float) -> float:
     """Return log P(lo ... hi | the leaf's cell)."""
     family, column = leaf_family(circuit, leaf), schema.columns[leaf_column(circuit, leaf)]
-    theta = leaf_theta(circuit, params, leaf)
+    theta = leaf_theta(circuit, schema, params, leaf)
     lower, upper = (float(end) for end in circuit.leaf_interval()[leaf])
     lo, hi = max(lo, lower), min(hi, upper)
     if lo > hi:

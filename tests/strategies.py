@@ -5,6 +5,7 @@ Shapes are drawn by hypothesis, so that failures shrink; cells and parameters co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.build import ColumnLeaf, Node, Product, Sum, build_circuit
+from bayesjpt.circuit.paths import Condition, Region, halves
 from bayesjpt.families import registry
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
@@ -93,18 +95,43 @@ def tables(draw, max_rows: int = MAX_ROWS, offered: tuple[Column, ...] = zoo.PLA
 
 
 @st.composite
-def trees(draw, table: Table, scope: tuple[int, ...], depth: int = DEPTH) -> Node:
-    """Draw a tree over some columns: sums of one to four children, products over any partition, leaves."""
+def splits(
+    draw, table: Table, scope: tuple[int, ...], region: Region
+) -> tuple[Condition, tuple[Region, Region]] | None:
+    """Draw a condition on one of some columns, and the regions of both sides; None where one of them is empty."""
+    k = draw(st.sampled_from(scope))
+    column = table.schema.columns[k]
+    if column.base == "category":
+        labels = draw(st.sets(st.integers(0, column.n_label - 1), min_size=1, max_size=column.n_label - 1))
+        condition = Condition(k, math.nan, tuple(sorted(labels)))
+    else:
+        condition = Condition(k, draw(st.sampled_from(table.values[k].tolist())) + draw(st.sampled_from([0.0, 0.5])))
+    sides = halves(region, condition, column)
+    varies = column.base == "category" or (column.support[0] < condition.threshold and column.minimum < column.maximum)
+    return (condition, sides) if sides is not None and varies else None
+
+
+@st.composite
+def trees(draw, table: Table, scope: tuple[int, ...], depth: int = DEPTH, region: Region | None = None) -> Node:
+    """Draw a tree over some columns: sums of one to four children, products over any partition, leaves.
+
+    With a region, sums may also be hard; it is what earlier conditions leave.
+    """
     if depth == 0 or (len(scope) == 1 and draw(st.booleans())):
         leaves = tuple(ColumnLeaf(column, np.arange(table.n_row)) for column in scope)
         return leaves[0] if len(leaves) == 1 else Product(leaves)
     if len(scope) == 1 or draw(st.booleans()):
+        split = None if region is None or draw(st.booleans()) else draw(splits(table, scope, region))
+        if split is not None:
+            condition, sides = split
+            both = tuple(draw(trees(table, scope, depth - 1, side)) for side in sides)
+            return Sum(both, (draw(st.integers(0, 9)), draw(st.integers(0, 9))), condition)
         n_children = draw(st.integers(1, 4 if depth > 2 else 2))
-        children = tuple(draw(trees(table, scope, depth - 1)) for _ in range(n_children))
+        children = tuple(draw(trees(table, scope, depth - 1, region)) for _ in range(n_children))
         return Sum(children, tuple(draw(st.integers(0, 9)) for _ in children))
     group = draw(st.lists(st.integers(0, len(scope) - 1), min_size=len(scope), max_size=len(scope)))
     parts = [tuple(c for c, g in zip(scope, group, strict=True) if g == label) for label in sorted(set(group))]
-    return Product(tuple(draw(trees(table, part, depth - 1)) for part in parts))
+    return Product(tuple(draw(trees(table, part, depth - 1, region)) for part in parts))
 
 
 @st.composite

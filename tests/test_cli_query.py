@@ -180,22 +180,3 @@ def test_outliers_shows_the_planted_row_first_with_its_cell(fit, frame, tmp_path
     _, out, _ = run(capfd, "outliers", fit, tmp_path / "rows.csv", "--json", "--top", 1)
     (line,) = json.loads(out)["rows"]
     assert (line["row"], line["column"], line["value"]) == (8, "size", "95.5")
-
-
-# --- imports
-
-
-def test_no_question_loads_pymc_or_arviz(fit, holes, tmp_path, run_python):
-    program = f"""
-import sys
-from bayesjpt import cli
-for arguments in (
-    ["query", {str(fit)!r}, {EVENT!r}],
-    ["sample", {str(fit)!r}, "-n", "3", "-o", {str(tmp_path / "a.csv")!r}],
-    ["impute", {str(fit)!r}, {str(holes)!r}, "-o", {str(tmp_path / "b.csv")!r}],
-    ["outliers", {str(fit)!r}, {str(holes)!r}],
-):
-    assert cli.run(arguments) == 0, arguments
-print(sorted({{name.partition(".")[0] for name in sys.modules}} & {{"pymc", "pytensor", "arviz", "sklearn"}}))
-"""
-    assert run_python(program).splitlines()[-1] == "[]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit, freeze
 from bayesjpt.circuit.check import check_circuit
 from bayesjpt.circuit.layout import make_layout
+from bayesjpt.circuit.paths import Condition
 from bayesjpt.families import registry
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.schema import Column, Schema
@@ -146,6 +148,11 @@ def joined(*tables: Table) -> Table:
     )
 
 
+def column_of(family: str) -> Column:
+    """Return a column that a family describes."""
+    return next(column for column in EVERY if family in {member.name for member in registry.fitting(column)})
+
+
 def leaf(column: int, table: Table) -> ColumnLeaf:
     """Return a leaf over all rows."""
     return ColumnLeaf(column, np.arange(table.n_row))
@@ -179,6 +186,28 @@ def two_level(table: Table, dictionary=None) -> Circuit:
         return Product((leaf(0, table), inner))
 
     return build_circuit(Sum((component(), component()), (table.n_row,) * 2), table, dictionary)
+
+
+def hard(table: Table, *conditions: Condition, dictionary=None) -> Circuit:
+    """Return a tree of hard sums, the k-th condition splitting every part of the k-th level, over products of columns.
+
+    A missing cell meets the condition.
+    """
+
+    def grow(rows: np.ndarray, left: Sequence[Condition]) -> Sum | Product | ColumnLeaf:
+        if not left:
+            leaves = tuple(ColumnLeaf(column, rows) for column in range(table.n_column))
+            return leaves[0] if len(leaves) == 1 else Product(leaves)
+        condition = left[0]
+        x = table.values[condition.column, rows]
+        is_label = table.schema.columns[condition.column].base == "category"
+        meets = np.isin(x, condition.labels) if is_label else x < condition.threshold
+        meets |= ~table.observed[condition.column, rows]
+        parts = rows[meets], rows[~meets]
+        counts = parts[0].size, parts[1].size
+        return Sum(tuple(grow(part, left[1:]) for part in parts), counts, condition)
+
+    return build_circuit(grow(np.arange(table.n_row), conditions), table, dictionary)
 
 
 def merged(circuit: Circuit, kept: int, dropped: int) -> Circuit:
@@ -249,7 +278,8 @@ def only(*names: str):
 
     def members(column):
         offered = registry.dictionary(column)
-        return tuple(family for family in offered if family.name in names) or offered[:1]
+        named = tuple(family for family in registry.fitting(column) if family.by_name)
+        return tuple(family for family in (*offered, *named) if family.name in names) or offered[:1]
 
     return members
 

@@ -15,7 +15,8 @@ from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors, make_priors
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
-from bayesjpt.kernels.cells import Cells, Work, block_rows, make_cells, make_work
+from bayesjpt.kernels.cells import Cells, Work, make_cells
+from bayesjpt.kernels.work import block_rows, make_work
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 

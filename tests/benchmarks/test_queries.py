@@ -10,15 +10,19 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
+from bayesjpt.circuit.paths import tree_nodes
 from bayesjpt.families import registry
 from bayesjpt.kernels.boxes import make_boxes
-from bayesjpt.kernels.cells import make_work
 from bayesjpt.kernels.events import fill_box_log_probability
+from bayesjpt.kernels.work import make_work
+from bayesjpt.queries import probability as verb_probability
+from bayesjpt.queries import question as verb_question
 from bayesjpt.queries.question import ask
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
@@ -36,6 +40,9 @@ EXPECTATION_AIM = 1.5
 """Seconds of one core for the expectation given 1,000 rows under 1,000 draws."""
 WORKSPACE_AIM = 8 * 2**20
 """Bytes a thread."""
+TREE_AIM = 0.1
+"""Milliseconds a draw, for what one column is like given evidence, in a tree of 96 leaves x 7 columns."""
+PYJPT = "pyjpt 1.3.4: 40-50 ms a posterior, of one distribution, 92 leaves x 7 columns on two shared cores"
 
 SPPL = (
     "SPPL 2: 86 ms a probability and 384 ms a condition with one, of one distribution, 100 components x 5 columns on "
@@ -186,3 +193,55 @@ def test_conditional_expectation(benchmark, figure, abalone):
         spent.append(f"{name} {seconds * N_DRAW / asked.params.theta[..., 0].size:.1f} s")
     figure("", f"others, of the same rows and draws: {', '.join(spent)}")
     benchmark.pedantic(lambda: post.expectation(target, rows), rounds=1)
+
+
+WINE_COLUMNS = ["alcohol", "density", "residual_sugar", "pH", "volatile_acidity", "quality", "color"]
+LIKELIHOODS = {"quantile leaves": ("quantile", "categorical"), "all likelihoods": None}
+
+
+def tree_of_wines(families: tuple[str, ...] | None) -> bj.Posterior:
+    """Return 1,000 draws of a tree of 96 leaves; where they need chains, 50 of them 20 times."""
+    frame = pd.read_csv(cases.DATA / "wine_quality.csv")[WINE_COLUMNS]
+    n = N_DRAW // 2 if families else 25
+    post = bj.fit(
+        frame, "jpt", draws=n, tune=25, chains=2, cores=1, seed=1, families=families, progress=False, min_rows=0.002,
+        max_leaves=96,
+    )  # fmt: skip
+    params = Params(*(np.tile(array, (1, N_DRAW // 2 // n, 1)) for array in post.params))
+    return bj.Posterior(post.circuit, post.schema, params)
+
+
+@pytest.mark.filterwarnings("ignore::bayesjpt.errors.BayesjptWarning")
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_questions_to_a_tree(benchmark, figure, monkeypatch, name):
+    post = tree_of_wines(LIKELIHOODS[name])
+    event = "color = 'red' and quality >= 7 and density < 0.996"
+    row = {"color": "red", "quality": 7, "density": 0.995}
+    questions = {
+        "P(alcohol > 12)": lambda: post.probability("alcohol > 12"),
+        "P(alcohol > 12 and the event)": lambda: post.probability(f"alcohol > 12 and {event}"),
+        "P(alcohol > 12 | event)": lambda: post.probability("alcohol > 12", event),
+        "P(alcohol > 12 | row)": lambda: post.probability("alcohol > 12", row),
+        "E(alcohol | event)": lambda: post.expectation("alcohol", event),
+        "E(alcohol | row)": lambda: post.expectation("alcohol", row),
+        "cdf at 12 | event": lambda: post.cdf(12.0, "alcohol", event),
+        "cdf at 12 | row": lambda: post.cdf(12.0, "alcohol", row),
+        "cdf at 50 points | event": lambda: post.cdf(np.linspace(8.0, 15.0, 50), "alcohol", event),
+        "cdf at 50 points | row": lambda: post.cdf(np.linspace(8.0, 15.0, 50), "alcohol", row),
+        "three quantiles | event": lambda: post.quantile([0.05, 0.5, 0.95], "alcohol", event),
+        "three quantiles | row": lambda: post.quantile([0.05, 0.5, 0.95], "alcohol", row),
+    }
+    n_leaf = len(tree_nodes(post.circuit)) // 2 + 1
+    figure(f"{name}, ms a draw", f"{n_leaf} leaves x {len(WINE_COLUMNS)} columns, {N_DRAW} draws, one core; {PYJPT}")
+    for question, ask_it in questions.items():
+        milliseconds = best(ask_it, 3) / N_DRAW * 1e3
+        with monkeypatch.context() as patch:
+            for module in (verb_probability, verb_question):
+                patch.setattr(module, "routed", lambda asked, *_: asked)
+            whole = best(ask_it, 1) / N_DRAW * 1e3
+        aim = f"; {milliseconds / TREE_AIM:.2f} of the aim {TREE_AIM:g}" if " | " in question else ""
+        figure(
+            question,
+            f"{milliseconds:6.3f}, {whole:6.3f} over the whole circuit: {whole / milliseconds:5.1f} times{aim}",
+        )
+    benchmark.pedantic(questions["E(alcohol | row)"], rounds=3)

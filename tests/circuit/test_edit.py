@@ -91,7 +91,7 @@ def test_copies_of_a_leaf_share_its_parameters(table):
     edit = conditioned(circuit, table.schema, [box(c1=[[0.0, 1.0], [4.0, 5.0]])], max_edges=PLENTY)
     assert edit.circuit.n_theta == circuit.n_theta
     with pytest.raises(ModelError, match="share parameters"):
-        check_samplable(edit.circuit)
+        check_samplable(edit.circuit, table.schema)
 
 
 def test_several_intervals_become_members_of_the_dictionary(table):

@@ -85,11 +85,9 @@ def test_nodes_outside_dictionaries_have_rows_of_their_own_in_order(case):
 @given(strategies.cases())
 def test_coefficients_and_statistics_of_leaves_do_not_overlap(case):
     c, plan = case.circuit, plan_of(case)
-    ends = plan.coef_at + plan.theta_len + N_EXTRA_COEFFICIENTS
-    assert (ends[:-1] <= plan.coef_at[1:]).all()
+    assert (np.diff(plan.coef_at) >= plan.theta_len + plan.const_len + N_EXTRA_COEFFICIENTS).all()
     for leaf in range(c.n_leaf):
-        column = case.table.schema.columns[c.leaf_var[leaf]]
-        n_stats = registry.FAMILIES[c.leaf_family[leaf]].n_stats(column)
+        n_stats = registry.FAMILIES[c.leaf_family[leaf]].n_stats(c.constants_of(leaf))
         assert plan.stat_at[leaf + 1] - plan.stat_at[leaf] == n_stats
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.stats
 
 from bayesjpt.families import dispatch, features, registry
-from bayesjpt.families.record import OK, Family
+from bayesjpt.families.record import N_EXTRA_COEFFICIENTS, OK, Family
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Column
 from tests.families.rounded import RoundedNormal
@@ -53,6 +53,18 @@ _LARGEST_LOG = 300.0
 LISTED = ("categorical", "bernoulli", "atom")
 """Families whose values are few, listed, and without tails."""
 
+SIMPLEX = ("categorical", "atom", "quantile")
+"""Families whose parameters are the probabilities of something."""
+
+PIECES = {REAL: (0.0, -2.0, -1.1, -0.3, 0.4, 3.0), COUNT: (1.0, -0.5, 1.5, 2.5, 6.5, 14.5)}
+"""Constants of a quantile leaf: step and hinges."""
+
+
+def constants_of(family: Family, column: Column) -> np.ndarray:
+    """Return the constants of a leaf of a column: those of the column, but for hinges, which a leaf learns."""
+    pieces = {known.name: constants for known, constants in PIECES.items()}
+    return np.array(pieces[column.name]) if family.name == "quantile" else family.constants(column)
+
 
 @dataclass(frozen=True)
 class Example:
@@ -74,7 +86,7 @@ class Example:
 
     @property
     def constants(self) -> np.ndarray:
-        return self.family.constants(self.column)
+        return constants_of(self.family, self.column)
 
     @property
     def parameters(self) -> np.ndarray:
@@ -92,17 +104,23 @@ class Example:
         """Return the values of z that carry all mass, to 1e-13, of a discrete example."""
         if self.name in LISTED:
             return listed_values(self.column)
+        if self.name == "quantile":
+            return np.arange(self.constants[1] + 0.5, self.constants[-1])
         least = self.reference().ppf(1e-14) - 10.0 if self.name == "rounded_normal" else 0.0
         return np.arange(least, self.reference().ppf(1.0 - 1e-14) + 10.0)
 
     def log_density(self, z) -> np.ndarray:
         """Return what `fill_log_density` says, with table and coefficients prepared."""
         z = np.ascontiguousarray(np.atleast_1d(z), np.float64)
-        prepared = np.empty(len(self.theta) + 4)
+        prepared = self.room()
         self.family.coefficients(self.parameters, self.constants, prepared)
         out = np.empty(z.size)
         self.family.fill_log_density(z, features.auxiliary(self.family, z, self.constants), prepared, out)
         return out
+
+    def room(self) -> np.ndarray:
+        """Return room for the coefficients, float64 (n_coefficient,)."""
+        return np.zeros(len(self.theta) + self.constants.size + N_EXTRA_COEFFICIENTS)
 
     def log_mass(self, lo: float, hi: float) -> float:
         return self.family.log_mass(float(lo), float(hi), self.parameters, self.constants)
@@ -145,6 +163,13 @@ def reference(name: str, theta: np.ndarray, column: Column):
         return scipy.stats.nbinom(theta[0], theta[1])
     if name in ("rounded_normal", "truncated_rounded_normal"):
         return RoundedNormal(theta[0], theta[1], column)
+    if name == "quantile":
+        step, *hinges = PIECES[column]
+        if step == 0.0:
+            return scipy.stats.rv_histogram((theta, np.array(hinges)), density=False)
+        n = np.diff(hinges)
+        values = np.arange(hinges[0] + 0.5, hinges[-1])
+        return scipy.stats.rv_discrete(values=(values, np.repeat(theta / n, n.astype(int))))
     if name == "bernoulli":
         other = column.frequencies[-1]
         shares = ((1.0 - other) * (1.0 - theta[0]), (1.0 - other) * theta[0], other)
@@ -189,6 +214,8 @@ EXAMPLES = (
     Example("uniform", REAL, (), -1.0, 3.0),
     Example("uniform", CONSTANT, (), 0.5, np.inf),
     Example("atom", ATOMS, (0.5, 0.05, 0.15, 0.3), 1.0, 9.0),
+    Example("quantile", REAL, (0.2, 0.44, 0.28, 0.08), -0.7, 1.9),
+    Example("quantile", COUNT, (0.3, 0.1, 0.2, 0.4), 1.0, 9.0),
 )
 
 
@@ -225,9 +252,9 @@ def fill_chain_from_values(family, z, count, hyper, constants, theta, rng, out):
 
 def draw_chain(family: Family, column: Column, x, hyper, theta, rng, out) -> int:
     """Fill the rows of `out` with successive draws given rows in the user's units; return the largest status."""
-    constants, number = family.constants(column), registry.number(family.name)
+    constants, number = constants_of(family, column), registry.number(family.name)
     if family.draw_from_values is None:
-        stats = features.statistics(family, column, np.asarray(x, np.float64))
+        stats = features.statistics(family, column, np.asarray(x, np.float64), constants)
         return fill_chain(number, stats, hyper, constants, theta, rng, out)
     z, count = np.unique(features.to_units(family, column, np.asarray(x, np.float64)), return_counts=True)
     return fill_chain_from_values(number, z, count.astype(np.float64), hyper, constants, theta, rng, out)
@@ -235,9 +262,9 @@ def draw_chain(family: Family, column: Column, x, hyper, theta, rng, out) -> int
 
 def draw_once(family: Family, column: Column, x, hyper, theta, rng) -> int:
     """Replace theta by one draw of the family's own slot, no dispatch; return the status."""
-    constants = family.constants(column)
+    constants = constants_of(family, column)
     if family.draw_from_values is None:
-        stats = features.statistics(family, column, np.asarray(x, np.float64))
+        stats = features.statistics(family, column, np.asarray(x, np.float64), constants)
         return family.draw_posterior(stats, hyper, constants, theta, rng) if family.draw_posterior else OK
     z = features.to_units(family, column, np.asarray(x, np.float64))
     return family.draw_from_values(z, np.ones(z.size), hyper, constants, theta, rng)

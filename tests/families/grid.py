@@ -17,6 +17,7 @@ _N_ONE = 20_001
 _N_TWO = 1_201
 _N_THREE = 121
 _N_COARSE = 601
+_N_ON_CELL = 301
 _N_COARSE_THREE = 61
 _RANGE = {"positive": (-40.0, 40.0), "unit": (-40.0, 40.0), "real": (-25.0, 25.0)}
 _NEGLIGIBLE = 1e-10
@@ -81,6 +82,15 @@ class GridPosterior:
         at = [int(np.abs(cumulative - p).argmin()) for p in probabilities]
         return [(float(self.edges[j][i]), float(cumulative[i])) for i in at]
 
+    def draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return float64 (n, n_parameter): the parameters in the middle of cells, drawn by their mass."""
+        at = np.unravel_index(rng.choice(self.mass.size, n, p=self.mass.ravel() / self.mass.sum()), self.mass.shape)
+        return np.column_stack([axis[index] for axis, index in zip(self.axes, at, strict=True)])
+
+    def cdf(self, j: int, x: np.ndarray) -> np.ndarray:
+        """Return the probability that parameter j is at most x, linear in its logarithm or itself within a cell."""
+        return np.interp(x, self.edges[j], self._cumulative(j), left=0.0)
+
     def joint(self, first: float, second: float) -> float:
         """Return the probability that the first two parameters are below cell edges."""
         inside = (self.axes[0] <= first)[:, None] & (self.axes[1] <= second)[None, :]
@@ -89,10 +99,15 @@ class GridPosterior:
 
 @cache
 def grid_posterior(case) -> GridPosterior:
-    """Return the grid posterior of (family, column, prior, values): a coarse grid first, then where it has mass."""
+    """Return the grid posterior of (family, column, prior, values): a coarse grid first, then where it has mass.
+
+    A case may end with a cell, in the user's units, to which the family is truncated.
+    """
     family = registry.family(case[0])
     n_parameter = len(family.parameters)
     n, n_coarse = (_N_THREE, _N_COARSE_THREE) if n_parameter == 3 else ((_N_ONE, _N_TWO)[n_parameter - 1], _N_COARSE)
+    if len(case) > 4 and n_parameter > 1:  # masses of cells are slow
+        n, n_coarse = _N_ON_CELL, _N_ON_CELL
     ranges = [_RANGE[parameter.constraint] for parameter in family.parameters]
     for _ in range(4):
         log_mass, middles, _, _ = _evaluate(case, ranges, n_coarse)
@@ -109,7 +124,7 @@ def grid_posterior(case) -> GridPosterior:
 
 
 def _hyper(case):
-    name, column, prior, x = case
+    name, column, prior, x, *_ = case
     family = registry.family(name)
     start = features.initial_theta(family, column, np.array(x))
     return dict(zip(family.hyper_names, family.priors[prior](column, start), strict=True))
@@ -129,9 +144,18 @@ def _at_bound(case, ranges):
     return cut
 
 
+def _log_between(frozen, column, ends: np.ndarray) -> np.ndarray:
+    """Return the log probability of a closed interval of z, by whichever tails keep their digits."""
+    lo, hi = (np.ceil(ends[0]) - 1.0, np.floor(ends[1])) if column.base == "integer" else ends
+    with np.errstate(divide="ignore", invalid="ignore"):
+        below, above = (frozen.logcdf(lo), frozen.logcdf(hi)), (frozen.logsf(hi), frozen.logsf(lo))
+        less, more = np.where(below[1] < above[1], below, above)
+        return more + np.log1p(-np.exp(less - more))
+
+
 def _evaluate(case, ranges, n: int):
     """Return log masses of the cells, their middles (unconstrained), and the parameters at middles and upper edges."""
-    name, column, _, x = case
+    name, column, _, x, *cell = case
     family = registry.family(name)
     hyper = _hyper(case)
     steps = [(hi - lo) / n for lo, hi in ranges]
@@ -155,5 +179,8 @@ def _evaluate(case, ranges, n: int):
             log_mass = log_mass + count * (frozen.logcdf(constants[0]) - np.log(2.0 * constants[0]))
         else:
             log_mass = log_mass + count * (frozen.logpmf if column.base == "integer" else frozen.logpdf)(value)
+    if cell:
+        log_cell = _log_between(frozen, column, features.to_units(family, column, np.array(cell[0])))
+        log_mass = np.where(log_cell > -np.inf, log_mass - len(x) * np.maximum(log_cell, -1e300), -np.inf)
     upper = tuple(_to_parameter(c, u, centre)[0] for c, u in zip(constraints, edges, strict=True))
     return log_mass, middles, axes, upper

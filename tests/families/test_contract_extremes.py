@@ -25,8 +25,10 @@ from tests.families.examples import (
     LISTED,
     POSITIVE,
     REAL,
+    SIMPLEX,
     SIZE,
     UNSCALED,
+    constants_of,
     draw_chain,
     fill_chain,
     fill_chain_from_values,
@@ -39,6 +41,7 @@ COLUMNS |= {"geometric": (COUNT,), "categorical": (LABELS, LEVELS)}
 COLUMNS |= {"negative_binomial": (COUNT,), "bernoulli": (ANSWER,), "rounded_normal": (CHANGE, UNSCALED)}
 COLUMNS |= {"truncated_rounded_normal": (COUNT, SIZE)}
 COLUMNS |= {"lognormal": (POSITIVE,), "student_t": (REAL,), "uniform": (REAL, CONSTANT), "atom": (ATOMS,)}
+COLUMNS |= {"quantile": (REAL, COUNT)}
 PAIRS = [(family, column) for family in registry.FAMILIES for column in COLUMNS[family.name]]
 each_pair = pytest.mark.parametrize(("family", "column"), PAIRS, ids=lambda part: part.name)
 
@@ -77,6 +80,7 @@ MIXED_STATISTICS = {
         [1.0, -690.0, 476100.0, 1.0],
     ),
     "atom": ([0.0] * 4, [1e6, 0.0, 0.0, 0.0], [1e6] * 4),
+    "quantile": ([0.0] * 4, [1e6, 0.0, 0.0, 0.0], [1e6] * 4),
 }
 MIXED_VALUES = (  # values and how often each occurs
     ([0.0], [1e6]),
@@ -92,7 +96,7 @@ MIXED_VALUES = (  # values and how often each occurs
 def _valid(family, theta: np.ndarray, hyper: np.ndarray) -> bool:
     if not np.isfinite(theta).all():
         return False
-    if family.name in ("categorical", "atom"):
+    if family.name in SIMPLEX:
         return (theta > 0.0).all() and abs(theta.sum() - 1.0) < 1e-12
     for parameter, value in zip(family.parameters, theta, strict=True):
         if parameter.constraint in ("positive", "unit") and not value > 0.0:
@@ -114,7 +118,7 @@ def test_start_is_valid_and_a_chain_goes_on_from_it(family, column, rows, prior,
     x = np.array(ROWS[rows])
     if column.base == "category":
         x = np.minimum(x, column.n_label - 1.0)
-    start = features.initial_theta(family, column, x)
+    start = features.initial_theta(family, column, x, constants_of(family, column))
     hyper = family.priors["default"](column, start)
     assert _valid(family, start, hyper)
     if "cap" in family.hyper_names:
@@ -150,13 +154,15 @@ def test_draws_from_extreme_values_are_valid(family, column, prior, rng):
 def test_draws_from_extreme_statistics_are_valid(family, column, prior, rng):
     for stats in MIXED_STATISTICS[family.name]:
         stats = np.array(stats)
-        theta = np.empty(family.n_theta(column))
+        constants = constants_of(family, column)
+        n = family.n_theta(constants)
+        theta = np.full(n, 1.0 / n)
         hyper = family.priors["default"](column, theta)
-        family.initial(stats, hyper, family.constants(column), theta)
+        family.initial(stats, hyper, constants, theta)
         assert _valid(family, theta, hyper)
         hyper = family.priors[prior](column, theta)
         draws = np.empty((100, theta.size))
-        status = fill_chain(registry.number(family.name), stats, hyper, family.constants(column), theta, rng, draws)
+        status = fill_chain(registry.number(family.name), stats, hyper, constants, theta, rng, draws)
         assert status == OK
         assert all(_valid(family, draw, hyper) for draw in draws)
 
@@ -197,14 +203,14 @@ def test_no_answer_is_nan_over_24_decades(example, data, log_scale, log_theta):
         theta[1] /= 1.0 + theta[1]
     elif family.name in ("geometric", "bernoulli"):
         theta = theta / (1.0 + theta)
-    elif family.name in ("categorical", "atom"):
+    elif family.name in SIMPLEX:
         theta = theta / theta.sum()
     scale = 10.0**log_scale
     if column.base == "real":
         column = dataclasses.replace(column, scale=scale, resolution=scale * 10.0 ** data.draw(st.floats(-9, 0)))
-    constants, number = family.constants(column), example.number
+    constants, number = constants_of(family, column), example.number
     z = np.array([0.0, 1.0, 2.0, 5.0]) if example.name in LISTED else np.array([0.0, 1e-12, 1.0, 7.0, 1e6, 1e12])
-    prepared = np.empty(theta.size + 4)
+    prepared = example.room()
     family.coefficients(theta, constants, prepared)
     density = np.empty(z.size)
     family.fill_log_density(z, features.auxiliary(family, z, constants), prepared, density)

@@ -15,6 +15,7 @@ import scipy.stats
 
 from bayesjpt.families import dispatch, features, registry
 from bayesjpt.families.record import INVALID, OK
+from bayesjpt.table.schema import Column
 from tests.families.examples import (
     ANSWER,
     ATOMS,
@@ -24,10 +25,12 @@ from tests.families.examples import (
     EXAMPLES,
     LABELS,
     LEVELS,
+    PIECES,
     POSITIVE,
     REAL,
     SIZE,
     TIED,
+    constants_of,
     draw_chain,
     draw_once,
     identify,
@@ -103,6 +106,8 @@ CATEGORICAL_CASES = (
     ("categorical", LEVELS, (5.0, 9.0, 9.0, 5.0, 1.0, 5.0)),
     ("categorical", LABELS, ()),
     ("atom", ATOMS, (5.0, 9.0, 0.0, 5.0)),
+    ("quantile", REAL, (0.5, 1.2, 2.2, 3.5, 4.1, 6.0)),
+    ("quantile", COUNT, (0.0, 3.0, 2.0, 3.0, 14.0)),
 )
 
 
@@ -120,7 +125,7 @@ def _chain(case, rng, x=None) -> np.ndarray:
     """Return successive draws of the parameters, (N_DRAW, n_theta), from statistics of x or of the case itself."""
     name, column, prior, own = case
     family = registry.family(name)
-    start = features.initial_theta(family, column, np.array(own))
+    start = features.initial_theta(family, column, np.array(own), constants_of(family, column))
     hyper = family.priors[prior](column, start)
     out = np.empty((N_DRAW, start.size))
     assert draw_chain(family, column, own if x is None else x, hyper, start, rng, out) == OK
@@ -155,14 +160,29 @@ def test_draws_from_statistics_with_one_row_more_are_caught(case, rng):
     assert max(map(abs, _z_scores(case, wrong))) > LARGEST_Z
 
 
+def _entries(name: str, column: Column, x) -> np.ndarray:
+    """Return which probability each value counts for, int (n,)."""
+    if name != "quantile":
+        return np.searchsorted(listed_values(column), x)
+    z = features.to_units(registry.family(name), column, np.array(x))
+    return np.searchsorted(PIECES[column][1:], z) - 1
+
+
+def _concentration(name: str, column: Column, x) -> np.ndarray:
+    """Return the default prior's: 2 in all, shared out by the column's shares, or by the start of a quantile."""
+    if name != "quantile":
+        return 2.0 * np.array(column.atom_frequencies or column.frequencies)
+    n = len(PIECES[column]) - 2
+    return 2.0 * (np.bincount(_entries(name, column, x), minlength=n) + 2.0 / n) / (len(x) + 2.0)
+
+
 @pytest.mark.parametrize(("name", "column", "x"), CATEGORICAL_CASES)
 def test_categorical_draws_have_beta_marginals(name, column, x, rng):
     draws = _chain((name, column, "default", x), rng)
-    values = listed_values(column)
-    prior = 2.0 * np.array(column.atom_frequencies or column.frequencies)
-    alpha = prior + (np.array(x)[:, None] == values).sum(axis=0)
+    n = draws.shape[1]
+    alpha = _concentration(name, column, x) + np.bincount(_entries(name, column, x), minlength=n)
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=SUMMED)
-    for k in range(values.size):
+    for k in range(n):
         marginal = scipy.stats.beta(alpha[k], alpha.sum() - alpha[k])
         assert cdf_deviation(draws[:, k], marginal.cdf) < dkw_bound(N_DRAW)
     wrong = scipy.stats.beta(alpha[0] + 1.0, alpha.sum() - alpha[0])
@@ -186,14 +206,12 @@ def test_log_marginal_differs_between_priors_as_the_integral_does(case):
 @pytest.mark.parametrize(("name", "column", "x"), CATEGORICAL_CASES)
 def test_categorical_log_marginal_is_a_product_of_predictions(name, column, x):
     family = registry.family(name)
-    alpha = family.priors["default"](column, np.empty(0))
-    values = list(listed_values(column))
+    alpha = _concentration(name, column, x)
     counts, expected = np.zeros(alpha.size), 0.0
-    for value in x:
-        at = values.index(value)
+    for at in _entries(name, column, x):
         expected += math.log((alpha[at] + counts[at]) / (alpha.sum() + counts.sum()))
         counts[at] += 1.0
-    got = family.log_marginal(counts, alpha, family.constants(column))
+    got = family.log_marginal(counts, alpha, constants_of(family, column))
     assert got == pytest.approx(expected, abs=SUMMED)
 
 
@@ -201,8 +219,8 @@ def test_categorical_log_marginal_is_a_product_of_predictions(name, column, x):
 def test_statistics_add_over_splits(example, rng):
     family, column = example.family, example.column
     x = example.reference().rvs(size=200, random_state=rng) * (column.scale if column.base == "real" else 1.0)
-    whole = features.statistics(family, column, x)
-    parts = sum(features.statistics(family, column, part) for part in np.split(x, (0, 1, 77)))
+    whole = features.statistics(family, column, x, example.constants)
+    parts = sum(features.statistics(family, column, part, example.constants) for part in np.split(x, (0, 1, 77)))
     np.testing.assert_allclose(parts, whole, rtol=SUMMED)
 
 
@@ -212,11 +230,11 @@ def test_dispatched_update_start_and_statistics_equal_the_familys(example, rng):
     x = example.reference().rvs(size=30, random_state=rng) * (column.scale if column.base == "real" else 1.0)
     z = features.to_units(family, column, x)
     aux = features.auxiliary(family, z, example.constants)
-    stats = np.zeros(family.n_stats(column))
+    stats = np.zeros(family.n_stats(example.constants))
     dispatch.accumulate(number, z, aux, np.arange(z.size, dtype=np.int32), example.constants, stats)
-    np.testing.assert_array_equal(stats, features.statistics(family, column, x))
-    start = features.initial_theta(family, column, x)
-    hyper = family.priors["default"](column, start)
+    np.testing.assert_array_equal(stats, features.statistics(family, column, x, example.constants))
+    start = features.initial_theta(family, column, x, example.constants)
+    hyper = family.priors["default"](column, np.full(start.size, 1.0 / max(start.size, 1)))
     other = np.empty_like(start)
     dispatch.initial(number, stats, hyper, example.constants, other)
     np.testing.assert_array_equal(other, start)
@@ -236,11 +254,11 @@ def test_parameters_and_hyperparameters_match_their_names(example):
     for prior in family.priors.values():
         hyper = prior(column, example.parameters)
         if family.parameters and family.parameters[0].constraint == "simplex":
-            assert hyper.size == family.n_theta(column) == family.n_stats(column)
+            assert hyper.size == family.n_theta(example.constants) == family.n_stats(example.constants)
             named = {family.hyper_names[0]: hyper}
         else:
             assert hyper.size == len(family.hyper_names)
-            assert len(family.parameters) == family.n_theta(column)
+            assert len(family.parameters) == family.n_theta(example.constants)
             named = dict(zip(family.hyper_names, hyper, strict=True))
         theta = dict(zip((p.name for p in family.parameters), example.parameters, strict=False))
         for parameter in family.parameters:
@@ -272,7 +290,7 @@ def test_update_with_a_nan_hyperparameter_is_refused_and_changes_nothing(example
 )
 def test_slice_update_from_an_invalid_state_is_refused(name, column, rng):
     family = registry.family(name)
-    theta = np.full(family.n_theta(column), np.nan)
+    theta = np.full(family.n_theta(family.constants(column)), np.nan)
     hyper = family.priors["default"](column, theta)
     assert draw_once(family, column, [0.0, 1.0], hyper, theta, rng) == INVALID
 

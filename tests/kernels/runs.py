@@ -15,8 +15,9 @@ from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.families import registry
 from bayesjpt.kernels import gibbs
-from bayesjpt.kernels.cells import Cells, Work, make_cells, make_work
+from bayesjpt.kernels.cells import Cells, Work, make_cells
 from bayesjpt.kernels.density import fill_log_density, fill_log_mass
+from bayesjpt.kernels.work import make_work
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
@@ -92,8 +93,12 @@ def log_density(circuit: Circuit, params: Params, table: Table, mode: str = "by 
 
 def log_mass(circuit: Circuit, params: Params, table: Table) -> np.ndarray:
     """Return float64 (n_row,): log masses of the cells of values that lie on their grid."""
-    run = prepare(circuit, table, "coded")
-    out = np.full(table.n_row, np.nan)
+    return log_masses(prepare(circuit, table, "coded"), params)
+
+
+def log_masses(run: Run, params: Params) -> np.ndarray:
+    """Return float64 (n_row,): log masses of the cells of a run's rows."""
+    out = np.full(run.cells.n_row[0], np.nan)
     fill_log_mass(run.plan, run.cells, *params, make_work(run.plan, run.cells, 64), out)
     return out
 

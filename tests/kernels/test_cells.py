@@ -7,8 +7,9 @@ import pytest
 
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.families import registry
-from bayesjpt.kernels.cells import block_rows, make_cells
+from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.gibbs import CHUNK
+from bayesjpt.kernels.work import block_rows
 from tests import zoo
 from tests.kernels import runs
 

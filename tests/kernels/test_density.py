@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesjpt.circuit.plan import make_plan
-from bayesjpt.kernels.cells import make_work, row_cells
+from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.density import fill_log_density, rows_log_density, snap_to_grid
+from bayesjpt.kernels.work import make_work
 from bayesjpt.table.table import Table
 from tests import naive, strategies, zoo
 from tests.kernels import runs

@@ -11,8 +11,9 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.build import Product, Sum, build_circuit
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.families import registry
-from bayesjpt.kernels.cells import make_cells, make_work
+from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.density import fill_log_density
+from bayesjpt.kernels.work import make_work
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests import naive, strategies, zoo

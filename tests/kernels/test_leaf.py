@@ -54,7 +54,7 @@ def leaves_of(case: strategies.Case) -> list[Leaf]:
             case.params.theta,
             naive.leaf_family(circuit, number),
             case.table.schema.columns[circuit.leaf_var[number]],
-            naive.leaf_theta(circuit, case.params, number),
+            naive.leaf_theta(circuit, case.table.schema, case.params, number),
             (float(circuit.leaf_interval()[number, 0]), float(circuit.leaf_interval()[number, 1])),
         )
         for number in range(circuit.n_leaf)
@@ -81,7 +81,7 @@ def moment(leaf: Leaf, k: int, lo: float, hi: float) -> float:
         middle = [x for x in (frozen.median(),) if lo < x < hi]
         total = scipy.integrate.quad(frozen.pdf, lo, hi, points=middle, epsabs=0.0)[0]
         return scipy.integrate.quad(lambda x: x**k * frozen.pdf(x), lo, hi, points=middle, epsabs=0.0)[0] / total
-    values: Sequence[float] = range(-LAST_COUNT if leaf.family == "rounded_normal" else 0, LAST_COUNT)
+    values: Sequence[float] = range(-LAST_COUNT if leaf.family in ("rounded_normal", "quantile") else 0, LAST_COUNT)
     if leaf.family in ("atom", "categorical", "bernoulli"):
         values = leaf.column.atoms or leaf.column.levels or range(leaf.column.n_label)
     inside = [x for x in values if lo <= x <= hi]

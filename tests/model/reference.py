@@ -41,7 +41,7 @@ def _log_simplex(theta, concentration):
     return scipy.stats.dirichlet.logpdf(theta, concentration) if concentration.size > 1 else 0.0
 
 
-def default_log_prior(family: str, column: Column, theta, _start=None):
+def default_log_prior(family: str, column: Column, theta, start=None):
     """Return the log density of a leaf's parameters under the default prior; of many, where theta holds arrays."""
     if family == "student_t":
         return default_log_prior("normal", column, theta[:2]) + _log_prior_degrees(theta[2])
@@ -77,6 +77,8 @@ def default_log_prior(family: str, column: Column, theta, _start=None):
         return scipy.stats.dirichlet.logpdf(theta, 2.0 * np.array(column.frequencies))
     if family == "atom":
         return _log_simplex(theta, 2.0 * np.array(column.atom_frequencies))
+    if family == "quantile":
+        return _log_simplex(theta, 2.0 * start)
     if family == "uniform":
         return 0.0
     raise AssertionError(family)
@@ -111,7 +113,7 @@ def abda_log_prior(family: str, column: Column, theta, start):
         return _log_prior_size(theta[0]) + scipy.stats.beta.logpdf(theta[1], 1.0, 1.0)
     if family == "categorical":
         return scipy.stats.dirichlet.logpdf(theta, np.ones(theta.size))
-    if family == "atom":
+    if family in ("atom", "quantile"):
         return _log_simplex(theta, np.ones(theta.size))
     if family == "uniform":
         return 0.0
@@ -128,7 +130,8 @@ def log_prior(
     total = 0.0
     for node in range(circuit.n_node):
         edges = naive.edges_of(circuit, node)
-        concentration = {arrays.LATENT: gamma, arrays.LIKELIHOOD: alpha}.get(int(circuit.kind[node]))
+        kind = int(circuit.kind[node])
+        concentration = gamma if kind in arrays.STRUCTURE_KINDS else {arrays.LIKELIHOOD: alpha}.get(kind)
         if concentration is not None and len(edges) > 1:
             weights = np.exp(params.log_weight[edges.start : edges.stop])
             total += scipy.stats.dirichlet.logpdf(weights, np.full(len(edges), concentration))
@@ -150,6 +153,17 @@ def log_likelihood_by_enumeration(circuit: Circuit, params: Params, table: Table
             [naive.path_log_joint(circuit, table.schema, params, x, path) for path in paths]
         )
     return float(total)
+
+
+def pieces_log_evidence(circuit: Circuit, schema: Schema, leaf: int, x: list[float]) -> float:
+    """Return the log probability of the values of a leaf with uniform pieces, their masses integrated out."""
+    ends = naive.piece_ends(circuit, schema, leaf)
+    counts = np.array(naive.leaf_statistics(circuit, schema, leaf, x))
+    if counts.sum() < len(x):
+        return -np.inf
+    at = circuit.theta_at[leaf]
+    prior = 2.0 * circuit.start_theta[at : at + circuit.theta_len[leaf]]
+    return log_multivariate_beta(prior + counts) - log_multivariate_beta(prior) - float(counts @ np.log(np.diff(ends)))
 
 
 def leaf_log_evidence(family: str, column: Column, x: list[float]) -> float:
@@ -211,7 +225,10 @@ def log_evidence(circuit: Circuit, table: Table, *, gamma: float, alpha: float) 
     @functools.cache
     def at_leaf(leaf: int, rows: tuple[int, ...]) -> float:
         x = [float(table.values[columns[leaf], row]) for row in rows]
-        return leaf_log_evidence(naive.leaf_family(circuit, leaf), table.schema.columns[columns[leaf]], x)
+        family, column = naive.leaf_family(circuit, leaf), table.schema.columns[columns[leaf]]
+        if family == "quantile":
+            return pieces_log_evidence(circuit, table.schema, leaf, x)
+        return leaf_log_evidence(family, column, x)
 
     @functools.cache
     def at_sum(node: int, counts: tuple[int, ...]) -> float:

@@ -7,6 +7,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.circuit.layout import make_layout
+from bayesjpt.circuit.paths import Condition
 from tests import zoo
 from tests.model import reference
 
@@ -40,6 +41,20 @@ def test_log_joint_is_the_complete_data_joint_summed_over_allocations(columns, p
         expected += reference.log_likelihood_by_enumeration(circuit, params, table)
         assert np.isfinite(expected)
         assert log_joint(point_of(circuit, table.schema, params)) == pytest.approx(expected, rel=0.0, abs=TOLERANCE)
+
+
+def test_log_joint_of_a_hard_tree_is_the_complete_data_joint_summed_over_allocations(rng):
+    # split at a number that some rows have, and at labels: leaves in cells, atoms in cells, labels of a set
+    table = zoo.make_table((zoo.HEAPED, zoo.LABEL), 6, rng, missing=0.2)
+    threshold = float(np.median(table.values[0]))
+    conditions = Condition(0, threshold), Condition(1, 0.5, (1,))
+    circuit = zoo.hard(table, *conditions, dictionary=zoo.only("normal", "atom"))
+    assert circuit.is_truncated
+    log_joint = bj.build_model(circuit, table, gamma=1.5, alpha=0.7).compile_logp()
+    params = zoo.random_params(circuit, table.schema, rng)
+    expected = reference.log_prior(circuit, table.schema, params, gamma=1.5, alpha=0.7)
+    expected += reference.log_likelihood_by_enumeration(circuit, params, table)
+    assert log_joint(point_of(circuit, table.schema, params)) == pytest.approx(expected, rel=0.0, abs=TOLERANCE)
 
 
 def test_log_joint_of_a_two_level_circuit_is_the_complete_data_joint_summed_over_allocations(rng):

@@ -18,12 +18,12 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
+from bayesjpt.kernels.density import rows_log_density
 from bayesjpt.model import distributions, transforms
 from bayesjpt.model.circuit_rows import CircuitLogDensity, CircuitLogDensityGradient
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.model.segments import SMALLEST_WEIGHT, Segments
 from bayesjpt.numerics import jit
-from bayesjpt.table.schema import Column
 from tests import zoo
 from tests.model.conftest import QUICK
 
@@ -36,6 +36,7 @@ STEP = 1e-3
 SMALLEST_SCALE = 0.005
 PTR = (0, 2, 5, 6, 10)
 
+ON_CELL = [f.name for f in registry.FAMILIES if f.samplable_on_cell and f.accumulate_gradient and f.parameters]
 FAMILIES = [family.name for family in registry.FAMILIES if family.accumulate_gradient is not None]
 NEW_FACTOR_SD = 0.1
 SIX = zoo.only("normal", "gamma", "exponential", "poisson", "geometric", "categorical")
@@ -129,11 +130,6 @@ def test_distributions_have_their_transform_by_default(variable, name):
 # --- gradient of the circuit
 
 
-def column_of(name: str) -> Column:
-    """Return a column in whose dictionary a family is."""
-    return next(column for column in zoo.EVERY if name in {family.name for family in registry.dictionary(column)})
-
-
 def op_case(columns, dictionary, rng, *, missing: float = 0.2, n_row: int = 20):
     """Return the inputs of the Op, without the plan, and the plan."""
     table = zoo.make_table(columns, n_row, rng, missing=missing)
@@ -178,8 +174,24 @@ def assert_slopes(function, point: Params) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_gradient_of_every_family_agrees_with_differences(name, rng):
-    inputs, plan = op_case((column_of(name),), zoo.only(name, "normal", "atom"), rng)
+    inputs, plan = op_case((zoo.column_of(name),), zoo.only(name, "normal", "atom"), rng)
     assert_slopes(gradient_function(inputs, plan, "FAST_COMPILE"), Params(*inputs[2:]))
+
+
+@pytest.mark.parametrize("name", ON_CELL)
+def test_gradient_of_every_family_on_a_cell_agrees_with_differences(name, rng):
+    column = zoo.column_of(name)
+    table = zoo.make_table((column,), 12, rng)
+    circuit = zoo.mixture(table, dictionary=zoo.only(name))
+    cell = np.array([table.values.min(), np.quantile(table.values, 0.7)])
+    circuit = circuit._replace(leaf_cell=np.zeros_like(circuit.leaf_cell), cell=cell)
+    params = zoo.random_params(circuit, table.schema, rng)
+    inputs = [np.ascontiguousarray(table.values.T), np.ascontiguousarray(~table.observed.T), *params]
+    plan = make_plan(circuit, table.schema)
+    kept = rows_log_density(*inputs, plan) > -np.inf  # a gradient of log 0 is none
+    assert kept.any()
+    inputs[:2] = inputs[0][kept], inputs[1][kept]
+    assert_slopes(gradient_function(inputs, plan, "FAST_COMPILE"), params)
 
 
 def test_gradient_at_atoms_agrees_with_differences(rng):

@@ -1,4 +1,4 @@
-"""The polynomial exponential against the library's."""
+"""The polynomial exponential and logarithm against the library's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.logspace import fast_exp
+from bayesjpt.numerics.logspace import fast_exp, fast_log
 
 PROMISED = 5e-16  # relative
 
@@ -17,6 +17,12 @@ PROMISED = 5e-16  # relative
 def _fill_exp(x, out):
     for i in range(out.size):
         out[i] = fast_exp(x[i])
+
+
+@kernel
+def _fill_log(x, out):
+    for i in range(out.size):
+        out[i] = fast_log(x[i])
 
 
 def exp_of(x):
@@ -60,3 +66,20 @@ def test_never_decreases(rng):
 def test_length_of_the_loop_changes_no_bit(n, rng):
     x = rng.uniform(-50.0, 5.0, 64)
     assert exp_of(x[:n]).tolist() == exp_of(x)[:n].tolist() == [fast_exp(value) for value in x[:n]]
+
+
+def test_logarithm_agrees_with_the_library_over_the_range_of_floats(rng):
+    near_one = 1.0 + rng.normal(0.0, 1.0, 100_000) * 10.0 ** rng.uniform(-15.0, -1.0, 100_000)
+    halves = np.sqrt(2.0) * 2.0 ** np.arange(-1000.0, 1000.0)
+    x = np.concatenate([np.exp(rng.uniform(-708.0, 708.0, 200_000)), near_one[near_one > 0.0], halves, [1.0, 2.3e-308]])
+    found = np.full(x.size, np.nan)
+    _fill_log(x, found)
+    expected = np.array([math.log(value) for value in x])
+    assert np.abs(found - expected).max() / 708.0 < PROMISED
+    assert (np.abs(found - expected) <= PROMISED * np.abs(expected)).all()
+
+
+def test_logarithm_of_zero_is_a_number():
+    found = np.full(1, np.nan)
+    _fill_log(np.zeros(1), found)
+    assert 0.0 * found[0] == 0.0

@@ -62,13 +62,15 @@ def without_empty_cells(circuit: Circuit, schema: Schema) -> Circuit:
 
 @st.composite
 def posteriors(draw, max_columns: int = 4, depth: int = DEPTH, n_draw: int = 2) -> tuple[Posterior, Table]:
-    """Draw a posterior of unrelated draws: any column, atoms, truncated leaves, shared parameters; and a few rows."""
+    """Draw a posterior of unrelated draws: any column, atoms, hard sums or cells, shared parameters; and rows."""
     chosen = tuple(draw(st.permutations(COLUMNS))[: draw(st.integers(1, max_columns))])
     rng = np.random.default_rng(draw(strategies.seeds))
     table = table_of(chosen, 6, rng, missing=draw(st.sampled_from([0.0, 0.3, 0.8])))
-    tree = draw(strategies.trees(table, tuple(range(len(chosen))), depth))
-    circuit = build_circuit(tree, table, draw(st.sampled_from(strategies.DICTIONARIES)))
-    if draw(st.booleans()):
+    region = draw(st.sampled_from([None, {}]))
+    tree = draw(strategies.trees(table, tuple(range(len(chosen))), depth, region))
+    offered = [d for d in strategies.DICTIONARIES if region is None or d is not strategies.last_family]  # atoms alone
+    circuit = build_circuit(tree, table, draw(st.sampled_from(offered)))
+    if region is None and draw(st.booleans()):
         circuit = without_empty_cells(zoo.truncated(circuit, table.schema, rng, share=0.3), table.schema)
     if draw(st.booleans()):
         circuit = share_parameters(circuit, rng)
@@ -145,7 +147,11 @@ class Twin(NamedTuple):
 
     def parts(self, leaf: int) -> tuple[str, Column, np.ndarray]:
         column = self.schema.columns[naive.leaf_column(self.circuit, leaf)]
-        return naive.leaf_family(self.circuit, leaf), column, naive.leaf_theta(self.circuit, self.params, leaf)
+        return (
+            naive.leaf_family(self.circuit, leaf),
+            column,
+            naive.leaf_theta(self.circuit, self.schema, self.params, leaf),
+        )
 
     def log_interval(self, leaf: int, lo: float, hi: float) -> float:
         """Return the log probability of an interval under a leaf given its cell."""
@@ -266,7 +272,7 @@ class Twin(NamedTuple):
             return math.inf, math.inf
         if column.base != "real" or family == "atom":
             values = np.array(column.atoms or (column.levels if family == "categorical" else np.arange(-100.0, 800.0)))
-            if family not in ("atom", "rounded_normal"):
+            if family not in ("atom", "rounded_normal", "quantile"):
                 values = values[values >= 0.0]
             values = values[(lo <= values) & (values <= hi)]
             if family in (*naive.COUNT, *naive.ROUNDED):

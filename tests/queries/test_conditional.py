@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt.errors import ModelError
+from bayesjpt.errors import ModelError, QueryError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
 from tests import zoo
@@ -57,6 +57,11 @@ def test_rows_of_the_whole_table_are_read_by_a_marginal(conditional):
     assert_same(conditional.log_density(rows).to_numpy(), conditional.log_density(rows[["real"]]).to_numpy())
 
 
+def test_a_column_that_was_summed_out_is_named_as_such(conditional):
+    with pytest.raises(QueryError, match=r"'levels' was summed out of this posterior.*post\.marginal"):
+        conditional.probability("levels > 2")
+
+
 def test_known_value_may_be_asked_for_again(conditional):
     again = conditional.condition("positive = 1.5").condition("positive > 1").constrain({"positive": 1.5})
     rows = pd.DataFrame({"real": [1.2, 3.0], "count": [2, 5]})
@@ -88,5 +93,5 @@ def test_nothing_given_changes_no_density(rng):
 
 def test_conditional_circuit_is_not_sampled(conditional):
     table = Table(conditional.schema, np.ones((4, 2)), np.ones((4, 2), bool))
-    with pytest.raises(ModelError, match="truncated or share parameters"):
+    with pytest.raises(ModelError, match="leaves that share parameters"):
         bj.build_model(conditional.circuit, table)

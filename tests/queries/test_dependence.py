@@ -21,8 +21,8 @@ EXACT = 1e-10
 TAIL = 1e-7
 """Nats, where the far ends of a range are cells."""
 
-NATS = 1e-3
-"""What the docstring promises for other columns."""
+NATS = 2e-4
+"""For other columns: what the docstring promises, and as much for chance."""
 
 ROUNDING = 1e-12
 
@@ -133,6 +133,42 @@ def test_components_far_apart_tell_which_of_them_it_is(rng):
     assert of(found, "real", "other")[0] == pytest.approx(-(weight * np.log(weight)).sum(), abs=NATS)
 
 
+def test_a_leaf_far_narrower_than_its_column_is_seen(rng):
+    """Two components that differ in a spike: whether a row lies in it is all that the columns tell each other."""
+    share, width = 0.01, 1e-6
+    found = normals(rng, [(share, (0.123, 30.0), (width, 1.0)), (1.0 - share, (0.0, 0.0), (1.0, 1.0))]).dependence()
+    entropy = -share * np.log(share) - (1.0 - share) * np.log1p(-share)
+    assert of(found, "real", "other")[0] == pytest.approx(entropy, abs=NATS)
+
+
+def test_densities_without_a_scale_near_zero_are_seen(rng):
+    """Gammas of small shape: their logarithms spread over hundreds of octaves."""
+    shapes, flags = np.array([0.02, 0.1]), np.array([0.2, 0.9])
+    columns = (replace(zoo.POSITIVE, families=("gamma",)), replace(zoo.FLAG, families=("categorical",)))
+    table = zoo.make_table(columns, 30, rng)
+    parts = tuple(Product((zoo.leaf(0, table), zoo.leaf(1, table))) for _ in shapes)
+    circuit = build_circuit(Sum(parts, (15, 15)), table)
+    theta, log_weight = np.empty(circuit.n_theta), np.zeros(circuit.n_edge)
+    log_weight[circuit.child_ptr[-2] :] = np.log(0.5)
+    number = [0, 0]
+    for leaf in np.argsort(circuit.leaf_node()):
+        column, at = circuit.leaf_var[leaf], circuit.theta_at[leaf]
+        k = number[column]
+        theta[at : at + circuit.theta_len[leaf]] = (
+            (shapes[k], 1.0) if column == 0 else (flags[k], 1.0 - flags[k] - 1e-12, 1e-12)
+        )
+        number[column] += 1
+    found = Posterior(circuit, table.schema, Params(log_weight[None, None], theta[None, None])).dependence()
+    log_x = np.linspace(-900.0, 6.0, 200_001)
+    density = np.array([stats.loggamma.pdf(log_x, shape) for shape in shapes])
+    joint = 0.5 * np.array([flags @ density, (1.0 - flags) @ density])
+    apart = joint.sum(axis=0) * (0.5 * np.array([flags.sum(), (1.0 - flags).sum()]))[:, None]
+    expected = (joint * np.log(joint / apart, where=joint > 0.0, out=np.zeros_like(joint))).sum() * (
+        log_x[1] - log_x[0]
+    )
+    assert of(found, "positive", "flag")[0] == pytest.approx(expected, abs=NATS)
+
+
 # --- laws
 
 
@@ -170,7 +206,7 @@ def test_units_do_not_matter(rng):
     post = zoo.random_posterior(zoo.mixture(table), table, rng)
     real = replace(zoo.REAL, location=3.0 - 2.5 * zoo.REAL.location, scale=2.5 * zoo.REAL.scale)
     other = replace(post, schema=replace(table.schema, columns=(real, zoo.LABEL)), reference=None)
-    assert np.abs(of(post.dependence(), "real", "label") - of(other.dependence(), "real", "label")).max() < 1e-6
+    assert np.abs(of(post.dependence(), "real", "label") - of(other.dependence(), "real", "label")).max() < NATS
 
 
 def test_never_exceeds_the_entropy_of_labels(post):
@@ -183,9 +219,9 @@ def test_never_exceeds_the_entropy_of_labels(post):
 
 def test_does_not_depend_on_the_other_columns_that_are_asked(post):
     every, two = post.dependence(), post.dependence(["real", "count"])
-    assert np.abs(of(every, "real", "count") - of(two, "real", "count")).max() < NATS
+    assert np.abs(of(every, "real", "count") - of(two, "real", "count")).max() < EXACT
     marginal = post.marginal(["count", "real"]).dependence()
-    assert np.abs(of(marginal, "real", "count") - of(two, "real", "count")).max() < NATS
+    assert np.abs(of(marginal, "real", "count") - of(two, "real", "count")).max() < EXACT
 
 
 def test_normalised_is_the_coefficient_of_the_information(post):
@@ -222,7 +258,7 @@ def test_some_draws_are_those_of_all(rng):
     post = posterior((zoo.REAL, zoo.LABEL), rng, n_draw=12)
     every, some = post.dependence(), post.dependence(max_draws=8)
     assert some.sizes["draw"] == 4
-    assert np.abs(every.sel(draw=some["draw"]) - some).max() < NATS
+    assert np.abs(every.sel(draw=some["draw"]) - some).max() == 0.0
 
 
 def test_arviz_summarises_it(rng):

@@ -133,7 +133,7 @@ def test_unseen_label_of_a_frame_is_other_with_a_warning_or_refused():
         ({"real": bj.col("real") > 1}, QueryError, "column 'real' compared with an event"),
         ({"real": np.inf}, TableError, "column 'real' holds inf"),
         ({"real": 1e300}, SchemaError, "column 'real' holds 1e\\+300"),
-        ({"positive": -1}, SchemaError, "column 'positive' holds -1 .*expected numbers from 0"),
+        ({"count": -1}, SchemaError, "column 'count' holds -1 .*expected whole numbers from 0"),
         ({"count": 2.5}, SchemaError, "column 'count' holds 2.5 .*expected whole numbers from 0"),
         ("real > nan", QueryError, "missing value"),
         ("3 < real < 1", QueryError, "the lower end is above the upper one"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bayesjpt as bj
-import bayesjpt.queries  # the verbs become methods
+import bayesjpt.queries.verbs  # the verbs become methods
 from bayesjpt.errors import EvidenceError, QueryError, SchemaError
 from bayesjpt.families import registry
 from bayesjpt.posterior.draws import Posterior
@@ -91,11 +91,22 @@ def test_labels_that_training_never_showed_are_not_imputed(rng):
     assert abs(share - 0.5) < LARGEST_Z * np.sqrt(0.25 / table.n_row)
 
 
+def test_drawn_numbers_keep_to_the_support_of_their_column(rng):
+    table = zoo.make_table((zoo.POSITIVE,), 400, rng, missing=1.0)
+    circuit = zoo.independent(table, zoo.only("normal"))
+    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
+    post.params.theta[0, 0] = [1.0, 0.0]  # half of it below zero
+    (filled,) = post.impute(table, rng=rng)
+    assert filled.values.min() >= 0.0
+    assert post.sample(400, rng=rng).values.min() < 0.0
+
+
 def expectation_near_training(post: Posterior, table: Table, number: int) -> np.ndarray:
-    """Return float64 (n_draw, n_row): expectations given one range of training values beyond their ends."""
+    """Return float64 (n_draw, n_row): expectations given the support, and one range beyond the training values."""
     column = table.schema.columns[number]
     reach = column.maximum - column.minimum
-    near = post.condition(bj.col(column.name).between(column.minimum - reach, column.maximum + reach))
+    lo, hi = max(column.minimum - reach, column.support[0]), min(column.maximum + reach, column.support[1])
+    near = post.condition(bj.col(column.name).between(lo, hi))
     return near.expectation(column.name, table).to_numpy().reshape(-1, table.n_row)
 
 

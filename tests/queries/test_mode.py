@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import bayesjpt.queries  # noqa: F401  # the verbs become methods
+import bayesjpt.queries.verbs  # noqa: F401  # the verbs become methods
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.families import registry

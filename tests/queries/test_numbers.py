@@ -394,10 +394,13 @@ def test_answers_are_labelled_by_columns_quantiles_and_rows(post):
 def test_arviz_takes_answers_as_they_are(rng):
     table = zoo.make_table((zoo.REAL, zoo.COUNT), 30, rng)
     post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=30)
-    assert len(az.summary(post.expectation())) == 2
-    assert az.hdi(post.quantile([0.1, 0.9])).sizes["quantile"] == 2
-    drawn = az.plot_dist(post.expectation().to_dataset(), backend="none")
-    assert drawn.viz["dist"]["expectation"].sizes["feature"] == 2
+    answers = (post.expectation(), post.variance(), post.quantile([0.1, 0.9]), post.cdf([0.0, 1.0], "real"))
+    for answer in answers:
+        n = int(np.prod(answer.shape[2:]))
+        assert len(az.summary(answer)) == n
+        assert az.hdi(answer).sizes["feature"] == answer.sizes["feature"]
+        drawn = az.plot_dist(answer, backend="none")
+        assert drawn.viz["dist"][answer.name].size == n
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import bayesjpt.queries  # noqa: F401  # the verbs become methods
+import bayesjpt.queries.verbs  # noqa: F401  # the verbs become methods
 from bayesjpt.errors import QueryError, SchemaError
-from bayesjpt.queries.outliers import outliers
 from bayesjpt.table.table import Table
 from tests import zoo
 
@@ -75,7 +74,7 @@ def test_the_planted_cell_is_responsible(rng):
     post = zoo.random_posterior(zoo.independent(table), table, rng)
     values = table.values.copy()
     values[0, 3], values[2, 7] = 40.0, 60.0
-    found = outliers(post, Table(table.schema, values, table.observed), reference=table)
+    found = post.outliers(Table(table.schema, values, table.observed), reference=table)
     assert found["responsible"].to_numpy()[[3, 7]].tolist() == ["real", "count"]
     assert (found["quantile"].to_numpy()[[3, 7]] == 0.0).all()
 

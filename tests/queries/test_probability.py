@@ -31,7 +31,7 @@ ROUNDING = 1e-12
 def log_of(post: Posterior, boxes, given=None, **options) -> np.ndarray:
     """Return `log_probability` of boxes in place of an event, float64 (n_draw, ...)."""
     answer = probability.log_probability(post, Boxed(boxes), given, on_zero="nan", **options)
-    return answer.to_numpy().reshape(-1, *answer.shape[2:])
+    return answer.values.reshape(-1, *answer.values.shape[2:])
 
 
 class Boxed(tuple):
@@ -398,6 +398,7 @@ def test_arviz_takes_answers_as_they_are(rng):
     found = post.probability("real > 1", pd.DataFrame({"label": ["a", "b"]}))
     assert len(az.summary(found)) == 2
     assert az.hdi(found).sizes["obs_id"] == 2
+    assert az.plot_dist(found, backend="none").viz["dist"]["probability"].sizes["obs_id"] == 2
 
 
 def test_eight_threads_asking_at_once_get_the_same_answers(post, rng):

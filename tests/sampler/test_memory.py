@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayesjpt.errors import SamplingError
-from bayesjpt.kernels.cells import make_work
+from bayesjpt.kernels.work import make_work
 from bayesjpt.sampler import memory
 from bayesjpt.sampler.memory import MemoryEstimate, available_memory, check_memory, estimate_memory, in_words
 from bayesjpt.sampler.schedule import Schedule, empty_draws

@@ -23,13 +23,15 @@ import scipy.stats
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.plan import Plan, make_plan
-from bayesjpt.kernels.cells import make_cells, make_work, row_cells
+from bayesjpt.kernels.cells import make_cells, row_cells
 from bayesjpt.kernels.gibbs import allocate, draw_params
 from bayesjpt.kernels.sampling import sample_rows
+from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.counter_rng import sweep_key
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Schema
 from tests import naive
+from tests.families.examples import SIMPLEX
 
 FAMILY_ERROR = 1e-6
 """Probability that any function of a test raises a false alarm."""
@@ -96,9 +98,7 @@ def make_case(circuit: Circuit, schema: Schema, missing: np.ndarray, **priors: t
     for leaf in range(circuit.n_leaf):
         family = naive.leaf_family(circuit, leaf)
         length = circuit.theta_len[leaf]
-        chosen = (
-            np.linspace(0.5, 1.5, length) if family in ("categorical", "atom") else np.array((HYPER | priors)[family])
-        )
+        chosen = np.linspace(0.5, 1.5, length) if family in SIMPLEX else np.array((HYPER | priors)[family])
         hyper.append(chosen)
     kind = circuit.kind[circuit.edge_parent()]
     snap = np.array([0.5 * c.resolution if c.base == "real" and c.support[0] == 0.0 else 0.0 for c in schema])

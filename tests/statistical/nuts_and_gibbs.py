@@ -2,8 +2,8 @@
 
     python -m tests.statistical.nuts_and_gibbs
 
-prints, for two small tables, the largest z-score between label-invariant posterior means and the effective sample size
-per second of both. Times are those of sampling, compilation left out.
+prints, for three small tables, the largest z-score between label-invariant posterior means and the effective sample
+size per second of both. Times are those of sampling, compilation left out.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pymc as pm
 import xarray as xr
 
 import bayesjpt as bj
+from bayesjpt.circuit.paths import Condition
 from bayesjpt.posterior.invariants import marginal_cdf
 from bayesjpt.table.table import Table
 from tests import zoo
@@ -33,7 +34,9 @@ N_FIXED = 6
 TABLES = {
     "real and positive": ((zoo.REAL, zoo.POSITIVE), ("normal", "gamma", "exponential")),
     "counts and labels": ((zoo.COUNT, zoo.LABEL), ("poisson", "geometric", "categorical")),
+    "a hard tree": ((zoo.REAL, zoo.LABEL), ("normal", "categorical"), Condition(0, 1.0), Condition(1, np.nan, (0,))),
 }
+"""Columns, families, and the conditions of a tree; without these it is a mixture."""
 SAMPLERS = {
     "nuts": {"draws": 1000, "tune": 500, "nuts_sampler": "pymc"},
     "gibbs": {"draws": 6_000, "tune": 300},
@@ -70,8 +73,10 @@ class Comparison:
 
 def make_case(name: str) -> tuple[Table, object]:
     """Return the table of a comparison, some cells missing, and its circuit."""
-    columns, families = TABLES[name]
+    columns, families, *conditions = TABLES[name]
     table = zoo.make_table(columns, N_ROW, np.random.default_rng([SEED, len(name)]), missing=0.1)
+    if conditions:
+        return table, zoo.hard(table, *conditions, dictionary=zoo.only(*families))
     return table, zoo.mixture(table, dictionary=zoo.only(*families))
 
 
@@ -114,7 +119,7 @@ def compare(name: str) -> Comparison:
 
 
 def main() -> None:
-    """Print both comparisons."""
+    """Print all comparisons."""
     logging.getLogger("pymc").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     for name in TABLES:

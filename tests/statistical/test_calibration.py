@@ -14,8 +14,9 @@ import pytest
 import scipy.stats
 
 from bayesjpt.circuit.arrays import Params
-from bayesjpt.kernels.cells import make_work, row_cells
+from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.density import fill_log_density
+from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 from tests import zoo
 from tests.statistical import geweke

@@ -22,8 +22,9 @@ from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import make_priors
-from bayesjpt.kernels.cells import Work, make_work, row_cells
+from bayesjpt.kernels.cells import Work, row_cells
 from bayesjpt.kernels.gibbs import draw_params
+from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.table import Table
 from tests import naive, statistics, zoo
@@ -100,10 +101,7 @@ def case(request) -> Allocated:
         for leaf in leaves:
             cells[leaf].append(float(table.values[naive.leaf_column(circuit, leaf), row]))
             reached.append((leaf, row))
-    stats = [
-        naive.family_statistics(naive.leaf_family(circuit, leaf), column_of(circuit, table, leaf), x)
-        for leaf, x in enumerate(cells)
-    ]
+    stats = [naive.leaf_statistics(circuit, table.schema, leaf, x) for leaf, x in enumerate(cells)]
     priors = make_priors(circuit, table.schema, layout, gamma=GAMMA, alpha=ALPHA, prior="default")
     draws = Params(np.empty((N_DRAW, circuit.n_edge)), np.empty((N_DRAW, circuit.n_theta)))
     arguments = (priors.concentration, priors.hyper, priors.hyper_at)

@@ -19,6 +19,8 @@ from tests.model import reference
 
 GAMMA, ALPHA = 1.0, 0.6
 """Weak priors: chains move between allocations."""
+N_LEARNED = 40
+"""Rows from which a leaf learns more than one piece."""
 N_SWEEP = 20_000
 N_FIRST = 500
 LARGEST_Z = 4.5
@@ -30,20 +32,23 @@ TABLES = {
     "atoms beside normals": ((zoo.HEAPED,), 4, ("normal", "atom")),
     "two labels beside poisson": ((zoo.FLAG, zoo.PLAIN[2]), 4, ("bernoulli", "poisson")),
     "counts and levels": ((zoo.PLAIN[3],), 3, ("poisson", "geometric", "categorical")),
+    "pieces beside normals": ((zoo.PLAIN[0],), 4, ("normal", "quantile")),
 }
 
 
 def tiny(name: str, rng: np.random.Generator) -> tuple[Circuit, Table, Table]:
     """Return a circuit, its rows (one cell missing where there are two columns) and three further rows."""
     columns, n_row, families = TABLES[name]
-    table = zoo.make_table(columns, n_row + 3, rng)
+    learned = zoo.make_table(columns, N_LEARNED, rng)
+    table = learned.rows(slice(n_row + 3))
     values, observed = table.values.copy(), table.observed.copy()
     if "exponential" in families:
         values += 0.3  # the exponential is conjugate away from 0
     if len(columns) > 1:
         observed[0, 1] = observed[1, n_row] = False
     table = Table(table.schema, values, observed)
-    return zoo.mixture(table, dictionary=zoo.only(*families)), table.rows(slice(n_row)), table.rows(slice(n_row, None))
+    circuit = zoo.mixture(learned if "quantile" in families else table, dictionary=zoo.only(*families))
+    return circuit, table.rows(slice(n_row)), table.rows(slice(n_row, None))
 
 
 def sampled_densities(circuit: Circuit, table: Table, further: Table, rng: np.random.Generator) -> np.ndarray:

@@ -39,6 +39,7 @@ COLUMN_OF = {
     "rounded_normal": zoo.CHANGE,
     "categorical": zoo.PLAIN[4],
     "bernoulli": zoo.FLAG,
+    "quantile": zoo.PLAIN[0],
 }
 DICTIONARY_OF = {
     "all likelihoods of positive numbers": (FINE, ("normal", "gamma", "exponential", "lognormal")),
@@ -49,6 +50,7 @@ DICTIONARY_OF = {
     "atoms beside normal and student_t": (zoo.HEAPED, ("normal", "student_t", "atom")),
     "an atom at zero beside positive likelihoods": (FINE_ZEROS, ("gamma", "lognormal", "atom")),
     "an atom over a background": (zoo.FIXED, ("uniform", "atom")),
+    "pieces beside counts": (zoo.PLAIN[2], ("poisson", "quantile")),
 }
 
 

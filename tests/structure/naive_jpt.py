@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bayesjpt.structure.jpt import Settings, Split, Tree
+from bayesjpt.structure.grow import Settings, Split, Tree
 from bayesjpt.structure.ranks import rank_codes
 from bayesjpt.table.table import Table
 
@@ -84,11 +84,11 @@ def candidates(table: Table, rows: list[int], settings: Settings) -> Iterator[tu
 
 
 def label_subsets(table: Table, column: int, known: list[int], settings: Settings) -> Iterator[list[float]]:
-    """Yield every label by itself, and the beginnings of one order for each target."""
+    """Yield every label by itself, and the beginnings of one order for each other target."""
     values = table.values[column]
     labels = sorted({float(values[row]) for row in known})
     yield from ([label] for label in labels)
-    for target in settings.targets:
+    for target in (target for target in settings.targets if target != column):
         rows = [row for row in known if table.observed[target, row]]
         key = dict.fromkeys(labels, 0.0)
         common = Counter(sorted(table.values[target, rows].tolist())).most_common(1)
@@ -152,3 +152,58 @@ def depths(tree: Tree) -> list[int]:
 def neighbours(values: np.ndarray) -> list[tuple[float, float]]:
     """Return the pairs of distinct values that follow each other."""
     return list(pairwise(np.unique(values).tolist()))
+
+
+def loss(table: Table, target: int, rows: list[int], row: int, gini: bool) -> float:
+    """Return what a row loses by the forecast that other rows, all observed, make of a column."""
+    facts = table.schema.columns[target]
+    if facts.base != "category":
+        return (number(table, target, row) - math.fsum(number(table, target, k) for k in rows) / len(rows)) ** 2
+    counts = Counter(table.values[target, rows].tolist())
+    share = [(counts[code] + 2.0 * facts.frequencies[code]) / (len(rows) + 2.0) for code in range(facts.n_label)]
+    own = share[int(table.values[target, row])]
+    return sum(p * p for p in share) - 2.0 * own + 1.0 if gini else -math.log(own)
+
+
+def worth(table: Table, split, trained: list[int], held: list[int], settings: Settings) -> float:
+    """Return the mean over targets of what a split saves held-out rows, over the node's impurity per training row."""
+    column, goes_left = split
+    total = 0.0
+    targets = [target for target in settings.targets if target != column]
+    for target in targets:
+        known = [row for row in trained if table.observed[column, row] and table.observed[target, row]]
+        before = impurity(table, target, known, settings.gini)
+        if before <= 1e-10 * len(trained):
+            continue
+        for row in held:
+            if table.observed[column, row] and table.observed[target, row]:
+                side = goes_left(table.values[column, row])
+                own = [k for k in known if goes_left(table.values[column, k]) == side]
+                if own:
+                    saved = loss(table, target, known, row, settings.gini) - loss(
+                        table, target, own, row, settings.gini
+                    )
+                    total += saved * len(known) / before
+    return total / max(len(targets), 1)
+
+
+def pruned(table: Table, tree: Tree, held: list[int], settings: Settings, position: int = 0) -> tuple[float, list]:
+    """Return what the subtree of a node is worth, and its leaves from left to right as ascending lists of rows."""
+    node, trained = tree.nodes[position], tree.rows(position).tolist()
+    if isinstance(node, Split):
+        _, goes_left = split = condition(node)
+        n_left, n_dealt = tree.n_rows(node.left), 0
+        sides: tuple[list[int], list[int]] = ([], [])
+        for row in held:
+            if table.observed[node.column, row]:
+                left = goes_left(table.values[node.column, row])
+            else:
+                left = (n_dealt + 1) * n_left // node.n_rows > n_dealt * n_left // node.n_rows
+                n_dealt += 1
+            sides[0 if left else 1].append(row)
+        children = zip((node.left, node.right), sides, strict=True)
+        below = [pruned(table, tree, rows, settings, child) for child, rows in children]
+        total = worth(table, split, trained, held, settings) + below[0][0] + below[1][0]
+        if total > 0.0:
+            return total, below[0][1] + below[1][1]
+    return 0.0, [sorted(trained + held)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -13,16 +14,17 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import bayesjpt as bj
 from bayesjpt.circuit import arrays
+from bayesjpt.circuit.check import check_circuit
+from bayesjpt.circuit.paths import tree_nodes
 from bayesjpt.errors import LearnerError
-from bayesjpt.structure.jpt import Leaf, Settings, Split, between, grow_tree, learn_jpt
+from bayesjpt.structure.grow import Leaf, Settings, Split, between, grow_tree
+from bayesjpt.structure.jpt import learn_jpt
 from bayesjpt.structure.ranks import rank_codes
 from bayesjpt.table.table import Table
 from tests import zoo
 from tests.strategies import law
 from tests.structure import naive_jpt
 
-SINGLE_PRECISION = 1e-6
-"""scikit-learn rounds features to it."""
 SAME_SCORE = 1e-6
 """Numbers are kept in single precision, and both sides add them up in orders of their own."""
 
@@ -128,11 +130,12 @@ def test_limits_are_kept_and_rows_are_found_again_by_the_conditions_of_their_pat
             assert node.rows.tolist() == rows
 
 
-def assert_same_splits(tree, cart) -> None:
-    inner = cart.feature >= 0
-    theirs = sorted(zip(cart.feature[inner].tolist(), cart.threshold[inner].tolist(), strict=True))
-    ours = sorted((node.column, node.threshold) for node in tree.nodes if isinstance(node, Split))
-    np.testing.assert_allclose(ours, theirs, rtol=0.0, atol=SINGLE_PRECISION)
+def assert_same_splits(tree, cart, x) -> None:
+    """The same columns divide the same rows; ours are divided at numbers of fewer digits."""
+    assert sorted(n.column for n in tree.nodes if isinstance(n, Split)) == sorted(cart.feature[cart.feature >= 0])
+    leaf = cart.apply(x.astype(np.float32))
+    theirs = {tuple(np.flatnonzero(leaf == k).tolist()) for k in np.unique(leaf)}
+    assert {tuple(leaf.rows.tolist()) for leaf in tree.leaves()} == theirs
 
 
 def test_with_one_numeric_target_the_tree_is_that_of_scikit_learn(rng):
@@ -141,7 +144,7 @@ def test_with_one_numeric_target_the_tree_is_that_of_scikit_learn(rng):
     table = bj.as_table(pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "c": x[:, 2], "y": y}))
     tree = grow_tree(table, settings_of(table, targets=(3,), features=(0, 1, 2), min_rows=10))
     cart = DecisionTreeRegressor(min_samples_leaf=10).fit(x, y).tree_
-    assert_same_splits(tree, cart)
+    assert_same_splits(tree, cart, x)
 
 
 @pytest.mark.parametrize("criterion", ["entropy", "gini"])
@@ -151,7 +154,7 @@ def test_with_one_symbolic_target_the_tree_is_that_of_scikit_learn(criterion, rn
     table = bj.as_table(pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y}))
     settings = settings_of(table, targets=(2,), features=(0, 1), min_rows=15, max_leaves=6, gini=criterion == "gini")
     cart = DecisionTreeClassifier(min_samples_leaf=15, max_leaf_nodes=6, criterion=criterion).fit(x, y).tree_
-    assert_same_splits(grow_tree(table, settings), cart)
+    assert_same_splits(grow_tree(table, settings), cart, x)
 
 
 def test_the_tree_grows_where_it_improves_most(rng):
@@ -188,14 +191,31 @@ def test_extreme_numbers_are_split_without_overflow(rng):
 # --- the circuit
 
 
-def test_circuit_is_one_sum_over_products_of_all_columns(rng):
+def test_soft_circuit_is_one_sum_over_products_of_all_columns(rng):
     table = make_table(rng)
-    circuit = learn_jpt(table, rng, min_rows=20)
+    circuit = learn_jpt(table, rng, min_rows=20, assignment="soft")
     n_leaf = len(grow_tree(table, settings_of(table, min_rows=20)).leaves())
     assert n_leaf > 1
     assert int((circuit.kind == arrays.PRODUCT).sum()) == n_leaf
     assert circuit.kind[-1] == arrays.LATENT
     assert circuit.child_ptr[-1] - circuit.child_ptr[-2] == n_leaf
+
+
+def test_hard_circuit_is_the_tree(rng):
+    table = make_table(rng)
+    found = tree_nodes(learn_jpt(table, rng, min_rows=20))
+    nodes = grow_tree(table, settings_of(table, min_rows=20)).nodes
+    expected = [node.column if isinstance(node, Split) else -1 for node in nodes]
+    assert sorted(node.column for node in found) == sorted(expected)
+    assert found[0].column == expected[0]
+
+
+def test_split_that_leaves_a_single_number_to_one_side_is_a_leaf(rng):
+    x = np.repeat(1.0 + np.finfo(float).eps * np.arange(3), 40)
+    frame = pd.DataFrame({"x": x, "y": np.repeat([0.0, 3.0, 9.0], 40) + rng.normal(size=120)})
+    circuit = learn_jpt(bj.as_table(frame), rng, min_rows=10, max_leaves=3, features=["x"])
+    check_circuit(circuit, 2)
+    assert int((circuit.kind == arrays.PRODUCT).sum()) == 2
 
 
 def test_same_table_gives_the_same_circuit_whatever_the_generator(rng):
@@ -207,7 +227,7 @@ def test_same_table_gives_the_same_circuit_whatever_the_generator(rng):
 
 def test_fit_takes_the_learner_by_name(rng):
     table = make_table(rng, 60)
-    post = bj.fit(table, learner="jpt", seed=1, chains=2, draws=10, tune=10, cores=1, progress=False, min_rows=20)
+    post = bj.fit(table, "jpt", seed=1, chains=2, draws=10, tune=10, cores=1, progress=False, assignment="soft")
     assert np.isfinite(post.log_density(table)).all()
     assert post.settings["learner"] == "jpt"
 
@@ -230,6 +250,7 @@ def test_progress_ends_with_all_cells(rng):
         ({"max_depth": 2.5}, "max_depth"),
         ({"min_improvement": -1.0}, "min_improvement"),
         ({"symbolic_impurity": "error"}, "symbolic_impurity is 'error'"),
+        ({"assignment": "firm"}, "assignment is 'firm'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message, rng):
@@ -265,6 +286,15 @@ def test_repeated_numbers_are_never_divided_between_two_codes(rng):
     assert (ranks.least[1:] > ranks.largest[:-1]).all()
 
 
-@pytest.mark.parametrize(("below", "above"), [(1.0, 2.0), (1.0, np.nextafter(1.0, 2.0)), (-1.7e308, 1.7e308)])
+@pytest.mark.parametrize(
+    ("below", "above"), [(1.0, 2.0), (1.0, np.nextafter(1.0, 2.0)), (-1.7e308, 1.7e308), (0.0, 5e-324), (0.0, 1.5e-323)]
+)
 def test_a_threshold_lies_above_the_one_and_not_above_the_other(below, above):
     assert below < between(below, above) <= above
+
+
+def test_a_threshold_between_measurements_has_few_digits(rng):
+    for below, above in np.sort(rng.normal(size=(200, 2)), axis=1):
+        threshold = between(below, above)
+        assert abs(threshold - 0.5 * (below + above)) <= 0.26 * (above - below)
+        assert threshold == round(threshold, 1 - math.floor(math.log10(above - below)))

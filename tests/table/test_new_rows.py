@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -118,7 +119,6 @@ def test_dates_are_recognised_however_stored(schema, values):
 @pytest.mark.parametrize(
     ("name", "values", "shown"),
     [
-        ("alcohol", [9.5, -0.5], "holds -0.5 in row 2"),
         ("quality", [3, -1], "holds -1 in row 2"),
         ("quality", [3, 4.5], "holds 4.5 in row 2"),
         ("quality", [3.0, 1e16], "in row 2"),
@@ -134,6 +134,18 @@ def test_value_outside_a_column_is_refused_with_column_row_and_value(schema, nam
         as_table(pd.DataFrame({name: values}), schema=schema)
     assert shown in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_number_that_training_did_not_show_but_a_likelihood_can_give_is_read_with_a_warning(schema):
+    with pytest.warns(BayesjptWarning, match=r"did not show: -0\.5 in column 'alcohol' \(first in row 2\)"):
+        table = as_table(pd.DataFrame({"alcohol": [9.5, -0.5]}), schema=schema)
+    assert cells(table)["alcohol"] == [9.5, -0.5]
+
+
+def test_number_that_no_likelihood_can_give_is_refused(schema):
+    positive = replace(schema.columns[schema.index("alcohol")], families=("gamma",))
+    with pytest.raises(SchemaError, match=r"'alcohol' holds -0\.5 in row 2"):
+        as_table(pd.DataFrame({"alcohol": [9.5, -0.5]}), schema=Schema((positive,)))
 
 
 def test_whole_numbers_below_zero_bind_new_rows_to_whole_numbers_alone(schema):

@@ -141,6 +141,12 @@ def test_cut_arrow_file_is_refused(tmp_path, name):
         read_table(path)
 
 
+@pytest.mark.parametrize("path", [None, 3, ["a.csv"]])
+def test_what_is_no_path_is_refused_by_its_type(path):
+    with pytest.raises(TableError, match=f"a path of type {type(path).__name__}"):
+        read_table(path)
+
+
 def test_missing_file_is_refused(tmp_path):
     with pytest.raises(TableError, match="no file"):
         read_table(tmp_path / "none.csv")

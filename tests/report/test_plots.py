@@ -1,0 +1,133 @@
+"""Plots of columns: what is drawn are probabilities that the queries give."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from bayesjpt import Posterior
+from bayesjpt.errors import QueryError
+from bayesjpt.table.table import Table
+from tests import zoo
+
+EXACT = 1e-9
+"""Relative."""
+
+DAY = replace(zoo.REAL, name="day", dtype="datetime", atoms=(), families=())
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL, zoo.ZEROS, DAY), 60, np.random.default_rng(1))
+
+
+@pytest.fixture(scope="module")
+def post(table) -> Posterior:
+    return zoo.random_posterior(zoo.mixture(table), table, np.random.default_rng(2), n_chain=2, n_draw=3)
+
+
+@pytest.fixture
+def ax():
+    """Return an empty plot in a figure that no window knows."""
+    return Figure().subplots()
+
+
+def ends(values) -> np.ndarray:
+    return np.quantile(values, [0.05, 0.95])
+
+
+def test_curve_and_band_are_probabilities_of_cells(post, ax):
+    assert post.plot_marginal("real", ax=ax) is ax
+    x, y = ax.lines[0].get_data()
+    width = x[1] - x[0]
+    answer = post.probability(f"{x[40] - width / 2} <= real < {x[40] + width / 2}").to_numpy() / width
+    assert y[40] == pytest.approx(answer.mean(), rel=1e-6)
+    band = ax.collections[0].get_paths()[0].vertices
+    at = band[np.isclose(band[:, 0], x[40]), 1]
+    assert (at.min(), at.max()) == pytest.approx(tuple(ends(answer)), rel=1e-6)
+    assert ax.get_xlabel() == "real"
+
+
+def test_evidence_is_given(post, ax):
+    post.plot_marginal("real", given="label = 'a'", ax=ax)
+    x, y = ax.lines[0].get_data()
+    width = x[1] - x[0]
+    answer = post.probability(f"{x[50] - width / 2} <= real < {x[50] + width / 2}", "label = 'a'") / width
+    assert y[50] == pytest.approx(answer.mean().item(), rel=1e-6)
+
+
+def test_whole_numbers_are_points_with_error_bars(post, ax):
+    post.plot_marginal("count", ax=ax)
+    x, y = ax.lines[0].get_data()
+    assert (x == np.rint(x)).all()
+    for number, height in list(zip(x, y, strict=True))[:3]:
+        assert height == pytest.approx(post.probability(f"count = {number:g}").mean().item(), rel=EXACT)
+    assert ax.get_ylabel() == "probability"
+
+
+def test_labels_are_bars(post, table, ax):
+    post.plot_marginal("label", table=table, ax=ax)
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    for name, bar in zip(names, ax.patches, strict=True):
+        assert bar.get_height() == pytest.approx(post.probability(f"label = '{name}'").mean().item(), rel=EXACT)
+
+
+def test_atoms_are_stems_on_an_axis_of_their_own(post, ax):
+    post.plot_marginal("zeros", ax=ax)
+    right = ax.figure.axes[1]
+    heights = [segment[1, 1] for segment in right.collections[0].get_segments()]
+    assert heights[0] == pytest.approx(post.probability("zeros = 0").mean().item(), rel=EXACT)
+
+
+def test_two_columns_are_a_map_of_their_joint_density(post, table, ax):
+    post.plot_marginal(["real", "day"], table=table, ax=ax)
+    mesh = ax.collections[0]
+    edges = mesh.get_coordinates()
+    (x0, y0), (x1, y1) = edges[7, 9], edges[8, 10]
+    days = [str(np.datetime64(0, "us") + np.timedelta64(round(day * 86_400e6), "us")) for day in (y0, y1)]
+    answer = post.probability(f"{x0} <= real < {x1} and '{days[0]}' <= day < '{days[1]}'").mean().item()
+    assert mesh.get_array()[7, 9] == pytest.approx(answer / ((x1 - x0) * (y1 - y0)), rel=1e-4)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("real", "day")
+    assert ax.get_yticklabels()[0].get_text().startswith(("19", "20"))
+
+
+def test_rows_are_drawn_behind(post, table, ax):
+    post.plot_marginal("real", table=table, ax=ax)
+    area = sum(bar.get_height() * bar.get_width() for bar in ax.patches)
+    shown = table.values[0, table.observed[0]]
+    edges = ax.patches[0].get_x(), ax.patches[-1].get_x() + ax.patches[-1].get_width()
+    assert area == pytest.approx(((shown >= edges[0]) & (shown <= edges[1])).mean(), rel=EXACT)
+
+
+def test_a_figure_is_made_where_none_is_given(post, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.setitem(matplotlib.rcParams, "backend", "agg")
+    axes = post.plot_marginal("real")
+    assert axes.figure.number in plt.get_fignums()
+    plt.close(axes.figure)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("size", "no column 'size'"),
+        ([], "columns none"),
+        (["real", "real"], "two different"),
+        (["real", "count", "zeros"], "two different"),
+        (["real", "label"], "'label' holds labels"),
+    ],
+)
+def test_mistakes_are_told(post, ax, columns, message):
+    with pytest.raises(QueryError, match=message):
+        post.plot_marginal(columns, ax=ax)
+
+
+def test_without_matplotlib_the_error_says_how_to_install_it(post, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(QueryError, match="pip install"):
+        post.plot_marginal("real")

@@ -1,0 +1,155 @@
+"""Hard trees of conjugate leaves: draws are independent, and those of sweeps and of the posterior by formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import bayesjpt as bj
+from bayesjpt.circuit.layout import SUM_WEIGHTS, make_layout
+from bayesjpt.circuit.paths import Condition
+from bayesjpt.families import registry
+from bayesjpt.sampler.target import Target, make_target
+from bayesjpt.table.table import Table
+from tests import zoo
+from tests.kernels import runs
+from tests.statistics import cdf_deviation, dkw_bound
+
+N_DRAW = 3000
+LARGEST_AUTOCORRELATION = 5.0 / np.sqrt(N_DRAW)
+GAMMA = 2.0
+CONJUGATE = zoo.only("normal", "atom", "poisson", "categorical")
+
+
+BY_LABEL = Condition(2, 0.5, (1,))
+
+
+def tree(table: Table, dictionary):
+    """Return a tree of two leaves, split by label."""
+    return zoo.hard(table, BY_LABEL, dictionary=dictionary)
+
+
+@pytest.fixture
+def table(rng) -> Table:
+    return zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 60, rng)
+
+
+def independent(target: Target, rng: np.random.Generator) -> np.ndarray:
+    """Return float64 (N_DRAW, n_edge + n_theta)."""
+    sweeper, draws = target.sweeper(), []
+    params = sweeper.learned()
+    for _ in range(N_DRAW):
+        sweeper.redraw(params, rng)
+        draws.append(np.concatenate(params))
+    return np.array(draws)
+
+
+def swept(target: Target, rng: np.random.Generator) -> np.ndarray:
+    sweeper, draws = target.sweeper(), []
+    params = sweeper.learned()
+    for number in range(N_DRAW):
+        sweeper.sweep(params, rng, 1, number)
+        draws.append(np.concatenate(params))
+    return np.array(draws)
+
+
+def single(column):
+    """Return the first conjugate family of a column's dictionary."""
+    return next((family,) for family in CONJUGATE(column) if family.is_conjugate and family.name != "atom")
+
+
+def test_independent_draws_have_the_distribution_of_sweeps(table, rng):
+    target = make_target(tree(table, single), table, gamma=GAMMA)
+    assert target.is_closed_form
+    one, other = independent(target, rng), swept(target, rng)
+    varies = one.std(axis=0) > 0.0
+    assert varies.sum() > 10
+    for j in np.flatnonzero(varies):
+        assert scipy.stats.ks_2samp(one[:, j], other[:, j]).statistic < 2.0 * dkw_bound(N_DRAW)
+        centred = one[:, j] - one[:, j].mean()
+        assert abs((centred[1:] * centred[:-1]).mean() / centred.var()) < LARGEST_AUTOCORRELATION
+
+
+def test_independent_draws_follow_the_posterior_by_formula(table, rng):
+    circuit = tree(table, single)
+    target = make_target(circuit, table, gamma=GAMMA)
+    draws = independent(target, rng)
+    bound = dkw_bound(N_DRAW)
+    first = circuit.child_ptr[-2]
+    meets = table.values[2] == 1.0
+    share = scipy.stats.beta(GAMMA + meets.sum(), GAMMA + (~meets).sum())
+    assert cdf_deviation(np.exp(draws[:, first]), share.cdf) < bound
+    checked = 0
+    hyper = runs.default_hyper(circuit, table.schema)
+    for leaf in np.flatnonzero(circuit.leaf_family == registry.number("poisson")):
+        labels = circuit.const[circuit.const_at[leaf + 1] + 4 :][:4] > 0.0  # of the slot of labels beside it
+        rows = labels[table.values[2].astype(int)]
+        a, b = hyper.values[hyper.at[leaf] : hyper.at[leaf + 1]]
+        posterior = scipy.stats.gamma(a + table.values[1, rows].sum(), scale=1.0 / (b + rows.sum()))
+        assert cdf_deviation(draws[:, circuit.n_edge + circuit.theta_at[leaf]], posterior.cdf) < bound
+        checked += 1
+    assert checked == 2
+
+
+CASES = {
+    "a dictionary": (lambda t: tree(t, None), zoo.POSITIVE, False),
+    "atoms beside one family": (lambda t: tree(t, CONJUGATE), zoo.HEAPED, True),
+    "a latent sum": (lambda t: zoo.mixture(t, 2, single), zoo.REAL, False),
+    "a leaf that is not conjugate on its cell": (
+        lambda t: zoo.hard(t, Condition(0, 1.0), dictionary=single),
+        zoo.REAL,
+        False,
+    ),
+    "columns by themselves": (lambda t: zoo.independent(t, single), zoo.REAL, True),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_closed_form_is_told_from_what_needs_sweeps(name, rng):
+    make, column, expected = CASES[name]
+    table = zoo.make_table((column, zoo.COUNT, zoo.LABEL), 60, rng)
+    assert make_target(make(table), table).is_closed_form == expected
+
+
+def test_row_without_the_cell_that_decides_needs_sweeps(table):
+    for column, expected in ((0, True), (2, False)):
+        observed = table.observed.copy()
+        observed[column, 7] = False
+        rows = Table(table.schema, table.values, observed)
+        assert make_target(tree(table, single), rows).is_closed_form == expected
+
+
+def test_fit_says_that_draws_are_independent_and_tunes_nothing(table):
+    post = bj.fit(
+        table, lambda t, rng: tree(t, single), draws=20, tune=30, thin=3, chains=2, cores=1, seed=1, progress=False
+    )
+    assert "closed form" in post.settings["draws"]
+    assert (post.settings["tune"], post.settings["thin"]) == (0, 1)
+    assert post.params.theta.shape[:2] == (2, 20)
+    assert "log_likelihood" not in post.sample_stats
+    weights = make_layout(post.circuit, post.schema).split(post.params)[SUM_WEIGHTS]
+    assert np.unique(weights[..., 0]).size == 40
+
+
+def test_interrupted_closed_form_goes_on_with_the_same_draws(table, tmp_path):
+    def fit(**more):
+        return bj.fit(
+            table, lambda t, rng: tree(t, single), draws=10, chains=2, cores=1, seed=1, progress=False, **more
+        )
+
+    whole = fit(checkpoint=tmp_path / "state")
+    again = fit(checkpoint=tmp_path / "state", resume=True)
+    np.testing.assert_array_equal(again.params.theta, whole.params.theta)
+    np.testing.assert_array_equal(fit().params.theta, whole.params.theta)
+
+
+def test_bare_tree_of_quantile_leaves_is_in_closed_form(rng):
+    table = zoo.make_table((zoo.PLAIN[0], zoo.PLAIN[1], zoo.LABEL), 200, rng, continuous=True)
+    circuit = zoo.hard(table, Condition(0, 1.0), BY_LABEL, dictionary=zoo.only("quantile", "categorical"))
+    target = make_target(circuit, table)
+    assert circuit.is_truncated
+    assert target.is_closed_form
+    params = target.sweeper().learned()
+    target.sweeper().redraw(params, rng)
+    assert (runs.log_scores(runs.Run(target.plan, target.cells), params) > -np.inf).all()
