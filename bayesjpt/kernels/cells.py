@@ -288,7 +288,8 @@ def make_cells(
     chosen.sort()
     coded = {}
     for column in chosen:
-        code = np.searchsorted(distinct[column], values[column]).astype(np.int32)
+        code = np.empty(n_row, np.int32)
+        _fill_codes(distinct[column], values[column], code)
         if not complete:
             code[~observed[column]] = distinct[column].size
         known = np.append(distinct[column], values[column, :1]) if column in asked else distinct[column]
@@ -305,6 +306,24 @@ def _distinct(x: np.ndarray, most: float) -> np.ndarray | None:
         return None
     found = np.unique(x)
     return found if found.size <= most else None
+
+
+@kernel
+def _fill_codes(distinct, x, out):
+    """Fill the position of each value among the distinct ones, ascending; what is none of them gets any position.
+
+    Whole numbers in a narrow range, such as labels, are looked up in a table of positions.
+    """
+    span = distinct[-1] - distinct[0] if distinct.size else np.inf
+    if span > 4.0 * distinct.size + 64.0 or (distinct != np.floor(distinct)).any():
+        out[:] = np.searchsorted(distinct, x)
+        return
+    position = np.zeros(int(span) + 1, np.int32)
+    for k in range(distinct.size):
+        position[int(distinct[k] - distinct[0])] = k
+    for i in range(x.size):
+        at = x[i] - distinct[0]
+        out[i] = position[int(at)] if 0.0 <= at <= span else 0
 
 
 def _slot_rows(plan: Plan, routes: Routes, n_row: int) -> tuple[np.ndarray, np.ndarray]:

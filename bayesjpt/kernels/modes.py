@@ -3,7 +3,7 @@
 Values are compared by the mass of what is recorded: the cell of a grid point, a whole number, a label. A dictionary is
 one distribution of its column, so only the sums above it are maximised instead of summed:
 
-      slot        k best values of its column, of a few candidates around the modes of its leaves
+      slot        k best values of its column, of the likeliest values of each of its leaves
       product     k best combinations of its children's parts
       sum         k best parts of its children, weights added; the same part from two children counts once
 
@@ -153,11 +153,50 @@ def _slot_recorded(plan, log_weight, theta, slot, x):
 
 @kernel
 def _grid_point(x, resolution, per_unit, step):
-    """Return the grid point of x, moved by some steps; x on columns without a grid is a whole number."""
+    """Return the grid point of x, moved by some steps; on columns without a grid, the whole number.
+
+    Modes of rounded families come from standardised grids, and are whole up to the last digit alone.
+    """
     if resolution == 0.0:
-        return x + step
+        return np.rint(x) + step
     number = np.round(x / resolution) + step
     return number / per_unit if per_unit > 0.0 else number * resolution
+
+
+@kernel
+def _best_point(plan, theta, leaf, lo, hi, grid, buffer):
+    """Return (point, log probability of what is recorded there): of a leaf's points from lo to hi the likeliest."""
+    if not lo <= hi:
+        return lo, -np.inf
+    x, log_density = leaf_mode(plan, theta, leaf, lo, hi, buffer)
+    if log_density == -np.inf:
+        return x, -np.inf
+    point = min(max(_grid_point(x, grid[0], grid[1], 0), lo), hi)
+    return point, _leaf_recorded(plan, theta, leaf, point)
+
+
+@kernel
+def _fill_best_points(plan, theta, leaf, grid, buffer, out):
+    """Fill the points to which a leaf gives the largest probabilities, however many modes it has.
+
+    The mode of an interval is its best point; what lies left and right of it are two intervals more.
+    """
+    n_interval = 1
+    lo, hi = np.empty(out.size + 1), np.empty(out.size + 1)
+    point, score = np.empty(out.size + 1), np.empty(out.size + 1)
+    lo[0], hi[0] = -np.inf, np.inf
+    point[0], score[0] = _best_point(plan, theta, leaf, -np.inf, np.inf, grid, buffer)
+    for rank in range(out.size):
+        best = np.argmax(score[:n_interval])
+        out[rank] = point[best]
+        if score[best] == -np.inf:
+            out[rank:] = out[0]
+            break
+        lo[n_interval], hi[n_interval] = _grid_point(out[rank], grid[0], grid[1], 1), hi[best]
+        hi[best] = _grid_point(out[rank], grid[0], grid[1], -1)
+        for k in (best, n_interval):
+            point[k], score[k] = _best_point(plan, theta, leaf, lo[k], hi[k], grid, buffer)
+        n_interval += 1
 
 
 @kernel
@@ -166,6 +205,7 @@ def _fill_candidates(plan, found, theta, missing, k, buffer, centre, value):
 
     The two differ where a leaf's cell cuts through the grid point's.
     """
+    n_own = 2 * k + 1
     for slot in range(plan.slot_node.size):
         column = plan.slot_column[slot]
         at = found.slot_first[slot]
@@ -177,17 +217,18 @@ def _fill_candidates(plan, found, theta, missing, k, buffer, centre, value):
                 value[at + label] = label
             continue
         node = plan.slot_node[slot]
-        resolution, per_unit = plan.column_resolution[column], found.per_unit[column]
+        grid = plan.column_resolution[column], found.per_unit[column]
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         is_leaf = plan.kind[node] == LEAF_KIND
         for j in range(1 if is_leaf else last - first):
             leaf = plan.leaf_of[node if is_leaf else plan.child[first + j]]
-            x, _ = leaf_mode(plan, theta, leaf, -np.inf, np.inf, buffer)
-            for step in range(-k, k + 1):
-                point = x if plan.leaf_is_atom[leaf] else _grid_point(x, resolution, per_unit, step)
-                centre[at] = point
-                value[at] = min(max(point, plan.leaf_lower[leaf]), plan.leaf_upper[leaf])
-                at += 1
+            if plan.leaf_is_atom[leaf]:
+                centre[at : at + n_own], _ = leaf_mode(plan, theta, leaf, -np.inf, np.inf, buffer)
+            else:
+                _fill_best_points(plan, theta, leaf, grid, buffer, centre[at : at + n_own])
+            for i in range(at, at + n_own):
+                value[i] = min(max(centre[i], plan.leaf_lower[leaf]), plan.leaf_upper[leaf])
+            at += n_own
         for x in found.extra[found.extra_ptr[column] : found.extra_ptr[column + 1]]:
             centre[at] = x
             value[at] = x

@@ -99,18 +99,19 @@ def _excess(pieces, const, theta, log_mass, share, target, level, x):
 def _bracket(pieces, const, theta, log_mass, share, target, level):
     """Return (lo, hi) that holds the quantile, by doubling steps from the column's location."""
     start, step = pieces.location[target], pieces.scale[target]
+    farthest = _FARTHEST * step
     if pieces.counts[target]:
         start, step = np.rint(start), max(np.rint(step), 1.0)
     lo = hi = start
     if _excess(pieces, const, theta, log_mass, share, target, level, start) >= 0.0:
-        while step < _FARTHEST:
+        while step < farthest:
             lo = hi - step
             if _excess(pieces, const, theta, log_mass, share, target, level, lo) < 0.0:
                 return lo, hi
             hi = lo
             step *= 2.0
         return -np.inf, hi
-    while step < _FARTHEST:
+    while step < farthest:
         hi = lo + step
         if _excess(pieces, const, theta, log_mass, share, target, level, hi) >= 0.0:
             return lo, hi
