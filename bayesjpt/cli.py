@@ -47,6 +47,9 @@ MinRows = Annotated[
     typer.Option("--min-rows", help="Learner: rows below which nothing is split; a share below 1, a count from 1."),
 ]
 Threshold = Annotated[float | None, typer.Option(help="Learner mspn: dependence (0 to 1) below which columns part.")]
+Structures = Annotated[
+    int, typer.Option("--structures", help="Structures that are learned, weighed on held-out rows and averaged.")
+]
 Draws = Annotated[int, typer.Option(help="Kept sweeps of each chain.")]
 Tune = Annotated[int, typer.Option(help="Sweeps of each chain before those.")]
 Chains = Annotated[int, typer.Option(help="Chains.")]
@@ -135,6 +138,7 @@ def fit(
     learner: Learner = "mspn",
     min_rows: MinRows = None,
     threshold: Threshold = None,
+    structures: Structures = 1,
     draws: Draws = defaults.DRAWS,
     tune: Tune = defaults.TUNE,
     thin: Thin = defaults.THIN,
@@ -158,19 +162,24 @@ def fit(
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:
-        _tell_progress(checkpoint)
-    post = _fit(table, kind, schema, quiet, **chosen, **sampler, checkpoint=checkpoint, resume=resume)
+        _tell_progress(checkpoint, structures)
+    sampler |= {"n_structures": structures, "checkpoint": checkpoint, "resume": resume}
+    post = _fit(table, kind, schema, quiet, **chosen, **sampler)
     post.save(output)
     if checkpoint is not None and "interrupted" not in post.settings:
-        _remove(checkpoint)
+        _remove(checkpoint, structures)
     if not quiet:
         typer.echo(post.convergence().sentence())
         typer.echo(f"Wrote {output}: {post!r}")
 
 
-def _tell_progress(checkpoint: Path) -> None:
+def _tell_progress(checkpoint: Path, n_structures: int) -> None:
     from bayesjpt.sampler.checkpoint import read_progress
+    from bayesjpt.sampler.structures_folder import StructuresFolder
 
+    if n_structures > 1 and StructuresFolder(checkpoint).begun:
+        typer.echo(f"going on with the structures in {checkpoint}", err=True)
+        return
     found = read_progress(checkpoint)
     if found is None:
         typer.echo(f"nothing in {checkpoint} to go on from: starting", err=True)
@@ -179,10 +188,14 @@ def _tell_progress(checkpoint: Path) -> None:
         typer.echo(f"going on from sweep {sum(done)} of {n_sweep * len(done)} in {checkpoint}", err=True)
 
 
-def _remove(checkpoint: Path) -> None:
+def _remove(checkpoint: Path, n_structures: int) -> None:
     """Delete the checkpoint of a fit that is saved."""
     from bayesjpt.sampler.checkpoint import Checkpoint
+    from bayesjpt.sampler.structures_folder import StructuresFolder
 
+    if n_structures > 1:
+        StructuresFolder(checkpoint).remove()
+        return
     with Checkpoint(checkpoint) as folder:
         folder.remove()
 
@@ -256,6 +269,7 @@ def _phase(phase: str, seconds: float) -> None:
         "learn": "structure learned",
         "compile": "kernels compiled or loaded",
         "resume": "checkpoint read",
+        "weigh": "structures weighed",
         "sample": "chains sampled",
     }
     typer.echo(f"{words[phase]} in {seconds:.1f} s", err=True)

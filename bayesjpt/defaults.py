@@ -209,6 +209,28 @@ MAX_MEMORY_SHARE = 0.8
 LARGE_MEMORY_BYTES = 2**30
 """From here on a fit says how much memory it will take: 1 GiB is an eighth of a small laptop's."""
 
+FOLDS = 4
+"""Parts of the rows, each held out once, on which several structures are weighed: three quarters are left to learn."""
+
+FOLD_TUNE = 30
+FOLD_DRAWS = 5
+FOLD_THIN = 6
+"""Sweeps of the single chain of a structure without a fold, which begins at the learner's estimate: 30, and then 30 of
+which every sixth is scored. Masses of the held-out rows under one draw take as long as six sweeps."""
+
+STRUCTURE_ROWS = 0.5
+"""Share of the rows that a further structure is learned from: half of them without replacement differ as much as a
+bootstrap sample (Friedman and Hall, 2007, On bagging and nonlinear estimation)."""
+
+MIN_STRUCTURE_WEIGHT = 0.01
+"""Stacking weight below which a structure is left out: it would change no answer by more than its own hundredth."""
+
+STACKING_TOLERANCE = 1e-6
+"""Nats a row that the best weights may gain over those that were found; structures differ by 1e-3 and more."""
+
+STACKING_STEPS = 20_000
+"""Steps at most; two structures need tens, many that are alike thousands of a tenth of a millisecond."""
+
 WATCH_SECONDS = 0.1
 """Between looks at the chains: ten a second are smooth for the eye and cost nothing."""
 

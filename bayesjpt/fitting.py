@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import importlib.metadata
-import json
-import sys
+import inspect
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,18 +20,24 @@ from bayesjpt.errors import BayesjptWarning, CheckpointError, LearnerError, Mode
 if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
     from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.posterior.stacked import StackedPosterior
     from bayesjpt.sampler.checkpoint import Checkpoint
     from bayesjpt.sampler.schedule import Draws, Schedule
+    from bayesjpt.sampler.structures_folder import StructuresFolder
     from bayesjpt.sampler.target import Target
+    from bayesjpt.stacking import Structures
     from bayesjpt.table.table import Table
 
 LEARNERS = ("mspn", "jpt")
 
+_COMPILING = "Compiling (kept on disk for the next time)"
+
 
 def fit(
     table: Table | Any,
-    learner: str | Callable = "mspn",
+    learner: str | Callable | Sequence[str | Callable] = "mspn",
     *,
+    n_structures: int = 1,
     draws: int = DRAWS,
     tune: int = TUNE,
     thin: int = THIN,
@@ -62,10 +66,17 @@ def fit(
     ----------
     table : Table or data frame
         What `read_table` returned, or a frame that `as_table` can read.
-    learner : str or callable
+    learner : str or callable, or a sequence of them
         ``mspn``, ``jpt`` (a joint probability tree), or a function ``(table, rng, **learner_options) -> Circuit``.
+        Several take turns in the structures.
+    n_structures : int
+        From 2, as many structures are learned, all but the first (of each learner) from half of the rows, drawn anew.
+        They are weighed by stacking on held-out rows and averaged by every query. Takes as many times as long, and for
+        the weights some two fifths more; the kept draws take the memory of one structure's, and the draws of one more
+        while they are sampled.
     draws, tune : int
-        Kept sweeps and discarded first sweeps of each chain.
+        Kept sweeps and discarded first sweeps of each chain. Of several structures each runs as long, and keeps its
+        share of the draws, evenly thinned: the whole has `draws` a chain.
     thin : int
         After tuning, every so many sweeps are one kept draw. Saves memory; sweeps cost what they cost.
     chains : int
@@ -89,19 +100,22 @@ def fit(
     progress : bool
         Show progress bars, where standard error is a terminal or in a notebook with ipywidgets.
     on_phase : callable, optional
-        ``(phase, seconds)`` is called when ``compile``, ``learn`` (or ``resume``) and ``sample`` are done. The first
-        fit after an installation compiles for most of a minute; later ones load the result from disk.
+        ``(phase, seconds)`` is called when ``compile``, ``learn`` (or ``resume``) and ``sample`` are done; of several
+        structures, ``compile``, ``weigh`` and ``sample``. The first fit after an installation compiles for most of a
+        minute; later ones load the result from disk.
     **learner_options
         Passed to the learner: `learn_mspn`, `learn_jpt`.
 
     Returns
     -------
     Posterior
+        For several structures a `StackedPosterior`, whose ``by_structure()`` gives each of them.
 
     Raises
     ------
     LearnerError
-        For an unknown learner, an option that makes no sense, or a learner that does not return a circuit.
+        For an unknown learner, more of them than structures, an option that makes no sense, or a learner that does not
+        return a circuit.
     SchemaError
         For families or columns that do not exist or do not fit.
     ModelError
@@ -116,7 +130,13 @@ def fit(
     Notes
     -----
     An interrupt (Ctrl-C) after the first kept draw of every chain keeps the completed sweeps, warns, and says so in
-    ``Posterior.settings``; with a checkpoint the fit can be resumed all the same.
+    ``Posterior.settings``; with a checkpoint the fit can be resumed all the same. Of several structures it keeps those
+    that have draws; before the first has, it loses the fold at hand.
+
+    References
+    ----------
+    Yao, Vehtari, Simpson, Gelman (2018). Using Stacking to Average Bayesian Predictive Distributions. Bayesian
+    Analysis 13(3).
 
     Examples
     --------
@@ -127,27 +147,38 @@ def fit(
     >>> post.types()["wait"].type
     'positive'
     """
-    for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("thin", thin, 1), ("chains", chains, 1)):
+    numbers = {"n_structures": (n_structures, 1), "draws": (draws, 1), "tune": (tune, 0), "thin": (thin, 1)}
+    for name, (value, least) in {**numbers, "chains": (chains, 1)}.items():
         _check_number(name, value, least)
     for name, value, least in (("cores", cores, 1), ("seed", seed, 0)):
         if value is not None:
             _check_number(name, value, least)
-    _check_names(learner, prior)
+    learners = [learner] if isinstance(learner, str) or callable(learner) else list(learner)
+    _check_names(learners, n_structures, prior)
+    if draws < n_structures:
+        raise SamplingError(f"{draws} draws a chain for {n_structures} structures", "one for each at least")
     if resume and checkpoint is None:
         raise CheckpointError("resume without a checkpoint", "the folder of the fit to go on with")
     from bayesjpt.sampler.chains import new_chains
     from bayesjpt.sampler.checkpoint import Checkpoint
+    from bayesjpt.sampler.facts import check_resumable, facts_of
     from bayesjpt.sampler.memory import check_memory, estimate_memory
+    from bayesjpt.sampler.progress import waiting
     from bayesjpt.sampler.schedule import Schedule
+    from bayesjpt.sampler.structures_folder import StructuresFolder
     from bayesjpt.sampler.target import check_fits, make_target
+    from bayesjpt.stacking import Structures
     from bayesjpt.table.table import as_table
 
     table = as_table(table)
-    _check_options(learner, table, learner_options)
+    for each in learners:
+        _check_options(each, table, learner_options)
     learnt_from = _restricted(table, families)
     schedule = Schedule(int(chains), int(tune), int(draws), int(thin))
     settings: dict[str, Any] = {
-        "learner": learner if isinstance(learner, str) else getattr(learner, "__name__", "callable"),
+        "learner": ", ".join(
+            each if isinstance(each, str) else getattr(each, "__name__", "callable") for each in learners
+        ),
         "seed": int(np.random.default_rng().integers(2**31)) if seed is None else int(seed),
         "tune": schedule.n_tune,
         "thin": schedule.thin,
@@ -162,13 +193,35 @@ def fit(
         for key, value in learner_options.items()
         if isinstance(value, int | float | str | np.generic)
     }
+    settings |= {
+        key: ", ".join(map(str, value)) for key, value in learner_options.items() if isinstance(value, list | tuple)
+    }
     report = on_phase or (lambda phase, seconds: None)
     clock = _Clock(report)
+    if n_structures > 1:
+        settings["n_structures"] = int(n_structures)
+        structures = Structures(
+            learners=tuple(_as_function(each, progress) for each in learners),
+            n=int(n_structures),
+            seed=settings["seed"],
+            options=learner_options,
+            fit_one=functools.partial(fit, gamma=gamma, alpha=alpha, prior=prior, families=families, **learner_options),
+        )
+        folder = None if checkpoint is None else StructuresFolder(Path(checkpoint))
+        if folder is not None and check_resumable(folder, table, schedule, settings, resume, seed):
+            structures = replace(structures, seed=settings["seed"])
+        elif folder is not None:
+            folder.begin(facts_of(table, schedule, settings))
+        running = {"cores": cores, "progress": progress}
+        return _fit_several(
+            structures, table, schedule, settings, learnt_from=learnt_from, folder=folder, clock=clock, **running
+        )
+    (learner,) = learners
 
     with contextlib.ExitStack() as stack:
         folder = None if checkpoint is None else stack.enter_context(Checkpoint(Path(checkpoint)))
-        resumed = folder is not None and _check_resumable(folder, table, schedule, settings, resume, seed)
-        with _waiting("Compiling (kept on disk for the next time)", progress):
+        resumed = folder is not None and check_resumable(folder, table, schedule, settings, resume, seed)
+        with waiting(_COMPILING, progress):
             _compile()
             _compile_families(learnt_from)
         clock.done("compile")
@@ -205,6 +258,44 @@ def fit(
     return _posterior(circuit, table, run, settings)
 
 
+def _fit_several(
+    structures: Structures,
+    table: Table,
+    schedule: Schedule,
+    settings: dict[str, Any],
+    *,
+    learnt_from: Table,
+    folder: StructuresFolder | None,
+    clock: _Clock,
+    cores: int | None,
+    progress: bool,
+) -> StackedPosterior:
+    """Return the posterior of several structures; arguments as in `fit`, `learnt_from` being what learners see."""
+    from bayesjpt.posterior.stacked import StackedPosterior
+    from bayesjpt.sampler.progress import task_bar, waiting
+    from bayesjpt.sampler.workers import n_worker
+    from bayesjpt.stacking import fit_structures, held_out_scores, weigh
+
+    with waiting(_COMPILING, progress):
+        _compile()
+        _compile_families(learnt_from)
+    clock.done("compile")
+    with task_bar("Weighing structures on held-out rows", progress) as tell:
+        n_thread = n_worker(cores, structures.n)
+        log_score = held_out_scores(structures, learnt_from, folder=folder, n_thread=n_thread, tell=tell)
+    weights = weigh(log_score, schedule.n_draw)
+    clock.done("weigh")
+    sampling = {"draws": schedule.n_draw, "tune": schedule.n_tune, "thin": schedule.thin, "chains": schedule.n_chain}
+    post = fit_structures(structures, table, weights, folder=folder, cores=cores, progress=progress, **sampling)
+    clock.done("sample")
+    settings["structure_weights"] = ", ".join(f"{weight:.4g}" for weight in weights)
+    interrupted = post.by_structure()[-1].settings.get("interrupted")
+    if interrupted:
+        kept = f"{len(post.by_structure())} of {np.count_nonzero(weights)} structures"
+        settings["interrupted"] = f"{kept}, of the last {interrupted}"
+    return StackedPosterior(post.by_structure(), post.weights, settings)
+
+
 class _Clock:
     """Reports how long each phase took."""
 
@@ -222,12 +313,16 @@ def _check_number(name: str, value: object, least: int) -> None:
         raise SamplingError(f"{name} = {value!r}", f"a whole number of at least {least}")
 
 
-def _check_names(learner: str | Callable, prior: str) -> None:
+def _check_names(learners: list, n_structures: int, prior: str) -> None:
     """Raise for a name that nobody knows, before any time is spent."""
     from bayesjpt.families import registry
 
-    if not callable(learner) and learner not in LEARNERS:
-        raise LearnerError(f"no learner {learner!r}", f"one of {', '.join(LEARNERS)}, or a function")
+    for learner in learners:
+        if not callable(learner) and learner not in LEARNERS:
+            raise LearnerError(f"no learner {learner!r}", f"one of {', '.join(LEARNERS)}, or a function")
+    if not 1 <= len(learners) <= n_structures:
+        found = f"{len(learners)} learners for {n_structures} structure{'s' if n_structures > 1 else ''}"
+        raise LearnerError(found, "one for each at most", f"Ask for n_structures={max(len(learners), 1)} or more")
     priors = [name for name in registry.FAMILIES[0].priors if all(name in f.priors for f in registry.FAMILIES)]
     if prior not in priors:
         raise ModelError(f"no prior {prior!r}", f"one of {', '.join(priors)}")
@@ -236,8 +331,15 @@ def _check_names(learner: str | Callable, prior: str) -> None:
 def _check_options(learner: str | Callable, table: Table, options: dict) -> None:
     """Raise for an option of a learner of ours that makes no sense, before kernels are compiled."""
     if learner in LEARNERS:
+        import bayesjpt
         from bayesjpt.structure import base
+        from bayesjpt.table.schema import closest
 
+        parameters = inspect.signature(getattr(bayesjpt, f"learn_{learner}")).parameters
+        known = [name for name in parameters if name not in ("table", "rng", "progress")]
+        for name in options:
+            if name not in known:
+                raise LearnerError(f"learner {learner!r} has no option {name!r}", closest(name, known))
         if "min_rows" in options:
             base.rows_of("min_rows", options["min_rows"], table.n_row)
         if "threshold" in options:
@@ -247,10 +349,21 @@ def _check_options(learner: str | Callable, table: Table, options: dict) -> None
 def _learn(table: Table, learner: str | Callable, rng: np.random.Generator, progress: bool, options: dict) -> Circuit:
     if not callable(learner):
         import bayesjpt
+        from bayesjpt.sampler.progress import task_bar
 
-        with _learning_bar(progress) as callback:
+        with task_bar("Learning the structure", progress) as callback:
             return getattr(bayesjpt, f"learn_{learner}")(table, rng, progress=callback, **options)
     return learner(table, rng, **options)
+
+
+def _as_function(learner: str | Callable, progress: bool) -> Callable[..., Circuit]:
+    """Return a learner as a function (table, rng, **options) that keeps its name."""
+
+    def learn(table: Table, rng: np.random.Generator, **options: Any) -> Circuit:
+        return _learn(table, learner, rng, progress, options)
+
+    learn.__name__ = learner if isinstance(learner, str) else getattr(learner, "__name__", "callable")
+    return learn
 
 
 def _restricted(table: Table, families: Any) -> Table:
@@ -288,54 +401,15 @@ def _compile_families(table: Table) -> None:
 # --- checkpoints
 
 
-def _facts(table: Table, schedule: Schedule, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return everything on which draws depend, as `check_facts` compares it."""
-    from bayesjpt.numerics.jit import source_hash
-
-    cells = hashlib.sha256(json.dumps(table.schema.to_dict()).encode())
-    cells.update(np.where(table.observed, table.values, 0.0).data)
-    cells.update(table.observed.data)
-    return {
-        "options": {"draws": schedule.n_draw, "chains": schedule.n_chain, **settings},
-        "table": {"rows": table.n_row, "columns": table.n_column, "digest": cells.hexdigest()},
-        "versions": {
-            "bayesjpt's kernels": source_hash(),
-            "numpy": np.__version__,
-            "numba": importlib.metadata.version("numba"),
-            "the byte order": sys.byteorder,
-        },
-    }
-
-
-def _check_resumable(
-    folder: Checkpoint, table: Table, schedule: Schedule, settings: dict[str, Any], resume: bool, seed: int | None
-) -> bool:
-    """Return whether the folder holds this fit; raise where it holds another, or nobody asked to go on with it."""
-    from bayesjpt.sampler.checkpoint import check_facts
-
-    if not folder.begun:
-        return False
-    if not resume:
-        raise CheckpointError(
-            f"checkpoint {str(folder.path)!r} holds a fit already",
-            "an empty folder or none",
-            "Go on with it by resume=True (--resume on the command line), or delete it",
-        )
-    stored = folder.facts()
-    if seed is None:
-        settings["seed"] = stored["options"].get("seed")
-    check_facts(folder.path, stored, _facts(table, schedule, settings))
-    return True
-
-
 def _settle(folder: Checkpoint, table: Table, target: Target, schedule: Schedule, settings: dict[str, Any]) -> None:
     """Begin a checkpoint, or make sure that the one that was begun had the same target."""
     from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.sampler.facts import facts_of
 
     digest = target.digest()
     if not folder.begun:
         Posterior.from_circuit(target.circuit, table.schema).save(folder.structure)
-        facts = _facts(table, schedule, settings) | {"target": digest}
+        facts = facts_of(table, schedule, settings) | {"target": digest}
         folder.begin(facts, schedule, target.circuit.n_edge, target.circuit.n_theta)
     elif folder.facts().get("target") != digest:
         raise CheckpointError(
@@ -402,37 +476,3 @@ def _posterior(circuit: Circuit, table: Table, draws: Draws, settings: dict[str,
         reference=table.take(reference_rows(table.n_row)),
         settings=settings,
     )
-
-
-# --- what people see meanwhile
-
-
-def _shown(progress: bool) -> bool:
-    from bayesjpt.sampler.progress import visible
-
-    return progress and visible()
-
-
-@contextlib.contextmanager
-def _waiting(text: str, progress: bool) -> Iterator[None]:
-    if not _shown(progress):
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(text):
-        yield
-
-
-@contextlib.contextmanager
-def _learning_bar(progress: bool) -> Iterator[Callable[[int, int], None] | None]:
-    if not _shown(progress):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Learning the structure", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

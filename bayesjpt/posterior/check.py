@@ -5,6 +5,8 @@ Columns against themselves, a circuit against its columns, draws against the cir
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit, Params
@@ -114,6 +116,19 @@ def check_draws(params: Params, circuit: Circuit, schema: Schema) -> None:
     if params.log_weight.shape[:2] != params.theta.shape[:2]:
         _fail("different numbers of draws of weights and of parameters", "the same")
     _check_parameters(circuit, schema, params)
+
+
+def check_structures(found: Sequence[tuple[Schema, int]], weights: np.ndarray) -> None:
+    """Raise `FitFileError` unless structures have the same (schema, number of chains), and weights add up to one."""
+    if (
+        weights.ndim != 1
+        or not weights.size
+        or not (weights > 0.0).all()
+        or abs(weights.sum() - 1.0) > WEIGHT_TOLERANCE
+    ):
+        _fail("weights of structures that are no shares of one", "positive ones that add up to one")
+    if any(facts != found[0] for facts in found):
+        _fail("structures of different columns or numbers of chains", "the same for all")
 
 
 def _check_parameters(circuit: Circuit, schema: Schema, params: Params) -> None:

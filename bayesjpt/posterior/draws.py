@@ -7,9 +7,9 @@ register themselves as methods (`bayesjpt.posterior.answer.verb`), so this room 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -87,6 +87,35 @@ class Posterior:
     def _plan(self) -> Plan:
         return make_plan(self.circuit, self.schema)
 
+    def by_structure(self) -> tuple[Posterior, ...]:
+        """Return a posterior for each structure that was fitted; of one structure, the posterior itself.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, bayesjpt as bj
+        >>> table = bj.as_table(pd.DataFrame({"grade": ["a", "b", "c"] * 20}))
+        >>> post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+        >>> [float(each.probability("grade = 'a'").mean().round(1)) for each in post.by_structure()]
+        [0.3]
+        """
+        return (self,)
+
+    def take_draws(self, kept: np.ndarray) -> Posterior:
+        """Return the posterior of some draws of every chain: ascending positions on the draw axis, int64 (n,)."""
+        params = Params(*(np.ascontiguousarray(array[:, kept]) for array in self.params))
+        return replace(self, params=params, sample_stats={name: x[:, kept] for name, x in self.sample_stats.items()})
+
+    def locate(self, draw: np.ndarray) -> list[tuple[Posterior, np.ndarray, np.ndarray]]:
+        """Return whose draws these are: (structure, positions in `draw`, numbers among its own) for each that has some.
+
+        Draws are numbered over all chains, those of a chain side by side, as in `flat`.
+        """
+        return [(self, np.arange(draw.size), draw)]
+
+    def split(self, values: np.ndarray) -> list[np.ndarray]:
+        """Return arrays of each structure's draws, from one with the leading axes (chain, draw)."""
+        return [values]
+
     def flat(self) -> Params:
         """Return Params with one leading axis over all chains' draws."""
         n = self.n_chain * self.n_draw  # -1 cannot stand for it where a circuit has no edges
@@ -95,8 +124,8 @@ class Posterior:
             np.ascontiguousarray(self.params.theta.reshape(n, self.circuit.n_theta)),
         )
 
-    def coords(self) -> dict[str, np.ndarray]:
-        """Return the coordinates of the (chain, draw) axes."""
+    def coords(self) -> dict[str, Any]:
+        """Return the coordinates of the (chain, draw) axes, as xarray takes them."""
         return {"chain": np.arange(self.n_chain), "draw": np.arange(self.n_draw)}
 
     @classmethod

@@ -3,6 +3,7 @@
       /posterior, /sample_stats    draws as ArviZ reads them, weights as probabilities
       /bayesjpt                    circuit, reference rows and exact log weights as arrays; schema and settings as JSON
 
+Of several structures, these groups are those of /structure_0, /structure_1, ..., and /bayesjpt holds their weights.
 Every number carries a checksum (the format's own), and what is read is checked as if it came from anywhere. Files are
 written through xarray, for ArviZ, and read by h5py alone: a command that asks a fit one question starts twice as fast.
 """
@@ -24,6 +25,7 @@ from bayesjpt.families import registry
 from bayesjpt.posterior import check
 from bayesjpt.posterior.convert import SAMPLE_STATS, to_datatree
 from bayesjpt.posterior.draws import Posterior, check_format
+from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     import h5py
     import xarray as xr
 
-FORMAT = "bayesjpt fit 2"
+FORMAT = "bayesjpt fit 3"
+STACKED_FORMAT = "bayesjpt fit of several structures 1"
 _GROUP = "bayesjpt"
 
 
@@ -48,8 +51,9 @@ def save(post: Posterior, path) -> None:
         raise FitFileError(f"{str(path)!r} is a folder", "the name of a file to write")
     tree = _tree(post)
     checksums = {
-        f"/{name}": {key: {"fletcher32": True} for key, array in group.data_vars.items() if array.size}
-        for name, group in tree.children.items()
+        group.path: {key: {"fletcher32": True} for key, array in group.data_vars.items() if array.size}
+        for group in tree.subtree
+        if group.data_vars
     }
     part = path.with_name(f"{path.name}.part{os.getpid()}")
     try:
@@ -62,9 +66,14 @@ def save(post: Posterior, path) -> None:
 
 
 def _tree(post: Posterior) -> xr.DataTree:
-    """Return what is written: `to_datatree` and our own group."""
+    """Return what is written: `to_datatree` and our own group, for each structure where there are several."""
     import xarray as xr
 
+    if isinstance(post, StackedPosterior):
+        tree = xr.DataTree.from_dict({_name(k): _tree(own) for k, own in enumerate(post.by_structure())})
+        attrs = {"format": STACKED_FORMAT, "settings": json.dumps(dict(post.settings))}
+        tree[_GROUP] = xr.DataTree(xr.Dataset({"weights": ("structure", post.weights)}, attrs=attrs))
+        return tree
     tree = to_datatree(post)
     arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
         name: ((f"{name}_dim",), array) for name, array in post.circuit._asdict().items()
@@ -85,6 +94,10 @@ def _tree(post: Posterior) -> xr.DataTree:
         )
     )
     return tree
+
+
+def _name(structure: int) -> str:
+    return f"structure_{structure}"
 
 
 def load(path) -> Posterior:
@@ -116,7 +129,7 @@ def load(path) -> Posterior:
 
     try:
         with h5py.File(path, "r") as file:
-            return _posterior(file)
+            return _several(file) if _is_stacked(file) else _posterior(file)
     except _UNREADABLE as error:
         text = str(error) if isinstance(error, BayesjptError) else f"{_first_line(error)}; expected a saved fit"
         raise FitFileError(f"{path.name} cannot be read: {text}") from None
@@ -130,7 +143,19 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason given'}"
 
 
-def _posterior(file: h5py.File) -> Posterior:
+def _is_stacked(file: h5py.File) -> bool:
+    return _GROUP in file and _group(file, _GROUP).attrs.get("format") == STACKED_FORMAT
+
+
+def _several(file: h5py.File) -> StackedPosterior:
+    group = _group(file, _GROUP)
+    weights = np.asarray(_values(group, "weights"), np.float64)
+    structures = [_posterior(_group(file, _name(k))) for k in range(weights.size)]
+    check.check_structures([(post.schema, post.n_chain) for post in structures], weights)
+    return StackedPosterior(structures, weights, _json(group, "settings"))
+
+
+def _posterior(file: h5py.Group) -> Posterior:
     if _GROUP not in file:
         raise FitFileError(f"no group {_GROUP!r}", "a file that Posterior.save wrote")
     group = _group(file, _GROUP)
@@ -188,7 +213,7 @@ def _dims(group: Any, name: str) -> tuple[str, ...]:
     return tuple(str(array.file[axis[0]].name).rpartition("/")[2] for axis in array.attrs["DIMENSION_LIST"])
 
 
-def _sample_stats(file: h5py.File, params: Params) -> dict[str, np.ndarray]:
+def _sample_stats(file: h5py.Group, params: Params) -> dict[str, np.ndarray]:
     stats = {}
     for name in SAMPLE_STATS:
         if f"sample_stats/{name}" in file:

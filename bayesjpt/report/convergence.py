@@ -33,10 +33,13 @@ class Convergence:
         ``rhat``, ``rhat_q95`` (worst and 95 % quantile over a quantity's entries), ``ess`` (smallest), ``n_entry``.
     undetermined : tuple of str
         Columns whose type is not determined because chains disagree.
+    n_structure : int
+        Structures, within each of which chains are compared.
     """
 
     table: xr.Dataset
     undetermined: tuple[str, ...]
+    n_structure: int = 1
 
     @property
     def converged(self) -> bool:
@@ -52,6 +55,7 @@ class Convergence:
             return "Convergence cannot be judged: at least two chains of four draws are needed."
         worst = str(rhat["quantity"].to_numpy()[int(np.nanargmax(rhat.to_numpy()))])
         verdict = "Chains agree" if self.converged else "Chains do not agree yet"
+        verdict += f" within each of {self.n_structure} structures" if self.n_structure > 1 else ""
         text = f"{verdict}: R-hat up to {float(rhat.max()):.2f} (95 % of entries; worst: {worst})."
         if self.undetermined:
             text += f" Type not determined: {', '.join(self.undetermined)}."
@@ -97,8 +101,31 @@ def convergence(post: Posterior, rows=None, *, column_types: Types | None = None
     >>> bj.Posterior.from_circuit(circuit, table.schema).convergence().sentence()
     'Convergence cannot be judged: at least two chains of four draws are needed.'
     """
-    rows = post.reference if rows is None else rows
     column_types = types(post) if column_types is None else column_types
+    shares = post.split(column_types.draws["type_share"].to_numpy())
+    batteries = [_battery(own, rows, share) for own, share in zip(post.by_structure(), shares, strict=True)]
+    names = dict.fromkeys(name for battery in batteries for name in battery)
+    summary = {name: _worst([battery[name] for battery in batteries if name in battery]) for name in names}
+    table = PlainAnswers(
+        {
+            key: ("quantity", np.array([entry[position] for entry in summary.values()]))
+            for position, key in enumerate(("rhat", "rhat_q95", "ess", "n_entry"))
+        },
+        coords={"quantity": list(summary)},
+    ).to_xarray()
+    undetermined = tuple(column.name for column in column_types.columns if column.type == UNDETERMINED)
+    return Convergence(table, undetermined, len(batteries))
+
+
+def _worst(found: list[tuple[float, float, float, int]]) -> tuple[float, float, float, int]:
+    """Return what is said of several structures: the largest R-hat, the least effective sample size, all entries."""
+    rhat, rhat_q95, ess, n_entry = np.array(found).T
+    return float(np.fmax.reduce(rhat)), float(np.fmax.reduce(rhat_q95)), float(np.fmin.reduce(ess)), int(n_entry.sum())
+
+
+def _battery(post: Posterior, rows, shares: np.ndarray) -> dict[str, tuple[float, float, float, int]]:
+    """Return `_summary` of each quantity, of one structure whose type shares are given."""
+    rows = post.reference if rows is None else rows
     quantities: dict[str, np.ndarray] = {}
     if "log_likelihood" in post.sample_stats:
         quantities["log_likelihood"] = np.asarray(post.sample_stats["log_likelihood"], float)[..., None]
@@ -108,18 +135,8 @@ def convergence(post: Posterior, rows=None, *, column_types: Types | None = None
         quantities["marginal_cdf"] = marginal_cdf(post)
     if "n_active_edges" in post.sample_stats:
         quantities["n_active_edges"] = np.asarray(post.sample_stats["n_active_edges"], float)[..., None]
-    shares = column_types.draws["type_share"].to_numpy()
     quantities["type_share"] = shares.reshape(*shares.shape[:2], -1)
-    summary = {name: _summary(values) for name, values in quantities.items() if values.shape[-1]}
-    table = PlainAnswers(
-        {
-            key: ("quantity", np.array([entry[position] for entry in summary.values()]))
-            for position, key in enumerate(("rhat", "rhat_q95", "ess", "n_entry"))
-        },
-        coords={"quantity": list(summary)},
-    ).to_xarray()
-    undetermined = tuple(column.name for column in column_types.columns if column.type == UNDETERMINED)
-    return Convergence(table, undetermined)
+    return {name: _summary(values) for name, values in quantities.items() if values.shape[-1]}
 
 
 def _summary(values: np.ndarray) -> tuple[float, float, float, int]:

@@ -19,6 +19,33 @@ def visible() -> bool:
 
 
 @contextlib.contextmanager
+def waiting(text: str, wanted: bool) -> Iterator[None]:
+    """Show a text while something takes its time."""
+    if not (wanted and visible()):
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+@contextlib.contextmanager
+def task_bar(text: str, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Give a function to be told how much is done, of how much; None where nobody is looking."""
+    if not (wanted and visible()):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
 def sampling_bar(chains: Sequence[Chain], schedule: Schedule, wanted: bool) -> Iterator[Callable[[], None] | None]:
     """Give a function that brings the bar up to date with the chains; None where nobody is looking."""
     if not (wanted and visible()):

@@ -1,0 +1,121 @@
+"""A folder from which a fit of several structures goes on after a kill.
+
+structures.json                what is fitted, how, from which table; it says "begun"
+scores_0, scores_1, ...        log masses of held-out rows, once a fold is done: NumPy's own format, no pickle
+structure_0, structure_1, ...  a checkpoint of each structure's chains: bayesjpt.sampler.checkpoint
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesjpt.errors import CheckpointError
+from bayesjpt.sampler.checkpoint import Checkpoint
+from bayesjpt.sampler.files import write_whole
+
+FORMAT = "bayesjpt checkpoint of several structures 1"
+
+RUN = "structures.json"
+_OURS = re.compile(r"(structures\.json|scores_\d+)(\.part)?|structure_\d+")
+
+
+class StructuresFolder:
+    """The folder of a fit of several structures. Two processes that share it do the same work twice, and no harm.
+
+    Parameters
+    ----------
+    path : Path
+        Made when something is begun.
+
+    Raises
+    ------
+    CheckpointError
+        Where the folder holds files of others.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        if path.is_file():
+            raise CheckpointError(f"{str(path)!r} is a file", "the name of a folder")
+        if not path.parent.is_dir():
+            raise CheckpointError(f"no folder {str(path.parent)!r} for the checkpoint {path.name!r}")
+        found = sorted(file.name for file in path.iterdir()) if path.is_dir() else []
+        strange = [name for name in found if not _OURS.fullmatch(name)]
+        if strange:
+            raise CheckpointError(
+                f"folder {str(path)!r} holds {strange[0]!r}, which is not of a checkpoint of several structures",
+                "a folder of its own",
+            )
+
+    @property
+    def begun(self) -> bool:
+        """Whether the folder holds a fit that can be continued."""
+        return (self.path / RUN).is_file()
+
+    def begin(self, facts: Mapping[str, Any]) -> None:
+        """Say what is fitted: everything on which draws and weights depend, for `check_facts`."""
+        try:
+            self.path.mkdir(exist_ok=True)
+            write_whole(self.path / RUN, json.dumps({"format": FORMAT, "facts": facts}, indent=1))
+        except OSError as error:
+            raise CheckpointError(f"cannot write into {str(self.path)!r}: {error.strerror or error}") from None
+
+    def facts(self) -> dict[str, Any]:
+        """Return what `begin` was told."""
+        try:
+            run = json.loads((self.path / RUN).read_text(encoding="utf-8"))
+            stored, facts = run["format"], run["facts"]
+            complete = all(isinstance(facts[name], dict) for name in ("options", "table", "versions"))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            text = f"{RUN} of checkpoint {str(self.path)!r} cannot be read ({type(error).__name__})"
+            raise CheckpointError(text) from None
+        if stored != FORMAT or not complete:
+            raise CheckpointError(f"checkpoint {str(self.path)!r} of format {stored!r}", repr(FORMAT), "Start again")
+        return facts
+
+    def structure(self, number: int) -> Path:
+        """Return where the chains of a structure are kept."""
+        return self.path / f"structure_{number}"
+
+    def keep_scores(self, fold: int, log_score: np.ndarray) -> None:
+        """Keep the log masses of a fold's rows, float64 (n_structure, n_row)."""
+        path = self.path / f"scores_{fold}"
+        part = path.with_name(f"{path.name}.part")
+        with part.open("wb") as file:
+            np.save(file, log_score, allow_pickle=False)
+        part.replace(path)
+
+    def scores(self, fold: int, shape: tuple[int, int]) -> np.ndarray | None:
+        """Return what `keep_scores` kept, or None.
+
+        Raises
+        ------
+        CheckpointError
+            For a file that holds something else.
+        """
+        path = self.path / f"scores_{fold}"
+        if not path.is_file():
+            return None
+        try:
+            found = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise CheckpointError(f"{path.name} of checkpoint {str(self.path)!r} is damaged") from error
+        if not isinstance(found, np.ndarray) or found.shape != shape or found.dtype != np.float64:
+            raise CheckpointError(f"{path.name} of checkpoint {str(self.path)!r} is of another run")
+        return found
+
+    def remove(self) -> None:
+        """Delete the folder, and nothing that is not ours."""
+        for path in sorted(self.path.glob("structure_*")):
+            with Checkpoint(path) as folder:
+                folder.remove()
+        for path in self.path.iterdir():
+            if path.is_file():
+                path.unlink(missing_ok=True)
+        self.path.rmdir()
