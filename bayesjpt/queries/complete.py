@@ -101,35 +101,46 @@ def complete(
     EvidenceError
         For a row that is impossible under its draw.
     """
-    plan, params = post.plan(), post.flat()
     out = rows.values.copy()
-    order = np.argsort(draw, kind="stable")
-    n_block = block_rows(plan, QUERY_WORK_BYTES)
-    for lo in range(0, rows.n_row, SAMPLED_ROWS):
-        which = order[lo : lo + SAMPLED_ROWS]
-        values = np.ascontiguousarray(rows.values[:, which])
-        missing = np.ascontiguousarray(~rows.observed[:, which])
-        filled, log_evidence = np.ascontiguousarray(values.T), np.empty(which.size)
-        draw_missing(
-            plan, values, missing, params, draw[which], min(n_block, which.size), limits, MAX_REDRAWS, rng,
-            log_evidence, filled,
-        )  # fmt: skip
-        impossible = np.flatnonzero(log_evidence == -np.inf)
-        if impossible.size:
-            row = int(which[impossible].min())
-            raise _impossible(post, rows, row, int(draw[row]), one_row)
-        out[:, which] = filled.T
+    for structure, which, own in post.locate(draw):
+        order = np.argsort(own, kind="stable")
+        impossible = _complete(structure, rows, which[order], own[order], rng=rng, limits=limits, out=out)
+        if impossible is not None:
+            raise _impossible(post, rows, impossible, int(draw[impossible]), one_row)
     # rounded families are drawn on standardised grids, whose points are whole up to the last digit
     whole = np.array([column.base == "integer" for column in post.schema])
     out[whole] = np.rint(out[whole]) + 0.0  # no negative zero
     return out
 
 
+def _complete(
+    post: Posterior, rows: Table, order: np.ndarray, draw: np.ndarray, *, rng, limits: np.ndarray, out: np.ndarray
+) -> int | None:
+    """Fill some rows of `out` in an order, each from its draw; return the first that is impossible, if there is one."""
+    plan, params = post.plan(), post.flat()
+    n_block = block_rows(plan, QUERY_WORK_BYTES)
+    for lo in range(0, order.size, SAMPLED_ROWS):
+        which = order[lo : lo + SAMPLED_ROWS]
+        values = np.ascontiguousarray(rows.values[:, which])
+        missing = np.ascontiguousarray(~rows.observed[:, which])
+        filled, log_evidence = np.ascontiguousarray(values.T), np.empty(which.size)
+        draw_missing(
+            plan, values, missing, params, draw[lo : lo + SAMPLED_ROWS], min(n_block, which.size), limits, MAX_REDRAWS,
+            rng, log_evidence, filled,
+        )  # fmt: skip
+        impossible = np.flatnonzero(log_evidence == -np.inf)
+        if impossible.size:
+            return int(which[impossible].min())
+        out[:, which] = filled.T
+    return None
+
+
 def one_draw(post: Posterior, draw: int) -> Posterior:
     """Return the posterior of one draw, by its number over all chains."""
-    flat = post.flat()
-    params = Params(flat.log_weight[None, draw : draw + 1], flat.theta[None, draw : draw + 1])
-    return replace(post, params=params, sample_stats={}, reference=None)
+    ((structure, _, own),) = post.locate(np.array([draw]))
+    flat = structure.flat()
+    params = Params(flat.log_weight[None, own], flat.theta[None, own])
+    return replace(structure, params=params, sample_stats={}, reference=None)
 
 
 def _impossible(post: Posterior, rows: Table, row: int, draw: int, one_row: bool) -> EvidenceError:

@@ -17,10 +17,11 @@ from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.reweight import conditioned_params, constrained_params
 from bayesjpt.posterior.answer import verb
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.boxes import Box, contains, why_null
 from bayesjpt.queries.event import Event, rendered_name
 from bayesjpt.queries.evidence import as_evidence
-from bayesjpt.queries.resolve import position_of, value_name
+from bayesjpt.queries.resolve import names_of, position_of, value_name
 from bayesjpt.table.schema import SUMMED_OUT, Schema, SetAside
 from bayesjpt.table.table import Table
 
@@ -28,6 +29,7 @@ Reweight = Callable[..., tuple[Params, np.ndarray]]
 
 
 @verb
+@pooled
 def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Posterior:
     """Return the posterior of rows that lie in an event: under each draw, the distribution given the event.
 
@@ -52,7 +54,8 @@ def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Poster
 
     Notes
     -----
-    Draws keep their weight: an event about a new row says nothing of the rows that were fitted. Densities are those
+    Draws keep their weight, and structures theirs: an event about a new row says nothing of the rows that were fitted
+    (`probability` with ``ratio_of_means`` weighs both by the event). Densities are those
     given the event, so the joint density divided by the event's probability; on a real column that holds a known value
     (`constrain`) the base measure counts. Costs: a copy of what the event constrains for each box of the event, and
     one pass over it for each draw.
@@ -100,6 +103,7 @@ def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Poster
 
 
 @verb
+@pooled
 def constrain(post: Posterior, values: Mapping[str, Any]) -> Posterior:
     """Return the posterior of rows of which some values are known exactly: conditional on densities.
 
@@ -151,6 +155,7 @@ def constrain(post: Posterior, values: Mapping[str, Any]) -> Posterior:
 
 
 @verb
+@pooled
 def marginal(post: Posterior, columns: Sequence[str] | str) -> Posterior:
     """Return the posterior of some columns, the others summed out.
 
@@ -178,7 +183,7 @@ def marginal(post: Posterior, columns: Sequence[str] | str) -> Posterior:
     >>> post.marginal(["size"]).schema.names
     ('size',)
     """
-    names = [columns] if isinstance(columns, str) else list(columns)
+    names = names_of(columns)
     positions = [position_of(name, post.schema) for name in names]
     if not positions or len(set(positions)) < len(positions):
         raise QueryError(f"columns {', '.join(map(repr, names)) or 'none'}", "each name once, one at least")

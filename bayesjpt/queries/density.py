@@ -14,6 +14,7 @@ from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.work import block_rows, make_work
 from bayesjpt.posterior.answer import PlainAnswer, verb
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.condition import condition
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import refuse_impossible_rows
@@ -65,8 +66,9 @@ def log_density(post: Posterior, rows, given=None) -> PlainAnswer:
 
 def _log_density(post: Posterior, table: Table) -> PlainAnswer:
     scores = _scores(post, table.values, table.observed, mass=False)
-    jacobian = (table.observed * post.schema.log_jacobian()[:, None]).sum(axis=0)
-    return _answer(post, scores + jacobian, "log_density")
+    jacobian = post.schema.log_jacobian()
+    scores += jacobian.sum() if table.observed.all() else jacobian @ table.observed
+    return _answer(post, scores, "log_density")
 
 
 @verb
@@ -98,6 +100,7 @@ def _log_mass(post: Posterior, table: Table) -> PlainAnswer:
     return _answer(post, np.minimum(_scores(post, snapped, table.observed, mass=True), 0.0), "log_mass")
 
 
+@pooled
 def _conditional(post: Posterior, table: Table, given, score) -> PlainAnswer:
     """Return the score of rows given evidence: given other cells, the joint less that of what is given."""
     if given is None:

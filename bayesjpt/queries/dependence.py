@@ -12,9 +12,10 @@ from bayesjpt.kernels.pairs import fill_information
 from bayesjpt.kernels.slots import apart, make_slots
 from bayesjpt.posterior.answer import PlainAnswer, verb
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.cells_of_columns import first_cells, is_exact
 from bayesjpt.queries.condition import given_posterior
-from bayesjpt.queries.resolve import position_of
+from bayesjpt.queries.resolve import names_of, position_of
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.schema import Schema
 
@@ -93,7 +94,29 @@ def dependence(
     positions = _positions(columns, post.schema)
     kept, some = some_draws(post, max_draws)
     asked = given_posterior(some, given)
-    plan, params = asked.plan(), asked.flat()
+    values, doubt = _information(asked, positions)
+    if normalised:
+        values = np.sqrt(-np.expm1(-2.0 * values))
+    names = [post.schema.names[position] for position in positions]
+    return PlainAnswer(
+        "correlation" if normalised else "mutual_information",
+        ("chain", "draw", "feature", "feature_other"),
+        values.reshape(asked.n_chain, asked.n_draw, *values.shape[1:]),
+        coords=asked.coords()
+        | {
+            "draw": kept,
+            "feature": names,
+            "feature_other": names,
+            "error_bound": (("feature", "feature_other"), doubt.max(axis=0)),
+        },
+        attrs={} if normalised else {"units": "nats"},
+    )
+
+
+@pooled
+def _information(post: Posterior, positions: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return mutual information, and bounds of its error, float64 (n_draw, n_column, n_column) each."""
+    plan, params = post.plan(), post.flat()
     slots = make_slots(plan, positions)
     if 8 * slots.node.size**2 > MAX_DEPENDENCE_BYTES:
         raise QueryError(
@@ -105,28 +128,13 @@ def dependence(
     values, doubt = np.empty((2, params.theta.shape[0], len(positions), len(positions)))
     start = first_cells(post.schema, positions)
     fill_information(plan, slots, start, separate, (DEPENDENCE_TOLERANCE, DEPENDENCE_SPLITS), params, values, doubt)
-    if normalised:
-        values = np.sqrt(-np.expm1(-2.0 * values))
     is_cut = np.array([not is_exact(post.schema.columns[position]) for position in positions])
-    bound = doubt.max(axis=0) + np.where(separate, 0.0, 0.2 * DEPENDENCE_TOLERANCE * (is_cut + is_cut[:, None]))
-    names = [post.schema.names[position] for position in positions]
-    return PlainAnswer(
-        "correlation" if normalised else "mutual_information",
-        ("chain", "draw", "feature", "feature_other"),
-        values.reshape(asked.n_chain, asked.n_draw, *values.shape[1:]),
-        coords={
-            "chain": np.arange(post.n_chain),
-            "draw": kept,
-            "feature": names,
-            "feature_other": names,
-            "error_bound": (("feature", "feature_other"), bound),
-        },
-        attrs={} if normalised else {"units": "nats"},
-    )
+    doubt += np.where(separate, 0.0, 0.2 * DEPENDENCE_TOLERANCE * (is_cut + is_cut[:, None]))
+    return values, doubt
 
 
 def _positions(columns: Sequence[str] | None, schema: Schema) -> list[int]:
-    names = schema.names if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    names = schema.names if columns is None else names_of(columns)
     for name in names:
         if list(names).count(name) > 1:
             raise QueryError(f"column {name!r} named twice")

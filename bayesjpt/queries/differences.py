@@ -34,10 +34,8 @@ def features_of(group: Posterior) -> dict[str, np.ndarray]:
     points = {}
     if numbers:
         names = [schema.names[c] for c in numbers]
-        for name, found in zip(
-            ("lower", "upper"), quantile(group, list(_MOSTLY), names).values.swapaxes(0, 2), strict=True
-        ):
-            out[name][:, numbers] = found[0]
+        ends = quantile(group, list(_MOSTLY), names).values[0]
+        out["lower"][:, numbers], out["upper"][:, numbers] = ends[:, 0], ends[:, 1]
         whole = replace(group, params=Params(*(array[:, :1] for array in group.params)))
         deciles = quantile(whole, list(_DECILES), names).values[0, 0]
         points = {c: [[-np.inf, x] for x in deciles[:, j]] for j, c in enumerate(numbers)}

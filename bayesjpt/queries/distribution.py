@@ -12,6 +12,7 @@ from bayesjpt.kernels.given_event import fill_event_cdf, fill_event_quantiles
 from bayesjpt.kernels.given_rows import fill_row_cdf, fill_row_cdf_at, fill_row_quantiles
 from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.column import as_value
 from bayesjpt.queries.moments import moments
 from bayesjpt.queries.question import Question, ask, known
@@ -20,6 +21,7 @@ from bayesjpt.table.schema import Column
 
 
 @verb
+@pooled
 def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return quantiles of columns of numbers under each draw: the smallest value with cumulative probability of q.
 
@@ -64,7 +66,10 @@ def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "er
     >>> bool((found > 0).all())
     True
     """
-    levels = np.atleast_1d(np.asarray(q, np.float64))
+    try:
+        levels = np.atleast_1d(np.asarray(q, np.float64))
+    except (TypeError, ValueError):
+        levels = np.empty(0)
     if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all() or not levels.size:
         raise QueryError(f"q = {q!r}", "probabilities strictly between 0 and 1")
     question = ask(post, columns, given, on_zero)
@@ -75,6 +80,7 @@ def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "er
 
 
 @verb
+@pooled
 def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return the probability that a column of numbers is at most x, under each draw.
 
@@ -127,6 +133,7 @@ def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") 
 
 
 @verb
+@pooled
 def confidence_bounds(
     post: Posterior, columns=None, given=None, *, confidence: float = CONFIDENCE, on_zero: str = "error"
 ) -> PlainAnswers:

@@ -231,7 +231,7 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
     if flat[number] == 0.0:
         raise QueryError("an event of probability zero", "one that happens", "There is nothing to explain.")
     text = repr(event), _text(given, post.schema, evidence)
-    if begins_with_tree(post):
+    if len(post.by_structure()) == 1 and begins_with_tree(post):
         parts, table = _by_leaf(post, leaves_of_answer(post, event, given, evidence, _asked(post, event, evidence)))
         return Explanation(*text, None, None, parts, k, answer, table)
     one = one_draw(post, number)

@@ -99,14 +99,16 @@ def refuse_impossible_boxes(post: Posterior, evidence: Evidence, log_total: np.n
         parts = [Box({c: v for c, v in box.intervals.items() if c in kept}) for box in boxes]
         return bool((box_log_probability(one, plan, parts) > -np.inf).any())
 
-    _refuse(post, _first_impossible(columns, possible), "the event given as evidence", draw)
+    _refuse(post, _first_impossible(columns, possible), "the event given as evidence", draw, nan_offered=True)
 
 
-def refuse_impossible_rows(post: Posterior, rows: Table, log_evidence: np.ndarray, one_row: bool) -> None:
+def refuse_impossible_rows(
+    post: Posterior, rows: Table, log_evidence: np.ndarray, one_row: bool, *, nan_offered: bool = False
+) -> None:
     """Raise `EvidenceError` where a row given as evidence has density zero under some draw.
 
     `log_evidence` is float64 (n_draw, n_row). The error names the row and the first of its columns, in the order of the
-    schema, with which it becomes impossible.
+    schema, with which it becomes impossible. `nan_offered`: whether the verb takes ``on_zero="nan"``.
     """
     impossible = log_evidence == -np.inf
     if not impossible.any():
@@ -126,7 +128,7 @@ def refuse_impossible_rows(post: Posterior, rows: Table, log_evidence: np.ndarra
         return bool(out[0, 0] > -np.inf)
 
     where = "the row given as evidence" if one_row else f"row {row + 1} of the evidence"
-    _refuse(post, _first_impossible(columns, possible), where, draw)
+    _refuse(post, _first_impossible(columns, possible), where, draw, nan_offered=nan_offered)
 
 
 def _one_draw(post: Posterior, draw: int) -> Posterior:
@@ -144,10 +146,11 @@ def _first_impossible(columns: Sequence[int], possible: Callable[[Sequence[int]]
     return columns[hi - 1]
 
 
-def _refuse(post: Posterior, column: int, what: str, draw: int) -> None:
+def _refuse(post: Posterior, column: int, what: str, draw: int, *, nan_offered: bool) -> None:
     chain, number = divmod(draw, post.n_draw)
+    name = post.schema.names[column]
     raise EvidenceError(
-        f"{what} has probability zero from column {post.schema.names[column]!r} on (chain {chain}, draw {number})",
+        f"{what} has probability zero from column {name!r} on (chain {chain}, draw {number})",
         "evidence that is possible under every draw",
-        f"Leave column {post.schema.names[column]!r} out, or use on_zero='nan'.",
+        f"Leave column {name!r} out{", or use on_zero='nan'" if nan_offered else ''}.",
     )

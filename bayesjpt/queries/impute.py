@@ -188,6 +188,13 @@ def _by_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray, np
 
     For columns of labels probabilities, float64 (n_label, n_draw, n).
     """
+    for parts in zip(*(_by_own_draw(structure, rows) for structure in post.by_structure()), strict=True):
+        number, which, _ = parts[0]
+        yield number, which, np.concatenate([found for _, _, found in parts], axis=-2)
+
+
+def _by_own_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield the same for a single structure."""
     numbers = [number for number, column in enumerate(post.schema) if column.base != "category"]
     holes = np.flatnonzero(~rows.observed[numbers].all(axis=0))
     for lo in range(0, holes.size, QUERY_ROWS):

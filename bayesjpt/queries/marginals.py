@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesjpt.defaults import INTERVAL, SHOWN_RANGE
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.boxes import Box
 from bayesjpt.queries.differences import rounded
 from bayesjpt.queries.distribution import quantile
@@ -115,7 +116,7 @@ def cell_masses(post: Posterior, axes: Sequence[Axis]) -> list[tuple[np.ndarray,
     """
     ends = [_ends(axis) for axis in axes]
     boxes = [Box({axis.position: cell[None]}) for axis, cells in zip(axes, ends, strict=True) for cell in cells]
-    found = np.exp(box_log_probability(post, post.plan(), boxes))
+    found = _probabilities(post, boxes)
     sizes = [len(cells) for cells in ends]
     out = []
     for axis, part in zip(axes, np.split(found, np.cumsum(sizes)[:-1], axis=1), strict=True):
@@ -132,7 +133,13 @@ def joint_masses(post: Posterior, first: Axis, second: Axis) -> np.ndarray:
     """Return the probability of each pair of cells of numbers, atoms within, float64 (n_draw, n_first, n_second)."""
     one, other = (_ends(axis)[: axis.edges.size - 1] for axis in (first, second))
     boxes = [Box({first.position: a[None], second.position: b[None]}) for a in one for b in other]
-    return np.exp(box_log_probability(post, post.plan(), boxes)).reshape(-1, len(one), len(other))
+    return _probabilities(post, boxes).reshape(-1, len(one), len(other))
+
+
+@pooled
+def _probabilities(post: Posterior, boxes: Sequence[Box]) -> np.ndarray:
+    """Return float64 (n_draw, n_box)."""
+    return np.exp(box_log_probability(post, post.plan(), boxes))
 
 
 def _ends(axis: Axis) -> np.ndarray:

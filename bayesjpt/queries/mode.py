@@ -11,12 +11,15 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.paths import regions, separating_column
+from bayesjpt.circuit.plan import ATOM
 from bayesjpt.defaults import MODE_ROWS, MODE_WIDTH, QUERY_WORK_BYTES
 from bayesjpt.errors import QueryError
+from bayesjpt.families import registry
 from bayesjpt.kernels.modes import fill_modes, make_candidates
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.complete import check_count, empty_rows, grid, highest_label
 from bayesjpt.queries.condition import condition, constrain
 from bayesjpt.queries.density import log_mass
@@ -49,7 +52,7 @@ def mode(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
         row, in the user's units, labels as codes. Where there are fewer than k completions the last have a log mass of
         -inf and values NaN. The attribute ``method`` is ``exact`` where the circuit decides which path a row takes,
         and ``max-product`` elsewhere: then the answer is the best row that follows a single path through the sums
-        above the columns' mixtures, among a few candidate values of each; its mass is exact all the same.
+        above the columns' mixtures, among the likeliest values of each of their leaves; its mass is exact all the same.
 
     Raises
     ------
@@ -87,7 +90,7 @@ def mode(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
         rows = empty_rows(post.schema, 1)
     log_values, values = _modes(post, rows, k)
     single = evidence.rows is None or evidence.one_row
-    return _answer(post, log_values, values, single, _method(post.circuit, post.schema))
+    return _answer(post, log_values, values, single, _method(post))
 
 
 @verb
@@ -152,10 +155,11 @@ def most_probable(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswer
             "share": ("rank", share),
         },
         coords={"rank": np.arange(best.size), "feature": list(post.schema.names)},
-        attrs={"method": _method(post.circuit, post.schema)},
+        attrs={"method": _method(post)},
     )
 
 
+@pooled
 def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return log masses (n_draw, n_row, k) and completed rows (n_draw, n_row, k, n_column).
 
@@ -187,9 +191,6 @@ def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray
         )  # fmt: skip
         log_evidence[:, part], log_values[:, part], values[:, part] = own_evidence, own_values[..., :k], own[:, :, :k]
     refuse_impossible_rows(post, rows, log_evidence, rows.n_row == 1)
-    # candidates of rounded families come from standardised grids, whose points are whole up to the last digit
-    whole = np.array([column.base == "integer" for column in post.schema])
-    values[..., whole] = np.rint(values[..., whole]) + 0.0
     return log_values, values
 
 
@@ -214,17 +215,22 @@ def _answer(post: Posterior, log_values: np.ndarray, values: np.ndarray, single:
 # --- where the answer is exact ---------------------------------------------------------------------------------------
 
 
-def _method(circuit: Circuit, schema: Schema) -> str:
+def _method(post: Posterior) -> str:
     """Return ``exact`` where every sum above a column's mixture is decided by the row, and its modes are candidates."""
-    return "exact" if is_deterministic(circuit) and _modes_are_candidates(circuit, schema) else "max-product"
+    circuits = [structure.circuit for structure in post.by_structure()]
+    exact = all(is_deterministic(circuit) and _modes_are_candidates(circuit, post.schema) for circuit in circuits)
+    return "exact" if exact else "max-product"
 
 
 def _modes_are_candidates(circuit: Circuit, schema: Schema) -> bool:
-    """Return whether the modes of each dictionary are found: over labels always, over numbers with one leaf."""
+    """Return whether the best values of each dictionary are found.
+
+    Over labels they always are; over numbers with one leaf beside the atoms, whose values are candidates too.
+    """
+    is_atom = np.array([registry.FAMILIES[number].name == ATOM for number in circuit.leaf_family])
     for node in np.flatnonzero(circuit.kind == arrays.LIKELIHOOD):
-        children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]
-        column = schema.columns[circuit.leaf_var[circuit.leaf_of[children[0]]]]
-        if children.size > 1 and column.base != "category":
+        leaves = circuit.leaf_of[circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]]
+        if schema.columns[circuit.leaf_var[leaves[0]]].base != "category" and (~is_atom[leaves]).sum() > 1:
             return False
     return True
 

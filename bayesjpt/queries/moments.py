@@ -10,10 +10,12 @@ from bayesjpt.kernels.given_event import fill_event_moments
 from bayesjpt.kernels.given_rows import fill_row_moments
 from bayesjpt.posterior.answer import PlainAnswer, verb
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.question import Question, ask, known
 
 
 @verb
+@pooled
 def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return the expectation of columns of numbers under each draw, given evidence where there is some.
 
@@ -67,6 +69,7 @@ def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "er
 
 
 @verb
+@pooled
 def variance(post: Posterior, columns=None, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return the variance of columns of numbers under each draw, given evidence where there is some.
 

@@ -23,6 +23,9 @@ _N_TAIL = 25
 """Draws below which the tail of importance weights is too short to be smoothed; that of Vehtari et al. (2024) needs 5
 draws in the fifth of them that is the tail."""
 
+_N_SCORES = 2**22
+"""Scores, over draws and rows, that are held at a time: 32 MB."""
+
 
 @verb
 def outliers(post: Posterior, table, *, reference: Any = None, training: bool = False) -> PlainAnswers:
@@ -56,7 +59,7 @@ def outliers(post: Posterior, table, *, reference: Any = None, training: bool = 
     Raises
     ------
     QueryError
-        Without reference rows; with `training` and fewer than 25 draws.
+        Without reference rows; with `training` and fewer than 25 draws of some structure.
     SchemaError, TableError
         For rows that do not fit the schema.
 
@@ -90,11 +93,7 @@ def outliers(post: Posterior, table, *, reference: Any = None, training: bool = 
             "reference= rows that are taken for usual",
             "The rows that the model expects are post.sample(1000, rng=rng, recorded=True).",
         )
-    log_weights, pareto_k = _leave_one_out(post, rows) if training else (None, None)
-    if log_weights is not None:
-        even = np.full((log_weights.shape[0], usual.n_row), -np.log(log_weights.shape[0]))
-        log_weights = np.concatenate([log_weights, even], axis=1)
-    row_scores, cell_scores = _scores(post, _together(rows, usual), log_weights)
+    row_scores, cell_scores, pareto_k = _scores(post, rows, usual, training)
     row_score, usual_score = row_scores[: rows.n_row], row_scores[rows.n_row :]
     cell_score, usual_cells = cell_scores[:, : rows.n_row], cell_scores[:, rows.n_row :]
     quantile, n_reference = _row_quantiles(post, rows, usual, row_score, usual_score)
@@ -125,28 +124,52 @@ def _together(first: Table, second: Table) -> Table:
     return Table(first.schema, values, np.concatenate([first.observed, second.observed], axis=1))
 
 
-def _scores(post: Posterior, rows: Table, log_weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _scores(
+    post: Posterior, rows: Table, usual: Table, training: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return log masses of rows, (n_row,), and of cells given the rest of their row, (n_column, n_row), NaN if missing.
 
-    Averaged over draws with the given log weights, float64 (n_draw, n_row), or evenly.
+    Of both tables' rows, one after the other, averaged over draws; and Pareto's k of the first where they were fitted.
+    """
+    both = _together(rows, usual)
+    parts = [_log_masses(structure, both, rows if training else None) for structure in post.by_structure()]
+    shares = np.array([structure.n_draw for structure in post.by_structure()]) / post.n_draw
+    together, rest = (_averaged([part[k] for part in parts], shares) for k in range(2))
+    known = both.observed & (rest > -np.inf)
+    cell_score = np.where(known, np.minimum(together - np.where(known, rest, 0.0), 0.0), np.nan)
+    return together, cell_score, np.max([part[2] for part in parts], axis=0) if training else None
+
+
+def _averaged(log_values: list[np.ndarray], shares: np.ndarray) -> np.ndarray:
+    """Return the logarithm of an average over structures."""
+    if len(log_values) == 1:
+        return log_values[0]
+    return log_sum(np.stack([values + np.log(share) for values, share in zip(log_values, shares, strict=True)]), 0)
+
+
+def _log_masses(post: Posterior, both: Table, fitted: Table | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return log masses of rows, (n_row,), of rows without each cell, (n_column, n_row), and Pareto's k of `fitted`.
+
+    These are the first rows, if given. Averaged over the draws of one structure.
     """
     plan, params = post.plan(), post.flat()
     n_draw = params.theta.shape[0]
-    weights = np.full((n_draw, 1), -np.log(n_draw)) if log_weights is None else log_weights
-    row_score, cell_score = np.empty(rows.n_row), np.empty((rows.n_column, rows.n_row))
-    snapped = snap_to_grid(plan, rows.values)
+    weights, pareto_k = np.full((n_draw, 1), -np.log(n_draw)), np.empty(0)
+    if fitted is not None:
+        left_out, pareto_k = _leave_one_out(post, fitted)
+        weights = np.concatenate([left_out, weights.repeat(both.n_row - fitted.n_row, axis=1)], axis=1)
+    row_score, rest_score = np.empty(both.n_row), np.empty((both.n_column, both.n_row))
+    snapped = snap_to_grid(plan, both.values)
     n_block = block_rows(plan, QUERY_WORK_BYTES)
-    for lo in range(0, rows.n_row, SCORED_ROWS):
-        part = slice(lo, min(lo + SCORED_ROWS, rows.n_row))
-        values, observed = np.ascontiguousarray(snapped[:, part]), np.ascontiguousarray(rows.observed[:, part])
+    for lo in range(0, both.n_row, SCORED_ROWS):
+        part = slice(lo, min(lo + SCORED_ROWS, both.n_row))
+        values, observed = np.ascontiguousarray(snapped[:, part]), np.ascontiguousarray(both.observed[:, part])
         cells = make_cells(plan, values, observed, max_distinct_share=1.0, max_table_bytes=2**62)
         together, rest = np.empty(values.shape[1]), np.empty(values.shape)
         own = np.ascontiguousarray(weights[:, part] if weights.shape[1] > 1 else weights)
         fill_cell_log_mass(plan, cells, params, own, min(n_block, together.size), together, rest)
-        row_score[part] = together
-        known = observed & (rest > -np.inf)
-        cell_score[:, part] = np.where(known, np.minimum(together - np.where(known, rest, 0.0), 0.0), np.nan)
-    return row_score, cell_score
+        row_score[part], rest_score[:, part] = together, rest
+    return row_score, rest_score, pareto_k
 
 
 def _leave_one_out(post: Posterior, rows: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -174,21 +197,37 @@ def _row_quantiles(
     """Return the share of reference rows that are at most as likely over the row's columns, and how many there are."""
     quantile, n_reference = np.full(rows.n_row, np.nan), np.zeros(rows.n_row, np.int64)
     patterns, which = np.unique(rows.observed.T, axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
+    for number, known in enumerate(_known_scores(post, usual, usual_score, patterns)):
         same = np.flatnonzero(which.ravel() == number)
-        alike = np.flatnonzero(usual.observed[pattern].all(axis=0))
-        n_reference[same] = alike.size
-        if not alike.size:
-            continue
-        known = usual_score[alike]
-        more = np.flatnonzero(usual.observed[~pattern][:, alike].any(axis=0))
-        if more.size:
-            seen = usual.take(alike[more])
-            observed = np.repeat(pattern[:, None], more.size, axis=1)
-            masses = log_mass(post, Table(seen.schema, seen.values, observed)).values.reshape(-1, more.size)
-            known[more] = log_sum(masses, 0) - np.log(masses.shape[0])
-        quantile[same] = _share_below(known, score[same])
+        n_reference[same] = known.size
+        if known.size:
+            quantile[same] = _share_below(known, score[same])
     return quantile, n_reference
+
+
+def _known_scores(post: Posterior, usual: Table, usual_score: np.ndarray, patterns: np.ndarray) -> list[np.ndarray]:
+    """Return for each pattern of observed columns the scores over these alone of the reference rows that observe them.
+
+    All patterns are scored together, many to a part: a part's values are scored once, whatever their rows observe.
+    """
+    alike = [np.flatnonzero(usual.observed[pattern].all(axis=0)) for pattern in patterns]
+    more = [usual.observed[~p][:, rows].any(axis=0) for p, rows in zip(patterns, alike, strict=True)]
+    asked = np.repeat(patterns, [int(wider.sum()) for wider in more], axis=0)
+    row = np.concatenate([rows[wider] for rows, wider in zip(alike, more, strict=True)])
+    score = np.empty(row.size)
+    n_part = max(usual.n_row, _N_SCORES // (post.n_chain * post.n_draw))
+    for lo in range(0, row.size, n_part):
+        part = slice(lo, lo + n_part)
+        seen = Table(
+            usual.schema, np.ascontiguousarray(usual.values[:, row[part]]), np.ascontiguousarray(asked[part].T)
+        )
+        masses = log_mass(post, seen).values.reshape(-1, seen.n_row)
+        score[part] = log_sum(masses, 0) - np.log(masses.shape[0])
+    known = [usual_score[rows] for rows in alike]
+    ends = np.cumsum([int(wider.sum()) for wider in more])[:-1]
+    for scores, wider, own in zip(known, more, np.split(score, ends), strict=True):
+        scores[wider] = own
+    return known
 
 
 def _share_below(known: np.ndarray, x: np.ndarray) -> np.ndarray:

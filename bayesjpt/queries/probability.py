@@ -13,6 +13,7 @@ from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.row_events import fill_row_log_probability, make_asked
 from bayesjpt.posterior.answer import PlainAnswer, verb
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.boxes import Box, boxes, contains, intersections
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import (
@@ -48,7 +49,8 @@ def probability(
         of the event that a row itself observes answers yes or no; drop it from the rows in order to predict it.
     ratio_of_means : bool
         The posterior-predictive conditional in place of one answer a draw: the mean over all draws of the joint
-        probability over the mean of the evidence's. It weighs draws by how well they explain the evidence.
+        probability over the mean of the evidence's. It weighs draws, and structures where there are several, by how
+        well they explain the evidence.
     on_zero : str
         For evidence that has probability zero under some draw: ``error``, or ``nan`` as the answer there.
 
@@ -135,23 +137,27 @@ def log_probability(
     """
     check_on_zero(on_zero)
     found = boxes(event, post.schema)
-    evidence = as_evidence(given, post.schema)
-    reached = routed(post, evidence, {column for box in found for column in box.columns}, found)
-    if evidence.rows is None:
-        log_joint, log_evidence = _given_event(reached, found, evidence)
-        if on_zero == "error":
-            refuse_impossible_boxes(post, evidence, log_evidence)
-    else:
-        log_joint, log_evidence = _given_rows(reached, found, evidence.rows)
-        if on_zero == "error":
-            refuse_impossible_rows(post, evidence.rows, log_evidence, evidence.one_row)
-        if evidence.one_row:
-            log_joint, log_evidence = log_joint[:, 0], log_evidence[:, 0]
+    log_joint, log_evidence = _by_draw(post, found, as_evidence(given, post.schema), on_zero)
     if ratio_of_means:
         log_joint, log_evidence = log_sum(log_joint, 0), log_sum(log_evidence, 0)
     impossible = log_evidence == -np.inf
     ratio = np.minimum(log_joint - np.where(impossible, 0.0, log_evidence), 0.0)
     return _answer(post, np.where(impossible, np.nan, ratio), ratio_of_means)
+
+
+@pooled
+def _by_draw(post: Posterior, found: Sequence[Box], evidence: Evidence, on_zero: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log probabilities of event and evidence together, and of the evidence, float64 (n_draw[, n_row])."""
+    reached = routed(post, evidence, {column for box in found for column in box.columns}, found)
+    if evidence.rows is None:
+        log_joint, log_evidence = _given_event(reached, found, evidence)
+        if on_zero == "error":
+            refuse_impossible_boxes(post, evidence, log_evidence)
+        return log_joint, log_evidence
+    log_joint, log_evidence = _given_rows(reached, found, evidence.rows)
+    if on_zero == "error":
+        refuse_impossible_rows(post, evidence.rows, log_evidence, evidence.one_row, nan_offered=True)
+    return (log_joint[:, 0], log_evidence[:, 0]) if evidence.one_row else (log_joint, log_evidence)
 
 
 def _given_event(post: Posterior, found: Sequence[Box], evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:

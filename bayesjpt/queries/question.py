@@ -26,6 +26,7 @@ from bayesjpt.queries.given import (
     refuse_impossible_rows,
     row_blocks,
 )
+from bayesjpt.queries.resolve import names_of
 from bayesjpt.queries.route import routed
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -47,7 +48,7 @@ def positions_of(columns: str | Sequence[str] | None, schema: Schema) -> list[in
                 remedy="Ask for the probability of labels: post.probability(event).",
             )
         return found
-    names = [columns] if isinstance(columns, str) else list(columns)
+    names = names_of(columns)
     if not names:
         raise QueryError("no columns", "the names of columns, or None for all columns of numbers")
     for name in names:
@@ -142,7 +143,7 @@ class Question:
         """Raise `EvidenceError` where a row is impossible under some draw, unless that is to be NaN."""
         assert self.rows is not None
         if self.on_zero == "error":
-            refuse_impossible_rows(self.post, self.rows, log_evidence, self.evidence.one_row)
+            refuse_impossible_rows(self.post, self.rows, log_evidence, self.evidence.one_row, nan_offered=True)
 
     def answer(self, values: np.ndarray, name: str, middle: Mapping[str, Any] | None = None) -> PlainAnswer:
         """Return values (n_draw, ..., n_target[, n_row]) with the axes' names.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
+from bayesjpt.errors import QueryError
 from bayesjpt.queries.event import (
     INCLUSIVE,
     Between,
@@ -28,6 +29,21 @@ from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
 
 _RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _N_LABELS_SHOWN = 10
+
+
+def names_of(columns: Any) -> list[str]:
+    """Return the names of columns that are given as one name or several.
+
+    Raises
+    ------
+    QueryError
+        For anything but texts.
+    """
+    names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise QueryError(f"column {name!r}, of type {type(name).__name__}", "the names of columns")
+    return names
 
 
 def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
@@ -198,8 +214,10 @@ def _days_of(text: str) -> float | None:
 def _code(column: Column, value: Value, place: Place | None) -> float:
     """Return the code of a label, which may be written as `table.encode` reads it in new rows."""
     names = column.code_names
-    if isinstance(value, str) and value in names:
-        return float(names.index(value))
+    if isinstance(value, str):
+        value = value if value in names else value.strip()
+        if value in names:
+            return float(names.index(value))
     label = value if isinstance(value, str) else None
     match column.dtype:
         case "boolean":

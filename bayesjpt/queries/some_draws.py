@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from bayesjpt.circuit.arrays import Params
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.complete import check_count
 
@@ -29,6 +26,4 @@ def some_draws(post: Posterior, max_draws: int | None) -> tuple[np.ndarray, Post
     if n >= post.n_draw:
         return np.arange(post.n_draw), post
     kept = np.floor((np.arange(n) + 0.5) * (post.n_draw / n)).astype(np.int64)
-    params = Params(*(np.ascontiguousarray(array[:, kept]) for array in post.params))
-    stats = {name: values[:, kept] for name, values in post.sample_stats.items()}
-    return kept, replace(post, params=params, sample_stats=stats)
+    return kept, post.take_draws(kept)

@@ -21,7 +21,7 @@ from bayesjpt.queries.complete import check_count
 from bayesjpt.queries.explain_tree import begins_with_tree
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summaries, told
 from bayesjpt.queries.paths import condition, conditions
-from bayesjpt.queries.resolve import position_of
+from bayesjpt.queries.resolve import names_of, position_of
 from bayesjpt.queries.route import below, node_weights
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.schema import Schema
@@ -243,7 +243,7 @@ def _columns(
 ) -> list[int]:
     """Return the positions of the columns that are shown: of all, those that are split come first."""
     if columns is not None:
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = names_of(columns)
         return list(dict.fromkeys(position_of(name, schema) for name in names))
     split = list(dict.fromkeys(node.column for node in nodes if node.column >= 0))
     others = [position for position in range(len(schema)) if position not in split]

@@ -14,6 +14,7 @@ from bayesjpt.families import registry
 from bayesjpt.kernels.flow import fill_shares
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import pooled
 from bayesjpt.table.schema import Column, SetAside
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class ColumnType:
     share, lo, hi : float
         Posterior mean and equal-tailed interval of the leading type's share of the column's cells.
     ess, rhat : float
-        Bulk effective sample size and R-hat of that share; NaN for one short chain or a share that cannot vary.
+        Bulk effective sample size and R-hat of that share; NaN for one short chain or a share that cannot vary. Of
+        several structures, the sum and the largest: chains of one are compared with each other alone.
     types, likelihoods : dict of str to float
         Mean share of each type and likelihood function that the column's dictionary offers.
     n_missing : int
@@ -137,11 +139,7 @@ def types(post: Posterior, *, interval: float = INTERVAL) -> Types:
     """
     if not 0.0 < interval < 1.0:
         raise QueryError(f"interval = {interval!r}", "a probability between 0 and 1")
-    plan = post.plan()
-    flat = post.flat()
-    shares = np.empty((flat.theta.shape[0], len(post.schema), len(registry.FAMILIES)))
-    fill_shares(plan, flat.log_weight, shares)
-    shares = shares.reshape(post.n_chain, post.n_draw, len(post.schema), len(registry.FAMILIES))
+    shares = _shares(post).reshape(post.n_chain, post.n_draw, len(post.schema), len(registry.FAMILIES))
     by_type = np.zeros((*shares.shape[:3], len(TYPES)))
     for position, column in enumerate(post.schema.columns):
         for number, family in enumerate(registry.FAMILIES):
@@ -162,10 +160,18 @@ def types(post: Posterior, *, interval: float = INTERVAL) -> Types:
         },
     ).to_xarray()
     columns = tuple(
-        _column_type(column, _offered(post, position), shares[:, :, position], by_type[:, :, position], interval)
+        _column_type(post, column, shares[:, :, position], by_type[:, :, position], interval)
         for position, column in enumerate(post.schema.columns)
     )
     return Types(columns, draws, post.schema.set_aside)
+
+
+@pooled
+def _shares(post: Posterior) -> np.ndarray:
+    """Return float64 (n_draw, n_column, n_family)."""
+    shares = np.empty((post.n_chain * post.n_draw, len(post.schema), len(registry.FAMILIES)))
+    fill_shares(post.plan(), post.flat().log_weight, shares)
+    return shares
 
 
 def _type_under(statistical_type: str, column: Column) -> str:
@@ -175,19 +181,22 @@ def _type_under(statistical_type: str, column: Column) -> str:
 
 def _offered(post: Posterior, position: int) -> list[int]:
     """Return the numbers of the families that the leaves of a column have."""
-    return np.unique(post.circuit.leaf_family[post.circuit.leaf_var == position]).tolist()
+    circuits = [structure.circuit for structure in post.by_structure()]
+    return np.unique(np.concatenate([own.leaf_family[own.leaf_var == position] for own in circuits])).tolist()
 
 
 def _column_type(
-    column: Column, offered: list[int], shares: np.ndarray, by_type: np.ndarray, interval: float
+    post: Posterior, column: Column, shares: np.ndarray, by_type: np.ndarray, interval: float
 ) -> ColumnType:
+    offered = _offered(post, post.schema.index(column.name))
     mean_type = by_type.mean(axis=(0, 1))
     typed = by_type.copy()
     if any(registry.FAMILIES[number].statistical_type != "none" for number in offered):
         typed[..., NONE] = -1.0
     best = int(typed.mean(axis=(0, 1)).argmax())
     series = by_type[:, :, best]
-    ess, rhat = _diagnose(series)
+    ess, rhat = np.array([_diagnose(own) for own in post.split(series)]).T
+    ess, rhat = float(np.nansum(ess) if np.isfinite(ess).any() else np.nan), float(np.fmax.reduce(rhat))
     leaders = typed.mean(axis=1).argmax(axis=1)
     disagree = bool((leaders != best).any()) and (not np.isfinite(rhat) or rhat > MAX_RHAT)
     tail = 0.5 * (1.0 - interval)

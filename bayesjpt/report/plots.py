@@ -14,7 +14,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.condition import given_posterior
 from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, joint_masses, told
-from bayesjpt.queries.resolve import position_of
+from bayesjpt.queries.resolve import names_of, position_of
 from bayesjpt.queries.some_draws import some_draws
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def plot_marginal(
     >>> post.plot_marginal("x", table=table).get_xlabel()
     'x'
     """
-    names = [columns] if isinstance(columns, str) else list(columns)
+    names = names_of(columns)
     positions = [position_of(name, post.schema) for name in names]
     if len(set(positions)) != len(names) or len(names) not in (1, 2):
         raise QueryError(f"columns {', '.join(map(repr, names)) or 'none'}", "one column, or two different ones")

@@ -5,7 +5,7 @@ Reference: Nyga, Picklum, Schierenbeck and Beetz, Joint probability trees, secti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -171,7 +171,7 @@ def _columns(table: Table, name: str, chosen: Sequence[str] | None) -> tuple[int
     names = table.schema.names
     if chosen is None:
         return tuple(range(len(names)))
-    chosen = [chosen] if isinstance(chosen, str) else list(chosen)
+    chosen = [chosen] if isinstance(chosen, str) or not isinstance(chosen, Iterable) else list(chosen)
     unknown = [column for column in chosen if column not in names]
     if unknown or not chosen or len(set(chosen)) < len(chosen):
         raise LearnerError(
