@@ -24,7 +24,7 @@ from bayesjpt.defaults import ALPHA, GAMMA
 from bayesjpt.errors import BayesjptError, BayesjptWarning
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
-from tests.papers import transductive
+from tests.papers import measures, transductive
 from tests.papers.abda_data import Data, our_tables, paper_schema, read_data, under_schema
 
 MIN_ROWS = {"abalone": 417, "n2000_d4_seed1111": 100}
@@ -128,29 +128,23 @@ def fit_and_score(train: Table, test: Table, prior: str, settings: Settings, see
 
 def score(post: Posterior, test: Table) -> Scores:
     """Return densities of test rows and the mixing of type shares under a posterior."""
-    log_density = post.log_density(test).to_numpy()
+    log_density, log_mass = post.log_density(test).to_numpy(), post.log_mass(test).to_numpy()
     shares = post.types().draws["likelihood_share"].to_numpy()
     edges = post.circuit.edges_of_kind(LIKELIHOOD)
     with np.errstate(invalid="ignore"):
         by_chain = log_density.mean(axis=(1, 2))
-        log_of_mean = log_of_mean_per_row(log_density)
+        log_of_mean = float(measures.log_of_mean(log_density).mean())
     return Scores(
         n_leaf=post.circuit.n_leaf,
         mean_of_log=float(by_chain.mean()),
         by_chain=tuple(by_chain.tolist()),
         log_of_mean=log_of_mean,
-        log_of_mean_mass=log_of_mean_per_row(post.log_mass(test).to_numpy()),
-        n_impossible=int((~np.isfinite(log_density)).any(axis=(0, 1)).sum()),
+        log_of_mean_mass=float(measures.log_of_mean(log_mass).mean()),
+        n_impossible=measures.n_impossible(log_density),
         share_ess=ess_per_draw(shares),
         leaf_ess=ess_per_draw(np.exp(post.params.log_weight[..., edges])),
         share_rhat=rhat(shares),
     )
-
-
-def log_of_mean_per_row(log_density: np.ndarray) -> float:
-    """Return the mean over rows of the log of the mean over draws, from log densities (chain, draw, row)."""
-    flat = log_density.reshape(-1, log_density.shape[-1])
-    return float((np.logaddexp.reduce(flat, axis=0) - np.log(len(flat))).mean())
 
 
 def _varying(values: np.ndarray) -> np.ndarray:

@@ -31,10 +31,8 @@ class Data:
     Parameters
     ----------
     name : str
-    train, test : float64 (n_row, n_column)
+    train, valid, test : float64 (n_row, n_column)
         NaN where missing.
-    n_row : int
-        Rows of the whole table, those for validation included.
     discrete : bool (n_column,)
     true_density : float or None
         Mean log density of the test rows under the circuit that generated them, nats per row.
@@ -42,10 +40,15 @@ class Data:
 
     name: str
     train: np.ndarray
+    valid: np.ndarray
     test: np.ndarray
-    n_row: int
     discrete: np.ndarray
     true_density: float | None = None
+
+    @property
+    def n_row(self) -> int:
+        """Rows of the whole table."""
+        return len(self.train) + len(self.valid) + len(self.test)
 
 
 def read_data(directory: str | Path, name: str) -> Data:
@@ -70,7 +73,21 @@ def read_data(directory: str | Path, name: str) -> Data:
             discrete = ~np.isin(arrays["types"], CONTINUOUS_TYPES)
             true_density = float(arrays["true_log_density_test"].mean())
         parts = [np.asarray(arrays[part], np.float64) for part in ("train", "valid", "test")]
-    return Data(name, parts[0], parts[2], sum(map(len, parts)), discrete, true_density)
+    return Data(name, *parts, discrete, true_density)
+
+
+def table_names(directory: str | Path) -> list[str]:
+    """Return the names of the tables of ``directory/abda``, sorted.
+
+    Raises
+    ------
+    TableError
+        Where there are none.
+    """
+    names = sorted(path.stem for path in (Path(directory) / "abda").glob("*.npz"))
+    if not names:
+        raise TableError(f"no tables in {str(directory)!r}", "a folder abda with .npz files")
+    return names
 
 
 def paper_schema(train: np.ndarray, discrete: np.ndarray) -> Schema:
@@ -127,7 +144,7 @@ def our_tables(data: Data) -> tuple[Table, Table]:
     Columns that it would set aside as identifiers are kept, as real or integer by the user's word, so that densities
     of both readings are of the same columns.
     """
-    train, test = _frame(data.train), _frame(data.test)
+    train, test = as_frame(data.train), as_frame(data.test)
     kinds = {f"x{k}": "integer" if discrete else "real" for k, discrete in enumerate(data.discrete)}
     table = bj.as_table(train)
     if table.schema.set_aside:
@@ -135,5 +152,6 @@ def our_tables(data: Data) -> tuple[Table, Table]:
     return table, bj.as_table(test, schema=table.schema)
 
 
-def _frame(rows: np.ndarray) -> pd.DataFrame:
+def as_frame(rows: np.ndarray) -> pd.DataFrame:
+    """Return rows, float64 (n_row, n_column), as a frame whose columns are x0, x1, ..."""
     return pd.DataFrame({f"x{k}": rows[:, k] for k in range(rows.shape[1])})

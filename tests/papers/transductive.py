@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,8 @@ from bayesjpt.defaults import ALPHA, GAMMA
 from bayesjpt.errors import TableError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
-from tests.papers.abda_data import CONTINUOUS, paper_schema, under_schema
+from tests.papers import measures, resolutions
+from tests.papers.abda_data import CONTINUOUS, as_frame, paper_schema, under_schema
 
 MASK_SEED = 1111
 SHARES = ("0.1", "0.5")
@@ -115,19 +116,15 @@ def readings(data: Masked) -> dict[str, tuple[Table, Table]]:
     aside as identifiers stay.
     """
     schema = paper_schema(data.seen, data.discrete)
-    frame = _frame(data.seen)
+    frame = as_frame(data.seen)
     table = bj.as_table(frame)
     if table.schema.set_aside:
         kinds = {f"x{k}": "integer" if discrete else "real" for k, discrete in enumerate(data.discrete)}
         table = bj.as_table(frame, kinds={column.name: kinds[column.name] for column in table.schema.set_aside})
     return {
         "abda": (under_schema(schema, data.seen), under_schema(schema, data.values)),
-        "default": (table, bj.as_table(_frame(data.values), schema=table.schema)),
+        "default": (table, bj.as_table(as_frame(data.values), schema=table.schema)),
     }
-
-
-def _frame(rows: np.ndarray) -> pd.DataFrame:
-    return pd.DataFrame({f"x{k}": rows[:, k] for k in range(rows.shape[1])})
 
 
 @dataclass(frozen=True)
@@ -171,22 +168,30 @@ def score_cells(verb: Callable, whole: Table, seen: Table, scored: np.ndarray) -
         cell = Table(whole.schema, values, alone)
         given = Table(whole.schema, values, np.ascontiguousarray(seen.observed[:, row]))
         parts.append([verb(cell).to_numpy(), verb(cell, given=given).to_numpy()])
-    marginal, conditional = (
-        np.concatenate(part, axis=2).reshape(-1, columns.size) for part in zip(*parts, strict=True)
-    )
-    impossible = int((~np.isfinite(marginal) | ~np.isfinite(conditional)).any(axis=0).sum())
+    marginal, conditional = (np.concatenate(part, axis=2) for part in zip(*parts, strict=True))
     return CellScores(
         marginal=float(marginal.mean()),
         conditional=float(conditional.mean()),
-        marginal_of_mean=_log_of_mean(marginal),
-        conditional_of_mean=_log_of_mean(conditional),
-        n_cell=marginal.shape[1],
-        n_impossible=impossible,
+        marginal_of_mean=float(measures.log_of_mean(marginal).mean()),
+        conditional_of_mean=float(measures.log_of_mean(conditional).mean()),
+        n_cell=marginal.shape[2],
+        n_impossible=measures.n_impossible(marginal, conditional),
     )
 
 
-def _log_of_mean(log_values: np.ndarray) -> float:
-    return float((np.logaddexp.reduce(log_values, axis=0) - np.log(len(log_values))).mean())
+def score_masses(post: Posterior, data: Masked, whole: Table, seen: Table) -> tuple[CellScores, float]:
+    """Return the scores of the recorded cells, of the table's fixed widths, and their mean log width.
+
+    Mass less log width is a density per unit, of the cell's average: what densities of other programs compare with
+    where cells are narrow.
+    """
+    widths = resolutions.known_resolutions(data.name)
+    if widths is None:
+        widths = np.array([column.resolution for column in whole.schema])
+    schema = resolutions.with_widths(post.schema, widths)
+    tables = (Table(schema, table.values, table.observed) for table in (whole, seen))
+    scores = score_cells(replace(post, schema=schema).log_mass, *tables, data.scored)
+    return scores, float((data.scored.sum(axis=0) @ np.log(widths)) / data.scored.sum())
 
 
 @dataclass(frozen=True)
@@ -289,7 +294,7 @@ def run(data: Masked, settings, seeds: int, show: Callable[[object], None]) -> d
     scores = RichTable(title=f"{data.name}, {data.share} hidden: nats per hidden cell", title_justify="left")
     for header in (
         "reading", "seed", "leaves", "marginal", "conditional", "marginal, log of mean", "conditional, log of mean",
-        "marginal mass", "conditional mass", "impossible", "s",
+        "marginal mass", "conditional mass", "less log r", "impossible", "s",
     ):  # fmt: skip
         scores.add_column(header, justify="left" if header == "reading" else "right")
     errors = RichTable(title="imputed cells", title_justify="left")
@@ -307,9 +312,9 @@ def run(data: Masked, settings, seeds: int, show: Callable[[object], None]) -> d
             )  # fmt: skip
             one = score_cells(post.log_density, whole, seen, data.scored)
             found[prior].append(one)
-            # the paper's resolution is no recording grid, so its cells mean nothing
-            mass = score_cells(post.log_mass, whole, seen, data.scored) if prior == "default" else None
-            masses = ("-", "-") if mass is None else (f"{mass.marginal_of_mean:.3f}", f"{mass.conditional_of_mean:.3f}")
+            mass, log_width = score_masses(post, data, whole, seen)
+            masses = [f"{value:.3f}" for value in (mass.marginal_of_mean, mass.conditional_of_mean)]
+            masses += [f"{mass.conditional_of_mean - log_width:.3f}"]
             errors.add_row(TITLES[prior], str(seed), *_error_cells(judge(data, impute_by_posterior(post, data, seen))))
             scores.add_row(
                 TITLES[prior], str(seed), str(post.circuit.n_leaf), f"{one.marginal:.3f}", f"{one.conditional:.3f}",
