@@ -137,6 +137,19 @@ def test_fit_writes_a_file_that_load_reads(csv, tmp_path, capfd):
     assert post.schema.names == ("size", "rings", "colour")
 
 
+def test_fit_of_several_structures_writes_them_all_and_removes_its_checkpoint(csv, tmp_path, capfd):
+    several = ["--structures", 2, "--checkpoint", tmp_path / "kept", "--resume"]
+    status, out, err = run(capfd, "fit", csv, *FEW, *several, "-o", tmp_path / "fit.nc")
+    assert status == 0
+    assert "structures weighed" in err
+    assert "StackedPosterior(" in out
+    assert not (tmp_path / "kept").exists()
+    assert bj.load(tmp_path / "fit.nc").n_draw == 12
+    status, out, _ = run(capfd, "query", tmp_path / "fit.nc", "size > 2", "--explain")
+    assert status == 0
+    assert "(24 draws)" in out
+
+
 def test_fit_with_a_checkpoint_removes_it_once_the_file_is_there(csv, tmp_path, capfd):
     path = tmp_path / "fit.nc"
     status, _, err = run(capfd, "fit", csv, "-o", path, "--checkpoint", tmp_path / "state", "--resume", *FEW)

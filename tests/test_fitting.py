@@ -117,6 +117,8 @@ def test_without_progress_nothing_is_printed(table, capfd, caplog):
         ({"learner": "magic"}, LearnerError, "no learner 'magic'"),
         ({"prior": "flat"}, ModelError, "no prior 'flat'"),
         ({"threshold": 2.0}, LearnerError, "threshold is 2.0"),
+        ({"min_row": 9}, LearnerError, "no option 'min_row'; expected one like 'min_rows'"),
+        ({"learner": "jpt", "threshold": 0.3}, LearnerError, "learner 'jpt' has no option 'threshold'"),
         ({"gamma": -1.0}, ModelError, "gamma = -1.0"),
         ({"alpha": float("nan")}, ModelError, "alpha = nan"),
         ({"families": ["gama"]}, SchemaError, "'gama'"),
@@ -167,6 +169,11 @@ def test_thinned_draws_are_every_second_one(table):
     second = bj.fit(table, seed=5, cores=1, thin=2, **{**FEW, "draws": 4})
     np.testing.assert_array_equal(every.params.theta[:, 1::2], second.params.theta)
     assert second.settings["thin"] == 2
+
+
+def test_targets_and_features_of_a_tree_are_on_record(table):
+    post = bj.fit(table, "jpt", seed=5, targets=["size"], features=("twice", "colour"), **FEW)
+    assert (post.settings["targets"], post.settings["features"]) == ("size", "twice, colour")
 
 
 def test_families_are_the_only_ones_of_the_circuit(table):

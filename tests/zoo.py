@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from bayesjpt import Posterior  # and with it the verbs, so that each file of tests runs alone
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit, freeze
 from bayesjpt.circuit.check import check_circuit
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.paths import Condition
 from bayesjpt.families import registry
-from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 

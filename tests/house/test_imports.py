@@ -49,7 +49,8 @@ ALLOWED = {
     "posterior": {"numpy", "xarray", "h5py"},
     "queries": {"numpy", "xarray", "scipy", "arviz_stats", "lark"},
     "report": {"numpy", "xarray", "arviz", "arviz_stats", "matplotlib", "jinja2", "rich"},
-    "fitting": {"numpy", "rich"},
+    "fitting": {"numpy"},
+    "stacking": {"numpy"},
     "cli": {"typer", "rich"},
     "cli_query": {"typer", "numpy"},
     "cli_schema": {"typer"},
@@ -64,7 +65,6 @@ AT_IMPORT = {
     "posterior": {"numpy", "xarray"},
     "queries": {"numpy"},
     "report": {"numpy"},
-    "fitting": {"numpy"},
     "cli": {"typer"},
     "cli_query": {"typer"},
 }

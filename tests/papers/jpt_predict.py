@@ -1,4 +1,4 @@
-"""What joint probability trees predict: a curve, images of digits, and every column of a table given the others."""
+"""What joint probability trees predict: images of digits, and every column of a table given the others."""
 
 from __future__ import annotations
 
@@ -18,51 +18,17 @@ from bayesjpt.circuit.paths import tree_nodes
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.paths import conditions
 from bayesjpt.table.table import Table
-from tests.papers.jpt_data import CURVE, FLIGHT_KINDS, Split, curve, curve_rows, read_texts, split_of
+from tests.papers.jpt_data import FLIGHT_KINDS, Split, read_texts, split_of
 
 FOLDS = 10
 FLIGHT_SHARE = 1.0 / 70.0
 """Least rows of a leaf, of those for training, for both kinds of trees."""
 DIGIT_ROWS = 100
 """Least rows of a leaf of the digits' tree, as in Figure 3."""
-N_POINT = 200
 
 Fit = Callable[[Table, float, int], Posterior]
 """From training rows, the least share of a leaf and a seed to a posterior."""
 Show = Callable[[str], None]
-
-
-class Errors(NamedTuple):
-    """Mean absolute errors of E(y given x) against the curve without noise."""
-
-    joint: float
-    discriminative: float
-    cart: float
-
-
-def curve_errors(share: float, fit: Fit, seed: int) -> Errors:
-    """Return the errors of a joint tree, of one that is judged by y alone, and of CART, on one draw of the curve."""
-    frame = curve_rows(np.random.default_rng(seed))
-    table = bj.as_table(frame)
-    x = np.linspace(frame["x"].min(), frame["x"].max(), N_POINT)
-    points = bj.as_table(pd.DataFrame({"x": x, "y": np.full(N_POINT, np.nan)}), schema=table.schema)
-    circuit = bj.learn_jpt(table, np.random.default_rng(seed), min_rows=share, targets=["y"], features=["x"])
-    predicted = [
-        post.expectation("y", points).mean(("chain", "draw")).to_numpy().ravel()
-        for post in (fit(table, share, seed), Posterior.from_circuit(circuit, table.schema))
-    ]
-    cart = DecisionTreeRegressor(min_samples_leaf=share).fit(frame[["x"]].to_numpy(), frame["y"])
-    return Errors(*(float(np.abs(y - curve(x)).mean()) for y in (*predicted, cart.predict(x[:, None]))))
-
-
-def run_curve(n_seed: int, fit: Fit, show: Show) -> None:
-    """Show the errors on the curve at every size of leaf, means over draws of the points."""
-    show(f"\nx sin x: mean absolute error of E(y given x) at {N_POINT} points, 1,000 training rows, {n_seed} seeds")
-    show(f"{'least':>6}{'joint tree':>18}{'judged by y':>18}{'CART':>18}{'printed: joint, CART':>24}")
-    for share, printed in CURVE.items():
-        errors = np.array([curve_errors(share, fit, seed) for seed in range(n_seed)])
-        cells = "".join(f"{errors[:, k].mean():>10.3f} +- {errors[:, k].std():.3f}" for k in range(3))
-        show(f"{share:>6.0%}{cells}{printed[0]:>15.2f}, {printed[1]:.2f}")
 
 
 class Cluster(NamedTuple):

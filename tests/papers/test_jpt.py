@@ -11,7 +11,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.posterior.draws import Posterior
-from tests.papers import jpt, jpt_predict
+from tests.papers import jpt, jpt_curve, jpt_predict
 from tests.papers.jpt_data import FLIGHT_KINDS, PAPER, SHARES, TABLES, curve, curve_rows, split_of
 
 QUICK = ["--splits", "1", "--folds", "2", "--draws", "2", "--tune", "1", "--chains", "1"]
@@ -67,6 +67,13 @@ def test_tables_are_scored_at_every_size_of_leaf_without_a_row_of_likelihood_zer
     assert {line.split()[5] for line in lines} == {"0.0%"}
 
 
+def test_every_table_is_fitted_sampled_saved_and_loaded(folder, capsys):
+    assert jpt.main(["--data", str(folder), "--parts", "saving"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.split("\n") if ".csv" in line]
+    assert [line[0] for line in lines] == sorted(path.name for path in (folder / "uci").glob("*.csv.gz"))
+    assert {line[6] for line in lines} == {"0"}
+
+
 def test_rows_beyond_the_training_values_are_impossible_to_the_bare_tree_alone(rng):
     frame = pd.DataFrame({"x": rng.normal(size=60).round(3).astype(str), "g": ["a", "b", "b"] * 20})
     frame.loc[len(frame)] = ["99.5", "a"]
@@ -86,8 +93,17 @@ def test_curve_has_half_of_its_points_on_each_side_and_small_noise(rng):
 
 
 def test_tree_judged_by_the_curve_alone_errs_as_much_as_cart():
-    errors = jpt_predict.curve_errors(0.1, estimate, seed=0)
+    errors = jpt_curve.curve_errors(0.1, estimate, seed=0)
     assert errors.discriminative == pytest.approx(errors.cart, rel=SAME_TREE)
+
+
+def test_trees_by_hand_have_the_leaves_of_the_learner():
+    frame = curve_rows(np.random.default_rng(0))
+    by_hand = jpt_curve.leaves_by_hand(frame.to_numpy(), 50, equally=False)
+    table = bj.as_table(frame)
+    circuit = bj.learn_jpt(table, np.random.default_rng(0), min_rows=50, assignment="soft")
+    shares = np.exp(circuit.start_log_weight[circuit.child_ptr[-2] :])
+    assert np.sort(shares) == pytest.approx(np.sort([len(leaf) / len(frame) for leaf in by_hand]), rel=0.02)
 
 
 def test_columns_are_judged_where_they_are_observed(rng):

@@ -14,7 +14,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.families import registry
 from tests import naive
-from tests.papers import abda, intervals, transductive, type_data, types
+from tests.papers import abda, intervals, structures, transductive, type_data, types
 from tests.papers.abda_data import our_tables, paper_schema, read_data, under_schema
 
 ARITHMETIC = 1e-9
@@ -162,11 +162,6 @@ def test_scored_density_is_that_of_the_definition(folder):
         for w, theta in zip(flat.log_weight, flat.theta, strict=True)
     ]
     assert abda.score(post, test).mean_of_log == pytest.approx(np.mean(expected), rel=ARITHMETIC)
-
-
-def test_log_of_mean_averages_densities_over_draws_and_logs_over_rows():
-    log_density = np.log([[[1.0, 2.0], [3.0, 2.0]], [[4.0, 8.0], [8.0, 4.0]]])
-    assert abda.log_of_mean_per_row(log_density) == pytest.approx(np.log([4.0, 4.0]).mean())
 
 
 def test_effective_sample_size_per_draw_tells_a_sluggish_chain_from_an_independent_one(rng):
@@ -338,7 +333,7 @@ def test_interval_script_without_tables_exits_with_one_line(tmp_path, capsys):
 
 
 def test_verdict_compares_the_median_with_the_target(folder):
-    data = abda.Data("abalone", np.empty((0, 1)), np.empty((0, 1)), 0, np.array([False]))
+    data = abda.Data("abalone", *(np.empty((0, 1)) for _ in range(3)), np.array([False]))
     empty = np.empty(0)
     scores = [abda.Scores(1, value, (value,), value, value, 0, empty, empty, empty) for value in (1.0, 1.7, 1.8)]
     assert abda.verdict(data, scores).endswith("1.700, reached")
@@ -470,3 +465,13 @@ def test_raw_table_with_missing_tokens_is_read_by_itself():
     tables = {table.name: table for table in type_data.uci_tables(DATA)}
     table = bj.read_table(tables["breast_wisconsin"].path)
     assert table.schema.columns[table.schema.index("bare_nuclei")].n_missing == 16
+
+
+def test_several_structures_are_compared_with_one(folder, capsys):
+    asked = ["--tables", "tiny", "--structures", "1", "2", "--tune", "5", "--draws", "8"]
+    assert structures.main(["--data", str(folder), *asked]) == 0
+    _, one, two = capsys.readouterr().out.splitlines()
+    assert one.split()[:2] == ["tiny", "1"]
+    assert float(one.split()[3]) == 0.0
+    assert two.split()[:2] == ["tiny", "2"]
+    assert np.isfinite(float(two.split()[2]))

@@ -70,7 +70,7 @@ def test_other_format_version_is_refused_naming_both(copy):
     rewrite_attribute(copy, "format", lambda _: "bayesjpt fit 99")
     text = refused(copy)
     assert "bayesjpt fit 99" in text
-    assert "bayesjpt fit 2'" in text
+    assert "bayesjpt fit 3'" in text
 
 
 @pytest.mark.parametrize("group", ["bayesjpt", "posterior"])

@@ -14,6 +14,7 @@ import xarray as xr
 import bayesjpt as bj
 from bayesjpt.errors import FitFileError
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import StackedPosterior
 from tests import zoo
 
 WEIGHT_TOLERANCE = 1e-12
@@ -125,3 +126,37 @@ def test_loading_imports_neither_pymc_nor_arviz(saved, run_python):
         "print([name for name in ('pymc', 'pytensor', 'arviz', 'sklearn', 'matplotlib') if name in sys.modules])"
     )
     assert heavy.strip() == "[]"
+
+
+@pytest.fixture(scope="module")
+def several():
+    rng = np.random.default_rng(3)
+    table = zoo.make_table(zoo.COLUMNS, 30, rng)
+    parts = [zoo.random_posterior(zoo.mixture(table, k), table, rng, n_draw=n) for k, n in ((2, 3), (3, 1))]
+    return StackedPosterior(parts, [0.8, 0.2], {"seed": 5, "n_structures": 3})
+
+
+def test_several_structures_come_back_with_weights_and_settings(several, tmp_path):
+    several.save(tmp_path / "several.nc")
+    read = bj.load(tmp_path / "several.nc")
+    assert read.weights.tolist() == several.weights.tolist()
+    assert read.settings == several.settings
+    for own, written in zip(read.by_structure(), several.by_structure(), strict=True):
+        assert own.circuit.digest() == written.circuit.digest()
+        assert own.params.log_weight.tobytes() == written.params.log_weight.tobytes()
+        assert own.params.theta.tobytes() == written.params.theta.tobytes()
+
+
+def test_arviz_reads_each_of_several_structures(several, tmp_path):
+    several.save(tmp_path / "several.nc")
+    tree = az.from_netcdf(tmp_path / "several.nc")
+    assert tree["structure_1/posterior"].sizes["draw"] == 1
+    tree.close()
+
+
+@pytest.mark.parametrize("weights", [[0.8, 0.3], [1.0, 0.0], [0.5, np.nan]])
+def test_weights_of_structures_that_are_no_shares_are_refused(several, tmp_path, weights):
+    wrong = StackedPosterior(several.by_structure(), weights)
+    wrong.save(tmp_path / "several.nc")
+    with pytest.raises(FitFileError, match="no shares of one"):
+        bj.load(tmp_path / "several.nc")

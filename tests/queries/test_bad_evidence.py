@@ -107,6 +107,13 @@ def test_first_impossible_column_is_named_whatever_comes_behind(post):
         post.probability("rings > 3", {"colour": "red", "size": 9.0, "rings": 2})
 
 
+def test_remedies_name_an_option_where_the_verb_has_it(post):
+    with pytest.raises(EvidenceError, match="on_zero"):
+        post.probability("rings > 3", {"size": 9.0})
+    with pytest.raises(EvidenceError, match=r"Leave column 'size' out\.$"):
+        post.mode({"size": 9.0})
+
+
 BY_ROW = {
     "probability": lambda post, rows, **how: post.probability("rings > 3", rows, **how),
     "expectation": lambda post, rows, **how: post.expectation("rings", rows, **how),

@@ -92,6 +92,7 @@ def test_number_for_a_label_that_is_a_text_is_refused_with_the_quotes_to_write()
     ("column", "value", "code"),
     [
         (COLOR, "rosé", 1),
+        (COLOR, " rosé\t", 1),
         (COLOR, "<other>", 3),
         (SMOKER, True, 1),
         (SMOKER, "false", 0),

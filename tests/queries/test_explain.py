@@ -95,6 +95,8 @@ def test_numbers_in_words_are_deciles_of_the_part_and_of_the_table(groups):
     shown = [float(word.strip("()")) for word in fact.split() if word.strip("()").replace(".", "").isdigit()]
     assert shown == pytest.approx(ends, abs=0.5)
     assert ends[2:] == pytest.approx(groups.quantile([0.1, 0.9], "size").to_numpy().ravel(), rel=EXACT)
+    assert 0.0 < ends[0] < ends[1] < 10.0, "the part holds the small ones"
+    assert ends[3] > 20.0, "the table holds the large ones too"
 
 
 def test_evidence_changes_weights_and_not_what_a_part_is(groups):

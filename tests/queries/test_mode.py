@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import bayesjpt.queries.verbs  # noqa: F401  # the verbs become methods
+import bayesjpt as bj
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.families import registry
@@ -17,6 +17,7 @@ from bayesjpt.queries.mode import is_deterministic
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests import naive, zoo
+from tests.papers.jpt import bare
 
 EXACT = 1e-9
 N_PATH = 4  # of a circuit of two levels, two children each: no row has more than this many times its best path's mass
@@ -112,6 +113,38 @@ def test_no_recorded_sample_of_a_mixture_is_more_likely_than_by_the_number_of_pa
     rows = post.sample(N_SAMPLE, rng=rng, recorded=True)
     for draw in range(3):
         assert post.log_mass(rows)[0, draw].max() <= float(found["log_mass"][0, draw, 0]) + np.log(N_PATH)
+
+
+def test_modes_of_whole_numbers_have_their_own_mass_whatever_the_units_inside():
+    rng = np.random.default_rng(2)  # which meets a mode that is whole up to the last digit alone, at a hinge
+    change = replace(zoo.CHANGE, location=1.0, scale=35.0, minimum=-57.0, maximum=57.0)
+    values = rng.integers(-57, 58, (1, 60)).astype(np.float64)
+    table = Table(Schema((change,)), values, np.ones((1, 60), bool))
+    circuit = zoo.independent(table, zoo.only("rounded_normal", "quantile"))
+    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=300)
+    found = post.mode(k=3)
+    value = found["value"].to_numpy()[0].reshape(1, -1)
+    masses = post.log_mass(Table(table.schema, value, np.ones(value.shape, bool))).to_numpy()[0].reshape(300, 300, 3)
+    own = masses[np.arange(300), np.arange(300)]
+    assert np.abs(found["log_mass"].to_numpy()[0] - own).max() < EXACT
+
+
+@pytest.mark.parametrize("given", [None, "label = 'b'", "label = 'a' and tenths > 1"])
+def test_modes_of_trees_of_histograms_and_atoms_are_those_of_enumeration(given):
+    rng = np.random.default_rng(1)  # with an atom
+    tenths = np.where(rng.random(400) < 0.3, 1.5, rng.normal(rng.choice([-2.0, 2.0], 400), 0.8).round(1))
+    frame = pd.DataFrame({"tenths": tenths, "label": np.where(tenths + rng.normal(size=400) > 0.0, "a", "b")})
+    table = bj.as_table(frame, kinds={"tenths": "real"})
+    assert table.schema.columns[0].atoms
+    post = zoo.random_posterior(bj.learn_jpt(table, rng, min_rows=50, dictionary=bare), table, rng, n_draw=5)
+    x, label = np.array(list(itertools.product(np.arange(-60, 61) / 10.0, (0.0, 1.0)))).T
+    rows = Table(table.schema, np.array([x, label]), np.ones((2, x.size), bool))
+    inside = {None: label < 2.0, "label = 'b'": label == 1.0}.get(given, (label == 0.0) & (x > 1.0))
+    under = post if given is None else post.condition(given)
+    expected = np.sort(np.exp(under.log_mass(rows).to_numpy())[..., inside])[..., ::-1]
+    found = post.mode(given, k=6)
+    assert found.attrs["method"] == "exact"
+    assert np.abs(np.exp(found["log_mass"].to_numpy()) - expected[..., :6]).max() < EXACT
 
 
 def test_modes_lie_in_the_event(rng):

@@ -204,6 +204,16 @@ def test_change_of_units_changes_moments_and_quantiles_alike(rng):
         assert np.abs(moved).max() < QUANTILE * 5.0
 
 
+@pytest.mark.parametrize("unit", [1e-250, 1e120, 1e300])
+def test_quantiles_do_not_depend_on_how_large_the_unit_is(rng, unit):
+    table = zoo.make_table((zoo.REAL, zoo.COUNT), 30, rng)
+    post = zoo.random_posterior(zoo.mixture(table), table, rng)
+    column = replace(zoo.REAL, location=unit * zoo.REAL.location, scale=unit * zoo.REAL.scale)
+    other = replace(post, schema=Schema((column, zoo.COUNT)))
+    found, expected = (p.quantile([0.005, 0.5, 0.995], "real").to_numpy() for p in (other, post))
+    np.testing.assert_allclose(found / unit, expected, atol=QUANTILE * zoo.REAL.scale)
+
+
 def test_quantiles_grow_with_q(post):
     found = post.quantile(np.linspace(0.01, 0.99, 30))
     assert (found.diff("quantile") >= 0.0).all()
@@ -355,6 +365,20 @@ def test_unknown_repeated_and_missing_names_are_refused(post):
         post.expectation(["real", "real"])
     with pytest.raises(QueryError, match="no columns"):
         post.expectation([])
+
+
+@pytest.mark.parametrize("verb", ["expectation", "marginal", "dependence", "plot_marginal"])
+@pytest.mark.parametrize("columns", [3, [3, 4]])
+def test_columns_that_are_no_names_are_refused(post, verb, columns):
+    with pytest.raises(QueryError, match=r"column 3, of type int.*names of columns"):
+        getattr(post, verb)(columns)
+
+
+def test_a_column_and_its_values_in_the_wrong_order_are_refused(post):
+    with pytest.raises(QueryError, match=r"q = 'real'.*probabilities"):
+        post.quantile("real", 0.5)
+    with pytest.raises(QueryError, match=r"column 1.0, of type float.*names of columns"):
+        post.cdf("real", [1.0, 2.0])
 
 
 @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, float("nan"), [0.5, 2.0], [], [[0.5]]])

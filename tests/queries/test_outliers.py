@@ -9,6 +9,7 @@ import pytest
 
 import bayesjpt.queries.verbs  # noqa: F401  # the verbs become methods
 from bayesjpt.errors import QueryError, SchemaError
+from bayesjpt.queries import outliers as module
 from bayesjpt.table.table import Table
 from tests import zoo
 
@@ -59,6 +60,14 @@ def test_quantiles_are_shares_of_reference_rows_over_the_same_columns(case):
         own = mean_mass(post, table.take([row]))
         assert found["n_reference"][row] == alike.n_row
         assert found["quantile"][row] == pytest.approx((mean_mass(post, same) <= own + EXACT).mean())
+
+
+def test_patterns_of_missing_cells_are_scored_together(case, monkeypatch):
+    table, post = case
+    calls, score = [], module.log_mass
+    monkeypatch.setattr(module, "log_mass", lambda post, rows: calls.append(rows.n_row) or score(post, rows))
+    post.outliers(table, reference=table)
+    assert len(np.unique(table.observed, axis=1).T) > len(calls) == 1
 
 
 def test_excess_is_measured_from_the_mean_of_the_column_in_reference_rows(case):

@@ -196,7 +196,8 @@ def _phase(case: Case, said: str) -> str:
 
 def plant(place: str, count: int) -> None:
     """Make this process kill itself in the middle of writing a file."""
-    from bayesjpt.posterior import store
+    import xarray as xr
+
     from bayesjpt.sampler import checkpoint, records
 
     calls = 0
@@ -212,7 +213,7 @@ def plant(place: str, count: int) -> None:
 
     match place:
         case "structure" | "saving":
-            name, write = ("structure.nc", "killed.nc")[place == "saving"], store.xr.DataTree.to_netcdf
+            name, write = ("structure.nc", "killed.nc")[place == "saving"], xr.DataTree.to_netcdf
 
             def half_written(tree, path, **options):
                 write(tree, path, **options)
@@ -220,7 +221,7 @@ def plant(place: str, count: int) -> None:
                     os.truncate(path, Path(path).stat().st_size // 2)
                     die()
 
-            store.xr.DataTree.to_netcdf = half_written
+            xr.DataTree.to_netcdf = half_written
         case "begin":
             checkpoint.write_whole = lambda path, text: (
                 path.with_name(f"{path.name}.part").write_text(text[:50]),

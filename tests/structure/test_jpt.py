@@ -245,6 +245,7 @@ def test_progress_ends_with_all_cells(rng):
     [
         ({"targets": ["nobody"]}, "targets 'nobody'"),
         ({"features": []}, "features without a column"),
+        ({"features": 3}, "features 3"),
         ({"min_rows": 1.5}, "min_rows"),
         ({"max_leaves": 0}, "max_leaves"),
         ({"max_depth": 2.5}, "max_depth"),

@@ -1,0 +1,254 @@
+"""Every verb asked of several structures: what it answers is what they answer, put together in proportion."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import bayesjpt as bj
+import bayesjpt.queries.verbs  # the verbs become methods
+import bayesjpt.report  # likewise
+from bayesjpt.errors import EvidenceError, QueryError
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import StackedPosterior
+from bayesjpt.queries.some_draws import some_draws
+from tests import zoo
+from tests.statistics import LARGEST_Z, dkw_bound
+
+EVENT = "real > 1 and count <= 2"
+GIVEN = "label in ('a', 'b')"
+N_ROW = 10_000
+SUM_TOLERANCE = 1e-12
+
+ASKED = {
+    "log_density": lambda post, table: post.log_density(table),
+    "log_density given": lambda post, table: post.log_density(table, GIVEN),
+    "log_mass": lambda post, table: post.log_mass(table),
+    "probability": lambda post, table: post.probability(EVENT, GIVEN),
+    "probability of rows": lambda post, table: post.probability("count <= 2", table.take(range(5)), on_zero="nan"),
+    "log_probability": lambda post, table: post.log_probability(EVENT, {"count": 1}),
+    "expectation": lambda post, table: post.expectation(given=EVENT),
+    "variance": lambda post, table: post.variance(["real", "count"]),
+    "quantile": lambda post, table: post.quantile([0.1, 0.9], "positive"),
+    "cdf": lambda post, table: post.cdf(1.0, "real", table.take(range(5))),
+    "confidence_bounds": lambda post, table: post.confidence_bounds("real")["upper"],
+    "dependence": lambda post, table: post.dependence(["real", "label"]),
+    "mode": lambda post, table: post.mode(GIVEN, 2)["log_mass"],
+}
+"""Verbs with an answer for each draw."""
+
+OTHERS = {
+    "most_probable": lambda post, table, rng: post.most_probable(),
+    "sample": lambda post, table, rng: post.sample(5, rng=rng),
+    "impute": lambda post, table, rng: post.impute(table, rng=rng),
+    "impute_mean": lambda post, table, rng: post.impute_mean(table),
+    "outliers": lambda post, table, rng: post.outliers(table),
+    "types": lambda post, table, rng: post.types(),
+    "convergence": lambda post, table, rng: post.convergence(),
+    "condition": lambda post, table, rng: post.condition(EVENT),
+    "constrain": lambda post, table, rng: post.constrain({"count": 1}),
+    "marginal": lambda post, table, rng: post.marginal(["real"]),
+    "explain": lambda post, table, rng: post.explain(EVENT),
+    "plot_marginal": lambda post, table, rng: post.plot_marginal("real", max_draws=4),
+    "tree": lambda post, table, rng: post.tree(),
+}
+REFUSED = {"tree"}
+"""Verbs of a single structure."""
+
+
+@pytest.fixture(scope="module")
+def table():
+    return zoo.make_table(zoo.COLUMNS, 60, np.random.default_rng(1))
+
+
+@pytest.fixture(scope="module")
+def parts(table) -> list[Posterior]:
+    """Return two structures with unrelated draws: six and three a chain."""
+    rng = np.random.default_rng(2)
+    circuits = zoo.two_level(table), zoo.mixture(table, 3)
+    return [zoo.random_posterior(c, table, rng, n_draw=n) for c, n in zip(circuits, (6, 3), strict=True)]
+
+
+@pytest.fixture(scope="module")
+def whole(parts) -> StackedPosterior:
+    return StackedPosterior(parts, [2 / 3, 1 / 3])
+
+
+def test_every_verb_is_asked_here():
+    registered = {
+        name
+        for name, method in vars(Posterior).items()
+        if inspect.isfunction(method) and method.__module__.startswith(("bayesjpt.queries", "bayesjpt.report"))
+    }
+    assert registered == {name.split()[0] for name in ASKED} | set(OTHERS)
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_answers_are_those_of_the_structures_side_by_side(whole, parts, table, asked):
+    answer = asked(whole, table)
+    assert answer.sizes["draw"] == 9
+    assert answer["structure"].values.tolist() == [0] * 6 + [1] * 3
+    for number, part in enumerate(parts):
+        own = answer.isel(draw=answer["structure"] == number).transpose("chain", "draw", ...)
+        assert np.array_equal(own.values, asked(part, table).transpose("chain", "draw", ...).values, equal_nan=True)
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_means_over_draws_are_weighted_means_of_the_structures(whole, table, asked):
+    means = [asked(each, table).mean(("chain", "draw")) for each in whole.by_structure()]
+    expected = sum(weight * mean for weight, mean in zip(whole.weights, means, strict=True))
+    together = asked(whole, table).mean(("chain", "draw"))
+    assert np.allclose(together, expected, rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_verbs_answer_or_refuse_with_an_error_of_ours(whole, table, rng, name):
+    if name in REFUSED:
+        with pytest.raises(QueryError, match=r"2 structures.*by_structure\(\)"):
+            OTHERS[name](whole, table, rng)
+    else:
+        assert OTHERS[name](whole, table, rng) is not None
+
+
+def test_arviz_takes_answers_as_they_are(whole):
+    import arviz as az
+
+    answer = whole.probability(EVENT)
+    assert az.hdi(answer).sizes == {"ci_bound": 2}
+    assert np.isclose(az.summary(answer)["mean"].iloc[0], float(answer.mean()), atol=0.01)
+
+
+def test_a_ratio_of_means_is_that_of_all_draws(whole):
+    joint = whole.probability(f"({EVENT}) and {GIVEN}").mean()
+    expected = float(joint / whole.probability(GIVEN).mean())
+    assert float(whole.probability(EVENT, GIVEN, ratio_of_means=True)) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [lambda post: post.condition(EVENT), lambda post: post.constrain({"count": 1}), lambda post: post.marginal("real")],
+    ids=["condition", "constrain", "marginal"],
+)
+def test_posteriors_of_the_structures_keep_their_weights_and_draws(whole, changed):
+    found = changed(whole)
+    assert np.array_equal(found.weights, whole.weights)
+    for own, part in zip(found.by_structure(), whole.by_structure(), strict=True):
+        assert own.params.log_weight.tobytes() == changed(part).params.log_weight.tobytes()
+    assert found.settings.get("given") == found.by_structure()[0].settings.get("given")
+
+
+def test_rows_follow_the_mean_of_the_cdfs(whole, rng):
+    x = whole.sample(N_ROW, rng=rng).values[0]
+    points = np.quantile(x, np.linspace(0.01, 0.99, 25))
+    expected = whole.cdf(points, "real").mean(("chain", "draw")).to_numpy()[:, 0]
+    assert np.abs((x[None] <= points[:, None]).mean(axis=1) - expected).max() < dkw_bound(N_ROW)
+
+
+def test_completed_rows_follow_the_mean_of_the_conditionals(whole, rng):
+    drawn = whole.sample(N_ROW, {"label": "b", "count": 2}, rng=rng)
+    expected = float(whole.probability("real > 1", {"label": "b", "count": 2}).mean())
+    share = (drawn.values[0] > 1.0).mean()
+    assert (drawn.values[2] == 2.0).all()
+    assert abs(share - expected) < LARGEST_Z * np.sqrt(expected * (1.0 - expected) / N_ROW)
+
+
+def test_imputed_means_are_weighted_means_of_the_structures(whole, table):
+    holes = bj.Table(table.schema, table.values, np.arange(5)[:, None] != np.arange(60) % 4)  # a number in each row
+    found = whole.impute_mean(holes).cells["expectation"]
+    means = [each.impute_mean(holes).cells["expectation"] for each in whole.by_structure()]
+    expected = sum(weight * mean for weight, mean in zip(whole.weights, means, strict=True))
+    assert int(np.isfinite(found).sum()) == 60
+    assert np.allclose(found, expected, equal_nan=True)
+
+
+def test_outliers_score_rows_and_cells_by_the_average(whole, table):
+    rows = table.take(range(8))
+    found = whole.outliers(rows)
+    row = np.log(np.exp(whole.log_mass(rows)).mean(("chain", "draw")))
+    assert np.allclose(found["log_mass"], row)
+    observed = rows.observed.copy()
+    observed[0] = False
+    rest = np.log(np.exp(whole.log_mass(bj.Table(rows.schema, rows.values, observed))).mean(("chain", "draw")))
+    assert np.allclose(found["cell_log_mass"].sel(feature="real"), row - rest)
+
+
+def test_outliers_of_fitted_rows_leave_each_out_within_each_structure(table, rng):
+    parts = [zoo.random_posterior(zoo.mixture(table, k), table, rng, n_draw=20) for k in (1, 3)]
+    whole = StackedPosterior(parts, [0.5, 0.5])
+    found, own = whole.outliers(table, training=True), [part.outliers(table, training=True) for part in parts]
+    expected = np.logaddexp(own[0]["log_mass"], own[1]["log_mass"]) - np.log(2.0)
+    assert np.allclose(found["log_mass"], expected)
+    assert np.array_equal(found["pareto_k"], np.maximum(own[0]["pareto_k"], own[1]["pareto_k"]))
+
+
+def test_the_most_probable_row_is_scored_by_the_average(whole):
+    found = whole.most_probable()
+    row = bj.Table(whole.schema, found["value"].values.T.copy(), np.ones((5, 1), bool))
+    assert float(found["log_mass"][0]) == pytest.approx(float(np.log(np.exp(whole.log_mass(row)).mean())))
+    for part in whole.by_structure():
+        own = part.most_probable()
+        other = bj.Table(whole.schema, own["value"].values.T.copy(), np.ones((5, 1), bool))
+        assert float(np.log(np.exp(whole.log_mass(other)).mean())) <= float(found["log_mass"][0]) + SUM_TOLERANCE
+
+
+def test_shares_of_types_are_weighted_means_of_the_structures(whole, parts):
+    found, own = whole.types(), [part.types() for part in parts]
+    for column in found:
+        first, second = (each[column.name].types for each in own)
+        for name, share in column.types.items():
+            assert share == pytest.approx(2 / 3 * first.get(name, 0.0) + 1 / 3 * second.get(name, 0.0))
+
+
+def test_chains_are_compared_within_structures_alone(table, rng):
+    """Structures that differ, but whose chains agree, have no large R-hat."""
+    parts = []
+    for shift in (0.0, 5.0):
+        post = zoo.random_posterior(zoo.independent(table), table, rng, n_draw=40)
+        log_weight = post.params.log_weight.copy()
+        params = type(post.params)(log_weight, post.params.theta)
+        parts.append(Posterior(post.circuit, post.schema, params, {"log_likelihood": rng.normal(shift, 0.1, (2, 40))}))
+    found = StackedPosterior(parts, [0.5, 0.5]).convergence()
+    own = [part.convergence().table["rhat"].sel(quantity="log_likelihood") for part in parts]
+    assert float(found.table["rhat"].sel(quantity="log_likelihood")) == max(map(float, own)) < 1.1
+    assert "within each of 2 structures" in found.sentence()
+
+
+def test_an_explanation_is_of_the_draw_with_the_median_answer(whole):
+    found = whole.explain(EVENT, k=2)
+    answer = whole.probability(EVENT)
+    assert found.answer.equals(answer)
+    explained = float(answer.sel(chain=found.chain, draw=found.draw))
+    assert sum(part.weight_given * part.probability for part in found.parts) == pytest.approx(explained)
+
+
+def test_fewer_draws_are_in_proportion(whole):
+    kept, few = some_draws(whole, 6)
+    assert kept.tolist() == [1, 4, 7]
+    assert [part.n_draw for part in few.by_structure()] == [2, 1]
+    assert few.probability(EVENT).values.tolist() == whole.probability(EVENT).values[:, kept].tolist()
+
+
+def test_a_structure_that_is_left_without_draws_is_left_out(whole):
+    kept, few = some_draws(whole, 2)
+    assert kept.tolist() == [4]
+    assert len(few.by_structure()) == 1
+    assert few.weights.tolist() == [1.0]
+
+
+def test_impossible_evidence_names_the_structure(whole, parts):
+    impossible = parts[1].condition("count >= 5")
+    both = StackedPosterior([parts[0], impossible], whole.weights)
+    with pytest.raises(EvidenceError, match="in structure 1"):
+        both.probability("real > 1", "count <= 2")
+
+
+def test_of_a_single_structure_the_circuit_is_at_hand(parts):
+    alone = StackedPosterior(parts[:1], [1.0])
+    assert alone.circuit is parts[0].circuit
+    assert alone.probability(EVENT).values.tolist() == parts[0].probability(EVENT).values.tolist()
+
+
+def test_a_posterior_of_one_structure_is_that_structure(parts):
+    assert parts[0].by_structure() == (parts[0],)
