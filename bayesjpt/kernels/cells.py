@@ -302,7 +302,8 @@ def make_cells(
 
 def _distinct(x: np.ndarray, most: float) -> np.ndarray | None:
     """Return the distinct values, ascending, or None where there are more than `most`."""
-    if x.size > most and np.unique(x[: 4 * int(most) + 64]).size > most:
+    n_first = 4.0 * most + 64.0
+    if x.size > n_first and np.unique(x[: int(n_first)]).size > most:
         return None
     found = np.unique(x)
     return found if found.size <= most else None

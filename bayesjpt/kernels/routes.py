@@ -100,40 +100,59 @@ def _longer(array, size):
 
 
 @kernel
-def _descend(plan, leads, values, observed, half):
-    """Return int32 (n_row,): the node that each row comes to while it meets splits in two, and its value decides.
+def _two_ways(plan, leads, half):
+    """Return (column, ends, below, label_at) of each node: int64 (n_node,), and 4, 2 and 2 numbers a node.
 
-    Level by level, all rows of a block: the steps of one row wait for each other, those of many rows do not. One loop
-    without calls that take tuples: to hand on a Plan costs more than the walk of a row.
+    Nodes from which a known value goes one of two ways have a column, others -1. Of numbers, `ends` are those of both
+    intervals; of labels, `label_at` tells where the flags of each way begin, and is -1 for numbers. `below` is where
+    the ways go to.
+    """
+    n_node = plan.kind.size
+    column, ends = np.full(n_node, -1, np.int64), np.zeros((n_node, 4))
+    below, label_at = np.zeros((n_node, 2), np.int64), np.full((n_node, 2), -1, np.int64)
+    for node in range(n_node):
+        e, c = plan.child_ptr[node], plan.split_column[node]
+        if not leads[node] or c < 0 or half[c] > 0.0 or plan.child_ptr[node + 1] - e != 2:
+            continue
+        column[node] = c
+        for k in range(2):
+            ends[node, 2 * k], ends[node, 2 * k + 1] = plan.edge_lower[e + k], plan.edge_upper[e + k]
+            below[node, k] = plan.child[e + k]
+            label_at[node, k] = plan.edge_label_at[e + k]
+    return column, ends, below, label_at
+
+
+@kernel
+def _descend(plan, leads, values, observed, half):
+    """Return int32 (n_row,): the node that each row comes to while it meets two ways, and its value decides.
+
+    Level by level, all rows of a block: the steps of one row wait for each other, those of many rows do not.
     """
     n_node, n_row = plan.kind.size, values.shape[1]
-    child_ptr, child, split_column = plan.child_ptr, plan.child, plan.split_column
-    lower, upper, label_at, label_reaches = plan.edge_lower, plan.edge_upper, plan.edge_label_at, plan.label_reaches
-    decides = np.zeros(n_node, np.bool_)
-    for node in range(n_node):
-        column, n_child = split_column[node], child_ptr[node + 1] - child_ptr[node]
-        decides[node] = leads[node] and column >= 0 and half[column] == 0.0 and n_child == 2
+    split_column, ends, below, label_at = _two_ways(plan, leads, half)
+    reaches = plan.label_reaches
     place, under_way = np.full(n_row, n_node - 1, np.int32), np.empty(_MANY, np.uint32)
-    for begin in range(0, n_row if decides[n_node - 1] else 0, _MANY):
+    for begin in range(0, n_row if split_column[n_node - 1] >= 0 else 0, _MANY):
         n = min(_MANY, n_row - begin)
         under_way[:n] = np.arange(begin, begin + n)
         while n > 0:
             n_left = 0
             for i in range(n):
                 row = under_way[i]
-                column, e = split_column[place[row]], child_ptr[place[row]]
+                node = np.uint32(place[row])
+                column = np.uint32(split_column[node])
                 x = values[column, row] if observed[column, row] else np.nan
-                if label_at[e] >= 0:
-                    code = int(x) if x >= 0.0 else 0
-                    e += np.int64(not label_reaches[label_at[e] + code])
-                    passes = x >= 0.0 and label_reaches[label_at[e] + code]
-                else:
-                    e += np.int64(not x <= upper[e])
-                    passes = lower[e] <= x <= upper[e]
+                way = np.uint32(not x <= ends[node, 1])
+                passes = ends[node, np.uint32(2) * way] <= x <= ends[node, np.uint32(3)]
+                if label_at[node, 0] >= 0:
+                    code = np.uint32(x if x >= 0.0 else 0.0)
+                    way = np.uint32(not reaches[np.uint32(label_at[node, 0]) + code])
+                    passes = x >= 0.0 and reaches[np.uint32(label_at[node, way]) + code]
                 if passes:
-                    place[row] = child[e]
+                    node = np.uint32(below[node, way])
+                    place[row] = node
                     under_way[n_left] = row
-                    n_left += decides[child[e]]
+                    n_left += split_column[node] >= 0
             n = n_left
     return place
 
@@ -237,17 +256,45 @@ def _segments(first, digest, order):
 
 
 @kernel
-def _close(plan, leads, alive):
-    """Mark all that marked exits need: what leads to them, and what is below."""
-    for node in range(alive.size):
-        if leads[node]:
-            for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
-                alive[node] |= alive[plan.child[e]]
-    alive[alive.size - 1] = True
-    for node in range(alive.size - 1, -1, -1):
+def _mark_below(plan, node, alive, found, n):
+    """Mark a node and all below it, append them to the n nodes found so far, and return how many these are then."""
+    if alive[node]:
+        return n
+    alive[node] = True
+    found[n] = node
+    at = n
+    n += 1
+    while at < n:
+        for e in range(plan.child_ptr[found[at]], plan.child_ptr[found[at] + 1]):
+            child = plan.child[e]
+            if not alive[child]:
+                alive[child] = True
+                found[n] = child
+                n += 1
+        at += 1
+    return n
+
+
+@kernel
+def _mark_above(plan, lead, alive, found, n):
+    """Mark the nodes that lead to marked ones, and what these need besides; count as in `_mark_below`."""
+    for node in lead:
+        needed = node == alive.size - 1
+        for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+            needed |= alive[plan.child[e]]
+        if needed and not alive[node]:
+            alive[node] = True
+            found[n] = node
+            n += 1
+    for node in lead[::-1]:
         if alive[node] and plan.split_column[node] < 0:
             for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
-                alive[plan.child[e]] = True
+                child = plan.child[e]
+                if not alive[child]:  # a part in which a row reaches nothing: its value is zero, and must be there
+                    alive[child] = True
+                    found[n] = child
+                    n += 1
+    return n
 
 
 @kernel
@@ -258,6 +305,7 @@ def _make_routes(plan, values, observed, half):
         leads[node] = plan.split_column[node] >= 0
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
             leads[node] |= leads[plan.child[e]]
+    lead = np.flatnonzero(leads)
     start = _descend(plan, leads, values, observed, half)
     exit_ptr, exits, digest, n_open = _find_exits(plan, leads, start, values, observed, half)
     first = np.zeros(n_row, np.int32)
@@ -268,30 +316,29 @@ def _make_routes(plan, values, observed, half):
     needed = np.zeros(3, np.int64)
     live_ptr = np.zeros(segment_ptr.size, np.int64)
     alive = np.zeros(n_node, np.bool_)
-    live = np.empty(n_node, np.int32)
+    found, live = np.empty(n_node, np.int32), np.empty(n_node, np.int32)
     for segment in range(segment_ptr.size - 1):
-        alive[:] = False
+        n = 0
         for place in range(segment_ptr[segment], segment_ptr[segment + 1]):
             row = order[place]
             if place > segment_ptr[segment] and digest[row] == digest[order[place - 1]]:
                 continue
             for k in range(exit_ptr[row], exit_ptr[row + 1]):
-                alive[exits[k]] = True
-        _close(plan, leads, alive)
+                n = _mark_below(plan, exits[k], alive, found, n)
+        n = _mark_above(plan, lead, alive, found, n)
         at = live_ptr[segment]
-        if at + n_node > live.size:
-            live = _longer(live, at + n_node)
+        if at + n > live.size:
+            live = _longer(live, at + n)
         n_valued, n_term = 0, 0
-        for node in range(n_node):
-            if alive[node]:
-                live[at] = node
-                at += 1
-                n_valued += plan.node_row[node] >= 0
-                for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
-                    n_term += plan.edge_row[e] >= 0
+        live[at : at + n] = np.sort(found[:n])
+        for node in found[:n]:
+            alive[node] = False
+            n_valued += plan.node_row[node] >= 0
+            for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+                n_term += plan.edge_row[e] >= 0
         needed[0], needed[1] = max(needed[0], n_valued), max(needed[1], n_term)
-        needed[2] = max(needed[2], at - live_ptr[segment])
-        live_ptr[segment + 1] = at
+        needed[2] = max(needed[2], n)
+        live_ptr[segment + 1] = at + n
     return Routes(order, segment_ptr, live_ptr, live[: live_ptr[-1]].copy(), needed, np.full(1, n_open, np.int64))
 
 
