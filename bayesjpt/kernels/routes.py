@@ -276,8 +276,9 @@ def _mark_below(plan, node, alive, found, n):
 
 
 @kernel
-def _mark_above(plan, lead, alive, found, n):
+def _mark_above(plan, leads, alive, found, n):
     """Mark the nodes that lead to marked ones, and what these need besides; count as in `_mark_below`."""
+    lead = np.flatnonzero(leads)
     for node in lead:
         needed = node == alive.size - 1
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
@@ -290,7 +291,9 @@ def _mark_above(plan, lead, alive, found, n):
         if alive[node] and plan.split_column[node] < 0:
             for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
                 child = plan.child[e]
-                if not alive[child]:  # a part in which a row reaches nothing: its value is zero, and must be there
+                if not leads[child]:  # no exit of these rows, where another parent brought this node in
+                    n = _mark_below(plan, child, alive, found, n)
+                elif not alive[child]:  # a part in which a row reaches nothing: its value is zero, and must be there
                     alive[child] = True
                     found[n] = child
                     n += 1
@@ -305,7 +308,6 @@ def _make_routes(plan, values, observed, half):
         leads[node] = plan.split_column[node] >= 0
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
             leads[node] |= leads[plan.child[e]]
-    lead = np.flatnonzero(leads)
     start = _descend(plan, leads, values, observed, half)
     exit_ptr, exits, digest, n_open = _find_exits(plan, leads, start, values, observed, half)
     first = np.zeros(n_row, np.int32)
@@ -325,7 +327,7 @@ def _make_routes(plan, values, observed, half):
                 continue
             for k in range(exit_ptr[row], exit_ptr[row + 1]):
                 n = _mark_below(plan, exits[k], alive, found, n)
-        n = _mark_above(plan, lead, alive, found, n)
+        n = _mark_above(plan, leads, alive, found, n)
         at = live_ptr[segment]
         if at + n > live.size:
             live = _longer(live, at + n)
