@@ -56,6 +56,7 @@ def _check_column(column: Column) -> None:
     if len(set(column.labels)) != len(column.labels) or (np.diff(column.levels) <= 0.0).any():
         _fail(f"{where} has labels or levels that repeat", "distinct ones")
     _check_atoms(where, column)
+    _check_heaps(where, column)
 
 
 def _check_atoms(where: str, column: Column) -> None:
@@ -69,6 +70,16 @@ def _check_atoms(where: str, column: Column) -> None:
         _fail(
             f"{where} has {shares.size} atom frequencies, or some that are not positive", f"{atoms.size} positive ones"
         )
+
+
+def _check_heaps(where: str, column: Column) -> None:
+    ends, shifts = np.array(column.cell_ends), np.array(column.cell_shifts)
+    if ends.size and column.base != "real":
+        _fail(f"{where} has ends of cells, and the base {column.base!r}", "base 'real'")
+    if ends.size != shifts.size or not np.isfinite([*ends, *shifts]).all():
+        _fail(f"{where} has {ends.size} ends of cells and {shifts.size} shifts, or some not finite", "as many of both")
+    if (np.diff(ends) <= 0.0).any() or (np.diff(ends + shifts) < 0.0).any():
+        _fail(f"{where} has ends of cells that do not ascend", "ascending ends")
 
 
 def checked_circuit(arrays: dict[str, np.ndarray], schema: Schema) -> Circuit:

@@ -12,6 +12,7 @@ from bayesjpt.table import atoms as atoms_of
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import resolution
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.heaps import find_heaps
 from bayesjpt.table.labels import smoothed
 from bayesjpt.table.schema import Column
 from bayesjpt.table.wishes import Wish
@@ -86,7 +87,11 @@ def real(view: Cells, reason: str, wish: Wish) -> Column:
         atom_frequencies=smoothed([held.get(atom, 0) for atom in atoms]),
     )
     check_standardised(view, column)
-    return column
+    ends, shifts = find_heaps(distinct, counts, column.resolution, atoms)
+    if not ends.size:
+        return column
+    reason = f"{column.reason}; some values are favoured"
+    return replace(column, reason=reason, cell_ends=tuple(ends.tolist()), cell_shifts=tuple(shifts.tolist()))
 
 
 def constant(view: Cells, reason: str, wish: Wish) -> Column:

@@ -17,7 +17,7 @@ import numpy as np
 from bayesjpt.errors import SchemaError
 
 BASES = ("real", "integer", "category")
-FORMAT = 2
+FORMAT = 3
 """Version of the plain form that `Schema.to_dict` writes."""
 
 _N_SHOWN = 40
@@ -48,6 +48,9 @@ class Column:
         Of the observed training values, in the user's units.
     atoms, atom_frequencies : tuple of float
         Values of a real column that repeat far beyond chance, ascending, and their smoothed shares among each other.
+    cell_ends, cell_shifts : tuple of float
+        Ends of cells one resolution wide, ascending, and how far each lies from there where some values are favoured
+        (`bayesjpt.table.heaps`); empty where none is.
     families : tuple of str
         Names of the only families of its likelihood dictionary; empty for all that fit.
     n_missing, n_distinct : int
@@ -72,6 +75,8 @@ class Column:
     maximum: float = 0.0
     atoms: tuple[float, ...] = ()
     atom_frequencies: tuple[float, ...] = ()
+    cell_ends: tuple[float, ...] = ()
+    cell_shifts: tuple[float, ...] = ()
     families: tuple[str, ...] = ()
     n_missing: int = 0
     n_distinct: int = 0
@@ -154,10 +159,10 @@ class Schema:
         SchemaError
             Where the dict is not one of ours, or of another format.
         """
-        if not isinstance(plain, Mapping) or plain.get("format") not in (1, FORMAT):
+        if not isinstance(plain, Mapping) or plain.get("format") not in range(1, FORMAT + 1):
             found = plain.get("format") if isinstance(plain, Mapping) else type(plain).__name__
             raise SchemaError(f"a stored schema of format {found!r}", f"format 1 to {FORMAT}")
-        added = _SINCE_FORMAT_2 if plain["format"] == 1 else {}
+        added = {} if plain["format"] == FORMAT else _SINCE_FORMAT_1
         try:
             columns = tuple(_column_of({**added, **entry}) for entry in plain["columns"])
             set_aside = tuple(SetAside(str(entry["name"]), str(entry["reason"])) for entry in plain["set_aside"])
@@ -241,13 +246,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_SINCE_FORMAT_2: dict[str, Any] = {"minimum": 0.0, "atoms": (), "atom_frequencies": (), "families": ()}
-"""What a column of format 1 did not hold, with the defaults that it gets."""
+_SINCE_FORMAT_1: dict[str, Any] = {
+    "minimum": 0.0, "atoms": (), "atom_frequencies": (), "families": (), "cell_ends": (), "cell_shifts": ()
+}  # fmt: skip
+"""What columns of older formats did not hold, with the defaults that they get."""
 
 _TEXTS = ("name", "base", "dtype", "reason")
 _COUNTS = ("n_missing", "n_distinct")
 _NAMES = ("labels", "families")
-_TUPLES = ("support", "levels", "frequencies", "atoms", "atom_frequencies")
+_TUPLES = ("support", "levels", "frequencies", "atoms", "atom_frequencies", "cell_ends", "cell_shifts")
 
 
 def _column_of(entry: Mapping[str, Any]) -> Column:

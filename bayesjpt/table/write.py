@@ -71,24 +71,22 @@ def write_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray, pat
     TableError
         As `write_table`.
     """
-    made = {
-        name: texts(column, values)
-        for name, column, values in zip(filled.names, filled.schema, filled.values, strict=True)
-    }
-    seen = dict(zip(filled.names, observed, strict=True))
+    made = dict(zip(filled.names, zip(filled.schema, filled.values, ~observed, strict=True), strict=True))
     names, columns = [], []
     for cells in read:
         labels = np.array([*cells_of.labels_of(cells), ""], object)
         shown = labels[cells.codes].tolist()
         if cells.name in made:
-            kept = seen[cells.name].tolist()
-            shown = [old if keep else new for old, new, keep in zip(shown, made[cells.name], kept, strict=True)]
+            column, values, missing = made[cells.name]
+            for row, text in zip(np.flatnonzero(missing).tolist(), texts(column, values[missing]), strict=True):
+                shown[row] = text
         names.append(cells.name)
         columns.append(shown)
     for name in filled.names:
         if name not in names:
             names.append(name)
-            columns.append(made[name])
+            column, values, _ = made[name]
+            columns.append(texts(column, values))
     _write(path, names, columns)
 
 
