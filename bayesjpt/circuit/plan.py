@@ -83,8 +83,6 @@ class Plan(NamedTuple):
         `AS_WHOLE`, `CONJUGATE`, `SLICE` or `METROPOLIS`: how its parameters are drawn.
     theta_space : int32 (n_theta,)
         `REAL`, `POSITIVE`, `UNIT` or `SIMPLEX`: what each parameter may be.
-    leaf_half_cell : float64 (n_leaf,)
-        Half the resolution in units of z; 0 where the base measure counts.
     leaf_is_atom, leaf_by_value : bool (n_leaf,)
         Whether the leaf holds its column's atoms; whether its parameters are drawn from its values, not statistics.
     split_column, edge_lower, edge_upper, edge_label_at, label_reaches : as `bayesjpt.circuit.routes` returns them
@@ -133,7 +131,6 @@ class Plan(NamedTuple):
     leaf_raw: np.ndarray
     leaf_update: np.ndarray
     theta_space: np.ndarray
-    leaf_half_cell: np.ndarray
     leaf_is_atom: np.ndarray
     leaf_by_value: np.ndarray
     split_column: np.ndarray
@@ -158,7 +155,6 @@ def make_plan(circuit: Circuit, schema: Schema) -> Plan:
     """Return the Plan of a circuit over the columns of a schema."""
     parent = circuit.edge_parent()
     families = [registry.FAMILIES[number] for number in circuit.leaf_family]
-    columns = [schema.columns[var] for var in circuit.leaf_var]
     theta_len = circuit.theta_len
     n_stats = [family.n_stats(circuit.constants_of(leaf)) for leaf, family in enumerate(families)]
     features = _features(circuit, schema)
@@ -182,12 +178,6 @@ def make_plan(circuit: Circuit, schema: Schema) -> Plan:
         stat_at=_offsets(n_stats),
         **_cells(circuit, schema, features),
         theta_space=_spaces(circuit, families),
-        leaf_half_cell=np.array(
-            [
-                0.5 * column.resolution / offset_and_scale(family.scaling, column)[1] if column.base == "real" else 0.0
-                for family, column in zip(families, columns, strict=True)
-            ]
-        ),
         leaf_is_atom=np.array([family.name == ATOM for family in families]),
         leaf_by_value=by_value,
         **routes(circuit, schema),

@@ -59,7 +59,8 @@ SIGNATURES: dict[str, Any] = {
 
 @kernel
 def _copy(z, constants, out):
-    out[:] = z
+    for i in range(out.size):
+        out[i] = z[i]
 
 
 @kernel

@@ -23,6 +23,7 @@ from bayesjpt.families.gamma_posterior import draw_posterior, log_posterior
 from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, always
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.logspace import fast_log
 from bayesjpt.numerics.special import (
     digamma,
     gamma_p,
@@ -66,7 +67,7 @@ def _constants(column: ColumnFacts) -> np.ndarray:
 @kernel
 def prepare(z, constants, out):
     for i in range(out.size):
-        out[i] = math.log(max(z[i], _SMALLEST))
+        out[i] = fast_log(max(z[i], _SMALLEST))
 
 
 @kernel

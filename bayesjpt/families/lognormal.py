@@ -23,6 +23,7 @@ from bayesjpt.families.lognormal_posterior import draw_posterior, initial, log_p
 from bayesjpt.families.normal_inverse_gamma import HYPER_NAMES, variance_and_mu
 from bayesjpt.families.record import ColumnFacts, Family, Scaling
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.logspace import fast_log
 from bayesjpt.numerics.special import (
     log_normal_cdf,
     log_normal_interval,
@@ -66,7 +67,7 @@ def _constants(column: ColumnFacts) -> np.ndarray:
 @kernel
 def prepare(z, constants, out):
     for i in range(out.size):
-        out[i] = math.log(max(z[i], _SMALLEST))
+        out[i] = fast_log(max(z[i], _SMALLEST))
 
 
 @kernel

@@ -18,8 +18,12 @@ import numpy as np
 
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.families import dispatch
+from bayesjpt.kernels import rows
 from bayesjpt.kernels.routes import Routes, no_routes, reordered
 from bayesjpt.numerics.jit import kernel
+
+_NARROW_RANGE = 2.0**16
+"""Whole numbers within it are told apart by flags."""
 
 
 class Cells(NamedTuple):
@@ -48,6 +52,10 @@ class Cells(NamedTuple):
         Whether the entries of columns with atoms are at one, in the order of their features' entries.
     atom_at : int64 (n_column,)
         Where a column's marks lie, -1 for columns without atoms.
+    half : float64 (n_half,)
+        Half widths of cells, the user's units, in the order of a feature's entries; empty where nothing has a mass.
+    half_at : int64 (n_column,)
+        Where a column's half widths lie.
     n_row : int64 (1,)
     row, segment_ptr, live_ptr, live, n_needed, n_open : as in `bayesjpt.kernels.routes.Routes`
         Everything above that has an entry a row is in the order of `row`.
@@ -66,6 +74,8 @@ class Cells(NamedTuple):
     n_term: np.ndarray
     at_atom: np.ndarray
     atom_at: np.ndarray
+    half: np.ndarray
+    half_at: np.ndarray
     n_row: np.ndarray
     row: np.ndarray
     segment_ptr: np.ndarray
@@ -174,44 +184,69 @@ def _mark_atoms(plan, column, x, out):
 
 
 @kernel
+def _arrange(plan, values, missing, row, coded):
+    """Return (feature, feature_at, feature_len, code, at_atom, atom_at), as in Cells.
+
+    Column by column, while it is in the cache: to the order `row` of the rows, to codes, to features. `coded` is
+    (code_row, known, known_ptr, n_code): of each coded column the values that have features, of which the first n_code
+    are distinct and ascending; missing cells have the code that follows.
+    """
+    code_row, known, known_ptr, n_code = coded
+    n_column, n_row = values.shape
+    feature_at = np.zeros(plan.feature_column.size + 1, np.int64)
+    mark_at = np.zeros(n_column + 1, np.int64)
+    length = np.where(code_row >= 0, np.diff(known_ptr), n_row)
+    for f in range(plan.feature_column.size):
+        feature_at[f + 1] = feature_at[f] + length[plan.feature_column[f]]
+    for column in range(n_column):
+        has_atoms = plan.atom_ptr[column + 1] > plan.atom_ptr[column]
+        mark_at[column + 1] = mark_at[column] + (length[column] if has_atoms else 0)
+    feature, at_atom = np.empty(feature_at[-1]), np.empty(mark_at[-1], np.bool_)
+    code, moved = np.empty(((code_row >= 0).sum(), n_row), np.int32), np.empty(row.size)
+    for column in range(n_column):
+        x = values[column]
+        if row.size > 0:
+            rows.gather(x, row, moved)
+            x = moved
+        if code_row[column] >= 0:
+            own = code[code_row[column]]
+            first = known_ptr[column]
+            _fill_codes(known[first : first + n_code[column]], x, own)
+            if missing.shape[1] > 0:
+                rows.put_where(missing[column], n_code[column], own)
+            x = known[first : known_ptr[column + 1]]
+        for f in range(plan.feature_column.size):
+            if plan.feature_column[f] == column:
+                source = max(plan.feature_source[f], 0)
+                _fill_feature(
+                    plan, f, x, feature[feature_at[source] : feature_at[source + 1]],
+                    feature[feature_at[f] : feature_at[f + 1]],
+                )  # fmt: skip
+        if mark_at[column + 1] > mark_at[column]:
+            _mark_atoms(plan, column, x, at_atom[mark_at[column] : mark_at[column + 1]])
+    atom_at = np.where(np.diff(plan.atom_ptr) > 0, mark_at[:-1], -1)
+    return feature, feature_at[:-1].copy(), np.diff(feature_at), code, at_atom, atom_at
+
+
+@kernel
 def row_cells(plan, values, missing):
     """Return Cells that evaluate every column row by row.
 
     `values` is float64 (n_column, n_row), without NaN where observed; `missing` is bool of that shape or (n_column, 0).
     """
     n_column, n_row = values.shape
-    n_feature = plan.feature_column.size
     n_slot = plan.slot_node.size
-    feature = np.empty(n_feature * n_row)
-    feature_at = np.empty(n_feature, np.int64)
-    for f in range(n_feature):
-        feature_at[f] = f * n_row
-        source = plan.feature_source[f] * n_row if plan.feature_source[f] >= 0 else 0
-        _fill_feature(
-            plan,
-            f,
-            values[plan.feature_column[f]],
-            feature[source : source + n_row],
-            feature[f * n_row : (f + 1) * n_row],
-        )
-    n_marked = 0
-    atom_at = np.full(n_column, -1, np.int64)
-    for column in range(n_column):
-        if plan.atom_ptr[column + 1] > plan.atom_ptr[column]:
-            atom_at[column] = n_marked
-            n_marked += n_row
-    at_atom = np.empty(n_marked, np.bool_)
-    for column in range(n_column):
-        if atom_at[column] >= 0:
-            _mark_atoms(plan, column, values[column], at_atom[atom_at[column] : atom_at[column] + n_row])
     routes = no_routes(plan, n_row)
+    code_row, n_distinct = np.full(n_column, -1, np.int32), np.zeros(n_column, np.int32)
+    coded = code_row, np.empty(0), np.zeros(n_column + 1, np.int64), n_distinct
+    feature, feature_at, feature_len, code, at_atom, atom_at = _arrange(plan, values, missing, routes.row, coded)
     return Cells(
         feature,
         feature_at,
-        np.full(n_feature, n_row, np.int64),
-        np.full(n_column, -1, np.int32),
-        np.empty((0, n_row), np.int32),
-        np.zeros(n_column, np.int32),
+        feature_len,
+        code_row,
+        code,
+        n_distinct,
         missing,
         np.full(n_slot, -1, np.int64),
         np.full(n_slot, -1, np.int64),
@@ -219,6 +254,8 @@ def row_cells(plan, values, missing):
         np.zeros(1, np.int64),
         at_atom,
         atom_at,
+        np.empty(0),
+        np.zeros(n_column, np.int64),
         np.full(1, n_row, np.int64),
         routes.row,
         routes.segment_ptr,
@@ -238,6 +275,7 @@ def make_cells(
     max_table_bytes: int,
     asked: Collection[int] = (),
     routes: Routes | None = None,
+    half: np.ndarray | None = None,
 ) -> Cells:
     """Return the Cells of a table, coding columns with few distinct values.
 
@@ -257,13 +295,12 @@ def make_cells(
         and have it: there a query puts the mass of an event in place of a density.
     routes : Routes, optional
         Of these rows, from `bayesjpt.kernels.routes.make_routes`; they stay in their places unless given.
+    half : float64 (n_column, n_row), optional
+        Half widths of the cells around the values, the same for equal values of a column.
     """
     n_column, n_row = values.shape
     routes = no_routes(plan, n_row) if routes is None else routes
     complete = bool(observed.all())
-    if routes.row.size:
-        values = reordered(values, routes.row)
-        observed = observed if complete else reordered(observed, routes.row)
     reached, seen_rows = _slot_rows(plan, routes, n_row)
     n_edge_of_slot = np.where(reached, 1 + np.diff(plan.child_ptr)[plan.slot_node], 0)
     bytes_of_value = 8 * np.bincount(plan.slot_column, n_edge_of_slot, minlength=n_column).astype(np.int64)
@@ -286,18 +323,22 @@ def make_cells(
             chosen.append(column)
             budget -= cost
     chosen.sort()
-    coded = {}
-    for column in chosen:
-        code = np.empty(n_row, np.int32)
-        _fill_codes(distinct[column], values[column], code)
-        if not complete:
-            code[~observed[column]] = distinct[column].size
-        known = np.append(distinct[column], values[column, :1]) if column in asked else distinct[column]
-        coded[column] = (known, code)
-    if asked:
-        observed = observed.copy()
-        observed[list(asked)] = True
-    return _assemble(plan, values, observed, coded, routes, reached)
+    known = [np.append(distinct[c], values[c, :1]) if c in asked else distinct[c] for c in chosen]
+    cells = _assemble(plan, values, observed, dict(zip(chosen, known, strict=True)), set(asked), routes, reached)
+    return cells if half is None else cells._replace(**_halves(cells, half))
+
+
+def _halves(cells: Cells, half: np.ndarray) -> dict[str, np.ndarray]:
+    """Return half widths of cells, one for each value that a column is evaluated at."""
+    of_column = []
+    for row, n_distinct, widths in zip(cells.code_row, cells.n_distinct, half, strict=True):
+        widths = widths[cells.row] if cells.row.size else widths
+        if row >= 0:
+            of_row, widths = widths, np.zeros(n_distinct + 1)
+            widths[cells.code[row]] = of_row
+        of_column.append(widths)
+    ends = np.cumsum([widths.size for widths in of_column], dtype=np.int64)
+    return {"half": np.concatenate(of_column), "half_at": np.append(0, ends[:-1])}
 
 
 def _distinct(x: np.ndarray, most: float) -> np.ndarray | None:
@@ -305,8 +346,24 @@ def _distinct(x: np.ndarray, most: float) -> np.ndarray | None:
     n_first = 4.0 * most + 64.0
     if x.size > n_first and np.unique(x[: int(n_first)]).size > most:
         return None
-    found = np.unique(x)
+    found = _distinct_labels(np.ascontiguousarray(x))
+    found = found if found.size else np.unique(x)
     return found if found.size <= most else None
+
+
+@kernel
+def _distinct_labels(x):
+    """Return the distinct values, ascending, of whole numbers in a narrow range; none where they are not such."""
+    lo, hi, whole = np.inf, -np.inf, True
+    for i in range(x.size):
+        lo, hi = min(lo, x[i]), max(hi, x[i])
+        whole &= x[i] == np.floor(x[i])
+    if not (whole and 0.0 <= hi - lo < _NARROW_RANGE):
+        return np.empty(0)
+    occurs = np.zeros(int(hi - lo) + 1, np.bool_)
+    for i in range(x.size):
+        occurs[int(x[i] - lo)] = True
+    return lo + np.flatnonzero(occurs)
 
 
 @kernel
@@ -317,7 +374,8 @@ def _fill_codes(distinct, x, out):
     """
     span = distinct[-1] - distinct[0] if distinct.size else np.inf
     if span > 4.0 * distinct.size + 64.0 or (distinct != np.floor(distinct)).any():
-        out[:] = np.searchsorted(distinct, x)
+        for i in range(x.size):
+            out[i] = np.searchsorted(distinct, x[i])
         return
     position = np.zeros(int(span) + 1, np.int32)
     for k in range(distinct.size):
@@ -343,50 +401,48 @@ def _assemble(
     plan: Plan,
     values: np.ndarray,
     observed: np.ndarray,
-    coded: dict[int, tuple[np.ndarray, np.ndarray]],
+    known: dict[int, np.ndarray],
+    asked: set[int],
     routes: Routes,
     reached: np.ndarray,
 ) -> Cells:
     n_column, n_row = values.shape
-    length_of = np.array([coded[column][0].size if column in coded else n_row for column in range(n_column)], np.int64)
-    lengths = length_of[plan.feature_column]
-    ends = np.cumsum(lengths)
-    feature = np.empty(lengths.sum())
-    features = [feature[end - length : end] for end, length in zip(ends, lengths, strict=True)]
-    for f, out in enumerate(features):
-        column = int(plan.feature_column[f])
-        x = coded[column][0] if column in coded else values[column]
-        source = features[plan.feature_source[f]] if plan.feature_source[f] >= 0 else out
-        _fill_feature(plan, f, np.ascontiguousarray(x), source, out)
     code_row = np.full(n_column, -1, np.int32)
-    n_distinct = np.zeros(n_column, np.int32)
-    for row, (column, (distinct, _)) in enumerate(coded.items()):
-        code_row[column] = row
-        n_distinct[column] = distinct.size
+    code_row[list(known)] = np.arange(len(known))
+    n_distinct = np.array([known[c].size if c in known else 0 for c in range(n_column)], np.int32)
+    missing = np.empty((n_column, 0), bool) if observed.all() else np.ascontiguousarray(~observed)
+    if routes.row.size and missing.size:
+        missing = reordered(missing, routes.row)
+    coded = (
+        code_row,
+        np.concatenate([*known.values(), np.empty(0)]),
+        np.append(0, np.cumsum(n_distinct, dtype=np.int64)),
+        n_distinct - np.isin(np.arange(n_column), list(asked)).astype(np.int32),
+    )
+    feature, feature_at, feature_len, code, at_atom, atom_at = _arrange(
+        plan, np.ascontiguousarray(values), missing, routes.row, coded
+    )
+    if missing.size:
+        missing[list(asked)] = False
     is_coded = (code_row[plan.slot_column] >= 0) & reached
     length = np.where(is_coded, n_distinct[plan.slot_column].astype(np.int64) + 1, 0)
     n_terms = length * np.diff(plan.child_ptr)[plan.slot_node]
-    marks: list[np.ndarray] = []
-    atom_at = np.full(n_column, -1, np.int64)
-    for column in np.flatnonzero(np.diff(plan.atom_ptr)).tolist():
-        x = coded[column][0] if column in coded else values[column]
-        atom_at[column] = sum(mark.size for mark in marks)
-        marks.append(np.empty(x.size, np.bool_))
-        _mark_atoms(plan, column, np.ascontiguousarray(x), marks[-1])
     return Cells(
         feature=feature,
-        feature_at=ends - lengths,
-        feature_len=lengths,
+        feature_at=feature_at,
+        feature_len=feature_len,
         code_row=code_row,
-        code=np.array([code for _, code in coded.values()], np.int32).reshape(len(coded), n_row),
+        code=code,
         n_distinct=n_distinct,
-        missing=np.empty((n_column, 0), bool) if observed.all() else np.ascontiguousarray(~observed),
+        missing=missing if missing.any() else np.empty((n_column, 0), bool),
         table_at=np.where(is_coded, np.cumsum(length) - length, -1),
         term_at=np.where(is_coded, np.cumsum(n_terms) - n_terms, -1),
         n_table=np.array([length.sum()], np.int64),
         n_term=np.array([n_terms.sum()], np.int64),
-        at_atom=np.concatenate([*marks, np.empty(0, np.bool_)]),
+        at_atom=at_atom,
         atom_at=atom_at,
+        half=np.empty(0),
+        half_at=np.zeros(n_column, np.int64),
         n_row=np.array([n_row], np.int64),
         **routes._asdict(),
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.rows import scatter
 from bayesjpt.kernels.upward import fill_mass_tables, fill_tables, prepare_coefficients, root_log_value, upward_by
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import lent
 
 DENSITY_BLOCK = 256
 
@@ -34,6 +34,7 @@ def _fill_root(plan, cells, log_weight, theta, work, out):
 @kernel
 def fill_log_density(plan, cells, log_weight, theta, work, out):
     """Fill out, float64 (n_row,), with each row's log density in the families' units."""
+    plan, cells, work = lent(plan), lent(cells), lent(work)
     prepare_coefficients(plan, theta, work)
     fill_tables(plan, cells, log_weight, work)
     _fill_root(plan, cells, log_weight, log_weight[:0], work, out)
@@ -42,6 +43,7 @@ def fill_log_density(plan, cells, log_weight, theta, work, out):
 @kernel
 def fill_log_mass(plan, cells, log_weight, theta, work, out):
     """Fill out, float64 (n_row,), with the log mass of each row's cells."""
+    plan, cells, work = lent(plan), lent(cells), lent(work)
     prepare_coefficients(plan, theta, work)
     fill_mass_tables(plan, cells, log_weight, theta, work)
     _fill_root(plan, cells, log_weight, theta if theta.size > 0 else np.zeros(1), work, out)
@@ -78,11 +80,3 @@ def rows_log_density(values, missing, log_weight, theta, plan):
     for i in range(n_row):
         out[i] += jacobian[i]
     return out
-
-
-def snap_to_grid(plan: Plan, values: np.ndarray) -> np.ndarray:
-    """Return values moved to the centres of their cells, so that a half cell to either side is the cell."""
-    resolution = plan.column_resolution[:, None]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        snapped = np.round(values / resolution) * resolution
-    return np.where((resolution > 0.0) & np.isfinite(snapped), snapped, values)

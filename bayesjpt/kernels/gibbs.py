@@ -20,6 +20,7 @@ from bayesjpt.kernels.truncated import AS_WHOLE_UPDATE, draw_from_values_on_cell
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward_by, upward_flat
 from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import lent
 
 CHUNK = 4096
 """Rows whose statistics are summed before they join the total; fixed, since it decides the rounding."""
@@ -55,6 +56,7 @@ def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count)
     impossible : int
         The first row with zero density, -1 where there is none; by its number in the table.
     """
+    plan, cells, work = lent(plan), lent(cells), lent(work)
     n_row = cells.n_row[0]
     n_block = work.u.size
     prepare_coefficients(plan, theta, work)

@@ -13,6 +13,7 @@ from bayesjpt.kernels.mixture import (
 )
 from bayesjpt.kernels.quantiles import mixture_quantile
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import lent
 
 
 @kernel
@@ -34,6 +35,7 @@ def fill_event_moments(plan, boxes, pieces, params, log_box, wanted, mean, varia
     wanted : bool (n_column,)
         The columns of `pieces`.
     """
+    plan, boxes, pieces = lent(plan), lent(boxes), lent(pieces)
     log_weights, thetas = params
     mass, leaf_share = np.empty(boxes.n_mass[0]), np.empty(boxes.n_mass[0])
     share, centre, spread = np.empty(pieces.place.size), np.empty(pieces.place.size), np.empty(pieces.place.size)
@@ -51,6 +53,7 @@ def fill_event_moments(plan, boxes, pieces, params, log_box, wanted, mean, varia
 @kernel
 def fill_event_cdf(plan, boxes, pieces, params, log_box, wanted, points, out):
     """Fill out, float64 (n_draw, n_point, n_target), with P(X <= point); points of the same shape. NaN without mass."""
+    plan, boxes, pieces = lent(plan), lent(boxes), lent(pieces)
     log_weights, thetas = params
     mass, leaf_share = np.empty(boxes.n_mass[0]), np.empty(boxes.n_mass[0])
     share, log_mass = np.empty(pieces.place.size), np.empty(pieces.place.size)
@@ -70,6 +73,7 @@ def fill_event_cdf(plan, boxes, pieces, params, log_box, wanted, points, out):
 @kernel
 def fill_event_quantiles(plan, boxes, pieces, params, log_box, wanted, q, out):
     """Fill out, float64 (n_draw, n_q, n_target), with quantiles; `q` of the same shape. NaN without mass."""
+    plan, boxes, pieces = lent(plan), lent(boxes), lent(pieces)
     log_weights, thetas = params
     mass, leaf_share = np.empty(boxes.n_mass[0]), np.empty(boxes.n_mass[0])
     share, log_mass = np.empty(pieces.place.size), np.empty(pieces.place.size)

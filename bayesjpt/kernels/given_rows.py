@@ -21,6 +21,7 @@ from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import lent
 
 _NEGLIGIBLE = 1e-14
 
@@ -127,7 +128,8 @@ def fill_row_moments(plan, cells, all_pieces, targets, params, n_block, log_evid
         `variance` may be of shape (n_draw, n_target, 0): not wanted. NaN where the pieces hold nothing, as where a row
         has no density.
     """
-    pieces, whole = all_pieces
+    plan, cells, targets = lent(plan), lent(cells), lent(targets)
+    pieces, whole = lent(all_pieces[0]), lent(all_pieces[1])
     log_weights, thetas = params
     work = make_work(plan, cells, n_block)
     total, share = np.empty(n_block), np.empty(n_block)
@@ -165,6 +167,7 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
 
     `points` is float64 (n_point,): what a slot says of them is found once a draw.
     """
+    plan, cells, pieces, targets = lent(plan), lent(cells), lent(pieces), lent(targets)
     log_weights, thetas = params
     work = make_work(plan, cells, n_block)
     total, share = np.empty(n_block), np.empty(n_block)
@@ -205,6 +208,7 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
 @kernel
 def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, numbers, quantiles, out):
     """Fill quantiles at, or cumulative probabilities of, numbers that may differ from row to row."""
+    plan, cells, pieces, targets = lent(plan), lent(cells), lent(pieces), lent(targets)
     log_weights, thetas = params
     work = make_work(plan, cells, n_block)
     total, buffer = np.empty(n_block), np.empty(n_block)

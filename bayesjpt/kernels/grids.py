@@ -24,8 +24,7 @@ from bayesjpt.families import dispatch
 from bayesjpt.kernels.leaf import WHOLE_CUT, leaf_cdf
 from bayesjpt.numerics.jit import kernel
 
-_NEGLIGIBLE = 1e-11  # of a row: what such a leaf or cell holds is left out
-_NOTHING = 1e-13  # of a likelihood
+_NEGLIGIBLE = 1e-11  # of a row: where a leaf or cell holds less is not looked at
 _MOST = 0.5  # of a likelihood, in one cell: its shape may be hidden there
 _NEAR_ZERO = 1.0 / 16.0  # where a cell that begins at zero is cut: some densities have no scale there
 _DOUBT = 0.1  # of what the second halving wins: both might agree by chance
@@ -97,11 +96,11 @@ def make_grid(slots, start, n_split):
 
 
 @kernel
-def _fill_whole_cdf(family, point, between, first, units, parameters, constants, below):
+def _fill_whole_cdf(family, point, between, first, nothing, units, parameters, constants, below):
     offset, scale = units
     for k in range(first, below.size):
         lo, hi = between[k]
-        if lo != hi and below[hi] - below[lo] < _NOTHING:
+        if lo != hi and below[hi] - below[lo] < nothing:
             below[k] = below[lo]
         elif math.isinf(point[k]):
             below[k] = 1.0 if point[k] > 0.0 else 0.0
@@ -110,17 +109,17 @@ def _fill_whole_cdf(family, point, between, first, units, parameters, constants,
 
 
 @kernel
-def _fill_leaf_cdf(plan, theta, leaf, point, between, first, below):
+def _fill_leaf_cdf(plan, theta, leaf, point, between, first, nothing, below):
     """Fill the probability of values up to each point from the first on; it is known of those before.
 
-    Between two points that hold nothing between them it is that of both.
+    Between two points that hold less than `nothing` between them it is that of the lower one.
     """
     if plan.leaf_cut[leaf] == WHOLE_CUT:
         feature = plan.leaf_value[leaf]
         units = plan.feature_offset[feature], plan.feature_scale[feature]
         parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
         constants = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-        _fill_whole_cdf(plan.leaf_family[leaf], point, between, first, units, parameters, constants, below)
+        _fill_whole_cdf(plan.leaf_family[leaf], point, between, first, nothing, units, parameters, constants, below)
     else:
         for k in range(first, below.size):
             below[k] = leaf_cdf(plan, theta, leaf, point[k])
@@ -207,7 +206,8 @@ def _evaluate(plan, slots, theta, t, weight, grid, first, n_point):
         if weight[k] < _NEGLIGIBLE:
             below[first:] = 0.0
         else:
-            _fill_leaf_cdf(plan, theta, slots.entry_leaf[k], grid.point, grid.between, first, below)
+            nothing = _NEGLIGIBLE / weight[k]
+            _fill_leaf_cdf(plan, theta, slots.entry_leaf[k], grid.point, grid.between, first, nothing, below)
 
 
 @kernel

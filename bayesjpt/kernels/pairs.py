@@ -31,18 +31,22 @@ def _add_scaled(factor, row, out):
 
 @kernel
 def _fill_table(slots, joint, mass, t, u, given, table):
-    """Fill the table of the cells of two columns."""
-    table[:] = 0.0
+    """Fill the table of the cells of two columns; `given` is a buffer of a row for each slot of the first."""
+    first, last = slots.ptr[t], slots.ptr[t + 1]
     n_first, n_second = table.shape
-    for i in range(slots.ptr[t], slots.ptr[t + 1]):
-        given[:n_second] = 0.0
+    for i in range(first, last):
+        own = given[i - first, :n_second]
+        own[:] = 0.0
         for j in range(slots.ptr[u], slots.ptr[u + 1]):
             apart = joint[i, i] * joint[j, j]
             if apart > 0.0:
-                _add_scaled(joint[min(i, j), max(i, j)] / apart, mass[j, :n_second], given[:n_second])
-        for a in range(n_first):
+                _add_scaled(joint[min(i, j), max(i, j)] / apart, mass[j, :n_second], own)
+    for a in range(n_first):  # a row of the table stays in the nearest cache
+        row = table[a]
+        row[:] = 0.0
+        for i in range(first, last):
             if mass[i, a] > 0.0:
-                _add_scaled(mass[i, a], given[:n_second], table[a])
+                _add_scaled(mass[i, a], given[i - first, :n_second], row)
 
 
 @kernel
@@ -86,11 +90,14 @@ def _merge(table, shape, first, second):
     n_row, n_column = shape
     n_second = second[n_column - 1] + 1
     for a in range(n_row):
-        for b in range(n_column):
-            value = table[a * n_column + b]
-            at = first[a] * n_second + second[b]
-            is_first = (a == 0 or first[a] != first[a - 1]) and (b == 0 or second[b] != second[b - 1])
-            table[at] = value if is_first else table[at] + value
+        at = first[a] * n_second
+        if a == 0 or first[a] != first[a - 1]:
+            for b in range(n_column):
+                value, k = table[a * n_column + b], at + second[b]
+                table[k] = table[k] + value if b > 0 and second[b] == second[b - 1] else value
+        else:
+            for b in range(n_column):
+                table[at + second[b]] += table[a * n_column + b]
     return first[n_row - 1] + 1, n_second
 
 
@@ -136,7 +143,7 @@ def fill_information(plan, slots, start, apart, limits, params, out, doubt):
         np.empty((n_target, 2, longest), np.int32),
         np.empty(n_target, np.int64),
     )
-    buffers = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest * longest)
+    buffers = np.empty((n_slot, longest)), np.empty(longest), np.empty(longest), np.empty(longest * longest)
     for draw in range(out.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
         fill_joint(plan, slots, log_weight, reach, taken, joint)

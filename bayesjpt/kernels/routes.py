@@ -24,9 +24,6 @@ from bayesjpt.numerics.jit import kernel
 _FEW = 32
 """Rows below which a group joins the next."""
 
-_MANY = 1024
-"""Rows that descend together."""
-
 _NARROW = 1e-7
 """Half a cell over its value, at least: more than `bayesjpt.kernels.upward.NARROWEST_CELL`, whatever the units."""
 
@@ -70,7 +67,7 @@ def no_routes(plan, n_row):
     )
 
 
-def make_routes(plan: Plan, values: np.ndarray, observed: np.ndarray, *, mass: bool) -> Routes:
+def make_routes(plan: Plan, values: np.ndarray, observed: np.ndarray, half: np.ndarray | None = None) -> Routes:
     """Return the Routes of a table's rows.
 
     Parameters
@@ -78,17 +75,17 @@ def make_routes(plan: Plan, values: np.ndarray, observed: np.ndarray, *, mass: b
     plan : Plan
     values : float64 (n_column, n_row), the user's units
     observed : bool (n_column, n_row)
-    mass : bool
-        Whether a number stands for the cell around it, which may reach both sides of a threshold.
+    half : float64 (n_column, n_row), optional
+        Half widths of the cells that numbers stand for, where they do: a cell may reach both sides of a threshold.
     """
     n_row = values.shape[1]
     if not (plan.split_column >= 0).any() or n_row == 0:
         return no_routes(plan, n_row)
-    half = np.zeros(plan.column_resolution.size)
-    if mass:
-        np.maximum.at(half, plan.feature_column, _NARROW * np.abs(plan.feature_offset))
-        half = np.where(plan.column_resolution > 0.0, half + 0.5 * plan.column_resolution, 0.0)
-    return _make_routes(plan, np.ascontiguousarray(values), np.ascontiguousarray(observed), half)
+    widest = np.zeros(plan.column_resolution.size)
+    if half is not None:
+        np.maximum.at(widest, plan.feature_column, _NARROW * np.abs(plan.feature_offset))
+        widest = np.where(plan.column_resolution > 0.0, widest + half.max(axis=1), 0.0)
+    return _make_routes(plan, np.ascontiguousarray(values), np.ascontiguousarray(observed), widest)
 
 
 @kernel
@@ -100,82 +97,87 @@ def _longer(array, size):
 
 
 @kernel
-def _two_ways(plan, leads, half):
-    """Return (column, ends, below, label_at) of each node: int64 (n_node,), and 4, 2 and 2 numbers a node.
+def _part(rows, x, known, ends, flags, right, neither):
+    """Move the rows that go left to the front, in their order; return how many go left, right, and neither way.
 
-    Nodes from which a known value goes one of two ways have a column, others -1. Of numbers, `ends` are those of both
-    intervals; of labels, `label_at` tells where the flags of each way begin, and is -1 for numbers. `below` is where
-    the ways go to.
+    `ends` are those of two intervals of numbers; of labels, `flags` tell the codes that go left and right, and are
+    empty for numbers. Rows that do not go left are copied to `right` and `neither`.
     """
-    n_node = plan.kind.size
-    column, ends = np.full(n_node, -1, np.int64), np.zeros((n_node, 4))
-    below, label_at = np.zeros((n_node, 2), np.int64), np.full((n_node, 2), -1, np.int64)
-    for node in range(n_node):
-        e, c = plan.child_ptr[node], plan.split_column[node]
-        if not leads[node] or c < 0 or half[c] > 0.0 or plan.child_ptr[node + 1] - e != 2:
-            continue
-        column[node] = c
-        for k in range(2):
-            ends[node, 2 * k], ends[node, 2 * k + 1] = plan.edge_lower[e + k], plan.edge_upper[e + k]
-            below[node, k] = plan.child[e + k]
-            label_at[node, k] = plan.edge_label_at[e + k]
-    return column, ends, below, label_at
+    is_label = flags[0].size > 0
+    n_left, n_right, n_neither = 0, 0, 0
+    for i in range(rows.size):
+        row = rows[i]
+        value = x[row] if known[row] else np.nan
+        goes_left, goes_right = ends[0] <= value <= ends[1], ends[2] <= value <= ends[3]
+        if is_label:
+            code = np.uint32(value if value >= 0.0 else 0.0)
+            goes_left, goes_right = value >= 0.0 and flags[0][code], value >= 0.0 and flags[1][code]
+        rows[n_left], right[n_right], neither[n_neither] = row, row, row
+        n_left += goes_left
+        n_right += goes_right and not goes_left
+        n_neither += not (goes_left or goes_right)
+    return n_left, n_right, n_neither
 
 
 @kernel
 def _descend(plan, leads, values, observed, half):
-    """Return int32 (n_row,): the node that each row comes to while it meets two ways, and its value decides.
+    """Return (rows, party_ptr, start): rows by parties that stand at the same node, and the node of each party.
 
-    Level by level, all rows of a block: the steps of one row wait for each other, those of many rows do not.
+    Node by node, rows part where a known value goes one of two ways. Those that come to an exit together are a party;
+    any other row is one by itself, at the node where its value does not decide.
     """
-    n_node, n_row = plan.kind.size, values.shape[1]
-    split_column, ends, below, label_at = _two_ways(plan, leads, half)
-    reaches = plan.label_reaches
-    place, under_way = np.full(n_row, n_node - 1, np.int32), np.empty(_MANY, np.uint32)
-    for begin in range(0, n_row if split_column[n_node - 1] >= 0 else 0, _MANY):
-        n = min(_MANY, n_row - begin)
-        under_way[:n] = np.arange(begin, begin + n)
-        while n > 0:
-            n_left = 0
-            for i in range(n):
-                row = under_way[i]
-                node = np.uint32(place[row])
-                column = np.uint32(split_column[node])
-                x = values[column, row] if observed[column, row] else np.nan
-                way = np.uint32(not x <= ends[node, 1])
-                passes = ends[node, np.uint32(2) * way] <= x <= ends[node, np.uint32(3)]
-                if label_at[node, 0] >= 0:
-                    code = np.uint32(x if x >= 0.0 else 0.0)
-                    way = np.uint32(not reaches[np.uint32(label_at[node, 0]) + code])
-                    passes = x >= 0.0 and reaches[np.uint32(label_at[node, way]) + code]
-                if passes:
-                    node = np.uint32(below[node, way])
-                    place[row] = node
-                    under_way[n_left] = row
-                    n_left += split_column[node] >= 0
-            n = n_left
-    return place
+    n_row = values.shape[1]
+    here, rows = np.arange(n_row).astype(np.uint32), np.empty(n_row, np.uint32)
+    right, neither = np.empty(n_row + 1, np.uint32), np.empty(n_row + 1, np.uint32)
+    party_ptr, start = np.zeros(n_row + 1, np.int64), np.empty(n_row, np.int32)
+    stack = np.empty((plan.kind.size + 1, 3), np.int64)
+    stack[0] = plan.kind.size - 1, 0, n_row
+    depth, n_party, n = 1, 0, 0
+    while depth > 0:
+        depth -= 1
+        node, begin, end = stack[depth]
+        stay, column, e = here[begin:end], plan.split_column[node], plan.child_ptr[node]
+        if leads[node] and column >= 0 and half[column] == 0.0 and plan.child_ptr[node + 1] - e == 2:
+            at = plan.edge_label_at[e : e + 2]
+            flags = plan.label_reaches[at[0] if at[0] >= 0 else plan.label_reaches.size :], plan.label_reaches[at[1] :]
+            ends = plan.edge_lower[e], plan.edge_upper[e], plan.edge_lower[e + 1], plan.edge_upper[e + 1]
+            n_left, n_right, n_stay = _part(stay, values[column], observed[column], ends, flags, right, neither)
+            for i in range(n_right):
+                stay[n_left + i] = right[i]
+            middle = begin + n_left
+            stack[depth] = np.int64(plan.child[e + 1]), middle, middle + n_right
+            stack[depth + 1] = np.int64(plan.child[e]), begin, middle
+            depth += 2
+            stay = neither[:n_stay]
+        for i in range(stay.size):
+            rows[n] = stay[i]
+            if i == 0 or leads[node]:
+                start[n_party] = node
+                n_party += 1
+            n += 1
+            party_ptr[n_party] = n
+    return rows, party_ptr[: n_party + 1], start[:n_party]
 
 
 @kernel
-def _find_exits(plan, leads, start, values, observed, half):
-    """Return (exit_ptr, exits, digest, n_open): the exits of each row, from left to right, and a hash of each row's.
+def _find_exits(plan, leads, start, leader, values, observed, half):
+    """Return (exit_ptr, exits, digest, is_open): the exits of some rows, from left to right, and a hash of each row's.
 
-    Each row begins at its node `start`.
+    Each row, `leader`, begins at its node `start`.
     """
-    n_node, n_row = plan.kind.size, values.shape[1]
+    n_node = plan.kind.size
     child_ptr, child, split_column = plan.child_ptr, plan.child, plan.split_column
     lower, upper, label_at, label_reaches = plan.edge_lower, plan.edge_upper, plan.edge_label_at, plan.label_reaches
     stack, visited = np.empty(n_node + 1, np.int32), np.full(n_node, -1, np.int64)
-    exit_ptr, exits = np.zeros(n_row + 1, np.int64), np.empty(n_row + n_node, np.int32)
-    digest = np.zeros(n_row, np.uint64)
+    exit_ptr, exits = np.zeros(start.size + 1, np.int64), np.empty(start.size + n_node, np.int32)
+    digest = np.zeros(start.size, np.uint64)
     n_open = 0
-    for row in range(n_row):
-        is_open = False
-        n = exit_ptr[row]
+    for party in range(start.size):
+        is_open, row = False, leader[party]
+        n = exit_ptr[party]
         if n + n_node > exits.size:
             exits = _longer(exits, n + n_node)
-        stack[0] = start[row]
+        stack[0] = start[party]
         depth = 1
         while depth > 0:
             depth -= 1
@@ -183,7 +185,7 @@ def _find_exits(plan, leads, start, values, observed, half):
             if not leads[node]:
                 exits[n] = node
                 n += 1
-                digest[row] = mix(digest[row] + np.uint64(node + 1))
+                digest[party] = mix(digest[party] + np.uint64(node + 1))
                 continue
             column = split_column[node]
             known = column >= 0 and observed[column, row]
@@ -197,20 +199,20 @@ def _find_exits(plan, leads, start, values, observed, half):
                             continue
                     elif not (x + width >= lower[e] and x - width <= upper[e]):
                         continue
-                if visited[child[e]] != row:
-                    visited[child[e]] = row
+                if visited[child[e]] != party:
+                    visited[child[e]] = party
                     stack[depth] = child[e]
                     depth += 1
                 if known and width == 0.0:  # children are disjoint
                     break
-        exit_ptr[row + 1] = n
+        exit_ptr[party + 1] = n
         n_open += is_open
     return exit_ptr, exits, digest, n_open
 
 
 @kernel
 def _sort_by(first, digest, n_node):
-    """Return the rows by their first exit and then by digest, in their order where both are equal."""
+    """Return the parties by their first exit and then by digest, in their order where both are equal."""
     start = np.zeros(n_node + 1, np.int64)
     for i in range(first.size):
         start[first[i] + 1] += 1
@@ -232,25 +234,26 @@ def _sort_by(first, digest, n_node):
 
 
 @kernel
-def _segments(first, digest, order):
-    """Return where segments of the ordered rows begin and end: groups of equal exits, small ones joined."""
+def _segments(first, digest, order, size):
+    """Return where segments of the ordered parties begin and end: those of equal exits, small ones joined."""
     out = [np.int64(0)]
-    begin = 0
-    while begin < order.size:
-        end = begin + 1
+    n_since, end = 0, 0
+    while end < order.size:
+        begin, n = end, 0
         while (
-            end < order.size
-            and (first[order[end]] == first[order[begin]])
-            and (digest[order[end]] == digest[order[begin]])
+            end < order.size and first[order[end]] == first[order[begin]] and digest[order[end]] == digest[order[begin]]
         ):
+            n += size[order[end]]
             end += 1
         # `out` ends with the end of the last segment; what came since then is small
-        if end - begin >= _FEW and out[-1] < begin:
+        if n >= _FEW and n_since > 0:
             out.append(np.int64(begin))
-        if end - out[-1] >= _FEW:
+            n_since = 0
+        n_since += n
+        if n_since >= _FEW:
             out.append(np.int64(end))
-        begin = end
-    if out[-1] < order.size:
+            n_since = 0
+    if n_since > 0:
         out.append(np.int64(order.size))
     return np.array(out)
 
@@ -308,25 +311,29 @@ def _make_routes(plan, values, observed, half):
         leads[node] = plan.split_column[node] >= 0
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
             leads[node] |= leads[plan.child[e]]
-    start = _descend(plan, leads, values, observed, half)
-    exit_ptr, exits, digest, n_open = _find_exits(plan, leads, start, values, observed, half)
-    first = np.zeros(n_row, np.int32)
-    for row in range(n_row):
-        first[row] = exits[exit_ptr[row]] if exit_ptr[row + 1] > exit_ptr[row] else 0
+    rows, party_ptr, start = _descend(plan, leads, values, observed, half)
+    exit_ptr, exits, digest, n_open = _find_exits(plan, leads, start, rows[party_ptr[:-1]], values, observed, half)
+    first = np.zeros(start.size, np.int32)
+    for party in range(start.size):
+        first[party] = exits[exit_ptr[party]] if exit_ptr[party + 1] > exit_ptr[party] else 0
     order = _sort_by(first, digest, n_node)
-    segment_ptr = _segments(first, digest, order)
+    ends = _segments(first, digest, order, np.diff(party_ptr))
+    place, row = 0, np.empty(n_row, np.int64)
     needed = np.zeros(3, np.int64)
-    live_ptr = np.zeros(segment_ptr.size, np.int64)
+    segment_ptr, live_ptr = np.zeros(ends.size, np.int64), np.zeros(ends.size, np.int64)
     alive = np.zeros(n_node, np.bool_)
     found, live = np.empty(n_node, np.int32), np.empty(n_node, np.int32)
-    for segment in range(segment_ptr.size - 1):
+    for segment in range(ends.size - 1):
         n = 0
-        for place in range(segment_ptr[segment], segment_ptr[segment + 1]):
-            row = order[place]
-            if place > segment_ptr[segment] and digest[row] == digest[order[place - 1]]:
-                continue
-            for k in range(exit_ptr[row], exit_ptr[row + 1]):
-                n = _mark_below(plan, exits[k], alive, found, n)
+        for k in range(ends[segment], ends[segment + 1]):
+            party = order[k]
+            for i in range(party_ptr[party], party_ptr[party + 1]):
+                row[place] = rows[i]
+                place += 1
+            if k == ends[segment] or digest[party] != digest[order[k - 1]]:
+                for at in range(exit_ptr[party], exit_ptr[party + 1]):
+                    n = _mark_below(plan, exits[at], alive, found, n)
+        segment_ptr[segment + 1] = place
         n = _mark_above(plan, leads, alive, found, n)
         at = live_ptr[segment]
         if at + n > live.size:
@@ -341,7 +348,7 @@ def _make_routes(plan, values, observed, half):
         needed[0], needed[1] = max(needed[0], n_valued), max(needed[1], n_term)
         needed[2] = max(needed[2], n)
         live_ptr[segment + 1] = at + n
-    return Routes(order, segment_ptr, live_ptr, live[: live_ptr[-1]].copy(), needed, np.full(1, n_open, np.int64))
+    return Routes(row, segment_ptr, live_ptr, live[: live_ptr[-1]].copy(), needed, np.full(1, n_open, np.int64))
 
 
 @kernel

@@ -6,12 +6,10 @@ inside a large kernel are several times slower. Every function works on ``out.si
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.logspace import fast_exp
+from bayesjpt.numerics.logspace import fast_exp, fast_log
 
 
 @kernel
@@ -40,6 +38,20 @@ def gather(table, code, out):
     """Copy table[code] to out."""
     for i in range(out.size):
         out[i] = table[code[i]]
+
+
+@kernel
+def copy(x, out):
+    """Copy x to out: to assign an array to a slice costs a division an entry."""
+    for i in range(out.size):
+        out[i] = x[i]
+
+
+@kernel
+def put_where(flags, value, out):
+    """Set out to one value where a flag is raised."""
+    for i in range(out.size):
+        out[i] = value if flags[i] else out[i]
 
 
 @kernel
@@ -139,7 +151,7 @@ def fold(m, s):
     """Move the linear factor into the exponent: (s, m) -> (1, m + log s), impossible rows kept impossible."""
     for i in range(s.size):
         if s[i] > 0.0:
-            m[i] += math.log(s[i])
+            m[i] += fast_log(s[i])
             s[i] = 1.0
         else:
             m[i] = -np.inf
@@ -149,7 +161,7 @@ def fold(m, s):
 def log_value(m, s, out):
     """Fill out with log(s exp(m))."""
     for i in range(out.size):
-        out[i] = m[i] + math.log(s[i]) if s[i] > 0.0 else -np.inf
+        out[i] = m[i] + fast_log(s[i]) if s[i] > 0.0 else -np.inf
 
 
 @kernel

@@ -22,6 +22,7 @@ from bayesjpt.kernels import rows
 from bayesjpt.kernels.leaf import INTERVAL_CUT, WHOLE_CUT, recorded_log_mass
 from bayesjpt.kernels.work import lay_out
 from bayesjpt.numerics.jit import inlined, kernel
+from bayesjpt.numerics.lent import lent
 
 NARROWEST_CELL = 1e-8
 """Half a cell over its value: a narrower one would drown in the rounding of its bounds, and is a share of this one."""
@@ -90,13 +91,18 @@ def _fill_leaves(plan, cells, work, node, n):
 
 
 @kernel
-def _fill_leaf_masses(family, z, half, least, parameters, constants, out):
-    """Fill the log masses of a leaf's cells around some values, each at least `least` times its value wide."""
+def _fill_leaf_masses(family, z, half, units, parameters, constants, out):
+    """Fill the log masses of a leaf's cells around some values.
+
+    `units` are the units of z, in those of `half`, and the least half width of a cell over its value.
+    """
+    unit, least = units
     for i in range(out.size):
-        reach = max(half, least * abs(z[i]))
+        own = half[i] / unit
+        reach = max(own, least * abs(z[i]))
         out[i] = dispatch.log_mass(family, z[i] - reach, z[i] + reach, parameters, constants)
-        if reach > half:
-            out[i] += math.log(half / reach)
+        if reach > own:
+            out[i] += math.log(own / reach)
 
 
 @kernel
@@ -106,21 +112,25 @@ def _fill_masses(plan, cells, theta, work, node, lo, n):
     first = plan.child_ptr[node]
     for k in range(1 if alone else plan.child_ptr[node + 1] - first):
         leaf = plan.leaf_of[node if alone else plan.child[first + k]]
-        half = plan.leaf_half_cell[leaf]
+        feature = plan.leaf_value[leaf]
+        unit = plan.feature_scale[feature]
+        half_at = cells.half_at[plan.feature_column[feature]] + lo
+        half = cells.half[half_at : half_at + n]
         out = work.leaf[k, :n]
         const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
         parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
-        value_at = cells.feature_at[plan.leaf_value[leaf]] + lo
+        value_at = cells.feature_at[feature] + lo
         least = 0.0 if plan.leaf_is_atom[leaf] else NARROWEST_CELL
         z = cells.feature[value_at : value_at + n]
         if plan.leaf_cut[leaf] == WHOLE_CUT:
-            _fill_leaf_masses(plan.leaf_family[leaf], z, half, least, parameters, const, out)
+            _fill_leaf_masses(plan.leaf_family[leaf], z, half, (unit, least), parameters, const, out)
             continue
         for i in range(n):
-            reach = max(half, least * abs(z[i]))
+            own = half[i] / unit
+            reach = max(own, least * abs(z[i]))
             out[i] = recorded_log_mass(plan, leaf, z[i] - reach, z[i] + reach, work.log_cell[leaf], parameters, const)
-            if reach > half:
-                out[i] += math.log(half / reach)
+            if reach > own:
+                out[i] += math.log(own / reach)
 
 
 @inlined
@@ -154,7 +164,7 @@ def _close_table(plan, cells, log_weight, work, slot):
     n = np.int64(cells.n_distinct[plan.slot_column[slot]])
     table = work.table[at : at + n]
     if plan.kind[node] == LEAF_KIND:
-        table[:] = work.leaf[0, :n]
+        rows.copy(work.leaf[0, :n], table)
     else:
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         term_at = cells.term_at[slot]
@@ -167,6 +177,7 @@ def _close_table(plan, cells, log_weight, work, slot):
 @kernel
 def fill_tables(plan, cells, log_weight, work):
     """Evaluate every coded slot once per distinct value."""
+    plan, cells, work = lent(plan), lent(cells), lent(work)
     for slot in range(plan.slot_node.size):
         if cells.table_at[slot] >= 0:
             _fill_leaves(plan, cells, work, plan.slot_node[slot], np.int64(cells.n_distinct[plan.slot_column[slot]]))
@@ -176,6 +187,7 @@ def fill_tables(plan, cells, log_weight, work):
 @kernel
 def fill_mass_tables(plan, cells, log_weight, theta, work):
     """Evaluate every coded slot by the masses of the cells around its distinct values."""
+    plan, cells, work = lent(plan), lent(cells), lent(work)
     for slot in range(plan.slot_node.size):
         if cells.table_at[slot] < 0:
             continue
@@ -217,7 +229,7 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n):
                 if by_mass:
                     _fill_masses(plan, cells, theta, work, node, lo, n)
                     if alone:
-                        m[:] = work.leaf[0, :n]
+                        rows.copy(work.leaf[0, :n], m)
                 for k in range(0 if by_mass else (1 if alone else last - first)):
                     leaf = plan.leaf_of[node if alone else plan.child[first + k]]
                     z, aux = cells.feature_at[plan.leaf_value[leaf]] + lo, cells.feature_at[plan.leaf_aux[leaf]] + lo
@@ -274,8 +286,8 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n):
                 m[:] = -np.inf
                 s[:] = 0.0
             elif alive == 1:
-                s[:] = work.s[work.node_at[plan.child[only]], :n]
-                work.term[work.edge_at[only], :n] = s
+                rows.copy(work.s[work.node_at[plan.child[only]], :n], s)
+                rows.copy(s, work.term[work.edge_at[only], :n])
             for e in range(first, last if alive > 1 else first):
                 source = work.node_at[plan.child[e]]
                 term = work.term[work.edge_at[e], :n]
@@ -364,6 +376,4 @@ def upward_flat(plan, cells, log_weight, work, lo, n):
 def root_log_value(plan, work, n, out):
     """Fill out with the logarithm of the root's value for the block just evaluated."""
     at = work.node_at[plan.kind.size - 1]
-    for i in range(n):
-        s = work.s[at, i]
-        out[i] = work.m[at, i] + math.log(s) if s > 0.0 else -np.inf
+    rows.log_value(work.m[at, :n], work.s[at, :n], out[:n])

@@ -147,7 +147,7 @@ class CircuitGibbs(BlockedStep):
             observed,
             max_distinct_share=MAX_DISTINCT_SHARE,
             max_table_bytes=MAX_TABLE_BYTES,
-            routes=make_routes(frozen.plan, by_column, observed, mass=False),
+            routes=make_routes(frozen.plan, by_column, observed),
         )
         n_block = block_rows(frozen.plan, MAX_WORK_BYTES, cells)
         self._sweeper = Sweeper(frozen.circuit, frozen.plan, frozen.priors, cells, n_block=n_block, name=self._block)

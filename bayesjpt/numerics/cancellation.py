@@ -52,4 +52,6 @@ def log1p_minus(x):
     for k in range(20):
         total += power / (2.0 * k + 3.0)
         power *= square
+        if power < 1e-17:
+            break
     return r * (2.0 * square * total - x)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesjpt.numerics.cancellation import log1mexp, logaddexp
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.quadrature import NODES, WEIGHTS
+from bayesjpt.numerics.quadrature import FEW_NODES, FEW_WEIGHTS, NODES, WEIGHTS, is_slight
 
 _SQRT_HALF = 0.7071067811865476
 _SQRT_HALF_PI = 1.2533141373155003
@@ -55,23 +55,28 @@ def log_normal_interval(a, b):
 
     Notes
     -----
-    On one side of 0, an interval narrower than 1 is integrated by quadrature, since the two tails nearly cancel; a
-    wider one holds at least two thirds of the nearer tail, so that the difference of tails is harmless.
+    A cell of recorded values, and on one side of 0 any interval narrower than 1, is integrated by quadrature, since the
+    two tails nearly cancel; a wider one holds at least two thirds of the nearer tail, so that the difference of tails
+    is harmless.
     """
     if math.isnan(a) or math.isnan(b):
         return np.nan
     if b <= a:
         return -np.inf
+    middle, half = -0.5 * abs(a + b), 0.5 * (b - a)
+    if is_slight(middle * half, half * half):
+        total = 0.0
+        for i in range(FEW_NODES.size):
+            t = half * FEW_NODES[i]
+            total += FEW_WEIGHTS[i] * math.exp(-t * (middle + 0.5 * t))
+        return math.log(half * total) - 0.5 * middle * middle - _HALF_LOG_2PI
     if a < 0.0 < b:
         if b - a <= 2.0:
             return math.log(0.5 * (math.erf(b * _SQRT_HALF) + math.erf(-a * _SQRT_HALF)))
         return math.log1p(-0.5 * (math.erfc(b * _SQRT_HALF) + math.erfc(-a * _SQRT_HALF)))
     if a >= 0.0:
         a, b = -b, -a
-    width = b - a
-    middle = 0.5 * (a + b)
-    if width < 1.0 and -middle * width < 40.0:
-        half = 0.5 * width
+    if half < 0.5 and -middle * half < 20.0:
         total = 0.0
         for i in range(NODES.size):
             t = half * NODES[i]

@@ -21,7 +21,7 @@ import numpy as np
 from bayesjpt.numerics.cancellation import log1mexp, log1p_minus, logaddexp
 from bayesjpt.numerics.gaussian import mills_ratio, normal_quantile
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.quadrature import NODES, WEIGHTS
+from bayesjpt.numerics.quadrature import FEW_NODES, FEW_WEIGHTS, NODES, WEIGHTS, is_slight
 
 _HALF_LOG_2PI = 0.9189385332046727
 _ONE_MINUS_EULER = 0.4227843350984671
@@ -209,12 +209,22 @@ def gamma_p(a, x):
 def log_gamma_interval(a, lo, hi):
     """Return log(P(a, hi) - P(a, lo)) without cancellation; -inf where hi <= lo, NaN where an end is NaN.
 
-    Where the interval holds less than a fifth of the nearer tail, the density of log x is integrated by quadrature.
+    A cell of recorded values, and any interval that holds less than a fifth of the nearer tail, is integrated by
+    quadrature: the density of log x.
     """
     if math.isnan(lo) or math.isnan(hi):
         return np.nan
     if hi <= lo or hi <= 0.0:
         return -np.inf
+    if lo > 0.0 and hi <= 1.5 * lo and 0.0 < a < np.inf:
+        half = 0.5 * math.log1p((hi - lo) / lo)
+        centre = lo * math.exp(half)
+        if is_slight(half * (abs(a - centre) + half * centre), half * half * centre):
+            total = 0.0
+            for i in range(FEW_NODES.size):
+                t = half * FEW_NODES[i]
+                total += FEW_WEIGHTS[i] * math.exp(a * t - centre * math.expm1(t))
+            return log_poisson_mass(a, centre) + math.log(a * half * total)
     lower_hi, upper_hi = _log_tails(a, hi)
     if lo <= 0.0:
         return lower_hi

@@ -96,7 +96,7 @@ def make_target(
         table.observed,
         max_distinct_share=MAX_DISTINCT_SHARE,
         max_table_bytes=MAX_TABLE_BYTES,
-        routes=make_routes(plan, table.values, table.observed, mass=False),
+        routes=make_routes(plan, table.values, table.observed),
     )
     jacobian = float((table.observed.sum(axis=1) * plan.column_log_jacobian).sum())
     n_block = block_rows(plan, MAX_WORK_BYTES, cells)

@@ -1,0 +1,40 @@
+"""Which slot of a column each row takes, given the row's other cells: the sub-populations that the others tell."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesjpt.kernels.reach import fill_reach
+from bayesjpt.kernels.routes import block_size
+from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, upward
+from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.jit import kernel
+
+
+@kernel
+def fill_slot_shares(plan, cells, targets, params, n_block, out):
+    """Fill out, float64 (n_draw, n_slot, n_row), with the probability of each slot of one column given each row.
+
+    Parameters
+    ----------
+    plan, cells, targets : Plan, Cells, Reach
+        `targets` reaches the one column, which is missing in `cells`: a row's own value shall not tell its slot.
+    params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
+    n_block : int
+        Rows that are evaluated together.
+    """
+    log_weights, thetas = params
+    work = make_work(plan, cells, n_block)
+    total, share = np.empty(n_block), np.empty(n_block)
+    reach = np.empty((targets.node.size, n_block))
+    for draw in range(out.shape[0]):
+        prepare_coefficients(plan, thetas[draw], work)
+        fill_tables(plan, cells, log_weights[draw], work)
+        lo = 0
+        while lo < out.shape[2]:
+            n = block_size(cells.segment_ptr, lo, n_block, out.shape[2])
+            upward(plan, cells, log_weights[draw], work, lo, n)
+            fill_reach(plan, targets, work, total, share, reach, n)
+            for k in range(targets.slot.size):
+                out[draw, k, lo : lo + n] = reach[targets.slot[k], :n]
+            lo += n
