@@ -101,7 +101,7 @@ def convergence(post: Posterior, rows=None, *, column_types: Types | None = None
     >>> bj.Posterior.from_circuit(circuit, table.schema).convergence().sentence()
     'Convergence cannot be judged: at least two chains of four draws are needed.'
     """
-    column_types = types(post) if column_types is None else column_types
+    column_types = types(post, probabilities=False) if column_types is None else column_types
     shares = post.split(column_types.draws["type_share"].to_numpy())
     batteries = [_battery(own, rows, share) for own, share in zip(post.by_structure(), shares, strict=True)]
     names = dict.fromkeys(name for battery in batteries for name in battery)

@@ -25,19 +25,32 @@ def _ess(column: ColumnType) -> str:
     return "" if math.isnan(column.ess) else f"{column.ess:.0f}"
 
 
-HEADERS = ("column", "base", "type", "share", "likelihoods", "ess", "missing", "reason")
+def _probable(column: ColumnType) -> str:
+    """Return the most probable type with its probability, that of both where they are not told apart."""
+    share = sum(column.probabilities.get(name, 0.0) for name in column.most_probable.split(" or "))
+    return f"{column.most_probable} {share:.0%}" if share else column.most_probable
+
+
+def _reason(column: ColumnType) -> str:
+    """Return why the column was read as it was, and by how many nats its most probable type leads."""
+    lead = column.because.partition(";")[0].partition(" (")[0]
+    return f"{column.reason} {lead[:1].upper()}{lead[1:]}." if lead else column.reason
+
+
+HEADERS = ("column", "base", "probably", "type", "share", "likelihoods", "ess", "missing", "reason")
 
 
 def _cells(column: ColumnType) -> tuple[str, ...]:
     return (
         column.name,
         column.base,
+        _probable(column),
         column.type,
         _share(column),
         _likelihoods(column),
         _ess(column),
         str(column.n_missing),
-        column.reason,
+        _reason(column),
     )
 
 
@@ -57,7 +70,7 @@ def types_table(result: Types, title: str | None = None) -> RichTable:
         table.add_row(*(Text(cell) for cell in _cells(column)), style=style)
     for aside in result.set_aside:
         table.add_row(
-            *(Text(cell) for cell in (aside.name, "", "set aside", "", "", "", "", aside.reason)), style="dim"
+            *(Text(cell) for cell in (aside.name, "", "set aside", "", "", "", "", "", aside.reason)), style="dim"
         )
     return table
 
@@ -65,7 +78,7 @@ def types_table(result: Types, title: str | None = None) -> RichTable:
 def types_text(result: Types) -> str:
     """Return the types as aligned text."""
     rows = [HEADERS[:-1], *(_cells(column)[:-1] for column in result.columns)]
-    rows += [(aside.name, "", "set aside", "", "", "", "") for aside in result.set_aside]
+    rows += [(aside.name, "", "set aside", "", "", "", "", "") for aside in result.set_aside]
     widths = [max(len(row[k]) for row in rows) for k in range(len(HEADERS) - 1)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -77,7 +90,7 @@ def types_html(result: Types) -> str:
     head = "".join(f"<th style='text-align:left'>{header}</th>" for header in HEADERS)
     rows = [_html_row(_cells(column), "text-align:left") for column in result.columns]
     rows += [
-        _html_row((aside.name, "", "set aside", "", "", "", "", aside.reason), "text-align:left;opacity:.6")
+        _html_row((aside.name, "", "set aside", "", "", "", "", "", aside.reason), "text-align:left;opacity:.6")
         for aside in result.set_aside
     ]
     body = "".join(f"<tr>{row}</tr>" for row in rows)

@@ -17,6 +17,20 @@ MORE_THAN = 20
 """Distinct values: the rule "numeric and more than 20 distinct values" of public tables."""
 
 
+SAME_DATA = {
+    "iris raw": "iris",
+    "kropt": "chess_krk",
+    "auto-mpg": "cars raw",
+    "airlines_2015": "airlines_1987_2008",
+}
+"""Tables that hold the columns of another one: left out together."""
+
+
+def source_of(name: str) -> str:
+    """Return the name that a table has in common with others of the same data."""
+    return SAME_DATA.get(name, name)
+
+
 @dataclass(frozen=True)
 class Label:
     """What is known of a column.
@@ -73,15 +87,29 @@ def uci_tables(directory: str | Path) -> list[LabelledTable]:
     the same columns would count twice.
     """
     directory = Path(directory)
-    tables = []
-    for key, entry in _json(directory / "columns.json")["datasets"].items():
-        if key.startswith("uci/") and "columns" in entry:
-            labels = tuple(
-                Label(column["name"], kind_of_type(column["type"]), column["type"], tuple(column.get("also", ())))
-                for column in entry["columns"]
-            )
-            tables.append(LabelledTable(_name(key), directory / key, labels, entry.get("missing")))
-    return tables
+    return [
+        _documented(directory, key, entry)
+        for key, entry in _json(directory / "columns.json")["datasets"].items()
+        if key.startswith("uci/") and "columns" in entry
+    ]
+
+
+def _documented(directory: Path, key: str, entry: dict[str, Any]) -> LabelledTable:
+    labels = tuple(
+        Label(column["name"], kind_of_type(column["type"]), column["type"], tuple(column.get("also", ())))
+        for column in entry["columns"]
+    )
+    return LabelledTable(_name(key), directory / key, labels, entry.get("missing"))
+
+
+def documented_tables(directory: str | Path) -> list[LabelledTable]:
+    """Return all raw tables with documented types in ``directory/columns.json``, those of `uci_tables` first."""
+    directory = Path(directory)
+    return uci_tables(directory) + [
+        _documented(directory, key, entry)
+        for key, entry in _json(directory / "columns.json")["datasets"].items()
+        if "columns" in entry and (key.startswith("flights/") or key.endswith("/raw.csv.gz"))
+    ]
 
 
 def type_benchmark_tables(directory: str | Path) -> list[LabelledTable]:
@@ -94,7 +122,8 @@ def type_benchmark_tables(directory: str | Path) -> list[LabelledTable]:
 
 
 def _name(file: str) -> str:
-    return Path(file).name.removesuffix(".csv.gz")
+    name = Path(file).name.removesuffix(".csv.gz")
+    return f"{Path(file).parent.name} raw" if name == "raw" else name
 
 
 def _json(path: Path) -> dict[str, Any]:

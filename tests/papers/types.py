@@ -1,4 +1,4 @@
-"""Column types against documented ones, with two simple rules beside them in the same run.
+"""Column types by their shares against documented ones, with two simple rules beside them in the same run.
 
     python -m tests.papers.types --data DIR
 
@@ -117,7 +117,7 @@ def answer_types(path: Path, settings: Settings) -> tuple[dict[str, Answer], str
         seed=settings.seed,
         progress=False,
     )
-    result = post.types()
+    result = post.types(probabilities=False)
     answers = {column.name: Answer(column.type, _kind(column.types), column.reason) for column in result.columns}
     answers |= {column.name: Answer(SET_ASIDE, "other", column.reason) for column in result.set_aside}
     note = f"{n_row} rows" if table.n_row == n_row else f"{n_row} rows, {table.n_row} of them fitted"

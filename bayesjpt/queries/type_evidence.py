@@ -1,0 +1,302 @@
+"""What a column's values say of its type: evidence in nats, given the sub-populations that the other columns tell.
+
+Rows are parted by the column's slot that is most probable given the row's *other* cells, so that the values cannot have
+made the parts. One type holds for the whole column; within each part its values come from that type's families with
+parameters of their own, integrated out:
+
+    log P(values | type, parts) = sum over parts of  log sum over grid of  P(parameters) prod over cells P(cell)^count
+
+Parameters have a discrete prior on a grid, so this is exact by definition. Cells are what recorded values stand for:
+continuous and discrete types compare as masses. The families are those of a type, not the dictionary's of the fit.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Params
+from bayesjpt.defaults import TYPE_DRAWS
+from bayesjpt.kernels.reach import make_reach
+from bayesjpt.kernels.slot_shares import fill_slot_shares
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.given import log_sum, row_blocks
+from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.table.schema import Column
+from bayesjpt.table.table import Table
+
+_STRAY = 0.01
+"""Share of cells that belong to no type: typing errors and far values, even over the values that were recorded."""
+
+_N_LOCATION, _N_SPREAD = 33, 10
+"""Grid of numbers: locations over the middle 98 % of the values, spreads from a 32nd of that range to all of it."""
+
+_LATENT = np.linspace(-2.4, 2.4, 17)
+_LATENT_SPREAD = np.exp(np.linspace(-1.8, 0.2, 6))
+_BETWEEN = np.array([0.02, 0.3, 0.6, 0.9])
+"""Grid of ordered levels: mean and spread of a latent normal in a part, and how far means of parts lie apart."""
+
+_CONCENTRATION = np.array([1.0, 3.0, 10.0, 30.0, 100.0, 300.0])
+"""Of a part's shares of unordered levels around those of the whole column; the last is nearly independence."""
+
+_N_ORDER = 20
+"""Random orders of the levels that theirs is compared with."""
+
+MIN_CELLS = 5
+"""Cells from which there is evidence at all."""
+
+
+@dataclass(frozen=True)
+class TypeEvidence:
+    """What the values of a column say.
+
+    Parameters
+    ----------
+    nats : dict of str to float
+        Log evidence of each type that was asked for and has families here, in nats of all cells together.
+    order : float
+        How much better the order of the levels is than random orders of the same levels, in standard deviations of
+        their evidence (of one nat at least); NaN where there is none to tell.
+    n_cell : int
+    n_part : float
+        Sub-populations that hold some of the cells, averaged over draws.
+    """
+
+    nats: dict[str, float]
+    order: float
+    n_cell: int
+    n_part: float
+
+
+NOTHING = TypeEvidence({}, float("nan"), 0, 0.0)
+
+
+def type_evidence(post: Posterior, position: int, numbers: np.ndarray | None, asked: Collection[str]) -> TypeEvidence:
+    """Return what the reference rows of a posterior say of a column's type, averaged over some draws.
+
+    Parameters
+    ----------
+    post : Posterior
+    position : int
+        Of the column.
+    numbers : float64 (n_label,) or None
+        What the labels of a category stand for where they are numbers; None where they are not, or for numbers.
+    asked : collection of str
+        Types to be told apart.
+    """
+    column, rows = post.schema.columns[position], post.reference
+    if rows is None or rows.schema != post.schema:
+        return NOTHING
+    kept = rows.observed[position] & ~np.isin(rows.values[position], column.atoms)
+    if column.base == "category":
+        kept &= rows.values[position] < len(column.labels)
+    values, code = np.unique(rows.values[position, kept], return_inverse=True)
+    if code.size < MIN_CELLS:
+        return NOTHING
+    parts = [part[kept] for part in _parts(post, rows, position)]
+    counts = [_counts(part, code, values.size) for part in parts]
+    if column.base == "category":
+        values = numbers[values.astype(np.int64)] if numbers is not None else None
+    nats, order = evidence_of_counts(counts, values, _width(column, values), asked)
+    return TypeEvidence(nats, order, code.size, float(np.mean([len(each) for each in counts])))
+
+
+def evidence_of_counts(
+    counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, asked: Collection[str]
+) -> tuple[dict[str, float], float]:
+    """Return the log evidence of types in nats, and how much better the order of the levels is than random ones.
+
+    Parameters
+    ----------
+    counts : sequence of float64 (n_part, n_value)
+        Cells of each value in each part, one array a draw; the answer is their mean.
+    values : float64 (n_value,) or None
+        Ascending; None for labels that are no numbers, whose order is not known.
+    width : float
+        Of the cell that a value stands for.
+    asked : collection of str
+
+    Examples
+    --------
+    >>> nats, order = evidence_of_counts([np.eye(6) * 20 + 1], np.arange(6.0), 1.0, ("ordinal", "nominal"))
+    >>> nats["nominal"] > nats["ordinal"]
+    True
+    """
+    total = counts[0].sum(axis=0)
+    nats: dict[str, float] = {}
+    order = float("nan")
+    if values is not None:
+        for name, tables in _tables_of_numbers(values, width, total, asked).items():
+            log_masses = [np.log((1.0 - _STRAY) * table + _STRAY / values.size) for table in tables]
+            nats[name] = _mean(lambda own, made=log_masses: _log_mean([_on_grid(own, table) for table in made]), counts)
+    if len(total) > 1 and {"ordinal", "nominal"} & set(asked):
+        share = (total + 0.5) / (total + 0.5).sum()
+        marginal = _dirichlet(total, np.full(total.size, 0.5))
+        nats["nominal"] = marginal + _mean(lambda own: _nominal(own, share), counts)
+        nats["ordinal"] = nats["nominal"]  # unless the order is known
+        if values is not None:
+            orders = _orders(total.size)
+            found = np.array([_of_order(counts, share, order_of) for order_of in orders])
+            nats["ordinal"] = marginal + float(found[0])
+            if found.size > 1 and max(len(own) for own in counts) > 1:
+                order = float((found[0] - found[1:].mean()) / (found[1:].std() + 1.0))
+    return {name: value for name, value in nats.items() if name in asked}, order
+
+
+def _parts(post: Posterior, rows: Table, position: int) -> list[np.ndarray]:
+    """Return the slot of one column that each row most probably takes given its other cells, for some draws."""
+    _, few = some_draws(post, TYPE_DRAWS)
+    observed = rows.observed.copy()
+    observed[position] = False
+    others = Table(rows.schema, rows.values.copy(), observed)
+    found = []
+    for own in few.by_structure():
+        plan, params = own.plan(), Params(*(array.copy() for array in own.flat()))  # one signature, however it came
+        leaves = np.flatnonzero(plan.feature_column[plan.leaf_value] == position)
+        reach = make_reach(plan, None, leaves, [position])  # type: ignore[arg-type]  # whole leaves: no pieces
+        shares = np.empty((params.theta.shape[0], reach.slot.size, rows.n_row))
+        for which, part, cells, n_block in row_blocks(plan, others):
+            filled = np.empty((*shares.shape[:2], part.n_row))
+            fill_slot_shares(plan, cells, reach, params, n_block, filled)
+            shares[..., which] = filled
+        found += list(shares.argmax(axis=1))
+    return found
+
+
+def _counts(part: np.ndarray, code: np.ndarray, n_value: int) -> np.ndarray:
+    """Return float64 (n_part, n_value): cells of each value in each part that has some."""
+    parts, number = np.unique(part, return_inverse=True)
+    counts = np.zeros((parts.size, n_value))
+    np.add.at(counts, (number, code), 1.0)
+    return counts
+
+
+def _width(column: Column, values: np.ndarray | None) -> float:
+    if values is None or (values % 1.0 == 0.0).all():
+        return 1.0
+    if column.base == "real":
+        return column.resolution
+    return float(np.diff(values).min()) if values.size > 1 else 1.0
+
+
+def _mean(of_counts: Callable[[np.ndarray], float], counts: Sequence[np.ndarray]) -> float:
+    return float(np.mean([of_counts(own) for own in counts]))
+
+
+def _log_mean(values: Sequence[float]) -> float:
+    return float(log_sum(np.asarray(values, np.float64), 0)) - float(np.log(len(values)))
+
+
+def _on_grid(counts: np.ndarray, log_mass: np.ndarray) -> float:
+    """Return the log evidence of all parts; log_mass is (n_grid, n_value), each grid point as probable."""
+    return float((log_sum(counts @ log_mass.T, 1) - np.log(len(log_mass))).sum())
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _tables_of_numbers(
+    values: np.ndarray, width: float, total: np.ndarray, asked: Collection[str]
+) -> dict[str, list[np.ndarray]]:
+    """Return, for each type, the masses (n_grid, n_value) of the values' cells under each of its families."""
+    from scipy.special import gammainc, gammaln, ndtr
+
+    below = np.cumsum(total) / total.sum()
+    lo = values[np.searchsorted(below, 0.01)]
+    hi = values[min(int(np.searchsorted(below, 0.99)), values.size - 1)]
+    if hi - lo < 2.0 * width:
+        lo, hi = lo - width, hi + width
+    centre, spread = _grid(lo, hi)
+    left, right = values - 0.5 * width, values + 0.5 * width
+    found: dict[str, list[np.ndarray]] = {}
+    if {"real", "interval"} & set(asked):
+        normal = ndtr((right - centre) / spread) - ndtr((left - centre) / spread)
+        found |= {name: [normal] for name in ("real", "interval") if name in asked}
+    if "positive" in asked:
+        left = np.maximum(left, 0.0)
+        low, high = np.log(max(lo, 0.25 * width)), np.log(max(hi, width))
+        middle, log_spread = _grid(low, max(high, low + 0.5))
+        with np.errstate(divide="ignore"):
+            log_normal = ndtr((np.log(right) - middle) / log_spread) - ndtr((np.log(left) - middle) / log_spread)
+        mean = np.maximum(centre, 0.125 * width)
+        shape = np.clip((mean / spread) ** 2, 1e-2, 1e4)
+        found["positive"] = [log_normal, gammainc(shape, right * shape / mean) - gammainc(shape, left * shape / mean)]
+    if "count" in asked:
+        found["count"] = []
+        for least in (0.0, 1.0)[: 1 + bool(values[0] >= 1.0)]:  # numbers of trials are counted from 1
+            mean, x = np.maximum(centre - least, 0.05), values - least
+            excess = np.maximum(spread**2 - mean, 1e-9)
+            size = np.clip(mean**2 / excess, 0.02, 1e4)  # negative binomial; its largest size is nearly Poisson
+            log_mass = gammaln(x + size) - gammaln(size) - gammaln(x + 1.0)
+            log_mass += size * np.log(size / (size + mean)) + x * np.log(mean / (size + mean))
+            found["count"].append(np.exp(log_mass))
+    return found
+
+
+def _grid(lo: float, hi: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return locations and spreads of all grid points, float64 (n_grid, 1) each."""
+    spreads = (hi - lo) * np.exp(np.linspace(-np.log(32.0), 0.0, _N_SPREAD))
+    centre, spread = np.meshgrid(np.linspace(lo, hi, _N_LOCATION), spreads)
+    return centre.reshape(-1, 1), spread.reshape(-1, 1)
+
+
+# --- levels ----------------------------------------------------------------------------------------------------------
+
+
+def _dirichlet(counts: np.ndarray, concentration: np.ndarray) -> float:
+    """Return the log probability of labelled cells under Dirichlet shares."""
+    from scipy.special import gammaln
+
+    whole = gammaln(concentration.sum()) - gammaln(concentration.sum() + counts.sum(axis=-1))
+    return float((whole + (gammaln(concentration + counts) - gammaln(concentration)).sum(axis=-1)).sum())
+
+
+def _nominal(counts: np.ndarray, share: np.ndarray) -> float:
+    """Return the log evidence of unordered levels in parts, over that of parts that are all alike."""
+    return _log_mean([_dirichlet(counts, each * share) for each in _CONCENTRATION]) - float(
+        (counts @ np.log(share)).sum()
+    )
+
+
+def _latent_tables(share: np.ndarray) -> np.ndarray:
+    """Return the masses (n_grid, n_level) of levels that cut a latent normal where the whole column's shares do."""
+    from scipy.special import ndtr, ndtri
+
+    cut = ndtri(np.clip(np.cumsum(share)[:-1], 1e-9, 1.0 - 1e-9))
+    middle, spread = (each.reshape(-1, 1) for each in np.meshgrid(_LATENT, _LATENT_SPREAD))
+    below = ndtr((cut - middle) / spread)
+    n = len(below)
+    masses = np.diff(np.hstack([np.zeros((n, 1)), below, np.ones((n, 1))]), axis=1)
+    return np.log((1.0 - _STRAY) * masses + _STRAY * share)
+
+
+def _ordinal(counts: np.ndarray, share: np.ndarray, log_mass: np.ndarray) -> float:
+    """Return the log evidence of ordered levels in parts, over that of parts that are all alike."""
+    middle, spread = (each.ravel() for each in np.meshgrid(_LATENT, _LATENT_SPREAD))
+    within = counts @ log_mass.T
+    found = []
+    for between in _BETWEEN:
+        log_prior = -0.5 * (middle / between) ** 2
+        log_prior -= 0.5 * ((np.log(spread) - 0.5 * np.log(1.0 - between**2)) / 0.3) ** 2
+        found.append(float(log_sum(within + log_prior - log_sum(log_prior, 0), 1).sum()))
+    return _log_mean(found) - float((counts @ np.log(share)).sum())
+
+
+def _of_order(counts: Sequence[np.ndarray], share: np.ndarray, order: np.ndarray) -> float:
+    table = _latent_tables(share[order])
+    return _mean(lambda own: _ordinal(own[:, order], share[order], table), counts)
+
+
+def _orders(n_level: int) -> list[np.ndarray]:
+    """Return the order of the levels as it is, and others that differ in more than direction."""
+    own = np.arange(n_level)
+    if n_level < 3:
+        return [own]
+    if n_level <= 4:
+        others = [np.array(each) for each in itertools.permutations(range(n_level)) if each[0] < each[-1]]
+        return [own, *(each for each in others if (each != own).any())]
+    rng = np.random.default_rng(n_level)  # the same orders for the same question
+    return [own, *(rng.permutation(n_level) for _ in range(_N_ORDER))]

@@ -1,0 +1,224 @@
+"""Probabilities of types: which types a column may have, what speaks for each, and how it is told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.queries.type_evidence import NOTHING, TypeEvidence
+from bayesjpt.queries.type_features import describe
+from bayesjpt.queries.type_probability import (
+    EVIDENCE,
+    ORDER,
+    WEIGHTS,
+    column_features,
+    judged,
+    numeric_probability,
+    type_probability,
+)
+from bayesjpt.queries.types import types
+from bayesjpt.table.schema import Column
+from tests import zoo
+
+EXACT = 1e-12
+N_ROW = 120
+
+
+def integers(least: float, largest: float, n_distinct: int) -> Column:
+    return Column("x", "integer", (-np.inf, np.inf), minimum=least, maximum=largest, n_distinct=n_distinct)
+
+
+def labels(*names: str, dtype: str = "text") -> Column:
+    support = (0.0, float(len(names)))
+    return Column("x", "category", support, labels=names, n_distinct=len(names), dtype=dtype)
+
+
+# --- which types a column may have
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (integers(0.0, 60.0, 50), {"real", "positive", "count", "ordinal", "nominal"}),
+        (integers(-5.0, 60.0, 50), {"real", "ordinal", "nominal"}),
+        (integers(0.0, 900.0, 500), {"real", "positive", "count"}),
+        (integers(0.0, 1e10, 500), {"real", "positive"}),
+        (integers(0.0, 1.0, 2), {"count", "ordinal", "nominal", "binary"}),
+        (labels("a", "b", "c"), {"ordinal", "nominal"}),
+        (labels("yes", "no"), {"nominal", "binary"}),
+        (labels("1", "2", "7"), {"real", "positive", "count", "ordinal", "nominal"}),
+        (labels("0.25", "0.5", "4", dtype="number"), {"real", "positive", "ordinal", "nominal"}),
+        (
+            Column("x", "real", (-np.inf, np.inf), resolution=0.1, minimum=-1.0, maximum=1.0, n_distinct=500),
+            {"real"},
+        ),
+    ],
+    ids=lambda value: value.reason if isinstance(value, Column) else "",
+)
+def test_values_decide_which_types_a_column_may_have(column, expected):
+    assert set(describe(column).features) == expected
+
+
+def test_numbers_with_known_ends_are_intervals():
+    share = Column("x", "real", (0.0, 1.0), resolution=0.01, minimum=0.1, maximum=0.9, n_distinct=80)
+    assert set(describe(share).features) == {"interval", "ordinal", "nominal"}
+
+
+def test_words_of_a_scale_and_labels_with_numbers_speak_for_an_order():
+    told = {
+        name: describe(labels(*names)).features["ordinal"]["words of a scale"]
+        for name, names in {
+            "sizes": ("small", "medium", "large"),
+            "months": ("jan", "feb", "mar"),
+            "numbered": ("2", "4", "5more"),
+            "colours": ("red", "green", "blue"),
+            "half": ("low", "high", "blue", "red"),
+        }.items()
+    }
+    assert told == {"sizes": 1.0, "months": 1.0, "numbered": 1.0, "colours": -1.0, "half": 0.0}
+
+
+def test_every_feature_has_a_weight_and_every_weight_a_feature():
+    columns = (
+        integers(0.0, 60.0, 50), integers(-5.0, 60.0, 50), integers(0.0, 1.0, 2), labels("a", "b", "c"),
+    )  # fmt: skip
+    named = {name for column in columns for own in describe(column).features.values() for name in own}
+    assert named | {EVIDENCE, ORDER} == set(WEIGHTS)
+
+
+# --- what becomes of features
+
+
+def test_probabilities_are_those_of_the_sums_of_weighted_features():
+    found = judged(
+        labels("a", "b", "c"), {"ordinal": {"f": 2.0, "g": -1.0}, "nominal": {"f": 1.0}}, NOTHING, {"f": 0.7}
+    )
+    assert found.probabilities["ordinal"] == pytest.approx(math.exp(1.4) / (math.exp(1.4) + math.exp(0.7)), rel=EXACT)
+    assert sum(found.probabilities.values()) == pytest.approx(1.0, rel=EXACT)
+    assert found.because.startswith("ordinal over nominal by 0.7 nats (f +0.7)")
+
+
+def test_nominal_and_ordinal_within_a_nat_of_each_other_are_both_said():
+    features = {"ordinal": {"f": 1.0}, "nominal": {}, "count": {"f": -3.0}}
+    near = judged(labels("a", "b", "c"), features, NOTHING, {"f": 0.9})
+    far = judged(labels("a", "b", "c"), features, NOTHING, {"f": 1.1})
+    assert (near.most_probable, far.most_probable) == ("nominal or ordinal", "ordinal")
+    assert "nothing tells whether it has an order" in near.because
+
+
+def test_other_types_that_are_close_are_not_said_together():
+    found = judged(integers(0.0, 60.0, 50), {"count": {"f": 0.1}, "positive": {}}, NOTHING, {"f": 1.0})
+    assert found.most_probable == "count"
+
+
+@pytest.mark.parametrize(
+    ("nats", "words"), [(40.0, "for it by 40 nats"), (-7.0, "against it by 7 nats"), (0.1, "neither")]
+)
+def test_reason_says_what_the_cells_speak_for(nats, words):
+    evidence = TypeEvidence({"count": nats, "positive": 0.0}, math.nan, 200, 3.0)
+    found = judged(integers(0.0, 60.0, 50), {"count": {"f": 1.0}, "positive": {}}, evidence, {"f": 1.0})
+    assert words in found.because
+    assert "200 cells in 3 sub-populations" in found.because
+
+
+# --- from a posterior
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Return the estimate for two groups of rows, and levels that follow them or do not."""
+    rng = np.random.default_rng(5)
+    group = np.repeat(np.arange(6), N_ROW // 6)
+    turned = np.array([3, 0, 5, 1, 4, 2])
+    frame = pd.DataFrame(
+        {
+            "place": rng.normal(10.0 * group, 0.5).round(2),
+            "ordered": 1 + np.clip(group + rng.integers(-1, 2, N_ROW), 0, 5),
+            "coded": 1 + turned[np.clip(group + rng.integers(-1, 2, N_ROW), 0, 5)],
+            "colour": np.array(["red", "green", "blue"])[rng.integers(0, 3, N_ROW)],
+            "day": pd.date_range("2024-01-01", periods=N_ROW),
+            "flag": rng.integers(0, 2, N_ROW),
+            "same": 7,
+        }
+    )
+    with pytest.warns(bj.errors.BayesjptWarning, match="constant"):
+        table = bj.as_table(frame)
+    circuit = bj.learn_mspn(table, np.random.default_rng(1), min_rows=20)
+    post = bj.Posterior.from_circuit(circuit, table.schema)
+    return replace(post, reference=table)
+
+
+def test_levels_that_follow_other_columns_are_rather_ordinal_than_the_same_levels_out_of_order(fitted):
+    result = types(fitted)
+    ordered, coded = result["ordered"].probabilities, result["coded"].probabilities
+    assert ordered["ordinal"] / ordered["nominal"] > 4.0 * coded["ordinal"] / coded["nominal"]
+    assert result["ordered"].most_probable == "ordinal"
+    assert ORDER in result["ordered"].because
+
+
+def test_dates_and_constants_are_set_apart_by_rule(fitted):
+    result = types(fitted)
+    assert (result["day"].most_probable, result["day"].probabilities) == ("date", {})
+    assert result["same"].most_probable == "constant"
+    assert result["flag"].most_probable == "binary"
+
+
+def test_probabilities_of_each_column_add_up_to_one(fitted):
+    for column in types(fitted):
+        if column.probabilities:
+            assert sum(column.probabilities.values()) == pytest.approx(1.0, rel=EXACT)
+            assert numeric_probability(column.probabilities) <= 1.0 + EXACT
+
+
+def test_the_same_posterior_has_the_same_probabilities(fitted):
+    assert type_probability(fitted, 1) == type_probability(fitted, 1)
+
+
+def test_evidence_counts_by_the_logarithm_of_the_nats_behind(fitted):
+    features, evidence = column_features(fitted, 1)
+    best = max(evidence.nats.values())
+    for name, nats in evidence.nats.items():
+        assert features[name][EVIDENCE] == pytest.approx(-math.log1p(best - nats), rel=EXACT)
+
+
+def test_extreme_columns_have_finite_probabilities(rng):
+    n = 60
+    frame = pd.DataFrame(
+        {
+            "huge": rng.normal(size=n) * 1e150,
+            "tiny": rng.gamma(2.0, size=n) * 1e-150,
+            "large": 2**53 - rng.integers(0, 10**6, n),
+            "far": np.append(rng.integers(0, 30, n - 1), 10**8),
+            "zeros": np.append(np.zeros(n - 8), rng.gamma(2.0, size=8).round(2)),
+            "halves": 0.5 * rng.integers(-4, 5, n),
+            "holes": np.where(rng.random(n) < 0.95, np.nan, rng.integers(0, 40, n)),
+            "codes": pd.Categorical(rng.choice(["-3", "7", "100", "2"], n)),
+        }
+    )
+    table = bj.as_table(frame, kinds={"holes": "integer", "large": "integer"})
+    estimate = bj.Posterior.from_circuit(bj.learn_mspn(table, rng, min_rows=20), table.schema)
+    result = types(replace(estimate, reference=table))
+    for column in result:
+        assert np.isfinite(list(column.probabilities.values())).all(), column.name
+        assert sum(column.probabilities.values()) == pytest.approx(1.0, rel=EXACT)
+
+
+def test_probabilities_are_left_out_on_request(fitted):
+    column = types(fitted, probabilities=False)["ordered"]
+    assert (column.probabilities, column.most_probable, column.because) == ({}, "", "")
+
+
+def test_structures_together_are_asked_too(rng):
+    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT), 30, rng)
+    one = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=2)
+    other = zoo.random_posterior(zoo.independent(table), table, rng, n_chain=1, n_draw=2)
+    from bayesjpt.posterior.stacked import StackedPosterior
+
+    both = StackedPosterior([one, other], [0.5, 0.5])
+    found = [column_features(post, 0)[1] for post in (one, other, both)]
+    assert found[2].n_part == pytest.approx(0.5 * (found[0].n_part + found[1].n_part))
