@@ -185,9 +185,9 @@ def _theta(draws: h5py.Group, circuit: Circuit, schema: Schema, log_weight: np.n
     for variable in (*layout.weights, *layout.parameters):
         name = f"x_{variable.name}"
         dims, shape = ("chain", "draw", f"x_{variable.dim}"), (*log_weight.shape[:2], len(variable.labels))
-        if name not in draws or _dims(draws, name) != dims or _values(draws, name).shape != shape:
+        values = _values(draws, name) if name in draws and _dims(draws, name) == dims else None
+        if values is None or values.shape != shape:
             raise FitFileError(f"draws that do not fit the circuit at {name!r}", f"dims {dims} of {shape}")
-        values = _values(draws, name)
         if isinstance(variable, ParameterVariable):
             theta[..., variable.positions] = values
         elif not (np.abs(np.exp(log_weight[..., variable.edges]) - values) <= check.WEIGHT_TOLERANCE).all():

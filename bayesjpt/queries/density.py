@@ -9,7 +9,7 @@ import numpy as np
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES, SCORED_ROWS
 from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.kernels.cells import make_cells
-from bayesjpt.kernels.density import fill_log_density, fill_log_mass, snap_to_grid
+from bayesjpt.kernels.density import fill_log_density, fill_log_mass
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.work import block_rows, make_work
 from bayesjpt.posterior.answer import PlainAnswer, verb
@@ -18,6 +18,7 @@ from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.condition import condition
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import refuse_impossible_rows
+from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.table import Table
 
 
@@ -65,7 +66,7 @@ def log_density(post: Posterior, rows, given=None) -> PlainAnswer:
 
 
 def _log_density(post: Posterior, table: Table) -> PlainAnswer:
-    scores = _scores(post, table.values, table.observed, mass=False)
+    scores = _scores(post, table.values, table.observed)
     jacobian = post.schema.log_jacobian()
     scores += jacobian.sum() if table.observed.all() else jacobian @ table.observed
     return _answer(post, scores, "log_density")
@@ -75,8 +76,9 @@ def _log_density(post: Posterior, table: Table) -> PlainAnswer:
 def log_mass(post: Posterior, rows, given=None) -> PlainAnswer:
     """Return the log probability of each row's cells under each draw, in nats: at most 0.
 
-    A recorded real value stands for its cell, half a resolution to either side of its grid point; integers and labels
-    stand for themselves. So the score does not depend on units, and repeated values cannot inflate it.
+    A recorded real value stands for its cell, half a resolution to either side of its grid point, or as wide as
+    training values say where people favour some of them (`bayesjpt.table.heaps`); integers and labels stand for
+    themselves. So the score does not depend on units, and repeated values cannot inflate it: cells do not overlap.
 
     Parameters and errors are those of `log_density`; rows of evidence too are given by their recorded cells.
 
@@ -95,9 +97,15 @@ def log_mass(post: Posterior, rows, given=None) -> PlainAnswer:
     return _conditional(post, _rows(post, rows), given, _log_mass)
 
 
-def _log_mass(post: Posterior, table: Table) -> PlainAnswer:
-    snapped = snap_to_grid(post.plan(), table.values)
-    return _answer(post, np.minimum(_scores(post, snapped, table.observed, mass=True), 0.0), "log_mass")
+@pooled
+def even_log_mass(post: Posterior, table: Table) -> PlainAnswer:
+    """Return `log_mass` as if all cells of a column were equally wide: no value is a favourite."""
+    return _log_mass(post, table, even=True)
+
+
+def _log_mass(post: Posterior, table: Table, *, even: bool = False) -> PlainAnswer:
+    centre, half = recorded_cells(post.schema, table.values, even=even)
+    return _answer(post, np.minimum(_scores(post, centre, table.observed, half), 0.0), "log_mass")
 
 
 @pooled
@@ -151,14 +159,15 @@ def _rows(post: Posterior, rows) -> Table:
     return as_table(rows, schema=post.schema)
 
 
-def _scores(post: Posterior, values: np.ndarray, observed: np.ndarray, *, mass: bool) -> np.ndarray:
-    """Return float64 (n_draw, n_row): log masses of cells, or log densities in the families' units.
+def _scores(post: Posterior, values: np.ndarray, observed: np.ndarray, half: np.ndarray | None = None) -> np.ndarray:
+    """Return float64 (n_draw, n_row): log densities in the families' units, or log masses of cells of half widths.
 
     In parts of the rows: tables of masses grow with the distinct values of a part, and rows that are routed change
     their places within a cache.
     """
     plan = post.plan()
     n_row = values.shape[1]
+    mass = half is not None
     n_part = SCORED_ROWS if mass or (plan.split_column >= 0).any() else n_row
     limits = {"max_distinct_share": MAX_DISTINCT_SHARE, "max_table_bytes": MAX_TABLE_BYTES}
     if mass:
@@ -169,7 +178,8 @@ def _scores(post: Posterior, values: np.ndarray, observed: np.ndarray, *, mass: 
     for lo in range(0, n_row, n_part):
         which = slice(lo, min(lo + n_part, n_row))
         part = np.ascontiguousarray(values[:, which]), np.ascontiguousarray(observed[:, which])
-        cells = make_cells(plan, *part, **limits, routes=make_routes(plan, *part, mass=mass))
+        own = None if half is None else np.ascontiguousarray(half[:, which])
+        cells = make_cells(plan, *part, **limits, routes=make_routes(plan, *part, own), half=own)
         work = make_work(plan, cells, block_rows(plan, MAX_WORK_BYTES, cells))
         for draw in range(out.shape[0]):
             fill(plan, cells, log_weight[draw], theta[draw], work, out[draw, which])

@@ -63,7 +63,7 @@ def row_blocks(
         part = Table(
             rows.schema, np.ascontiguousarray(rows.values[:, which]), np.ascontiguousarray(rows.observed[:, which])
         )
-        routes = make_routes(plan, part.values, part.observed, mass=False)
+        routes = make_routes(plan, part.values, part.observed)
         if routes.row.size:
             which, part = lo + routes.row, part.take(routes.row)
             routes = routes._replace(row=routes.row[:0])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesjpt.defaults import INTERVAL, QUERY_ROWS
+from bayesjpt.defaults import INTERVAL
 from bayesjpt.kernels.boxes import EVERYWHERE, make_boxes
 from bayesjpt.kernels.given_labels import fill_label_probability
 from bayesjpt.kernels.mixture import make_pieces
@@ -26,6 +26,9 @@ from bayesjpt.table.table import Table
 
 if TYPE_CHECKING:
     import xarray as xr
+
+_N_EXPECTATION, _N_ROW = 2**23, 256
+"""Expectations, over draws, columns and rows, that are held at a time: 64 MB; and rows at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +200,9 @@ def _by_own_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray
     """Yield the same for a single structure."""
     numbers = [number for number, column in enumerate(post.schema) if column.base != "category"]
     holes = np.flatnonzero(~rows.observed[numbers].all(axis=0))
-    for lo in range(0, holes.size, QUERY_ROWS):
-        which = holes[lo : lo + QUERY_ROWS]
+    n_part = max(_N_EXPECTATION // (post.n_chain * post.n_draw * max(len(numbers), 1)), _N_ROW)
+    for lo in range(0, holes.size, n_part):
+        which = holes[lo : lo + n_part]
         part = rows.take(which)
         question = ask(post, [post.schema.names[number] for number in numbers], part, "error")
         near = {number: _near_training(post.schema.columns[number]) for number in numbers}

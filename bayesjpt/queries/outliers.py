@@ -9,19 +9,22 @@ import numpy as np
 from bayesjpt.defaults import QUERY_WORK_BYTES, SCORED_ROWS
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.cells import make_cells
-from bayesjpt.kernels.density import snap_to_grid
 from bayesjpt.kernels.surprise import fill_cell_log_mass
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.density import log_density, log_mass
+from bayesjpt.queries.density import even_log_mass, log_density
 from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.given import log_sum
+from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.table import Table
 
 _N_TAIL = 25
 """Draws below which the tail of importance weights is too short to be smoothed; that of Vehtari et al. (2024) needs 5
 draws in the fifth of them that is the tail."""
+
+_ROUNDING = 1e-12
+"""Of a score; those of one row alone and among others are added up in different orders."""
 
 _N_SCORES = 2**22
 """Scores, over draws and rows, that are held at a time: 32 MB."""
@@ -159,12 +162,13 @@ def _log_masses(post: Posterior, both: Table, fitted: Table | None) -> tuple[np.
         left_out, pareto_k = _leave_one_out(post, fitted)
         weights = np.concatenate([left_out, weights.repeat(both.n_row - fitted.n_row, axis=1)], axis=1)
     row_score, rest_score = np.empty(both.n_row), np.empty((both.n_column, both.n_row))
-    snapped = snap_to_grid(plan, both.values)
+    # favourite values are no news about a row: here all cells of a column are equally wide
+    centre, half = recorded_cells(post.schema, both.values, even=True)
     n_block = block_rows(plan, QUERY_WORK_BYTES)
     for lo in range(0, both.n_row, SCORED_ROWS):
         part = slice(lo, min(lo + SCORED_ROWS, both.n_row))
-        values, observed = np.ascontiguousarray(snapped[:, part]), np.ascontiguousarray(both.observed[:, part])
-        cells = make_cells(plan, values, observed, max_distinct_share=1.0, max_table_bytes=2**62)
+        values, observed, own_half = (np.ascontiguousarray(x[:, part]) for x in (centre, both.observed, half))
+        cells = make_cells(plan, values, observed, max_distinct_share=1.0, max_table_bytes=2**62, half=own_half)
         together, rest = np.empty(values.shape[1]), np.empty(values.shape)
         own = np.ascontiguousarray(weights[:, part] if weights.shape[1] > 1 else weights)
         fill_cell_log_mass(plan, cells, params, own, min(n_block, together.size), together, rest)
@@ -221,7 +225,7 @@ def _known_scores(post: Posterior, usual: Table, usual_score: np.ndarray, patter
         seen = Table(
             usual.schema, np.ascontiguousarray(usual.values[:, row[part]]), np.ascontiguousarray(asked[part].T)
         )
-        masses = log_mass(post, seen).values.reshape(-1, seen.n_row)
+        masses = even_log_mass(post, seen).values.reshape(-1, seen.n_row)
         score[part] = log_sum(masses, 0) - np.log(masses.shape[0])
     known = [usual_score[rows] for rows in alike]
     ends = np.cumsum([int(wider.sum()) for wider in more])[:-1]
@@ -231,8 +235,8 @@ def _known_scores(post: Posterior, usual: Table, usual_score: np.ndarray, patter
 
 
 def _share_below(known: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the share of known scores at or below each of x."""
-    return np.searchsorted(np.sort(known), x, side="right") / known.size
+    """Return the share of known scores, at most 0, at or below each of x: equal where they differ by rounding."""
+    return np.searchsorted(np.sort(known), x * (1.0 - _ROUNDING), side="right") / known.size
 
 
 def _responsible(rows: Table, excess: np.ndarray) -> np.ndarray:
