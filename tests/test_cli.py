@@ -88,6 +88,9 @@ def test_types_as_json_has_the_documented_keys_and_nothing_else_on_standard_outp
         "likelihoods",
         "missing",
         "reason",
+        "probabilities",
+        "most_probable",
+        "because",
     }
     assert answer["columns"][0]["missing"] == 1
     assert answer["set_aside"][0]["column"] == "id"

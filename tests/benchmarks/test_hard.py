@@ -56,7 +56,7 @@ def test_routed_rows(benchmark, figure, n_row):
         return best(function, n) / n_row * 1e9
 
     def routes():
-        return make_routes(plan, table.values, table.observed, mass=False)
+        return make_routes(plan, table.values, table.observed)
 
     text = [f"{circuit.n_leaf} distributions in {N_LEAF} leaves; finding the order {nanoseconds(routes):.0f}"]
     for name, found in (("routed", routes()), ("all nodes", None)):

@@ -152,14 +152,6 @@ def test_resolution_and_jacobian_are_those_of_real_columns_and_zero_elsewhere(pl
     assert plan.column_log_jacobian == pytest.approx([-np.log(2.0), -np.log(1.5), 0.0, 0.0, 0.0])
 
 
-def test_half_cell_is_half_a_resolution_in_the_familys_units(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT), 10, rng)
-    circuit = zoo.independent(table)
-    plan = make_plan(circuit, table.schema)
-    expected = np.where(circuit.leaf_var == 0, 0.5 * 0.1 / 1.5, 0.0)
-    np.testing.assert_allclose(plan.leaf_half_cell, expected)
-
-
 @strategies.law(20)
 @given(strategies.cases())
 def test_every_plan_has_one_compiled_type(case):

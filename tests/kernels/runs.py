@@ -18,6 +18,7 @@ from bayesjpt.kernels import gibbs
 from bayesjpt.kernels.cells import Cells, Work, make_cells
 from bayesjpt.kernels.density import fill_log_density, fill_log_mass
 from bayesjpt.kernels.work import make_work
+from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
@@ -93,7 +94,9 @@ def log_density(circuit: Circuit, params: Params, table: Table, mode: str = "by 
 
 def log_mass(circuit: Circuit, params: Params, table: Table) -> np.ndarray:
     """Return float64 (n_row,): log masses of the cells of values that lie on their grid."""
-    return log_masses(prepare(circuit, table, "coded"), params)
+    plan = make_plan(circuit, table.schema)
+    centre, half = recorded_cells(table.schema, table.values)
+    return log_masses(Run(plan, make_cells(plan, centre, table.observed, **MODES["coded"], half=half)), params)
 
 
 def log_masses(run: Run, params: Params) -> np.ndarray:

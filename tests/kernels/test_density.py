@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.kernels.cells import row_cells
-from bayesjpt.kernels.density import fill_log_density, rows_log_density, snap_to_grid
+from bayesjpt.kernels.density import fill_log_density, rows_log_density
 from bayesjpt.kernels.work import make_work
 from bayesjpt.table.table import Table
 from tests import naive, strategies, zoo
@@ -196,13 +196,6 @@ def test_table_without_rows_has_no_scores(case):
 
 
 # --- cells by recorded value
-
-
-def test_values_are_snapped_to_the_centres_of_their_cells(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 3, rng)
-    plan = make_plan(zoo.independent(table), table.schema)
-    found = snap_to_grid(plan, np.array([[0.14, 0.16, -0.04], [1.0, 2.0, 3.0]]))
-    np.testing.assert_allclose(found, [[0.1, 0.2, 0.0], [1.0, 2.0, 3.0]], atol=1e-15)
 
 
 def test_mass_of_all_cells_of_a_real_column_is_one(rng):

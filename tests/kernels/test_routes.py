@@ -9,9 +9,9 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.paths import Condition
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.kernels.cells import make_cells
-from bayesjpt.kernels.density import snap_to_grid
 from bayesjpt.kernels.routes import make_routes, no_routes
 from bayesjpt.kernels.work import block_rows
+from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.table import Table
 from tests import naive, strategies, zoo
 from tests.kernels import runs
@@ -39,7 +39,7 @@ def case(request, rng) -> strategies.Case:
 
 def prepare(case: strategies.Case, mode: str, *, routed: bool = True) -> runs.Run:
     plan = make_plan(case.circuit, case.table.schema)
-    routes = make_routes(plan, case.table.values, case.table.observed, mass=False) if routed else None
+    routes = make_routes(plan, case.table.values, case.table.observed) if routed else None
     return runs.Run(plan, make_cells(plan, case.table.values, case.table.observed, **runs.MODES[mode], routes=routes))
 
 
@@ -61,10 +61,10 @@ def test_routing_changes_no_bit_of_a_log_density(case, mode):
 
 def test_routing_changes_no_bit_of_a_log_mass(case):
     plan = make_plan(case.circuit, case.table.schema)
-    values = np.ascontiguousarray(snap_to_grid(plan, case.table.values))
+    values, half = recorded_cells(case.table.schema, case.table.values)
     answers = []
-    for routes in (None, make_routes(plan, values, case.table.observed, mass=True)):
-        cells = make_cells(plan, values, case.table.observed, **runs.MODES["coded"], routes=routes)
+    for routes in (None, make_routes(plan, values, case.table.observed, half)):
+        cells = make_cells(plan, values, case.table.observed, **runs.MODES["coded"], routes=routes, half=half)
         answers.append(runs.log_masses(runs.Run(plan, cells), case.params))
     assert np.isfinite(answers[1]).all()
     np.testing.assert_allclose(answers[1], answers[0], rtol=ROUNDING)
@@ -109,7 +109,8 @@ def test_impossible_row_is_named_by_its_number_in_the_table(rng):
 
 def routes_of(case: strategies.Case, mass: bool = False):
     plan = make_plan(case.circuit, case.table.schema)
-    return plan, make_routes(plan, case.table.values, case.table.observed, mass=mass)
+    values, half = recorded_cells(case.table.schema, case.table.values) if mass else (case.table.values, None)
+    return plan, make_routes(plan, values, case.table.observed, half)
 
 
 def test_every_row_stands_in_one_place(case):
@@ -160,7 +161,7 @@ def test_recorded_cell_across_a_threshold_needs_both_sides(rng):
 def test_rows_of_a_circuit_without_hard_sums_stay_in_their_places(rng):
     table = zoo.make_table(zoo.COLUMNS, 50, rng)
     plan = make_plan(zoo.two_level(table), table.schema)
-    routes = make_routes(plan, table.values, table.observed, mass=False)
+    routes = make_routes(plan, table.values, table.observed)
     for found, expected in zip(routes, no_routes(plan, 50), strict=True):
         np.testing.assert_array_equal(found, expected)
     assert routes.row.size == 0

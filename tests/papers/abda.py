@@ -129,7 +129,7 @@ def fit_and_score(train: Table, test: Table, prior: str, settings: Settings, see
 def score(post: Posterior, test: Table) -> Scores:
     """Return densities of test rows and the mixing of type shares under a posterior."""
     log_density, log_mass = post.log_density(test).to_numpy(), post.log_mass(test).to_numpy()
-    shares = post.types().draws["likelihood_share"].to_numpy()
+    shares = post.types(probabilities=False).draws["likelihood_share"].to_numpy()
     edges = post.circuit.edges_of_kind(LIKELIHOOD)
     with np.errstate(invalid="ignore"):
         by_chain = log_density.mean(axis=(1, 2))

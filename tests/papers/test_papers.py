@@ -14,7 +14,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.families import registry
 from tests import naive
-from tests.papers import abda, intervals, structures, transductive, type_data, types
+from tests.papers import abda, intervals, outliers, structures, transductive, type_data, types
 from tests.papers.abda_data import our_tables, paper_schema, read_data, under_schema
 
 ARITHMETIC = 1e-9
@@ -475,3 +475,18 @@ def test_several_structures_are_compared_with_one(folder, capsys):
     assert float(one.split()[3]) == 0.0
     assert two.split()[:2] == ["tiny", "2"]
     assert np.isfinite(float(two.split()[2]))
+
+
+def test_rows_far_from_all_others_are_told_from_them(tmp_path, rng, capsys):
+    (tmp_path / "outliers").mkdir()
+    odd = np.arange(60) < 4
+    cells = rng.normal(size=(60, 3)).round(3)
+    cells[odd] += [[9.0, 0.0, 0.0], [0.0, -8.0, 0.0], [0.0, 0.0, 12.0], [7.0, 7.0, 7.0]]
+    np.savez(tmp_path / "outliers/few.npz", X=cells, y=odd.astype(int))
+    asked = ["--seeds", "1", "--chains", "1", "--tune", "10", "--draws", "30"]
+    assert outliers.main(["--data", str(tmp_path), *asked]) == 0
+    *_, line, mean = capsys.readouterr().out.splitlines()
+    name, _, _, share, *areas = (part.strip() for part in line.strip("|").split("|"))
+    assert (name, share) == ("few", "6.7%")
+    assert min(float(area.split()[0]) for area in areas[:3]) > 0.9
+    assert "mean" in mean

@@ -10,6 +10,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import BayesjptWarning, EvidenceError, QueryError, SchemaError
+from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests import naive, zoo
@@ -51,6 +52,33 @@ def test_log_mass_is_that_of_the_slow_twin_under_each_draw(case):
 def test_log_mass_is_at_most_zero(case):
     table, post = case
     assert (bj.Posterior.log_mass(post, table) <= 0.0).all()
+
+
+@pytest.fixture
+def favourites(rng):
+    """Return (grid values, posterior) of one column that people round to halves, with a cell for every grid value."""
+    sizes = rng.normal(10.0, 1.0, 1_000)
+    sizes = np.round(np.where(rng.random(1_000) < 0.6, np.round(2.0 * sizes) / 2.0, sizes), 1)
+    table = bj.as_table(pd.DataFrame({"size": sizes}))
+    assert table.schema.columns[0].cell_ends
+    grid = np.arange(-2_000, 2_001)[None] / 10.0
+    return Table(table.schema, grid, np.ones(grid.shape, bool)), zoo.random_posterior(zoo.mixture(table, 3), table, rng)
+
+
+def test_masses_of_unequal_cells_sum_to_that_of_their_range(favourites):
+    grid, post = favourites
+    total = np.exp(bj.Posterior.log_mass(post, grid)).sum("obs_id")
+    within = bj.Posterior.probability(post, bj.col("size").between(-200.05, 200.05))
+    assert np.abs(total - within).max() < SUM_TOLERANCE
+
+
+def test_mass_of_a_favourite_is_that_of_its_own_cell(favourites):
+    grid, post = favourites
+    at = np.isclose(grid.values[0], 10.5)
+    centre, half = (float(part[0, at][0]) for part in recorded_cells(grid.schema, grid.values))
+    assert half > 0.1
+    inside = bj.Posterior.log_probability(post, bj.col("size").between(centre - half, centre + half))
+    assert np.abs(bj.Posterior.log_mass(post, grid)[..., at] - inside).max() < EXACT
 
 
 def test_answers_carry_chain_draw_and_row_coordinates(case):

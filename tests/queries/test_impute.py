@@ -125,6 +125,14 @@ def test_mean_imputation_holds_the_rounded_expectation(case):
     assert (filled.table.values[table.observed] == table.values[table.observed]).all()
 
 
+def test_mean_imputation_in_parts_of_the_rows_is_the_same(case, monkeypatch):
+    table, post = case
+    whole = post.impute_mean(table).table.values
+    monkeypatch.setattr("bayesjpt.queries.impute._N_EXPECTATION", 1)
+    monkeypatch.setattr("bayesjpt.queries.impute._N_ROW", 7)
+    assert np.abs(post.impute_mean(table).table.values - whole).max() < CLOSE
+
+
 def test_mean_imputation_takes_the_most_probable_label(case):
     table, post = case
     filled = post.impute_mean(table)

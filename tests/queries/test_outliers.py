@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-import bayesjpt.queries.verbs  # noqa: F401  # the verbs become methods
+import bayesjpt as bj
+import bayesjpt.queries.verbs  # the verbs become methods
 from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.queries import outliers as module
+from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests import zoo
 
@@ -62,12 +65,33 @@ def test_quantiles_are_shares_of_reference_rows_over_the_same_columns(case):
         assert found["quantile"][row] == pytest.approx((mean_mass(post, same) <= own + EXACT).mean())
 
 
+def test_rows_with_holes_and_reference_rows_are_scored_by_cells_of_one_width(rng):
+    sizes = rng.normal(10.0, 1.0, 600)
+    sizes = np.round(np.where(rng.random(600) < 0.6, np.round(2.0 * sizes) / 2.0, sizes), 1)
+    table = bj.as_table(pd.DataFrame({"size": sizes, "age": np.round(rng.normal(size=600), 1)}))
+    assert table.schema.columns[0].cell_ends
+    post = zoo.random_posterior(zoo.mixture(table, 3), table, rng)
+    even = Schema(tuple(replace(column, cell_ends=(), cell_shifts=()) for column in table.schema))
+    plain = replace(post, schema=even, reference=None)
+    found, expected = (
+        own.outliers(without(rows, 1), reference=rows)["quantile"].to_numpy()
+        for own, rows in ((post, table), (plain, Table(even, table.values, table.observed)))
+    )
+    assert found == pytest.approx(expected, abs=EXACT)
+
+
 def test_patterns_of_missing_cells_are_scored_together(case, monkeypatch):
     table, post = case
-    calls, score = [], module.log_mass
-    monkeypatch.setattr(module, "log_mass", lambda post, rows: calls.append(rows.n_row) or score(post, rows))
+    calls, score = [], module.even_log_mass
+    monkeypatch.setattr(module, "even_log_mass", lambda post, rows: calls.append(rows.n_row) or score(post, rows))
     post.outliers(table, reference=table)
     assert len(np.unique(table.observed, axis=1).T) > len(calls) == 1
+
+
+def test_scores_that_differ_by_rounding_alone_are_equal():
+    known = np.array([-3.0, -60.22123128401531, -61.0])
+    beside = known[1] * (1.0 + np.array([-2e-16, 0.0, 2e-16]))
+    assert module._share_below(known, beside).tolist() == pytest.approx([2 / 3] * 3)
 
 
 def test_excess_is_measured_from_the_mean_of_the_column_in_reference_rows(case):

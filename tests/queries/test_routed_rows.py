@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from bayesjpt.circuit.build import ColumnLeaf, Node, Product, Sum, build_circuit
 from bayesjpt.circuit.paths import Condition
+from bayesjpt.queries.condition import condition
+from bayesjpt.queries.density import log_density
 from bayesjpt.queries.distribution import cdf, quantile
 from bayesjpt.queries.moments import expectation, variance
 from bayesjpt.queries.probability import probability
@@ -41,3 +46,35 @@ def test_rows_given_together_answer_as_by_themselves(name, rng):
     for row in SOME:
         alone = np.asarray(VERBS[name](post, rows.take([row])).values)
         np.testing.assert_allclose(together[..., row].ravel(), alone.ravel(), rtol=ROUNDING, atol=ROUNDING)
+
+
+def split_in_two(table: Table, column: int, rows: np.ndarray, grow: Callable[[np.ndarray], Node]) -> Sum:
+    """Return a split at a column's median, below which `grow` makes the parts."""
+    x = table.values[column, rows]
+    meets = x < np.median(x)
+    parts = rows[meets], rows[~meets]
+    return Sum(tuple(map(grow, parts)), (parts[0].size, parts[1].size), Condition(column, float(np.median(x))))
+
+
+def test_split_that_boxes_share_brings_whole_products_into_a_segment(rng):
+    """A box across the tree's threshold and a box beyond it share what they leave alike: a split among other parts.
+
+    Rows this side of the threshold come to that split through the other box alone; its product in the first box is
+    then needed too, and is zero there by its other parts.
+    """
+    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.POSITIVE), N_ROW, rng)
+
+    def part(rows: np.ndarray) -> Product:
+        pair = Product((ColumnLeaf(0, rows), ColumnLeaf(1, rows)))
+        return Product((pair, split_in_two(table, 2, rows, lambda below: ColumnLeaf(2, below))))
+
+    tree = split_in_two(table, 0, np.arange(N_ROW), part)
+    circuit = build_circuit(tree, table, zoo.only("normal", "poisson", "gamma"))
+    post = zoo.random_posterior(circuit, table, rng, n_draw=2)
+    real, count = table.values[:2]
+    limit = float(np.quantile(real, 0.75))
+    event = f"real <= {limit} or count <= 3"
+    rows = table.take(np.flatnonzero((real <= limit) | (count <= 3)))
+    log_probability = np.log(probability(post, event).values)[..., None]
+    found = log_density(condition(post, event), rows).values
+    np.testing.assert_allclose(found, log_density(post, rows).values - log_probability, rtol=ROUNDING, atol=ROUNDING)
