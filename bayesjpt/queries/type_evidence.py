@@ -45,6 +45,9 @@ _CONCENTRATION = np.array([1.0, 3.0, 10.0, 30.0, 100.0, 300.0])
 _N_ORDER = 20
 """Random orders of the levels that theirs is compared with."""
 
+_LARGEST = 1e100
+"""Values beyond which, and cells below whose inverse, there is no evidence: products of numbers would overflow."""
+
 MIN_CELLS = 5
 """Cells from which there is evidence at all."""
 
@@ -100,7 +103,10 @@ def type_evidence(post: Posterior, position: int, numbers: np.ndarray | None, as
     counts = [_counts(part, code, values.size) for part in parts]
     if column.base == "category":
         values = numbers[values.astype(np.int64)] if numbers is not None else None
-    nats, order = evidence_of_counts(counts, values, _width(column, values), asked)
+    width = _width(column, values)
+    if values is not None and max(np.abs(values).max(), 1.0 / width) > _LARGEST:
+        return NOTHING
+    nats, order = evidence_of_counts(counts, values, width, asked)
     return TypeEvidence(nats, order, code.size, float(np.mean([len(each) for each in counts])))
 
 

@@ -76,6 +76,7 @@ def real(view: Cells, reason: str, wish: Wish) -> Column:
     width, note = _resolution(view, kept, spread)
     if wish.resolution is not None and wish.resolution != width:
         width, note = wish.resolution, f"resolution as {wish.source} says"
+    width = max(width, np.finfo(np.float64).tiny)  # half of a narrower cell may be 0
     column = _numbers(view, "real", "; ".join([reason, note, *notes]), wish)
     held = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
     column = replace(

@@ -25,6 +25,10 @@ def test_a_column_of_one_extreme_number_is_fitted(value):
     assert outcome(pd.DataFrame({"same": [value] * 10}), 0) == "fitted"
 
 
+def test_a_column_of_numbers_next_to_zero_is_fitted():
+    assert outcome(pd.DataFrame({"next": [0.0, 0.0, 5e-324, 0.0, 1e-308, 5e-324]}), 0) == "fitted"
+
+
 @pytest.mark.parametrize(
     "values", [[0.0, 1.7e308, 5e-324, 1e-300, 1.7e308], [0.0, 1.0, -1e300, 1e-300, 1.7e308]], ids=["positive", "real"]
 )

@@ -481,7 +481,7 @@ def test_rows_far_from_all_others_are_told_from_them(tmp_path, rng, capsys):
     (tmp_path / "outliers").mkdir()
     odd = np.arange(60) < 4
     cells = rng.normal(size=(60, 3)).round(3)
-    cells[odd] += [[9.0, 0.0, 0.0], [0.0, -8.0, 0.0], [0.0, 0.0, 12.0], [7.0, 7.0, 7.0]]
+    cells[odd] += [[30.0, 0.0, 0.0], [0.0, -20.0, 0.0], [0.0, 0.0, 40.0], [-15.0, 15.0, -15.0]]
     np.savez(tmp_path / "outliers/few.npz", X=cells, y=odd.astype(int))
     asked = ["--seeds", "1", "--chains", "1", "--tune", "10", "--draws", "30"]
     assert outliers.main(["--data", str(tmp_path), *asked]) == 0
