@@ -87,7 +87,8 @@ def _numbers(column: Column) -> np.ndarray | None:
     if column.base != "category" or column.dtype not in ("number", "text"):
         return None
     numbers = [number_of_text(label) for label in column.labels]
-    return np.array(numbers, np.float64) if numbers and None not in numbers else None
+    is_number = bool(numbers) and all(number is not None and math.isfinite(number) for number in numbers)
+    return np.array(numbers, np.float64) if is_number else None
 
 
 def _of_two(is_number: bool, is_count: bool) -> dict[str, dict[str, float]]:
