@@ -214,7 +214,7 @@ def fill_box_log_probability(plan, boxes, log_weights, thetas, out):
 
 
 @kernel
-def fill_leaf_shares(plan, boxes, log_weight, theta, log_box, wanted, mass, leaf_share):
+def fill_leaf_shares(plan, boxes, log_weight, theta, wanted, mass, leaf_share, log_box):
     """Return the log probability of a union of disjoint boxes under one draw, and fill its shares by leaf and interval.
 
     Parameters
@@ -222,29 +222,25 @@ def fill_leaf_shares(plan, boxes, log_weight, theta, log_box, wanted, mass, leaf
     plan, boxes : Plan, Boxes
         Every box has a condition on each wanted column.
     log_weight, theta : float64 (n_edge,), (n_theta,)
-    log_box : float64 (n_box,)
-        Log probabilities of the boxes under this draw.
     wanted : bool (n_column,)
     mass : float64 (n_mass,)
         Filled with the log masses of this draw.
     leaf_share : float64 (n_mass,)
         At the place of each interval and leaf of a wanted column: the probability, given the union, that the cell
         comes from that leaf and lies in that interval. All 0 where the union has probability 0.
+    log_box : float64 (n_box,)
+        Filled with the log probabilities of the boxes under this draw.
     """
     leaf_share[:] = 0.0
-    total = -np.inf
-    for box in range(log_box.size):
-        total = logaddexp(total, log_box[box])
-    if total == -np.inf:
-        return total
+    if log_box.size == 0:
+        return -np.inf
     fill_masses(boxes, plan.const, theta, mass)
     n = _longest(boxes.step_ptr)
     m, s, reach = np.empty(n), np.empty(n), np.empty(n)
     term = np.empty(_longest(boxes.entry_ptr))
     place = np.zeros(wanted.size, np.int64)
+    top, total = -np.inf, -np.inf
     for box in range(log_box.size):
-        if log_box[box] == -np.inf:
-            continue
         for c in range(wanted.size):
             condition = boxes.box_condition[box, c]
             place[c] = boxes.condition_at[condition] if condition >= 0 else 0
@@ -254,14 +250,29 @@ def fill_leaf_shares(plan, boxes, log_weight, theta, log_box, wanted, mass, leaf
             kind, column, entry_ptr, boxes.entry, boxes.entry_edge,
             place, mass, log_weight, m, s, term,
         )  # fmt: skip
+        log_box[box] = _log_pair(m[end - begin - 1], s[end - begin - 1])
+        if log_box[box] == -np.inf:
+            continue
+        total = logaddexp(total, log_box[box])
+        if log_box[box] > top:  # shares are relative to the most probable box so far
+            _scale(math.exp(top - log_box[box]), leaf_share)
+            top = log_box[box]
         reach[: end - begin] = 0.0
-        reach[end - begin - 1] = math.exp(log_box[box] - total)
+        reach[end - begin - 1] = math.exp(log_box[box] - top)
         _fill_shares(
             kind, column, entry_ptr, boxes.entry, boxes.entry_edge,
             place, mass, log_weight, m, s, wanted, reach, leaf_share,
         )  # fmt: skip
-    _split_by_interval(boxes, wanted, mass, leaf_share)
+    if total > -np.inf:
+        _scale(math.exp(top - total), leaf_share)
+        _split_by_interval(boxes, wanted, mass, leaf_share)
     return total
+
+
+@kernel
+def _scale(factor, out):
+    for i in range(out.size):
+        out[i] *= factor
 
 
 @kernel

@@ -23,35 +23,39 @@ def _gather(share, place, out):
 
 
 @kernel
-def fill_event_moments(plan, boxes, pieces, params, log_box, wanted, mean, variance):
+def fill_event_moments(plan, boxes, pieces, params, wanted, log_box, mean, variance):
     """Fill mean and variance, float64 (n_draw, n_target), in scales of the column from its location; NaN without mass.
 
     Parameters
     ----------
     plan, boxes, pieces : Plan, Boxes, Pieces
     params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
-    log_box : float64 (n_draw, n_box)
-        Log probabilities of the boxes under each draw.
     wanted : bool (n_column,)
         The columns of `pieces`.
+    log_box : float64 (n_draw, n_box)
+        Filled with the log probabilities of the boxes under each draw.
+    mean : float64 (n_draw, n_target)
+    variance : float64 (n_draw, n_target), or (n_draw, 0) where it is not asked for
     """
     plan, boxes, pieces = lent(plan), lent(boxes), lent(pieces)
     log_weights, thetas = params
     mass, leaf_share = np.empty(boxes.n_mass[0]), np.empty(boxes.n_mass[0])
-    share, centre, spread = np.empty(pieces.place.size), np.empty(pieces.place.size), np.empty(pieces.place.size)
+    share, centre = np.empty(pieces.place.size), np.empty(pieces.place.size)
+    spread = np.empty(pieces.place.size if variance.shape[1] > 0 else 0)
     for draw in range(mean.shape[0]):
-        fill_leaf_shares(plan, boxes, log_weights[draw], thetas[draw], log_box[draw], wanted, mass, leaf_share)
+        fill_leaf_shares(plan, boxes, log_weights[draw], thetas[draw], wanted, mass, leaf_share, log_box[draw])
         _gather(leaf_share, pieces.place, share)
         fill_piece_moments(pieces, plan.const, thetas[draw], centre, spread)
         for t in range(mean.shape[1]):
             first, last = pieces.ptr[t], pieces.ptr[t + 1]
-            mean[draw, t], variance[draw, t] = mixture_moments(
-                share[first:last], centre[first:last], spread[first:last]
-            )
+            own_spread = spread[first:last] if spread.size > 0 else spread
+            mean[draw, t], squares = mixture_moments(share[first:last], centre[first:last], own_spread)
+            if spread.size > 0:
+                variance[draw, t] = squares
 
 
 @kernel
-def fill_event_cdf(plan, boxes, pieces, params, log_box, wanted, points, out):
+def fill_event_cdf(plan, boxes, pieces, params, wanted, log_box, points, out):
     """Fill out, float64 (n_draw, n_point, n_target), with P(X <= point); points of the same shape. NaN without mass."""
     plan, boxes, pieces = lent(plan), lent(boxes), lent(pieces)
     log_weights, thetas = params
@@ -59,7 +63,7 @@ def fill_event_cdf(plan, boxes, pieces, params, log_box, wanted, points, out):
     share, log_mass = np.empty(pieces.place.size), np.empty(pieces.place.size)
     for draw in range(out.shape[0]):
         theta = thetas[draw]
-        fill_leaf_shares(plan, boxes, log_weights[draw], theta, log_box[draw], wanted, mass, leaf_share)
+        fill_leaf_shares(plan, boxes, log_weights[draw], theta, wanted, mass, leaf_share, log_box[draw])
         _gather(leaf_share, pieces.place, share)
         fill_piece_log_masses(pieces, plan.const, theta, log_mass)
         for t in range(out.shape[2]):
@@ -71,7 +75,7 @@ def fill_event_cdf(plan, boxes, pieces, params, log_box, wanted, points, out):
 
 
 @kernel
-def fill_event_quantiles(plan, boxes, pieces, params, log_box, wanted, q, out):
+def fill_event_quantiles(plan, boxes, pieces, params, wanted, log_box, q, out):
     """Fill out, float64 (n_draw, n_q, n_target), with quantiles; `q` of the same shape. NaN without mass."""
     plan, boxes, pieces = lent(plan), lent(boxes), lent(pieces)
     log_weights, thetas = params
@@ -79,7 +83,7 @@ def fill_event_quantiles(plan, boxes, pieces, params, log_box, wanted, q, out):
     share, log_mass = np.empty(pieces.place.size), np.empty(pieces.place.size)
     for draw in range(out.shape[0]):
         theta = thetas[draw]
-        fill_leaf_shares(plan, boxes, log_weights[draw], theta, log_box[draw], wanted, mass, leaf_share)
+        fill_leaf_shares(plan, boxes, log_weights[draw], theta, wanted, mass, leaf_share, log_box[draw])
         _gather(leaf_share, pieces.place, share)
         fill_piece_log_masses(pieces, plan.const, theta, log_mass)
         for k in range(out.shape[1]):

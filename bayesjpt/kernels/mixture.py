@@ -131,7 +131,7 @@ def fill_piece_log_masses(pieces, const, theta, out):
 def fill_piece_moments(pieces, const, theta, mean, variance):
     """Fill mean and variance of each piece, float64 (n_piece,), in scales of its column from its location.
 
-    Infinite where the family has none on that interval; 0 for empty pieces.
+    Infinite where the family has none on that interval; 0 for empty pieces. An empty `variance` is not asked for.
     """
     family, unit_of, offset_of = pieces.family, pieces.unit, pieces.offset
     theta_at, theta_len, const_at, const_len = pieces.theta_at, pieces.theta_len, pieces.const_at, pieces.const_len
@@ -140,7 +140,8 @@ def fill_piece_moments(pieces, const, theta, mean, variance):
         location, scale = pieces.location[t], pieces.scale[t]
         for p in range(pieces.ptr[t], pieces.ptr[t + 1]):
             lower, upper = lowers[p], uppers[p]
-            variance[p] = 0.0
+            if variance.size > 0:
+                variance[p] = 0.0
             if not lower < upper:
                 mean[p] = (lower - location) / scale if lower == upper else 0.0
                 continue
@@ -149,16 +150,21 @@ def fill_piece_moments(pieces, const, theta, mean, variance):
             constants = const[const_at[p] : const_at[p] + const_len[p]]
             z_lo, z_hi = (lower - offset) / unit, (upper - offset) / unit
             first = dispatch.moment(family[p], 1, z_lo, z_hi, parameters, constants)
-            second = dispatch.moment(family[p], 2, z_lo, z_hi, parameters, constants)
             ratio = unit / scale
             mean[p] = (offset - location) / scale + ratio * first
+            if variance.size == 0:
+                continue
+            second = dispatch.moment(family[p], 2, z_lo, z_hi, parameters, constants)
             spread = max(second - first * first, 0.0)
             variance[p] = ratio * ratio * spread if math.isfinite(first) and math.isfinite(second) else np.inf
 
 
 @kernel
 def mixture_moments(share, mean, variance):
-    """Return (mean, variance) of a mixture of parts with given shares, which are normalised."""
+    """Return (mean, variance) of a mixture of parts with given shares, which are normalised.
+
+    Without the parts' variances, an empty array, the variance is NaN.
+    """
     total = 0.0
     centre = 0.0
     for p in range(share.size):
@@ -168,6 +174,8 @@ def mixture_moments(share, mean, variance):
     if total == 0.0:
         return np.nan, np.nan
     centre /= total
+    if variance.size == 0:
+        return (np.inf if math.isnan(centre) else centre), np.nan
     if not math.isfinite(centre):
         return (np.inf if math.isnan(centre) else centre), np.inf  # both tails without a mean: as for each alone
     spread = 0.0

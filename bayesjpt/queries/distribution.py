@@ -122,10 +122,11 @@ def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") 
     if not points.size:
         raise QueryError(f"x = {x!r}", "one value at least")
     if question.rows is None:
-        boxes, pieces, log_box, wanted = question.event_setting()
+        boxes, pieces, wanted, log_box = question.event_setting()
         values = np.empty((question.n_draw, points.size, 1))
         everywhere = np.broadcast_to(points[:, None], values.shape).copy()
-        fill_event_cdf(question.plan, boxes, pieces, question.params, log_box, wanted, everywhere, values)
+        fill_event_cdf(question.plan, boxes, pieces, question.params, wanted, log_box, everywhere, values)
+        question.check_boxes(log_box)
     else:
         values = _by_rows(question, fill_row_cdf, points, points.size)
         known(question, question.rows, values, lambda seen: (seen <= points[:, None]).astype(float))
@@ -202,10 +203,11 @@ def _quantiles(question: Question, levels: np.ndarray) -> np.ndarray:
     """Return float64 (n_draw, n_q, n_target[, n_row]); `levels` broadcasts to it, with or without rows."""
     n_q = levels.shape[1]
     if question.rows is None:
-        boxes, pieces, log_box, wanted = question.event_setting()
+        boxes, pieces, wanted, log_box = question.event_setting()
         values = np.empty((question.n_draw, n_q, question.n_target))
         levels = np.broadcast_to(levels, values.shape).copy()
-        fill_event_quantiles(question.plan, boxes, pieces, question.params, log_box, wanted, levels, values)
+        fill_event_quantiles(question.plan, boxes, pieces, question.params, wanted, log_box, levels, values)
+        question.check_boxes(log_box)
         return values
     if levels.ndim == 3:
         levels = levels[..., None]
@@ -217,9 +219,10 @@ def _quantiles(question: Question, levels: np.ndarray) -> np.ndarray:
 def _cdf_at(question: Question, points: np.ndarray) -> np.ndarray:
     """Return P(X <= point), of the shape of the points, float64 (n_draw, n_point, n_target[, n_row])."""
     if question.rows is None:
-        boxes, pieces, log_box, wanted = question.event_setting()
+        boxes, pieces, wanted, log_box = question.event_setting()
         values = np.empty(points.shape)
-        fill_event_cdf(question.plan, boxes, pieces, question.params, log_box, wanted, points.copy(), values)
+        fill_event_cdf(question.plan, boxes, pieces, question.params, wanted, log_box, points.copy(), values)
+        question.check_boxes(log_box)
         return values
     return _by_rows(question, fill_row_cdf_at, points, points.shape[1])
 

@@ -97,14 +97,17 @@ def moments(
     some of the columns are known to lie, each given its own; NaN where that is impossible.
     """
     if question.rows is None:
-        boxes, pieces, log_box, wanted = question.event_setting()
-        mean, squares = np.empty((2, question.n_draw, question.n_target))
-        fill_event_moments(question.plan, boxes, pieces, question.params, log_box, wanted, mean, squares)
+        boxes, pieces, wanted, log_box = question.event_setting()
+        mean = np.empty((question.n_draw, question.n_target))
+        squares = np.empty((question.n_draw, question.n_target if spread else 0))
+        fill_event_moments(question.plan, boxes, pieces, question.params, wanted, log_box, mean, squares)
+        question.check_boxes(log_box)
         location, scale = question.units.T
     else:
         mean, squares = _given_rows(question, spread, near)
         location, scale = question.units.T[..., None]
-    squares *= scale * scale
+    if spread:
+        squares *= scale * scale
     mean *= scale
     mean += location
     if question.rows is not None:

@@ -13,7 +13,6 @@ from bayesjpt.circuit.plan import Plan
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.boxes import Boxes, make_boxes
 from bayesjpt.kernels.cells import Cells
-from bayesjpt.kernels.events import fill_box_log_probability
 from bayesjpt.kernels.mixture import Pieces, make_pieces
 from bayesjpt.kernels.reach import Reach, make_reach
 from bayesjpt.posterior.answer import PlainAnswer
@@ -103,23 +102,18 @@ class Question:
         return self.evidence.rows
 
     def event_setting(self) -> tuple[Boxes, Pieces, np.ndarray, np.ndarray]:
-        """Return (boxes, pieces, log probabilities of the boxes (n_draw, n_box), wanted columns) of an event.
-
-        Raises
-        ------
-        EvidenceError
-            Where the event is impossible under some draw, unless that is to be NaN.
-        """
+        """Return (boxes, pieces, wanted columns, log probabilities of the boxes to be filled, (n_draw, n_box))."""
         found = self.evidence.boxes
         assert found is not None
         boxes = make_boxes(self.plan, [box.intervals for box in found] or [{}], also=self.positions)
-        log_box = np.full((self.n_draw, len(found) or 1), -np.inf)
-        if found:
-            fill_box_log_probability(self.plan, boxes, self.params.log_weight, self.params.theta, log_box)
+        wanted = np.isin(np.arange(len(self.post.schema)), self.positions)
+        log_box = np.empty((self.n_draw, len(found)))
+        return boxes, make_pieces(self.plan, boxes, self.positions, self.units), wanted, log_box
+
+    def check_boxes(self, log_box: np.ndarray) -> None:
+        """Raise `EvidenceError` where the event is impossible under some draw, unless that is to be NaN."""
         if self.on_zero == "error":
             refuse_impossible_boxes(self.post, self.evidence, log_sum(log_box, 1))
-        wanted = np.isin(np.arange(len(self.post.schema)), self.positions)
-        return boxes, make_pieces(self.plan, boxes, self.positions, self.units), log_box, wanted
 
     def row_setting(self) -> tuple[Pieces, Reach]:
         """Return (pieces, reach) for evidence by rows."""
