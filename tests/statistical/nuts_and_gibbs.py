@@ -38,7 +38,7 @@ TABLES = {
 }
 """Columns, families, and the conditions of a tree; without these it is a mixture."""
 SAMPLERS = {
-    "nuts": {"draws": 1000, "tune": 500, "nuts_sampler": "pymc"},
+    "nuts": {"draws": 1500, "tune": 1000, "target_accept": 0.95, "nuts_sampler": "pymc"},
     "gibbs": {"draws": 6_000, "tune": 300},
 }
 N_CHAIN = 2
