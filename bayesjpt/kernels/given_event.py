@@ -48,8 +48,7 @@ def fill_event_moments(plan, boxes, pieces, params, wanted, log_box, mean, varia
         fill_piece_moments(pieces, plan.const, thetas[draw], centre, spread)
         for t in range(mean.shape[1]):
             first, last = pieces.ptr[t], pieces.ptr[t + 1]
-            own_spread = spread[first:last] if spread.size > 0 else spread
-            mean[draw, t], squares = mixture_moments(share[first:last], centre[first:last], own_spread)
+            mean[draw, t], squares = mixture_moments(share[first:last], centre[first:last], spread[first:last])
             if spread.size > 0:
                 variance[draw, t] = squares
 

@@ -174,10 +174,10 @@ def mixture_moments(share, mean, variance):
     if total == 0.0:
         return np.nan, np.nan
     centre /= total
-    if variance.size == 0:
-        return (np.inf if math.isnan(centre) else centre), np.nan
-    if not math.isfinite(centre):
-        return (np.inf if math.isnan(centre) else centre), np.inf  # both tails without a mean: as for each alone
+    if math.isnan(centre):
+        centre = np.inf  # both tails without a mean: as for each alone
+    if variance.size == 0 or math.isinf(centre):
+        return centre, np.nan if variance.size == 0 else np.inf
     spread = 0.0
     for p in range(share.size):
         if share[p] > 0.0:

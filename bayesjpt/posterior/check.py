@@ -78,7 +78,7 @@ def _check_heaps(where: str, column: Column) -> None:
         _fail(f"{where} has ends of cells, and the base {column.base!r}", "base 'real'")
     if ends.size != shifts.size or not np.isfinite([*ends, *shifts]).all():
         _fail(f"{where} has {ends.size} ends of cells and {shifts.size} shifts, or some not finite", "as many of both")
-    if (np.diff(ends) <= 0.0).any() or (np.diff(ends + shifts) < 0.0).any():
+    if (np.diff(ends) <= 0.0).any() or (np.diff(ends + shifts) <= 0.0).any():
         _fail(f"{where} has ends of cells that do not ascend", "ascending ends")
 
 

@@ -162,7 +162,7 @@ class Schema:
         if not isinstance(plain, Mapping) or plain.get("format") not in range(1, FORMAT + 1):
             found = plain.get("format") if isinstance(plain, Mapping) else type(plain).__name__
             raise SchemaError(f"a stored schema of format {found!r}", f"format 1 to {FORMAT}")
-        added = {} if plain["format"] == FORMAT else _SINCE_FORMAT_1
+        added = {name: value for since, new in _ADDED.items() if since > plain["format"] for name, value in new.items()}
         try:
             columns = tuple(_column_of({**added, **entry}) for entry in plain["columns"])
             set_aside = tuple(SetAside(str(entry["name"]), str(entry["reason"])) for entry in plain["set_aside"])
@@ -246,10 +246,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_SINCE_FORMAT_1: dict[str, Any] = {
-    "minimum": 0.0, "atoms": (), "atom_frequencies": (), "families": (), "cell_ends": (), "cell_shifts": ()
-}  # fmt: skip
-"""What columns of older formats did not hold, with the defaults that they get."""
+_ADDED: dict[int, dict[str, Any]] = {
+    2: {"minimum": 0.0, "atoms": (), "atom_frequencies": (), "families": ()},
+    3: {"cell_ends": (), "cell_shifts": ()},
+}
+"""What columns hold since each format, with the defaults that those of older ones get."""
 
 _TEXTS = ("name", "base", "dtype", "reason")
 _COUNTS = ("n_missing", "n_distinct")

@@ -25,6 +25,7 @@ import bayesjpt as bj
 from bayesjpt.defaults import CHAINS, DRAWS, TUNE
 from bayesjpt.errors import BayesjptError, TableError
 from bayesjpt.posterior.draws import Posterior
+from tests.papers import sweeps
 
 SHARE = 0.1
 """Rows that a fit sees, of all rows of a table."""
@@ -220,10 +221,7 @@ def fit(values: np.ndarray, settings: Settings) -> Posterior:
         whole = {name: bool((frame[name] == frame[name].round()).all()) for name in frame}
         kinds = {aside.name: "integer" if whole[aside.name] else "real" for aside in table.schema.set_aside}
         table = bj.as_table(frame, kinds=kinds)
-    return bj.fit(
-        table, draws=settings.draws, tune=settings.tune, chains=settings.chains, cores=1, seed=settings.seed,
-        progress=False,
-    )  # fmt: skip
+    return sweeps.fit(table, settings)
 
 
 def trials(path: Path, settings: Settings) -> tuple[list[Trial], int]:

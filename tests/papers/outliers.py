@@ -38,6 +38,7 @@ def our_scores(cells: np.ndarray, seed: int, options: dict[str, Any]) -> tuple[n
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bj.BayesjptWarning)  # constant columns, chains that do not agree yet
         post = bj.fit(bj.as_table(frame, kinds=_numbers(cells)), seed=seed, progress=False, **options)
+    # of the answer only `log_mass` is used, which no reference row has a say in
     without, within = (post.outliers(frame, reference=frame.head(1), training=training) for training in (True, False))
     return -without["log_mass"].to_numpy(), -within["log_mass"].to_numpy()
 

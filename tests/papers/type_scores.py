@@ -25,6 +25,7 @@ from bayesjpt.queries.type_evidence import NOTHING
 from bayesjpt.queries.type_features import describe
 from bayesjpt.queries.type_probability import column_features, judged
 from bayesjpt.table.schema import Column
+from tests.papers.sweeps import add_options, fit, some_rows
 from tests.papers.type_data import (
     Label,
     LabelledTable,
@@ -113,14 +114,7 @@ KIND = Measure("numeric or categorical", False, True)
 def described(table: LabelledTable, settings: argparse.Namespace) -> list[Judged]:
     """Return what the labelled columns of a table show, those of the kind other left out."""
     whole = bj.read_table(table.path)
-    rows = whole
-    if whole.n_row > settings.max_rows:
-        rng = np.random.default_rng(settings.seed)
-        rows = whole.take(np.sort(rng.choice(whole.n_row, settings.max_rows, replace=False)))
-    post = bj.fit(
-        rows, draws=settings.draws, tune=settings.tune, chains=settings.chains, cores=1, seed=settings.seed,
-        progress=False,
-    )  # fmt: skip
+    post = fit(some_rows(whole, settings.max_rows, settings.seed), settings)
     rules = simple_types(table)
     found = []
     for label in table.labels:
@@ -242,11 +236,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Fit all tables, judge them and print what was found; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.papers.type_scores", description=__doc__.split("\n")[0])
     parser.add_argument("--data", required=True, help="folder that holds columns.json, its files and type_benchmark/")
-    parser.add_argument("--draws", type=int, default=20, help="kept sweeps a chain")
-    parser.add_argument("--tune", type=int, default=60, help="burn-in sweeps a chain")
-    parser.add_argument("--chains", type=int, default=1)
+    add_options(parser)
     parser.add_argument("--max-rows", type=int, default=2000, help="rows of each fit at most; schemas see all")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--weights", action="store_true", help="print the weights that all tables give")
     settings = parser.parse_args(arguments)
     began = time.perf_counter()

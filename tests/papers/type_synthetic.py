@@ -18,10 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-import bayesjpt as bj
 from bayesjpt.defaults import ALPHA, GAMMA
-from bayesjpt.table.table import Table
 from tests.papers.abda_data import our_tables, paper_schema, read_data, under_schema
+from tests.papers.sweeps import add_options, fit
 
 TRUE = ("real", "pos", "count", "cat")
 """Types in the files: normal; gamma or exponential; Poisson or geometric; categorical."""
@@ -76,8 +75,8 @@ def answers_of(directory: str, name: str, settings: argparse.Namespace) -> dict[
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # constant columns and the like
         untold, _ = our_tables(data)
-    by_paper = _fit(told, settings, prior="abda", gamma=GAMMA, alpha=ALPHA).types(probabilities=False)
-    ours = _fit(untold, settings).types()
+    by_paper = fit(told, settings, prior="abda", gamma=GAMMA, alpha=ALPHA).types(probabilities=False)
+    ours = fit(untold, settings).types()
     given = (
         [column.types for column in by_paper],
         [column.types for column in ours],
@@ -87,19 +86,6 @@ def answers_of(directory: str, name: str, settings: argparse.Namespace) -> dict[
         answer: [Answered(weights_of(own), true) for own, true in zip(columns, truth, strict=True)]
         for answer, columns in zip(ANSWERS, given, strict=True)
     }
-
-
-def _fit(table: Table, settings: argparse.Namespace, **chosen) -> bj.Posterior:
-    return bj.fit(
-        table,
-        draws=settings.draws,
-        tune=settings.tune,
-        chains=settings.chains,
-        cores=1,
-        seed=settings.seed,
-        progress=False,
-        **chosen,
-    )
 
 
 def confusion(answered: Sequence[Answered]) -> np.ndarray:
@@ -125,10 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Answer for all synthetic tables and print what was found; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.papers.type_synthetic", description=__doc__.split("\n")[0])
     parser.add_argument("--data", required=True, help="folder that holds abda_synthetic/")
-    parser.add_argument("--draws", type=int, default=20, help="kept sweeps a chain")
-    parser.add_argument("--tune", type=int, default=60, help="burn-in sweeps a chain")
-    parser.add_argument("--chains", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=1)
+    add_options(parser)
     parser.add_argument("--only", default="", help="tables whose name holds this text")
     settings = parser.parse_args(arguments)
     names = sorted(path.stem for path in (Path(settings.data) / "abda_synthetic").glob("*.npz"))

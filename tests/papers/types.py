@@ -16,12 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 import bayesjpt as bj
 from bayesjpt.defaults import CHAINS, DRAWS, TUNE
 from bayesjpt.errors import BayesjptError
 from bayesjpt.queries.types import UNDETERMINED
+from tests.papers.sweeps import fit, some_rows
 from tests.papers.type_data import (
     LabelledTable,
     kind_of_type,
@@ -105,18 +104,8 @@ def answer_types(path: Path, settings: Settings) -> tuple[dict[str, Answer], str
     """
     table = bj.read_table(path)
     n_row = table.n_row
-    if n_row > settings.max_rows:
-        rng = np.random.default_rng(settings.seed)
-        table = table.take(np.sort(rng.choice(n_row, settings.max_rows, replace=False)))
-    post = bj.fit(
-        table,
-        draws=settings.draws,
-        tune=settings.tune,
-        chains=settings.chains,
-        cores=1,
-        seed=settings.seed,
-        progress=False,
-    )
+    table = some_rows(table, settings.max_rows, settings.seed)
+    post = fit(table, settings)
     result = post.types(probabilities=False)
     answers = {column.name: Answer(column.type, _kind(column.types), column.reason) for column in result.columns}
     answers |= {column.name: Answer(SET_ASIDE, "other", column.reason) for column in result.set_aside}

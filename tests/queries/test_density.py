@@ -9,6 +9,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Params
+from bayesjpt.circuit.paths import Condition
 from bayesjpt.errors import BayesjptWarning, EvidenceError, QueryError, SchemaError
 from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.schema import Schema
@@ -54,15 +55,19 @@ def test_log_mass_is_at_most_zero(case):
     assert (bj.Posterior.log_mass(post, table) <= 0.0).all()
 
 
-@pytest.fixture
-def favourites(rng):
-    """Return (grid values, posterior) of one column that people round to halves, with a cell for every grid value."""
+@pytest.fixture(params=["mixture", "tree"])
+def favourites(request, rng):
+    """Return (grid values, posterior) of one column that people round to halves, with a cell for every grid value.
+
+    The cell of 10.5 reaches beyond the tree's threshold.
+    """
     sizes = rng.normal(10.0, 1.0, 1_000)
     sizes = np.round(np.where(rng.random(1_000) < 0.6, np.round(2.0 * sizes) / 2.0, sizes), 1)
     table = bj.as_table(pd.DataFrame({"size": sizes}))
     assert table.schema.columns[0].cell_ends
     grid = np.arange(-2_000, 2_001)[None] / 10.0
-    return Table(table.schema, grid, np.ones(grid.shape, bool)), zoo.random_posterior(zoo.mixture(table, 3), table, rng)
+    circuit = zoo.hard(table, Condition(0, 10.45)) if request.param == "tree" else zoo.mixture(table, 3)
+    return Table(table.schema, grid, np.ones(grid.shape, bool)), zoo.random_posterior(circuit, table, rng)
 
 
 def test_masses_of_unequal_cells_sum_to_that_of_their_range(favourites):

@@ -121,7 +121,7 @@ def test_an_interrupt_leaves_every_chain_behind_a_complete_sweep(target):
     sent = []
 
     def interrupt(chain, draw):
-        if chain.sweep == 20 and not sent:
+        if not sent and min(chain.sweep for chain in chains) >= 20:  # chains on a busy machine run far apart
             sent.append(os.kill(os.getpid(), signal.SIGINT))
 
     assert run_chains(target, schedule, chains, draws, n_thread=2, record=interrupt)

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 
 from bayesjpt import defaults
-from bayesjpt.errors import FitFileError
+from bayesjpt.errors import FitFileError, SchemaError
 from bayesjpt.posterior.check import check_columns
 from bayesjpt.table.heaps import find_heaps, recorded_cells
 from bayesjpt.table.schema import Schema
@@ -196,10 +196,23 @@ def test_schemas_of_before_are_read_with_even_cells(heaped):
     assert Schema.from_dict(plain).columns[0].cell_ends == ()
 
 
+def test_schema_of_before_must_hold_what_its_own_format_did(heaped):
+    plain = Schema((column_of(heaped),)).to_dict() | {"format": 2}
+    del plain["columns"][0]["minimum"]
+    with pytest.raises(SchemaError, match="minimum"):
+        Schema.from_dict(plain)
+
+
 @pytest.mark.parametrize(
     ("ends", "shifts"),
-    [((0.0, 1.0), (0.0,)), ((1.0, 0.0), (0.0, 0.0)), ((0.0, 1.0), (0.0, -2.0)), ((0.0, np.nan), (0.0, 0.0))],
-    ids=["too few", "descending", "crossing", "not a number"],
+    [
+        ((0.0, 1.0), (0.0,)),
+        ((1.0, 0.0), (0.0, 0.0)),
+        ((0.0, 1.0), (0.0, -2.0)),
+        ((0.0, 1.0), (0.0, -1.0)),
+        ((0.0, np.nan), (0.0, 0.0)),
+    ],
+    ids=["too few", "descending", "crossing", "without width", "not a number"],
 )
 def test_broken_ends_in_a_file_are_refused(heaped, ends, shifts):
     with pytest.raises(FitFileError, match="cells"):
