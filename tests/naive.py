@@ -70,11 +70,24 @@ def family_log_density(family: str, column: Column, theta: np.ndarray, x) -> flo
     if family == "bernoulli":
         other = column.frequencies[-1]
         return np.log(((1.0 - other) * (1.0 - theta[0]), (1.0 - other) * theta[0], other)[int(x)])
+    if family == "ordinal":
+        return np.log(ordinal_masses(column, theta).get(x, 0.0))
     if family == "categorical":
         values = tuple(range(column.n_label)) if column.base == "category" else column.levels
         share = theta[values.index(x)] if x in values else 0.0
         return math.log(share) if share > 0.0 else -math.inf
     raise AssertionError(family)
+
+
+def ordinal_masses(column: Column, theta: np.ndarray) -> dict[float, np.ndarray]:
+    """Return the mass of each level or code under a latent logistic, cut where it has the column's shares."""
+    scale, mu = theta
+    *shares, other = (*column.frequencies, 0.0) if column.base == "integer" else column.frequencies
+    cuts = scipy.stats.logistic.ppf(np.cumsum(shares)[:-1] / sum(shares))
+    upto = [0.0 * mu, *(scipy.stats.logistic.cdf((cut - mu) / scale) for cut in cuts), 1.0 + 0.0 * mu]
+    masses = [(1.0 - other) * (hi - lo) for lo, hi in itertools.pairwise(upto)]
+    values = column.levels or range(len(masses))
+    return dict(zip(map(float, values), masses, strict=True)) | ({float(len(masses)): other} if other else {})
 
 
 def family_distribution(family: str, column: Column, theta: np.ndarray):
@@ -140,6 +153,8 @@ def family_cdf(family: str, column: Column, theta: np.ndarray, x: float) -> floa
     if family == "categorical":
         values = column.levels if column.levels else range(column.n_label)
         return float(sum(p for p, value in zip(theta, values, strict=True) if value <= x))
+    if family == "ordinal":
+        return math.fsum(mass for value, mass in ordinal_masses(column, theta).items() if value <= x)
     if family == "bernoulli":
         return math.fsum(math.exp(family_log_density(family, column, theta, code)) for code in (0, 1, 2) if code <= x)
     if family == "rounded_normal" or (family == "quantile" and column.base == "integer"):
@@ -163,7 +178,7 @@ def family_log_mass(family: str, column: Column, theta: np.ndarray, x: float) ->
 
 def family_log_interval(family: str, column: Column, theta: np.ndarray, lo: float, hi: float) -> float:
     """Return the log probability of the closed interval lo ... hi, in the user's units."""
-    if family in ("atom", "categorical", "bernoulli"):
+    if family in ("atom", "categorical", "bernoulli", "ordinal"):
         values = column.atoms or column.levels or range(column.n_label)
         scores = [family_log_density(family, column, theta, float(x)) for x in values if lo <= x <= hi]
         total = math.fsum(map(math.exp, scores))
@@ -238,8 +253,8 @@ def family_statistics(family: str, column: Column, x: list[float]) -> list[float
         return [float(len(x))]
     if family in ("poisson", "geometric"):
         return [len(x), math.fsum(x)]
-    if family == "categorical":
-        values = column.levels if column.levels else range(column.n_label)
+    if family in ("categorical", "ordinal"):
+        values = column.levels or range(column.n_label - (family == "ordinal"))
         return [float(x.count(float(value))) for value in values]
     raise AssertionError(family)
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bayesjpt import defaults
 from bayesjpt.families import simplex
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling
 from bayesjpt.numerics.draw import draw_dirichlet, redraw_outside
@@ -69,6 +70,11 @@ def _valid_constants(column: ColumnFacts, constants: np.ndarray) -> bool:
 def _offers(column: ColumnFacts) -> bool:
     """Levels of integers and labels, but for columns of two labels, which the Bernoulli describes."""
     return _n_value(column) > 0 and column.n_label != _N_CODE_OF_TWO_LABELS
+
+
+def _by_name(column: ColumnFacts) -> bool:
+    """Where levels are many, a probability of its own for each is too much for most leaves."""
+    return len(column.levels) > defaults.MAX_INTEGER_LEVELS
 
 
 def _n_theta(constants: np.ndarray) -> int:
@@ -252,6 +258,7 @@ FAMILY = Family(
     n_theta=_n_theta,
     n_stats=_n_theta,
     offers=_offers,
+    by_name=_by_name,
     prepare=prepare,
     coefficients=coefficients,
     fill_log_density=fill_log_density,

@@ -88,6 +88,11 @@ def always(_column: ColumnFacts) -> bool:
     return True
 
 
+def never(_column: ColumnFacts) -> bool:
+    """Hold the family in the dictionary of every column that it is offered to, named or not."""
+    return False
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One parameter of a family, with its prior as the PyMC side needs it.
@@ -146,8 +151,9 @@ class Family:
         support allow it.
     n_theta : callable, optional
         ``(constants) -> int``; one parameter an entry of `parameters` unless given.
-    by_name : bool
-        Whether only dictionaries that name the family hold it.
+    by_name : callable, optional
+        ``(column) -> bool``: whether the dictionary of a column holds the family only where it is named. Nowhere,
+        unless given.
     leaf_constants : callable or None
         ``(column, values, lo, hi) -> float64 array``: constants of one leaf, from its observed training values (user's
         units, without atoms) and the ends of its interval. None: leaves have those of the column, and share them.
@@ -218,7 +224,7 @@ class Family:
     n_theta: Callable[[np.ndarray], int] = field(default=None)  # type: ignore[assignment] # filled in __post_init__
     n_stats: Any  # a number is made a callable in __post_init__
     offers: Callable[[ColumnFacts], bool] = always
-    by_name: bool = False
+    by_name: Callable[[ColumnFacts], bool] = never
     leaf_constants: Callable[[ColumnFacts, np.ndarray, float, float], np.ndarray] | None = None
     valid_constants: Callable[[ColumnFacts, np.ndarray], bool] | None = None
     entry_labels: Callable[[ColumnFacts, np.ndarray], Sequence[str]] | None = None

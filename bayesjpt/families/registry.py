@@ -20,6 +20,7 @@ from bayesjpt.families import (
     lognormal,
     negative_binomial,
     normal,
+    ordinal,
     poisson,
     quantile,
     rounded_normal,
@@ -81,6 +82,7 @@ for _built_in in (
     rounded_normal,
     truncated_rounded_normal,
     quantile,
+    ordinal,
 ):
     _add(_built_in.FAMILY)
 
@@ -135,4 +137,4 @@ def dictionary(column: ColumnFacts) -> tuple[Family, ...]:
         named = tuple(family(name) for name in column.families)
         carried = tuple(member for member in FAMILIES if member.name == "atom" and member not in named)
         return (*named, *(member for member in carried if fits(member, column)))
-    return tuple(member for member in fitting(column) if not member.by_name)
+    return tuple(member for member in fitting(column) if not member.by_name(column))

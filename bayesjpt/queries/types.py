@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.defaults import INTERVAL, MAX_RHAT
+from bayesjpt.defaults import INTERVAL, MAX_INTEGER_LEVELS, MAX_RHAT
 from bayesjpt.errors import QueryError
 from bayesjpt.families import registry
 from bayesjpt.kernels.flow import fill_shares
@@ -198,8 +198,16 @@ def _shares(post: Posterior) -> np.ndarray:
 
 
 def _type_under(statistical_type: str, column: Column) -> str:
-    """Return the type that a family's cells have in a column: two labels are binary, whatever describes them."""
-    return "binary" if column.base == "category" and len(column.labels) == 2 else statistical_type
+    """Return the type that a family's cells have in a column.
+
+    Two labels are binary, whatever describes them. Many levels are numbers, typed as all whole numbers are; order is
+    news of few.
+    """
+    if column.base == "category" and len(column.labels) == 2:
+        return "binary"
+    if statistical_type in ("ordinal", "nominal") and len(column.levels) > MAX_INTEGER_LEVELS:
+        return "count" if column.support[0] >= 0.0 else "real"
+    return statistical_type
 
 
 def _offered(post: Posterior, position: int) -> list[int]:

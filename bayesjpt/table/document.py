@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesjpt import defaults
 from bayesjpt.errors import SchemaError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import toml
@@ -393,7 +394,8 @@ def _facts(column: Column) -> str:
     least, largest = (cells_of.value_label(value, column.dtype) for value in (column.minimum, column.maximum))
     is_date = column.dtype == "datetime"
     mean = cells_of.value_label(np.rint(column.mean), "datetime") if is_date else f"{column.mean:.5g}"
-    levels = ", ".join(cells_of.number_label(level) for level in column.levels)
+    few = column.levels if len(column.levels) <= defaults.MAX_INTEGER_LEVELS else ()
+    levels = ", ".join(cells_of.number_label(level) for level in few)
     return f"{missing}{column.n_distinct} different values from {least} to {largest}, mean {mean}" + (
         f": {levels}" if levels else ""
     )

@@ -168,10 +168,15 @@ def _outside(values: np.ndarray, interval: tuple[float, float]) -> np.ndarray:
 
 
 def _reach(column: Column) -> tuple[float, float]:
-    """Return the least and largest value that some likelihood of a column can give; backgrounds give no other."""
+    """Return the least and largest value that some likelihood of a column can give.
+
+    Backgrounds give no other than they have seen, and neither do those of levels where there are others.
+    """
     from bayesjpt.families import registry
 
-    found = [family.support for family in registry.dictionary(column) if family.statistical_type != "none"]
+    typed = [family for family in registry.dictionary(column) if family.statistical_type != "none"]
+    free = [family for family in typed if family.statistical_type not in ("nominal", "ordinal")]
+    found = [family.support for family in free or typed]
     return min((lo for lo, _ in found), default=math.inf), max((hi for _, hi in found), default=-math.inf)
 
 

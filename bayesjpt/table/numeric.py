@@ -45,7 +45,7 @@ def integer(view: Cells, reason: str, wish: Wish) -> Column:
         raise TableError(f"column {view.name!r} holds {value:g} in row {row}", f"{_WHOLE_LIMIT}, for an integer")
     counts = view.counts()
     median, spread, _ = resolution.summarise(view.distinct, counts)
-    few = view.n_distinct <= defaults.MAX_INTEGER_LEVELS
+    few = _has_levels(view, counts)
     column = _numbers(view, "integer", reason, wish)
     return replace(
         column,
@@ -54,6 +54,16 @@ def integer(view: Cells, reason: str, wish: Wish) -> Column:
         location=median if wish.location is None else wish.location,
         scale=max(spread, 1.0) if wish.scale is None else wish.scale,
     )
+
+
+def _has_levels(view: Cells, counts: np.ndarray) -> bool:
+    """Return whether whole numbers are few, or not many and each worth a share of its own."""
+    if view.n_distinct <= defaults.MAX_INTEGER_LEVELS:
+        return True
+    if view.n_distinct > defaults.MAX_ORDERED_LEVELS:
+        return False
+    frequent = view.n_observed >= defaults.MIN_CELLS_PER_LEVEL * view.n_distinct
+    return frequent or find_heaps(view.distinct, counts, 1.0)[0].size > 0
 
 
 def real(view: Cells, reason: str, wish: Wish) -> Column:

@@ -103,7 +103,7 @@ def test_pieces_are_labelled_by_slot_and_range(circuit, table):
 
 def test_family_that_has_to_be_named_is_in_no_other_dictionary():
     schema = Schema((COLUMN, COUNT))
-    assert not any(family.by_name for column in schema for family in registry.dictionary(column))
+    assert not any(family.by_name(column) for column in schema for family in registry.dictionary(column))
     named = restrict_families(schema, {"real": ["quantile"]})
     assert [family.name for family in registry.dictionary(named.columns[0])] == ["quantile"]
     everywhere = restrict_families(schema, ["quantile"])

@@ -14,6 +14,7 @@ from bayesjpt.families import dispatch, features, registry
 from bayesjpt.families.record import N_EXTRA_COEFFICIENTS, OK, Family
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Column
+from tests.families.ordered import ordered
 from tests.families.rounded import RoundedNormal
 
 REAL = Column("height", "real", (-np.inf, np.inf), resolution=0.1, location=3.0, scale=2.0, mean=3.2, maximum=11.0)
@@ -41,6 +42,15 @@ LEVELS = Column(
     mean=5.5,
     maximum=9.0,
 )
+GRADES = Column(
+    "grade",
+    "integer",
+    (0.0, np.inf),
+    levels=(*map(float, range(1, 26)), 40.0),
+    frequencies=(*(0.02, 0.05) * 12, 0.06, 0.1),
+    mean=14.0,
+    maximum=40.0,
+)
 CHANGE = Column("change", "integer", (-np.inf, np.inf), location=2.5, scale=4.0, mean=1.0, minimum=-9.0, maximum=12.0)
 UNSCALED = Column("balance", "integer", (-np.inf, np.inf), mean=1.0, minimum=-9.0, maximum=12.0)
 SIZE = Column("rooms", "integer", (0.0, np.inf), location=3.0, scale=2.0, mean=3.4, maximum=30.0)
@@ -50,7 +60,7 @@ LABELS = Column("colour", "category", (0.0, 3.0), labels=("red", "green", "blue"
 
 _LARGEST_LOG = 300.0
 
-LISTED = ("categorical", "bernoulli", "atom")
+LISTED = ("categorical", "bernoulli", "atom", "ordinal")
 """Families whose values are few, listed, and without tails."""
 
 SIMPLEX = ("categorical", "atom", "quantile")
@@ -170,6 +180,8 @@ def reference(name: str, theta: np.ndarray, column: Column):
         n = np.diff(hinges)
         values = np.arange(hinges[0] + 0.5, hinges[-1])
         return scipy.stats.rv_discrete(values=(values, np.repeat(theta / n, n.astype(int))))
+    if name == "ordinal":
+        return ordered(theta[0], theta[1], column)
     if name == "bernoulli":
         other = column.frequencies[-1]
         shares = ((1.0 - other) * (1.0 - theta[0]), (1.0 - other) * theta[0], other)
@@ -216,6 +228,9 @@ EXAMPLES = (
     Example("atom", ATOMS, (0.5, 0.05, 0.15, 0.3), 1.0, 9.0),
     Example("quantile", REAL, (0.2, 0.44, 0.28, 0.08), -0.7, 1.9),
     Example("quantile", COUNT, (0.3, 0.1, 0.2, 0.4), 1.0, 9.0),
+    Example("ordinal", LEVELS, (0.4, 0.9), 1.5, 9.0),
+    Example("ordinal", GRADES, (1.7, -0.6), 2.0, np.inf),
+    Example("ordinal", LABELS, (0.6, 1.2), 1.0, 3.0),
 )
 
 

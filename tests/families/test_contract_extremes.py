@@ -41,7 +41,7 @@ COLUMNS |= {"geometric": (COUNT,), "categorical": (LABELS, LEVELS)}
 COLUMNS |= {"negative_binomial": (COUNT,), "bernoulli": (ANSWER,), "rounded_normal": (CHANGE, UNSCALED)}
 COLUMNS |= {"truncated_rounded_normal": (COUNT, SIZE)}
 COLUMNS |= {"lognormal": (POSITIVE,), "student_t": (REAL,), "uniform": (REAL, CONSTANT), "atom": (ATOMS,)}
-COLUMNS |= {"quantile": (REAL, COUNT)}
+COLUMNS |= {"quantile": (REAL, COUNT), "ordinal": (LEVELS, LABELS)}
 PAIRS = [(family, column) for family in registry.FAMILIES for column in COLUMNS[family.name]]
 each_pair = pytest.mark.parametrize(("family", "column"), PAIRS, ids=lambda part: part.name)
 
@@ -80,6 +80,7 @@ MIXED_STATISTICS = {
         [1.0, -690.0, 476100.0, 1.0],
     ),
     "atom": ([0.0] * 4, [1e6, 0.0, 0.0, 0.0], [1e6] * 4),
+    "ordinal": ([0.0] * 4, [1e6, 0.0, 0.0, 0.0], [0.0, 1e6, 0.0, 1.0], [1e6] * 4, [1e9, 0.0, 0.0, 1e9]),
     "quantile": ([0.0] * 4, [1e6, 0.0, 0.0, 0.0], [1e6] * 4),
 }
 MIXED_VALUES = (  # values and how often each occurs
@@ -153,8 +154,8 @@ def test_draws_from_extreme_values_are_valid(family, column, prior, rng):
 @pytest.mark.parametrize("prior", ["default", "abda"])
 def test_draws_from_extreme_statistics_are_valid(family, column, prior, rng):
     for stats in MIXED_STATISTICS[family.name]:
-        stats = np.array(stats)
         constants = constants_of(family, column)
+        stats = np.array(stats)[: family.n_stats(constants)]
         n = family.n_theta(constants)
         theta = np.full(n, 1.0 / n)
         hyper = family.priors["default"](column, theta)
@@ -197,7 +198,7 @@ def test_gamma_shape_is_found_without_cancellation_from_many_rows(shape, n, rng)
 def test_no_answer_is_nan_over_24_decades(example, data, log_scale, log_theta):
     family, column = example.family, example.column
     theta = 10.0 ** np.array(log_theta[: len(example.theta)])
-    if family.name in ("normal", "rounded_normal", "truncated_rounded_normal", "lognormal", "student_t"):
+    if family.name in ("normal", "rounded_normal", "truncated_rounded_normal", "lognormal", "student_t", "ordinal"):
         theta[1] *= data.draw(st.sampled_from([-1.0, 1.0]))
     elif family.name == "negative_binomial":
         theta[1] /= 1.0 + theta[1]

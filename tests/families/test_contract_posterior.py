@@ -23,6 +23,7 @@ from tests.families.examples import (
     COARSE,
     COUNT,
     EXAMPLES,
+    GRADES,
     LABELS,
     LEVELS,
     PIECES,
@@ -88,6 +89,11 @@ CASES = (
     ("truncated_rounded_normal", SIZE, "default", X_SIZE),
     ("truncated_rounded_normal", SIZE, "default", (0.0, 2.0, 6.0, 13.0, 31.0) * 5),
     ("truncated_rounded_normal", SIZE, "default", ()),
+    ("ordinal", LEVELS, "default", (5.0, 9.0, 9.0, 5.0, 1.0, 5.0)),
+    ("ordinal", LEVELS, "abda", (5.0, 2.0, 2.0, 5.0, 1.0)),
+    ("ordinal", LEVELS, "default", (9.0,) * 6),
+    ("ordinal", GRADES, "default", (3.0, 4.0, 4.0, 8.0, 25.0, 40.0)),
+    ("ordinal", GRADES, "default", ()),
     ("lognormal", POSITIVE, "default", X_POSITIVE),
     ("lognormal", POSITIVE, "abda", X_POSITIVE),
     ("lognormal", COARSE, "default", (2.0, 2.0, 2.0, 1.0, 2.0)),
@@ -286,6 +292,7 @@ def test_update_with_a_nan_hyperparameter_is_refused_and_changes_nothing(example
         ("truncated_rounded_normal", SIZE),
         ("lognormal", POSITIVE),
         ("student_t", REAL),
+        ("ordinal", LEVELS),
     ],
 )
 def test_slice_update_from_an_invalid_state_is_refused(name, column, rng):

@@ -41,6 +41,12 @@ def _log_simplex(theta, concentration):
     return scipy.stats.dirichlet.logpdf(theta, concentration) if concentration.size > 1 else 0.0
 
 
+def _log_prior_ordinal(theta, log_scale_mean: float, log_scale_sd: float, mu_sd: float):
+    scale, mu = theta
+    at_scale = scipy.stats.lognorm(log_scale_sd, scale=math.exp(log_scale_mean))
+    return at_scale.logpdf(scale) - at_scale.logcdf(100.0) + scipy.stats.norm.logpdf(mu, 0.0, mu_sd)
+
+
 def default_log_prior(family: str, column: Column, theta, start=None):
     """Return the log density of a leaf's parameters under the default prior; of many, where theta holds arrays."""
     if family == "student_t":
@@ -70,6 +76,8 @@ def default_log_prior(family: str, column: Column, theta, start=None):
     if family == "negative_binomial":
         size, p = theta
         return _log_prior_size(size) + scipy.stats.beta.logpdf(p, 1.0, column.mean / size)
+    if family == "ordinal":
+        return _log_prior_ordinal(theta, -0.5, 0.8, 2.0)
     if family == "bernoulli":
         zero, one, _ = column.frequencies
         return scipy.stats.beta.logpdf(theta[0], 2.0 * one, 2.0 * zero)
@@ -111,6 +119,8 @@ def abda_log_prior(family: str, column: Column, theta, start):
         return scipy.stats.beta.logpdf(theta[0], 1.0, 1.0)
     if family == "negative_binomial":
         return _log_prior_size(theta[0]) + scipy.stats.beta.logpdf(theta[1], 1.0, 1.0)
+    if family == "ordinal":
+        return _log_prior_ordinal(theta, 0.0, 1.5, 10.0)
     if family == "categorical":
         return scipy.stats.dirichlet.logpdf(theta, np.ones(theta.size))
     if family in ("atom", "quantile"):

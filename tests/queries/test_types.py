@@ -19,6 +19,8 @@ from tests import naive, zoo
 
 EXACT = 1e-12
 N_DRAW = 200
+LEVELS = (("few", 5, 0), ("many", 30, 0), ("below zero", 30, 9))
+"""Name, number of levels, and how far below 0 they begin."""
 
 
 def shares_by_paths(circuit, log_weight, n_column) -> np.ndarray:
@@ -116,6 +118,14 @@ def test_two_labels_are_binary_and_three_are_nominal():
     table = bj.as_table(pd.DataFrame({"two": ["a", "b"] * 15, "three": ["a", "b", "c"] * 10, "flag": [0, 1] * 15}))
     result = types(bj.Posterior.from_circuit(zoo.independent(table), table.schema))
     assert [result[name].type for name in ("two", "three", "flag")] == ["binary", "nominal", "binary"]
+
+
+def test_few_levels_are_ordinal_and_many_are_what_whole_numbers_are():
+    frame = pd.DataFrame({name: np.resize(np.arange(n) - shift, 3600) for name, n, shift in LEVELS})
+    table = bj.as_table(frame)
+    circuit = zoo.independent(table, zoo.only("ordinal"))
+    result = types(bj.Posterior.from_circuit(circuit, table.schema))
+    assert [result[name].type for name, *_ in LEVELS] == ["ordinal", "count", "real"]
 
 
 def test_columns_set_aside_are_handed_through():

@@ -56,6 +56,7 @@ HYPER = {
     "geometric": (3.0, 4.0),
     "negative_binomial": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0),
     "bernoulli": (1.5, 2.5),
+    "ordinal": (-0.3, 0.6, 2.0, 0.3, 1.2),
 }
 """Informative priors; floors of variances and caps of shapes and sizes cut off a tenth of the mass or less."""
 
@@ -138,6 +139,10 @@ def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator)
         shape = prior.ppf(rng.random(n) * prior.cdf(cap))
         b = b0 / shape**k
         return np.column_stack([shape, rng.gamma(a0, 1.0 / b) if family == "gamma" else rng.beta(a0, b)])
+    if family == "ordinal":
+        mean, sd, cap, mu_mean, mu_sd = hyper
+        prior = scipy.stats.lognorm(sd, scale=np.exp(mean))
+        return np.column_stack([prior.ppf(rng.random(n) * prior.cdf(cap)), rng.normal(mu_mean, mu_sd, n)])
     if family in ("exponential", "poisson"):
         return rng.gamma(hyper[0], 1.0 / hyper[1], (n, 1))
     if family in ("geometric", "bernoulli"):

@@ -45,6 +45,7 @@ TABLES = {
     "counts drawn by value": ((zoo.PLAIN[2],), ("negative_binomial", "truncated_rounded_normal")),
     "whole numbers below zero": ((zoo.CHANGE,), ("rounded_normal",)),
     "labels": ((zoo.PLAIN[4], zoo.FLAG), ("categorical", "bernoulli")),
+    "ordered levels and labels": ((zoo.PLAIN[3], zoo.PLAIN[4]), ("ordinal",)),
 }
 """Columns and the likelihoods of their leaves. Student's t, which has three parameters, is not followed here."""
 
@@ -251,3 +252,15 @@ def test_size_and_mean_of_negative_binomials_follow_the_joint(case):
         log_mass = log_joint_of_leaf(case, leaf, (at, p)) + first[:, None] + np.log(p) + np.log1p(-p)
         assert_follows(log_size, first, scipy.special.logsumexp(log_mass, axis=1))
         assert_follows(log_mean, second, scipy.special.logsumexp(log_mass, axis=0))
+
+
+@pytest.mark.parametrize("case", ["ordered levels and labels"], indirect=True)
+def test_scale_and_mean_of_ordered_levels_follow_the_joint(case):
+    for leaf in leaves_of(case, {"ordinal"}):
+        scale, mu = case.draws.theta[:, theta_of(case, leaf)].T
+        log_scale = np.log(scale)
+        first, second = grid_over(log_scale), grid_over(mu)
+        at = np.exp(first)[:, None]
+        log_mass = log_joint_of_leaf(case, leaf, (at, second[None, :])) + first[:, None]
+        assert_follows(log_scale, first, scipy.special.logsumexp(log_mass, axis=1))
+        assert_follows(mu, second, scipy.special.logsumexp(log_mass, axis=0))

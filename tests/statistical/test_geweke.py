@@ -40,6 +40,7 @@ COLUMN_OF = {
     "categorical": zoo.PLAIN[4],
     "bernoulli": zoo.FLAG,
     "quantile": zoo.PLAIN[0],
+    "ordinal": zoo.PLAIN[3],
 }
 DICTIONARY_OF = {
     "all likelihoods of positive numbers": (FINE, ("normal", "gamma", "exponential", "lognormal")),
@@ -50,6 +51,7 @@ DICTIONARY_OF = {
     "atoms beside normal and student_t": (zoo.HEAPED, ("normal", "student_t", "atom")),
     "an atom at zero beside positive likelihoods": (FINE_ZEROS, ("gamma", "lognormal", "atom")),
     "an atom over a background": (zoo.FIXED, ("uniform", "atom")),
+    "ordered levels beside their shares and counts": (zoo.PLAIN[3], ("poisson", "categorical", "ordinal")),
     "pieces beside counts": (zoo.PLAIN[2], ("poisson", "quantile")),
 }
 

@@ -67,9 +67,28 @@ def test_integers_with_few_levels_list_them_with_smoothed_shares():
     assert column.frequencies == pytest.approx((1.5 / 5.5, 2.5 / 5.5, 1.5 / 5.5), rel=RELATIVE)
 
 
-def test_integers_with_many_levels_list_none(rng):
-    column = column_of(rng.permutation(np.repeat(np.arange(defaults.MAX_INTEGER_LEVELS + 1), 4)))
+MANY = defaults.MAX_INTEGER_LEVELS + 1
+
+
+def _integers(counts, rng):
+    """Return the column of the whole numbers from 0, each as often as it says."""
+    return column_of(rng.permutation(np.repeat(np.arange(len(counts)), counts)))
+
+
+@pytest.mark.parametrize("counts", [[4] * MANY, [200] * (defaults.MAX_ORDERED_LEVELS + 1)], ids=["rare", "too many"])
+def test_integers_with_many_levels_list_none(counts, rng):
+    column = _integers(counts, rng)
     assert (column.levels, column.frequencies) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "counts", [[int(defaults.MIN_CELLS_PER_LEVEL)] * MANY, [60, 3, 3, 3, 3] * 6], ids=["frequent", "favoured"]
+)
+def test_integers_with_many_levels_list_them_where_each_is_frequent_or_some_are_favoured(counts, rng):
+    column = _integers(counts, rng)
+    shares = (np.array(counts) + 0.5) / (sum(counts) + 0.5 * len(counts))
+    assert column.levels == tuple(range(len(counts)))
+    assert column.frequencies == pytest.approx(shares, rel=RELATIVE)
 
 
 @pytest.mark.parametrize(("values", "base"), [([4, 1, 4, 9], "integer"), ([4.5, -1.0, 4.5, 9.0], "real")])

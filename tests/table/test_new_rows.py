@@ -148,6 +148,14 @@ def test_number_that_no_likelihood_can_give_is_refused(schema):
         as_table(pd.DataFrame({"alcohol": [9.5, -0.5]}), schema=Schema((positive,)))
 
 
+@pytest.mark.parametrize("n_level", [6, 30])
+def test_negative_number_is_refused_where_only_levels_have_no_least_value(n_level):
+    schema = as_table(pd.DataFrame({"hours": np.tile(np.arange(n_level), 40)})).schema
+    assert len(schema.columns[0].levels) == n_level
+    with pytest.raises(SchemaError, match=r"'hours' holds -3 in row 1"):
+        as_table(pd.DataFrame({"hours": [-3]}), schema=schema)
+
+
 def test_whole_numbers_below_zero_bind_new_rows_to_whole_numbers_alone(schema):
     assert cells(as_table(pd.DataFrame({"balance": [-99]}), schema=schema))["balance"] == [-99.0]
     with pytest.raises(SchemaError, match=r"'balance' holds -2\.5 in row 1; expected whole numbers"):
