@@ -19,8 +19,8 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.edit import gathered, offsets
-from bayesjpt.circuit.paths import allowed_labels
+from bayesjpt.circuit.edit import offsets
+from bayesjpt.circuit.paths import LABELS_FAMILY, allowed_labels
 
 
 class Part(NamedTuple):
@@ -29,13 +29,13 @@ class Part(NamedTuple):
     Attributes
     ----------
     circuit : Circuit
-    edge_from : int64 (n_edge,), theta_from : int64 (n_theta,)
-        The old place of each weight and parameter.
+        Its leaves' parameters stay where they are in the flat vector, most of which is idle.
+    edge_from : int64 (n_edge,)
+        The old place of each weight.
     """
 
     circuit: Circuit
     edge_from: np.ndarray
-    theta_from: np.ndarray
 
 
 def reached(
@@ -84,13 +84,14 @@ def _possible(circuit: Circuit, values: Mapping[int, np.ndarray]) -> np.ndarray:
     column = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
     possible = np.ones(circuit.n_leaf, bool)
     for asked, intervals in values.items():
-        for leaf in np.flatnonzero(alone & (column == asked)).tolist():
-            lo, hi = np.maximum(intervals[:, 0], lower[leaf]), np.minimum(intervals[:, 1], upper[leaf])
-            labels = allowed_labels(circuit, leaf)
-            if labels is None:
-                possible[leaf] = (lo <= hi).any()
-            else:
-                possible[leaf] = ((labels >= lo[:, None]) & (labels <= hi[:, None])).any()
+        leaves = np.flatnonzero(alone & (column == asked))
+        lo = np.maximum(intervals[:, 0], lower[leaves, None])
+        hi = np.minimum(intervals[:, 1], upper[leaves, None])
+        possible[leaves] = (lo <= hi).any(axis=1)
+        for number in np.flatnonzero(circuit.leaf_family[leaves] == LABELS_FAMILY).tolist():
+            labels = allowed_labels(circuit, leaves[number])
+            if labels is not None:
+                possible[leaves[number]] = ((labels >= lo[number, :, None]) & (labels <= hi[number, :, None])).any()
     return possible
 
 
@@ -117,7 +118,6 @@ def _taken(circuit: Circuit, kept: np.ndarray, keep_edge: np.ndarray) -> Part:
     """Return the part that holds some nodes and edges."""
     leaves = circuit.leaf_of[kept & (circuit.kind == arrays.LEAF)]
     n_children = np.bincount(circuit.edge_parent()[keep_edge], minlength=circuit.n_node)[kept]
-    theta_from, theta_at = gathered(circuit.theta_at[leaves], circuit.theta_len[leaves], circuit.n_theta)
     variables = [circuit.leaf_var[circuit.leaf_var_ptr[k] : circuit.leaf_var_ptr[k + 1]] for k in leaves]
     edge_from = np.flatnonzero(keep_edge)
     is_leaf = circuit.kind[kept] == arrays.LEAF
@@ -130,11 +130,10 @@ def _taken(circuit: Circuit, kept: np.ndarray, keep_edge: np.ndarray) -> Part:
         leaf_var_ptr=offsets([variable.size for variable in variables]),
         leaf_var=np.concatenate([*variables, np.empty(0, np.int32)]),
         leaf_cell=circuit.leaf_cell[leaves],
-        theta_at=theta_at,
+        theta_at=circuit.theta_at[leaves],
         theta_len=circuit.theta_len[leaves],
         const_at=circuit.const_at[leaves],
         const_len=circuit.const_len[leaves],
         start_log_weight=circuit.start_log_weight[edge_from],
-        start_theta=circuit.start_theta[theta_from],
     )
-    return Part(part, edge_from, theta_from)
+    return Part(part, edge_from)

@@ -26,6 +26,7 @@ from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logspace import fast_log
 from bayesjpt.numerics.special import (
     digamma,
+    gamma_mean_between,
     gamma_p,
     gamma_quantile_between,
     log_gamma_interval,
@@ -183,15 +184,15 @@ def cdf(x, theta, constants):
 @kernel
 def moment(k, lo, hi, theta, constants):
     shape, rate = theta[_SHAPE], theta[_RATE]
-    log_all = log_gamma_interval(shape, rate * lo, rate * hi)
-    if log_all == -np.inf:
+    mean = gamma_mean_between(shape, rate * lo, rate * hi)
+    if math.isnan(mean):
         end = min(max((shape - 1.0) / rate, lo), hi)
         return end if k == 1 else end * end
-    # x times the density is the density with shape + 1, times a constant
-    next_log = log_gamma_interval(shape + 1.0, rate * lo, rate * hi)
-    first = min(max(shape / rate * math.exp(next_log - log_all), max(lo, 0.0)), hi)
+    first = min(max(mean / rate, max(lo, 0.0)), hi)
     if k == 1:
         return first
+    # x times the density is the density with shape + 1, times a constant
+    log_all = log_gamma_interval(shape, rate * lo, rate * hi)
     last_log = log_gamma_interval(shape + 2.0, rate * lo, rate * hi)
     second = shape / rate * ((shape + 1.0) / rate) * math.exp(last_log - log_all)
     return min(max(second, first * first), hi * hi)

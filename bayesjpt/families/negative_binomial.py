@@ -33,6 +33,7 @@ _SMALLEST = 1e-300
 _LARGE_SIZE = 10.0
 _LARGE_COUNT = 16.0
 _N_SUMMED = 256
+_N_BEFORE, _LARGEST_BEFORE, _MOST_BEFORE = 20.0, 50.0, 0.9
 _N_BISECTION = 200
 _LARGEST_DRAWN = 1e15
 _LARGEST_RATE = 1e300
@@ -137,6 +138,22 @@ def _log_beyond(k, theta):
 
 
 @kernel
+def _log_from(first, size, p):
+    """Return the log mass of the counts from `first` on; by those before it where these are few, and leave enough."""
+    at_zero = size * math.log(p)
+    if first <= _N_BEFORE and at_zero >= -_LARGEST_BEFORE:
+        total = 0.0
+        term = 1.0
+        for k in range(int(first)):
+            total += term
+            term *= (size + k) * (1.0 - p) / (k + 1.0)
+        before = math.exp(at_zero) * total
+        if before < _MOST_BEFORE:
+            return math.log1p(-before)
+    return log_beta_tails(size, first, p, 1.0 - p)[1]
+
+
+@kernel
 def _log_mass_of(k, size, p):
     """Return the log mass of one count k."""
     prepared = np.empty(6)
@@ -172,11 +189,11 @@ def _integer_mass(first, last, size, p):
     first = max(first, 0.0)
     if not (first <= last and first < np.inf):
         return -np.inf
-    theta = np.array([size, p])
     if last == np.inf:
-        return _log_beyond(first - 1.0, theta) if first > 0.0 else 0.0
+        return _log_from(first, size, p) if first > 0.0 else 0.0
     if last - first < _N_SUMMED:
         return _summed_mass(first, last, size, p)
+    theta = np.array([size, p])
     upto_last = _log_upto(last, theta)
     if first == 0.0:
         return upto_last

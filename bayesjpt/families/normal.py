@@ -28,6 +28,7 @@ from bayesjpt.numerics.special import (
 
 _HALF_LOG_2PI = 0.9189385332046727
 _VARIANCE, _MU = 0, 1
+_FARTHEST = 1e150  # standard deviations beyond which squares overflow
 
 
 def _floor(column: ColumnFacts) -> float:
@@ -177,7 +178,7 @@ def mode(lo, hi, theta, constants):
 def moment(k, lo, hi, theta, constants):
     mean, scale = theta[_MU], math.sqrt(theta[_VARIANCE])
     a, b = (lo - mean) / scale, (hi - mean) / scale
-    if log_normal_interval(a, b) == -np.inf:
+    if b <= a or max(a, -b) > _FARTHEST:
         end = mode(lo, hi, theta, constants)
         return end if k == 1 else end * end
     end, offset, variance = normal_moments_between(a, b)

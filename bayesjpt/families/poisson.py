@@ -22,6 +22,7 @@ _A0, _B0 = 0, 1
 _N, _SUM = 0, 1
 _SMALLEST_MEAN = 1e-3
 _N_SUMMED = 256
+_N_BEFORE, _LARGEST_BEFORE, _MOST_BEFORE = 20.0, 50.0, 0.9
 _N_BISECTION = 200
 _LARGEST_DRAWN = 1e15
 
@@ -121,13 +122,28 @@ def _summed_mass(first, last, rate):
 
 
 @kernel
+def _log_from(first, rate):
+    """Return the log mass of the integers from `first` on; by those before it where these are few, and leave enough."""
+    if first <= _N_BEFORE and rate <= _LARGEST_BEFORE:
+        total = 0.0
+        term = 1.0
+        for k in range(int(first)):
+            total += term
+            term *= rate / (k + 1.0)
+        before = math.exp(-rate) * total
+        if before < _MOST_BEFORE:
+            return math.log1p(-before)
+    return log_gamma_p(first, rate)
+
+
+@kernel
 def _integer_mass(first, last, rate):
     """Return the log mass of the integers first ... last; last may be infinite."""
     first = max(first, 0.0)
     if not (first <= last and first < np.inf):
         return -np.inf
     if last == np.inf:
-        return log_gamma_p(first, rate) if first > 0.0 else 0.0
+        return _log_from(first, rate) if first > 0.0 else 0.0
     if last - first < _N_SUMMED:
         return _summed_mass(first, last, rate)
     upto_last = log_gamma_q(last + 1.0, rate)

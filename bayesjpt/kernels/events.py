@@ -14,6 +14,7 @@ import numpy as np
 from bayesjpt.families import dispatch
 from bayesjpt.kernels import boxes as _boxes
 from bayesjpt.numerics.jit import inlined, kernel
+from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.logspace import fast_exp
 from bayesjpt.numerics.special import logaddexp
 
@@ -98,6 +99,7 @@ def _fill_pairs(kind, column, entry_ptr, entry, entry_edge, place, mass, log_wei
 
     The arrays of steps are those of the group; `entry_ptr` indexes all groups' entries. `term` is float64 (n_longest,).
     """
+    term = lent(term)
     for step in range(kind.size):
         first, last = entry_ptr[step], entry_ptr[step + 1]
         top = -np.inf
@@ -184,6 +186,8 @@ def fill_box_log_probability(plan, boxes, log_weights, thetas, out):
 
     `log_weights` is float64 (n_draw, n_edge), `thetas` float64 (n_draw, n_theta).
     """
+    plan, boxes = lent(plan), lent(boxes)
+    log_weights, thetas = lent(log_weights), lent(thetas)
     mass = np.empty(boxes.n_mass[0])
     n = _longest(boxes.step_ptr)
     m, s = np.empty(n), np.empty(n)
@@ -231,6 +235,7 @@ def fill_leaf_shares(plan, boxes, log_weight, theta, wanted, mass, leaf_share, l
     log_box : float64 (n_box,)
         Filled with the log probabilities of the boxes under this draw.
     """
+    plan, boxes, theta, mass = lent(plan), lent(boxes), lent(theta), lent(mass)
     leaf_share[:] = 0.0
     if log_box.size == 0:
         return -np.inf

@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesjpt.kernels.events import fill_leaf_shares
 from bayesjpt.kernels.mixture import (
-    fill_piece_log_masses,
     fill_piece_moments,
+    forget,
     mixture_cdf,
     mixture_moments,
 )
@@ -38,7 +38,7 @@ def fill_event_moments(plan, boxes, pieces, params, wanted, log_box, mean, varia
     variance : float64 (n_draw, n_target), or (n_draw, 0) where it is not asked for
     """
     plan, boxes, pieces = lent(plan), lent(boxes), lent(pieces)
-    log_weights, thetas = params
+    log_weights, thetas = lent(params)
     mass, leaf_share = np.empty(boxes.n_mass[0]), np.empty(boxes.n_mass[0])
     share, centre = np.empty(pieces.place.size), np.empty(pieces.place.size)
     spread = np.empty(pieces.place.size if variance.shape[1] > 0 else 0)
@@ -57,19 +57,18 @@ def fill_event_moments(plan, boxes, pieces, params, wanted, log_box, mean, varia
 def fill_event_cdf(plan, boxes, pieces, params, wanted, log_box, points, out):
     """Fill out, float64 (n_draw, n_point, n_target), with P(X <= point); points of the same shape. NaN without mass."""
     plan, boxes, pieces = lent(plan), lent(boxes), lent(pieces)
-    log_weights, thetas = params
+    log_weights, thetas = lent(params)
     mass, leaf_share = np.empty(boxes.n_mass[0]), np.empty(boxes.n_mass[0])
-    share, log_mass = np.empty(pieces.place.size), np.empty(pieces.place.size)
+    share, held = np.empty(pieces.place.size), np.empty((pieces.place.size, 3))
     for draw in range(out.shape[0]):
         theta = thetas[draw]
         fill_leaf_shares(plan, boxes, log_weights[draw], theta, wanted, mass, leaf_share, log_box[draw])
         _gather(leaf_share, pieces.place, share)
-        fill_piece_log_masses(pieces, plan.const, theta, log_mass)
+        forget(held)
         for t in range(out.shape[2]):
-            first, last = pieces.ptr[t], pieces.ptr[t + 1]
-            total = share[first:last].sum()
+            total = share[pieces.ptr[t] : pieces.ptr[t + 1]].sum()
             for k in range(out.shape[1]):
-                below = mixture_cdf(pieces, plan.const, theta, log_mass, share, first, last, points[draw, k, t])
+                below = mixture_cdf(pieces, plan.const, theta, held, share, t, points[draw, k, t])
                 out[draw, k, t] = min(below / total, 1.0) if total > 0.0 else np.nan
 
 
@@ -77,14 +76,14 @@ def fill_event_cdf(plan, boxes, pieces, params, wanted, log_box, points, out):
 def fill_event_quantiles(plan, boxes, pieces, params, wanted, log_box, q, out):
     """Fill out, float64 (n_draw, n_q, n_target), with quantiles; `q` of the same shape. NaN without mass."""
     plan, boxes, pieces = lent(plan), lent(boxes), lent(pieces)
-    log_weights, thetas = params
+    log_weights, thetas = lent(params)
     mass, leaf_share = np.empty(boxes.n_mass[0]), np.empty(boxes.n_mass[0])
-    share, log_mass = np.empty(pieces.place.size), np.empty(pieces.place.size)
+    share, held = np.empty(pieces.place.size), np.empty((pieces.place.size, 3))
     for draw in range(out.shape[0]):
         theta = thetas[draw]
         fill_leaf_shares(plan, boxes, log_weights[draw], theta, wanted, mass, leaf_share, log_box[draw])
         _gather(leaf_share, pieces.place, share)
-        fill_piece_log_masses(pieces, plan.const, theta, log_mass)
+        forget(held)
         for k in range(out.shape[1]):
             for t in range(out.shape[2]):
-                out[draw, k, t] = mixture_quantile(pieces, plan.const, theta, log_mass, share, t, q[draw, k, t])
+                out[draw, k, t] = mixture_quantile(pieces, plan.const, theta, held, share, t, q[draw, k, t])

@@ -14,7 +14,14 @@ import math
 
 import numpy as np
 
-from bayesjpt.kernels.mixture import fill_piece_log_masses, fill_piece_moments, mixture_cdf, mixture_moments
+from bayesjpt.kernels.mixture import (
+    fill_piece_cdf,
+    fill_piece_log_masses,
+    fill_piece_moments,
+    forget,
+    mixture_cdf,
+    mixture_moments,
+)
 from bayesjpt.kernels.quantiles import mixture_quantile
 from bayesjpt.kernels.reach import fill_part_weights, fill_reach, fill_row_shares
 from bayesjpt.kernels.routes import block_size
@@ -130,7 +137,7 @@ def fill_row_moments(plan, cells, all_pieces, targets, params, n_block, log_evid
     """
     plan, cells, targets = lent(plan), lent(cells), lent(targets)
     pieces, whole = lent(all_pieces[0]), lent(all_pieces[1])
-    log_weights, thetas = params
+    log_weights, thetas = lent(params)
     work = make_work(plan, cells, n_block)
     total, share = np.empty(n_block), np.empty(n_block)
     reach = np.empty((targets.node.size, n_block))
@@ -168,23 +175,21 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
     `points` is float64 (n_point,): what a slot says of them is found once a draw.
     """
     plan, cells, pieces, targets = lent(plan), lent(cells), lent(pieces), lent(targets)
-    log_weights, thetas = params
+    log_weights, thetas = lent(params)
     work = make_work(plan, cells, n_block)
     total, share = np.empty(n_block), np.empty(n_block)
     reach = np.empty((targets.node.size, n_block))
-    log_mass, one = np.empty(pieces.place.size), np.ones(pieces.place.size)
-    below = np.empty(pieces.place.size)
+    held, below = np.empty((pieces.place.size, 3)), np.empty(pieces.place.size)
     weight = np.empty(targets.part.size)
     slot_cdf = np.empty((points.size, targets.slot.size))
     for draw in range(out.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
         prepare_coefficients(plan, theta, work)
         fill_tables(plan, cells, log_weight, work)
-        fill_piece_log_masses(pieces, plan.const, theta, log_mass)
+        forget(held)
         fill_part_weights(targets, log_weight, weight)
         for j in range(points.size):
-            for p in range(below.size):
-                below[p] = mixture_cdf(pieces, plan.const, theta, log_mass, one, p, p + 1, points[j])
+            fill_piece_cdf(pieces, plan.const, theta, held, 0, points[j], below)
             for k in range(targets.slot.size):
                 slot_cdf[j, k] = 0.0
                 for i in range(targets.part_ptr[k], targets.part_ptr[k + 1]):
@@ -209,18 +214,18 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
 def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, numbers, quantiles, out):
     """Fill quantiles at, or cumulative probabilities of, numbers that may differ from row to row."""
     plan, cells, pieces, targets = lent(plan), lent(cells), lent(pieces), lent(targets)
-    log_weights, thetas = params
+    log_weights, thetas = lent(params)
     work = make_work(plan, cells, n_block)
     total, buffer = np.empty(n_block), np.empty(n_block)
     reach = np.empty((targets.node.size, n_block))
-    log_mass, share = np.empty(pieces.place.size), np.empty(pieces.place.size)
+    held, share = np.empty((pieces.place.size, 3)), np.empty(pieces.place.size)
     weight = np.empty(targets.part.size)
     const = plan.const
     for draw in range(out.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
         prepare_coefficients(plan, theta, work)
         fill_tables(plan, cells, log_weight, work)
-        fill_piece_log_masses(pieces, const, theta, log_mass)
+        forget(held)
         fill_part_weights(targets, log_weight, weight)
         lo = 0
         while lo < out.shape[3]:
@@ -229,17 +234,16 @@ def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, 
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
             fill_reach(plan, targets, work, total, buffer, reach, n)
             for t in range(out.shape[2]):
-                first, last = pieces.ptr[t], pieces.ptr[t + 1]
                 for i in range(n):
                     for k in range(out.shape[1]):
                         number = numbers[draw, k, t, min(lo + i, numbers.shape[3] - 1)]
                         if quantiles:
                             least = _NEGLIGIBLE * max(min(number, 1.0 - number), 0.0)
                             fill_row_shares(targets, reach, weight, t, i, least, share)
-                            out[draw, k, t, lo + i] = mixture_quantile(pieces, const, theta, log_mass, share, t, number)
+                            out[draw, k, t, lo + i] = mixture_quantile(pieces, const, theta, held, share, t, number)
                         else:
                             fill_row_shares(targets, reach, weight, t, i, 0.0, share)
-                            below = mixture_cdf(pieces, const, theta, log_mass, share, first, last, number)
+                            below = mixture_cdf(pieces, const, theta, held, share, t, number)
                             out[draw, k, t, lo + i] = min(below, 1.0)
             lo += n
 

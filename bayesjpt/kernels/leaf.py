@@ -87,18 +87,21 @@ def leaf_log_mass(plan, theta, leaf, lo, hi):
 
 
 @kernel
-def recorded_log_mass(plan, leaf, lo, hi, log_cell, parameters, constants):
-    """Return the log probability of the cell lo ... hi of a recorded value, in units of z, under a truncated leaf.
+def recorded_log_mass(family, lo, hi, cut, parameters, constants):
+    """Return the log probability of the cell lo ... hi of a recorded value under a leaf, in units of z.
 
-    A known value belongs to one cell alone: the one that begins at or below it and ends above.
+    `cut` is the kind of the leaf's own cell, its ends and its log mass. A known value belongs to one cell alone: the
+    one that begins at or below it and ends above.
     """
-    lower, upper = plan.leaf_lo[leaf], plan.leaf_hi[leaf]
-    if plan.leaf_cut[leaf] == POINT_CUT:
+    kind, lower, upper, log_cell = cut
+    if kind == WHOLE_CUT:
+        return dispatch.log_mass(family, lo, hi, parameters, constants)
+    if kind == POINT_CUT:
         return 0.0 if lo <= lower < hi else -np.inf
     lo, hi = max(lo, lower), min(hi, upper)
     if lo > hi or log_cell == -np.inf:
         return -np.inf
-    return min(dispatch.log_mass(plan.leaf_family[leaf], lo, hi, parameters, constants) - log_cell, 0.0)
+    return min(dispatch.log_mass(family, lo, hi, parameters, constants) - log_cell, 0.0)
 
 
 @kernel

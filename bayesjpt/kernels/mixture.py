@@ -16,7 +16,13 @@ import numpy as np
 from bayesjpt.circuit.plan import POINT, Plan
 from bayesjpt.families import dispatch
 from bayesjpt.kernels.boxes import Boxes
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.jit import inlined, kernel
+from bayesjpt.numerics.lent import lent
+
+_LEFT = 0.015625
+"""What a difference of two cumulative probabilities leaves of the larger one at least, or it is not taken."""
+_LEAST = 1e-100
+"""Least mass of a piece whose shares are such differences."""
 
 
 class Pieces(NamedTuple):
@@ -186,42 +192,94 @@ def mixture_moments(share, mean, variance):
 
 
 @kernel
-def mixture_cdf(pieces, const, theta, log_mass, share, first, last, x):
-    """Return the share of pieces first ... last, float64 `share` of all pieces, that lies in (-inf, x]."""
-    family, offset, unit = pieces.family, pieces.offset, pieces.unit
-    theta_at, theta_len, const_at, const_len = pieces.theta_at, pieces.theta_len, pieces.const_at, pieces.const_len
-    lower, upper = pieces.lower, pieces.upper
-    total = 0.0
-    for p in range(first, last):
-        if share[p] == 0.0 or x < lower[p]:
-            continue
-        if x >= upper[p]:
-            total += share[p]
-            continue
-        parameters = theta[theta_at[p] : theta_at[p] + theta_len[p]]
-        constants = const[const_at[p] : const_at[p] + const_len[p]]
-        z = (x - offset[p]) / unit[p]
-        if lower[p] == -np.inf and upper[p] == np.inf:
-            total += share[p] * dispatch.cdf(family[p], z, parameters, constants)
+def forget(held):
+    """Let `held`, float64 (n_piece, 3), know nothing of the pieces: see `mixture_cdf`."""
+    held[:] = np.nan
+
+
+@kernel
+def _prepare(family, ends, units, counts, parameters, constants, held):
+    """Find the probabilities before a piece and up to its end; infinite where their difference would lose digits."""
+    (lower, upper), (offset, unit) = ends, units
+    before = math.ceil(lower) - 1.0 if counts else np.nextafter(lower, -np.inf)
+    held[0] = dispatch.cdf(family, (before - offset) / unit, parameters, constants) if lower > -np.inf else 0.0
+    held[1] = dispatch.cdf(family, (upper - offset) / unit, parameters, constants) if upper < np.inf else 1.0
+    mass = held[1] - held[0]
+    if not (mass >= _LEFT * held[1] and mass > _LEAST):
+        held[0] = np.inf
+
+
+@kernel
+def _share_between(family, between, ends, units, parameters, constants, held):
+    """Return the share of a piece between two values by logarithms: nothing cancels, at twice the cost or more."""
+    offset, unit = units
+    if math.isnan(held[2]):
+        lower, upper = (ends[0] - offset) / unit, (ends[1] - offset) / unit
+        held[2] = dispatch.log_mass(family, lower, upper, parameters, constants)
+    lower, upper = (between[0] - offset) / unit, (between[1] - offset) / unit
+    return math.exp(min(dispatch.log_mass(family, lower, upper, parameters, constants) - held[2], 0.0))
+
+
+@inlined
+def _share_of_cut(pieces, const, theta, held, p, counts, x, above):
+    """Return the share of a piece that lies at or below a value inside it, or above that."""
+    family, ends, units = pieces.family[p], (pieces.lower[p], pieces.upper[p]), (pieces.offset[p], pieces.unit[p])
+    parameters = theta[pieces.theta_at[p] : pieces.theta_at[p] + pieces.theta_len[p]]
+    constants = const[pieces.const_at[p] : pieces.const_at[p] + pieces.const_len[p]]
+    own = held[p]
+    if math.isnan(own[0]):
+        _prepare(family, ends, units, counts, parameters, constants, own)
+    if own[0] < np.inf:
+        upto = dispatch.cdf(family, (x - units[0]) / units[1], parameters, constants)
+        part, whole = (own[1] - upto, own[1]) if above else (upto - own[0], upto)
+        if part >= _LEFT * whole:
+            return min(part / (own[1] - own[0]), 1.0)
+    beyond = math.floor(x) + 1.0 if counts else np.nextafter(x, np.inf)
+    between = (beyond, ends[1]) if above else (ends[0], x)
+    return _share_between(family, between, ends, units, parameters, constants, own)
+
+
+@kernel
+def fill_piece_cdf(pieces, const, theta, held, target, x, out):
+    """Fill out, float64 (n_piece,), with the share of each of one column's pieces that lies in (-inf, x]."""
+    held = lent(held)
+    for p in range(pieces.ptr[target], pieces.ptr[target + 1]):
+        if pieces.lower[p] <= x < pieces.upper[p]:
+            out[p] = _share_of_cut(pieces, const, theta, held, p, pieces.counts[target], x, False)
         else:
-            below = dispatch.log_mass(family[p], (lower[p] - offset[p]) / unit[p], z, parameters, constants)
-            total += share[p] * math.exp(min(below - log_mass[p], 0.0))
+            out[p] = 1.0 if x >= pieces.upper[p] else 0.0
+
+
+@kernel
+def mixture_cdf(pieces, const, theta, held, share, target, x):
+    """Return the share of one column's pieces, float64 `share` of all pieces, that lies in (-inf, x].
+
+    `held` is float64 (n_piece, 3), what is known of the pieces under this theta: the probabilities before a piece and
+    up to its end, and the logarithm of its mass; NaN (`forget`) until a value cuts the piece. From then on it costs
+    one cumulative probability of each piece that is cut, except where the difference of two would lose digits.
+    """
+    held = lent(held)
+    total = 0.0
+    for p in range(pieces.ptr[target], pieces.ptr[target + 1]):
+        if share[p] == 0.0 or x < pieces.lower[p]:
+            continue
+        if x >= pieces.upper[p]:
+            total += share[p]
+        else:
+            total += share[p] * _share_of_cut(pieces, const, theta, held, p, pieces.counts[target], x, False)
     return total
 
 
 @kernel
-def mixture_tail(pieces, const, theta, log_mass, share, target, x):
+def mixture_tail(pieces, const, theta, held, share, target, x):
     """Return the share of one column's pieces that lies above x, without the cancellation of 1 less `mixture_cdf`."""
-    counts = pieces.counts[target]
-    beyond = math.floor(x) + 1.0 if counts else np.nextafter(x, np.inf)
+    held = lent(held)
     total = 0.0
     for p in range(pieces.ptr[target], pieces.ptr[target + 1]):
-        lower, upper = pieces.lower[p], pieces.upper[p]
-        if share[p] == 0.0 or x >= upper:
+        if share[p] == 0.0 or x >= pieces.upper[p]:
             continue
-        if x < lower:
+        if x < pieces.lower[p]:
             total += share[p]
         else:
-            above = piece_log_mass(pieces, const, theta, p, beyond, upper)
-            total += share[p] * math.exp(min(above - log_mass[p], 0.0))
+            total += share[p] * _share_of_cut(pieces, const, theta, held, p, pieces.counts[target], x, True)
     return total

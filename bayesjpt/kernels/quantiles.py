@@ -82,7 +82,7 @@ def _support_end(pieces, const, theta, share, target, above):
 
 
 @kernel
-def _excess(pieces, const, theta, log_mass, share, target, level, x):
+def _excess(pieces, const, theta, held, share, target, level, x):
     """Return how far the cumulative probability at x is above the wanted one; below 0 where it is not reached.
 
     `level` is the pair of what is to lie at or below the quantile and, in the upper half, of what may lie above it; the
@@ -90,30 +90,29 @@ def _excess(pieces, const, theta, log_mass, share, target, level, x):
     """
     below, above = level
     if above == 0.0:
-        first, last = pieces.ptr[target], pieces.ptr[target + 1]
-        return mixture_cdf(pieces, const, theta, log_mass, share, first, last, x) - below
-    return above - mixture_tail(pieces, const, theta, log_mass, share, target, x)
+        return mixture_cdf(pieces, const, theta, held, share, target, x) - below
+    return above - mixture_tail(pieces, const, theta, held, share, target, x)
 
 
 @kernel
-def _bracket(pieces, const, theta, log_mass, share, target, level):
+def _bracket(pieces, const, theta, held, share, target, level):
     """Return (lo, hi) that holds the quantile, by doubling steps from the column's location."""
     start, step = pieces.location[target], pieces.scale[target]
     farthest = _FARTHEST * step
     if pieces.counts[target]:
         start, step = np.rint(start), max(np.rint(step), 1.0)
     lo = hi = start
-    if _excess(pieces, const, theta, log_mass, share, target, level, start) >= 0.0:
+    if _excess(pieces, const, theta, held, share, target, level, start) >= 0.0:
         while step < farthest:
             lo = hi - step
-            if _excess(pieces, const, theta, log_mass, share, target, level, lo) < 0.0:
+            if _excess(pieces, const, theta, held, share, target, level, lo) < 0.0:
                 return lo, hi
             hi = lo
             step *= 2.0
         return -np.inf, hi
     while step < farthest:
         hi = lo + step
-        if _excess(pieces, const, theta, log_mass, share, target, level, hi) >= 0.0:
+        if _excess(pieces, const, theta, held, share, target, level, hi) >= 0.0:
             return lo, hi
         lo = hi
         step *= 2.0
@@ -121,31 +120,31 @@ def _bracket(pieces, const, theta, log_mass, share, target, level):
 
 
 @kernel
-def _between_jumps(pieces, const, theta, log_mass, share, target, level, bracket):
+def _between_jumps(pieces, const, theta, held, share, target, level, bracket):
     """Return the part of a bracket between two jumps that holds the quantile; a bracket of width 0 is a jump itself."""
     lo, hi = bracket
     for j in range(pieces.jump_ptr[target], pieces.jump_ptr[target + 1]):
         x = pieces.jump[j]
         if not lo < x <= hi:
             continue
-        if _excess(pieces, const, theta, log_mass, share, target, level, x) < 0.0:
+        if _excess(pieces, const, theta, held, share, target, level, x) < 0.0:
             lo = x
             continue
         before = np.nextafter(x, -np.inf)
-        if before <= lo or _excess(pieces, const, theta, log_mass, share, target, level, before) < 0.0:
+        if before <= lo or _excess(pieces, const, theta, held, share, target, level, before) < 0.0:
             return x, x
         return lo, before
     return lo, hi
 
 
 @kernel
-def _integer_quantile(pieces, const, theta, log_mass, share, target, level, bracket):
+def _integer_quantile(pieces, const, theta, held, share, target, level, bracket):
     lo, hi = bracket
     while hi - lo > 1.0:
         middle = np.floor(0.5 * (lo + hi))
         if middle <= lo or middle >= hi:
             break
-        if _excess(pieces, const, theta, log_mass, share, target, level, middle) >= 0.0:
+        if _excess(pieces, const, theta, held, share, target, level, middle) >= 0.0:
             hi = middle
         else:
             lo = middle
@@ -153,11 +152,11 @@ def _integer_quantile(pieces, const, theta, log_mass, share, target, level, brac
 
 
 @kernel
-def _real_quantile(pieces, const, theta, log_mass, share, target, level, bracket):
+def _real_quantile(pieces, const, theta, held, share, target, level, bracket):
     lo, hi = bracket
     tolerance = 0.5 * max(_TOLERANCE * pieces.scale[target], 2.0**-50 * max(abs(lo), abs(hi)))
-    below = _excess(pieces, const, theta, log_mass, share, target, level, lo)
-    above = _excess(pieces, const, theta, log_mass, share, target, level, hi)
+    below = _excess(pieces, const, theta, held, share, target, level, lo)
+    above = _excess(pieces, const, theta, held, share, target, level, hi)
     width = hi - lo
     reserve = tolerance * 2.0 ** (math.ceil(math.log2(max(width / (2.0 * tolerance), 1.0))) + 1.0)
     while hi - lo > 2.0 * tolerance:
@@ -173,7 +172,7 @@ def _real_quantile(pieces, const, theta, log_mass, share, target, level, bracket
             x = middle
             if not lo < x < hi:
                 break
-        value = _excess(pieces, const, theta, log_mass, share, target, level, x)
+        value = _excess(pieces, const, theta, held, share, target, level, x)
         if value >= 0.0:
             hi, above = x, value
         else:
@@ -183,7 +182,7 @@ def _real_quantile(pieces, const, theta, log_mass, share, target, level, bracket
 
 
 @kernel
-def mixture_quantile(pieces, const, theta, log_mass, share, target, q):
+def mixture_quantile(pieces, const, theta, held, share, target, q):
     """Return the smallest value of a column with cumulative probability of at least q, in the user's units.
 
     Parameters
@@ -191,8 +190,8 @@ def mixture_quantile(pieces, const, theta, log_mass, share, target, q):
     pieces : Pieces
     const : float64 (n_const,)
     theta : float64 (n_theta,)
-    log_mass : float64 (n_piece,)
-        From `fill_piece_log_masses`.
+    held : float64 (n_piece, 3)
+        What is known of the pieces: see `mixture_cdf`.
     share : float64 (n_piece,)
         Shares of all pieces; those of one column are normalised here.
     target : int
@@ -213,12 +212,12 @@ def mixture_quantile(pieces, const, theta, log_mass, share, target, q):
     if q <= 0.0 or q >= 1.0:
         return _support_end(pieces, const, theta, share, target, q >= 1.0)
     level = (q * total * (1.0 - _SLACK), 0.0) if q <= 0.5 else (0.0, (1.0 - q) * total * (1.0 + _SLACK))
-    bracket = _bracket(pieces, const, theta, log_mass, share, target, level)
+    bracket = _bracket(pieces, const, theta, held, share, target, level)
     if not math.isfinite(bracket[0]) or not math.isfinite(bracket[1]):
         return bracket[0] if math.isinf(bracket[0]) else bracket[1]
     if pieces.counts[target]:
-        return _integer_quantile(pieces, const, theta, log_mass, share, target, level, bracket)
-    bracket = _between_jumps(pieces, const, theta, log_mass, share, target, level, bracket)
+        return _integer_quantile(pieces, const, theta, held, share, target, level, bracket)
+    bracket = _between_jumps(pieces, const, theta, held, share, target, level, bracket)
     if bracket[0] == bracket[1]:
         return bracket[1]
-    return _real_quantile(pieces, const, theta, log_mass, share, target, level, bracket)
+    return _real_quantile(pieces, const, theta, held, share, target, level, bracket)

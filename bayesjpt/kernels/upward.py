@@ -91,16 +91,17 @@ def _fill_leaves(plan, cells, work, node, n):
 
 
 @kernel
-def _fill_leaf_masses(family, z, half, units, parameters, constants, out):
-    """Fill the log masses of a leaf's cells around some values.
+def _fill_leaf_masses(family, z, half, units, cut, parameters, constants, out):
+    """Fill the log masses under a leaf of the cells around some values.
 
-    `units` are the units of z, in those of `half`, and the least half width of a cell over its value.
+    `units` are the units of z, in those of `half`, and the least half width of a cell over its value; `cut` is the kind
+    of the leaf's own cell, its ends in units of z and its log mass.
     """
     unit, least = units
     for i in range(out.size):
         own = half[i] / unit
         reach = max(own, least * abs(z[i]))
-        out[i] = dispatch.log_mass(family, z[i] - reach, z[i] + reach, parameters, constants)
+        out[i] = recorded_log_mass(family, z[i] - reach, z[i] + reach, cut, parameters, constants)
         if reach > own:
             out[i] += math.log(own / reach)
 
@@ -122,15 +123,8 @@ def _fill_masses(plan, cells, theta, work, node, lo, n):
         value_at = cells.feature_at[feature] + lo
         least = 0.0 if plan.leaf_is_atom[leaf] else NARROWEST_CELL
         z = cells.feature[value_at : value_at + n]
-        if plan.leaf_cut[leaf] == WHOLE_CUT:
-            _fill_leaf_masses(plan.leaf_family[leaf], z, half, (unit, least), parameters, const, out)
-            continue
-        for i in range(n):
-            own = half[i] / unit
-            reach = max(own, least * abs(z[i]))
-            out[i] = recorded_log_mass(plan, leaf, z[i] - reach, z[i] + reach, work.log_cell[leaf], parameters, const)
-            if reach > own:
-                out[i] += math.log(own / reach)
+        cut = plan.leaf_cut[leaf], plan.leaf_lo[leaf], plan.leaf_hi[leaf], work.log_cell[leaf]
+        _fill_leaf_masses(plan.leaf_family[leaf], z, half, (unit, least), cut, parameters, const, out)
 
 
 @inlined

@@ -32,6 +32,7 @@ _TEMME_WITHIN = 0.3
 _SMALLEST = 1e-300
 _LOG_SMALLEST = -690.7755278982137
 _N_BISECTION = 200
+_MOST_CANCELLED = 8.0
 
 
 def _temme_table(n_order: int, n_power: int) -> np.ndarray:
@@ -244,6 +245,37 @@ def log_gamma_interval(a, lo, hi):
         t = half * NODES[i]
         total += WEIGHTS[i] * math.exp(a * t - centre * math.expm1(t))
     return log_poisson_mass(a, centre) + math.log(a) + math.log(half * total)
+
+
+@kernel
+def gamma_mean_between(a, lo, hi):
+    """Return the mean of a Gamma(a, 1) variable given that it lies in [lo, hi]; NaN where that is out of reach.
+
+    From the density at the ends, E = a (1 + (d(lo) - d(hi)) / mass) with d(x) = x^a exp(-x) / Gamma(a + 1); where these
+    terms nearly cancel, by the mass under Gamma(a + 1, 1), and on a cell of recorded values by one quadrature.
+    """
+    if lo > 0.0 and lo < hi <= 1.5 * lo and 0.0 < a < np.inf:
+        half = 0.5 * math.log1p((hi - lo) / lo)
+        centre = lo * math.exp(half)
+        if is_slight(half * (abs(a - centre) + 1.0 + half * centre), half * half * centre):
+            total = 0.0
+            first = 0.0
+            for i in range(FEW_NODES.size):
+                t = half * FEW_NODES[i]
+                growth = math.expm1(t)
+                density = FEW_WEIGHTS[i] * math.exp(a * t - centre * growth)
+                total += density
+                first += density * growth
+            return centre + centre * (first / total)
+    log_all = log_gamma_interval(a, lo, hi)
+    if log_all == -np.inf:
+        return np.nan
+    if hi > 1.5 * lo:
+        at_lo = math.exp(log_poisson_mass(a, lo) - log_all) if lo > 0.0 else 0.0
+        at_hi = math.exp(log_poisson_mass(a, hi) - log_all) if hi < np.inf else 0.0
+        if 1.0 + at_lo + at_hi < _MOST_CANCELLED * (1.0 + at_lo - at_hi):
+            return a * (1.0 + at_lo - at_hi)
+    return a * math.exp(log_gamma_interval(a + 1.0, lo, hi) - log_all)
 
 
 @kernel

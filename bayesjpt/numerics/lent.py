@@ -1,9 +1,10 @@
-"""Tuples of arrays that kernels hand on for nothing.
+"""Arrays, and tuples of them, that kernels hand on for nothing.
 
 A compiled function counts a reference to every array of a tuple that it is given, in one locked instruction each: for
 the hundred arrays of a plan, its cells and a workspace that is a microsecond a call, more than the work of many calls.
-Arrays that are lent are not counted. The caller holds the tuple itself until its kernels are done, and returns no
-array that came from it.
+So does every slice: those of a leaf's parameters and constants cost as much as a cheap mass of it. Arrays that are lent
+are not counted, nor are slices of them. The caller holds what it lent until its kernels are done, so a function lends
+what it was given, never what it made; and it returns no array that came from there.
 """
 
 from __future__ import annotations
@@ -15,16 +16,23 @@ from numba import config, types
 from numba.extending import intrinsic
 
 
+def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    array = context.make_array(kind)(context, builder, value)
+    array.meminfo = array.meminfo.type(None)
+    return array._getvalue()
+
+
 def _lent(_typing_context: Any, arrays: Any) -> tuple[Any, Callable]:
-    """Return the same tuple, whose arrays belong to nobody."""
+    """Return the same array, or the same tuple, whose arrays belong to nobody."""
 
     def generate(context, builder, signature, operands):
         (packed,) = operands
+        if isinstance(signature.args[0], types.Array):
+            return _disowned(context, builder, signature.args[0], packed)
         for position, kind in enumerate(signature.args[0].types):
             if isinstance(kind, types.Array):
-                array = context.make_array(kind)(context, builder, builder.extract_value(packed, position))
-                array.meminfo = array.meminfo.type(None)
-                packed = builder.insert_value(packed, array._getvalue(), position)
+                own = _disowned(context, builder, kind, builder.extract_value(packed, position))
+                packed = builder.insert_value(packed, own, position)
         return packed
 
     return arrays(arrays), generate

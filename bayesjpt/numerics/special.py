@@ -23,6 +23,7 @@ from bayesjpt.numerics.incomplete_beta import (
     log_beta_tails,
 )
 from bayesjpt.numerics.incomplete_gamma import (
+    gamma_mean_between,
     gamma_p,
     gamma_quantile_between,
     log_gamma_interval,
@@ -44,6 +45,7 @@ from bayesjpt.numerics.tilted import tilted_mean, tilted_variance
 __all__ = [
     "beta_p",
     "digamma",
+    "gamma_mean_between",
     "gamma_p",
     "gamma_quantile_between",
     "log1mexp",

@@ -76,5 +76,6 @@ def node_weights(post: Posterior, nodes: Sequence[TreeNode]) -> np.ndarray:
 
 
 def _of_part(post: Posterior, part: Part) -> Posterior:
-    params = Params(post.params.log_weight[..., part.edge_from], post.params.theta[..., part.theta_from])
+    # `take` leaves each draw's weights side by side, as kernels want them; indexing does not
+    params = Params(np.take(post.params.log_weight, part.edge_from, axis=-1), post.params.theta)
     return replace(post, circuit=part.circuit, params=params, sample_stats={}, reference=None)

@@ -186,6 +186,28 @@ def test_normal_quantile_between_beyond_reach_is_the_nearer_end():
     assert math.isnan(special.normal_quantile_between(3.0, 2.0, 0.3))
 
 
+@pytest.mark.parametrize(
+    ("a", "lo", "hi"),
+    [
+        (0.4, 0.2, 0.22), (0.4, 0.0, 3.0), (1e-3, 2.0, np.inf), (9.0, 7.0, 7.1), (9.0, 4.0, 12.0), (9.0, 20.0, np.inf),
+        (400.0, 380.0, 430.0), (400.0, 300.0, 310.0), (400.0, 0.0, 390.0), (4e4, 39900.0, 40100.0),
+    ],
+)  # fmt: skip
+def test_mean_of_a_truncated_gamma_agrees_with_quadrature(a, lo, hi):
+    peak = max(a, lo) if hi == np.inf else min(max(a, lo), hi)
+    end = min(hi, peak + 60.0 * (math.sqrt(a) + 1.0))
+
+    def integral(power: int) -> float:
+        def value(x: float) -> float:
+            return (x - peak) ** power * math.exp((a - 1.0) * math.log(x / peak) - (x - peak))
+
+        parts = [(lo, peak), (peak, end)]
+        return sum(scipy.integrate.quad(value, *part, epsabs=0.0, epsrel=1e-12, limit=200)[0] for part in parts)
+
+    expected = peak + integral(1) / integral(0)
+    assert special.gamma_mean_between(a, lo, hi) == pytest.approx(expected, rel=QUADRATURE)
+
+
 @pytest.mark.parametrize("t", [0.0, 1e-9, 0.3, 0.4999, 0.5001, 4.0, 60.0, 5000.0])
 def test_tilted_moments_agree_with_quadrature(t):
     def expect(f):

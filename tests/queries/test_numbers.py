@@ -308,6 +308,18 @@ def test_quantiles_of_a_single_leaf_are_scipys(q):
     assert scalar(single(zoo.COUNT, "poisson", [7.5]).quantile(q)) == scipy.stats.poisson(7.5).ppf(q)
 
 
+@pytest.mark.parametrize("given", [(3.0, 9.0), (-np.inf, 1.0), (-30.0, -20.0), (11.0, 13.0), (21.0, 22.0)])
+def test_cdf_close_to_an_end_of_what_is_given_keeps_its_digits(given):
+    """There two cumulative probabilities are nearly the same."""
+    post = single(zoo.REAL, "normal", [0.7, 0.3])
+    lo, hi = max(given[0], -40.0), min(given[1], 40.0)
+    event = bj.col("real").between(*given)
+    for share in (1e-3, 0.03, 0.3, 0.9):
+        x = lo + share * (hi - lo)
+        part = post.probability(bj.col("real") <= x, event)
+        assert scalar(post.cdf(x, "real", event)) == pytest.approx(scalar(part), rel=EXACT, abs=0.0)
+
+
 # --- bounds around the expectation
 
 

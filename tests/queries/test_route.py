@@ -56,10 +56,11 @@ def test_answers_are_those_of_the_whole_circuit(post, given, monkeypatch):
 def test_a_part_holds_what_the_evidence_leaves(post, given):
     evidence = as_evidence(given, post.schema)
     asked = post.schema.index("positive")
-    part = routed(post, evidence, [asked]).circuit
-    assert set(part.leaf_var.tolist()) == evidence.columns | {asked}
-    assert part.n_theta < post.circuit.n_theta
-    assert part.n_leaf < post.circuit.n_leaf
+    part = routed(post, evidence, [asked])
+    assert set(part.circuit.leaf_var.tolist()) == evidence.columns | {asked}
+    assert part.circuit.n_edge < post.circuit.n_edge
+    assert part.circuit.n_leaf < post.circuit.n_leaf
+    assert part.params.theta is post.params.theta  # not copied
 
 
 def test_a_row_leaves_few_leaves_of_a_tree(post):
