@@ -170,9 +170,12 @@ def outliers(
         bool, typer.Option("--training", help="The rows were fitted: score each by the fit without it (all draws).")
     ] = False,
     draws: MaxDraws = defaults.OUTLIER_DRAWS,
+    score: Annotated[
+        str, typer.Option(help="tail: how far out cells are. log_mass: how improbable rows are.")
+    ] = "tail",
     as_json: Json = False,
 ) -> None:
-    """Show the most unusual rows of a table, each with the column that makes it so."""
+    """Show the oddest rows of a table, each with the column that makes it so."""
     from bayesjpt.queries.outliers import outliers
     from bayesjpt.queries.some_draws import some_draws
     from bayesjpt.table.table import read_table
@@ -180,29 +183,30 @@ def outliers(
 
     post = _load(fit)
     rows = read_table(table, schema=post.schema)
-    found = outliers(post if training else some_draws(post, draws)[1], rows, training=training)
+    found = outliers(post if training else some_draws(post, draws)[1], rows, score=score, training=training)
     lines = []
-    for row in _most_unusual(found)[:top]:
+    for row in _oddest(found)[:top]:
         name = str(found["responsible"][row])
         column = post.schema.index(name) if name else -1
         lines.append(
             {
                 "row": int(row) + 1,
+                "score": _number(found["score"][row]),
                 "log_mass": _number(found["log_mass"][row]),
                 "quantile": _number(found["quantile"][row]),
                 "column": name or None,
                 "value": texts(post.schema.columns[column], rows.values[column, [row]])[0] if name else None,
-                "excess": _number(found["cell_excess"][row, column]) if name else None,
+                "cell_score": _number(found["cell_score"][row, column]) if name else None,
                 **({"pareto_k": _number(found["pareto_k"][row])} if training else {}),
             }
         )
     if as_json:
         typer.echo(json.dumps({"rows": lines}, indent=2))
         return
-    typer.echo(f"{'row':>7} {'log mass':>10} {'quantile':>9} {'excess':>8}  responsible cell")
+    typer.echo(f"{'row':>7} {'score':>10} {'quantile':>9} {'of cell':>8}  responsible cell")
     for line in lines:
         cell = f"{line['column']} = {line['value']}" if line["column"] else "none observed"
-        numbers = f"{_shown(line['log_mass']):>10} {_shown(line['quantile']):>9} {_shown(line['excess']):>8}"
+        numbers = f"{_shown(line['score']):>10} {_shown(line['quantile']):>9} {_shown(line['cell_score']):>8}"
         doubt = "  (k > 0.7)" if training and not (line["pareto_k"] or 0.0) <= 0.7 else ""
         typer.echo(f"{line['row']:>7} {numbers}  {cell}{doubt}")
 
@@ -257,13 +261,12 @@ def _explained(post: Posterior, event: str, given: str | None) -> Explanation:
     return explain(post, event, given)
 
 
-def _most_unusual(found: PlainAnswers) -> np.ndarray:
-    """Return the rows by rising quantile, those without one last; ties by the largest excess of a cell."""
+def _oddest(found: PlainAnswers) -> np.ndarray:
+    """Return the rows by rising quantile, those without one last; ties by the row's score."""
     import numpy as np
 
-    quantile, excess = found["quantile"], found["cell_excess"]
-    worst = np.where(np.isnan(excess), -np.inf, excess).max(axis=1)
-    return np.lexsort((-worst, np.where(np.isnan(quantile), 2.0, quantile)))
+    quantile = found["quantile"]
+    return np.lexsort((-found["score"], np.where(np.isnan(quantile), 2.0, quantile)))
 
 
 def _load(fit: Path) -> Posterior:

@@ -21,7 +21,7 @@ from bayesjpt.kernels.upward import PRODUCT_KIND, fill_mass_tables, prepare_coef
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logspace import fast_exp
-from bayesjpt.numerics.special import logaddexp
+from bayesjpt.numerics.special import log_gamma_q, logaddexp
 
 
 @kernel
@@ -189,3 +189,13 @@ def fill_cell_log_mass(plan, cells, params, draw_weights, n_block, log_row, log_
                     without = row[i] if missing else min(max(rest[i], row[i]), 0.0)
                     weight = draw_weights[draw, min(lo + i, draw_weights.shape[1] - 1)]
                     log_rest[column, lo + i] = logaddexp(log_rest[column, lo + i], without + weight)
+
+
+@kernel
+def fill_log_gamma_tail(mean, variance, x, out):
+    """Fill out with the log probability that a Gamma variable of each mean and variance exceeds x, (n,) each."""
+    for i in range(out.size):
+        if x[i] == np.inf:
+            out[i] = -np.inf
+        else:
+            out[i] = log_gamma_q(mean[i] * mean[i] / variance[i], x[i] * mean[i] / variance[i])

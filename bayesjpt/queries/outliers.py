@@ -1,4 +1,11 @@
-"""How unlikely each row of a table is, and which of its cells makes it so."""
+"""How odd each row of a table is, and which of its cells makes it so.
+
+      tail       how far out its cells are, each in its column, and what the rest of the row says against them
+      log_mass   how improbable the row is, and its cells given the rest of it
+
+The second knows dense places from others rather than odd from usual: a small tight cluster is probable, a value off an
+atom is not.
+"""
 
 from __future__ import annotations
 
@@ -6,42 +13,43 @@ from typing import Any
 
 import numpy as np
 
-from bayesjpt.defaults import QUERY_WORK_BYTES, SCORED_ROWS
 from bayesjpt.errors import QueryError
-from bayesjpt.kernels.cells import make_cells
-from bayesjpt.kernels.surprise import fill_cell_log_mass
-from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.density import even_log_mass, log_density
+from bayesjpt.queries.averages import averages
+from bayesjpt.queries.density import even_log_mass
 from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.given import log_sum
-from bayesjpt.table.heaps import recorded_cells
+from bayesjpt.queries.tails import together
 from bayesjpt.table.table import Table
 
-_N_TAIL = 25
-"""Draws below which the tail of importance weights is too short to be smoothed; that of Vehtari et al. (2024) needs 5
-draws in the fifth of them that is the tail."""
-
 _ROUNDING = 1e-12
-"""Of a score; those of one row alone and among others are added up in different orders."""
+"""Of a row's value, and at least of a nat; rows by themselves and among others are added up in different orders."""
+
+_SCORES = ("tail", "log_mass")
 
 _N_SCORES = 2**22
 """Scores, over draws and rows, that are held at a time: 32 MB."""
 
 
 @verb
-def outliers(post: Posterior, table, *, reference: Any = None, training: bool = False) -> PlainAnswers:
-    """Return how unlikely each row is, and each of its cells given the rest of the row.
+def outliers(
+    post: Posterior, table, *, score: str = "tail", reference: Any = None, training: bool = False
+) -> PlainAnswers:
+    """Return how odd each row is, and each of its cells, in nats: minus the logarithm of a probability.
 
-    Scores are masses of what is recorded, averaged over draws: the posterior-predictive probability of the row and,
-    for a cell, that of the row over that of the row without it. They are judged against the same scores of reference
-    rows, which are compared over the columns that the row observes.
+    By default a cell is as odd as it is far out in its column: its tail probability is that of all values of the column
+    that are at most as probable. It has no units, is the same for any resolution, and compares numbers with labels. A
+    row is as odd as its cells are together, or as the oddest of them if that is more. So 2.3 nats are reached by one in
+    ten usual rows, 4.6 by one in a hundred, by at most twice as many; whatever columns a row observes. Scores by mass
+    are the posterior-predictive probability of what is recorded.
 
     Parameters
     ----------
     post : Posterior
     table : Table or data frame
+    score : str
+        ``tail``, or ``log_mass``: how improbable the row is, and its cells given the rest of it.
     reference : Table or data frame, optional
         Rows that are taken for usual; by default the training rows that the fit kept. Rows that the model expects are
         ``post.sample(1000, rng=rng, recorded=True)``.
@@ -52,28 +60,40 @@ def outliers(post: Posterior, table, *, reference: Any = None, training: bool = 
     Returns
     -------
     Dataset, dims (obs_id) and (obs_id, feature)
-        ``log_mass``: of the row, in nats. ``quantile``: share of the reference rows that are as unlikely or more, NaN
-        where none observes all the columns of the row; ``n_reference``: how many do. ``responsible``: the column with
-        the largest excess, empty for rows without observed cells. With `training`, ``pareto_k``: above 0.7 the row has
-        so much influence on the fit that its scores are unreliable, and then too good.
-        By cell, NaN where it is missing: ``cell_log_mass`` given the rest of the row; ``cell_excess``: nats by which
-        that is less than the mean of the column's cells in the reference rows; ``cell_quantile`` among them.
+        ``score``: of the row; larger is odder. By mass it is minus ``log_mass``, which is that of the row in nats.
+        ``quantile``: share of the reference rows that are as odd or more, and ``n_reference``, how many they are: all;
+        by mass those that observe all the columns of the row, and their mass over these alone (NaN if there are none).
+        ``responsible``: the column with the largest cell score, empty for rows without observed cells. With `training`,
+        ``pareto_k``: above 0.7 the row has so much influence on the fit that its scores are unreliable, and then too
+        usual.
+        By cell, NaN where it is missing: ``cell_score``; ``cell_log_mass`` given the rest of the row; ``cell_excess``:
+        nats by which that is less than the mean of the column's cells in the reference rows; ``cell_quantile`` among
+        them. By tails also ``cell_tail``, the tail probability: 0.01 for a value such that one in a hundred is as rare.
 
     Raises
     ------
     QueryError
-        Without reference rows; with `training` and fewer than 25 draws of some structure.
+        For an unknown score; without reference rows; with `training` and fewer than 25 draws of some structure.
     SchemaError, TableError
         For rows that do not fit the schema.
 
     Notes
     -----
-    A cell whose row is impossible without it too has no score (NaN). Two cells that contradict each other are both
-    unlikely given the rest: the responsible one is where the contradiction costs most. Cost: draws x rows x edges, and
-    the reference rows once for each pattern of missing cells.
+    By tails, a cell's score is minus the logarithm of its tail probability, and if the cell is less probable given the
+    rest of its row than by itself, the nats by which it is; given the rest, at most exp(-x) of the values are so by x
+    (Markov's inequality). Cells together are compared by Fisher's sum of logarithms of tail probabilities, as a Gamma
+    variable with the mean and variance that the reference rows have over the row's columns (Brown): columns that go
+    together are not counted twice. The oddest cell counts log(observed cells) nats less (Bonferroni). A score is
+    infinite where no draw allows such a cell. By mass a cell's score is its excess, and NaN where the row is impossible
+    without it too.
+
+    Two cells that contradict each other both have a high score. Cost: draws x rows x edges; by tails also draws x
+    distinct values x leaves of their column, by mass the reference rows once for each pattern of missing cells.
 
     References
     ----------
+    Hyndman (1996). Computing and Graphing Highest Density Regions. The American Statistician 50(2).
+    Brown (1975). A Method for Combining Non-Independent, One-Sided Tests of Significance. Biometrics 31(4).
     Vehtari, Simpson, Gelman, Yao, Gabry (2024). Pareto Smoothed Importance Sampling.
 
     Examples
@@ -87,7 +107,11 @@ def outliers(post: Posterior, table, *, reference: Any = None, training: bool = 
     >>> found = post.outliers(rows, reference=table)
     >>> found["responsible"].values.tolist()[0], float(found["quantile"][0])
     ('size', 0.0)
+    >>> bool(found["cell_tail"].sel(feature="size")[0] < found["cell_tail"].sel(feature="size")[1])
+    True
     """
+    if score not in _SCORES:
+        raise QueryError(f"score {score!r}", " or ".join(map(repr, _SCORES)))
     rows = as_rows(table, post.schema)
     usual = post.reference if reference is None else as_rows(reference, post.schema)
     if usual is None:
@@ -96,121 +120,71 @@ def outliers(post: Posterior, table, *, reference: Any = None, training: bool = 
             "reference= rows that are taken for usual",
             "The rows that the model expects are post.sample(1000, rng=rng, recorded=True).",
         )
-    row_scores, cell_scores, pareto_k = _scores(post, rows, usual, training)
-    row_score, usual_score = row_scores[: rows.n_row], row_scores[rows.n_row :]
-    cell_score, usual_cells = cell_scores[:, : rows.n_row], cell_scores[:, rows.n_row :]
-    quantile, n_reference = _row_quantiles(post, rows, usual, row_score, usual_score)
-    excess, cell_quantile = np.full((2, *cell_score.shape), np.nan)
-    for column in range(rows.n_column):
-        known = usual_cells[column, usual.observed[column] & np.isfinite(usual_cells[column])]
-        here = rows.observed[column] & ~np.isnan(cell_score[column])
-        if known.size:
-            excess[column, here] = known.mean() - cell_score[column, here]
-            cell_quantile[column, here] = _share_below(known, cell_score[column, here])
+    both = _joined(rows, usual)
+    found, pareto_k = averages(post, both, rows if training else None, by_tails=score == "tail")
+    own, known = found.take(slice(rows.n_row)), found.take(slice(rows.n_row, None))
+    cell_log_mass = own.given_rest(rows.observed)
+    excess, cell_quantile = _compared(rows, cell_log_mass, known.given_rest(usual.observed))
+    if own.tail is None or found.tail is None:
+        row_score, cell_score = -own.row, excess
+        quantile, n_reference = _row_quantiles(post, rows, usual, own.row, known.row)
+    else:
+        cell_score = np.where(rows.observed, own.cell_scores(), np.nan)
+        scores = together(both, -found.tail, found.cell_scores(), slice(rows.n_row, None))
+        row_score, n_reference = scores[: rows.n_row], np.full(rows.n_row, usual.n_row)
+        quantile = _share_below(-scores[rows.n_row :], -row_score) if usual.n_row else np.full(rows.n_row, np.nan)
     answer = {
-        "log_mass": ("obs_id", row_score),
+        "score": ("obs_id", row_score),
+        "log_mass": ("obs_id", own.row),
         "quantile": ("obs_id", quantile),
         "n_reference": ("obs_id", n_reference),
-        "responsible": ("obs_id", _responsible(rows, excess)),
-        "cell_log_mass": (("obs_id", "feature"), cell_score.T),
+        "responsible": ("obs_id", _responsible(rows, cell_score)),
+        "cell_score": (("obs_id", "feature"), cell_score.T),
+        "cell_log_mass": (("obs_id", "feature"), cell_log_mass.T),
         "cell_excess": (("obs_id", "feature"), excess.T),
         "cell_quantile": (("obs_id", "feature"), cell_quantile.T),
     }
+    if own.tail is not None:
+        answer["cell_tail"] = (("obs_id", "feature"), np.where(rows.observed, np.exp(own.tail), np.nan).T)
     if pareto_k is not None:
         answer["pareto_k"] = ("obs_id", pareto_k)
     return PlainAnswers(answer, coords={"obs_id": np.arange(rows.n_row), "feature": list(rows.names)})
 
 
-def _together(first: Table, second: Table) -> Table:
+def _compared(rows: Table, cells: np.ndarray, usual_cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how much cells are below the mean of the reference rows', and the share of these at most as likely."""
+    excess, quantile = np.full((2, *cells.shape), np.nan)
+    for column in range(rows.n_column):
+        known = usual_cells[column, np.isfinite(usual_cells[column])]
+        here = rows.observed[column] & ~np.isnan(cells[column])
+        if known.size:
+            excess[column, here] = known.mean() - cells[column, here]
+            quantile[column, here] = _share_below(known, cells[column, here])
+    return excess, quantile
+
+
+def _joined(first: Table, second: Table) -> Table:
     """Return the rows of two tables: values that both have are then scored once."""
     values = np.concatenate([first.values, second.values], axis=1)
     return Table(first.schema, values, np.concatenate([first.observed, second.observed], axis=1))
 
 
-def _scores(
-    post: Posterior, rows: Table, usual: Table, training: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return log masses of rows, (n_row,), and of cells given the rest of their row, (n_column, n_row), NaN if missing.
-
-    Of both tables' rows, one after the other, averaged over draws; and Pareto's k of the first where they were fitted.
-    """
-    both = _together(rows, usual)
-    parts = [_log_masses(structure, both, rows if training else None) for structure in post.by_structure()]
-    shares = np.array([structure.n_draw for structure in post.by_structure()]) / post.n_draw
-    together, rest = (_averaged([part[k] for part in parts], shares) for k in range(2))
-    known = both.observed & (rest > -np.inf)
-    cell_score = np.where(known, np.minimum(together - np.where(known, rest, 0.0), 0.0), np.nan)
-    return together, cell_score, np.max([part[2] for part in parts], axis=0) if training else None
-
-
-def _averaged(log_values: list[np.ndarray], shares: np.ndarray) -> np.ndarray:
-    """Return the logarithm of an average over structures."""
-    if len(log_values) == 1:
-        return log_values[0]
-    return log_sum(np.stack([values + np.log(share) for values, share in zip(log_values, shares, strict=True)]), 0)
-
-
-def _log_masses(post: Posterior, both: Table, fitted: Table | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return log masses of rows, (n_row,), of rows without each cell, (n_column, n_row), and Pareto's k of `fitted`.
-
-    These are the first rows, if given. Averaged over the draws of one structure.
-    """
-    plan, params = post.plan(), post.flat()
-    n_draw = params.theta.shape[0]
-    weights, pareto_k = np.full((n_draw, 1), -np.log(n_draw)), np.empty(0)
-    if fitted is not None:
-        left_out, pareto_k = _leave_one_out(post, fitted)
-        weights = np.concatenate([left_out, weights.repeat(both.n_row - fitted.n_row, axis=1)], axis=1)
-    row_score, rest_score = np.empty(both.n_row), np.empty((both.n_column, both.n_row))
-    # favourite values are no news about a row: here all cells of a column are equally wide
-    centre, half = recorded_cells(post.schema, both.values, even=True)
-    n_block = block_rows(plan, QUERY_WORK_BYTES)
-    for lo in range(0, both.n_row, SCORED_ROWS):
-        part = slice(lo, min(lo + SCORED_ROWS, both.n_row))
-        values, observed, own_half = (np.ascontiguousarray(x[:, part]) for x in (centre, both.observed, half))
-        cells = make_cells(plan, values, observed, max_distinct_share=1.0, max_table_bytes=2**62, half=own_half)
-        together, rest = np.empty(values.shape[1]), np.empty(values.shape)
-        own = np.ascontiguousarray(weights[:, part] if weights.shape[1] > 1 else weights)
-        fill_cell_log_mass(plan, cells, params, own, min(n_block, together.size), together, rest)
-        row_score[part], rest_score[:, part] = together, rest
-    return row_score, rest_score, pareto_k
-
-
-def _leave_one_out(post: Posterior, rows: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return log importance weights of the draws for each row left out, (n_draw, n_row), and Pareto's k, (n_row,)."""
-    density = log_density(post, rows).values.reshape(-1, rows.n_row)
-    if density.shape[0] < _N_TAIL:
-        raise QueryError(f"{density.shape[0]} draws", f"at least {_N_TAIL} for rows that were fitted")
-    possible = np.isfinite(density).all(axis=0)
-    log_weight, pareto_k = np.full(density.shape, -np.log(density.shape[0])), np.full(rows.n_row, np.inf)
-    pareto_k[np.ptp(density, axis=0) == 0.0] = -np.inf
-    possible &= np.isinf(pareto_k) & (pareto_k > 0)
-    if possible.any():
-        from arviz_stats.base.array import array_stats
-
-        stats: Any = array_stats  # its annotations promise tuples where arrays come back
-        smoothed, pareto_k[possible] = stats.psislw(density[:, possible].T, axis=-1)
-        log_weight[:, possible] = np.asarray(smoothed).T
-        log_weight[:, possible] -= log_sum(log_weight[:, possible], 0)
-    return log_weight, pareto_k
-
-
 def _row_quantiles(
-    post: Posterior, rows: Table, usual: Table, score: np.ndarray, usual_score: np.ndarray
+    post: Posterior, rows: Table, usual: Table, mass: np.ndarray, usual_mass: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the share of reference rows that are at most as likely over the row's columns, and how many there are."""
     quantile, n_reference = np.full(rows.n_row, np.nan), np.zeros(rows.n_row, np.int64)
     patterns, which = np.unique(rows.observed.T, axis=0, return_inverse=True)
-    for number, known in enumerate(_known_scores(post, usual, usual_score, patterns)):
+    for number, known in enumerate(_known_masses(post, usual, usual_mass, patterns)):
         same = np.flatnonzero(which.ravel() == number)
         n_reference[same] = known.size
         if known.size:
-            quantile[same] = _share_below(known, score[same])
+            quantile[same] = _share_below(known, mass[same])
     return quantile, n_reference
 
 
-def _known_scores(post: Posterior, usual: Table, usual_score: np.ndarray, patterns: np.ndarray) -> list[np.ndarray]:
-    """Return for each pattern of observed columns the scores over these alone of the reference rows that observe them.
+def _known_masses(post: Posterior, usual: Table, usual_mass: np.ndarray, patterns: np.ndarray) -> list[np.ndarray]:
+    """Return for each pattern of columns the log masses over these alone of the reference rows that observe them.
 
     All patterns are scored together, many to a part: a part's values are scored once, whatever their rows observe.
     """
@@ -227,7 +201,7 @@ def _known_scores(post: Posterior, usual: Table, usual_score: np.ndarray, patter
         )
         masses = even_log_mass(post, seen).values.reshape(-1, seen.n_row)
         score[part] = log_sum(masses, 0) - np.log(masses.shape[0])
-    known = [usual_score[rows] for rows in alike]
+    known = [usual_mass[rows] for rows in alike]
     ends = np.cumsum([int(wider.sum()) for wider in more])[:-1]
     for scores, wider, own in zip(known, more, np.split(score, ends), strict=True):
         scores[wider] = own
@@ -235,13 +209,13 @@ def _known_scores(post: Posterior, usual: Table, usual_score: np.ndarray, patter
 
 
 def _share_below(known: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the share of known scores, at most 0, at or below each of x: equal where they differ by rounding."""
-    return np.searchsorted(np.sort(known), x * (1.0 - _ROUNDING), side="right") / known.size
+    """Return the share of known values, at most 0, at or below each of x: equal where they differ by rounding."""
+    return np.searchsorted(np.sort(known), x * (1.0 - _ROUNDING) + _ROUNDING, side="right") / known.size
 
 
-def _responsible(rows: Table, excess: np.ndarray) -> np.ndarray:
-    """Return the name of the column with the largest excess in each row, empty where there is none."""
-    filled = np.where(np.isnan(excess), -np.inf, excess)
+def _responsible(rows: Table, score: np.ndarray) -> np.ndarray:
+    """Return the name of the column with the largest score in each row, empty where there is none."""
+    filled = np.where(np.isnan(score), -np.inf, score)
     names = np.array([*rows.names, ""])
     best = np.argmax(filled, axis=0)
     return names[np.where(filled.max(axis=0) > -np.inf, best, rows.n_column)]

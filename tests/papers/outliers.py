@@ -1,7 +1,8 @@
 """Odd rows told from usual ones, beside isolation forests: python -m tests.papers.outliers --data DIR.
 
 Tables of ADBench (Han, Hu, Huang, Jiang, Zhao, 2022, NeurIPS Datasets and Benchmarks) whose rows are labelled. Nobody
-sees the labels: every program learns from all rows and scores the same ones.
+sees the labels: every program learns from all rows and scores the same ones. Ours by both scores of
+`outliers`, each row by the posterior without it and as it was fitted.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ import bayesjpt as bj
 from bayesjpt.defaults import CHAINS, DRAWS, TUNE
 from tests.papers.scores import markdown
 
-HEADER = ("table", "rows", "columns", "outliers", "bayesjpt", "as they were fitted", "isolation forest", "processor s")
+HEADER = (
+    *("table", "rows", "columns", "outliers", "isolation forest"),
+    *("tails", "tails, as fitted", "log mass", "log mass, as fitted", "processor s"),
+)
 
 
 def read(data: str, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -32,15 +36,14 @@ def read(data: str, name: str) -> tuple[np.ndarray, np.ndarray]:
         return held["X"].astype(float), held["y"].astype(bool)
 
 
-def our_scores(cells: np.ndarray, seed: int, options: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return how odd we find each row, float64 (n_row,): without it in the fit, and with it."""
+def our_scores(cells: np.ndarray, seed: int, options: dict[str, Any]) -> list[np.ndarray]:
+    """Return how odd we find each row, float64 (n_row,), without it in the fit and with it: by tails, and by mass."""
     frame = pd.DataFrame(cells, columns=[f"x{column}" for column in range(cells.shape[1])])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bj.BayesjptWarning)  # constant columns, chains that do not agree yet
         post = bj.fit(bj.as_table(frame, kinds=_numbers(cells)), seed=seed, progress=False, **options)
-    # of the answer only `log_mass` is used, which no reference row has a say in
-    without, within = (post.outliers(frame, reference=frame.head(1), training=training) for training in (True, False))
-    return -without["log_mass"].to_numpy(), -within["log_mass"].to_numpy()
+    asked = [post.outliers(frame, training=training) for training in (True, False)]
+    return [*(found["score"].to_numpy() for found in asked), *(-found["log_mass"].to_numpy() for found in asked)]
 
 
 def _numbers(cells: np.ndarray) -> dict[str, str]:
@@ -51,7 +54,7 @@ def _numbers(cells: np.ndarray) -> dict[str, str]:
 
 
 def compare(name: str, data: str, seeds: Sequence[int], options: dict[str, Any]) -> tuple[list[str], np.ndarray]:
-    """Return a line of the table, and the mean areas under the curve of all three scores."""
+    """Return a line of the table, and the mean areas under the curve of all scores, the forest's first."""
     cells, odd = read(data, name)
     areas, seconds = [], 0.0
     for seed in seeds:
@@ -59,7 +62,7 @@ def compare(name: str, data: str, seeds: Sequence[int], options: dict[str, Any])
         scores = our_scores(cells, seed, options)
         seconds += time.process_time() - start
         forest = -IsolationForest(random_state=seed).fit(cells).score_samples(cells)
-        areas.append([roc_auc_score(odd, score) for score in (*scores, forest)])
+        areas.append([roc_auc_score(odd, score) for score in (forest, *scores)])
     mean, spread = np.mean(areas, axis=0), np.std(areas, axis=0)
     shown = [f"{m:.3f} ± {s:.3f}" for m, s in zip(mean, spread, strict=True)]
     row = [name, str(odd.size), str(cells.shape[1]), f"{odd.mean():.1%}", *shown, f"{seconds / len(seeds):.1f}"]

@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import bayesjpt as bj
 import bayesjpt.queries.verbs  # the verbs become methods
 from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.queries import outliers as module
+from bayesjpt.queries.tails import cells_alone, together
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests import zoo
@@ -55,7 +57,7 @@ def test_cells_are_scored_by_the_row_with_them_over_the_row_without(case):
 
 def test_quantiles_are_shares_of_reference_rows_over_the_same_columns(case):
     table, post = case
-    found = post.outliers(table, reference=table)
+    found = post.outliers(table, score="log_mass", reference=table)
     for row in range(table.n_row):
         pattern = table.observed[:, row]
         alike = table.take(np.flatnonzero(table.observed[pattern].all(axis=0)))
@@ -74,7 +76,7 @@ def test_rows_with_holes_and_reference_rows_are_scored_by_cells_of_one_width(rng
     even = Schema(tuple(replace(column, cell_ends=(), cell_shifts=()) for column in table.schema))
     plain = replace(post, schema=even, reference=None)
     found, expected = (
-        own.outliers(without(rows, 1), reference=rows)["quantile"].to_numpy()
+        own.outliers(without(rows, 1), score="log_mass", reference=rows)["quantile"].to_numpy()
         for own, rows in ((post, table), (plain, Table(even, table.values, table.observed)))
     )
     assert found == pytest.approx(expected, abs=EXACT)
@@ -84,7 +86,7 @@ def test_patterns_of_missing_cells_are_scored_together(case, monkeypatch):
     table, post = case
     calls, score = [], module.even_log_mass
     monkeypatch.setattr(module, "even_log_mass", lambda post, rows: calls.append(rows.n_row) or score(post, rows))
-    post.outliers(table, reference=table)
+    post.outliers(table, score="log_mass", reference=table)
     assert len(np.unique(table.observed, axis=1).T) > len(calls) == 1
 
 
@@ -102,12 +104,14 @@ def test_excess_is_measured_from_the_mean_of_the_column_in_reference_rows(case):
         assert abs(excess[table.observed[column], column].mean()) < EXACT
 
 
-def test_the_planted_cell_is_responsible(rng):
+@pytest.mark.parametrize("score", ["tail", "log_mass"])
+def test_the_planted_cell_is_responsible(rng, score):
     table = zoo.make_table(zoo.COLUMNS, 50, rng)
     post = zoo.random_posterior(zoo.independent(table), table, rng)
     values = table.values.copy()
     values[0, 3], values[2, 7] = 40.0, 60.0
-    found = post.outliers(Table(table.schema, values, table.observed), reference=table)
+    found = post.outliers(Table(table.schema, values, table.observed), score=score, reference=table)
+    assert set(np.argsort(found["score"].to_numpy())[-2:]) == {3, 7}
     assert found["responsible"].to_numpy()[[3, 7]].tolist() == ["real", "count"]
     assert (found["quantile"].to_numpy()[[3, 7]] == 0.0).all()
 
@@ -122,9 +126,11 @@ def test_a_contradiction_between_columns_is_seen_in_both(rng):
         post.params.theta[0, 0, 4 * leaf + common] = 0.997
     cells = np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 1.0]])
     rows = Table(table.schema, cells, np.ones((2, 3), bool))
-    found = post.outliers(rows, reference=rows.take([0, 1]))["cell_log_mass"].to_numpy()
-    assert (found[:2] > -0.1).all()
-    assert (found[2] < -3.0).all()
+    found = post.outliers(rows, reference=rows.take([0, 1]))
+    assert (found["cell_log_mass"].to_numpy()[:2] > -0.1).all()
+    assert (found["cell_log_mass"].to_numpy()[2] < -3.0).all()
+    assert (found["cell_score"].to_numpy()[2] > 3.0).all()
+    assert (found["score"].to_numpy()[:2] < 0.6 * float(found["score"][2])).all()
 
 
 def test_two_impossible_cells_leave_no_nan_where_the_rest_is_possible(rng):
@@ -133,7 +139,11 @@ def test_two_impossible_cells_leave_no_nan_where_the_rest_is_possible(rng):
     values = table.values[:, :2].copy()
     values[0] = [50.0, 1.0]
     rows = Table(table.schema, values, np.ones((3, 2), bool))
-    found = post.outliers(rows, reference=table)
+    by_tails, found = (post.outliers(rows, score=score, reference=table) for score in ("tail", "log_mass"))
+    assert by_tails["score"][0] == by_tails["cell_score"][0, 0] == np.inf
+    assert by_tails["responsible"][0] == "real"
+    assert np.isfinite(by_tails["score"][1])
+    assert not by_tails["cell_score"].isnull().any()
     assert found["log_mass"][0] == -np.inf
     assert found["cell_log_mass"][0, 0] == -np.inf
     assert np.isnan(found["cell_log_mass"][0, 1:]).all()
@@ -171,3 +181,126 @@ def test_reference_rows_are_needed(case):
 def test_rows_of_another_schema_are_refused(case, rng):
     with pytest.raises(SchemaError, match="another schema"):
         case[1].outliers(zoo.make_table((zoo.COUNT,), 3, rng))
+
+
+# --- by tails
+
+
+def tails(post, table) -> np.ndarray:
+    """Return minus log tail probabilities of cells, 0 where missing."""
+    n_draw = post.n_chain * post.n_draw
+    return -cells_alone(post, table, np.full((n_draw, 1), -np.log(n_draw)))[1]
+
+
+def without_others(table, column: int) -> Table:
+    only = np.arange(table.n_column)[:, None] == column
+    return Table(table.schema, table.values, table.observed & only)
+
+
+def test_cells_are_scored_by_their_tail_and_by_what_the_rest_of_the_row_says_against_them(case):
+    table, post = case
+    found = post.outliers(table, reference=table)
+    seen = table.observed.T
+    mass = np.stack([mean_mass(post, without_others(table, column)) for column in range(table.n_column)])
+    expected = tails(post, table).T + np.maximum(mass.T - found["cell_log_mass"].to_numpy(), 0.0)
+    assert np.abs(found["cell_score"].to_numpy() - expected)[seen].max() < EXACT
+    assert np.isnan(found["cell_score"].to_numpy()[~seen]).all()
+    assert np.abs(found["cell_tail"].to_numpy() - np.exp(-tails(post, table).T))[seen].max() < EXACT
+    names = np.array(table.names)[np.where(seen, expected, -np.inf).argmax(axis=1)]
+    assert (found["responsible"].to_numpy() == np.where(seen.any(axis=1), names, "")).all()
+
+
+def test_rows_are_scored_by_all_their_cells_together_or_by_the_oddest(case):
+    """Moments of a sum of tails are those of the reference rows and one row of independent columns."""
+    table, post = case
+    found = post.outliers(table, reference=table)
+    beyond, n = tails(post, table), table.n_column
+    mean, away = np.empty(n), np.zeros(beyond.shape)
+    for column, seen in enumerate(table.observed):
+        mean[column] = np.append(beyond[column, seen], 1.0).mean()
+        away[column, seen] = beyond[column, seen] - mean[column]
+    n_known = table.observed.sum(axis=1) + 1
+    together = []
+    for row in range(table.n_row):
+        seen = np.flatnonzero(table.observed[:, row])
+        centre = mean[seen].sum()
+        spread = sum((away[i] @ away[j] + (i == j)) / np.sqrt(n_known[i] * n_known[j]) for i in seen for j in seen)
+        oddest = np.nanmax(found["cell_score"].to_numpy()[row]) - np.log(seen.size)
+        by_all = -stats.gamma.logsf(beyond[:, row].sum(), centre**2 / spread, scale=spread / centre)
+        together.append(max(oddest, by_all))
+    assert found["score"].to_numpy() == pytest.approx(np.array(together), rel=1e-6)
+
+
+def test_quantiles_by_tails_are_among_all_reference_rows(case):
+    table, post = case
+    found = post.outliers(table, reference=table)
+    score = found["score"].to_numpy()
+    assert found["quantile"].to_numpy().tolist() == [(score >= own - EXACT).mean() for own in score]
+    assert (found["n_reference"].to_numpy() == table.n_row).all()
+
+
+def test_scores_of_rows_that_the_model_expects_are_minus_logarithms_of_probabilities(rng):
+    table = zoo.make_table((zoo.REAL, zoo.POSITIVE, *(zoo.named(zoo.REAL, name) for name in "abc")), 30, rng)
+    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=1)
+    drawn = post.sample(3000, rng=rng, recorded=True)
+    holes = Table(drawn.schema, drawn.values, rng.random(drawn.values.shape) < 0.7)
+    for rows in (drawn, holes):
+        score = post.outliers(rows, reference=post.sample(1000, rng=rng, recorded=True))["score"].to_numpy()
+        for share in (0.5, 0.1, 0.02):
+            assert 0.6 * share < (score >= -np.log(share)).mean() < 2.2 * share  # the odder of two: at most twice
+
+
+def test_columns_that_go_together_are_not_counted_twice(rng):
+    """The same tails in four columns, once dependent and once not: together they say less."""
+    table = zoo.make_table(tuple(zoo.named(zoo.REAL, name) for name in "abcd"), 200, rng)
+    beyond = rng.exponential(size=(4, 200))
+    copies = np.repeat(beyond[:1], 4, axis=0)
+    beyond[:, 0] = copies[:, 0] = 4.0
+    apart, same = (together(table, rows, np.zeros(rows.shape), slice(1, None))[0] for rows in (beyond, copies))
+    assert apart > 6.5
+    assert same == pytest.approx(4.0, abs=0.6)
+
+
+def test_a_new_value_in_a_constant_column_has_a_finite_score(rng):
+    table = zoo.make_table((zoo.REAL, zoo.LABEL), 50, rng)
+    beyond = np.zeros((2, 50))
+    beyond[1, 0] = 7.0
+    found = together(table, beyond, beyond, slice(1, None))
+    assert 7.0 < found[0] < 30.0
+    assert found[1:].max() < 1e-9
+
+
+def test_a_row_without_cells_is_not_odd(case):
+    table, post = case
+    empty = Table(table.schema, table.values[:, :2], np.zeros((table.n_column, 2), bool))
+    found = post.outliers(empty, reference=table)
+    assert found["score"].to_numpy().tolist() == [0.0, 0.0]
+    assert found["quantile"].to_numpy().tolist() == [1.0, 1.0]
+    assert found["responsible"].to_numpy().tolist() == ["", ""]
+
+
+def test_rows_that_were_fitted_have_the_tails_of_the_draws_without_them(rng):
+    table = zoo.make_table(zoo.COLUMNS, 12, rng)
+    post = zoo.random_posterior(zoo.independent(table), table, rng, n_chain=2, n_draw=200)
+    found = post.outliers(table, training=True)
+    raw = -post.log_density(table).to_numpy().reshape(400, -1)
+    weight = np.exp(raw - raw.max(axis=0))
+    expected = cells_alone(post, table, np.log(weight / weight.sum(axis=0)))[1].T
+    good = found["pareto_k"].to_numpy() < 0.3
+    assert good.any()
+    assert np.abs(np.log(found["cell_tail"].to_numpy()) - expected)[good].max() < 0.05
+
+
+def test_equal_rows_have_equal_scores_and_quantiles(rng):
+    table = zoo.make_table(zoo.COLUMNS, 30, rng)
+    post = zoo.random_posterior(zoo.two_level(table), table, rng)
+    twice = table.take([*range(30), *range(30)])
+    found = post.outliers(twice, reference=table)
+    for name in ("score", "quantile", "cell_tail"):
+        assert np.array_equal(found[name].to_numpy()[:30], found[name].to_numpy()[30:])
+
+
+def test_a_score_that_does_not_exist_is_refused(case):
+    table, post = case
+    with pytest.raises(QueryError, match="'tail' or 'log_mass'"):
+        post.outliers(table, score="density")

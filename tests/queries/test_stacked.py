@@ -172,6 +172,10 @@ def test_outliers_score_rows_and_cells_by_the_average(whole, table):
     observed[0] = False
     rest = np.log(np.exp(whole.log_mass(bj.Table(rows.schema, rows.values, observed))).mean(("chain", "draw")))
     assert np.allclose(found["cell_log_mass"].sel(feature="real"), row - rest)
+    tails = [part.outliers(rows)["cell_tail"] for part in whole.by_structure()]
+    assert np.allclose(
+        found["cell_tail"], sum(weight * tail for weight, tail in zip(whole.weights, tails, strict=True))
+    )
 
 
 def test_outliers_of_fitted_rows_leave_each_out_within_each_structure(table, rng):
