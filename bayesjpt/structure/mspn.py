@@ -17,7 +17,15 @@ from bayesjpt.circuit.build import Dictionary, Node, build_circuit
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Columns, Progress, Rows, Task
 from bayesjpt.structure.cluster import two_means
-from bayesjpt.structure.dependence import ColumnFeatures, RandomFeatures, coefficients, column_features, subsample
+from bayesjpt.structure.dependence import (
+    ColumnFeatures,
+    RandomFeatures,
+    chance,
+    column_features,
+    largest_correlations,
+    subsample,
+    whiten,
+)
 from bayesjpt.table.table import Table
 
 
@@ -25,8 +33,8 @@ def learn_mspn(
     table: Table,
     rng: np.random.Generator,
     *,
-    min_rows: float = defaults.MSPN_MIN_ROWS,
-    threshold: float = defaults.MSPN_THRESHOLD,
+    min_rows: float | None = None,
+    threshold: float | None = None,
     rows_first: bool = True,
     n_features: int = defaults.RDC_N_FEATURES,
     scale: float = defaults.RDC_SCALE,
@@ -44,9 +52,12 @@ def learn_mspn(
         The same state gives the same circuit, whatever the number of cores.
     min_rows : int or float, optional
         A sub-population of at most so many rows is not divided further: a number of rows, or a share of the table's.
-        Sub-populations may be smaller than that, since 2-means decides on their sizes.
+        50 rows or 5 % unless given, whichever is more. Sub-populations may be smaller than that, since 2-means decides
+        on their sizes.
     threshold : float, optional
-        Columns whose dependence coefficient reaches it stay together; in [0, 1]. 0 never separates columns.
+        Columns whose dependence coefficient reaches it stay together; in [0, 1]. 0 never separates columns. Unless
+        given it is 0.1, or what independent columns reach by chance once in a thousand times, whichever is more: 0.35
+        for two numbers that 200 rows hold together, 0.11 for 2,000 (`dependence.chance`).
     rows_first : bool, optional
         Whether the root divides rows before any columns are compared, as in ABDA; otherwise columns come first, as in
         Gens and Domingos (2013).
@@ -100,8 +111,8 @@ def learn_mspn(
     """
     base.check_input(table, rng)
     settings = Settings(
-        min_rows=base.rows_of("min_rows", min_rows, table.n_row),
-        threshold=base.check_between("threshold", threshold, 0.0, 1.0),
+        min_rows=_least_rows(table.n_row) if min_rows is None else base.rows_of("min_rows", min_rows, table.n_row),
+        threshold=None if threshold is None else base.check_between("threshold", threshold, 0.0, 1.0),
         rows_first=bool(rows_first),
         features=RandomFeatures(n_features, scale, max_rows),
     )
@@ -110,12 +121,16 @@ def learn_mspn(
 
 @dataclass(frozen=True)
 class Settings:
-    """Checked settings of `learn_mspn`; `min_rows` is a number of rows."""
+    """Checked settings of `learn_mspn`; `min_rows` is a number of rows; no threshold: that of the rows at hand."""
 
     min_rows: int
-    threshold: float
+    threshold: float | None
     rows_first: bool
     features: RandomFeatures
+
+
+def _least_rows(n_row: int) -> int:
+    return max(defaults.MSPN_MIN_COUNT, int(defaults.MSPN_MIN_SHARE * n_row))
 
 
 def mspn_tree(table: Table, rng: np.random.Generator, settings: Settings, progress: Progress | None = None) -> Node:
@@ -154,7 +169,11 @@ class _Learner:
 
     def _split_columns(self, task: Task, features: list[ColumnFeatures]) -> Columns | None:
         chosen = subsample(task.rows.size, self.settings.features.max_rows, self.rng)
-        together = coefficients(features, chosen) >= self.settings.threshold
+        white = [whiten(column, chosen) for column in features]
+        threshold = self.settings.threshold
+        if threshold is None:
+            threshold = np.maximum(defaults.MSPN_THRESHOLD, chance(white))
+        together = largest_correlations(white) >= threshold
         n_part, part_of = connected_components(together, directed=False)
         if n_part == 1:
             return None

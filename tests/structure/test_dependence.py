@@ -11,6 +11,7 @@ from bayesjpt import defaults
 from bayesjpt.errors import LearnerError
 from bayesjpt.structure.dependence import (
     RandomFeatures,
+    chance,
     coefficients,
     column_features,
     dependence,
@@ -302,3 +303,25 @@ def test_senseless_setting_is_refused_by_name(rng, setting):
 def test_integer_instead_of_generator_is_refused_with_the_remedy():
     with pytest.raises(LearnerError, match=r"np\.random\.default_rng\(7\)"):
         dependence(table_of([1.0, 2.0]), 7)
+
+
+# --- chance
+
+
+@pytest.mark.parametrize("n_label", [0, 2, 5, 12], ids="{} labels".format)
+@pytest.mark.parametrize("n_row", [100, 1000])
+def test_independent_columns_of_any_kind_seldom_exceed_chance_and_come_near(rng, n_row, n_label):
+    values = rng.integers(0, n_label, (30, n_row)) if n_label else rng.standard_normal((30, n_row))
+    features = features_of(table_of(*values, bases=("c" if n_label else "r") * 30), rng)
+    above = (coefficients(features) / chance([whiten(column) for column in features]))[np.triu_indices(30, 1)]
+    assert (above > 1.0).mean() < 0.02  # of 435 pairs, which share columns
+    assert above.max() > 0.7
+
+
+def test_chance_is_that_of_the_rows_that_hold_both_columns(rng):
+    x = rng.standard_normal((2, 1000))
+    x[0, 550:], x[1, :450] = np.nan, np.nan
+    white = [whiten(column) for column in features_of(table_of(*x), rng)]
+    first, second = (np.sqrt(column.table.shape[1]) for column in white)
+    assert chance(white)[0, 1] == pytest.approx((first + second + 1.0) / 10.0)  # 100 rows in common
+    assert chance(white)[0, 0] == pytest.approx((2.0 * first + 1.0) / np.sqrt(550))

@@ -17,7 +17,7 @@ from bayesjpt.circuit.build import ColumnLeaf, Product, Sum
 from bayesjpt.circuit.check import check_circuit
 from bayesjpt.errors import LearnerError
 from bayesjpt.structure import mspn
-from bayesjpt.structure.dependence import RandomFeatures, coefficients
+from bayesjpt.structure.dependence import RandomFeatures, dependence, largest_correlations
 from bayesjpt.structure.mspn import Settings, learn_mspn, mspn_tree
 from bayesjpt.table.table import Table
 from tests.structure.tables import table_of, without_cells
@@ -202,10 +202,38 @@ def test_threshold_zero_keeps_columns_together_that_are_never_observed_together(
     assert isinstance(tree_of(table, min_rows=50, threshold=1e-9, rows_first=False), Product)
 
 
+def test_columns_stay_together_by_default_where_chance_does_not_explain_it(rng):
+    x = rng.standard_normal(5000)
+    weak = 0.2 * x + rng.standard_normal(5000)  # a coefficient of .2, below ABDA's least threshold
+    assert isinstance(tree_of(table_of(x, weak), min_rows=4999, rows_first=False, threshold=None), Sum)
+    few = table_of(x[:150], weak[:150])
+    assert dependence(few, rng)[0, 1] > 0.2
+    assert isinstance(tree_of(few, min_rows=100, rows_first=False, threshold=None), Product)
+
+
+def test_chance_is_that_of_the_rows_that_hold_both_columns(rng):
+    x, y = rng.standard_normal((2, 2000))
+    rows = np.arange(2000)
+    rarely = table_of(np.where(rows < 1030, x, np.nan), np.where(rows >= 970, y, np.nan))
+    assert dependence(rarely, rng)[0, 1] > 5 / np.sqrt(2000)
+    assert isinstance(tree_of(rarely, min_rows=1000, rows_first=False, threshold=None), Product)
+
+
+@pytest.mark.parametrize(("n_row", "least"), [(400, 50), (5000, 250)])
+def test_sub_populations_end_at_fifty_rows_of_small_tables_and_five_percent_of_large_ones(
+    rng, monkeypatch, n_row, least
+):
+    told = []
+    monkeypatch.setattr(mspn, "mspn_tree", lambda table, rng, settings, _: told.append(settings) or ColumnLeaf(0, rows))
+    rows = np.arange(n_row)
+    learn_mspn(table_of(rng.standard_normal(n_row)), rng)
+    assert [settings.min_rows for settings in told] == [least]
+
+
 def test_columns_found_dependent_are_not_compared_again_on_the_same_rows(rng, monkeypatch):
     compared = []
     monkeypatch.setattr(
-        mspn, "coefficients", lambda features, rows: compared.append(len(features)) or coefficients(features, rows)
+        mspn, "largest_correlations", lambda white: compared.append(len(white)) or largest_correlations(white)
     )
     tree_of(two_blocks(rng), min_rows=1999, rows_first=False)
     assert compared == [4]
