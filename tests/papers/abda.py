@@ -12,20 +12,19 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from arviz_stats.base import array_stats
 
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import LIKELIHOOD
-from bayesjpt.defaults import ALPHA, GAMMA
 from bayesjpt.errors import BayesjptError, BayesjptWarning
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
 from tests.papers import measures, transductive
-from tests.papers.abda_data import Data, our_tables, paper_schema, read_data, under_schema
+from tests.papers.abda_data import ALPHA, GAMMA, Data, our_tables, paper_schema, read_data, under_schema
 
 MIN_ROWS = {"abalone": 417, "n2000_d4_seed1111": 100}
 """Rows at which the structure ends; a tenth of the whole table's elsewhere."""
@@ -54,6 +53,8 @@ class Settings:
         Burn-in sweeps and kept sweeps of each chain.
     chains : int
         Even ones begin at the learner's estimate, odd ones at random allocations.
+    ours : dict
+        What our reading is told of the structure; nothing unless the command line says so.
     """
 
     min_rows: int
@@ -61,6 +62,21 @@ class Settings:
     tune: int = SWEEPS // 2
     draws: int = SWEEPS - SWEEPS // 2
     chains: int = CHAINS
+    ours: Mapping[str, float] = field(default_factory=dict)
+
+    def options(self, prior: str) -> dict[str, float]:
+        """Return the options of `bj.fit` by which one reading's structure and weights differ from its defaults."""
+        if prior == "default":
+            return dict(self.ours)
+        return {"min_rows": self.min_rows, "threshold": self.threshold, "gamma": GAMMA, "alpha": ALPHA}
+
+    def sentence(self) -> str:
+        """Return what `options` and the numbers of sweeps are, in words."""
+        ours = ", ".join(f"{name} {value:g}" for name, value in self.ours.items()) or "defaults"
+        return (
+            f"the paper's reading: minimum rows {self.min_rows}, threshold {self.threshold}, gamma {GAMMA:g}, alpha "
+            f"{ALPHA:g}; ours: {ours}; {self.chains} chains of {self.tune} burn-in and {self.draws} kept sweeps"
+        )
 
 
 @dataclass(frozen=True)
@@ -111,17 +127,14 @@ def fit_and_score(train: Table, test: Table, prior: str, settings: Settings, see
     post = bj.fit(
         train,
         learner="mspn",
-        min_rows=settings.min_rows,
-        threshold=settings.threshold,
         draws=settings.draws,
         tune=settings.tune,
         chains=settings.chains,
         cores=1,
         seed=seed,
-        gamma=GAMMA,
-        alpha=ALPHA,
         prior=prior,
         progress=False,
+        **settings.options(prior),
     )
     return score(post, test)
 
@@ -243,8 +256,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.papers.abda", description=__doc__.split("\n")[0])
     parser.add_argument("--data", required=True, help="folder that holds abda/ and abda_synthetic/")
     parser.add_argument("--table", required=True, help="name of a table there, such as abalone or n2000_d4_seed1111")
-    parser.add_argument("--min-rows", type=int, help="rows at which the structure ends (a tenth of all rows)")
-    parser.add_argument("--threshold", type=float, default=THRESHOLD, help="dependence that keeps columns together")
+    parser.add_argument(
+        "--min-rows", type=int, help="rows at which structures end (the paper's reading: a tenth of all)"
+    )
+    parser.add_argument("--threshold", type=float, help=f"dependence that keeps columns together (there: {THRESHOLD})")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="structure seeds")
     parser.add_argument("--sweeps", type=int, help="sweeps a chain, burn-in included (150; 300 for synthetic tables)")
     parser.add_argument("--tune", type=int, help="burn-in sweeps (half of all)")
@@ -261,22 +276,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _experiment(chosen: argparse.Namespace, show: Callable[[str], None]) -> None:
-    data = read_data(chosen.data, chosen.table)
-    sweeps = chosen.sweeps or (SWEEPS if data.true_density is None else SYNTHETIC_SWEEPS)
+def _settings(chosen: argparse.Namespace, name: str, n_row: int, sweeps: int) -> Settings:
+    sweeps = chosen.sweeps or sweeps
     tune = sweeps // 2 if chosen.tune is None else chosen.tune
     draws = max(sweeps - tune, 1) if chosen.draws is None else chosen.draws
-    min_rows = chosen.min_rows or MIN_ROWS.get(data.name, data.n_row // 10)
-    settings = Settings(min_rows, chosen.threshold, tune, draws, chosen.chains)
+    ours = {"min_rows": chosen.min_rows, "threshold": chosen.threshold}
+    return Settings(
+        min_rows=chosen.min_rows or MIN_ROWS.get(name, n_row // 10),
+        threshold=THRESHOLD if chosen.threshold is None else chosen.threshold,
+        tune=tune,
+        draws=draws,
+        chains=chosen.chains,
+        ours={option: value for option, value in ours.items() if value is not None},
+    )
+
+
+def _experiment(chosen: argparse.Namespace, show: Callable[[str], None]) -> None:
+    data = read_data(chosen.data, chosen.table)
+    settings = _settings(chosen, data.name, data.n_row, SWEEPS if data.true_density is None else SYNTHETIC_SWEEPS)
     n_missing = int(np.isnan(data.test).sum())
     show(
         f"{data.name}: {len(data.train)} training and {len(data.test)} test rows, {data.train.shape[1]} columns "
         f"({int(data.discrete.sum())} discrete); rows left out: none ({n_missing} missing test cells, marginalised)"
     )
-    show(
-        f"minimum rows {min_rows}, threshold {chosen.threshold}, gamma {GAMMA:g}, alpha {ALPHA:g}; {chosen.chains} "
-        f"chains of {tune} burn-in and {draws} kept sweeps, every second one from random allocations"
-    )
+    show(f"{settings.sentence()}, every second one from random allocations")
     show("densities in nats per test row, in the table's units; mass: log of mean, of the recorded cells")
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -292,18 +315,11 @@ def _transductive(chosen: argparse.Namespace, show: Callable[[str], None]) -> No
     from rich.console import Console
 
     console = Console(width=200, highlight=False)
-    sweeps = chosen.sweeps or SWEEPS
-    tune = sweeps // 2 if chosen.tune is None else chosen.tune
-    draws = max(sweeps - tune, 1) if chosen.draws is None else chosen.draws
     for share in (chosen.hidden,) if chosen.hidden else transductive.SHARES:
         data = transductive.read_masked(chosen.data, chosen.table, share)
-        min_rows = chosen.min_rows or MIN_ROWS.get(data.name, len(data.values) // 10)
-        settings = Settings(min_rows, chosen.threshold, tune, draws, chosen.chains)
+        settings = _settings(chosen, data.name, len(data.values), SWEEPS)
         show(transductive.left_out(data))
-        show(
-            f"minimum rows {min_rows}, threshold {chosen.threshold}, gamma {GAMMA:g}, alpha {ALPHA:g}; {chosen.chains} "
-            f"chains of {tune} burn-in and {draws} kept sweeps; densities in nats per cell, in the table's units"
-        )
+        show(f"{settings.sentence()}; densities in nats per cell, in the table's units")
         began = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -17,6 +17,9 @@ from bayesjpt.table.labels import smoothed
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 
+GAMMA, ALPHA = 10.0, 0.1
+"""The paper's concentrations per edge at structure sums and at dictionaries (section 6)."""
+
 CONTINUOUS = 1
 """In `meta_type`; 2 (binary) and 3 (discrete) are labels or counts, the program is not told which."""
 

@@ -18,7 +18,7 @@ from bayesjpt.defaults import CHAINS, DRAWS, TUNE
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
 from tests.papers import abda, lace_peer, measures
-from tests.papers.abda_data import Data, as_frame, our_tables, paper_schema, under_schema
+from tests.papers.abda_data import ALPHA, GAMMA, Data, as_frame, our_tables, paper_schema, under_schema
 from tests.papers.jpt import n_tree_leaves
 from tests.papers.resolutions import find_resolutions, known_resolutions, with_widths
 
@@ -128,7 +128,8 @@ def fit_abda(task: Task, settings: Settings, seed: int) -> Model:
     schema = paper_schema(task.data.train, task.data.discrete)
     tables = under_schema(schema, task.data.train), under_schema(schema, task.rows)
     min_rows = abda.MIN_ROWS.get(task.data.name, task.data.n_row // 10)
-    return _fit(task, tables, settings, seed, prior="abda", min_rows=min_rows, threshold=abda.THRESHOLD)
+    options = {"min_rows": min_rows, "threshold": abda.THRESHOLD, "gamma": GAMMA, "alpha": ALPHA}
+    return _fit(task, tables, settings, seed, prior="abda", **options)
 
 
 def _fit(task: Task, tables: tuple[Table, Table], settings: Settings, seed: int, **options: Any) -> Model:

@@ -19,12 +19,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from arviz_stats.base import array_stats
 
 Score = Callable[[np.ndarray], np.ndarray]
 """From bool (n_column, n_row), the cells that count, to log scores (chain, draw, row); other cells are summed out."""
 
 SENSITIVITY = (0.1, 10.0)
 """Factors of the widths of cells under which masses are given again."""
+
+MIXING_ROWS = 200
+"""Rows whose log mass is watched for agreement of chains."""
 
 REPEATED_SHARE = 0.05
 """Share of a column's training cells from which a value counts as repeated: 20 cells of a fine grid hold such shares
@@ -47,6 +51,29 @@ def mean_of_log(log_values: np.ndarray) -> np.ndarray:
     """Return float64 (n_row,), the mean over chains and draws of the log: what its single draws say, on average."""
     with np.errstate(invalid="ignore"):
         return _flat(log_values).mean(axis=0)
+
+
+class Mixing(NamedTuple):
+    """How chains agree about held-out rows: 95 % quantile of R-hat, 5 % quantile of effective draws, over rows."""
+
+    r_hat: float
+    n_effective: float
+
+
+def mixing(log_values: np.ndarray, n_row: int = MIXING_ROWS) -> Mixing:
+    """Return how well chains agree about the first rows of (chain, draw, row).
+
+    R-hat is split and rank-normalised, the effective sample size that of the bulk, over all chains (Vehtari and others,
+    2021, Rank-normalization, folding, and localization). NaN for one chain or fewer than four draws. Rows that are the
+    same under all draws agree, whatever the chains do, and are left out.
+    """
+    values = log_values[..., :n_row]
+    values = values[..., np.ptp(values, axis=(0, 1)) > 0.0]
+    if values.shape[0] < 2 or values.shape[1] < 4 or not values.shape[2]:
+        return Mixing(np.nan, np.nan)
+    r_hat = array_stats.rhat(values, chain_axis=0, draw_axis=1)
+    n_effective = array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk")
+    return Mixing(float(np.quantile(r_hat, 0.95)), float(np.quantile(n_effective, 0.05)))
 
 
 def n_impossible(*log_values: np.ndarray) -> int:

@@ -46,6 +46,8 @@ class Scores:
         Rows of mass zero under some draw.
     processor_seconds, size, n_unknown : float
         As of the model.
+    r_hat, n_effective : float
+        Of the log mass of rows (`measures.mixing`).
     """
 
     mass: np.ndarray
@@ -59,6 +61,8 @@ class Scores:
     processor_seconds: float
     size: float
     n_unknown: float
+    r_hat: float
+    n_effective: float
 
 
 def score(model: Model, observed: np.ndarray) -> Scores:
@@ -77,6 +81,7 @@ def score(model: Model, observed: np.ndarray) -> Scores:
         processor_seconds=model.processor_seconds,
         size=model.size,
         n_unknown=model.n_unknown,
+        **measures.mixing(mass)._asdict(),
     )
 
 
@@ -121,6 +126,7 @@ def model_rows(scores: Mapping[str, Scores], repeated: np.ndarray) -> list[list[
                 f"{one.n_impossible:g}",
                 f"{one.size:.1f}",
                 f"{one.processor_seconds:.1f}",
+                "" if np.isnan(one.r_hat) else f"{one.r_hat:.2f}, {one.n_effective:.0f}",
             ]
         )
     return rows
@@ -128,7 +134,7 @@ def model_rows(scores: Mapping[str, Scores], repeated: np.ndarray) -> list[list[
 
 MODEL_HEADER = (
     "model", "mass", "ours less it", "mean of log", "density", "mass: repeated / other values", "at r/10", "at 10 r",
-    "impossible", "parts", "processor s",
+    "impossible", "parts", "processor s", "R-hat, effective draws",
 )  # fmt: skip
 
 

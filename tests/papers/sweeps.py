@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 import bayesjpt as bj
+from bayesjpt.defaults import CHAINS
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
 
@@ -29,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `Sweeps`, of short fits unless more is asked for."""
     parser.add_argument("--draws", type=int, default=20, help="kept sweeps a chain")
     parser.add_argument("--tune", type=int, default=60, help="burn-in sweeps a chain")
-    parser.add_argument("--chains", type=int, default=1)
+    parser.add_argument("--chains", type=int, default=CHAINS, help="half begin at the learner's estimate")
     parser.add_argument("--seed", type=int, default=1)
 
 

@@ -145,6 +145,20 @@ def test_count_in_a_wide_cell_has_the_mass_of_all_its_whole_numbers(fitted):
         assert found[0, 0, row] == pytest.approx(expected)
 
 
+def test_chains_that_stay_apart_on_a_tenth_of_the_rows_are_seen(rng):
+    values = rng.standard_normal((4, 200, 300))
+    together = measures.mixing(values)
+    assert together.r_hat < 1.02
+    assert together.n_effective > 500
+    values[:2, :, :20] += 3.0
+    apart = measures.mixing(values)
+    assert apart.r_hat > 1.5
+    assert apart.n_effective < 20
+    values[:, :, :20] = 0.0  # rows that never change are no evidence
+    assert measures.mixing(values).r_hat < 1.02
+    assert np.isnan(measures.mixing(values[:1]).r_hat)
+
+
 def test_label_without_a_probability_is_counted_and_certain(fitted):
     values = np.array([[np.nan] * 2, [np.nan] * 2, [1.0, 2.0], [5.0, np.nan]])
     assert fitted.unknown_cells(values).tolist() == [[False] * 2, [False] * 2, [False, True], [True, False]]

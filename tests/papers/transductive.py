@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 import bayesjpt as bj
-from bayesjpt.defaults import ALPHA, GAMMA
 from bayesjpt.errors import TableError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
@@ -306,9 +305,8 @@ def run(data: Masked, settings, seeds: int, show: Callable[[object], None]) -> d
         for seed in range(seeds):
             began = time.perf_counter()
             post = bj.fit(
-                seen, learner="mspn", min_rows=settings.min_rows, threshold=settings.threshold, draws=settings.draws,
-                tune=settings.tune, chains=settings.chains, cores=1, seed=seed, gamma=GAMMA, alpha=ALPHA, prior=prior,
-                progress=False,
+                seen, learner="mspn", draws=settings.draws, tune=settings.tune, chains=settings.chains, cores=1,
+                seed=seed, prior=prior, progress=False, **settings.options(prior),
             )  # fmt: skip
             one = score_cells(post.log_density, whole, seen, data.scored)
             found[prior].append(one)

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesjpt.defaults import ALPHA, GAMMA
-from tests.papers.abda_data import our_tables, paper_schema, read_data, under_schema
+from tests.papers.abda_data import ALPHA, GAMMA, our_tables, paper_schema, read_data, under_schema
 from tests.papers.sweeps import add_options, fit
 
 TRUE = ("real", "pos", "count", "cat")
