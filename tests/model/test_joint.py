@@ -12,7 +12,7 @@ from tests import zoo
 from tests.model import reference
 
 TOLERANCE = 1e-9
-GAMMA, ALPHA = 10.0, 0.1
+GAMMA, ALPHA = 2.5, 0.3
 N_POINT = 3
 
 PAIRS = {
@@ -34,7 +34,7 @@ def point_of(circuit, schema, params, name="x"):
 def test_log_joint_is_the_complete_data_joint_summed_over_allocations(columns, prior, rng):
     table = zoo.make_table(columns, 4, rng, missing=0.3)
     circuit = zoo.mixture(table)
-    log_joint = bj.build_model(circuit, table, prior=prior).compile_logp()
+    log_joint = bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA, prior=prior).compile_logp()
     for _ in range(N_POINT):
         params = zoo.random_params(circuit, table.schema, rng)
         expected = reference.log_prior(circuit, table.schema, params, gamma=GAMMA, alpha=ALPHA, prior=prior)
