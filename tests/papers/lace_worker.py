@@ -10,7 +10,7 @@ Columns that are constant are left out, since lace refuses them. OUT.json holds,
 columns, the weight of each component, and the components' parameters by column; besides the types that lace chose, and
 processor seconds. The weights are not part of lace's interface: they are found from the log likelihoods that it gives
 to training rows, and `recovery_error` is the largest difference, in nats, between those and the ones that follow from
-the weights found, on rows that were not used for it.
+the weights found. All rows are needed, since a component may hold one row alone; there are far more of them than weights.
 """
 
 import json
@@ -75,9 +75,9 @@ def read_view(engine, state, columns, rows, kinds, discrete):
         np.column_stack([log_density(known[:, column], one, kinds[column]) for one in parameters[column]])
         for column in columns
     )
-    weights = recover_weights(terms[::2], log_likelihood[::2])
+    weights = recover_weights(terms, log_likelihood)
     with np.errstate(divide="ignore"):
-        error = np.abs(np.logaddexp.reduce(terms + np.log(weights), axis=1) - log_likelihood)[1::2].max()
+        error = np.abs(np.logaddexp.reduce(terms + np.log(weights), axis=1) - log_likelihood).max()
     view = {"columns": columns, "weights": weights.tolist(), "parameters": [parameters[column] for column in columns]}
     return view, float(error)
 
