@@ -321,10 +321,14 @@ MAX_BOXES = 10_000
 MAX_EVENT_DEPTH = 100
 """Levels of and, or, not inside each other; far more than people write, far less than Python's stack holds."""
 
+QUERY_DISTINCT_SHARE = 0.9
+"""Distinct values over rows; up to this share a real column is evaluated once per distinct value where nothing is drawn
+by it. A table then costs a lookup and a logarithm a value more than its leaves."""
+
 QUERY_ROWS = 4096
 """Rows given as evidence that are evaluated together; bounds a query's workspace, and changes no answer."""
 
-QUERY_WORK_BYTES = 4 * 2**20
+QUERY_WORK_BYTES = 6 * 2**20
 """Bytes of the values of a block of such rows; with tables by distinct value and buffers a query stays below 8 MiB."""
 
 SAMPLED_ROWS = 16_384

@@ -276,6 +276,7 @@ def make_cells(
     asked: Collection[int] = (),
     routes: Routes | None = None,
     half: np.ndarray | None = None,
+    keep_terms: bool = True,
 ) -> Cells:
     """Return the Cells of a table, coding columns with few distinct values.
 
@@ -297,12 +298,15 @@ def make_cells(
         Of these rows, from `bayesjpt.kernels.routes.make_routes`; they stay in their places unless given.
     half : float64 (n_column, n_row), optional
         Half widths of the cells around the values, the same for equal values of a column.
+    keep_terms : bool, optional
+        Whether slots keep what their leaves add to each value: `downward` draws a leaf by it. Otherwise all slots write
+        it to the same place, and tables are a fraction of the size.
     """
     n_column, n_row = values.shape
     routes = no_routes(plan, n_row) if routes is None else routes
     complete = bool(observed.all())
     reached, seen_rows = _slot_rows(plan, routes, n_row)
-    n_edge_of_slot = np.where(reached, 1 + np.diff(plan.child_ptr)[plan.slot_node], 0)
+    n_edge_of_slot = np.where(reached, 1 + keep_terms * np.diff(plan.child_ptr)[plan.slot_node], 0)
     bytes_of_value = 8 * np.bincount(plan.slot_column, n_edge_of_slot, minlength=n_column).astype(np.int64)
     few = np.where(plan.column_resolution == 0.0, 1.0, max_distinct_share) * seen_rows
     few[(plan.column_resolution == 0.0) & (plan.column_kept >= 0)] = np.inf
@@ -325,6 +329,10 @@ def make_cells(
     chosen.sort()
     known = [np.append(distinct[c], values[c, :1]) if c in asked else distinct[c] for c in chosen]
     cells = _assemble(plan, values, observed, dict(zip(chosen, known, strict=True)), set(asked), routes, reached)
+    if not keep_terms:
+        n_term = cells.n_distinct.max(initial=-1) + 1
+        widest = np.diff(plan.child_ptr)[plan.slot_node].max(initial=0)
+        cells = cells._replace(term_at=np.minimum(cells.term_at, 0), n_term=np.array([n_term * widest], np.int64))
     return cells if half is None else cells._replace(**_halves(cells, half))
 
 

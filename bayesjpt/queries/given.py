@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayesjpt.circuit.plan import Plan
-from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, QUERY_ROWS, QUERY_WORK_BYTES
+from bayesjpt.defaults import MAX_TABLE_BYTES, QUERY_DISTINCT_SHARE, QUERY_ROWS, QUERY_WORK_BYTES
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.cells import Cells, make_cells
@@ -71,10 +71,11 @@ def row_blocks(
             plan,
             part.values,
             part.observed,
-            max_distinct_share=MAX_DISTINCT_SHARE,
+            max_distinct_share=QUERY_DISTINCT_SHARE,
             max_table_bytes=MAX_TABLE_BYTES,
             asked=asked,
             routes=routes,
+            keep_terms=False,
         )
         yield which, part, cells, min(block_rows(plan, QUERY_WORK_BYTES, cells), part.n_row)
 

@@ -9,7 +9,8 @@ from bayesjpt.circuit.plan import make_plan
 from bayesjpt.families import registry
 from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.gibbs import CHUNK
-from bayesjpt.kernels.work import block_rows
+from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
+from bayesjpt.kernels.work import block_rows, make_work
 from tests import zoo
 from tests.kernels import runs
 
@@ -22,7 +23,7 @@ def table(rng):
     return zoo.joined(rounded, distinct)
 
 
-def coded_columns(table, max_distinct_share, max_table_bytes=runs.PLENTY):
+def coded_columns(table, max_distinct_share, max_table_bytes=runs.PLENTY, **options):
     plan = make_plan(zoo.mixture(table, 2), table.schema)
     cells = make_cells(
         plan,
@@ -30,6 +31,7 @@ def coded_columns(table, max_distinct_share, max_table_bytes=runs.PLENTY):
         table.observed,
         max_distinct_share=max_distinct_share,
         max_table_bytes=max_table_bytes,
+        **options,
     )
     return np.flatnonzero(cells.code_row >= 0).tolist()
 
@@ -58,6 +60,32 @@ def test_budget_goes_to_the_columns_with_fewest_distinct_values(table):
     cost = 8 * (n_distinct + 1) * n_slot * (1 + n_edge)
     assert coded_columns(table, 1.0, max_table_bytes=cost) == [1]
     assert coded_columns(table, 1.0, max_table_bytes=cost - 1) == []
+
+
+def test_tables_from_which_nothing_is_drawn_hold_one_number_a_value(table):
+    n_distinct = np.unique(table.values[1, table.observed[1]]).size
+    cost = 8 * (n_distinct + 1) * 2
+    assert coded_columns(table, 1.0, max_table_bytes=cost, keep_terms=False) == [1]
+    assert coded_columns(table, 1.0, max_table_bytes=cost - 1, keep_terms=False) == []
+
+
+def test_densities_are_the_same_whether_terms_are_kept_or_not(table, rng):
+    circuit = zoo.mixture(table, 3)
+    plan, params = make_plan(circuit, table.schema), zoo.random_params(circuit, table.schema, rng)
+    found = []
+    for keep_terms in (True, False):
+        cells = make_cells(
+            plan, table.values, table.observed, max_distinct_share=1.0, max_table_bytes=runs.PLENTY,
+            keep_terms=keep_terms,
+        )  # fmt: skip
+        work, out = make_work(plan, cells, table.n_row), np.empty(table.n_row)
+        prepare_coefficients(plan, params.theta, work)
+        fill_tables(plan, cells, params.log_weight, work)
+        upward(plan, cells, params.log_weight, work, 0, table.n_row)
+        root_log_value(plan, work, table.n_row, out)
+        found.append((out, work.table_term.size))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    assert found[1][1] < found[0][1] / 3
 
 
 def test_codes_point_at_the_distinct_values_and_past_them_where_missing(table):

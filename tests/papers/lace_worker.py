@@ -10,7 +10,7 @@ Columns that are constant are left out, since lace refuses them. OUT.json holds,
 columns, the weight of each component, and the components' parameters by column; besides the types that lace chose, and
 processor seconds. The weights are not part of lace's interface: they are found from the log likelihoods that it gives
 to training rows, and `recovery_error` is the largest difference, in nats, between those and the ones that follow from
-the weights found. All rows are needed, since a component may hold one row alone; there are far more of them than weights.
+the weights found. All rows are needed, since a component may hold one alone; there are far more of them than weights.
 """
 
 import json
