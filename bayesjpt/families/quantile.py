@@ -25,7 +25,7 @@ from bayesjpt import defaults
 from bayesjpt.families import simplex
 from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.hinges import fill_corners, learn_hinges
-from bayesjpt.families.record import ColumnFacts, Family, Scaling, always
+from bayesjpt.families.record import ColumnFacts, Family, Scaling
 from bayesjpt.numerics.jit import kernel
 
 _STEP = 0
@@ -280,7 +280,7 @@ FAMILY = Family(
     entry_labels=entry_labels,
     n_theta=_n_piece,
     n_stats=_n_piece,
-    by_name=always,
+    by_name=True,
     conjugate_on_cell=True,
     coefficients=coefficients,
     fill_log_density=fill_log_density,

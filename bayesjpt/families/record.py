@@ -88,11 +88,6 @@ def always(_column: ColumnFacts) -> bool:
     return True
 
 
-def never(_column: ColumnFacts) -> bool:
-    """Hold the family in the dictionary of every column that it is offered to, named or not."""
-    return False
-
-
 @dataclass(frozen=True)
 class Parameter:
     """One parameter of a family, with its prior as the PyMC side needs it.
@@ -151,9 +146,9 @@ class Family:
         support allow it.
     n_theta : callable, optional
         ``(constants) -> int``; one parameter an entry of `parameters` unless given.
-    by_name : callable, optional
-        ``(column) -> bool``: whether the dictionary of a column holds the family only where it is named. Nowhere,
-        unless given.
+    by_name : bool or callable
+        Whether dictionaries hold the family only where it is named; ``(column) -> bool`` where that depends on the
+        column.
     leaf_constants : callable or None
         ``(column, values, lo, hi) -> float64 array``: constants of one leaf, from its observed training values (user's
         units, without atoms) and the ends of its interval. None: leaves have those of the column, and share them.
@@ -224,7 +219,7 @@ class Family:
     n_theta: Callable[[np.ndarray], int] = field(default=None)  # type: ignore[assignment] # filled in __post_init__
     n_stats: Any  # a number is made a callable in __post_init__
     offers: Callable[[ColumnFacts], bool] = always
-    by_name: Callable[[ColumnFacts], bool] = never
+    by_name: Any = False  # made a callable in __post_init__
     leaf_constants: Callable[[ColumnFacts, np.ndarray, float, float], np.ndarray] | None = None
     valid_constants: Callable[[ColumnFacts, np.ndarray], bool] | None = None
     entry_labels: Callable[[ColumnFacts, np.ndarray], Sequence[str]] | None = None
@@ -254,6 +249,9 @@ class Family:
         if isinstance(self.n_stats, int):
             size = self.n_stats
             object.__setattr__(self, "n_stats", lambda _constants: size)
+        if isinstance(self.by_name, bool):
+            everywhere = self.by_name
+            object.__setattr__(self, "by_name", lambda _column: everywhere)
 
     @property
     def is_conjugate(self) -> bool:

@@ -35,7 +35,7 @@ def _fill_root(plan, cells, log_weight, theta, work, out):
 def fill_log_density(plan, cells, log_weight, theta, work, out):
     """Fill out, float64 (n_row,), with each row's log density in the families' units."""
     plan, cells, work = lent(plan), lent(cells), lent(work)
-    prepare_coefficients(plan, theta, work)
+    prepare_coefficients(plan, cells, theta, work)
     fill_tables(plan, cells, log_weight, work)
     _fill_root(plan, cells, log_weight, log_weight[:0], work, out)
 
@@ -44,7 +44,7 @@ def fill_log_density(plan, cells, log_weight, theta, work, out):
 def fill_log_mass(plan, cells, log_weight, theta, work, out):
     """Fill out, float64 (n_row,), with the log mass of each row's cells."""
     plan, cells, work = lent(plan), lent(cells), lent(work)
-    prepare_coefficients(plan, theta, work)
+    prepare_coefficients(plan, cells, theta, work)
     fill_mass_tables(plan, cells, log_weight, theta, work)
     _fill_root(plan, cells, log_weight, theta if theta.size > 0 else np.zeros(1), work, out)
 

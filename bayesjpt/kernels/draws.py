@@ -138,7 +138,7 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
         while end < n_row and draw[end] == draw[begin]:
             end += 1
         log_weight, theta = log_weights[draw[begin]], thetas[draw[begin]]
-        prepare_coefficients(plan, theta, work)
+        prepare_coefficients(plan, cells, theta, work)
         for lo in range(begin, end, n_block):
             n = min(n_block, end - lo)
             upward(plan, cells, log_weight, work, lo, n)

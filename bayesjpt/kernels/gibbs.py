@@ -59,7 +59,7 @@ def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count)
     plan, cells, work = lent(plan), lent(cells), lent(work)
     n_row = cells.n_row[0]
     n_block = work.u.size
-    prepare_coefficients(plan, theta, work)
+    prepare_coefficients(plan, cells, theta, work)
     fill_tables(plan, cells, log_weight, work)
     stats[:] = 0.0
     edge_count[:] = 0

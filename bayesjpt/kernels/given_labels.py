@@ -43,7 +43,7 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
     says = np.empty(longest)
     for draw in range(out.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
-        prepare_coefficients(plan, theta, work)
+        prepare_coefficients(plan, cells, theta, work)
         fill_tables(plan, cells, log_weight, work)
         lo = 0
         while lo < out.shape[2]:

@@ -148,7 +148,7 @@ def fill_row_moments(plan, cells, all_pieces, targets, params, n_block, log_evid
     slot_moments = np.empty(n_slot), np.empty(n_slot), np.empty(n_slot)
     for draw in range(mean.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
-        prepare_coefficients(plan, theta, work)
+        prepare_coefficients(plan, cells, theta, work)
         fill_tables(plan, cells, log_weight, work)
         fill_piece_moments(pieces, plan.const, theta, centre, spread)
         fill_part_weights(targets, log_weight, weight)
@@ -184,7 +184,7 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
     slot_cdf = np.empty((points.size, targets.slot.size))
     for draw in range(out.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
-        prepare_coefficients(plan, theta, work)
+        prepare_coefficients(plan, cells, theta, work)
         fill_tables(plan, cells, log_weight, work)
         forget(held)
         fill_part_weights(targets, log_weight, weight)
@@ -223,7 +223,7 @@ def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, 
     const = plan.const
     for draw in range(out.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
-        prepare_coefficients(plan, theta, work)
+        prepare_coefficients(plan, cells, theta, work)
         fill_tables(plan, cells, log_weight, work)
         forget(held)
         fill_part_weights(targets, log_weight, weight)

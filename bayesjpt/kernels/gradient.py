@@ -213,7 +213,7 @@ def rows_gradient(cotangent, values, missing, log_weight, theta, plan):
             hidden[j, i] = missing[i, j]
     cells = row_cells(plan, by_column, hidden)
     work = make_work(plan, cells, DENSITY_BLOCK)
-    prepare_coefficients(plan, theta, work)
+    prepare_coefficients(plan, cells, theta, work)
     flow = np.empty_like(work.m)
     share = np.empty(DENSITY_BLOCK)
     root = plan.node_row[plan.kind.size - 1]

@@ -404,7 +404,7 @@ def fill_modes(plan, found, values, missing, params, n_block, log_evidence, log_
     picks = np.empty((k, n_column), np.int64)
     for draw in range(log_mass.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
-        prepare_coefficients(plan, theta, work)
+        prepare_coefficients(plan, cells, theta, work)
         _fill_candidates(plan, found, theta, any_missing, k, buffer, centre, value)
         table[:] = np.nan
         _fill_best_of_slots(

@@ -121,7 +121,7 @@ def fill_row_log_probability(plan, cells, boxes, asked, params, n_block, allowed
     n_row = log_joint.shape[1]
     for draw in range(log_joint.shape[0]):
         log_weight = log_weights[draw]
-        prepare_coefficients(plan, thetas[draw], work)
+        prepare_coefficients(plan, cells, thetas[draw], work)
         fill_tables(plan, cells, log_weight, work)
         fill_masses(boxes, plan.const, thetas[draw], mass)
         lo = 0

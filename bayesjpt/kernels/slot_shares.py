@@ -28,7 +28,7 @@ def fill_slot_shares(plan, cells, targets, params, n_block, out):
     total, share = np.empty(n_block), np.empty(n_block)
     reach = np.empty((targets.node.size, n_block))
     for draw in range(out.shape[0]):
-        prepare_coefficients(plan, thetas[draw], work)
+        prepare_coefficients(plan, cells, thetas[draw], work)
         fill_tables(plan, cells, log_weights[draw], work)
         lo = 0
         while lo < out.shape[2]:

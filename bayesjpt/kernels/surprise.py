@@ -171,7 +171,7 @@ def fill_cell_log_mass(plan, cells, params, draw_weights, n_block, log_row, log_
     log_row[:] = -np.inf
     log_rest[:] = -np.inf
     for draw in range(log_weights.shape[0]):
-        prepare_coefficients(plan, thetas[draw], work)
+        prepare_coefficients(plan, cells, thetas[draw], work)
         fill_mass_tables(plan, cells, log_weights[draw], thetas[draw], work)
         for lo in range(0, log_row.size, n_block):
             n = min(n_block, log_row.size - lo)

@@ -32,9 +32,11 @@ PRODUCT_KIND = int(_PRODUCT)
 
 
 @kernel
-def prepare_coefficients(plan, theta, work):
-    """Prepare the constants of all leaves' log densities, and the masses of their cells."""
+def prepare_coefficients(plan, cells, theta, work):
+    """Prepare the constants of the log densities of leaves that rows have values for, and the masses of their cells."""
     for leaf in range(plan.leaf_family.size):
+        if cells.feature_len[plan.leaf_value[leaf]] == 0:
+            continue
         at, length = plan.theta_at[leaf], plan.theta_len[leaf]
         const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
         out = work.coefficient[plan.coef_at[leaf] : plan.coef_at[leaf + 1]]

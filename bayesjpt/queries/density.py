@@ -179,7 +179,8 @@ def _scores(post: Posterior, values: np.ndarray, observed: np.ndarray, half: np.
         which = slice(lo, min(lo + n_part, n_row))
         part = np.ascontiguousarray(values[:, which]), np.ascontiguousarray(observed[:, which])
         own = None if half is None else np.ascontiguousarray(half[:, which])
-        cells = make_cells(plan, *part, **limits, routes=make_routes(plan, *part, own), half=own)
+        routes = make_routes(plan, *part, own)
+        cells = make_cells(plan, *part, **limits, routes=routes, half=own, keep_terms=False)
         work = make_work(plan, cells, block_rows(plan, MAX_WORK_BYTES, cells))
         for draw in range(out.shape[0]):
             fill(plan, cells, log_weight[draw], theta[draw], work, out[draw, which])

@@ -20,7 +20,7 @@ PRODUCT_KIND = int(PRODUCT)
 def upward_log_domain(plan, cells, log_weight, theta, work, value):
     """Return the total log likelihood; value is (n_node, n_block): one ``exp`` per edge and one ``log`` per sum."""
     n_row, n_block = cells.n_row[0], value.shape[1]
-    prepare_coefficients(plan, theta, work)
+    prepare_coefficients(plan, cells, theta, work)
     total = 0.0
     for lo in range(0, n_row, n_block):
         n = min(n_block, n_row - lo)

@@ -32,7 +32,7 @@ def _exponentials(x, out):
 
 @numba.njit(error_model="numpy", nogil=True)
 def _densities_and_upward(plan, cells, log_weight, theta, work):
-    prepare_coefficients(plan, theta, work)
+    prepare_coefficients(plan, cells, theta, work)
     fill_tables(plan, cells, log_weight, work)
     for lo in range(0, cells.n_row[0], work.u.size):
         upward(plan, cells, log_weight, work, lo, min(work.u.size, cells.n_row[0] - lo))

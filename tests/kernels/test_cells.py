@@ -79,7 +79,7 @@ def test_densities_are_the_same_whether_terms_are_kept_or_not(table, rng):
             keep_terms=keep_terms,
         )  # fmt: skip
         work, out = make_work(plan, cells, table.n_row), np.empty(table.n_row)
-        prepare_coefficients(plan, params.theta, work)
+        prepare_coefficients(plan, cells, params.theta, work)
         fill_tables(plan, cells, params.log_weight, work)
         upward(plan, cells, params.log_weight, work, 0, table.n_row)
         root_log_value(plan, work, table.n_row, out)
