@@ -32,7 +32,8 @@ from bayesjpt.kernels.upward import (
     upward,
 )
 from bayesjpt.kernels.work import make_work
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.jit import inlined, kernel
+from bayesjpt.numerics.lent import lent
 
 
 class Candidates(NamedTuple):
@@ -118,20 +119,18 @@ def make_candidates(
     )
 
 
-@kernel
+@inlined
 def _leaf_recorded(plan, theta, leaf, x):
     """Return the log probability of what is recorded as x, a grid point, whole number or label, under one leaf."""
     half = 0.5 * plan.column_resolution[plan.feature_column[plan.leaf_value[leaf]]]
-    if half == 0.0:
-        return leaf_log_mass(plan, theta, leaf, x, x)
     reach = half
-    if not plan.leaf_is_atom[leaf]:
+    if half > 0.0 and not plan.leaf_is_atom[leaf]:
         reach = max(half, NARROWEST_CELL * abs(x - plan.feature_offset[plan.leaf_value[leaf]]))
     value = leaf_log_mass(plan, theta, leaf, x - reach, x + reach)
     return value + math.log(half / reach) if reach > half else value
 
 
-@kernel
+@inlined
 def _slot_recorded(plan, log_weight, theta, slot, x):
     """Return the log probability of what is recorded as x under a slot."""
     node = plan.slot_node[slot]
@@ -379,7 +378,8 @@ def fill_modes(plan, found, values, missing, params, n_block, log_evidence, log_
     out : float64 (n_draw, n_row, k, n_column)
         Filled with rows, in the user's units.
     """
-    log_weights, thetas = params
+    plan, found = lent(plan), lent(found)
+    log_weights, thetas = lent(params)
     n_row, k = log_mass.shape[1], log_mass.shape[2]
     n_node, n_column = plan.kind.size, missing.shape[0]
     cells = row_cells(plan, values, missing)

@@ -5,8 +5,9 @@ multiplies s. That is one exponential per (row, edge) and no logarithm, and agre
 s is at least 1 (the largest term's exponential is 1) or exactly 0; it can only grow, by a factor that
 `bayesjpt.circuit.plan` bounds beforehand, so that renormalisation happens where it is flagged and nowhere else.
 
-The loops over nodes read arrays from their tuples in place and hand on single arrays. To hand on a tuple, even to an
-inlined function, counts a reference to each of its arrays, which costs several times the densities of a block of rows.
+The loops over nodes read arrays from their tuples in place and hand on single arrays. To hand on a tuple copies all its
+arrays, and counts a reference to each unless they are lent: several times the densities of a block of rows. What takes
+tuples for one node or slot is inlined, therefore.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _fill_leaf(family, z, aux, x, coefficients, at_atom, cut, out):
         out[:] = -np.inf
 
 
-@kernel
+@inlined
 def _fill_leaves(plan, cells, work, node, n):
     """Fill ``work.leaf`` with the log densities of a slot's leaves at the n distinct values of its column."""
     alone = plan.kind[node] == LEAF_KIND
@@ -108,7 +109,7 @@ def _fill_leaf_masses(family, z, half, units, cut, parameters, constants, out):
             out[i] += math.log(own / reach)
 
 
-@kernel
+@inlined
 def _fill_masses(plan, cells, theta, work, node, lo, n):
     """Fill ``work.leaf`` with the log masses under a slot's leaves of the cells around n values, from `lo` on."""
     alone = plan.kind[node] == LEAF_KIND
@@ -152,7 +153,7 @@ def _combine(log_weight, leaf, m, s, term):
             rows.next_leaf_term(leaf[j], log_weight[j], m, term[j], s)
 
 
-@kernel
+@inlined
 def _close_table(plan, cells, log_weight, work, slot):
     """Turn the leaf scores of a coded slot, in ``work.leaf``, into its table of log values and weighted terms."""
     at = cells.table_at[slot]
@@ -190,7 +191,7 @@ def fill_mass_tables(plan, cells, log_weight, theta, work):
         node = plan.slot_node[slot]
         column = plan.slot_column[slot]
         n = np.int64(cells.n_distinct[column])
-        if plan.column_resolution[column] == 0.0:
+        if plan.column_resolution[column] == 0.0 and cells.half[cells.half_at[column]] == 0.0:
             _fill_leaves(plan, cells, work, node, n)
         else:
             _fill_masses(plan, cells, theta, work, node, 0, n)
