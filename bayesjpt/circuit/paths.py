@@ -77,7 +77,8 @@ class TreeNode:
 def halves(region: Region, condition: Condition, column: ColumnFacts) -> tuple[Region, Region] | None:
     """Return the parts of a region where a condition holds, and where not.
 
-    None where one of them would be empty, or so narrow that it is a single number of a real column, which has no mass.
+    None where one of them would be empty, or so narrow that it is a single number of a real column, in its own units or
+    in those of likelihoods: that has no mass.
 
     Examples
     --------
@@ -101,9 +102,18 @@ def halves(region: Region, condition: Condition, column: ColumnFacts) -> tuple[R
     else:
         first = condition.threshold
         last = math.nextafter(first, -math.inf)
-        enough = lo < last and first < hi
+        enough = _differ(lo, last, column) and _differ(first, hi, column)
     below, above = Interval(float(lo), float(last)), Interval(float(first), float(hi))
     return ({**region, k: below}, {**region, k: above}) if enough else None
+
+
+def _differ(lo: float, hi: float, column: ColumnFacts) -> bool:
+    """Return whether the support between two numbers has a width in the units of likelihoods.
+
+    From 1e-320 to 1e-310 it has none where a scale is 1.
+    """
+    lo, hi = max(lo, column.support[0]), min(hi, column.support[1])
+    return (lo - column.location) / column.scale < (hi - column.location) / column.scale
 
 
 def regions(circuit: Circuit) -> list[Region]:

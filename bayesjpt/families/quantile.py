@@ -68,7 +68,8 @@ def leaf_constants(column: ColumnFacts, values: np.ndarray, lo: float, hi: float
     reach = 0.5 if whole else 0.0
     lo, hi = max(lo, column.support[0]) - reach, min(hi, column.support[1]) + reach
     z = (x - offset) / scale
-    half = max(0.5 * column.resolution / scale, _ULPS * float(np.spacing(np.abs(z).max())))
+    least = _ULPS * float(np.spacing(np.abs(z).max()))
+    half = np.floor(least) + 0.5 if whole else max(0.5 * column.resolution / scale, least)
     edge, below = np.empty(2 * z.size + 1), np.empty(2 * z.size + 1)
     n_corner = fill_corners(z, half, (lo - offset) / scale, (hi - offset) / scale, edge, below)
     at = np.empty(defaults.QUANTILE_MAX_SEGMENTS + 1, np.int64)

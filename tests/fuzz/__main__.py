@@ -13,7 +13,7 @@ from collections import Counter
 import hypothesis
 from hypothesis import strategies as st
 
-from tests.fuzz.fits import outcome
+from tests.fuzz.fits import LEARNERS, outcome
 from tests.fuzz.tables import frames
 
 
@@ -22,6 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=20260101)
+    parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=LEARNERS)
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     began = time.perf_counter()
@@ -35,9 +36,9 @@ def main() -> None:
         phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
         print_blob=False,
     )
-    @hypothesis.given(frames(), st.integers(0, 2**31 - 1))
-    def run(frame, seed):
-        counts[outcome(frame, seed)] += 1
+    @hypothesis.given(frames(), st.integers(0, 2**31 - 1), st.sampled_from(options.learners))
+    def run(frame, seed, learner):
+        counts[f"{learner}: {outcome(frame, seed, learner)}"] += 1
         if counts.total() % 500 == 0:
             print(f"... {counts.total()} tables in {time.perf_counter() - began:.0f} s", flush=True)
 

@@ -16,14 +16,17 @@ SETTINGS = {"draws": 2, "tune": 2, "chains": 2, "cores": 1, "progress": False}
 ROUNDING = 1e-9
 
 
-def outcome(frame: Any, seed: int) -> str:
+LEARNERS = ("mspn", "jpt")
+
+
+def outcome(frame: Any, seed: int, learner: str = "mspn") -> str:
     """Return what became of a table: ``fitted``, or the error about it and what it found."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", BayesjptWarning)
         try:
             table = bj.as_table(frame)
-            post = bj.fit(table, seed=seed, **SETTINGS)
+            post = bj.fit(table, learner=learner, seed=seed, **SETTINGS)
         except CircuitError as error:  # no table is to blame for it
             raise AssertionError(str(error)) from error
         except BayesjptError as error:

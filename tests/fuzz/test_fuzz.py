@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fuzz.fits import outcome
+from tests.fuzz.fits import LEARNERS, outcome
 from tests.fuzz.tables import frames
 from tests.strategies import law
 
 seeds = st.integers(0, 2**31 - 1)
+learners = st.sampled_from(LEARNERS)
 
 
 @law(40)
-@given(frame=frames(), seed=seeds)
-def test_generated_table_is_fitted_or_refused_with_an_error_of_ours(frame, seed):
-    assert outcome(frame, seed)
+@given(frame=frames(), seed=seeds, learner=learners)
+def test_generated_table_is_fitted_or_refused_with_an_error_of_ours(frame, seed, learner):
+    assert outcome(frame, seed, learner)
 
 
 @pytest.mark.parametrize("value", [5e-324, 1e-300, -1e-20, 1e300])
@@ -36,8 +38,18 @@ def test_a_column_as_wide_as_numbers_go_is_fitted_or_refused_with_an_error_of_ou
     assert outcome(pd.DataFrame({"wide": values}), 0)
 
 
+@pytest.mark.parametrize("top", [2**50, 2**51, 2**52, 2**53])
+def test_a_tree_holds_whole_numbers_up_to_the_largest_that_are_told_apart(top, rng):
+    assert outcome(pd.DataFrame({"whole": rng.integers(1, top, 60)}), 0, "jpt") == "fitted"
+
+
+def test_a_tree_does_not_part_numbers_that_likelihoods_cannot_tell_apart(rng):
+    x = rng.uniform(-300.0, -10.0, 60)
+    assert outcome(pd.DataFrame({"x": x, "tiny": np.exp(x), "square": x**2}), 0, "jpt") == "fitted"
+
+
 @pytest.mark.slow
 @law(1_000)
-@given(frame=frames(), seed=seeds)
-def test_many_generated_tables_are_fitted_or_refused_with_an_error_of_ours(frame, seed):
-    assert outcome(frame, seed)
+@given(frame=frames(), seed=seeds, learner=learners)
+def test_many_generated_tables_are_fitted_or_refused_with_an_error_of_ours(frame, seed, learner):
+    assert outcome(frame, seed, learner)
