@@ -1,6 +1,6 @@
 """ABDA's density experiment on its own splits, once with the paper's dictionary and priors, once with our defaults.
 
-    python -m tests.papers.abda --data DIR --table abalone [--transductive]
+    python -m tests.papers.abda --data DIR --table abalone [--transductive [--lace-python PATH]]
 
 Reference: Vergari, Molina, Peharz, Ghahramani, Kersting, Valera (2019). Automatic Bayesian Density Analysis. AAAI,
 section 6 and Table 1.
@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from arviz_stats.base import array_stats
@@ -23,7 +24,7 @@ from bayesjpt.circuit.arrays import LIKELIHOOD
 from bayesjpt.errors import BayesjptError, BayesjptWarning
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
-from tests.papers import measures, transductive
+from tests.papers import lace_peer, measures, transductive
 from tests.papers.abda_data import ALPHA, GAMMA, Data, our_tables, paper_schema, read_data, under_schema
 
 MIN_ROWS = {"abalone": 417, "n2000_d4_seed1111": 100}
@@ -267,6 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--chains", type=int, default=CHAINS, help="chains a structure")
     parser.add_argument("--transductive", action="store_true", help="score and fill in hidden cells of all rows")
     parser.add_argument("--hidden", choices=transductive.SHARES, help="share of hidden cells (both)")
+    parser.add_argument("--lace-python", type=Path, help="interpreter that has lace: it fills in the same cells")
     chosen = parser.parse_args(arguments)
     try:
         (_transductive if chosen.transductive else _experiment)(chosen, print)
@@ -315,6 +317,7 @@ def _transductive(chosen: argparse.Namespace, show: Callable[[str], None]) -> No
     from rich.console import Console
 
     console = Console(width=200, highlight=False)
+    lace = lace_peer.Settings(chosen.lace_python) if chosen.lace_python else None
     for share in (chosen.hidden,) if chosen.hidden else transductive.SHARES:
         data = transductive.read_masked(chosen.data, chosen.table, share)
         settings = _settings(chosen, data.name, len(data.values), SWEEPS)
@@ -323,7 +326,7 @@ def _transductive(chosen: argparse.Namespace, show: Callable[[str], None]) -> No
         began = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            scores = transductive.run(data, settings, chosen.seeds, console.print)
+            scores = transductive.run(data, settings, chosen.seeds, console.print, lace)
         show(transductive.verdict(data, scores["abda"]))
         for text in dict.fromkeys(str(entry.message) for entry in caught):
             show(f"Note: {text}")

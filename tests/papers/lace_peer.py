@@ -13,13 +13,13 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from scipy.special import gammaln, log_ndtr, pdtr
 
 from bayesjpt.errors import BayesjptError
 from tests.papers import measures
-from tests.papers.abda_data import Data
 
 WORKER = Path(__file__).with_name("lace_worker.py")
 
@@ -103,6 +103,33 @@ class Lace:
 
         return score
 
+    def complete(self, values: np.ndarray) -> np.ndarray:
+        """Return values with missing cells filled in: expectations given the rest of the row, the most probable label.
+
+        Chains count alike. Cells of columns that lace does not know stay missing.
+
+        Parameters
+        ----------
+        values : float64 (n_column, n_row)
+            NaN where missing.
+        """
+        filled = values.copy()
+        shares: dict[int, np.ndarray] = {}
+        for views in self.states:
+            for view in views:
+                parts = [
+                    self._terms(*own, values[own[0]], None) for own in zip(view.columns, view.parameters, strict=True)
+                ]
+                log_share = np.log(np.maximum(view.weights, 1e-300))[:, None] + sum(parts)
+                share = np.exp(log_share - np.logaddexp.reduce(log_share, axis=0))
+                for column, parameters in zip(view.columns, view.parameters, strict=True):
+                    says = parameters if self.kinds[column] == "Categorical" else parameters[:, :1]
+                    shares[column] = shares.get(column, 0.0) + says.T @ share / len(self.states)
+        for column, says in shares.items():
+            found = np.argmax(says, axis=0) if self.kinds[column] == "Categorical" else says[0]
+            filled[column] = np.where(np.isnan(values[column]), found, values[column])
+        return filled
+
     def unknown_cells(self, values: np.ndarray) -> np.ndarray:
         """Return bool, shape of `values`: cells that lace would stop at.
 
@@ -170,7 +197,18 @@ class Settings:
     n_iteration: int = 100
 
 
-def fit_lace(data: Data, settings: Settings, seed: int) -> Lace:
+class Rows(Protocol):
+    """What a fit needs of a table: its name, float64 (n_row, n_column) with NaN where missing, bool (n_column,)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def train(self) -> np.ndarray: ...
+    @property
+    def discrete(self) -> np.ndarray: ...
+
+
+def fit_lace(data: Rows, settings: Settings, seed: int) -> Lace:
     """Return lace's fit of the training rows; it is told which columns are discrete, and given whole numbers there.
 
     Raises

@@ -45,7 +45,12 @@ def plain(component, kind):
 
 
 def log_density(values, parameters, kind):
-    """Return the log density of values (n_row,) under one component."""
+    """Return the log density of values (n_row,) under one component, 0 where missing."""
+    known = ~np.isnan(values)
+    return np.where(known, _log_density(np.where(known, values, 0.0), parameters, kind), 0.0)
+
+
+def _log_density(values, parameters, kind):
     if kind == "Continuous":
         mean, sigma = parameters
         return -0.5 * ((values - mean) / sigma) ** 2 - np.log(sigma) - 0.5 * np.log(2.0 * np.pi)
@@ -62,15 +67,25 @@ def recover_weights(terms, log_likelihood):
     return weights / weights.sum()
 
 
+def log_likelihoods(engine, state, columns, rows, discrete):
+    """Return what lace says of rows, (n_row,), each by the columns that it observes: it takes no missing cells."""
+    out = np.zeros(len(rows))
+    patterns, which = np.unique(~np.isnan(rows[:, columns]), axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        same = which.ravel() == number
+        asked = as_frame(rows[same], discrete, np.array(columns)[pattern]).drop("ID")
+        out[same] = np.asarray(engine.logp(asked, state_ixs=[state]))
+    return out
+
+
 def read_view(engine, state, columns, rows, kinds, discrete):
     """Return a view of a state and the error of the recovery of its weights."""
     parameters = {
         column: [plain(one, kinds[column]) for one in engine.feature_params(f"x{column}", [state])[state]]
         for column in columns
     }
-    known = rows[~np.isnan(rows[:, columns]).any(axis=1)][:N_RECOVERY]
-    asked = as_frame(known, discrete, columns).drop("ID")
-    log_likelihood = np.atleast_1d(np.asarray(engine.logp(asked, state_ixs=[state])))
+    known = rows[~np.isnan(rows[:, columns]).all(axis=1)][:N_RECOVERY]
+    log_likelihood = log_likelihoods(engine, state, columns, known, discrete)
     terms = sum(
         np.column_stack([log_density(known[:, column], one, kinds[column]) for one in parameters[column]])
         for column in columns

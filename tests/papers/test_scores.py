@@ -81,6 +81,17 @@ def test_peer_that_is_wrong_loses_by_what_its_error_costs(folder):
     assert scores.difference(found[1], found[0]).startswith("**-")
 
 
+def test_peer_fills_in_expectations_given_the_rest_of_the_row():
+    values = np.array([[0.0, np.nan, np.nan, 4.0], [np.nan, 3.0, np.nan, np.nan]])
+    filled = two_normals().complete(values)
+    assert filled[:, 0] == pytest.approx([0.0, 2.0], abs=1e-6)
+    count = np.array([2.0, 11.0])
+    share = np.exp(3.0 * np.log(count) - count)
+    assert filled[0, 1] == pytest.approx(8.0 * share[1] / share.sum(), rel=1e-12)
+    assert filled[:, 2] == pytest.approx([4.0, 6.5])
+    assert filled[:, 3] == pytest.approx([4.0, 6.5])
+
+
 def test_interpreter_without_the_peer_exits_with_one_line(folder, capsys):
     arguments = ["--data", str(folder), *QUICK, "--lace-python"]
     assert scores.main([*arguments, sys.executable]) == 2

@@ -20,17 +20,16 @@ import pandas as pd
 import bayesjpt as bj
 from bayesjpt.errors import TableError
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests.papers import measures, resolutions
+from tests.papers import lace_peer, resolutions
 from tests.papers.abda_data import CONTINUOUS, as_frame, paper_schema, under_schema
+from tests.papers.cell_scores import CellScores, by_lace, by_verb, score_cells
 
 MASK_SEED = 1111
 SHARES = ("0.1", "0.5")
 NOMINAL = ("nominal", "binary")
 """Documented types whose codes have no order: scored by accuracy, the others by error."""
-
-CELLS = 20_000
-"""Hidden cells that are scored at once: each is a row of its own."""
 
 TARGETS = {("abalone", "0.1"): {"marginal": -0.02, "conditional": 0.22}}
 """What the mean of log density per hidden cell is to reach under the paper's priors, nats."""
@@ -64,8 +63,8 @@ class Masked:
     named: bool
 
     @property
-    def seen(self) -> np.ndarray:
-        """The values without the hidden cells."""
+    def train(self) -> np.ndarray:
+        """The values without the hidden cells: what fits and imputers see."""
         return np.where(self.hidden, np.nan, self.values)
 
 
@@ -114,83 +113,28 @@ def readings(data: Masked) -> dict[str, tuple[Table, Table]]:
     The paper's reading is told which columns are continuous. Ours is told nothing but that columns which it would set
     aside as identifiers stay.
     """
-    schema = paper_schema(data.seen, data.discrete)
-    frame = as_frame(data.seen)
+    schema = paper_schema(data.train, data.discrete)
+    frame = as_frame(data.train)
     table = bj.as_table(frame)
     if table.schema.set_aside:
         kinds = {f"x{k}": "integer" if discrete else "real" for k, discrete in enumerate(data.discrete)}
         table = bj.as_table(frame, kinds={column.name: kinds[column.name] for column in table.schema.set_aside})
     return {
-        "abda": (under_schema(schema, data.seen), under_schema(schema, data.values)),
+        "abda": (under_schema(schema, data.train), under_schema(schema, data.values)),
         "default": (table, bj.as_table(as_frame(data.values), schema=table.schema)),
     }
 
 
-@dataclass(frozen=True)
-class CellScores:
-    """Scores of the hidden cells, nats per cell, over all cells that are scored.
-
-    Parameters
-    ----------
-    marginal, conditional : float
-        Mean over draws and cells of the log density of the cell alone, and given the row's cells that the fit saw.
-    marginal_of_mean, conditional_of_mean : float
-        Mean over cells of the log of the mean over draws.
-    n_cell, n_impossible : int
-        Cells, and those with density zero or not a number under some draw: one makes the averages infinite.
-    """
-
-    marginal: float
-    conditional: float
-    marginal_of_mean: float
-    conditional_of_mean: float
-    n_cell: int
-    n_impossible: int
-
-
-def score_cells(verb: Callable, whole: Table, seen: Table, scored: np.ndarray) -> CellScores:
-    """Return the scores of cells, bool (n_row, n_column).
-
-    Parameters
-    ----------
-    verb : callable
-        `post.log_density` or `post.log_mass`.
-    whole, seen : Table
-        With every value, and as the fit saw it.
-    """
-    columns, rows = np.nonzero(scored.T)
-    parts = []
-    for first in range(0, columns.size, CELLS):
-        column, row = columns[first : first + CELLS], rows[first : first + CELLS]
-        values = np.ascontiguousarray(whole.values[:, row])
-        alone = np.arange(whole.n_column)[:, None] == column
-        cell = Table(whole.schema, values, alone)
-        given = Table(whole.schema, values, np.ascontiguousarray(seen.observed[:, row]))
-        parts.append([verb(cell).to_numpy(), verb(cell, given=given).to_numpy()])
-    marginal, conditional = (np.concatenate(part, axis=2) for part in zip(*parts, strict=True))
-    return CellScores(
-        marginal=float(marginal.mean()),
-        conditional=float(conditional.mean()),
-        marginal_of_mean=float(measures.log_of_mean(marginal).mean()),
-        conditional_of_mean=float(measures.log_of_mean(conditional).mean()),
-        n_cell=marginal.shape[2],
-        n_impossible=measures.n_impossible(marginal, conditional),
-    )
-
-
-def score_masses(post: Posterior, data: Masked, whole: Table, seen: Table) -> tuple[CellScores, float]:
-    """Return the scores of the recorded cells, of the table's fixed widths, and their mean log width.
+def fixed_widths(data: Masked, schema: Schema) -> tuple[np.ndarray, float]:
+    """Return the widths of the table's cells, float64 (n_column,), and the mean log width of those that are scored.
 
     Mass less log width is a density per unit, of the cell's average: what densities of other programs compare with
     where cells are narrow.
     """
     widths = resolutions.known_resolutions(data.name)
     if widths is None:
-        widths = np.array([column.resolution for column in whole.schema])
-    schema = resolutions.with_widths(post.schema, widths)
-    tables = (Table(schema, table.values, table.observed) for table in (whole, seen))
-    scores = score_cells(replace(post, schema=schema).log_mass, *tables, data.scored)
-    return scores, float((data.scored.sum(axis=0) @ np.log(widths)) / data.scored.sum())
+        widths = np.array([column.resolution for column in schema])
+    return widths, float((data.scored.sum(axis=0) @ np.log(widths)) / data.scored.sum())
 
 
 @dataclass(frozen=True)
@@ -238,7 +182,7 @@ def impute_by_posterior(post: Posterior, data: Masked, seen: Table) -> np.ndarra
     done = post.impute_mean(seen)
     labels = done.table.to_frame()
     expectation = done.cells["expectation"].to_numpy()
-    filled = data.seen
+    filled = data.train
     for number, column in enumerate(post.schema):
         holes = ~seen.observed[number]
         if not holes.any():
@@ -271,7 +215,7 @@ def other_imputers(data: Masked) -> dict[str, np.ndarray]:
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401  (makes the next import possible)
     from sklearn.impute import IterativeImputer, KNNImputer
 
-    location, spread = np.nanmean(data.seen, axis=0), np.nanstd(data.seen, axis=0)
+    location, spread = np.nanmean(data.train, axis=0), np.nanstd(data.train, axis=0)
     spread[spread == 0.0] = 1.0
     imputers = {
         "IterativeImputer": IterativeImputer(random_state=0, max_iter=50),
@@ -280,14 +224,16 @@ def other_imputers(data: Masked) -> dict[str, np.ndarray]:
     }
     completed = {}
     for name, imputer in imputers.items():
-        z = (data.seen - location) / spread
+        z = (data.train - location) / spread
         filled = np.where(np.isnan(z), 0.0, z) if imputer is None else imputer.fit_transform(z)
         completed[name] = filled * spread + location
     return completed
 
 
-def run(data: Masked, settings, seeds: int, show: Callable[[object], None]) -> dict[str, list[CellScores]]:
-    """Show and return the scores of each structure seed by prior."""
+def run(
+    data: Masked, settings, seeds: int, show: Callable[[object], None], lace: lace_peer.Settings | None = None
+) -> dict[str, list[CellScores]]:
+    """Show and return the scores of each structure seed by prior; show those of fits by lace beside them."""
     from rich.table import Table as RichTable
 
     scores = RichTable(title=f"{data.name}, {data.share} hidden: nats per hidden cell", title_justify="left")
@@ -302,28 +248,41 @@ def run(data: Masked, settings, seeds: int, show: Callable[[object], None]) -> d
     found: dict[str, list[CellScores]] = {}
     for prior, (seen, whole) in readings(data).items():
         found[prior] = []
+        widths, log_width = fixed_widths(data, whole.schema)
         for seed in range(seeds):
             began = time.perf_counter()
             post = bj.fit(
                 seen, learner="mspn", draws=settings.draws, tune=settings.tune, chains=settings.chains, cores=1,
                 seed=seed, prior=prior, progress=False, **settings.options(prior),
             )  # fmt: skip
-            one = score_cells(post.log_density, whole, seen, data.scored)
+            cells = whole.values, seen.observed, data.scored
+            one = score_cells(by_verb(post.log_density, whole.schema), *cells)
             found[prior].append(one)
-            mass, log_width = score_masses(post, data, whole, seen)
-            masses = [f"{value:.3f}" for value in (mass.marginal_of_mean, mass.conditional_of_mean)]
-            masses += [f"{mass.conditional_of_mean - log_width:.3f}"]
+            recorded = resolutions.with_widths(post.schema, widths)
+            mass = score_cells(by_verb(replace(post, schema=recorded).log_mass, recorded), *cells)
             errors.add_row(TITLES[prior], str(seed), *_error_cells(judge(data, impute_by_posterior(post, data, seen))))
+            densities = (one.marginal, one.conditional, one.marginal_of_mean, one.conditional_of_mean)
             scores.add_row(
-                TITLES[prior], str(seed), str(post.circuit.n_leaf), f"{one.marginal:.3f}", f"{one.conditional:.3f}",
-                f"{one.marginal_of_mean:.3f}", f"{one.conditional_of_mean:.3f}", *masses, str(one.n_impossible),
-                f"{time.perf_counter() - began:.0f}",
+                TITLES[prior], str(seed), str(post.circuit.n_leaf), *(f"{value:.3f}" for value in densities),
+                *_mass_cells(mass, log_width), str(one.n_impossible), f"{time.perf_counter() - began:.0f}",
             )  # fmt: skip
+    for seed in range(seeds if lace else 0):
+        began = time.perf_counter()
+        fit = lace_peer.fit_lace(data, lace, seed)
+        mass = score_cells(by_lace(fit, widths), data.values.T, ~np.isnan(data.train.T), data.scored)
+        errors.add_row("lace", str(seed), *_error_cells(judge(data, fit.complete(data.train.T).T)))
+        seconds = f"{time.perf_counter() - began:.0f}"
+        scores.add_row("lace", str(seed), *"-----", *_mass_cells(mass, log_width), str(mass.n_impossible), seconds)
     for name, filled in other_imputers(data).items():
         errors.add_row(name, "-", *_error_cells(judge(data, filled)))
     show(scores)
     show(errors)
     return found
+
+
+def _mass_cells(mass: CellScores, log_width: float) -> list[str]:
+    known = mass.marginal_of_mean, mass.conditional_of_mean, mass.conditional_of_mean - log_width
+    return [f"{value:.3f}" for value in known]
 
 
 TITLES = {"abda": "the paper's", "default": "ours"}
