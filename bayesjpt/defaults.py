@@ -401,12 +401,15 @@ COMMAND_DRAWS = 24
 posterior mean is then known to 0.2 of the posterior's own spread."""
 
 OUTLIER_DRAWS = 4
-"""Draws that `bayesjpt outliers` averages over, one a chain: of the 20 oddest of 6,497 wines 17 are those of 200 draws
-(18 with eight, in half a second more), and scores correlate by .994."""
+"""Draws that `bayesjpt outliers` averages over, one a chain: of the 20 oddest of 6,497 wines 16 are those of 200 draws
+(19 with eight, in half a second more), and scores correlate by .997."""
 
-TAIL_CELLS = 160
-"""Cells of a column of numbers between which its tail probabilities are told apart: of 6,497 wines' cells half are
-within 2 % of those by 4,096 cells, 99 of 100 within 20 %."""
+NEAR = 0.3
+"""Scales of a column to either side of its location that are near a value there; farther out it is as many of the
+distance. Chosen on the validation tables of docs/results.md."""
 
-TAIL_REACH = 1e4
-"""Scales of a column to either side of its location that these cells reach."""
+NEAR_CELLS = 159
+"""Intervals of a column of numbers whose values share one neighbourhood, which is 4.8 times as wide."""
+
+NEAR_REACH = 1e4
+"""Scales of a column to either side of its location that these intervals reach."""

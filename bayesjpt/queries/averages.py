@@ -14,7 +14,7 @@ from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.density import log_density
 from bayesjpt.queries.given import log_sum
-from bayesjpt.queries.tails import cells_alone
+from bayesjpt.queries.tails import near_cells
 from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.table import Table
 
@@ -23,8 +23,36 @@ _N_TAIL = 25
 draws in the fifth of them that is the tail."""
 
 
+class Surroundings(NamedTuple):
+    """Logarithms of averages over draws, of where rows and their cells lie; 0 for missing cells.
+
+    Attributes
+    ----------
+    row, alone : float64 (n_row,), (n_column, n_row)
+        Masses of the neighbourhoods of rows, and of their cells by themselves.
+    tail : float64 (n_column, n_row)
+        Tail probabilities of cells.
+    place_row, place_rest, place_alone : float64 (n_row,), (n_column, n_row), (n_column, n_row)
+        Masses of the places of rows, of rows without one of their cells, and of cells by themselves.
+    """
+
+    row: np.ndarray
+    alone: np.ndarray
+    tail: np.ndarray
+    place_row: np.ndarray
+    place_rest: np.ndarray
+    place_alone: np.ndarray
+
+    def cell_scores(self) -> np.ndarray:
+        """Return how odd cells are by their tails, and given the rest of their row, at least 0; 0 if missing."""
+        apart = self.place_rest + self.place_alone
+        possible = apart > -np.inf
+        against = np.where(possible, apart, 0.0) - np.where(possible, self.place_row, 0.0)
+        return np.maximum(against, 0.0) - self.tail
+
+
 class Averages(NamedTuple):
-    """Logarithms of averages over draws, of some rows; by tails, or not.
+    """Logarithms of averages over draws, of some rows.
 
     Attributes
     ----------
@@ -32,30 +60,14 @@ class Averages(NamedTuple):
         Masses of rows.
     rest : float64 (n_column, n_row)
         Masses of rows without one of their cells.
-    alone, tail : float64 (n_column, n_row)
-        Masses of cells by themselves and their tail probabilities, 0 where they are missing.
     """
 
     row: np.ndarray
     rest: np.ndarray
-    alone: np.ndarray | None = None
-    tail: np.ndarray | None = None
 
     def take(self, which: slice | np.ndarray) -> Averages:
         """Return those of some of the rows."""
-        row, rest = self.row[which], self.rest[:, which]
-        if self.alone is None or self.tail is None:
-            return Averages(row, rest)
-        return Averages(row, rest, self.alone[:, which], self.tail[:, which])
-
-    def cell_scores(self) -> np.ndarray:
-        """Return how odd cells are by their tails, and given the rest of their row, at least 0; 0 if missing."""
-        assert self.alone is not None
-        assert self.tail is not None
-        apart = self.rest + self.alone
-        possible = apart > -np.inf
-        against = np.where(possible, apart, 0.0) - np.where(possible, self.row, 0.0)
-        return np.maximum(against, 0.0) - self.tail
+        return Averages(self.row[which], self.rest[:, which])
 
     def given_rest(self, observed: np.ndarray) -> np.ndarray:
         """Return log masses of cells given the rest of their row, NaN if missing or impossible without it too."""
@@ -65,8 +77,8 @@ class Averages(NamedTuple):
 
 def averages(
     post: Posterior, both: Table, fitted: Table | None, *, by_tails: bool
-) -> tuple[Averages, np.ndarray | None]:
-    """Return averages over all draws, and Pareto's k of the first rows where they were fitted."""
+) -> tuple[Averages, Surroundings | None, np.ndarray | None]:
+    """Return averages over all draws; where rows lie, if asked; Pareto's k of the first rows, if they were fitted."""
     structures = post.by_structure()
     shares = np.array([structure.n_draw for structure in structures]) / post.n_draw
     parts, pareto_k = [], []
@@ -76,10 +88,16 @@ def averages(
             left_out, own_k = _leave_one_out(structure, fitted)
             weights = np.concatenate([left_out, weights.repeat(both.n_row - fitted.n_row, axis=1)], axis=1)
             pareto_k.append(own_k)
-        tails = cells_alone(structure, both, weights) if by_tails else ()
-        parts.append((*_log_masses(structure, both, weights), *tails))
-    averaged = Averages(*(_averaged(list(values), shares) for values in zip(*parts, strict=True)))
-    return averaged, np.max(pareto_k, axis=0) if pareto_k else None
+        # favourite values are no news about a row: here all cells of a column are equally wide
+        found = _log_masses(structure, both, weights, *recorded_cells(post.schema, both.values, even=True))
+        if by_tails:
+            near = near_cells(structure, both, weights)
+            place, wide = (_log_masses(structure, both, weights, near.centre, half) for half in near.half)
+            found += wide[0], near.alone[1], near.tail, *place, near.alone[0]
+        parts.append(found)
+    averaged = [_averaged(list(values), shares) for values in zip(*parts, strict=True)]
+    around = Surroundings(*averaged[2:]) if by_tails else None
+    return Averages(*averaged[:2]), around, np.max(pareto_k, axis=0) if pareto_k else None
 
 
 def _averaged(log_values: list[np.ndarray], shares: np.ndarray) -> np.ndarray:
@@ -89,15 +107,16 @@ def _averaged(log_values: list[np.ndarray], shares: np.ndarray) -> np.ndarray:
     return log_sum(np.stack([values + np.log(share) for values, share in zip(log_values, shares, strict=True)]), 0)
 
 
-def _log_masses(post: Posterior, both: Table, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _log_masses(
+    post: Posterior, both: Table, weights: np.ndarray, centre: np.ndarray, half: np.ndarray
+) -> tuple[np.ndarray, ...]:
     """Return log masses of rows, (n_row,), and of rows without each cell, (n_column, n_row).
 
-    Averaged over the draws of one structure by the logarithms of their weights, (n_draw, n_row) or (n_draw, 1).
+    Of the intervals around some centres, averaged over the draws of one structure by the logarithms of their weights,
+    (n_draw, n_row) or (n_draw, 1).
     """
     plan, params = post.plan(), post.flat()
     row_score, rest_score = np.empty(both.n_row), np.empty((both.n_column, both.n_row))
-    # favourite values are no news about a row: here all cells of a column are equally wide
-    centre, half = recorded_cells(post.schema, both.values, even=True)
     n_block = block_rows(plan, QUERY_WORK_BYTES)
     for lo in range(0, both.n_row, SCORED_ROWS):
         part = slice(lo, min(lo + SCORED_ROWS, both.n_row))

@@ -1,6 +1,6 @@
 """How odd each row of a table is, and which of its cells makes it so.
 
-      tail       how far out its cells are, each in its column, and what the rest of the row says against them
+      tail       how little lies near it, or near its cells, each in its column; and what the rest says against them
       log_mass   how improbable the row is, and its cells given the rest of it
 
 The second knows dense places from others rather than odd from usual: a small tight cluster is probable, a value off an
@@ -38,11 +38,12 @@ def outliers(
 ) -> PlainAnswers:
     """Return how odd each row is, and each of its cells, in nats: minus the logarithm of a probability.
 
-    By default a cell is as odd as it is far out in its column: its tail probability is that of all values of the column
-    that are at most as probable. It has no units, is the same for any resolution, and compares numbers with labels. A
-    row is as odd as its cells are together, or as the oddest of them if that is more. So 2.3 nats are reached by one in
-    ten usual rows, 4.6 by one in a hundred, by at most twice as many; whatever columns a row observes. Scores by mass
-    are the posterior-predictive probability of what is recorded.
+    By default a row is as odd as its neighbourhood is improbable: what lies within a third of a scale in each column of
+    numbers, and has the same labels. That is asked of the model, and of the columns as if they were independent; the
+    row's score is the larger answer, or that of its oddest cell. A cell is as odd as it is far out in its column: its
+    tail probability is that of all values near which no more lies. Neither has units, and resolution makes no
+    difference. So 2.3 nats are reached by one in ten usual rows, 4.6 by one in a hundred, by at most three times as
+    many; whatever columns a row observes. Scores by mass are the posterior-predictive probability of what is recorded.
 
     Parameters
     ----------
@@ -68,7 +69,8 @@ def outliers(
         usual.
         By cell, NaN where it is missing: ``cell_score``; ``cell_log_mass`` given the rest of the row; ``cell_excess``:
         nats by which that is less than the mean of the column's cells in the reference rows; ``cell_quantile`` among
-        them. By tails also ``cell_tail``, the tail probability: 0.01 for a value such that one in a hundred is as rare.
+        them. By tails also ``cell_tail``, the tail probability: 0.01 for a value near which as little lies as near one
+        in a hundred.
 
     Raises
     ------
@@ -79,21 +81,21 @@ def outliers(
 
     Notes
     -----
-    By tails, a cell's score is minus the logarithm of its tail probability, and if the cell is less probable given the
-    rest of its row than by itself, the nats by which it is; given the rest, at most exp(-x) of the values are so by x
-    (Markov's inequality). Cells together are compared by Fisher's sum of logarithms of tail probabilities, as a Gamma
-    variable with the mean and variance that the reference rows have over the row's columns (Brown): columns that go
-    together are not counted twice. The oddest cell counts log(observed cells) nats less (Bonferroni). A score is
-    infinite where no draw allows such a cell. By mass a cell's score is its excess, and NaN where the row is impossible
-    without it too.
+    By tails, a cell's score is minus the logarithm of its tail probability, and if its place is less probable given the
+    rest of the row than by itself, the nats by which it is; given the rest, at most exp(-x) of the values are so by x
+    (Markov's inequality). A place is an eighth of a scale wide. Minus logarithms of the probabilities of neighbourhoods
+    are compared with the reference rows' as Gamma variables, whose mean and variance grow with what the row's columns
+    add on average: columns that go together are not counted twice. The oddest cell counts log(observed cells) nats
+    less (Bonferroni). A score is infinite where no draw allows such a neighbourhood. By mass a cell's score is its
+    excess, and NaN where the row is impossible without it too.
 
-    Two cells that contradict each other both have a high score. Cost: draws x rows x edges; by tails also draws x
-    distinct values x leaves of their column, by mass the reference rows once for each pattern of missing cells.
+    Two cells that contradict each other both have a high score. Cost: draws x rows x edges; by tails three times that,
+    and draws x 318 intervals x leaves; by mass the reference rows once for each pattern of missing cells.
 
     References
     ----------
     Hyndman (1996). Computing and Graphing Highest Density Regions. The American Statistician 50(2).
-    Brown (1975). A Method for Combining Non-Independent, One-Sided Tests of Significance. Biometrics 31(4).
+    Knorr, Ng (1998). Algorithms for Mining Distance-Based Outliers in Large Datasets. VLDB.
     Vehtari, Simpson, Gelman, Yao, Gabry (2024). Pareto Smoothed Importance Sampling.
 
     Examples
@@ -121,16 +123,17 @@ def outliers(
             "The rows that the model expects are post.sample(1000, rng=rng, recorded=True).",
         )
     both = _joined(rows, usual)
-    found, pareto_k = averages(post, both, rows if training else None, by_tails=score == "tail")
+    found, around, pareto_k = averages(post, both, rows if training else None, by_tails=score == "tail")
     own, known = found.take(slice(rows.n_row)), found.take(slice(rows.n_row, None))
     cell_log_mass = own.given_rest(rows.observed)
     excess, cell_quantile = _compared(rows, cell_log_mass, known.given_rest(usual.observed))
-    if own.tail is None or found.tail is None:
+    if around is None:
         row_score, cell_score = -own.row, excess
         quantile, n_reference = _row_quantiles(post, rows, usual, own.row, known.row)
     else:
-        cell_score = np.where(rows.observed, own.cell_scores(), np.nan)
-        scores = together(both, -found.tail, found.cell_scores(), slice(rows.n_row, None))
+        cells = around.cell_scores()
+        cell_score = np.where(rows.observed, cells[:, : rows.n_row], np.nan)
+        scores = together(both, -around.row, -around.alone, cells, slice(rows.n_row, None))
         row_score, n_reference = scores[: rows.n_row], np.full(rows.n_row, usual.n_row)
         quantile = _share_below(-scores[rows.n_row :], -row_score) if usual.n_row else np.full(rows.n_row, np.nan)
     answer = {
@@ -144,8 +147,9 @@ def outliers(
         "cell_excess": (("obs_id", "feature"), excess.T),
         "cell_quantile": (("obs_id", "feature"), cell_quantile.T),
     }
-    if own.tail is not None:
-        answer["cell_tail"] = (("obs_id", "feature"), np.where(rows.observed, np.exp(own.tail), np.nan).T)
+    if around is not None:
+        tail = np.where(rows.observed, np.exp(around.tail[:, : rows.n_row]), np.nan)
+        answer["cell_tail"] = (("obs_id", "feature"), tail.T)
     if pareto_k is not None:
         answer["pareto_k"] = ("obs_id", pareto_k)
     return PlainAnswers(answer, coords={"obs_id": np.arange(rows.n_row), "feature": list(rows.names)})

@@ -1,16 +1,18 @@
-"""How far out in its column a value is: the probability of a value at most as probable as the one recorded.
+"""How odd values and rows are by what lies near them: the probability of their neighbourhood.
 
-      density   |      __                    p of x: what lies where the density is at most that at x,
-                |     /  \\          __       in the tails, and between modes too
-      at x ...  |..../....\\......../..\\....
-                |__/#|     \\#####/|   |#\\__
-                     x
+      density   |      __                 near x lies what is within a third of the column's scale; farther out
+                |     /  \\          __    as much of the distance
+                |  [.x.]  \\________/[y]
+                |__/       \\____/      \\__
+                     x              y     tail of x: the probability of all values near which no more lies
 
-It has no units, is the same on columns of any resolution, and compares numbers with labels, whose probabilities are
-ordered likewise. Under one draw at most a share q of the values has a tail probability of q or less.
+Nothing narrower than a neighbourhood makes a value usual: no atom or level beside which others are as good, no tight
+group of few rows. Tails have no units, are the same on columns of any resolution, and compare numbers with labels,
+whose neighbourhoods are themselves. Under one draw at most a share q of the values has a tail probability of q or less.
 
-Reference: Hyndman (1996), Computing and graphing highest density regions, The American Statistician: p is one less the
-content of the smallest highest density region that leaves x out.
+References: Hyndman (1996), Computing and graphing highest density regions, The American Statistician: a tail
+probability is one less the content of the smallest region of highest density that leaves x out. Knorr and Ng (1998),
+Algorithms for mining distance-based outliers in large datasets, VLDB: a row is odd if few rows lie within a distance.
 """
 
 from __future__ import annotations
@@ -19,26 +21,44 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesjpt.defaults import TAIL_CELLS, TAIL_REACH
+from bayesjpt.defaults import NEAR, NEAR_CELLS, NEAR_REACH
 from bayesjpt.kernels.flow import fill_marginal_log_mass
 from bayesjpt.kernels.surprise import fill_log_gamma_tail
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.given import log_sum
-from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 
 _ROUNDING = 1e-9
-"""Of a probability: labels, counts and atoms that differ by less are equally probable."""
+"""Of a probability: neighbourhoods that differ by less are equally probable."""
 
 _N_MASS = 2**22
 """Masses, over draws and intervals, that are held at a time unless a column has more: 32 MB."""
 
 
-def cells_alone(post: Posterior, rows: Table, log_weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return log masses of cells by themselves and their log tail probabilities, float64 (n_column, n_row) each.
+class Near(NamedTuple):
+    """Where the cells of some rows lie: first in the place that a cell shares with others, then in its neighbourhood.
 
-    Averages over the draws of one structure; 0 where a cell is missing. All recorded cells of a column have one width.
+    Attributes
+    ----------
+    centre : float64 (n_column, n_row)
+        The middle of both, in the user's units; the code of a label.
+    half : float64 (2, n_column, n_row)
+        Half widths, 0 for labels.
+    alone : float64 (2, n_column, n_row)
+        Log masses in the column by itself, averaged over draws; 0 where the cell is missing, as below.
+    tail : float64 (n_column, n_row)
+        Log tail probabilities, averaged over draws.
+    """
+
+    centre: np.ndarray
+    half: np.ndarray
+    alone: np.ndarray
+    tail: np.ndarray
+
+
+def near_cells(post: Posterior, rows: Table, log_weights: np.ndarray) -> Near:
+    """Return where cells lie, and how probable that is by the draws of one structure.
 
     Parameters
     ----------
@@ -47,25 +67,18 @@ def cells_alone(post: Posterior, rows: Table, log_weights: np.ndarray) -> tuple[
     log_weights : float64 (n_draw, n_row) or (n_draw, 1)
         Of the draws.
     """
-    alone, tail = np.zeros(rows.values.shape), np.zeros(rows.values.shape)
-    cells = recorded_cells(rows.schema, rows.values, even=True)
-    pieces = [_pieces(column) for column in rows.schema]
-    values = [np.unique(centre[seen]) for centre, seen in zip(cells[0], rows.observed, strict=True)]
-    intervals = [
-        np.concatenate([own.ends, centre + half.max(initial=0.0) * np.array([[-1.0], [1.0]])], axis=1)
-        for own, centre, half in zip(pieces, values, cells[1], strict=True)
-    ]
-    for columns in _parts([part.shape[1] for part in intervals], log_weights.shape[0]):
-        log_masses = _log_masses(post, {column: intervals[column] for column in columns})
-        for column, log_mass in zip(columns, log_masses, strict=True):
-            seen = rows.observed[column]
-            code = np.searchsorted(values[column], cells[0][column, seen])
+    shape = rows.values.shape
+    near = Near(np.zeros(shape), np.zeros((2, *shape)), np.zeros((2, *shape)), np.zeros(shape))
+    places = [_places(column) for column in rows.schema]
+    for columns in _parts([own.half.size for own in places], log_weights.shape[0]):
+        for column, log_mass in zip(columns, _log_masses(post, places, columns), strict=True):
+            own, seen = places[column], rows.observed[column]
+            at = np.searchsorted((own.centre + own.half[0])[:-1], rows.values[column, seen])
             weights = log_weights[:, seen] if log_weights.shape[1] > 1 else log_weights
-            log_mass, log_value = np.split(log_mass, [pieces[column].ends.shape[1]], axis=1)
-            log_tail = _log_tails(pieces[column], np.exp(log_mass), log_value)
-            alone[column, seen] = np.minimum(log_sum(log_value[:, code] + weights, 0), 0.0)
-            tail[column, seen] = np.minimum(log_sum(log_tail[:, code] + weights, 0), 0.0)
-    return alone, tail
+            near.centre[column, seen], near.half[:, column, seen] = own.centre[at], own.half[:, at]
+            for log_value, out in zip((*log_mass, _log_tails(*log_mass)), (*near.alone, near.tail), strict=True):
+                out[column, seen] = np.minimum(log_sum(log_value[:, at] + weights, 0), 0.0)
+    return near
 
 
 def _parts(sizes: list[int], n_draw: int) -> list[list[int]]:
@@ -81,113 +94,91 @@ def _parts(sizes: list[int], n_draw: int) -> list[list[int]]:
     return parts
 
 
-def _log_masses(post: Posterior, intervals: dict[int, np.ndarray]) -> list[np.ndarray]:
-    """Return the log probabilities of intervals (2, n) of some columns, float64 (n_draw, n) each."""
-    plan, params = post.plan(), post.flat()
-    ends = np.concatenate(list(intervals.values()), axis=1)
-    sizes = np.zeros(len(post.schema), np.int64)
-    sizes[list(intervals)] = [part.shape[1] for part in intervals.values()]
-    out = np.empty((params.theta.shape[0], ends.shape[1]))
-    fill_marginal_log_mass(plan, params.log_weight, params.theta, np.append(0, np.cumsum(sizes)), ends, out)
-    return np.split(out, np.cumsum(sizes[list(intervals)])[:-1], axis=1)
-
-
-class _Pieces(NamedTuple):
-    """Closed intervals into which a column is cut.
+class _Places(NamedTuple):
+    """A column cut into intervals, ascending, and the neighbourhoods of all values in each.
 
     Attributes
     ----------
-    ends : float64 (2, n_piece)
-    n_value : float64 (n_piece,)
-        Recorded values that each holds.
-    single : bool (n_piece,)
-        Labels, whole numbers and atoms.
-    holder : int64 (n_atom,)
-        The intervals that atoms lie in. Atoms are the last pieces.
+    centre : float64 (n_place,)
+    half : float64 (2, n_place)
+        Half widths of the intervals and of the neighbourhoods; 0 for labels.
     """
 
-    ends: np.ndarray
-    n_value: np.ndarray
-    single: np.ndarray
-    holder: np.ndarray
+    centre: np.ndarray
+    half: np.ndarray
 
 
-def _pieces(column: Column) -> _Pieces:
+def _places(column: Column) -> _Places:
     """Return each label of a column, or intervals that grow with the distance from its location."""
     if column.base == "category":
         codes = np.arange(float(len(column.code_names)))
-        return _Pieces(np.stack([codes, codes]), np.ones(codes.size), np.ones(codes.size, bool), np.empty(0, np.int64))
-    steps = np.linspace(-np.arcsinh(TAIL_REACH), np.arcsinh(TAIL_REACH), TAIL_CELLS - 1)
-    edges = column.location + column.scale * np.sinh(steps)
+        return _Places(codes, np.zeros((2, codes.size)))
+    edges = column.location + column.scale * np.sinh(np.arcsinh(NEAR_REACH) * np.linspace(-1.0, 1.0, NEAR_CELLS + 1))
     if column.base == "integer":
         edges = np.unique(np.rint(edges)) - 0.5
-    edges = np.concatenate([[-np.inf], edges, [np.inf]])
-    if column.base == "integer":
-        ends, n_value = np.stack([edges[:-1] + 0.5, edges[1:] - 0.5]), np.diff(edges)
-        return _Pieces(ends, n_value, n_value == 1.0, np.empty(0, np.int64))
-    atoms = np.array(column.atoms, float)
-    ends = np.stack([edges[:-1], np.nextafter(edges[1:], -np.inf)])
-    n_value = np.append(np.diff(edges) / column.resolution, np.ones(atoms.size))
-    single = np.arange(n_value.size) >= n_value.size - atoms.size
-    holder = np.searchsorted(edges, atoms, side="right") - 1
-    return _Pieces(np.concatenate([ends, np.stack([atoms, atoms])], axis=1), n_value, single, holder)
+    centre, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
+    wide = NEAR * np.hypot(column.scale, centre - column.location)
+    return _Places(centre, np.stack([half, np.maximum(wide, np.maximum(half, 0.5 * column.resolution))]))
 
 
-def _log_tails(pieces: _Pieces, mass: np.ndarray, log_value: np.ndarray) -> np.ndarray:
-    """Return the log probability of values at most as probable, float64 (n_draw, n_value).
+def _log_masses(post: Posterior, places: list[_Places], columns: list[int]) -> list[np.ndarray]:
+    """Return log masses of some columns' intervals and of their neighbourhoods, float64 (2, n_draw, n_place) each."""
+    plan, params = post.plan(), post.flat()
+    n_draw, sizes = params.theta.shape[0], np.zeros(len(places), np.int64)
+    sizes[columns] = [places[column].half.size for column in columns]
+    ends = [(own.centre + own.half * np.array([-1.0, 1.0])[:, None, None]) for own in (places[c] for c in columns)]
+    asked = np.concatenate([own.reshape(2, -1) for own in ends], axis=1)
+    out, ptr = np.empty((n_draw, asked.shape[1])), np.append(0, np.cumsum(sizes))
+    fill_marginal_log_mass(plan, params.log_weight, params.theta, ptr, asked, out)
+    return [part.reshape(n_draw, 2, -1).swapaxes(0, 1) for part in np.split(out, ptr[1:][columns][:-1], axis=1)]
 
-    `mass` is that of the pieces, (n_draw, n_piece), `log_value` that of each value. Between the mean densities of two
-    intervals it is interpolated, in logarithms; below all of them it falls as the density does.
-    """
-    for atom, holder in enumerate(pieces.holder):
-        mass[:, holder] = np.maximum(mass[:, holder] - mass[:, atom - pieces.holder.size], 0.0)
-    outside = mass[:, np.isinf(pieces.n_value)].sum(axis=1)
-    bounded = ~pieces.single & np.isfinite(pieces.n_value)
-    out = np.empty(log_value.shape)
-    for draw, own in enumerate(log_value):
-        ascending = np.sort(mass[draw, pieces.single])
-        sums = np.append(0.0, np.cumsum(ascending))
+
+def _log_tails(log_mass: np.ndarray, log_near: np.ndarray) -> np.ndarray:
+    """Return the log probability of all intervals whose neighbourhood is at most as probable, (n_draw, n_place)."""
+    out = np.empty(log_mass.shape)
+    for draw, own in enumerate(log_near):
+        order = np.argsort(own)
+        sums = np.cumsum(np.exp(log_mass[draw, order]))
+        last = np.searchsorted(own[order], own + _ROUNDING, side="right") - 1
         with np.errstate(divide="ignore"):
-            tail = np.log(sums[np.searchsorted(ascending, np.exp(own) * (1.0 + _ROUNDING), side="right")])
-        here = np.flatnonzero(bounded & (mass[draw] > 0.0))
-        if here.size:
-            log_mean = np.log(mass[draw, here]) - np.log(pieces.n_value[here])
-            order = np.argsort(log_mean)
-            log_mean, inside = log_mean[order], mass[draw, here[order]]
-            below = outside[draw] + np.cumsum(inside)
-            between = np.interp(own, log_mean, np.log(below - 0.5 * inside), right=np.log(below[-1]))
-            tail = np.logaddexp(tail, between + np.minimum(own - log_mean[0], 0.0))
-        out[draw] = np.where(own > -np.inf, np.clip(tail, own, 0.0), -np.inf)  # at least its own probability
-    return out
+            out[draw] = np.log(np.where(own > -np.inf, sums[last], 0.0))
+    return np.minimum(out, 0.0)
 
 
-def together(rows: Table, beyond: np.ndarray, cell_score: np.ndarray, usual: slice) -> np.ndarray:
-    """Return how odd rows are, all their cells together or the oddest of them, float64 (n_row,), at least 0.
+def together(rows: Table, near: np.ndarray, alone: np.ndarray, cell_score: np.ndarray, usual: slice) -> np.ndarray:
+    """Return how odd rows are, the largest of three minus logarithms of probabilities, float64 (n_row,), at least 0.
 
-    Both are minus logarithms of probabilities. All together: Fisher's sum of minus log tail probabilities, whose mean
-    and variance over a row's observed columns are those of the usual rows, as one Gamma variable (Brown). The oddest:
-    times the number of observed cells (Bonferroni).
+    Of the row's neighbourhood; of what it were if columns were independent; and of the oddest cell, times the number of
+    observed cells (Bonferroni). Each of the first two is a sum of surprises, compared with those of the usual rows as a
+    Gamma variable whose mean and variance are proportional to what the observed columns add by themselves on average.
 
     Parameters
     ----------
     rows : Table
-    beyond, cell_score : float64 (n_column, n_row)
-        Minus log tail probabilities of cells, and with what the rest of the row says against them; 0 where missing.
+    near : float64 (n_row,)
+        Minus log masses of the rows' neighbourhoods.
+    alone, cell_score : float64 (n_column, n_row)
+        Minus log masses of the cells' by themselves, and the cells' own scores; 0 where missing.
     usual : slice
-        The rows that are usual. The mean and variance of independent continuous columns under the model, which are 1,
-        count as one more of them.
+        The rows that are usual. One cell of 1 nat more counts in each column, and one row of independent such columns.
     """
-    known = rows.observed[:, usual] & np.isfinite(beyond[:, usual])
-    n_known = known.sum(axis=1) + 1.0
-    mean = (np.where(known, beyond[:, usual], 0.0).sum(axis=1) + 1.0) / n_known
-    away = np.where(known, beyond[:, usual] - mean[:, None], 0.0)
-    covariance = (away @ away.T + np.eye(mean.size)) / np.sqrt(np.outer(n_known, n_known))
-    seen = rows.observed.astype(float)
-    n_seen = seen.sum(axis=0)
-    some = np.flatnonzero(n_seen)
+    known = rows.observed[:, usual] & np.isfinite(alone[:, usual])
+    expected = (np.where(known, alone[:, usual], 0.0).sum(axis=1) + 1.0) / (known.sum(axis=1) + 1.0)
+    size = expected @ rows.observed.astype(float)
+    some = np.flatnonzero(size)
+    score = np.zeros(rows.n_row)
+    score[some] = cell_score.max(axis=0)[some] - np.log(rows.observed.sum(axis=0)[some])
+    for surprise in (near, alone.sum(axis=0)):
+        score[some] = np.maximum(score[some], _beyond(surprise, size, some, usual))
+    return np.maximum(score, 0.0)
+
+
+def _beyond(surprise: np.ndarray, size: np.ndarray, some: np.ndarray, usual: slice) -> np.ndarray:
+    """Return minus log probabilities of at least as large a surprise, for some rows."""
+    known = np.isfinite(surprise[usual]) & (size[usual] > 0.0)
+    x, n = surprise[usual][known], size[usual][known]
+    share = (x.sum() + 1.0) / (n.sum() + 1.0)
+    spread = (((x - share * n) ** 2 / np.maximum(n, 1e-300)).sum() + 1.0) / (n.size + 1.0)
     log_tail = np.empty(some.size)
-    variance = (seen * (covariance @ seen)).sum(axis=0)
-    fill_log_gamma_tail((mean @ seen)[some], variance[some], beyond.sum(axis=0)[some], log_tail)
-    out = np.zeros(rows.n_row)
-    out[some] = np.maximum(-log_tail, cell_score.max(axis=0)[some] - np.log(n_seen[some]))
-    return np.maximum(out, 0.0)
+    fill_log_gamma_tail(share * size[some], spread * size[some], surprise[some], log_tail)
+    return -log_tail

@@ -1,8 +1,9 @@
 """Odd rows told from usual ones, beside isolation forests: python -m tests.papers.outliers --data DIR.
 
-Tables of ADBench (Han, Hu, Huang, Jiang, Zhao, 2022, NeurIPS Datasets and Benchmarks) whose rows are labelled. Nobody
-sees the labels: every program learns from all rows and scores the same ones. Ours by both scores of
-`outliers`, each row by the posterior without it and as it was fitted.
+Tables of ADBench (Han, Hu, Huang, Jiang, Zhao, 2022, NeurIPS Datasets and Benchmarks) whose rows are labelled or, with
+`--tasks validation`, others, on which scores are chosen. Nobody sees the labels: every program learns from all rows and
+scores the same ones. Ours by both scores of `outliers`, each row by the posterior without it and as it was fitted.
+Forests see labels as indicators, and the median of a column where a cell is missing.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from sklearn.metrics import roc_auc_score
 
 import bayesjpt as bj
 from bayesjpt.defaults import CHAINS, DRAWS, TUNE
+from tests.papers import outlier_tasks
 from tests.papers.scores import markdown
 
 HEADER = (
@@ -30,60 +31,63 @@ HEADER = (
 )
 
 
-def read(data: str, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cells of a table, float64 (n_row, n_column), and whether each row is an outlier."""
-    with np.load(Path(data) / "outliers" / f"{name}.npz") as held:
-        return held["X"].astype(float), held["y"].astype(bool)
-
-
-def our_scores(cells: np.ndarray, seed: int, options: dict[str, Any]) -> list[np.ndarray]:
+def our_scores(cells: pd.DataFrame, seed: int, options: dict[str, Any]) -> list[np.ndarray]:
     """Return how odd we find each row, float64 (n_row,), without it in the fit and with it: by tails, and by mass."""
-    frame = pd.DataFrame(cells, columns=[f"x{column}" for column in range(cells.shape[1])])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bj.BayesjptWarning)  # constant columns, chains that do not agree yet
-        post = bj.fit(bj.as_table(frame, kinds=_numbers(cells)), seed=seed, progress=False, **options)
-    asked = [post.outliers(frame, training=training) for training in (True, False)]
+        post = bj.fit(bj.as_table(cells, kinds=_numbers(cells)), seed=seed, progress=False, **options)
+    asked = [post.outliers(cells, training=training) for training in (True, False)]
     return [*(found["score"].to_numpy() for found in asked), *(-found["log_mass"].to_numpy() for found in asked)]
 
 
-def _numbers(cells: np.ndarray) -> dict[str, str]:
+def forest_scores(cells: pd.DataFrame, seed: int) -> np.ndarray:
+    """Return how odd an isolation forest of scikit-learn's defaults finds each row, float64 (n_row,)."""
+    numbers = pd.get_dummies(cells, dtype=float)
+    numbers = numbers.fillna(numbers.median()).to_numpy()
+    return -IsolationForest(random_state=seed).fit(numbers).score_samples(numbers)
+
+
+def _numbers(cells: pd.DataFrame) -> dict[str, str]:
     """Return kinds that keep every column: nearly distinct whole numbers would be set aside as identifiers."""
-    whole = (cells == np.rint(cells)).all(axis=0)
-    distinct = np.array([np.unique(column).size for column in cells.T])
-    return {f"x{c}": "integer" for c in np.flatnonzero(whole & (distinct > 0.9 * len(cells)))}
+    numbers = cells.select_dtypes("number")
+    whole = (numbers.isna() | (numbers == numbers.round())).all() & (numbers.nunique() > 0.9 * len(cells))
+    return dict.fromkeys(numbers.columns[whole], "integer")
 
 
-def compare(name: str, data: str, seeds: Sequence[int], options: dict[str, Any]) -> tuple[list[str], np.ndarray]:
+def compare(
+    name: str, read: Callable[[int], outlier_tasks.Task], seeds: Sequence[int], options: dict[str, Any]
+) -> tuple[list[str], np.ndarray]:
     """Return a line of the table, and the mean areas under the curve of all scores, the forest's first."""
-    cells, odd = read(data, name)
     areas, seconds = [], 0.0
     for seed in seeds:
+        task = read(seed)
         start = time.process_time()
-        scores = our_scores(cells, seed, options)
+        scores = our_scores(task.cells, seed, options)
         seconds += time.process_time() - start
-        forest = -IsolationForest(random_state=seed).fit(cells).score_samples(cells)
-        areas.append([roc_auc_score(odd, score) for score in (forest, *scores)])
+        areas.append([roc_auc_score(task.odd, score) for score in (forest_scores(task.cells, seed), *scores)])
     mean, spread = np.mean(areas, axis=0), np.std(areas, axis=0)
     shown = [f"{m:.3f} ± {s:.3f}" for m, s in zip(mean, spread, strict=True)]
-    row = [name, str(odd.size), str(cells.shape[1]), f"{odd.mean():.1%}", *shown, f"{seconds / len(seeds):.1f}"]
+    n_row, n_column = task.cells.shape
+    row = [name, str(n_row), str(n_column), f"{task.odd.mean():.1%}", *shown, f"{seconds / len(seeds):.1f}"]
     return row, mean
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print it; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.papers.outliers", description=__doc__.split("\n")[0])
-    parser.add_argument("--data", required=True, help="folder that holds outliers/")
-    parser.add_argument("--tables", nargs="+", help="of outliers/; all of them unless given")
+    parser.add_argument("--data", required=True, help="folder of the data sets")
+    parser.add_argument("--tasks", choices=outlier_tasks.COLLECTIONS, default="adbench")
+    parser.add_argument("--tables", nargs="+", help="of the collection; all of them unless given")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--chains", type=int, default=CHAINS)
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--tune", type=int, default=TUNE)
     asked = parser.parse_args(arguments)
-    names = asked.tables or sorted(path.stem for path in (Path(asked.data) / "outliers").glob("*.npz"))
+    tasks = outlier_tasks.COLLECTIONS[asked.tasks](asked.data)
     options = {"chains": asked.chains, "draws": asked.draws, "tune": asked.tune}
     rows, means = [], []
-    for name in names:
-        row, mean = compare(name, asked.data, range(asked.seeds), options)
+    for name in asked.tables or tasks:
+        row, mean = compare(name, tasks[name], range(asked.seeds), options)
         print(" ".join(row), file=sys.stderr, flush=True)
         rows.append(row)
         means.append(mean)

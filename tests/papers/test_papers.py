@@ -14,7 +14,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.families import registry
 from tests import naive
-from tests.papers import abda, intervals, outliers, structures, transductive, type_data, types
+from tests.papers import abda, cell_scores, intervals, lace_peer, structures, transductive, type_data, types
 from tests.papers.abda_data import our_tables, paper_schema, read_data, under_schema
 
 ARITHMETIC = 1e-9
@@ -198,7 +198,7 @@ def test_masks_say_what_is_hidden_and_what_is_scored(folder):
     assert (data.hidden == (hidden == 1)).all()
     assert (data.scored == ((hidden == 1) & (kept == 0) & known)).all()
     assert data.nominal.tolist() == [False, False, False, True]
-    assert (np.isnan(data.seen) == (data.hidden | ~known)).all()
+    assert (np.isnan(data.train) == (data.hidden | ~known)).all()
 
 
 def test_unknown_mask_exits_with_one_line(folder, capsys):
@@ -214,7 +214,8 @@ def test_cell_scores_are_those_of_the_definition(folder):
     rows, columns = np.nonzero(data.scored)
     few = np.zeros_like(data.scored)
     few[rows[:6], columns[:6]] = True
-    found = transductive.score_cells(post.log_density, whole, seen, few)
+    score = cell_scores.by_verb(post.log_density, whole.schema)
+    found = cell_scores.score_cells(score, whole.values, seen.observed, few)
     flat = post.flat()
     marginal, conditional = [], []
     for row, column in zip(rows[:6], columns[:6], strict=True):
@@ -250,8 +251,8 @@ def test_posterior_imputes_expectations_and_most_probable_codes(folder):
     for prior, (seen, _) in transductive.readings(data).items():
         post = bj.fit(seen, min_rows=60, draws=4, tune=4, chains=1, cores=1, seed=3, prior=prior, progress=False)
         filled = transductive.impute_by_posterior(post, data, seen)
-        known = ~np.isnan(data.seen)
-        assert (filled[known] == data.seen[known]).all()
+        known = ~np.isnan(data.train)
+        assert (filled[known] == data.train[known]).all()
         assert np.isin(filled[:, 3], [0.0, 1.0, 2.0]).all()
         assert transductive.judge(data, filled).error < 1.0
 
@@ -266,10 +267,32 @@ def test_transductive_script_prints_scores_errors_and_what_is_left_out(folder, c
     assert "Nominal: x3 (documented types)" in text
 
 
+def test_peer_scores_and_fills_in_the_hidden_cells(folder, capsys, monkeypatch):
+    data = transductive.read_masked(folder, "holes", "0.1")
+    normal, count, label = [[5.0, 4.0]], [[8.0]], [[0.2, 0.3, 0.5]]
+    view = {"columns": [0, 1, 2, 3], "weights": [1.0], "parameters": [normal, normal, count, label]}
+    kinds = {"0": "Continuous", "1": "Continuous", "2": "Count", "3": "Categorical"}
+    fit = lace_peer.read_lace({"kinds": kinds, "states": [[view]], "processor_seconds": 0.5})
+    widths, log_width = transductive.fixed_widths(data, transductive.readings(data)["default"][1].schema)
+    score = cell_scores.by_lace(fit, widths)
+    found = cell_scores.score_cells(score, data.values.T, ~np.isnan(data.train.T), data.scored)
+    assert found.conditional == pytest.approx(found.marginal, rel=ARITHMETIC)  # one component: nothing to learn from
+    labels = data.values[data.scored[:, 3], 3].astype(int)
+    only = np.arange(4) == 3
+    of_labels = cell_scores.score_cells(score, data.values.T, ~np.isnan(data.train.T), data.scored & only)
+    assert of_labels.marginal == pytest.approx(np.log(np.array(label[0])[labels]).mean(), rel=ARITHMETIC)
+    monkeypatch.setattr(lace_peer, "fit_lace", lambda data, settings, seed: fit)
+    arguments = ["--data", str(folder), "--table", "holes", "--transductive", "--hidden", "0.1", "--seeds", "1"]
+    assert abda.main([*arguments, "--sweeps", "8", "--min-rows", "60", "--lace-python", "python"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│ lace")]
+    assert f"{found.conditional_of_mean - log_width:.3f}" in lines[0]
+    assert f"{np.mean(labels == 2):.3f}" in lines[1]
+
+
 def test_transductive_verdict_compares_medians_with_the_targets():
     empty = np.zeros((1, 1), bool)
     data = transductive.Masked("abalone", "0.1", empty * 1.0, empty, empty, empty[0], empty[0], True)
-    scores = [transductive.CellScores(value, 0.1, value, 0.1, 1, 0) for value in (-1.0, 0.0, 1.0)]
+    scores = [cell_scores.CellScores(value, 0.1, value, 0.1, 1, 0) for value in (-1.0, 0.0, 1.0)]
     lines = transductive.verdict(data, scores).splitlines()
     assert lines[0].endswith("0.000, reached")
     assert lines[1].endswith("0.100, MISSED")
@@ -475,18 +498,3 @@ def test_several_structures_are_compared_with_one(folder, capsys):
     assert float(one.split()[3]) == 0.0
     assert two.split()[:2] == ["tiny", "2"]
     assert np.isfinite(float(two.split()[2]))
-
-
-def test_rows_far_from_all_others_are_told_from_them(tmp_path, rng, capsys):
-    (tmp_path / "outliers").mkdir()
-    odd = np.arange(60) < 4
-    cells = rng.normal(size=(60, 3)).round(3)
-    cells[odd] += [[30.0, 0.0, 0.0], [0.0, -20.0, 0.0], [0.0, 0.0, 40.0], [-15.0, 15.0, -15.0]]
-    np.savez(tmp_path / "outliers/few.npz", X=cells, y=odd.astype(int))
-    asked = ["--seeds", "1", "--chains", "1", "--tune", "10", "--draws", "30"]
-    assert outliers.main(["--data", str(tmp_path), *asked]) == 0
-    *_, line, mean = capsys.readouterr().out.splitlines()
-    name, _, _, share, *areas = (part.strip() for part in line.strip("|").split("|"))
-    assert (name, share) == ("few", "6.7%")
-    assert min(float(area.split()[0]) for area in areas[:5]) > 0.9
-    assert "mean" in mean

@@ -13,10 +13,11 @@ import bayesjpt as bj
 import bayesjpt.queries.verbs  # the verbs become methods
 from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.queries import outliers as module
-from bayesjpt.queries.tails import cells_alone, together
+from bayesjpt.queries.averages import averages
+from bayesjpt.queries.tails import near_cells, together
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import naive, zoo
 
 EXACT = 1e-9
 
@@ -186,49 +187,79 @@ def test_rows_of_another_schema_are_refused(case, rng):
 # --- by tails
 
 
-def tails(post, table) -> np.ndarray:
-    """Return minus log tail probabilities of cells, 0 where missing."""
+def around(post, table):
+    found = averages(post, table, None, by_tails=True)[1]
+    assert found is not None
+    return found
+
+
+def log_mass_of_boxes(post, table, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+    """Return the log of the mean over draws of the probability of each row's intervals, by recursion."""
+    flat, out = post.flat(), np.zeros((post.n_chain * post.n_draw, table.n_row))
+    for draw, point in enumerate(zip(flat.log_weight, flat.theta, strict=True)):
+        for row in range(table.n_row):
+            ends = np.stack([lo[:, row], hi[:, row]], axis=1)
+            box = {int(column): ends[[column]] for column in np.flatnonzero(table.observed[:, row])}
+            out[draw, row] = naive.probability(post.circuit, post.schema, type(flat)(*point), [box])
+    return np.log(out.mean(axis=0))
+
+
+def test_neighbourhoods_of_rows_have_the_probability_of_boxes(case):
+    table, post = case
+    table = table.take(range(8))
     n_draw = post.n_chain * post.n_draw
-    return -cells_alone(post, table, np.full((n_draw, 1), -np.log(n_draw)))[1]
-
-
-def without_others(table, column: int) -> Table:
-    only = np.arange(table.n_column)[:, None] == column
-    return Table(table.schema, table.values, table.observed & only)
+    near = near_cells(post, table, np.full((n_draw, 1), -np.log(n_draw)))
+    place, wide = (log_mass_of_boxes(post, table, near.centre - half, near.centre + half) for half in near.half)
+    assert around(post, table).row == pytest.approx(wide, rel=1e-6, abs=1e-9)
+    assert around(post, table).place_row == pytest.approx(place, rel=1e-6, abs=1e-9)
+    for column in range(table.n_column):
+        rest = Table(table.schema, table.values, table.observed & (np.arange(table.n_column)[:, None] != column))
+        expected = log_mass_of_boxes(post, rest, near.centre - near.half[0], near.centre + near.half[0])
+        seen = table.observed[column]
+        assert around(post, table).place_rest[column, seen] == pytest.approx(expected[seen], rel=1e-6, abs=1e-9)
 
 
 def test_cells_are_scored_by_their_tail_and_by_what_the_rest_of_the_row_says_against_them(case):
     table, post = case
-    found = post.outliers(table, reference=table)
+    found, own = post.outliers(table, reference=table), around(post, table)
     seen = table.observed.T
-    mass = np.stack([mean_mass(post, without_others(table, column)) for column in range(table.n_column)])
-    expected = tails(post, table).T + np.maximum(mass.T - found["cell_log_mass"].to_numpy(), 0.0)
+    against = np.maximum(own.place_alone + own.place_rest - own.place_row, 0.0)
+    expected = (against - own.tail).T
     assert np.abs(found["cell_score"].to_numpy() - expected)[seen].max() < EXACT
     assert np.isnan(found["cell_score"].to_numpy()[~seen]).all()
-    assert np.abs(found["cell_tail"].to_numpy() - np.exp(-tails(post, table).T))[seen].max() < EXACT
+    assert np.abs(found["cell_tail"].to_numpy() - np.exp(own.tail.T))[seen].max() < EXACT
     names = np.array(table.names)[np.where(seen, expected, -np.inf).argmax(axis=1)]
     assert (found["responsible"].to_numpy() == np.where(seen.any(axis=1), names, "")).all()
 
 
-def test_rows_are_scored_by_all_their_cells_together_or_by_the_oddest(case):
-    """Moments of a sum of tails are those of the reference rows and one row of independent columns."""
+def test_rows_are_scored_by_their_neighbourhood_by_its_sides_or_by_the_oddest_cell(case):
+    """Surprises are compared with those of the reference rows, and of one row of independent columns of 1 nat each."""
     table, post = case
-    found = post.outliers(table, reference=table)
-    beyond, n = tails(post, table), table.n_column
-    mean, away = np.empty(n), np.zeros(beyond.shape)
-    for column, seen in enumerate(table.observed):
-        mean[column] = np.append(beyond[column, seen], 1.0).mean()
-        away[column, seen] = beyond[column, seen] - mean[column]
-    n_known = table.observed.sum(axis=1) + 1
-    together = []
-    for row in range(table.n_row):
-        seen = np.flatnonzero(table.observed[:, row])
-        centre = mean[seen].sum()
-        spread = sum((away[i] @ away[j] + (i == j)) / np.sqrt(n_known[i] * n_known[j]) for i in seen for j in seen)
-        oddest = np.nanmax(found["cell_score"].to_numpy()[row]) - np.log(seen.size)
-        by_all = -stats.gamma.logsf(beyond[:, row].sum(), centre**2 / spread, scale=spread / centre)
-        together.append(max(oddest, by_all))
-    assert found["score"].to_numpy() == pytest.approx(np.array(together), rel=1e-6)
+    found, own = post.outliers(table, reference=table), around(post, table)
+    expected = np.array([np.append(-x[seen], 1.0).mean() for x, seen in zip(own.alone, table.observed, strict=True)])
+    score = np.nanmax(found["cell_score"].to_numpy(), axis=1) - np.log(table.observed.sum(axis=0))
+    size = expected @ table.observed
+    for surprise in (-own.row, -own.alone.sum(axis=0)):
+        share = (surprise.sum() + 1.0) / (size.sum() + 1.0)
+        variance = size * np.append((surprise - share * size) ** 2 / size, 1.0).mean()
+        mean = share * size
+        score = np.maximum(score, -stats.gamma.logsf(surprise, mean**2 / variance, scale=variance / mean))
+    assert found["score"].to_numpy() == pytest.approx(np.maximum(score, 0.0), rel=1e-6)
+
+
+def test_a_tight_group_of_few_rows_is_odd_though_its_rows_are_probable(rng):
+    """One row in fifty lies in a part of its own, a fiftieth as wide: by mass it is among the most usual."""
+    columns = tuple(replace(zoo.named(zoo.REAL, name), families=("normal",)) for name in "abc")
+    table = zoo.make_table(columns, 20, rng)
+    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=1)
+    post.params.log_weight[0, 0, post.circuit.child_ptr[-2] :] = np.log([0.98, 0.02])
+    for leaf, at in enumerate(post.circuit.theta_at):
+        post.params.theta[0, 0, at : at + 2] = (1.0, 0.0) if leaf < 3 else (0.02**2, 2.5)  # variance and mean
+    reference = post.sample(500, rng=rng, recorded=True)
+    group = Table(table.schema, np.full((3, 1), 6.0), np.ones((3, 1), bool))  # 2.5 scales from the location
+    by_tails, by_mass = (post.outliers(group, reference=reference, score=score) for score in ("tail", "log_mass"))
+    assert float(by_tails["quantile"][0]) < 0.06
+    assert float(by_mass["quantile"][0]) > 0.9
 
 
 def test_quantiles_by_tails_are_among_all_reference_rows(case):
@@ -251,22 +282,35 @@ def test_scores_of_rows_that_the_model_expects_are_minus_logarithms_of_probabili
 
 
 def test_columns_that_go_together_are_not_counted_twice(rng):
-    """The same tails in four columns, once dependent and once not: together they say less."""
+    """The same surprises in four columns, once dependent and once not: together they say less."""
     table = zoo.make_table(tuple(zoo.named(zoo.REAL, name) for name in "abcd"), 200, rng)
-    beyond = rng.exponential(size=(4, 200))
-    copies = np.repeat(beyond[:1], 4, axis=0)
-    beyond[:, 0] = copies[:, 0] = 4.0
-    apart, same = (together(table, rows, np.zeros(rows.shape), slice(1, None))[0] for rows in (beyond, copies))
+    alone = rng.exponential(size=(4, 200))
+    copies = np.repeat(alone[:1], 4, axis=0)
+    alone[:, 0] = copies[:, 0] = 4.0
+    usual, none = slice(1, None), np.zeros(200)
+    apart, same = (together(table, none, own, np.zeros(own.shape), usual)[0] for own in (alone, copies))
     assert apart > 6.5
     assert same == pytest.approx(4.0, abs=0.6)
 
 
+def test_rows_with_few_cells_are_compared_with_as_much_of_the_usual_ones(rng):
+    """Surprises of one nat a cell: rows that observe two of twelve columns are as odd as those that observe all."""
+    table = zoo.make_table(tuple(zoo.named(zoo.REAL, name) for name in "abcdefghijkl"), 1000, rng)
+    observed = np.ones((12, 1000), bool)
+    observed[2:, :300] = False
+    table = Table(table.schema, table.values, observed)
+    alone = np.where(observed, rng.exponential(size=observed.shape), 0.0)
+    score = together(table, 0.5 * alone.sum(axis=0), alone, np.zeros(alone.shape), slice(0, None))
+    for rows in (slice(0, 300), slice(300, 1000)):
+        assert 0.05 < (score[rows] > np.log(10.0)).mean() < 0.18
+
+
 def test_a_new_value_in_a_constant_column_has_a_finite_score(rng):
     table = zoo.make_table((zoo.REAL, zoo.LABEL), 50, rng)
-    beyond = np.zeros((2, 50))
-    beyond[1, 0] = 7.0
-    found = together(table, beyond, beyond, slice(1, None))
-    assert 7.0 < found[0] < 30.0
+    alone = np.zeros((2, 50))
+    alone[1, 0] = 7.0
+    found = together(table, alone.sum(axis=0), alone, alone, slice(1, None))
+    assert 6.0 < found[0] < 300.0
     assert found[1:].max() < 1e-9
 
 
@@ -285,7 +329,7 @@ def test_rows_that_were_fitted_have_the_tails_of_the_draws_without_them(rng):
     found = post.outliers(table, training=True)
     raw = -post.log_density(table).to_numpy().reshape(400, -1)
     weight = np.exp(raw - raw.max(axis=0))
-    expected = cells_alone(post, table, np.log(weight / weight.sum(axis=0)))[1].T
+    expected = near_cells(post, table, np.log(weight / weight.sum(axis=0))).tail.T
     good = found["pareto_k"].to_numpy() < 0.3
     assert good.any()
     assert np.abs(np.log(found["cell_tail"].to_numpy()) - expected)[good].max() < 0.05

@@ -1,4 +1,4 @@
-"""Tail probabilities of cells: against sums over every value that a column can record."""
+"""Neighbourhoods of cells and their tail probabilities: against sums over places by recursion."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bayesjpt.circuit.arrays import Params
+from bayesjpt.defaults import NEAR, NEAR_REACH
 from bayesjpt.kernels.flow import fill_marginal_log_mass
-from bayesjpt.queries.density import even_log_mass
-from bayesjpt.queries.tails import cells_alone
+from bayesjpt.queries.tails import near_cells
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests import naive, zoo
 
 EXACT = 1e-9
-CLOSE = 0.3
-"""Nats by which an interpolated tail probability may be off; TYPICAL: by which half of them may be."""
-TYPICAL = 0.04
-FAR = 0.03
-"""Share of its nats by which a tail probability far out may be off."""
+FAR = 0.8
+"""Of its distance: values far out share neighbourhoods with others at such distances."""
 
 
 def evenly(post) -> np.ndarray:
@@ -27,30 +25,19 @@ def evenly(post) -> np.ndarray:
     return np.full((n_draw, 1), -np.log(n_draw))
 
 
-def alone(post, column: int, values: np.ndarray) -> np.ndarray:
-    """Return the probability of recording each value of a column, float64 (n_draw, n_value)."""
-    cells = np.zeros((len(post.schema), values.size))
-    cells[column] = values
-    observed = np.repeat(np.arange(len(cells))[:, None] == column, values.size, axis=1)
-    return np.exp(even_log_mass(post, Table(post.schema, cells, observed)).values.reshape(-1, values.size))
+def draws(post) -> list[Params]:
+    flat = post.flat()
+    return [Params(*point) for point in zip(flat.log_weight, flat.theta, strict=True)]
 
 
-def every_value(column, widest: float) -> np.ndarray:
-    """Return the values that a column can record, as far as `widest` from 0."""
-    if column.base == "category":
-        return np.arange(float(len(column.code_names)))
-    step = column.resolution if column.base == "real" else 1.0
-    values = np.arange(-round(widest / step), round(widest / step) + 1) * step
-    return values
+def mass_between(post, params: Params, column: int, lo: float, hi: float) -> float:
+    return naive.probability(post.circuit, post.schema, params, [{column: np.array([[lo, hi]])}])
 
 
-def slow_tail(post, column: int, x: np.ndarray, widest: float = 400.0) -> np.ndarray:
-    """Return the mean over draws of the probability of values at most as probable as x."""
-    all_of_them = alone(post, column, every_value(post.schema.columns[column], widest))
-    at_x = alone(post, column, x)
-    missed = np.maximum(1.0 - all_of_them.sum(axis=1) - 1e-12, 0.0)  # not what is lost by rounding
-    low = all_of_them[:, None, :] <= at_x[:, :, None] * (1.0 + 1e-9)
-    return (np.where(low, all_of_them[:, None, :], 0.0).sum(axis=2) + missed[:, None]).mean(axis=0)
+def log_beyond(post, column: int, lo: float, hi: float) -> float:
+    """Return the log of the mean probability of values outside of an interval."""
+    outside = [(-np.inf, lo), (hi, np.inf)]
+    return np.log(np.mean([sum(mass_between(post, params, column, *x) for x in outside) for params in draws(post)]))
 
 
 @pytest.fixture(params=[zoo.independent, zoo.mixture, zoo.two_level], ids=lambda shape: shape.__name__)
@@ -59,51 +46,85 @@ def case(request, rng):
     return table, zoo.random_posterior(request.param(table), table, rng, n_draw=2)
 
 
-def test_cells_by_themselves_have_the_mass_of_rows_that_observe_nothing_else(case):
+def test_places_and_neighbourhoods_hold_their_values_and_labels_are_their_own(case):
     table, post = case
-    found, _ = cells_alone(post, table, evenly(post))
+    near = near_cells(post, table, evenly(post))
+    seen = table.observed
+    away = np.where(seen, np.abs(table.values - near.centre), 0.0)
+    assert (away <= near.half[0] + EXACT).all()
+    assert (near.half[1] >= near.half[0]).all()
+    for column, own in enumerate(table.schema):
+        half = near.half[1, column, seen[column]]
+        if own.base == "category":
+            assert (half == 0.0).all()
+        else:
+            wide = NEAR * np.hypot(own.scale, near.centre[column, seen[column]] - own.location)
+            assert (half >= wide).all()
+            assert (half <= np.maximum(wide, 0.5)).all()
+
+
+def test_masses_of_places_and_neighbourhoods_are_those_of_intervals(case):
+    table, post = case
+    near = near_cells(post, table, evenly(post))
     for column in range(table.n_column):
-        seen = table.observed[column]
-        expected = np.log(alone(post, column, table.values[column, seen]).mean(axis=0))
-        assert np.abs(found[column, seen] - expected).max() < EXACT
-        assert (found[column, ~seen] == 0.0).all()
+        for row in np.flatnonzero(table.observed[column])[:4]:
+            for alone, half in zip(near.alone[:, column, row], near.half[:, column, row], strict=True):
+                ends = near.centre[column, row] + half * np.array([-1.0, 1.0])
+                expected = np.mean([mass_between(post, params, column, *ends) for params in draws(post)])
+                assert np.exp(alone) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert (near.alone[:, ~table.observed] == 0.0).all()
 
 
-def test_tails_of_labels_and_whole_numbers_are_sums_over_values_at_most_as_probable(case):
+def test_tails_of_labels_are_sums_over_labels_at_most_as_probable(case):
     table, post = case
-    _, found = cells_alone(post, table, evenly(post))
-    for column in (2, 4, 5):
+    near = near_cells(post, table, evenly(post))
+    for column in (4, 5):
+        codes = range(len(table.schema.columns[column].code_names))
+        mass = np.array([[mass_between(post, params, column, k, k) for k in codes] for params in draws(post)])
+        tail = np.where(mass[:, None] <= mass[:, :, None] * (1.0 + EXACT), mass[:, None], 0.0).sum(axis=2).mean(axis=0)
         seen = table.observed[column]
-        expected = slow_tail(post, column, table.values[column, seen])
-        assert np.abs(np.exp(found[column, seen]) - expected).max() < 1e-6
-        assert (found[column, ~seen] == 0.0).all()
+        assert np.abs(np.exp(near.tail[column, seen]) - tail[table.values[column, seen].astype(int)]).max() < 1e-6
+        assert (near.tail[column, ~seen] == 0.0).all()
 
 
-def test_tails_of_numbers_are_close_to_sums_over_their_grid(case):
-    table, post = case
-    _, found = cells_alone(post, table, evenly(post))
-    for column in (0, 1, 6, 7):
-        seen = table.observed[column]
-        off = np.abs(found[column, seen] - np.log(slow_tail(post, column, table.values[column, seen])))
-        assert off.max() < CLOSE
-        assert np.median(off) < TYPICAL
+@pytest.mark.parametrize("column", [0, 7])
+def test_tails_of_numbers_are_the_content_of_what_is_near_no_more(rng, column):
+    """The share of values from a draw whose neighbourhood, found by recursion, has at most the mass of the cell's."""
+    table = zoo.make_table((*zoo.COLUMNS, zoo.FLAG, zoo.CHANGE, zoo.ZEROS), 30, rng)
+    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=1)
+    (params,) = draws(post)
+    own = table.schema.columns[column]
+    near = near_cells(post, table, evenly(post))
+    steps = np.sinh(np.linspace(-np.arcsinh(50.0), np.arcsinh(50.0), 401))
+    edges = own.location + own.scale * steps
+    x = 0.5 * (edges[1:] + edges[:-1])
+    half = NEAR * np.hypot(own.scale, x - own.location)
+    mass = np.diff([mass_between(post, params, column, -np.inf, edge) for edge in edges])
+    wide = np.array([mass_between(post, params, column, *ends) for ends in zip(x - half, x + half, strict=True)])
+    for row in np.flatnonzero(table.observed[column])[:8]:
+        ends = near.centre[column, row] + near.half[1, column, row] * np.array([-1.0, 1.0])
+        at_row = mass_between(post, params, column, *ends)
+        least, most = (mass[wide <= at_row * slack].sum() for slack in (0.85, 1.15))
+        assert least - 0.03 < np.exp(near.tail[column, row]) < most + 0.03
 
 
 def test_values_far_out_are_told_apart_by_how_far(case):
     table, post = case
-    far = np.array([20.0, 40.0, 80.0, 160.0])
+    own = table.schema.columns[0]
+    far = np.array([20.0, 40.0, 80.0, 2.0 * own.scale * NEAR_REACH])
     only = np.repeat(np.arange(table.n_column)[:, None] == 0, far.size, axis=1)
-    rows = Table(table.schema, np.where(only, far, 0.0), only)
-    _, found = cells_alone(post, rows, evenly(post))
-    assert (np.diff(found[0]) < -1.0).all()
-    assert found[0, :2] == pytest.approx(np.log(slow_tail(post, 0, far[:2])), rel=FAR)
+    found = near_cells(post, Table(table.schema, np.where(only, far, 0.0), only), evenly(post)).tail[0]
+    assert (np.diff(found) < -1.0).all()
+    for x, tail in zip(far[:2] - own.location, found[:2], strict=True):
+        least, most = (log_beyond(post, 0, own.location - reach, own.location + reach) for reach in (FAR * x, x / FAR))
+        assert most < tail < least
 
 
 def test_at_most_a_share_of_the_values_has_a_tail_probability_of_that_share(rng):
     table = zoo.make_table((zoo.REAL, zoo.LABEL, zoo.COUNT), 20, rng)
     post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=1)
     drawn = post.sample(4000, rng=rng, recorded=True)
-    _, tail = cells_alone(post, drawn, evenly(post))
+    tail = near_cells(post, drawn, evenly(post)).tail
     for share in (0.01, 0.1, 0.5):
         spread = 4.0 * np.sqrt(share * (1.0 - share) / drawn.n_row)
         assert (np.exp(tail) <= share).mean(axis=1).max() < 1.05 * share + spread
@@ -115,25 +136,35 @@ def test_the_resolution_of_a_column_does_not_change_its_tails(rng):
     post = zoo.random_posterior(zoo.mixture(table), table, rng)
     fine = Schema((zoo.with_resolution(zoo.REAL, 0.001), zoo.LABEL))
     finer = replace(post, schema=fine)
-    _, coarse_tail = cells_alone(post, table, evenly(post))
-    _, fine_tail = cells_alone(finer, Table(fine, table.values, table.observed), evenly(post))
-    assert np.abs(coarse_tail - fine_tail).max() < 0.05
+    coarse_tail = near_cells(post, table, evenly(post)).tail
+    fine_tail = near_cells(finer, Table(fine, table.values, table.observed), evenly(post)).tail
+    assert np.abs(coarse_tail - fine_tail).max() < EXACT
 
 
-def test_a_value_without_probability_has_a_tail_of_none(rng):
+def test_a_value_near_which_nothing_is_probable_has_a_tail_of_none(rng):
     table = zoo.make_table((zoo.POSITIVE, zoo.LABEL), 10, rng)
-    post = zoo.random_posterior(zoo.independent(table), table, rng).condition("positive > 1")
-    rows = Table(table.schema, np.array([[0.5, 3.0], [0.0, 0.0]]), np.ones((2, 2), bool))
-    mass, tail = cells_alone(post, rows, evenly(post))
-    assert mass[0, 0] == tail[0, 0] == -np.inf
-    assert np.isfinite(tail[0, 1])
+    post = zoo.random_posterior(zoo.independent(table), table, rng).condition("positive > 3")
+    rows = Table(table.schema, np.array([[0.5, 5.0], [0.0, 0.0]]), np.ones((2, 2), bool))
+    near = near_cells(post, rows, evenly(post))
+    assert near.alone[1, 0, 0] == near.tail[0, 0] == -np.inf
+    assert np.isfinite(near.tail[0, 1])
+
+
+def test_what_lies_beside_an_atom_has_it_in_its_neighbourhood(rng):
+    table = zoo.make_table((zoo.ZEROS, zoo.LABEL), 30, rng)
+    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=1)
+    cells = np.array([[0.2, 6.0], [0.0, 0.0]])
+    found = near_cells(post, Table(table.schema, cells, np.ones((2, 2), bool)), evenly(post)).alone[1, 0]
+    at_zero = np.log(mass_between(post, draws(post)[0], 0, 0.0, 0.0))
+    assert found[0] > at_zero > found[1]
 
 
 def test_columns_scored_in_parts_have_the_same_tails(case, monkeypatch):
     table, post = case
-    together = cells_alone(post, table, evenly(post))
+    whole = near_cells(post, table, evenly(post))
     monkeypatch.setattr("bayesjpt.queries.tails._N_MASS", 1)
-    assert np.array_equal(together, cells_alone(post, table, evenly(post)))
+    for found, expected in zip(near_cells(post, table, evenly(post)), whole, strict=True):
+        assert np.array_equal(found, expected)
 
 
 def test_marginal_masses_of_intervals_are_those_of_boxes(case):
