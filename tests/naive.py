@@ -252,7 +252,8 @@ def family_statistics(family: str, column: Column, x: list[float]) -> list[float
     if family == "uniform":
         return [float(len(x))]
     if family in ("poisson", "geometric"):
-        return [len(x), math.fsum(x)]
+        factorials = [math.fsum(math.lgamma(value + 1.0) for value in x)] if family == "poisson" else []
+        return [len(x), math.fsum(x), *factorials]
     if family in ("categorical", "ordinal"):
         values = column.levels or range(column.n_label - (family == "ordinal"))
         return [float(x.count(float(value))) for value in values]

@@ -35,7 +35,9 @@ _RNG = types.npy_rng
     SAMPLE,
     FILL_LOG_MASSES,
     LOG_POSTERIOR,
-) = range(15)
+    LOG_EVIDENCE,
+    DRAW_AFRESH,
+) = range(17)
 
 SIGNATURES: dict[str, Any] = {
     "prepare": void(_FLOATS, _FLOATS, _FLOATS),
@@ -53,6 +55,8 @@ SIGNATURES: dict[str, Any] = {
     "sample": float64(float64, float64, _FLOATS, _FLOATS, _RNG),
     "fill_log_masses": void(float64, float64, _FLOATS, _ROWS, _FLOATS, _FLOATS),
     "log_posterior": float64(_FLOATS, _FLOATS, _FLOATS, _FLOATS),
+    "log_evidence": float64(_FLOATS, _FLOATS, _FLOATS, _FLOATS),
+    "draw_afresh": int64(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _RNG),
 }
 """The compiled slots in the order of their numbers, with the exact types that they take and return."""
 
@@ -68,7 +72,7 @@ def _keep(stats, hyper, constants, theta, rng):
     return OK
 
 
-_ABSENT = {"prepare": _copy, "draw_posterior": _keep}
+_ABSENT = {"prepare": _copy, "draw_posterior": _keep, "draw_afresh": _keep}
 
 
 def install(number: int, family: Family) -> None:
@@ -103,6 +107,7 @@ _prepare, _coefficients, _fill_log_density, _accumulate, _initial = (
 _draw_posterior, _draw_from_values, _log_posterior, _accumulate_gradient = (
     caller(SIGNATURES[name]) for name in ("draw_posterior", "draw_from_values", "log_posterior", "accumulate_gradient")
 )
+_log_evidence, _draw_afresh = (caller(SIGNATURES[name]) for name in ("log_evidence", "draw_afresh"))
 _log_mass, _cdf, _moment, _mode, _sample, _fill_log_masses = (
     caller(SIGNATURES[name]) for name in ("log_mass", "cdf", "moment", "mode", "sample", "fill_log_masses")
 )
@@ -154,6 +159,18 @@ def draw_from_values(family, z, count, hyper, constants, theta, rng):
 def log_posterior(family, stats, hyper, constants, theta):
     """Return log prior plus log likelihood, up to a constant; only for families that have the slot."""
     return _log_posterior(address(family * N_SLOT + LOG_POSTERIOR), (stats, hyper, constants, theta))
+
+
+@kernel
+def log_evidence(family, stats, hyper, constants, theta):
+    """Return the log evidence of statistics, as the record says; only for families that have the slot."""
+    return _log_evidence(address(family * N_SLOT + LOG_EVIDENCE), (stats, hyper, constants, theta))
+
+
+@kernel
+def draw_afresh(family, stats, hyper, constants, theta, rng):
+    """Replace a leaf's parameters by a draw that does not depend on them, where its evidence asks for that."""
+    return _draw_afresh(address(family * N_SLOT + DRAW_AFRESH), (stats, hyper, constants, theta, rng))
 
 
 @kernel

@@ -99,6 +99,15 @@ def log_posterior(stats, hyper, constants, theta):
 
 
 @kernel
+def log_evidence(stats, hyper, constants, theta):
+    if stats[_N_ZERO] > 0.0:
+        return np.nan
+    a0, b0 = hyper[_A0], hyper[_B0]
+    a, b = a0 + stats[_N], b0 + stats[_SUM]
+    return a0 * math.log(b0) - math.lgamma(a0) + math.lgamma(a) - a * math.log(b)
+
+
+@kernel
 def draw_posterior(stats, hyper, constants, theta, rng):
     if stats[_N_ZERO] == 0.0:
         rate = draw_gamma(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM], rng)
@@ -221,6 +230,7 @@ FAMILY = Family(
     log_posterior=log_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=None,
+    log_evidence=log_evidence,
     log_mass=log_mass,
     cdf=cdf,
     moment=moment,

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.gamma_posterior import draw_posterior, log_posterior
+from bayesjpt.families.gamma_posterior import draw_afresh, draw_posterior, log_evidence, log_posterior
 from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, always
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
@@ -259,6 +259,8 @@ FAMILY = Family(
     log_posterior=log_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=None,
+    log_evidence=log_evidence,
+    draw_afresh=draw_afresh,
     log_mass=log_mass,
     cdf=cdf,
     moment=moment,

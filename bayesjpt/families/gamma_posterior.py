@@ -4,7 +4,9 @@ Without recorded zeros the rate is integrated out: slice updates of log shape un
 from its conditional. With them, slice updates of (log shape, log rate): along a fixed mean, then along the rate.
 Without rows, an exact draw from the prior. Layout of theta, hyper and stats: see `bayesjpt.families.gamma`.
 
-References: Neal (2003), Slice sampling.
+For leaves that exchange rows, log shape is proposed from a normal near its posterior, the rate integrated out.
+
+References: Neal (2003), Slice sampling; Minka (2002), Estimating a gamma distribution.
 """
 
 from __future__ import annotations
@@ -17,12 +19,19 @@ from bayesjpt.families.record import INVALID, OK
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
-from bayesjpt.numerics.special import log1p_minus, log_gamma_p, normal_quantile_between, stirling_error
+from bayesjpt.numerics.special import (
+    log1p_minus,
+    log_gamma_p,
+    log_normal_cdf,
+    normal_quantile_between,
+    stirling_error,
+)
 
 _SHAPE, _RATE = 0, 1
 _LOG_SHAPE_MEAN, _LOG_SHAPE_SD, _CAP, _A0, _B0, _K = range(6)
 _N, _SUM, _SUM_LOG, _N_ZERO = range(4)
 _SMALLEST = 1e-300
+_HALF_LOG_2PI = 0.9189385332046727
 _N_ROUND = 2
 
 
@@ -183,6 +192,68 @@ def draw_posterior(stats, hyper, constants, theta, rng):
         return _draw_integrated(log_shape, stats, hyper, theta, rng)
     log_shape, log_rate = _draw_joint((log_shape, math.log(theta[_RATE])), stats, hyper, constants[0], rng)
     return _store(log_shape, math.exp(log_rate), hyper, theta)
+
+
+@kernel
+def _log_rest(stats, hyper):
+    """Return what `_log_target_shape` leaves out of the log density of the values and log shape."""
+    n, a0 = stats[_N], hyper[_A0]
+    top = (math.log(hyper[_CAP]) - hyper[_LOG_SHAPE_MEAN]) / hyper[_LOG_SHAPE_SD]
+    prior = math.log(hyper[_LOG_SHAPE_SD]) + log_normal_cdf(top)
+    return -stats[_SUM_LOG] - n * _HALF_LOG_2PI - a0 - math.lgamma(a0) - prior
+
+
+@kernel
+def _proposal(stats, hyper):
+    """Return (mean, standard deviation) of a normal near the posterior of log shape; n > 0 and no zeros.
+
+    Two of Newton's steps, by differences, from an approximation of the maximum of the likelihood (Minka).
+    """
+    spread = _log_spread(stats)
+    precision = 1.0 / (hyper[_LOG_SHAPE_SD] * hyper[_LOG_SHAPE_SD])
+    of_data = 0.5 * (stats[_N] - 1.0)
+    s = max(spread, 1e-12)
+    highest = math.log(hyper[_CAP])
+    u = min(math.log((3.0 - s + math.sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s)), highest)
+    u = (of_data * u + precision * hyper[_LOG_SHAPE_MEAN]) / (of_data + precision)
+    sd = 1.0 / math.sqrt(of_data + precision)
+    for _ in range(2):
+        u = min(u, highest - 1.01 * sd)
+        here = _log_target_shape(u, spread, stats, hyper)
+        below, above = _log_target_shape(u - sd, spread, stats, hyper), _log_target_shape(u + sd, spread, stats, hyper)
+        curvature = (2.0 * here - below - above) / (sd * sd)
+        step = 0.5 * (above - below) / sd
+        if not curvature > precision:
+            curvature = precision
+        sd = 1.0 / math.sqrt(curvature)
+        u += min(max(step / curvature, -2.0), 2.0)
+    return u, sd
+
+
+@kernel
+def log_evidence(stats, hyper, constants, theta):
+    if stats[_N_ZERO] > 0.0:
+        return np.nan
+    if stats[_N] == 0.0:
+        return 0.0
+    log_shape = math.log(theta[_SHAPE])
+    mean, sd = _proposal(stats, hyper)
+    deviation = (log_shape - mean) / sd
+    log_proposal = -0.5 * deviation * deviation - math.log(sd) - _HALF_LOG_2PI
+    return _log_target_shape(log_shape, _log_spread(stats), stats, hyper) + _log_rest(stats, hyper) - log_proposal
+
+
+@kernel
+def draw_afresh(stats, hyper, constants, theta, rng):
+    if not _valid_hyper(hyper) or stats[_N_ZERO] > 0.0:
+        return INVALID
+    if stats[_N] == 0.0:
+        return _draw_prior(stats, hyper, theta, rng)
+    mean, sd = _proposal(stats, hyper)
+    log_shape = rng.normal(mean, sd)
+    if log_shape > math.log(hyper[_CAP]):
+        return INVALID
+    return _store(log_shape, _draw_rate(log_shape, stats, hyper, rng), hyper, theta)
 
 
 @kernel

@@ -107,6 +107,11 @@ def log_marginal(stats, hyper, constants):
 
 
 @kernel
+def log_evidence(stats, hyper, constants, theta):
+    return log_marginal(stats, hyper, constants)
+
+
+@kernel
 def log_mass(lo, hi, theta, constants):
     first, last = max(np.ceil(lo), 0.0), np.floor(hi)
     if not (first <= last and first < np.inf):
@@ -190,6 +195,7 @@ FAMILY = Family(
     log_posterior=log_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
+    log_evidence=log_evidence,
     log_mass=log_mass,
     cdf=cdf,
     moment=moment,

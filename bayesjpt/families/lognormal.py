@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.lognormal_posterior import draw_posterior, initial, log_posterior
+from bayesjpt.families.lognormal_posterior import draw_posterior, initial, log_evidence, log_posterior
 from bayesjpt.families.normal_inverse_gamma import HYPER_NAMES, variance_and_mu
 from bayesjpt.families.record import ColumnFacts, Family, Scaling
 from bayesjpt.numerics.jit import kernel
@@ -238,6 +238,7 @@ FAMILY = Family(
     initial=initial,
     draw_posterior=draw_posterior,
     log_posterior=log_posterior,
+    log_evidence=log_evidence,
     accumulate_gradient=accumulate_gradient,
     log_mass=log_mass,
     cdf=cdf,

@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from bayesjpt.families.normal_inverse_gamma import A0, B0, FLOOR, M0, V0, conjugate, log_joint
+from bayesjpt.families.normal_inverse_gamma import log_evidence as nig_log_evidence
 from bayesjpt.families.record import INVALID, OK
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
@@ -56,6 +57,14 @@ def log_posterior(stats, hyper, constants, theta):
     posterior = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
     zeros = (stats[_N_ZERO], math.log(constants[0]))
     return _log_target(theta[_MU], log_variance, posterior, zeros, 0.0) - log_variance
+
+
+@kernel
+def log_evidence(stats, hyper, constants, theta):
+    if stats[_N_ZERO] > 0.0:
+        return np.nan
+    # less the log-Jacobian of z to its logarithm
+    return nig_log_evidence(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper) - stats[_SUM_LOG]
 
 
 @kernel

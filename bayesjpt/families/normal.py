@@ -13,12 +13,12 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.normal_inverse_gamma import A0, B0, FLOOR, HYPER_NAMES, V0, conjugate, log_joint, variance_and_mu
+from bayesjpt.families.normal_inverse_gamma import FLOOR, HYPER_NAMES, conjugate, log_joint, variance_and_mu
+from bayesjpt.families.normal_inverse_gamma import log_evidence as nig_log_evidence
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling, always
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import (
-    log_gamma_p,
     log_normal_interval,
     log_normal_mass,
     normal_cdf,
@@ -129,25 +129,13 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
 
 
 @kernel
-def _log_floor_mass(a, b, floor):
-    """Return the log probability that an InverseGamma(a, b) variable exceeds the floor."""
-    return log_gamma_p(a, b / floor) if floor > 0.0 else 0.0
+def log_marginal(stats, hyper, constants):
+    return nig_log_evidence(stats[0], stats[1], stats[2], hyper)
 
 
 @kernel
-def log_marginal(stats, hyper, constants):
-    _, v, a, b = conjugate(stats[0], stats[1], stats[2], hyper)
-    a0, b0 = hyper[A0], hyper[B0]
-    return (
-        -stats[0] * _HALF_LOG_2PI
-        + 0.5 * math.log(v / hyper[V0])
-        + a0 * math.log(b0)
-        - math.lgamma(a0)
-        - a * math.log(b)
-        + math.lgamma(a)
-        + _log_floor_mass(a, b, hyper[FLOOR])
-        - _log_floor_mass(a0, b0, hyper[FLOOR])
-    )
+def log_evidence(stats, hyper, constants, theta):
+    return nig_log_evidence(stats[0], stats[1], stats[2], hyper)
 
 
 @kernel
@@ -217,6 +205,7 @@ FAMILY = Family(
     log_posterior=log_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
+    log_evidence=log_evidence,
     log_mass=log_mass,
     fill_log_masses=fill_log_masses,
     cdf=cdf,

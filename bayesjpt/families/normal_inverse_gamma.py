@@ -13,6 +13,9 @@ import numpy as np
 
 from bayesjpt.families.record import Parameter
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.special import log_gamma_p
+
+_HALF_LOG_2PI = 0.9189385332046727
 
 HYPER_NAMES = ("m0", "v0", "a0", "b0", "floor")
 M0, V0, A0, B0, FLOOR = range(5)
@@ -53,6 +56,31 @@ def conjugate(n, total, squares, hyper):
         scatter = max(squares - n * average * average, 0.0)
         shift = (average - hyper[M0]) * (average - hyper[M0]) * n / (hyper[V0] * precision)
     return m, v, a, hyper[B0] + 0.5 * (scatter + shift)
+
+
+@kernel
+def _log_floor_mass(a, b, floor):
+    """Return the log probability that an InverseGamma(a, b) variable exceeds the floor."""
+    return log_gamma_p(a, b / floor) if floor > 0.0 else 0.0
+
+
+@kernel
+def log_evidence(n, total, squares, hyper):
+    """Return the log evidence of n values with a sum and a sum of squares."""
+    if n == 0.0:
+        return 0.0
+    _, v, a, b = conjugate(n, total, squares, hyper)
+    a0, b0 = hyper[A0], hyper[B0]
+    return (
+        -n * _HALF_LOG_2PI
+        + 0.5 * math.log(v / hyper[V0])
+        + a0 * math.log(b0)
+        - math.lgamma(a0)
+        - a * math.log(b)
+        + math.lgamma(a)
+        + _log_floor_mass(a, b, hyper[FLOOR])
+        - _log_floor_mass(a0, b0, hyper[FLOOR])
+    )
 
 
 @kernel

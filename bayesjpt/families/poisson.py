@@ -19,7 +19,7 @@ from bayesjpt.numerics.special import log1mexp, log_gamma_p, log_gamma_q, log_po
 
 _RATE = 0
 _A0, _B0 = 0, 1
-_N, _SUM = 0, 1
+_N, _SUM, _SUM_LOG_FACTORIAL = range(3)
 _SMALLEST_MEAN = 1e-3
 _N_SUMMED = 256
 _N_BEFORE, _LARGEST_BEFORE, _MOST_BEFORE = 20.0, 50.0, 0.9
@@ -63,10 +63,13 @@ def fill_log_density(z, aux, coefficients, out):
 @kernel
 def accumulate(z, aux, rows, constants, stats):
     total = stats[_SUM]
+    log_factorials = stats[_SUM_LOG_FACTORIAL]
     for j in range(rows.size):
         total += z[rows[j]]
+        log_factorials += aux[rows[j]]
     stats[_N] += rows.size
     stats[_SUM] = total
+    stats[_SUM_LOG_FACTORIAL] = log_factorials
 
 
 @kernel
@@ -100,9 +103,14 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
 
 @kernel
 def log_marginal(stats, hyper, constants):
-    """Without the sum of log z!, which depends on the data alone."""
     a, b = hyper[_A0] + stats[_SUM], hyper[_B0] + stats[_N]
-    return hyper[_A0] * math.log(hyper[_B0]) - math.lgamma(hyper[_A0]) + math.lgamma(a) - a * math.log(b)
+    prior = hyper[_A0] * math.log(hyper[_B0]) - math.lgamma(hyper[_A0])
+    return prior + math.lgamma(a) - a * math.log(b) - stats[_SUM_LOG_FACTORIAL]
+
+
+@kernel
+def log_evidence(stats, hyper, constants, theta):
+    return log_marginal(stats, hyper, constants)
 
 
 @kernel
@@ -264,7 +272,7 @@ FAMILY = Family(
     hyper_names=("a0", "b0"),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
-    n_stats=2,
+    n_stats=3,
     offers=always,
     prepare=prepare,
     coefficients=coefficients,
@@ -275,6 +283,7 @@ FAMILY = Family(
     log_posterior=log_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
+    log_evidence=log_evidence,
     log_mass=log_mass,
     cdf=cdf,
     moment=moment,

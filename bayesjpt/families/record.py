@@ -190,6 +190,14 @@ class Family:
         density. A block that holds a family without it refuses gradients (NUTS, ADVI).
     log_marginal : kernel or None
         ``(stats, hyper, constants)``: log evidence up to a constant of the data alone, where conjugate.
+    log_evidence : kernel or None
+        ``(stats, hyper, constants, theta)``: log evidence of the values, per unit of z or as a mass, with nothing left
+        out; NaN where it is not known, NaN or -inf where a value is impossible. With it leaves of a dictionary exchange
+        their rows (`bayesjpt.kernels.exchange`). A family with `draw_afresh` returns the log density of the values and
+        theta less that of such a draw.
+    draw_afresh : kernel or None
+        ``(stats, hyper, constants, theta, rng) -> status``: replaces theta by a draw from about the posterior, whatever
+        theta was; from the prior where there are no values. None where `draw_posterior` does that exactly.
     log_mass : kernel
         ``(lo, hi, theta, constants)``: log probability of the closed interval [lo, hi] in units of z.
     fill_log_masses : kernel or None
@@ -235,6 +243,8 @@ class Family:
     reversible_draw: bool = False
     accumulate_gradient: Callable | None = None
     log_marginal: Callable | None = None
+    log_evidence: Callable | None = None
+    draw_afresh: Callable | None = None
     log_mass: Callable
     fill_log_masses: Callable | None = None
     cdf: Callable

@@ -1,7 +1,8 @@
 """One sweep of blocked Gibbs sampling: allocations given parameters, then weights and parameters given allocations.
 
 leaf log densities -> upward -> downward -> statistics          `allocate`, deterministic given a key
-weights and parameters from their conditionals                   `draw_params`, from the chain's generator
+rows exchanged between leaves of a dictionary                   `exchange.exchange_rows`, from the chain's generator
+weights and parameters from their conditionals                   `draw_params`, likewise
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LOG_SMALLEST_WEIGHT = -690.0
 
 
 @kernel
-def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count):
+def allocate(plan, cells, log_weight, theta, work, guests, key, flat, stats, edge_count):
     """Draw every row's path and add up counts and statistics.
 
     Parameters
@@ -40,6 +41,8 @@ def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count)
     log_weight : float64 (n_edge,), nats
     theta : float64 (n_theta,)
     work : Work
+    guests : Guests
+        Its statistics are overwritten; who is whose partner stands.
     key : uint64
         Of this sweep; allocations are a function of (key, row, node).
     flat : bool
@@ -56,12 +59,13 @@ def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count)
     impossible : int
         The first row with zero density, -1 where there is none; by its number in the table.
     """
-    plan, cells, work = lent(plan), lent(cells), lent(work)
+    plan, cells, work, guests = lent(plan), lent(cells), lent(work), lent(guests)
     n_row = cells.n_row[0]
     n_block = work.u.size
     prepare_coefficients(plan, cells, theta, work)
     fill_tables(plan, cells, log_weight, work)
     stats[:] = 0.0
+    guests.stats[:] = 0.0
     edge_count[:] = 0
     work.n_kept[:] = 0
     work.n_reached[:] = 0
@@ -70,6 +74,7 @@ def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count)
     for chunk in range(0, n_row, CHUNK):
         chunk_end = min(chunk + CHUNK, n_row)
         work.chunk_stats[:] = 0.0
+        guests.chunk_stats[:] = 0.0
         chunk_total = 0.0
         lo = chunk
         while lo < chunk_end:
@@ -88,9 +93,10 @@ def allocate(plan, cells, log_weight, theta, work, key, flat, stats, edge_count)
                     row = cells.row[lo + i] if cells.row.size > 0 else np.int64(lo + i)
                     impossible = row if impossible < 0 else min(row, impossible)
             downward(plan, cells, key, work, nodes, lo, n, edge_count)
-            accumulate_block(plan, cells, work, nodes, lo)
+            accumulate_block(plan, cells, work, guests, nodes, lo)
             lo += n
         rows.add(work.chunk_stats, stats)
+        rows.add(guests.chunk_stats, guests.stats)
         log_likelihood += chunk_total
     return log_likelihood, impossible
 

@@ -9,27 +9,38 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.families import dispatch
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.jit import inlined, kernel
+
+
+@inlined
+def _accumulate(plan, cells, leaf, start, rows, stats):
+    """Add rows, or codes, of the values from `start` on to what `stats` holds of a leaf."""
+    value, aux = plan.leaf_value[leaf], plan.leaf_aux[leaf]
+    value_at, aux_at = cells.feature_at[value], cells.feature_at[aux]
+    z = cells.feature[value_at + start : value_at + cells.feature_len[value]]
+    prepared = cells.feature[aux_at + start : aux_at + cells.feature_len[aux]]
+    const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
+    own = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
+    dispatch.accumulate(plan.leaf_family[leaf], z, prepared, rows, const, own)
 
 
 @kernel
-def accumulate_block(plan, cells, work, nodes, lo):
-    """Add the rows of the block that starts at `lo` to the chunk's statistics, and to how many reached each leaf."""
+def accumulate_block(plan, cells, work, guests, nodes, lo):
+    """Add the rows of the block that starts at `lo` to the chunk's statistics, and to how many reached each leaf.
+
+    Rows of a leaf with a partner are also added to what `guests` holds of the partner.
+    """
     for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
         leaf = plan.leaf_of[nodes[position] if nodes.size > 0 else np.int32(position)]
         size = work.n_rows[position]
         if leaf < 0 or size == 0:
             continue
-        value, aux = plan.leaf_value[leaf], plan.leaf_aux[leaf]
-        column = plan.feature_column[value]
+        column = plan.feature_column[plan.leaf_value[leaf]]
         start = 0 if cells.code_row[column] >= 0 else lo
-        value_at, aux_at = cells.feature_at[value], cells.feature_at[aux]
-        z = cells.feature[value_at + start : value_at + cells.feature_len[value]]
-        prepared = cells.feature[aux_at + start : aux_at + cells.feature_len[aux]]
-        const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
         work.n_reached[leaf] += size
-        stats = work.chunk_stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
-        dispatch.accumulate(plan.leaf_family[leaf], z, prepared, work.rows[position, :size], const, stats)
+        _accumulate(plan, cells, leaf, start, work.rows[position, :size], work.chunk_stats)
+        if guests.partner[leaf] >= 0:
+            _accumulate(plan, cells, guests.partner[leaf], start, work.rows[position, :size], guests.chunk_stats)
         if plan.leaf_by_value[leaf]:
             row = plan.column_kept[column]
             at = work.n_kept[row]

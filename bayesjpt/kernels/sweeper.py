@@ -11,6 +11,7 @@ from bayesjpt.circuit.priors import Priors
 from bayesjpt.errors import SamplingError
 from bayesjpt.families import registry
 from bayesjpt.kernels.cells import Cells
+from bayesjpt.kernels.exchange import draw_partners, exchange_rows, make_guests
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.counter_rng import sweep_key
@@ -31,15 +32,29 @@ class Sweeper:
         The table, as `bayesjpt.kernels.cells.make_cells` arranged it for the plan; read only.
     n_block : int
         Rows evaluated together; no effect on any draw.
+    exchanges : bool
+        Whether members of a dictionary may exchange their rows: only right where all weights and parameters are drawn.
     name : str
         How messages call the table.
     """
 
-    def __init__(self, circuit: Circuit, plan: Plan, priors: Priors, cells: Cells, *, n_block: int, name: str = "x"):
+    def __init__(
+        self,
+        circuit: Circuit,
+        plan: Plan,
+        priors: Priors,
+        cells: Cells,
+        *,
+        n_block: int,
+        exchanges: bool = True,
+        name: str = "x",
+    ):
         self.circuit, self.plan, self.priors, self.cells = circuit, plan, priors, cells
         self.concentration = priors.concentration
+        self.exchanges = exchanges
         self.name = name
         self._work = make_work(plan, cells, n_block)
+        self._guests = make_guests(plan)
         self._stats = np.zeros(plan.stat_at[-1])
         self._edge_count = np.zeros(circuit.n_edge, np.int64)
         self._allocated = False
@@ -87,14 +102,29 @@ class Sweeper:
         return int(count_active(self.plan, self._edge_count))
 
     def _sweep(self, params: Params, rng: np.random.Generator, key: np.uint64, flat: bool) -> float:
+        if not self.exchanges or flat:
+            self._guests.partner[:] = -1
+        else:
+            draw_partners(self._guests, rng)
         log_likelihood = self._allocate(params, key, flat)
+        exchange_rows(
+            self.plan,
+            self._guests,
+            self._stats,
+            self._edge_count,
+            self.concentration,
+            self.priors.hyper,
+            self.priors.hyper_at,
+            params.theta,
+            rng,
+        )
         self._draw(params, rng)
         return log_likelihood
 
     def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
         self._allocated = False
         log_likelihood, impossible = allocate(
-            self.plan, self.cells, *params, self._work, key, flat, self._stats, self._edge_count
+            self.plan, self.cells, *params, self._work, self._guests, key, flat, self._stats, self._edge_count
         )
         if impossible >= 0:
             raise SamplingError(

@@ -150,7 +150,15 @@ class CircuitGibbs(BlockedStep):
             routes=make_routes(frozen.plan, by_column, observed),
         )
         n_block = block_rows(frozen.plan, MAX_WORK_BYTES, cells)
-        self._sweeper = Sweeper(frozen.circuit, frozen.plan, frozen.priors, cells, n_block=n_block, name=self._block)
+        self._sweeper = Sweeper(
+            frozen.circuit,
+            frozen.plan,
+            frozen.priors,
+            cells,
+            n_block=n_block,
+            exchanges=len(self._drawn) == len(self._value_names),
+            name=self._block,
+        )
         self._log_jacobian = float((observed.sum(axis=1) * frozen.plan.column_log_jacobian).sum())
 
     def _warm_up(self, point: dict | None) -> None:

@@ -11,7 +11,17 @@ from bayesjpt.numerics.native import resolve
 from bayesjpt.sampler.target import Target
 from bayesjpt.table.schema import Schema
 
-_SLOTS = ("prepare", "coefficients", "fill_log_density", "accumulate", "initial", "draw_posterior", "draw_from_values")
+_SLOTS = (
+    "prepare",
+    "coefficients",
+    "fill_log_density",
+    "accumulate",
+    "initial",
+    "draw_posterior",
+    "draw_from_values",
+    "log_evidence",
+    "draw_afresh",
+)
 """Of a family: what learners and sweeps call."""
 
 

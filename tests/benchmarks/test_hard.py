@@ -10,6 +10,7 @@ from bayesjpt.circuit.plan import make_plan
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.density import fill_log_density
+from bayesjpt.kernels.exchange import make_guests
 from bayesjpt.kernels.gibbs import allocate
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.work import block_rows, make_work
@@ -58,6 +59,7 @@ def test_routed_rows(benchmark, figure, n_row):
     def routes():
         return make_routes(plan, table.values, table.observed)
 
+    guests = make_guests(plan)
     text = [f"{circuit.n_leaf} distributions in {N_LEAF} leaves; finding the order {nanoseconds(routes):.0f}"]
     for name, found in (("routed", routes()), ("all nodes", None)):
         if found is None and n_row > N_LEARN:
@@ -69,7 +71,9 @@ def test_routed_rows(benchmark, figure, n_row):
         work = make_work(plan, cells, block_rows(plan, MAX_WORK_BYTES, cells))
         density = nanoseconds(lambda cells=cells, work=work: fill_log_density(plan, cells, *params, work, out))
         sweep = nanoseconds(
-            lambda cells=cells, work=work: allocate(plan, cells, *params, work, np.uint64(7), False, stats, edge_count)
+            lambda cells=cells, work=work: allocate(
+                plan, cells, *params, work, guests, np.uint64(7), False, stats, edge_count
+            )
         )
         text.append(f"{name}: log density {density:.0f}, paths and statistics {sweep:.0f}")
     post = bj.Posterior.from_circuit(circuit, table.schema)

@@ -15,6 +15,7 @@ import pymc as pm
 import pytest
 
 import bayesjpt as bj
+from bayesjpt.kernels.exchange import make_guests
 from bayesjpt.kernels.gibbs import allocate, draw_params
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, upward
 from bayesjpt.model.gibbs_step import CircuitGibbs
@@ -62,10 +63,13 @@ def test_sweep(benchmark, figure, name):
     log_weight, theta = case.circuit.start_log_weight.copy(), case.circuit.start_theta.copy()
     stats = np.zeros(case.plan.stat_at[-1])
     edge_count = np.zeros(case.circuit.n_edge, np.int64)
+    guests = make_guests(case.plan)
     n = 20 if case.table.n_row < 10_000 else 5
 
     def sweep():
-        return allocate(case.plan, case.cells, log_weight, theta, case.work, np.uint64(7), False, stats, edge_count)
+        return allocate(
+            case.plan, case.cells, log_weight, theta, case.work, guests, np.uint64(7), False, stats, edge_count
+        )
 
     before = exponential_ns()
     total, _ = sweep()

@@ -46,6 +46,10 @@ REORDERED = 1e-9
 """Sums in another order move a slice's ends by rounding errors."""
 INTEGRATED = 1e-4
 """The grid's midpoint rule loses some digits at a floor of the variance."""
+N_PROPOSED = 4000
+LARGEST_SPREAD = 0.5
+"""Standard deviation of the evidence under proposed parameters, over its mean: where proposals are near the posterior,
+it is well below 1."""
 PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 X_REAL = (1.2, 3.4, 3.5, 4.1, 6.0, 2.2)
@@ -207,6 +211,49 @@ def test_log_marginal_differs_between_priors_as_the_integral_does(case):
         got.append(family.log_marginal(stats, hyper, family.constants(column)))
         expected.append(grid_posterior((name, column, other, x)).log_evidence)
     assert got[0] - got[1] == pytest.approx(expected[0] - expected[1], abs=INTEGRATED)
+
+
+def _evidence(case, n: int, rng) -> np.ndarray:
+    """Return exp(log evidence), float64 (n,), under draws of the parameters afresh; 0 for those that are refused."""
+    name, column, prior, x = case
+    family = registry.family(name)
+    start = features.initial_theta(family, column, np.array(x))
+    hyper, constants = family.priors[prior](column, start), family.constants(column)
+    stats = features.statistics(family, column, np.array(x))
+    out = np.zeros(n)
+    for i in range(n):
+        theta = start.copy()
+        if family.draw_afresh is None or family.draw_afresh(stats, hyper, constants, theta, rng) == OK:
+            out[i] = np.exp(family.log_evidence(stats, hyper, constants, theta))
+    return out
+
+
+def _has_zeros(case) -> bool:
+    return case[1].base == "real" and 0.0 in case[3]
+
+
+WITH_EVIDENCE = [case for case in CASES if registry.family(case[0]).log_evidence]
+
+
+@pytest.mark.parametrize("case", [case for case in WITH_EVIDENCE if not _has_zeros(case)], ids=_name)
+def test_evidence_is_the_integral_of_likelihood_times_prior(case, rng):
+    share = _evidence(case, 1, rng) / np.exp(grid_posterior(case).log_evidence)
+    if registry.family(case[0]).draw_afresh is None:
+        assert share[0] == pytest.approx(1.0, abs=INTEGRATED)
+        return
+    share = _evidence(case, N_PROPOSED, rng) / np.exp(grid_posterior(case).log_evidence)
+    assert abs(share.mean() - 1.0) < LARGEST_Z * share.std() / np.sqrt(N_PROPOSED) + INTEGRATED
+    assert share.std() < LARGEST_SPREAD
+
+
+@pytest.mark.parametrize("case", [case for case in WITH_EVIDENCE if _has_zeros(case)], ids=_name)
+def test_evidence_of_recorded_zeros_is_not_known(case, rng):
+    name, column, prior, x = case
+    family = registry.family(name)
+    start = features.initial_theta(family, column, np.array(x))
+    stats = features.statistics(family, column, np.array(x))
+    hyper = family.priors[prior](column, start)
+    assert np.isnan(family.log_evidence(stats, hyper, family.constants(column), start))
 
 
 @pytest.mark.parametrize(("name", "column", "x"), CATEGORICAL_CASES)

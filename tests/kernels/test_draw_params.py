@@ -152,7 +152,7 @@ def test_each_leaf_is_drawn_from_its_own_statistics(rng):
             assert params.theta[at + 1] == pytest.approx(total / n, abs=ESTIMATED)
             assert params.theta[at] == pytest.approx(squares / n - (total / n) ** 2, rel=ESTIMATED)
     for leaf in np.flatnonzero(given.circuit.leaf_family == registry.number("poisson")):
-        n, total = stats[given.plan.stat_at[leaf] : given.plan.stat_at[leaf + 1]]
+        n, total, _ = stats[given.plan.stat_at[leaf] : given.plan.stat_at[leaf + 1]]
         if n > 0.0:
             checked += 1
             assert params.theta[given.circuit.theta_at[leaf]] == pytest.approx(total / n, abs=ESTIMATED)

@@ -142,3 +142,8 @@ def test_without_a_planted_error_the_same_runs_on_atoms_and_rounded_normals_agre
 def test_without_a_planted_error_the_same_runs_agree(n_row, rng):
     comparison = geweke.compare(two_normals(n_row, rng, normal=WIDE_NORMAL), N_DRAW, rng)
     assert comparison.agrees, comparison.worst
+
+
+def test_an_exchange_by_the_evidence_under_another_prior_is_caught(rng):
+    case = three_likelihoods(N_ROW_FEW, rng)
+    assert_caught(geweke.compare(case, N_DRAW, rng, meddle=geweke.EXCHANGE_UNDER_ANOTHER_PRIOR))

@@ -1,0 +1,173 @@
+"""Leaves of one dictionary exchange their rows: a member that explains nothing may take what another explains.
+
+    before     f: rows A     g: rows B          accepted with probability min(1, r),
+    after      f: rows B     g: rows A          r = e_f(B) e_g(A) d(B, A) / (e_f(A) e_g(B) d(A, B))
+
+e is the evidence of rows under a family, its parameters integrated out, and d that of their numbers under the
+Dirichlet prior of the weights. So the allocation moves with weights and parameters out of the way, and both are drawn
+from their conditionals afterwards. A family without an exact draw of its parameters proposes them together with the
+rows: its e is then the density of rows and parameters over that of the proposal (`Family.log_evidence`). Rows whose
+evidence is not known, such as recorded zeros, stay where they are, with all that share their leaf.
+
+Before a sweep the members of each dictionary are paired at random. So rows are added up once for their own leaf and
+once for its partner, and nothing needs to remember which rows these were.
+
+Reference: van Dyk and Park (2008), Partially collapsed Gibbs samplers, Journal of the American Statistical Association
+103: what was integrated out has to be drawn next.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.plan import AS_WHOLE, WHOLE, Plan
+from bayesjpt.families import dispatch, registry
+from bayesjpt.families.record import OK
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import lent
+
+
+class Guests(NamedTuple):
+    """What leaves would hold if they exchanged their rows with a partner.
+
+    Attributes
+    ----------
+    group_ptr : int32 (n_group + 1,), member : int32 (n_member,)
+        Leaves of each dictionary that may exchange their rows.
+    edge : int32 (n_leaf,)
+        The edge above each of them.
+    partner : int32 (n_leaf,)
+        -1 for a leaf without one.
+    stats, chunk_stats : float64 (n_stats,)
+        Of each leaf: statistics under it of its partner's rows, of all rows and of a chunk.
+    """
+
+    group_ptr: np.ndarray
+    member: np.ndarray
+    edge: np.ndarray
+    partner: np.ndarray
+    stats: np.ndarray
+    chunk_stats: np.ndarray
+
+
+def make_guests(plan: Plan) -> Guests:
+    """Return the Guests of a plan, nobody having a partner yet.
+
+    Leaves exchange rows whose families know their evidence, unless they are truncated to a cell or have rows from
+    elsewhere too.
+    """
+    members, sizes = [], []
+    n_parent = np.bincount(plan.child, minlength=plan.kind.size)
+    edge = np.full(plan.leaf_family.size, -1, np.int32)
+    for node in plan.slot_node:
+        if plan.kind[node] != arrays.LIKELIHOOD:
+            continue
+        edges = np.arange(plan.child_ptr[node], plan.child_ptr[node + 1])
+        leaves = plan.leaf_of[plan.child[edges]]
+        taking_part = np.array([_takes_part(plan, leaf) for leaf in leaves], bool) & (n_parent[plan.child[edges]] == 1)
+        if taking_part.sum() > 1:
+            members.append(leaves[taking_part])
+            edge[leaves[taking_part]] = edges[taking_part]
+            sizes.append(members[-1].size)
+    return Guests(
+        np.cumsum([0, *sizes]).astype(np.int32),
+        np.concatenate([np.empty(0, np.int32), *members]).astype(np.int32),
+        edge,
+        np.full(plan.leaf_family.size, -1, np.int32),
+        np.zeros(plan.stat_at[-1]),
+        np.zeros(plan.stat_at[-1]),
+    )
+
+
+def _takes_part(plan: Plan, leaf: int) -> bool:
+    family = registry.FAMILIES[plan.leaf_family[leaf]]
+    whole = plan.leaf_cut[leaf] == WHOLE and plan.leaf_update[leaf] == AS_WHOLE
+    return whole and family.log_evidence is not None and not plan.leaf_by_value[leaf]
+
+
+@kernel
+def draw_partners(guests, rng):
+    """Pair the members of each dictionary at random; of an odd number one is left over."""
+    guests.partner[:] = -1
+    for group in range(guests.group_ptr.size - 1):
+        order = guests.member[guests.group_ptr[group] : guests.group_ptr[group + 1]].copy()
+        for i in range(order.size - 1, 0, -1):
+            j = min(int(rng.random() * (i + 1)), i)
+            order[i], order[j] = order[j], order[i]
+        for i in range(0, order.size - 1, 2):
+            guests.partner[order[i]] = order[i + 1]
+            guests.partner[order[i + 1]] = order[i]
+
+
+@kernel
+def _log_evidence(plan, leaf, stats, hyper, hyper_at, theta):
+    const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
+    own, prior = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]], hyper[hyper_at[leaf] : hyper_at[leaf + 1]]
+    return dispatch.log_evidence(plan.leaf_family[leaf], own, prior, const, theta)
+
+
+@kernel
+def _draw_afresh(plan, leaf, stats, hyper, hyper_at, theta, rng):
+    const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
+    own, prior = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]], hyper[hyper_at[leaf] : hyper_at[leaf + 1]]
+    return dispatch.draw_afresh(plan.leaf_family[leaf], own, prior, const, theta, rng)
+
+
+@kernel
+def _take(plan, leaf, offered, stats):
+    for k in range(plan.stat_at[leaf], plan.stat_at[leaf + 1]):
+        stats[k] = offered[k]
+
+
+@kernel
+def exchange_rows(plan, guests, stats, edge_count, concentration, hyper, hyper_at, theta, rng):
+    """Let each pair of partners exchange its rows, or leave them, in place.
+
+    Parameters
+    ----------
+    plan : Plan
+    guests : Guests
+        As `draw_partners` and then `allocate` left them.
+    stats, edge_count : as `allocate` left them
+    concentration, hyper, hyper_at, theta, rng : as in `draw_params`, which has to follow
+
+    Returns
+    -------
+    int
+        How many pairs exchanged rows.
+    """
+    plan, guests = lent(plan), lent(guests)
+    n_exchanged = 0
+    for leaf in range(guests.partner.size):
+        other = guests.partner[leaf]
+        if other <= leaf:
+            continue
+        e, o = guests.edge[leaf], guests.edge[other]
+        if edge_count[e] == 0 and edge_count[o] == 0:
+            continue
+        first = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
+        second = theta[plan.theta_at[other] : plan.theta_at[other] + plan.theta_len[other]]
+        log_ratio = -_log_evidence(plan, leaf, stats, hyper, hyper_at, first)
+        log_ratio -= _log_evidence(plan, other, stats, hyper, hyper_at, second)
+        log_ratio += math.lgamma(concentration[e] + edge_count[o]) - math.lgamma(concentration[e] + edge_count[e])
+        log_ratio += math.lgamma(concentration[o] + edge_count[e]) - math.lgamma(concentration[o] + edge_count[o])
+        new_first, new_second = first.copy(), second.copy()
+        status = _draw_afresh(plan, leaf, guests.stats, hyper, hyper_at, new_first, rng)
+        if status == OK:
+            status = _draw_afresh(plan, other, guests.stats, hyper, hyper_at, new_second, rng)
+        if status != OK:
+            continue
+        log_ratio += _log_evidence(plan, leaf, guests.stats, hyper, hyper_at, new_first)
+        log_ratio += _log_evidence(plan, other, guests.stats, hyper, hyper_at, new_second)
+        if not math.log1p(-rng.random()) < log_ratio:  # NaN: evidence that is not known
+            continue
+        first[:], second[:] = new_first, new_second
+        _take(plan, leaf, guests.stats, stats)
+        _take(plan, other, guests.stats, stats)
+        edge_count[e], edge_count[o] = edge_count[o], edge_count[e]
+        n_exchanged += 1
+    return n_exchanged
