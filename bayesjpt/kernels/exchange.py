@@ -66,7 +66,7 @@ def make_guests(plan: Plan) -> Guests:
     for node in plan.slot_node:
         if plan.kind[node] != arrays.LIKELIHOOD:
             continue
-        edges = np.arange(plan.child_ptr[node], plan.child_ptr[node + 1])
+        edges = np.arange(int(plan.child_ptr[node]), int(plan.child_ptr[node + 1]))
         leaves = plan.leaf_of[plan.child[edges]]
         taking_part = np.array([_takes_part(plan, leaf) for leaf in leaves], bool) & (n_parent[plan.child[edges]] == 1)
         if taking_part.sum() > 1:
