@@ -47,6 +47,7 @@ def fit(
     gamma: float = GAMMA,
     alpha: float = ALPHA,
     prior: str = "default",
+    type_prior: str = "members",
     families: Mapping[str, Iterable[str]] | Iterable[str] | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
@@ -88,6 +89,9 @@ def fit(
         Dirichlet concentrations per edge at structure sums and at likelihood dictionaries.
     prior : str
         ``default`` or ``abda``; see `CircuitMixture`.
+    type_prior : str
+        How alpha is divided within dictionaries: evenly over ``members``, over ``types`` first, or by weights of each
+        column's types that its leaves share (``columns``); see `CircuitMixture`.
     families : names, or mapping from column to names, optional
         The only likelihood families of all columns (each keeps those that fit it, or all of its own where none does),
         or of some columns.
@@ -119,7 +123,7 @@ def fit(
     SchemaError
         For families or columns that do not exist or do not fit.
     ModelError
-        For an unknown prior, or concentrations that are not positive.
+        For an unknown prior or way to divide alpha, or concentrations that are not positive.
     SamplingError
         For numbers of draws, chains, cores or a seed that make no sense, draws that do not fit into memory, an
         interrupt before the first kept draw, or an impossible row.
@@ -154,7 +158,7 @@ def fit(
         if value is not None:
             _check_number(name, value, least)
     learners = [learner] if isinstance(learner, str) or callable(learner) else list(learner)
-    _check_names(learners, n_structures, prior)
+    _check_names(learners, n_structures, prior, type_prior)
     if draws < n_structures:
         raise SamplingError(f"{draws} draws a chain for {n_structures} structures", "one for each at least")
     if resume and checkpoint is None:
@@ -175,6 +179,7 @@ def fit(
         _check_options(each, table, learner_options)
     learnt_from = _restricted(table, families)
     schedule = Schedule(int(chains), int(tune), int(draws), int(thin))
+    priors = {"gamma": gamma, "alpha": alpha, "prior": prior, "type_prior": type_prior}
     settings: dict[str, Any] = {
         "learner": ", ".join(
             each if isinstance(each, str) else getattr(each, "__name__", "callable") for each in learners
@@ -182,9 +187,9 @@ def fit(
         "seed": int(np.random.default_rng().integers(2**31)) if seed is None else int(seed),
         "tune": schedule.n_tune,
         "thin": schedule.thin,
+        **priors,
         "gamma": float(gamma),
         "alpha": float(alpha),
-        "prior": prior,
     }
     if families is not None:
         settings["families"] = "; ".join(f"{c.name}: {', '.join(c.families)}" for c in learnt_from.schema if c.families)
@@ -205,7 +210,7 @@ def fit(
             n=int(n_structures),
             seed=settings["seed"],
             options=learner_options,
-            fit_one=functools.partial(fit, gamma=gamma, alpha=alpha, prior=prior, families=families, **learner_options),
+            fit_one=functools.partial(fit, **priors, families=families, **learner_options),
         )
         folder = None if checkpoint is None else StructuresFolder(Path(checkpoint))
         if folder is not None and check_resumable(folder, table, schedule, settings, resume, seed):
@@ -238,7 +243,7 @@ def fit(
         check_memory(memory)
         if memory.total > LARGE_MEMORY_BYTES:
             warnings.warn(f"sampling takes {memory} of memory", BayesjptWarning, stacklevel=2)
-        target = make_target(circuit, table, gamma=gamma, alpha=alpha, prior=prior)
+        target = make_target(circuit, table, **priors)
         if folder is not None:
             _settle(folder, table, target, schedule, settings)
         if target.is_closed_form:
@@ -255,7 +260,8 @@ def fit(
         settings["interrupted"] = kept
     if target.is_closed_form:
         settings |= {"tune": 0, "thin": 1, "draws": "independent, from the posterior in closed form"}
-    return _posterior(circuit, table, run, settings)
+    parameters = np.ascontiguousarray(run.theta[..., : circuit.n_theta])  # weights of types have had their effect
+    return _posterior(circuit, table, run._replace(theta=parameters), settings)
 
 
 def _fit_several(
@@ -313,8 +319,9 @@ def _check_number(name: str, value: object, least: int) -> None:
         raise SamplingError(f"{name} = {value!r}", f"a whole number of at least {least}")
 
 
-def _check_names(learners: list, n_structures: int, prior: str) -> None:
+def _check_names(learners: list, n_structures: int, prior: str, type_prior: str) -> None:
     """Raise for a name that nobody knows, before any time is spent."""
+    from bayesjpt.circuit.type_prior import check_type_prior
     from bayesjpt.families import registry
 
     for learner in learners:
@@ -326,6 +333,7 @@ def _check_names(learners: list, n_structures: int, prior: str) -> None:
     priors = [name for name in registry.FAMILIES[0].priors if all(name in f.priors for f in registry.FAMILIES)]
     if prior not in priors:
         raise ModelError(f"no prior {prior!r}", f"one of {', '.join(priors)}")
+    check_type_prior(type_prior)
 
 
 def _check_options(learner: str | Callable, table: Table, options: dict) -> None:
@@ -410,7 +418,7 @@ def _settle(folder: Checkpoint, table: Table, target: Target, schedule: Schedule
     if not folder.begun:
         Posterior.from_circuit(target.circuit, table.schema).save(folder.structure)
         facts = facts_of(table, schedule, settings) | {"target": digest}
-        folder.begin(facts, schedule, target.circuit.n_edge, target.circuit.n_theta)
+        folder.begin(facts, schedule, target.circuit.n_edge, target.n_theta)
     elif folder.facts().get("target") != digest:
         raise CheckpointError(
             f"plan, priors or cells differ from those of checkpoint {str(folder.path)!r}",
@@ -438,7 +446,7 @@ def _sample(
     from bayesjpt.sampler.schedule import empty_draws
     from bayesjpt.sampler.workers import n_worker
 
-    sizes = (target.circuit.n_edge, target.circuit.n_theta)
+    sizes = (target.circuit.n_edge, target.n_theta)
     if folder is None:
         draws, records = empty_draws(schedule, *sizes), None
     else:

@@ -61,6 +61,7 @@ def test_settings_say_how_the_fit_was_made(table):
         "gamma": 2.0,
         "alpha": 0.5,
         "prior": "default",
+        "type_prior": "members",
         "threshold": 0.4,
     }
 
@@ -116,6 +117,7 @@ def test_without_progress_nothing_is_printed(table, capfd, caplog):
         ({"seed": "x"}, SamplingError, "seed = 'x'"),
         ({"learner": "magic"}, LearnerError, "no learner 'magic'"),
         ({"prior": "flat"}, ModelError, "no prior 'flat'"),
+        ({"type_prior": "leaves"}, ModelError, "type_prior = 'leaves'; expected one of members, types, columns"),
         ({"threshold": 2.0}, LearnerError, "threshold is 2.0"),
         ({"min_row": 9}, LearnerError, "no option 'min_row'; expected one like 'min_rows'"),
         ({"learner": "jpt", "threshold": 0.3}, LearnerError, "learner 'jpt' has no option 'threshold'"),
@@ -194,6 +196,33 @@ def test_families_reach_learners_of_the_user(table):
     assert set(post.types()["size"].likelihoods) == {"normal"}
 
 
+# --- weights of types
+
+
+def test_ways_to_divide_alpha_give_other_draws_of_the_same_form(table, tmp_path):
+    posts = [bj.fit(table, seed=5, type_prior=how, **FEW) for how in ("members", "types", "columns")]
+    assert len({post.params.log_weight.tobytes() for post in posts}) == 3
+    assert len({post.params.theta.shape for post in posts}) == 1
+    posts[2].save(tmp_path / "fit.nc")
+    assert same_draws(bj.load(tmp_path / "fit.nc"), posts[2])
+
+
+@pytest.mark.filterwarnings("ignore:interrupted")
+def test_fit_with_weights_of_columns_is_resumed_bitwise(table, tmp_path, monkeypatch):
+    columns = FEW | {"seed": 5, "checkpoint": tmp_path / "fit", "type_prior": "columns"}
+    with monkeypatch.context() as patch:
+        stop_after(patch, 7)
+        with contextlib.suppress(SamplingError):
+            bj.fit(table, cores=1, **columns)
+    undisturbed = bj.fit(table, cores=2, **columns | {"checkpoint": None})
+    assert same_draws(bj.fit(table, resume=True, cores=2, **columns), undisturbed)
+
+
+def test_several_structures_divide_alpha_in_the_same_way(table):
+    post = bj.fit(table, n_structures=2, seed=5, type_prior="columns", **FEW)
+    assert {own.settings["type_prior"] for own in post.by_structure()} == {"columns"}
+
+
 # --- checkpoints
 
 
@@ -256,6 +285,7 @@ def test_resume_without_a_checkpoint_is_refused(table):
         ({"draws": 7}, "draws = 6, not 7"),
         ({"thin": 2}, "thin = 1, not 2"),
         ({"alpha": 0.2}, "alpha = 0.1, not 0.2"),
+        ({"type_prior": "types"}, "type_prior = 'members', not 'types'"),
         ({"min_rows": 20}, "min_rows = None, not 20"),
         ({"families": ["normal", "categorical"]}, "families = None"),
     ],

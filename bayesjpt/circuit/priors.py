@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.layout import SUM_WEIGHTS, Layout, ParameterVariable
+from bayesjpt.circuit.type_prior import MEMBERS, TYPES, check_type_prior, make_column_types
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
 from bayesjpt.table.schema import Schema
@@ -22,7 +23,8 @@ class Priors(NamedTuple):
         Hyperparameters of all leaves, one leaf after the other.
     hyper_at : int32 (n_leaf + 1,)
     concentration : float64 (n_edge,)
-        Dirichlet concentration of each edge; 0 at products.
+        Dirichlet concentration of each edge, before it is divided by weights of types that are drawn, too; 0 at
+        products.
     """
 
     hyper: np.ndarray
@@ -30,7 +32,16 @@ class Priors(NamedTuple):
     concentration: np.ndarray
 
 
-def make_priors(circuit: Circuit, schema: Schema, layout: Layout, *, gamma: float, alpha: float, prior: str) -> Priors:
+def make_priors(
+    circuit: Circuit,
+    schema: Schema,
+    layout: Layout,
+    *,
+    gamma: float,
+    alpha: float,
+    prior: str,
+    type_prior: str = MEMBERS,
+) -> Priors:
     """Return the Priors of a circuit.
 
     Parameters
@@ -39,12 +50,16 @@ def make_priors(circuit: Circuit, schema: Schema, layout: Layout, *, gamma: floa
         Concentration per edge at structure sums and at dictionaries.
     prior : str
         Name of the priors of the families' parameters: ``default``, or ``abda`` for the paper's in raw units.
+    type_prior : str
+        One of `bayesjpt.circuit.type_prior.TYPE_PRIORS`.
 
     Raises
     ------
     ModelError
-        For concentrations that are not positive numbers, or a prior that some family does not have.
+        For concentrations that are not positive numbers, a prior that some family does not have, or an unknown way to
+        divide concentrations.
     """
+    check_type_prior(type_prior)
     for name, value in (("gamma", gamma), ("alpha", alpha)):
         if isinstance(value, bool) or not (
             isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
@@ -65,6 +80,9 @@ def make_priors(circuit: Circuit, schema: Schema, layout: Layout, *, gamma: floa
     concentration = np.zeros(circuit.n_edge)
     for variable, value in zip(layout.weights, _per_variable(layout, gamma, alpha), strict=True):
         concentration[variable.edges] = value
+    if type_prior == TYPES:
+        types = make_column_types(circuit, schema)
+        concentration[types.edge] *= types.factor * types.even()[types.entry]
     return Priors(
         hyper=np.concatenate(blocks),
         hyper_at=np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32),

@@ -8,11 +8,13 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.plan import AS_WHOLE, CONJUGATE, Plan
 from bayesjpt.circuit.priors import Priors
+from bayesjpt.circuit.type_prior import ColumnTypes, no_column_types
 from bayesjpt.errors import SamplingError
 from bayesjpt.families import registry
 from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.exchange import draw_partners, exchange_rows, make_guests
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
+from bayesjpt.kernels.type_prior import draw_type_prior
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.counter_rng import sweep_key
 
@@ -32,6 +34,9 @@ class Sweeper:
         The table, as `bayesjpt.kernels.cells.make_cells` arranged it for the plan; read only.
     n_block : int
         Rows evaluated together; no effect on any draw.
+    column_types : ColumnTypes, optional
+        Weights of types that are drawn, too, and divide the concentrations: `Params.theta` of this sweeper holds them
+        behind the parameters.
     exchanges : bool
         Whether members of a dictionary may exchange their rows: only right where all weights and parameters are drawn.
     name : str
@@ -46,6 +51,7 @@ class Sweeper:
         cells: Cells,
         *,
         n_block: int,
+        column_types: ColumnTypes | None = None,
         exchanges: bool = True,
         name: str = "x",
     ):
@@ -53,6 +59,7 @@ class Sweeper:
         self.concentration = priors.concentration
         self.exchanges = exchanges
         self.name = name
+        self._types = no_column_types() if column_types is None else column_types
         self._work = make_work(plan, cells, n_block)
         self._guests = make_guests(plan)
         self._stats = np.zeros(plan.stat_at[-1])
@@ -61,7 +68,9 @@ class Sweeper:
 
     def learned(self) -> Params:
         """Return the learner's estimate, in arrays of its own."""
-        return Params(self.circuit.start_log_weight.copy(), self.circuit.start_theta.copy())
+        return Params(
+            self.circuit.start_log_weight.copy(), np.concatenate([self.circuit.start_theta, self._types.even()])
+        )
 
     def at_random(self, rng: np.random.Generator) -> Params:
         """Return a draw given allocations at random: a start far from the learner's."""
@@ -94,7 +103,7 @@ class Sweeper:
         if not self._allocated:
             self._allocate(self.learned(), np.uint64(0), False)
             self._allocated = True
-        self._draw(params, rng)
+        self._draw(params, self.concentration, rng)
 
     @property
     def n_active(self) -> int:
@@ -107,18 +116,22 @@ class Sweeper:
         else:
             draw_partners(self._guests, rng)
         log_likelihood = self._allocate(params, key, flat)
+        concentration = self.concentration
+        if self._types.n_weight:
+            concentration = concentration.copy()
+            draw_type_prior(self._types, self._edge_count, params.theta[self.circuit.n_theta :], concentration, rng)
         exchange_rows(
             self.plan,
             self._guests,
             self._stats,
             self._edge_count,
-            self.concentration,
+            concentration,
             self.priors.hyper,
             self.priors.hyper_at,
             params.theta,
             rng,
         )
-        self._draw(params, rng)
+        self._draw(params, concentration, rng)
         return log_likelihood
 
     def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
@@ -133,14 +146,14 @@ class Sweeper:
             )
         return log_likelihood
 
-    def _draw(self, params: Params, rng: np.random.Generator) -> None:
+    def _draw(self, params: Params, concentration: np.ndarray, rng: np.random.Generator) -> None:
         node = draw_params(
             self.plan,
             self.cells,
             self._work,
             self._stats,
             self._edge_count,
-            self.concentration,
+            concentration,
             self.priors.hyper,
             self.priors.hyper_at,
             *params,

@@ -13,14 +13,17 @@ from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_sampla
 from bayesjpt.circuit.layout import Layout, make_layout
 from bayesjpt.circuit.priors import Priors, hyper_by_name
 from bayesjpt.circuit.scope import levels
+from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS, check_type_prior, column_type_labels, make_column_types
 from bayesjpt.defaults import ALPHA, GAMMA
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
 from bayesjpt.model.blanket_step import register_blanket_step
+from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, tag_hyperparameters
 from bayesjpt.model.gibbs_step import register_step
-from bayesjpt.model.priors import parameter_variable, weight_variable
+from bayesjpt.model.priors import parameter_variable, type_prior_variable, weight_variable
+from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
 
@@ -49,6 +52,11 @@ class CircuitMixture:
     prior : str, default "default"
         Priors of the families' parameters: ``default`` (weakly informative, from the schema) or ``abda`` (the paper's,
         in raw units).
+    type_prior : str, default "members"
+        How the concentration of a dictionary, alpha for each member, is divided: evenly over its ``members``; over its
+        ``types`` first and then over the families of each; or, ``columns``, by weights of types that all leaves of a
+        column share, ``x_type_prior``, with a flat Dirichlet prior. Dictionaries of a single type have nothing to
+        divide, atoms and backgrounds, which have no type, keep alpha.
     transforms : bool, default False
         Make the block for samplers that follow gradients (NUTS, ``pm.fit``, ``pm.find_MAP``) instead of Gibbs sweeps:
         its variables then live on the whole line, begin at the learner's estimate, and other factors may depend on
@@ -96,6 +104,7 @@ class CircuitMixture:
         gamma: Any = GAMMA,
         alpha: Any = ALPHA,
         prior: str = "default",
+        type_prior: str = MEMBERS,
         transforms: bool = False,
     ):
         model = pm.modelcontext(None)
@@ -103,7 +112,18 @@ class CircuitMixture:
         register_blanket_step()
         _check(model, name, circuit, data)
         layout = make_layout(circuit, data.schema)
-        priors, expressions = block_priors(circuit, data.schema, layout, gamma=gamma, alpha=alpha, prior=prior)
+        check_type_prior(type_prior)
+        columns = _type_prior(name, circuit, data.schema, transforms) if type_prior == COLUMNS else None
+        priors, expressions = block_priors(
+            circuit,
+            data.schema,
+            layout,
+            gamma=gamma,
+            alpha=alpha,
+            prior=prior,
+            type_prior=type_prior,
+            weight=columns,
+        )
         if transforms:
             _check_gradients(name, circuit)
         else:
@@ -145,6 +165,16 @@ def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:
     check_samplable(circuit, data.schema)
     if f"{name}_data" in model or name in model:
         raise ModelError(f"a block or variable {name!r} in a model that has one of that name", "another name")
+
+
+def _type_prior(name: str, circuit: Circuit, schema: Schema, transforms: bool):
+    """Return the random variable of the weights of the columns' types, None where no column has several."""
+    types = make_column_types(circuit, schema)
+    if not types.n_weight:
+        return None
+    dim = f"{name}_column_type"
+    pm.modelcontext(None).add_coord(dim, column_type_labels(circuit, schema))
+    return type_prior_variable(f"{name}_{TYPE_PRIOR}", dim, types, start=types.even() if transforms else None)
 
 
 def _add_coords(model: pm.Model, name: str, layout: Layout, data: Table) -> None:
@@ -204,7 +234,7 @@ def _flat(circuit: Circuit, layout: Layout, variables: dict):
     return weight, theta
 
 
-def _type_weights(name: str, circuit: Circuit, schema, weight):
+def _type_weights(name: str, circuit: Circuit, schema: Schema, weight):
     """Register the share of each likelihood function in each column (ABDA equation 3): weights flow from the root."""
     parent = circuit.edge_parent()
     reach = pt.set_subtensor(pt.zeros(circuit.n_node)[circuit.n_node - 1], 1.0)

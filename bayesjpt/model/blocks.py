@@ -5,10 +5,13 @@ from __future__ import annotations
 import pymc as pm
 from pytensor.graph.traversal import ancestors
 
-from bayesjpt.circuit.layout import Layout, make_layout
+from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, Layout, make_layout
 from bayesjpt.errors import ModelError
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.circuit_rows import CircuitRowsRV
+
+TYPE_PRIOR = "type_prior"
+"""Name, without the block's prefix, of the weights of types that divide the concentrations of dictionaries."""
 
 
 def find_blocks(model: pm.Model) -> dict:
@@ -21,7 +24,8 @@ def find_blocks(model: pm.Model) -> dict:
         if rows.owner is not None and isinstance(rows.owner.op, CircuitRowsRV):
             _, _, _, *parameters = rows.owner.inputs
             above = set(ancestors(parameters, blockers=model.basic_RVs))
-            members = [rv for rv in model.free_RVs if rv in above and isinstance(rv.owner.op, BlockVariable)]
+            own = [rv for rv in model.free_RVs if isinstance(rv.owner.op, BlockVariable)]
+            members = [rv for rv in own if rv in above or rv.name == f"{rows.name}_{TYPE_PRIOR}"]
             if members:
                 blocks[rows] = members
     return blocks
@@ -49,12 +53,17 @@ def touched_blocks(model: pm.Model, rvs: list) -> dict:
     return touched
 
 
-def drawn_jointly(layout: Layout) -> list[tuple[str, ...]]:
-    """Return the names, without the block's prefix, of what is drawn together: kinds of weights, and whole families."""
+def drawn_jointly(layout: Layout, has_type_prior: bool) -> list[tuple[str, ...]]:
+    """Return the names, without the block's prefix, of what is drawn together: kinds of weights, and whole families.
+
+    Weights of types are drawn with the weights of dictionaries integrated out, so these have to be drawn, too.
+    """
     families: dict[int, list[str]] = {}
     for variable in layout.parameters:
         families.setdefault(variable.family, []).append(variable.name)
-    return [*((variable.name,) for variable in layout.weights), *(tuple(names) for names in families.values())]
+    more = {LIKELIHOOD_WEIGHTS: (TYPE_PRIOR,) if has_type_prior else ()}
+    weights = [(variable.name, *more.get(variable.name, ())) for variable in layout.weights]
+    return [*weights, *(tuple(names) for names in families.values())]
 
 
 def outside_factors(model: pm.Model, rows, variables: list) -> list[str]:
@@ -100,14 +109,15 @@ def check_block(model: pm.Model, rows, members: list, drawn: list) -> None:
     if rows not in model.observed_RVs:
         raise ModelError(f"block {block} is not observed", "an observed block", "Pass its rows as data")
     drawn_names = {rv.name for rv in drawn}
-    for names in drawn_jointly(layout):
+    has_type_prior = f"{rows.name}_{TYPE_PRIOR}" in {rv.name for rv in members}
+    for names in drawn_jointly(layout, has_type_prior):
         together = [f"{rows.name}_{name}" for name in names]
         held = [name for name in together if name not in drawn_names]
         if held and len(held) < len(together):
             raise ModelError(
                 f"{', '.join(held)} of block {block} is given to another step",
-                f"all of {', '.join(together)} in one step: a family's parameters are drawn jointly",
-                "Give that step the whole family, or leave the block out of step=",
+                f"all of {', '.join(together)} in one step: they are drawn jointly",
+                "Give that step all of them, or leave the block out of step=",
             )
     outside = outside_factors(model, rows, drawn)
     if outside:

@@ -7,6 +7,7 @@ from typing import Any
 import pymc as pm
 
 from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.type_prior import MEMBERS
 from bayesjpt.defaults import ALPHA, GAMMA
 from bayesjpt.model.block import CircuitMixture
 from bayesjpt.table.table import Table
@@ -20,6 +21,7 @@ def build_model(
     gamma: Any = GAMMA,
     alpha: Any = ALPHA,
     prior: str = "default",
+    type_prior: str = MEMBERS,
     transforms: bool = False,
 ) -> pm.Model:
     """Return a PyMC model of the circuit, ready for ``pm.sample()``; see `CircuitMixture` for the arguments.
@@ -32,5 +34,14 @@ def build_model(
     'x'
     """
     with pm.Model() as model:
-        CircuitMixture(name, circuit, data, gamma=gamma, alpha=alpha, prior=prior, transforms=transforms)
+        CircuitMixture(
+            name,
+            circuit,
+            data,
+            gamma=gamma,
+            alpha=alpha,
+            prior=prior,
+            type_prior=type_prior,
+            transforms=transforms,
+        )
     return model

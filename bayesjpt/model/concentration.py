@@ -18,9 +18,11 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors, graph_inputs
 
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.layout import SUM_WEIGHTS, Layout
+from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, SUM_WEIGHTS, Layout
 from bayesjpt.circuit.priors import Priors, make_priors
+from bayesjpt.circuit.type_prior import MEMBERS, make_column_types
 from bayesjpt.errors import ModelError, SamplingError
+from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.table.schema import Schema
 
 TAG = "circuit_concentration"
@@ -28,7 +30,15 @@ TAG = "circuit_concentration"
 
 
 def block_priors(
-    circuit: Circuit, schema: Schema, layout: Layout, *, gamma: Any, alpha: Any, prior: str
+    circuit: Circuit,
+    schema: Schema,
+    layout: Layout,
+    *,
+    gamma: Any,
+    alpha: Any,
+    prior: str,
+    type_prior: str = MEMBERS,
+    weight: Variable | None = None,
 ) -> tuple[Priors, dict[str, Any]]:
     """Return the Priors of a block, and the expressions among its concentrations by the name of the weights' variable.
 
@@ -37,29 +47,43 @@ def block_priors(
     gamma, alpha : float, vector or tensor
         One concentration for all edges at structure sums (dictionaries), or one an edge. Edges whose concentration is
         an expression have NaN in the Priors.
+    type_prior : str
+        How alpha is divided.
+    weight : tensor (n_weight,), optional
+        Weights of the columns' types, where these divide it.
 
     Raises
     ------
     ModelError
-        For concentrations that are not positive numbers or not as many as edges.
+        For concentrations that are not positive numbers or not as many as edges, or one an edge that are to be divided.
     """
     given = {"gamma": _plain(gamma), "alpha": _plain(alpha)}
+    if type_prior != MEMBERS and getattr(given["alpha"], "ndim", 0) > 0:
+        raise ModelError(
+            f"concentrations alpha of each edge with type_prior={type_prior!r}", "one for all to be divided"
+        )
     numbers = {name: 1.0 if isinstance(value, np.ndarray | Variable) else value for name, value in given.items()}
-    priors = make_priors(circuit, schema, layout, **numbers, prior=prior)
+    priors = make_priors(circuit, schema, layout, **numbers, prior=prior, type_prior=type_prior)
     concentration = priors.concentration.copy()
     expressions = {}
     for variable in layout.weights:
         name = "gamma" if variable.name == SUM_WEIGHTS else "alpha"
         value, n = given[name], variable.edges.size
         if isinstance(value, Variable):
-            expressions[variable.name] = _expression(name, value, n)
-            concentration[variable.edges] = np.nan
+            expressions[variable.name] = _expression(name, value, n) * concentration[variable.edges]
         elif isinstance(value, np.ndarray):
             if value.shape != (n,) or not (np.isfinite(value) & (value > 0.0)).all():
                 raise ModelError(
                     f"concentration {name} of shape {value.shape}", f"a positive number, or {n} of them, one an edge"
                 )
             concentration[variable.edges] = value
+        if weight is not None and variable.name == LIKELIHOOD_WEIGHTS:
+            whole = expressions.get(variable.name, pt.as_tensor(concentration[variable.edges]))
+            types = make_column_types(circuit, schema)
+            at = np.searchsorted(variable.edges, types.edge)
+            expressions[variable.name] = pt.set_subtensor(whole[at], whole[at] * types.factor * weight[types.entry])
+        if variable.name in expressions:
+            concentration[variable.edges] = np.nan
     return priors._replace(concentration=concentration), expressions
 
 
@@ -99,7 +123,7 @@ def tag_hyperparameters(model: pm.Model, expressions: list) -> None:
     """Mark the free variables of which the concentrations are made, at whatever distance."""
     above = set(ancestors(expressions, blockers=model.observed_RVs))
     for rv in model.free_RVs:
-        if rv in above:
+        if rv in above and not isinstance(rv.owner.op, BlockVariable):
             setattr(rv.tag, TAG, True)
 
 

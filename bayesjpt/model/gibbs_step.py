@@ -16,13 +16,14 @@ from pymc.step_methods.state import dataclass_state
 
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.layout import make_layout
+from bayesjpt.circuit.type_prior import make_column_types, no_column_types
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.block_variables import BlockVariable
-from bayesjpt.model.blocks import check_block, find_blocks, touched_blocks, variables_of
+from bayesjpt.model.blocks import TYPE_PRIOR, check_block, find_blocks, touched_blocks, variables_of
 from bayesjpt.model.concentration import concentration_function
 
 SAME_POINT = 1e-9
@@ -121,7 +122,12 @@ class CircuitGibbs(BlockedStep):
         self.chain_key, self.sweep, self.at_random = 0, 0, False
         self._frozen = frozen
         self._layout = make_layout(frozen.circuit, frozen.schema)
-        self._value_names = {name: f"{rows.name}_{name}" for name in self._layout.names()}
+        self._types = no_column_types()
+        names = self._layout.names()
+        if f"{rows.name}_{TYPE_PRIOR}" in {rv.name for rv in members}:
+            self._types = make_column_types(frozen.circuit, frozen.schema)
+            names = (*names, TYPE_PRIOR)
+        self._value_names = {name: f"{rows.name}_{name}" for name in names}
         self._drawn = {full: name for name, full in self._value_names.items() if model[full] in drawn}
         self._block = rows.name
         self._name_statistics(len(find_blocks(model)) > 1)
@@ -156,6 +162,7 @@ class CircuitGibbs(BlockedStep):
             frozen.priors,
             cells,
             n_block=n_block,
+            column_types=self._types,
             exchanges=len(self._drawn) == len(self._value_names),
             name=self._block,
         )
@@ -164,7 +171,7 @@ class CircuitGibbs(BlockedStep):
     def _warm_up(self, point: dict | None) -> None:
         """Compile before worker processes are forked, and meet impossible rows before anything is sampled."""
         if self._concentration:
-            self._sweeper.concentration = self._concentration(point)
+            self._sweeper.concentration = self._undivided(self._concentration(point), point)
         self._sweeper.sweep(self._sweeper.learned(), np.random.default_rng(0), 0, 0)
 
     def setup_chain(self, rng, tune: int, draws: int) -> None:
@@ -178,19 +185,28 @@ class CircuitGibbs(BlockedStep):
     def step(self, point: dict) -> tuple[dict, list[dict]]:
         """Return the point after one sweep, with fresh arrays, and its statistics."""
         if self._concentration:
-            self._sweeper.concentration = self._concentration(point)
+            self._sweeper.concentration = self._undivided(self._concentration(point), point)
         params = self._begin(point) if self.sweep == 0 else self._params(point)
         log_likelihood = self._sweeper.sweep(params, self.rng, self.chain_key, self.sweep) + self._log_jacobian
         self.sweep += 1
         values = {"log_likelihood": log_likelihood, "n_active_edges": self._sweeper.n_active}
         return self._merged(point, params), [{self._statistic[key]: value for key, value in values.items()}]
 
+    def _undivided(self, concentration: np.ndarray, point: dict) -> np.ndarray:
+        """Return concentrations before the point's weights of types divide them: the sweep draws these itself."""
+        types = self._types
+        if types.n_weight:
+            concentration[types.edge] /= types.factor * point[self._value_names[TYPE_PRIOR]][types.entry]
+        return concentration
+
     def _params(self, point: dict) -> Params:
-        return self._layout.join(self._frozen.circuit, {name: point[full] for name, full in self._value_names.items()})
+        values = {name: point[full] for name, full in self._value_names.items()}
+        log_weight, theta = self._layout.join(self._frozen.circuit, values)
+        return Params(log_weight, np.concatenate([theta, values.get(TYPE_PRIOR, [])]))
 
     def _merged(self, point: dict, params: Params) -> dict:
         """Return the point with the variables that are drawn replaced."""
-        values = self._layout.split(params)
+        values = self._layout.split(params) | {TYPE_PRIOR: params.theta[self._frozen.circuit.n_theta :]}
         return point | {full: values[name] for full, name in self._drawn.items()}
 
     def _begin(self, point: dict) -> Params:

@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 
 from bayesjpt.circuit.layout import ParameterVariable, WeightVariable
+from bayesjpt.circuit.type_prior import ColumnTypes
 from bayesjpt.errors import ModelError
 from bayesjpt.model import block_variables, distributions
 
@@ -36,6 +37,11 @@ TRANSFORMED: dict[str, Any] = {
 def weight_variable(name: str, dim: str, variable: WeightVariable, concentration, *, start: np.ndarray | None):
     """Return the random variable of the weights of one kind of sum; see `parameter_variable`."""
     return _variable(name, dim, "dirichlet", (concentration,), ptr=variable.ptr, start=start)
+
+
+def type_prior_variable(name: str, dim: str, types: ColumnTypes, *, start: np.ndarray | None):
+    """Return the random variable of weights of types, flat beforehand; see `parameter_variable`."""
+    return _variable(name, dim, "dirichlet", (np.ones(types.n_weight),), ptr=types.ptr, start=start)
 
 
 def parameter_variable(name: str, dim: str, variable: ParameterVariable, arguments: tuple, *, start: np.ndarray | None):

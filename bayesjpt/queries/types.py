@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.defaults import INTERVAL, MAX_INTEGER_LEVELS, MAX_RHAT
+from bayesjpt.defaults import INTERVAL, MAX_RHAT
 from bayesjpt.errors import QueryError
 from bayesjpt.families import registry
 from bayesjpt.kernels.flow import fill_shares
@@ -159,7 +159,7 @@ def types(post: Posterior, *, interval: float = INTERVAL, probabilities: bool = 
     by_type = np.zeros((*shares.shape[:3], len(TYPES)))
     for position, column in enumerate(post.schema.columns):
         for number, family in enumerate(registry.FAMILIES):
-            by_type[..., position, TYPES.index(_type_under(family.statistical_type, column))] += shares[
+            by_type[..., position, TYPES.index(column.type_of_cells(family.statistical_type))] += shares[
                 ..., position, number
             ]
     np.minimum(by_type, 1.0, out=by_type)  # sums of shares may pass it by a rounding error
@@ -197,19 +197,6 @@ def _shares(post: Posterior) -> np.ndarray:
     return shares
 
 
-def _type_under(statistical_type: str, column: Column) -> str:
-    """Return the type that a family's cells have in a column.
-
-    Two labels are binary, whatever describes them. Many levels are numbers, typed as all whole numbers are; order is
-    news of few.
-    """
-    if column.base == "category" and len(column.labels) == 2:
-        return "binary"
-    if statistical_type in ("ordinal", "nominal") and len(column.levels) > MAX_INTEGER_LEVELS:
-        return "count" if column.support[0] >= 0.0 else "real"
-    return statistical_type
-
-
 def _offered(post: Posterior, position: int) -> list[int]:
     """Return the numbers of the families that the leaves of a column have."""
     circuits = [structure.circuit for structure in post.by_structure()]
@@ -237,7 +224,7 @@ def _column_type(
     disagree = bool((leaders != best).any()) and (not np.isfinite(rhat) or rhat > MAX_RHAT)
     tail = 0.5 * (1.0 - interval)
     likelihoods = {registry.FAMILIES[number].name: float(shares[..., number].mean()) for number in offered}
-    names = {_type_under(registry.family(name).statistical_type, column) for name in likelihoods}
+    names = {column.type_of_cells(registry.family(name).statistical_type) for name in likelihoods}
     return ColumnType(
         name=column.name,
         base=column.base,
@@ -283,7 +270,7 @@ def _reason(column: Column, best: str, likelihoods: dict[str, float], disagree: 
     if len(likelihoods) == 1 or not typed:
         return f"{why}."
     leading = max(typed, key=typed.__getitem__)
-    kind = _type_under(registry.family(leading).statistical_type, column)
+    kind = column.type_of_cells(registry.family(leading).statistical_type)
     together = "" if kind == best else f", but {best} ones together describe more"
     share = f"{likelihoods[leading]:.0%} of its cells are best described by the {leading} likelihood ({kind})"
     return f"{why}; {share}{together}."

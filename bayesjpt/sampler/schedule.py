@@ -45,6 +45,7 @@ class Draws(NamedTuple):
     ----------
     log_weight : float64 (n_chain, n_draw, n_edge), nats
     theta : float64 (n_chain, n_draw, n_theta)
+        Parameters, and behind them weights of columns' types where these are drawn.
     log_likelihood : float64 (n_chain, n_draw), nats
         Of all rows, in the user's units, at the point *before* the sweep: it lags one sweep. NaN for independent draws,
         which evaluate no row.

@@ -13,6 +13,7 @@ from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_sampla
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors, make_priors
+from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS, ColumnTypes, make_column_types, no_column_types
 from bayesjpt.defaults import ALPHA, GAMMA, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import LearnerError
 from bayesjpt.kernels.cells import Cells, make_cells
@@ -33,6 +34,8 @@ class Target:
     circuit : Circuit
     plan : Plan
     priors : Priors
+    column_types : ColumnTypes
+        Weights of types that are drawn, too; their draws stand behind the parameters.
     cells : Cells
     n_block : int
         Rows evaluated together.
@@ -45,6 +48,7 @@ class Target:
     circuit: Circuit
     plan: Plan
     priors: Priors
+    column_types: ColumnTypes
     cells: Cells
     n_block: int
     log_jacobian: float
@@ -52,12 +56,19 @@ class Target:
 
     def sweeper(self) -> Sweeper:
         """Return a Sweeper with buffers of its own, for one thread."""
-        return Sweeper(self.circuit, self.plan, self.priors, self.cells, n_block=self.n_block)
+        return Sweeper(
+            self.circuit, self.plan, self.priors, self.cells, n_block=self.n_block, column_types=self.column_types
+        )
+
+    @property
+    def n_theta(self) -> int:
+        """Numbers that a draw has beside log weights: parameters, and weights of types where they are drawn."""
+        return self.circuit.n_theta + self.column_types.n_weight
 
     def digest(self) -> str:
         """Return a hash of everything that decides the draws beside keys and generators."""
         total = hashlib.sha256(self.circuit.digest().encode())
-        for arrays in (self.plan, self.priors, self.cells):
+        for arrays in (self.plan, self.priors, self.column_types, self.cells):
             for name, array in zip(arrays._fields, arrays, strict=True):
                 total.update(f"{name}{array.dtype.str}{array.shape}".encode())
                 total.update(np.ascontiguousarray(array).data)
@@ -65,7 +76,13 @@ class Target:
 
 
 def make_target(
-    circuit: Circuit, table: Table, *, gamma: float = GAMMA, alpha: float = ALPHA, prior: str = "default"
+    circuit: Circuit,
+    table: Table,
+    *,
+    gamma: float = GAMMA,
+    alpha: float = ALPHA,
+    prior: str = "default",
+    type_prior: str = MEMBERS,
 ) -> Target:
     """Return the Target of a table.
 
@@ -73,7 +90,7 @@ def make_target(
     ----------
     circuit : Circuit
     table : Table
-    gamma, alpha, prior
+    gamma, alpha, prior, type_prior
         As in `bayesjpt.fit`.
 
     Raises
@@ -83,13 +100,20 @@ def make_target(
     CircuitError
         Where it is not valid, or does not fit the table's columns.
     ModelError
-        For an unknown prior, or concentrations that are not positive.
+        For an unknown prior or way to divide concentrations, or concentrations that are not positive.
     """
     check_fits(circuit, table)
     plan = make_plan(circuit, table.schema)
     priors = make_priors(
-        circuit, table.schema, make_layout(circuit, table.schema), gamma=gamma, alpha=alpha, prior=prior
+        circuit,
+        table.schema,
+        make_layout(circuit, table.schema),
+        gamma=gamma,
+        alpha=alpha,
+        prior=prior,
+        type_prior=type_prior,
     )
+    column_types = make_column_types(circuit, table.schema) if type_prior == COLUMNS else no_column_types()
     cells = make_cells(
         plan,
         table.values,
@@ -100,7 +124,8 @@ def make_target(
     )
     jacobian = float((table.observed.sum(axis=1) * plan.column_log_jacobian).sum())
     n_block = block_rows(plan, MAX_WORK_BYTES, cells)
-    return Target(circuit, plan, priors, cells, n_block, jacobian, is_closed_form(circuit, plan, cells))
+    closed_form = column_types.n_weight == 0 and is_closed_form(circuit, plan, cells)
+    return Target(circuit, plan, priors, column_types, cells, n_block, jacobian, closed_form)
 
 
 def check_fits(circuit: Circuit, table: Table) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesjpt.defaults import MAX_INTEGER_LEVELS
 from bayesjpt.errors import SchemaError
 
 BASES = ("real", "integer", "category")
@@ -97,6 +98,18 @@ class Column:
         while other in self.labels:
             other = f"<{other}>"
         return (*self.labels, other)
+
+    def type_of_cells(self, statistical_type: str) -> str:
+        """Return the type that the column's cells have under a family of that statistical type.
+
+        Two labels are binary, whatever describes them. Many levels are numbers, typed as all whole numbers are; order
+        is news of few.
+        """
+        if self.base == "category" and len(self.labels) == 2:
+            return "binary"
+        if statistical_type in ("ordinal", "nominal") and len(self.levels) > MAX_INTEGER_LEVELS:
+            return "count" if self.support[0] >= 0.0 else "real"
+        return statistical_type
 
 
 SUMMED_OUT = "summed out"

@@ -226,8 +226,12 @@ def log_multivariate_beta(concentration: np.ndarray) -> float:
     return float(scipy.special.gammaln(concentration).sum() - scipy.special.gammaln(concentration.sum()))
 
 
-def log_evidence(circuit: Circuit, table: Table, *, gamma: float, alpha: float) -> float:
-    """Return the log probability of a few rows, weights, parameters and, one by one, allocations integrated out."""
+def log_evidence(circuit: Circuit, table: Table, *, gamma: float, alpha: float | np.ndarray) -> float:
+    """Return the log probability of a few rows, weights, parameters and, one by one, allocations integrated out.
+
+    `alpha` may be float64 (n_edge,), of which the entries at dictionaries count.
+    """
+    by_edge = np.broadcast_to(alpha, circuit.n_edge)
     paths = [naive.induced_paths(circuit, table.observed[:, row]) for row in range(table.n_row)]
     sums = [n for n in range(circuit.n_node) if circuit.kind[n] in (arrays.LATENT, arrays.LIKELIHOOD)]
     columns = [naive.leaf_column(circuit, leaf) for leaf in range(circuit.n_leaf)]
@@ -242,7 +246,8 @@ def log_evidence(circuit: Circuit, table: Table, *, gamma: float, alpha: float) 
 
     @functools.cache
     def at_sum(node: int, counts: tuple[int, ...]) -> float:
-        prior = np.full(len(counts), gamma if circuit.kind[node] == arrays.LATENT else alpha)
+        latent = circuit.kind[node] == arrays.LATENT
+        prior = np.full(len(counts), gamma) if latent else by_edge[naive.edges_of(circuit, node)]
         return log_multivariate_beta(prior + np.array(counts)) - log_multivariate_beta(prior)
 
     terms = []

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 import bayesjpt as bj
+from bayesjpt.circuit.type_prior import TYPE_PRIORS
 from bayesjpt.defaults import CHAINS
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
@@ -27,11 +28,12 @@ class Sweeps(Protocol):
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `Sweeps`, of short fits unless more is asked for."""
+    """Add the options of `Sweeps`, of short fits unless more is asked for, and how alpha is divided."""
     parser.add_argument("--draws", type=int, default=20, help="kept sweeps a chain")
     parser.add_argument("--tune", type=int, default=60, help="burn-in sweeps a chain")
     parser.add_argument("--chains", type=int, default=CHAINS, help="half begin at the learner's estimate")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--type-prior", choices=TYPE_PRIORS, default=TYPE_PRIORS[0], help="as in `bayesjpt.fit`")
 
 
 def some_rows(table: Table, n: int, seed: int) -> Table:

@@ -114,7 +114,7 @@ KIND = Measure("numeric or categorical", False, True)
 def described(table: LabelledTable, settings: argparse.Namespace) -> list[Judged]:
     """Return what the labelled columns of a table show, those of the kind other left out."""
     whole = bj.read_table(table.path)
-    post = fit(some_rows(whole, settings.max_rows, settings.seed), settings)
+    post = fit(some_rows(whole, settings.max_rows, settings.seed), settings, type_prior=settings.type_prior)
     rules = simple_types(table)
     found = []
     for label in table.labels:

@@ -74,10 +74,11 @@ def answers_of(directory: str, name: str, settings: argparse.Namespace) -> dict[
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # constant columns and the like
         untold, _ = our_tables(data)
-    by_paper = fit(told, settings, prior="abda", gamma=GAMMA, alpha=ALPHA).types(probabilities=False)
-    ours = fit(untold, settings).types()
+    divided = settings.type_prior
+    by_paper = fit(told, settings, prior="abda", gamma=GAMMA, alpha=ALPHA, type_prior=divided)
+    ours = fit(untold, settings, type_prior=divided).types()
     given = (
-        [column.types for column in by_paper],
+        [column.types for column in by_paper.types(probabilities=False)],
         [column.types for column in ours],
         [column.probabilities for column in ours],
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS
 from bayesjpt.sampler.chains import Chain, new_chains, run_chains
 from bayesjpt.sampler.schedule import Draws, Schedule, empty_draws
 from bayesjpt.sampler.target import Target, make_target
@@ -20,9 +21,10 @@ def small_table() -> Table:
     return zoo.make_table(zoo.COLUMNS, 60, np.random.default_rng(5), missing=0.1)
 
 
-@pytest.fixture(scope="session")
-def target(small_table) -> Target:
-    return make_target(zoo.two_level(small_table), small_table)
+@pytest.fixture(scope="session", params=[MEMBERS, COLUMNS])
+def target(request, small_table) -> Target:
+    """Return a target whose draws are weights and parameters, and one with weights of types behind them."""
+    return make_target(zoo.two_level(small_table), small_table, type_prior=request.param)
 
 
 def seeded(schedule: Schedule = SCHEDULE) -> list[Chain]:
@@ -32,7 +34,7 @@ def seeded(schedule: Schedule = SCHEDULE) -> list[Chain]:
 
 def sampled(target: Target, schedule: Schedule = SCHEDULE, *, n_thread: int = 1) -> Draws:
     """Return all draws of a schedule."""
-    draws = empty_draws(schedule, target.circuit.n_edge, target.circuit.n_theta)
+    draws = empty_draws(schedule, target.circuit.n_edge, target.n_theta)
     assert not run_chains(target, schedule, seeded(schedule), draws, n_thread=n_thread)
     return draws
 

@@ -24,7 +24,7 @@ FACTS = {
 
 
 def sizes(target) -> tuple[int, int]:
-    return target.circuit.n_edge, target.circuit.n_theta
+    return target.circuit.n_edge, target.n_theta
 
 
 def run_until(target, path, n_sweep: int | None) -> list:

@@ -1,0 +1,98 @@
+"""Weights of a column's types in whole sweeps, and under NUTS, against their enumerated posterior."""
+
+from __future__ import annotations
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+import scipy.special
+
+import bayesjpt as bj
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.type_prior import column_type_labels, make_column_types
+from bayesjpt.sampler.target import make_target
+from bayesjpt.table.table import Table
+from tests import statistics, zoo
+from tests.model import reference
+from tests.model.conftest import QUICK
+
+N_SWEEP = 60_000
+N_PYMC = 20_000
+N_GRID = 60
+GAMMA, ALPHA = 0.8, 0.5
+VALUES = (0.0, 0.0, 5.0, 5.0)
+"""Levels for which shares are a better account than any count of them: the posterior is away from the flat prior."""
+LARGEST_Z = 4.5
+
+
+@pytest.fixture(scope="module")
+def case() -> tuple[Circuit, Table]:
+    """Return two components over one column, each with two families of counts and one of labels."""
+    table = zoo.make_table((zoo.LEVELS,), len(VALUES), np.random.default_rng(1))
+    table = Table(table.schema, np.array([VALUES]), table.observed)
+    return zoo.mixture(table), table
+
+
+def divided(circuit: Circuit, table: Table, weight):
+    """Return the concentrations of all edges of dictionaries under the weights of (count, nominal)."""
+    types = make_column_types(circuit, table.schema)
+    assert column_type_labels(circuit, table.schema) == ["levels:count", "levels:nominal"]
+    assert set(types.factor) == {1.5, 3.0}
+    return ALPHA * types.factor * weight[types.entry]
+
+
+@pytest.fixture(scope="module")
+def posterior(case) -> tuple[np.ndarray, np.ndarray]:
+    """Return a grid of weights of the counts, and their posterior probabilities."""
+    circuit, table = case
+    grid = (np.arange(N_GRID) + 0.5) / N_GRID
+    log_p = np.empty(N_GRID)
+    for k, share in enumerate(grid):
+        alpha = np.zeros(circuit.n_edge)
+        of_dictionaries = make_column_types(circuit, table.schema).edge
+        alpha[of_dictionaries] = divided(circuit, table, np.array([share, 1.0 - share]))
+        log_p[k] = reference.log_evidence(circuit, table, gamma=GAMMA, alpha=alpha)
+    return grid, np.exp(log_p - scipy.special.logsumexp(log_p))
+
+
+def z_scores(draws: np.ndarray, posterior: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Return z-scores of the first powers' means; the grid's are those of its cells, exact to 1e-4."""
+    grid, p = posterior
+    return np.array([statistics.batch_z(draws**power, float(p @ grid**power)) for power in (1, 2, 3)])
+
+
+def test_rows_say_something_of_the_weights(posterior):
+    grid, p = posterior
+    assert abs(float(p @ grid) - 0.5) > 0.03
+
+
+def test_sweeps_draw_from_the_enumerated_posterior(case, posterior, rng):
+    circuit, table = case
+    sweeper = make_target(circuit, table, gamma=GAMMA, alpha=ALPHA, type_prior="columns").sweeper()
+    params, draws = sweeper.learned(), np.empty(N_SWEEP)
+    for i in range(N_SWEEP):
+        sweeper.sweep(params, rng, 17, i)
+        draws[i] = params.theta[circuit.n_theta]
+    assert np.abs(z_scores(draws, posterior)).max() < LARGEST_Z
+
+
+@pytest.mark.slow
+def test_steps_of_pymc_draw_from_the_enumerated_posterior(case, posterior, rng):
+    circuit, table = case
+    with bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA, type_prior="columns"):
+        idata = pm.sample(draws=N_PYMC, tune=100, chains=1, cores=1, random_seed=int(rng.integers(2**31)), **QUICK)
+    draws = idata["posterior"]["x_type_prior"].to_numpy()[0, :, 0]
+    assert np.abs(z_scores(draws, posterior)).max() < LARGEST_Z
+
+
+@pytest.mark.slow
+def test_nuts_on_weights_that_the_user_wrote_draws_from_the_same_posterior(case, posterior, rng):
+    circuit, table = case
+    with pm.Model():
+        share = pm.Uniform("share")
+        alpha = divided(circuit, table, pt.stack([share, 1.0 - share]))
+        bj.CircuitMixture("x", circuit, table, gamma=GAMMA, alpha=alpha)
+        idata = pm.sample(draws=N_PYMC, tune=1000, chains=1, cores=1, random_seed=int(rng.integers(2**31)), **QUICK)
+    draws = idata["posterior"]["share"].to_numpy()[0]
+    assert np.abs(z_scores(draws, posterior)).max() < LARGEST_Z
