@@ -1,6 +1,7 @@
 """The models whose held-out scores are compared, each fitted to the same training rows and asked for the same cells.
 
-Ours by its defaults; independent columns with the same leaves; ABDA's dictionary and priors in our program; lace.
+Ours by its defaults, and with cells of one width a column; independent columns with the same leaves; ABDA's dictionary
+and priors in our program; lace.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from typing import Any
 import numpy as np
 
 import bayesjpt as bj
-from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import CHAINS, DRAWS, TUNE
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import StackedPosterior
+from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests.papers import abda, lace_peer, measures
 from tests.papers.abda_data import ALPHA, GAMMA, Data, as_frame, our_tables, paper_schema, under_schema
 from tests.papers.jpt import n_tree_leaves
 from tests.papers.resolutions import find_resolutions, known_resolutions, with_widths
+
+PRIOR_OPTIONS = ("gamma", "alpha", "prior", "type_prior", "families")
+"""Options of a fit that are no business of the learner."""
 
 PART_DRAWS = 100
 """Draws of all chains, evenly spaced, from which contributions of columns and other widths of cells are told."""
@@ -80,7 +85,7 @@ class Model:
     processor_seconds : float
         Of learning and sampling, compilation left out.
     size : float
-        Parts: products of our structures, components of the other program's views, mean over its chains.
+        Parts: products of our structures, components of the other program's views; means over structures and chains.
     n_unknown : int
         Cells that the model cannot score, and that count as certain.
     """
@@ -94,7 +99,14 @@ class Model:
 
 def _few_draws(post: Posterior) -> Posterior:
     step = max(post.n_chain * post.n_draw // PART_DRAWS, 1)
-    return replace(post, params=Params(*(values[:, ::step] for values in post.params)))
+    return post.take_draws(np.arange(0, post.n_draw, step))
+
+
+def _under(post: Posterior, schema: Schema) -> Posterior:
+    """Return the posterior with another schema, whose cells are of other widths."""
+    if isinstance(post, StackedPosterior):
+        return StackedPosterior([replace(own, schema=schema) for own in post.by_structure()], post.weights)
+    return replace(post, schema=schema)
 
 
 def _asked(post: Posterior, table: Table, task: Task) -> tuple[Callable[[float, bool], measures.Score], measures.Score]:
@@ -102,7 +114,7 @@ def _asked(post: Posterior, table: Table, task: Task) -> tuple[Callable[[float, 
 
     def mass(factor: float, few: bool) -> measures.Score:
         schema = with_widths(post.schema, task.widths(factor))
-        asked = replace(_few_draws(post) if few else post, schema=schema)
+        asked = _under(_few_draws(post) if few else post, schema)
         return lambda which: asked.log_mass(Table(schema, table.values, table.observed & which)).to_numpy()
 
     def density(which: np.ndarray) -> np.ndarray:
@@ -118,9 +130,19 @@ def fit_ours(task: Task, settings: Settings, seed: int, **options: Any) -> Model
     return _fit(task, (train, rows), settings, seed, **{**settings.options, **options})
 
 
+def fit_even(task: Task, settings: Settings, seed: int) -> Model:
+    """Return our model with cells of one width a column, as peers have them: no value is anybody's favourite."""
+    train, _ = our_tables(task.data)
+    columns = tuple(replace(column, cell_ends=(), cell_shifts=()) for column in train.schema)
+    schema = replace(train.schema, columns=columns)
+    train = Table(schema, train.values, train.observed)
+    return _fit(task, (train, bj.as_table(as_frame(task.rows), schema=schema)), settings, seed, **settings.options)
+
+
 def fit_independent(task: Task, settings: Settings, seed: int) -> Model:
     """Return the model whose columns are independent: one product, with the same leaves and priors."""
-    return fit_ours(task, replace(settings, options={}), seed, min_rows=len(task.data.train))
+    priors = {name: value for name, value in settings.options.items() if name in PRIOR_OPTIONS}
+    return fit_ours(task, replace(settings, options=priors), seed, min_rows=len(task.data.train))
 
 
 def fit_abda(task: Task, settings: Settings, seed: int) -> Model:
@@ -147,7 +169,8 @@ def _fit(task: Task, tables: tuple[Table, Table], settings: Settings, seed: int,
         **options,
     )
     seconds = clock["sample"] - clock["compile"]
-    return Model(*_asked(post, rows, task), processor_seconds=seconds, size=n_tree_leaves(post.circuit))
+    sizes = [n_tree_leaves(own.circuit) for own in post.by_structure()]
+    return Model(*_asked(post, rows, task), processor_seconds=seconds, size=float(np.mean(sizes)))
 
 
 def fit_lace(task: Task, settings: lace_peer.Settings, seed: int) -> Model:
