@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bayesjpt.errors import BayesjptError as BayesjptError
     from bayesjpt.errors import BayesjptWarning as BayesjptWarning
     from bayesjpt.families.registry import register_family as register_family
-    from bayesjpt.fitting import fit as fit
+    from bayesjpt.fitting.facade import fit as fit
     from bayesjpt.model.block import CircuitMixture as CircuitMixture
     from bayesjpt.model.build import build_model as build_model
     from bayesjpt.posterior.draws import Posterior as Posterior
@@ -45,7 +45,7 @@ _HOME = {
     "learn_jpt": "bayesjpt.structure.jpt",
     "CircuitMixture": "bayesjpt.model.block",
     "build_model": "bayesjpt.model.build",
-    "fit": "bayesjpt.fitting",
+    "fit": "bayesjpt.fitting.facade",
     "estimate_memory": "bayesjpt.sampler.memory",
     "Posterior": "bayesjpt.posterior.draws",
     "load": "bayesjpt.posterior.store",

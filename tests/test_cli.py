@@ -284,7 +284,7 @@ def test_interrupt_ends_with_one_line_and_status_130(csv, capfd, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bayesjpt.fitting._learn", interrupted)
+    monkeypatch.setattr("bayesjpt.fitting.facade.learn", interrupted)
     assert run(capfd, "types", csv, "-q") == (130, "", "bayesjpt: interrupted\n")
 
 

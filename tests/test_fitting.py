@@ -152,13 +152,13 @@ def test_circuit_of_other_columns_is_refused(table):
 
 def test_draws_that_do_not_fit_into_memory_are_refused_before_sampling(table, monkeypatch):
     monkeypatch.delattr(Sweeper, "sweep")
-    monkeypatch.setattr("bayesjpt.fitting._compile", lambda: None)
+    monkeypatch.setattr("bayesjpt.fitting.learning._compile_kernels", lambda: None)
     with pytest.raises(SamplingError, match=r"would take .* expected at most 80% .* fewer draws"):
         bj.fit(table, **{**FEW, "draws": 10**12})
 
 
 def test_much_memory_is_announced(table, monkeypatch):
-    monkeypatch.setattr("bayesjpt.fitting.LARGE_MEMORY_BYTES", 1)
+    monkeypatch.setattr("bayesjpt.fitting.facade.LARGE_MEMORY_BYTES", 1)
     with pytest.warns(BayesjptWarning, match=r"sampling takes .* MiB .* of memory"):
         bj.fit(table, seed=5, **FEW)
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt import stacking
 from bayesjpt.errors import CheckpointError, LearnerError, SamplingError
+from bayesjpt.fitting import stacking
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.sampler.structures_folder import StructuresFolder
 from tests import zoo

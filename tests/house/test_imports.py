@@ -50,7 +50,6 @@ ALLOWED = {
     "queries": {"numpy", "xarray", "scipy", "arviz_stats", "lark"},
     "report": {"numpy", "xarray", "arviz", "arviz_stats", "matplotlib", "jinja2", "rich"},
     "fitting": {"numpy"},
-    "stacking": {"numpy"},
     "cli": {"typer", "rich"},
     "cli_query": {"typer", "numpy"},
     "cli_schema": {"typer"},
@@ -111,7 +110,7 @@ def test_file_imports_only_the_third_parties_of_its_room(path):
         ("import bayesjpt", HEAVY),
         ("import bayesjpt; dir(bayesjpt); bayesjpt.__version__; bayesjpt.BayesjptError", HEAVY),
         ("import bayesjpt.cli", tuple(name for name in HEAVY if name not in ("typer", "rich"))),
-        ("import bayesjpt.fitting", HEAVY),
+        ("import bayesjpt.fitting.facade", HEAVY),
         ("import bayesjpt; bayesjpt.read_table", ("pymc", "pytensor", "arviz", "sklearn", "xarray", "scipy", "pandas")),
         (
             "import bayesjpt; bayesjpt.load",

@@ -1,0 +1,111 @@
+"""Learners by name or as functions: their options checked, their structure learned, their kernels compiled."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesjpt.errors import LearnerError
+
+if TYPE_CHECKING:
+    from bayesjpt.circuit.arrays import Circuit
+    from bayesjpt.table.table import Table
+
+LEARNERS = ("mspn", "jpt")
+
+Learner = str | Callable[..., "Circuit"]
+"""A name of `LEARNERS`, or a function (table, rng, **learner_options) -> Circuit."""
+
+
+def name_of(learner: Learner) -> str:
+    """Return what settings call a learner."""
+    return learner if isinstance(learner, str) else getattr(learner, "__name__", "callable")
+
+
+def check_learners(learners: list[Learner], n_structures: int) -> None:
+    """Raise for an unknown learner, or more of them than structures."""
+    for learner in learners:
+        if not callable(learner) and learner not in LEARNERS:
+            raise LearnerError(f"no learner {learner!r}", f"one of {', '.join(LEARNERS)}, or a function")
+    if not 1 <= len(learners) <= n_structures:
+        found = f"{len(learners)} learners for {n_structures} structure{'s' if n_structures > 1 else ''}"
+        raise LearnerError(found, "one for each at most", f"Ask for n_structures={max(len(learners), 1)} or more")
+
+
+def check_options(learner: Learner, table: Table, options: dict[str, Any]) -> None:
+    """Raise for an option of a learner of ours that makes no sense, before kernels are compiled."""
+    if learner in LEARNERS:
+        import bayesjpt
+        from bayesjpt.structure import base
+        from bayesjpt.table.schema import closest
+
+        parameters = inspect.signature(getattr(bayesjpt, f"learn_{learner}")).parameters
+        known = [name for name in parameters if name not in ("table", "rng", "progress")]
+        for name in options:
+            if name not in known:
+                raise LearnerError(f"learner {learner!r} has no option {name!r}", closest(name, known))
+        if "min_rows" in options:
+            base.rows_of("min_rows", options["min_rows"], table.n_row)
+        if "threshold" in options:
+            base.check_between("threshold", options["threshold"], 0.0, 1.0)
+
+
+def restricted(table: Table, families: Any) -> Table:
+    """Return the table under a schema that names the only families; learners build their circuit from it."""
+    if families is None:
+        return table
+    from bayesjpt.circuit.restrict import restrict_families
+    from bayesjpt.table.table import Table
+
+    return Table(restrict_families(table.schema, families), table.values, table.observed)
+
+
+def learn(table: Table, learner: Learner, rng: np.random.Generator, progress: bool, options: dict[str, Any]) -> Circuit:
+    """Return the structure of a table, behind a progress bar where the learner is one of ours."""
+    if not callable(learner):
+        import bayesjpt
+        from bayesjpt.sampler.progress import task_bar
+
+        with task_bar("Learning the structure", progress) as callback:
+            return getattr(bayesjpt, f"learn_{learner}")(table, rng, progress=callback, **options)
+    return learner(table, rng, **options)
+
+
+def as_function(learner: Learner, progress: bool) -> Callable[..., Circuit]:
+    """Return a learner as a function (table, rng, **options) that keeps its name."""
+
+    def learn_as_asked(table: Table, rng: np.random.Generator, **options: Any) -> Circuit:
+        return learn(table, learner, rng, progress, options)
+
+    learn_as_asked.__name__ = name_of(learner)
+    return learn_as_asked
+
+
+def compile_for(table: Table, progress: bool) -> None:
+    """Compile what learners and sweeps of a table will call, or load it from the disk cache."""
+    from bayesjpt.sampler.progress import waiting
+    from bayesjpt.sampler.warm_up import compile_families
+
+    with waiting("Compiling (kept on disk for the next time)", progress):
+        _compile_kernels()
+        compile_families(table.schema)
+
+
+@functools.cache
+def _compile_kernels() -> None:
+    """Compile the kernels of learner and sweeps, through a tiny table."""
+    from bayesjpt.circuit.build import ColumnLeaf, build_circuit
+    from bayesjpt.families import registry
+    from bayesjpt.sampler.target import make_target
+    from bayesjpt.sampler.warm_up import compile_sweeps
+    from bayesjpt.table.schema import Column, Schema
+    from bayesjpt.table.table import Table
+
+    values = np.arange(1.0, 9.0)[None, :]
+    table = Table(Schema((Column("x", "real", (0.0, np.inf), mean=4.5, maximum=8.0),)), values, np.ones((1, 8), bool))
+    circuit = build_circuit(ColumnLeaf(0, np.arange(8)), table, lambda column: [registry.family("exponential")])
+    compile_sweeps(make_target(circuit, table))

@@ -1,0 +1,92 @@
+"""The chains of one structure: from its circuit, or from a checkpoint, to a posterior."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesjpt.errors import CheckpointError, SamplingError
+
+if TYPE_CHECKING:
+    from bayesjpt.circuit.arrays import Circuit
+    from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.sampler.checkpoint import Checkpoint
+    from bayesjpt.sampler.schedule import Draws, Schedule
+    from bayesjpt.sampler.target import Target
+    from bayesjpt.table.table import Table
+
+
+def settle(folder: Checkpoint, table: Table, target: Target, schedule: Schedule, settings: dict[str, Any]) -> None:
+    """Begin a checkpoint, or make sure that the one that was begun had the same target."""
+    from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.sampler.facts import facts_of
+
+    digest = target.digest()
+    if not folder.begun:
+        Posterior.from_circuit(target.circuit, table.schema).save(folder.structure)
+        facts = facts_of(table, schedule, settings) | {"target": digest}
+        folder.begin(facts, schedule, target.circuit.n_edge, target.n_theta)
+    elif folder.facts().get("target") != digest:
+        raise CheckpointError(
+            f"plan, priors or cells differ from those of checkpoint {str(folder.path)!r}",
+            "the version of bayesjpt, and of families of your own, with which it was begun",
+            "Start again in another folder",
+        )
+
+
+def stored_circuit(folder: Checkpoint) -> Circuit:
+    """Return the circuit of a checkpoint, checked as that of any saved fit."""
+    from bayesjpt.posterior.store import load
+
+    return load(folder.structure).circuit
+
+
+def sample(
+    target: Target, schedule: Schedule, chains: list, folder: Checkpoint | None, cores: int | None, progress: bool
+) -> Draws:
+    """Return the draws that all chains have: fewer than asked for after an interrupt."""
+    from bayesjpt.sampler.chains import run_chains
+    from bayesjpt.sampler.progress import sampling_bar
+    from bayesjpt.sampler.schedule import empty_draws
+    from bayesjpt.sampler.workers import n_worker
+
+    sizes = (target.circuit.n_edge, target.n_theta)
+    if folder is None:
+        draws, records = empty_draws(schedule, *sizes), None
+    else:
+        draws, records = folder.open(schedule, *sizes)
+        records.restore(chains, schedule)
+    with sampling_bar(chains, schedule, progress) as watch:
+        run_chains(
+            target,
+            schedule,
+            chains,
+            draws,
+            n_thread=n_worker(cores, schedule.n_chain),
+            record=records,
+            watch=watch,
+        )
+    kept = min(schedule.n_kept(chain.sweep) for chain in chains)
+    if not kept:
+        remedy = "Nothing was kept; start again" if folder is None else f"Go on from {str(folder.path)!r} with resume"
+        raise SamplingError("interrupted before the first kept draw", remedy=remedy)
+    return draws if folder is None and kept == schedule.n_draw else draws.first(kept)
+
+
+def to_posterior(circuit: Circuit, table: Table, draws: Draws, settings: dict[str, Any]) -> Posterior:
+    """Return the posterior that draws make; weights of types, which stand behind theta, have had their effect."""
+    from bayesjpt.posterior.convert import reference_rows
+    from bayesjpt.posterior.draws import Posterior
+
+    stats = {"n_active_edges": draws.n_active_edges}
+    if not np.isnan(draws.log_likelihood).any():
+        stats["log_likelihood"] = draws.log_likelihood
+    return Posterior(
+        circuit=circuit,
+        schema=table.schema,
+        params=draws._replace(theta=np.ascontiguousarray(draws.theta[..., : circuit.n_theta])).params,
+        sample_stats=stats,
+        reference=table.take(reference_rows(table.n_row)),
+        settings=settings,
+    )
