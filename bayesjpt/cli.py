@@ -58,6 +58,12 @@ Thin = Annotated[int, typer.Option(help="Keep every so many sweeps after tuning.
 Cores = Annotated[int | None, typer.Option(help="Threads; as many as there are chains and processors unless given.")]
 Seed = Annotated[int | None, typer.Option(help="Same seed, same draws, for any number of cores.")]
 Prior = Annotated[str, typer.Option(help="Priors of the likelihoods: default, or abda (the paper's, in raw units).")]
+TypePrior = Annotated[
+    str,
+    typer.Option(
+        help="How concentrations of likelihoods are divided: by members, by types first, or columns learn their types."
+    ),
+]
 Families = Annotated[
     str | None,
     typer.Option(
@@ -106,13 +112,14 @@ def types(
     cores: Cores = None,
     seed: Seed = None,
     prior: Prior = "default",
+    type_prior: TypePrior = "members",
     families: Families = None,
     kind: Kind = None,
     schema: SchemaPath = None,
     quiet: Quiet = False,
 ) -> None:
     """Tell what each column is, with uncertainty."""
-    chosen = {"learner": learner, "prior": prior, **_learner_options(min_rows, threshold)}
+    chosen = {"learner": learner, "prior": prior, "type_prior": type_prior, **_learner_options(min_rows, threshold)}
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     post = _fit(table, kind, schema, quiet, **chosen, **sampler)
@@ -147,6 +154,7 @@ def fit(
     cores: Cores = None,
     seed: Seed = None,
     prior: Prior = "default",
+    type_prior: TypePrior = "members",
     families: Families = None,
     checkpoint: CheckpointPath = None,
     resume: Resume = False,
@@ -159,7 +167,7 @@ def fit(
         raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
-    chosen = {"learner": learner, "prior": prior, **_learner_options(min_rows, threshold)}
+    chosen = {"learner": learner, "prior": prior, "type_prior": type_prior, **_learner_options(min_rows, threshold)}
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:

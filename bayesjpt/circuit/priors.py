@@ -23,8 +23,8 @@ class Priors(NamedTuple):
         Hyperparameters of all leaves, one leaf after the other.
     hyper_at : int32 (n_leaf + 1,)
     concentration : float64 (n_edge,)
-        Dirichlet concentration of each edge, before it is divided by weights of types that are drawn, too; 0 at
-        products.
+        Dirichlet concentration of each edge, 0 at products. Where weights of types are drawn, that before they divide
+        it; NaN where a PyMC model has an expression for it.
     """
 
     hyper: np.ndarray
@@ -51,7 +51,8 @@ def make_priors(
     prior : str
         Name of the priors of the families' parameters: ``default``, or ``abda`` for the paper's in raw units.
     type_prior : str
-        One of `bayesjpt.circuit.type_prior.TYPE_PRIORS`.
+        One of `bayesjpt.circuit.type_prior.TYPE_PRIORS`; for ``columns`` concentrations are those of ``members``, and
+        sweeps divide them.
 
     Raises
     ------

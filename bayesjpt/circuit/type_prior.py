@@ -73,7 +73,7 @@ def no_column_types() -> ColumnTypes:
 
 def check_type_prior(type_prior: object) -> None:
     """Raise for a name that stands for no way to divide a concentration."""
-    if type_prior not in TYPE_PRIORS:
+    if not isinstance(type_prior, str) or type_prior not in TYPE_PRIORS:
         raise ModelError(f"type_prior = {type_prior!r}", f"one of {', '.join(TYPE_PRIORS)}")
 
 

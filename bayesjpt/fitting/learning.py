@@ -97,7 +97,7 @@ def compile_for(table: Table, progress: bool) -> None:
 
 @functools.cache
 def _compile_kernels() -> None:
-    """Compile the kernels of learner and sweeps, through a tiny table."""
+    """Compile the kernels of learner and sweeps, through a tiny table whose column may be of two types."""
     from bayesjpt.circuit.build import ColumnLeaf, build_circuit
     from bayesjpt.families import registry
     from bayesjpt.sampler.target import make_target
@@ -107,5 +107,6 @@ def _compile_kernels() -> None:
 
     values = np.arange(1.0, 9.0)[None, :]
     table = Table(Schema((Column("x", "real", (0.0, np.inf), mean=4.5, maximum=8.0),)), values, np.ones((1, 8), bool))
-    circuit = build_circuit(ColumnLeaf(0, np.arange(8)), table, lambda column: [registry.family("exponential")])
-    compile_sweeps(make_target(circuit, table))
+    families = [registry.family(name) for name in ("normal", "exponential")]
+    circuit = build_circuit(ColumnLeaf(0, np.arange(8)), table, lambda column: families)
+    compile_sweeps(make_target(circuit, table, type_prior="columns"))

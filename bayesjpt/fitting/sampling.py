@@ -26,7 +26,7 @@ def settle(folder: Checkpoint, table: Table, target: Target, schedule: Schedule,
     if not folder.begun:
         Posterior.from_circuit(target.circuit, table.schema).save(folder.structure)
         facts = facts_of(table, schedule, settings) | {"target": digest}
-        folder.begin(facts, schedule, target.circuit.n_edge, target.n_theta)
+        folder.begin(facts, schedule, target.sizes)
     elif folder.facts().get("target") != digest:
         raise CheckpointError(
             f"plan, priors or cells differ from those of checkpoint {str(folder.path)!r}",
@@ -51,11 +51,11 @@ def sample(
     from bayesjpt.sampler.schedule import empty_draws
     from bayesjpt.sampler.workers import n_worker
 
-    sizes = (target.circuit.n_edge, target.n_theta)
+    sizes = target.sizes
     if folder is None:
-        draws, records = empty_draws(schedule, *sizes), None
+        draws, records = empty_draws(schedule, sizes.n_edge, sizes.n_theta), None
     else:
-        draws, records = folder.open(schedule, *sizes)
+        draws, records = folder.open(schedule, sizes)
         records.restore(chains, schedule)
     with sampling_bar(chains, schedule, progress) as watch:
         run_chains(
@@ -75,7 +75,7 @@ def sample(
 
 
 def to_posterior(circuit: Circuit, table: Table, draws: Draws, settings: dict[str, Any]) -> Posterior:
-    """Return the posterior that draws make; weights of types, which stand behind theta, have had their effect."""
+    """Return the posterior that draws of a table make."""
     from bayesjpt.posterior.convert import reference_rows
     from bayesjpt.posterior.draws import Posterior
 
@@ -85,7 +85,7 @@ def to_posterior(circuit: Circuit, table: Table, draws: Draws, settings: dict[st
     return Posterior(
         circuit=circuit,
         schema=table.schema,
-        params=draws._replace(theta=np.ascontiguousarray(draws.theta[..., : circuit.n_theta])).params,
+        params=draws.params,
         sample_stats=stats,
         reference=table.take(reference_rows(table.n_row)),
         settings=settings,

@@ -25,7 +25,7 @@ from bayesjpt.numerics.jit import kernel
 def draw_type_prior(types, edge_count, weight, concentration, rng):
     """Draw the weights of types from their conditional, weights of dictionaries integrated out, in place.
 
-    Takes one uniform number a row and column, as Antoniak's draw is defined.
+    Takes one uniform number for each row of each edge that follows weights, as Antoniak's draw is defined.
 
     Parameters
     ----------

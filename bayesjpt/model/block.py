@@ -13,14 +13,21 @@ from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_sampla
 from bayesjpt.circuit.layout import Layout, make_layout
 from bayesjpt.circuit.priors import Priors, hyper_by_name
 from bayesjpt.circuit.scope import levels
-from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS, check_type_prior, column_type_labels, make_column_types
+from bayesjpt.circuit.type_prior import (
+    COLUMNS,
+    MEMBERS,
+    ColumnTypes,
+    column_type_labels,
+    make_column_types,
+    no_column_types,
+)
 from bayesjpt.defaults import ALPHA, GAMMA
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
 from bayesjpt.model.blanket_step import register_blanket_step
 from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
-from bayesjpt.model.concentration import block_priors, tag_hyperparameters
+from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
 from bayesjpt.model.gibbs_step import register_step
 from bayesjpt.model.priors import parameter_variable, type_prior_variable, weight_variable
 from bayesjpt.table.schema import Schema
@@ -32,7 +39,8 @@ class CircuitMixture:
 
     Registers, all prefixed by the block's name: the weights of structure sums (``x_sum_weights``) and of likelihood
     dictionaries (``x_likelihood_weights``), one variable for each parameter of each family (``x_normal_mu``, ...), the
-    data (``x_data``, ``x_missing``), and the share of each likelihood in each column (``x_type_weights``).
+    data (``x_data``, ``x_missing``), and the share of each likelihood in each column (``x_type_weights``); with
+    ``type_prior="columns"`` also the weights of the columns' types (``x_type_prior``).
     ``pm.sample()`` samples all of them by Gibbs sweeps, next to any step of the model's other variables.
 
     Parameters
@@ -43,7 +51,7 @@ class CircuitMixture:
         What a learner such as `bayesjpt.learn_mspn` returned.
     data : Table
         Rows to condition on. Missing cells are marginalised exactly; nothing is imputed.
-    gamma : float, vector or tensor, default 10
+    gamma : float, vector or tensor, default 0.1
         Dirichlet concentration per edge at structure sums: one number, one an edge, or an expression of the model's
         random variables of either form. ``pm.sample()`` samples the variables of such an expression by NUTS on their
         Markov blanket, without evaluating the circuit.
@@ -56,7 +64,7 @@ class CircuitMixture:
         How the concentration of a dictionary, alpha for each member, is divided: evenly over its ``members``; over its
         ``types`` first and then over the families of each; or, ``columns``, by weights of types that all leaves of a
         column share, ``x_type_prior``, with a flat Dirichlet prior. Dictionaries of a single type have nothing to
-        divide, atoms and backgrounds, which have no type, keep alpha.
+        divide; atoms and backgrounds, which have no type, keep alpha.
     transforms : bool, default False
         Make the block for samplers that follow gradients (NUTS, ``pm.fit``, ``pm.find_MAP``) instead of Gibbs sweeps:
         its variables then live on the whole line, begin at the learner's estimate, and other factors may depend on
@@ -70,8 +78,9 @@ class CircuitMixture:
     Raises
     ------
     ModelError
-        For data that are not a Table or do not fit the circuit, a name that PyMC cannot use, invalid concentrations, or
-        transforms of a block with a likelihood that has no gradient.
+        For data that are not a Table or do not fit the circuit, a name that PyMC cannot use, invalid concentrations, an
+        unknown prior or way to divide alpha, one alpha an edge that is to be divided, or transforms of a block with a
+        likelihood that has no gradient. The model is left as it was.
 
     Notes
     -----
@@ -112,23 +121,18 @@ class CircuitMixture:
         register_blanket_step()
         _check(model, name, circuit, data)
         layout = make_layout(circuit, data.schema)
-        check_type_prior(type_prior)
-        columns = _type_prior(name, circuit, data.schema, transforms) if type_prior == COLUMNS else None
         priors, expressions = block_priors(
-            circuit,
-            data.schema,
-            layout,
-            gamma=gamma,
-            alpha=alpha,
-            prior=prior,
-            type_prior=type_prior,
-            weight=columns,
+            circuit, data.schema, layout, gamma=gamma, alpha=alpha, prior=prior, type_prior=type_prior
         )
         if transforms:
             _check_gradients(name, circuit)
-        else:
-            tag_hyperparameters(model, list(expressions.values()))
         _add_coords(model, name, layout, data)
+        types = make_column_types(circuit, data.schema) if type_prior == COLUMNS else no_column_types()
+        if types.n_weight:
+            weight_of_types = _type_prior(model, name, types, column_type_labels(circuit, data.schema), transforms)
+            priors, expressions = divide_by(weight_of_types, types, layout, priors, expressions)
+        if not transforms:
+            tag_hyperparameters(model, list(expressions.values()))
         values = pm.Data(
             f"{name}_data", np.ascontiguousarray(data.values.T), dims=(f"{name}_obs_id", f"{name}_feature")
         )
@@ -167,13 +171,10 @@ def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:
         raise ModelError(f"a block or variable {name!r} in a model that has one of that name", "another name")
 
 
-def _type_prior(name: str, circuit: Circuit, schema: Schema, transforms: bool):
-    """Return the random variable of the weights of the columns' types, None where no column has several."""
-    types = make_column_types(circuit, schema)
-    if not types.n_weight:
-        return None
+def _type_prior(model: pm.Model, name: str, types: ColumnTypes, labels: list[str], transforms: bool):
+    """Return the random variable of the weights of the columns' types."""
     dim = f"{name}_column_type"
-    pm.modelcontext(None).add_coord(dim, column_type_labels(circuit, schema))
+    model.add_coord(dim, labels)
     return type_prior_variable(f"{name}_{TYPE_PRIOR}", dim, types, start=types.even() if transforms else None)
 
 

@@ -25,9 +25,10 @@ def find_blocks(model: pm.Model) -> dict:
             _, _, _, *parameters = rows.owner.inputs
             above = set(ancestors(parameters, blockers=model.basic_RVs))
             own = [rv for rv in model.free_RVs if isinstance(rv.owner.op, BlockVariable)]
-            members = [rv for rv in own if rv in above or rv.name == f"{rows.name}_{TYPE_PRIOR}"]
+            members = [rv for rv in own if rv in above]
+            parents = set(ancestors([i for rv in members for i in rv.owner.inputs], blockers=model.basic_RVs))
             if members:
-                blocks[rows] = members
+                blocks[rows] = [rv for rv in own if rv in above or rv in parents]
     return blocks
 
 
@@ -49,19 +50,24 @@ def touched_blocks(model: pm.Model, rvs: list) -> dict:
     touched = {rows: members for rows, members in find_blocks(model).items() if set(members) & set(rvs)}
     if not touched:
         names = ", ".join(rv.name for rv in rvs) or "no variable"
-        raise ModelError(f"{names} of no circuit block in the model", "the variables that bj.CircuitMixture made")
+        raise ModelError(
+            f"{names} of no circuit block in the model",
+            "the variables that bj.CircuitMixture made",
+            "Where pm.do replaced a block's other variables, replace these, too",
+        )
     return touched
 
 
-def drawn_jointly(layout: Layout, has_type_prior: bool) -> list[tuple[str, ...]]:
+def drawn_jointly(layout: Layout, draws_type_prior: bool) -> list[tuple[str, ...]]:
     """Return the names, without the block's prefix, of what is drawn together: kinds of weights, and whole families.
 
-    Weights of types are drawn with the weights of dictionaries integrated out, so these have to be drawn, too.
+    Weights of types are drawn with the weights of dictionaries integrated out, so these have to be drawn, too. Weights
+    of dictionaries may be drawn while those of types are held.
     """
     families: dict[int, list[str]] = {}
     for variable in layout.parameters:
         families.setdefault(variable.family, []).append(variable.name)
-    more = {LIKELIHOOD_WEIGHTS: (TYPE_PRIOR,) if has_type_prior else ()}
+    more = {LIKELIHOOD_WEIGHTS: (TYPE_PRIOR,) if draws_type_prior else ()}
     weights = [(variable.name, *more.get(variable.name, ())) for variable in layout.weights]
     return [*weights, *(tuple(names) for names in families.values())]
 
@@ -109,8 +115,7 @@ def check_block(model: pm.Model, rows, members: list, drawn: list) -> None:
     if rows not in model.observed_RVs:
         raise ModelError(f"block {block} is not observed", "an observed block", "Pass its rows as data")
     drawn_names = {rv.name for rv in drawn}
-    has_type_prior = f"{rows.name}_{TYPE_PRIOR}" in {rv.name for rv in members}
-    for names in drawn_jointly(layout, has_type_prior):
+    for names in drawn_jointly(layout, f"{rows.name}_{TYPE_PRIOR}" in drawn_names):
         together = [f"{rows.name}_{name}" for name in names]
         held = [name for name in together if name not in drawn_names]
         if held and len(held) < len(together):

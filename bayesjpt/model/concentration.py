@@ -20,7 +20,7 @@ from pytensor.graph.traversal import ancestors, graph_inputs
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, SUM_WEIGHTS, Layout
 from bayesjpt.circuit.priors import Priors, make_priors
-from bayesjpt.circuit.type_prior import MEMBERS, make_column_types
+from bayesjpt.circuit.type_prior import MEMBERS, ColumnTypes, check_type_prior
 from bayesjpt.errors import ModelError, SamplingError
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.table.schema import Schema
@@ -38,7 +38,6 @@ def block_priors(
     alpha: Any,
     prior: str,
     type_prior: str = MEMBERS,
-    weight: Variable | None = None,
 ) -> tuple[Priors, dict[str, Any]]:
     """Return the Priors of a block, and the expressions among its concentrations by the name of the weights' variable.
 
@@ -48,15 +47,14 @@ def block_priors(
         One concentration for all edges at structure sums (dictionaries), or one an edge. Edges whose concentration is
         an expression have NaN in the Priors.
     type_prior : str
-        How alpha is divided.
-    weight : tensor (n_weight,), optional
-        Weights of the columns' types, where these divide it.
+        How alpha is divided; weights of the columns' types come later, by `divide_by`.
 
     Raises
     ------
     ModelError
         For concentrations that are not positive numbers or not as many as edges, or one an edge that are to be divided.
     """
+    check_type_prior(type_prior)
     given = {"gamma": _plain(gamma), "alpha": _plain(alpha)}
     if type_prior != MEMBERS and getattr(given["alpha"], "ndim", 0) > 0:
         raise ModelError(
@@ -77,14 +75,22 @@ def block_priors(
                     f"concentration {name} of shape {value.shape}", f"a positive number, or {n} of them, one an edge"
                 )
             concentration[variable.edges] = value
-        if weight is not None and variable.name == LIKELIHOOD_WEIGHTS:
-            whole = expressions.get(variable.name, pt.as_tensor(concentration[variable.edges]))
-            types = make_column_types(circuit, schema)
-            at = np.searchsorted(variable.edges, types.edge)
-            expressions[variable.name] = pt.set_subtensor(whole[at], whole[at] * types.factor * weight[types.entry])
         if variable.name in expressions:
             concentration[variable.edges] = np.nan
     return priors._replace(concentration=concentration), expressions
+
+
+def divide_by(
+    weight: Variable, types: ColumnTypes, layout: Layout, priors: Priors, expressions: dict[str, Any]
+) -> tuple[Priors, dict[str, Any]]:
+    """Return what `block_priors` did, with alpha divided by weights of the columns' types, a tensor (n_weight,)."""
+    (variable,) = (variable for variable in layout.weights if variable.name == LIKELIHOOD_WEIGHTS)
+    concentration = priors.concentration.copy()
+    whole = expressions.get(variable.name, pt.as_tensor(concentration[variable.edges]))
+    at = np.searchsorted(variable.edges, types.edge)
+    divided = pt.set_subtensor(whole[at], whole[at] * types.factor * weight[types.entry])
+    concentration[variable.edges] = np.nan
+    return priors._replace(concentration=concentration), expressions | {variable.name: divided}
 
 
 def _plain(value: Any) -> Any:

@@ -53,8 +53,8 @@ class CircuitGibbs(BlockedStep):
     ----------
     vars : list of variables, optional
         Variables of the block; ``pm.sample()`` passes them by itself. The block's others are read from the point and
-        held: kinds of weights, or all parameters of a family. Variables of several blocks make a CompoundStep, one
-        step a block.
+        held: kinds of weights (those of types alone, or with those of dictionaries), or all parameters of a family.
+        Variables of several blocks make a CompoundStep, one step a block.
     model : pm.Model, optional
     random_start : float, default 0.5
         Probability that a chain begins with random allocations instead of the learner's estimate: chains that begin
@@ -65,7 +65,7 @@ class CircuitGibbs(BlockedStep):
     ------
     ModelError
         If another factor of the model depends on the variables that are drawn, one of the block's is not free, or a
-        family's parameters are divided among steps.
+        family's parameters, or weights of types and those of dictionaries that they divide, are divided among steps.
     SamplingError
         If a row has probability zero, or a conditional distribution is not valid.
 
@@ -75,8 +75,8 @@ class CircuitGibbs(BlockedStep):
     ``n_active_edges``, the edges of sums that some row took. In a model with several blocks their names begin with the
     block's.
 
-    Given the allocations, kinds of weights and families are independent of each other: a sweep that leaves some as they
-    are draws the others from their conditional given those.
+    Given the allocations and the weights of types, kinds of weights and families are independent of each other: a sweep
+    that leaves some as they are draws the others from their conditional given those.
     """
 
     name = "circuit_gibbs"
@@ -124,7 +124,7 @@ class CircuitGibbs(BlockedStep):
         self._layout = make_layout(frozen.circuit, frozen.schema)
         self._types = no_column_types()
         names = self._layout.names()
-        if f"{rows.name}_{TYPE_PRIOR}" in {rv.name for rv in members}:
+        if f"{rows.name}_{TYPE_PRIOR}" in {rv.name for rv in drawn}:
             self._types = make_column_types(frozen.circuit, frozen.schema)
             names = (*names, TYPE_PRIOR)
         self._value_names = {name: f"{rows.name}_{name}" for name in names}

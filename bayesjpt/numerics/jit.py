@@ -19,8 +19,8 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 _SOURCES = {
     "numerics": ("numerics/*.py",),
     "families": ("numerics/*.py", "families/*.py"),
-    # kernels call families by address, so they do not hold their code; they freeze the order of a Plan's fields and
-    # the codes of node kinds
+    # kernels call families by address, so they do not hold their code; they freeze the codes of node kinds, and the
+    # order of the fields of a Plan and of ColumnTypes
     "kernels": (
         "numerics/*.py",
         "families/dispatch.py",
@@ -28,9 +28,17 @@ _SOURCES = {
         "kernels/*.py",
         "circuit/arrays.py",
         "circuit/plan.py",
+        "circuit/type_prior.py",
     ),
 }
-_EVERYTHING = ("numerics/*.py", "families/*.py", "kernels/*.py", "circuit/arrays.py", "circuit/plan.py")
+_EVERYTHING = (
+    "numerics/*.py",
+    "families/*.py",
+    "kernels/*.py",
+    "circuit/arrays.py",
+    "circuit/plan.py",
+    "circuit/type_prior.py",
+)
 
 
 @functools.cache

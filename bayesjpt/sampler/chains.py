@@ -185,7 +185,7 @@ def _keep(chain: Chain, schedule: Schedule, draws: Draws) -> int | None:
         return None
     draw = schedule.n_kept(chain.sweep) - 1
     draws.log_weight[chain.number, draw] = chain.params.log_weight
-    draws.theta[chain.number, draw] = chain.params.theta
+    draws.theta[chain.number, draw] = chain.params.theta[: draws.theta.shape[2]]  # weights of types stand behind
     draws.log_likelihood[chain.number, draw] = chain.log_likelihood
     draws.n_active_edges[chain.number, draw] = chain.n_active
     return draw

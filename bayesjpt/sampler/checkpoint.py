@@ -21,9 +21,9 @@ from typing import Any, BinaryIO
 from bayesjpt.errors import CheckpointError
 from bayesjpt.sampler.files import create_file, map_file, write_whole
 from bayesjpt.sampler.records import Records, file_bytes, read_sweeps
-from bayesjpt.sampler.schedule import Draws, Schedule, draw_arrays
+from bayesjpt.sampler.schedule import Draws, Schedule, StateSizes, draw_arrays
 
-FORMAT = "bayesjpt checkpoint 1"
+FORMAT = "bayesjpt checkpoint 2"
 
 RUN, STRUCTURE, RECORDS, LOCK = "run.json", "structure.nc", "records", "lock"
 _NAMES = "|".join(re.escape(name) for name in (RUN, STRUCTURE, RECORDS, LOCK, *Draws._fields))
@@ -73,7 +73,7 @@ class Checkpoint:
         """Where schema and circuit are kept."""
         return self.path / STRUCTURE
 
-    def begin(self, facts: Mapping[str, Any], schedule: Schedule, n_edge: int, n_theta: int) -> None:
+    def begin(self, facts: Mapping[str, Any], schedule: Schedule, sizes: StateSizes) -> None:
         """Make all files but the structure, which is there, and say that the fit has begun.
 
         Parameters
@@ -81,18 +81,17 @@ class Checkpoint:
         facts : mapping
             What JSON can hold: everything on which the draws depend, for `check_facts`.
         """
-        for name, (shape, dtype) in draw_arrays(schedule, n_edge, n_theta).items():
+        for name, (shape, dtype) in draw_arrays(schedule, sizes.n_edge, sizes.n_theta).items():
             n_byte = dtype.itemsize
             for size in shape:
                 n_byte *= size
             create_file(self.path / name, n_byte)
-        create_file(self.path / RECORDS, file_bytes(schedule.n_chain, n_edge, n_theta))
+        create_file(self.path / RECORDS, file_bytes(schedule.n_chain, sum(sizes)))
         run = {
             "format": FORMAT,
             "n_chain": schedule.n_chain,
             "n_sweep": schedule.n_sweep,
-            "n_edge": n_edge,
-            "n_theta": n_theta,
+            **sizes._asdict(),
             "facts": facts,
         }
         write_whole(self.path / RUN, json.dumps(run, indent=1))
@@ -101,11 +100,11 @@ class Checkpoint:
         """Return what `begin` was told."""
         return _read_run(self.path)["facts"]
 
-    def open(self, schedule: Schedule, n_edge: int, n_theta: int) -> tuple[Draws, Records]:
+    def open(self, schedule: Schedule, sizes: StateSizes) -> tuple[Draws, Records]:
         """Return the draws and the records, mapped into memory."""
-        forms = draw_arrays(schedule, n_edge, n_theta)
+        forms = draw_arrays(schedule, sizes.n_edge, sizes.n_theta)
         draws = Draws(**{name: map_file(self.path / name, *form) for name, form in forms.items()})
-        return draws, Records(self.path / RECORDS, draws, n_edge, n_theta)
+        return draws, Records(self.path / RECORDS, draws, sum(sizes))
 
     def remove(self) -> None:
         """Delete the folder, and nothing that is not ours."""
@@ -142,7 +141,8 @@ def read_progress(path: Path) -> tuple[list[int], int] | None:
     if not (path / RUN).is_file():
         return None
     run = _read_run(path)
-    return read_sweeps(path / RECORDS, run["n_chain"], run["n_edge"], run["n_theta"]), run["n_sweep"]
+    n_number = sum(run[name] for name in StateSizes._fields)
+    return read_sweeps(path / RECORDS, run["n_chain"], n_number), run["n_sweep"]
 
 
 def check_facts(path: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
@@ -190,7 +190,7 @@ def _read_run(path: Path) -> dict[str, Any]:
     try:
         run = json.loads((path / RUN).read_text(encoding="utf-8"))
         stored = run["format"]
-        sizes = [run[name] for name in ("n_chain", "n_sweep", "n_edge", "n_theta")]
+        sizes = [run[name] for name in ("n_chain", "n_sweep", *StateSizes._fields)]
         complete = all(isinstance(size, int) and size >= 0 for size in sizes)
         complete = complete and all(isinstance(run["facts"][name], dict) for name in ("options", "table", "versions"))
     except (OSError, ValueError, KeyError, TypeError) as error:

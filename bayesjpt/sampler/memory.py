@@ -33,7 +33,7 @@ class MemoryEstimate:
     Parameters
     ----------
     draws : int
-        Kept draws of all chains; exact, with ``type_prior="columns"`` but for a few numbers a draw.
+        Kept draws of all chains; exact.
     workspaces : int
         Buffers of the sweeps, one set a thread; an upper bound.
     cells : int

@@ -79,14 +79,14 @@ class _Head(NamedTuple):
         }
 
 
-def slot_bytes(n_edge: int, n_theta: int) -> int:
-    """Return the bytes of one slot."""
-    return _HEAD.size + 8 * (n_edge + n_theta) + _HASH_BYTES
+def slot_bytes(n_number: int) -> int:
+    """Return the bytes of one slot, for a chain that carries so many numbers."""
+    return _HEAD.size + 8 * n_number + _HASH_BYTES
 
 
-def file_bytes(n_chain: int, n_edge: int, n_theta: int) -> int:
+def file_bytes(n_chain: int, n_number: int) -> int:
     """Return the bytes of the file."""
-    return 2 * n_chain * slot_bytes(n_edge, n_theta)
+    return 2 * n_chain * slot_bytes(n_number)
 
 
 class Records:
@@ -98,14 +98,15 @@ class Records:
         An existing file of `file_bytes`.
     draws : Draws
         The mapped draws that the records count.
-    n_edge, n_theta : int
+    n_number : int
+        What a chain carries: as many as a draw has, or more.
     """
 
-    def __init__(self, path: Path, draws: Draws, n_edge: int, n_theta: int):
-        n_chain = draws.theta.shape[0]
+    def __init__(self, path: Path, draws: Draws, n_number: int):
+        n_chain, _, self._n_edge = draws.log_weight.shape
         self._name = path.name
-        self._draws, self._n_edge, self._n_theta = draws, n_edge, n_theta
-        self._slots = map_file(path, (n_chain, 2, slot_bytes(n_edge, n_theta)), np.dtype(np.uint8))
+        self._draws = draws
+        self._slots = map_file(path, (n_chain, 2, slot_bytes(n_number)), np.dtype(np.uint8))
         self._checksum = [0] * n_chain
 
     def __call__(self, chain: Chain, draw: int | None) -> None:
@@ -171,10 +172,10 @@ def _read(slot: bytes, n_edge: int) -> tuple[_Head, Params] | None:
     return _Head(*_HEAD.unpack_from(content)), Params(numbers[:n_edge].copy(), numbers[n_edge:].copy())
 
 
-def read_sweeps(path: Path, n_chain: int, n_edge: int, n_theta: int) -> list[int]:
+def read_sweeps(path: Path, n_chain: int, n_number: int) -> list[int]:
     """Return how many sweeps each chain has completed, from its records alone."""
-    size = slot_bytes(n_edge, n_theta)
+    size = slot_bytes(n_number)
     content = path.read_bytes()
-    slots = [_read(content[start : start + size], n_edge) for start in range(0, 2 * n_chain * size, size)]
+    slots = [_read(content[start : start + size], 0) for start in range(0, 2 * n_chain * size, size)]
     sweeps = [state[0].sweep if state is not None else 0 for state in slots]
     return [max(pair) for pair in zip(sweeps[::2], sweeps[1::2], strict=True)]

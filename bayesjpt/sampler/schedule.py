@@ -45,7 +45,6 @@ class Draws(NamedTuple):
     ----------
     log_weight : float64 (n_chain, n_draw, n_edge), nats
     theta : float64 (n_chain, n_draw, n_theta)
-        Parameters, and behind them weights of columns' types where these are drawn.
     log_likelihood : float64 (n_chain, n_draw), nats
         Of all rows, in the user's units, at the point *before* the sweep: it lags one sweep. NaN for independent draws,
         which evaluate no row.
@@ -65,6 +64,22 @@ class Draws(NamedTuple):
     def first(self, n_draw: int) -> Draws:
         """Return the first draws of every chain, as arrays in memory."""
         return Draws(*(np.array(array[:, :n_draw]) for array in self))
+
+
+class StateSizes(NamedTuple):
+    """How many numbers a chain carries from sweep to sweep.
+
+    Attributes
+    ----------
+    n_edge, n_theta : int
+        Log weights and parameters, of which draws are kept.
+    n_type_weight : int
+        Weights of columns' types, of which none are kept: no query asks for them.
+    """
+
+    n_edge: int
+    n_theta: int
+    n_type_weight: int
 
 
 def draw_arrays(schedule: Schedule, n_edge: int, n_theta: int) -> dict[str, tuple[tuple[int, ...], np.dtype]]:

@@ -20,6 +20,7 @@ from bayesjpt.kernels.cells import Cells, make_cells
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.sweeper import Sweeper, is_closed_form
 from bayesjpt.kernels.work import block_rows
+from bayesjpt.sampler.schedule import StateSizes
 
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table
@@ -35,7 +36,7 @@ class Target:
     plan : Plan
     priors : Priors
     column_types : ColumnTypes
-        Weights of types that are drawn, too; their draws stand behind the parameters.
+        Weights of types that are drawn, too; a chain carries them behind its parameters.
     cells : Cells
     n_block : int
         Rows evaluated together.
@@ -61,9 +62,9 @@ class Target:
         )
 
     @property
-    def n_theta(self) -> int:
-        """Numbers that a draw has beside log weights: parameters, and weights of types where they are drawn."""
-        return self.circuit.n_theta + self.column_types.n_weight
+    def sizes(self) -> StateSizes:
+        """How many numbers a chain carries."""
+        return StateSizes(self.circuit.n_edge, self.circuit.n_theta, self.column_types.n_weight)
 
     def digest(self) -> str:
         """Return a hash of everything that decides the draws beside keys and generators."""

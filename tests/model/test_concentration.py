@@ -272,6 +272,28 @@ def test_weights_of_columns_are_not_drawn_where_weights_of_dictionaries_are_held
         CircuitGibbs(drawn, model=model)
 
 
+def test_weights_of_columns_may_be_held_while_weights_of_dictionaries_are_drawn(positive):
+    model = bj.build_model(*positive, alpha=0.3, type_prior="columns")
+    step = CircuitGibbs([rv for rv in members(model, "x") if rv.name != "x_type_prior"], model=model)
+    step.setup_chain(np.random.default_rng(1), 1, 1)
+    point = model.initial_point() | {"x_type_prior": np.array([0.9, 0.1])}
+    after, _ = step.step(point)
+    types = make_column_types(positive[0], positive[1].schema)
+    expected = 0.3 * types.factor * np.array([0.9, 0.1])[types.entry]
+    np.testing.assert_allclose(step._sweeper.concentration[types.edge], expected, rtol=TOLERANCE)
+    np.testing.assert_array_equal(after["x_type_prior"], point["x_type_prior"])
+    assert not np.isclose(after["x_likelihood_weights"], point["x_likelihood_weights"]).all()
+
+
+def test_weights_of_columns_that_are_left_alone_are_no_block(positive):
+    model = bj.build_model(*positive, type_prior="columns")
+    others = [rv for rv in members(model, "x") if rv.name != "x_type_prior"]
+    done = pm.do(model, {rv.name: value for rv, value in zip(others, pm.draw(others, random_seed=1), strict=True)})
+    assert [rv.name for rv in members(done, "x")] == ["x_type_prior"]
+    with pytest.raises(ModelError, match=r"x_type_prior of no circuit block .* replace these, too"):
+        CircuitGibbs(members(done, "x"), model=done)
+
+
 def test_weights_of_columns_that_do_has_fixed_divide_alpha(positive):
     circuit, table = positive
     done = pm.do(bj.build_model(circuit, table, alpha=0.3, type_prior="columns"), {"x_type_prior": [0.9, 0.1]})
@@ -310,6 +332,8 @@ def test_nothing_to_divide_adds_no_variable(rng):
     ("options", "words"),
     [
         ({"type_prior": "leaves"}, "members, types, columns"),
+        ({"type_prior": np.array(["columns", "types"])}, "members, types, columns"),
+        ({"type_prior": "columns", "prior": "flat"}, "flat"),
         ({"type_prior": "types", "alpha": np.ones(10)}, "one for all"),
         ({"type_prior": "columns", "alpha": pt.ones(10)}, "one for all"),
         ({"type_prior": "columns", "alpha": -1.0}, "alpha = -1.0"),
@@ -318,6 +342,9 @@ def test_nothing_to_divide_adds_no_variable(rng):
         ({"type_prior": "types", "alpha": "x"}, "alpha = 'x'"),
     ],
 )
-def test_alpha_that_cannot_be_divided_is_refused(options, words, positive):
-    with pytest.raises(ModelError, match=words):
-        bj.build_model(*positive, **options)
+def test_alpha_that_cannot_be_divided_is_refused_and_the_model_left_as_it_was(options, words, positive):
+    with pm.Model() as model:
+        with pytest.raises(ModelError, match=words):
+            bj.CircuitMixture("x", *positive, **options)
+        assert not model.named_vars
+        assert not model.coords

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import os
 import shutil
 import subprocess
@@ -83,6 +86,26 @@ def test_source_version_changes_with_a_source_and_with_its_name(toy, monkeypatch
     edited = jit.source_version()
     callee.rename(toy / "numerics" / "renamed.py")
     assert len({before, edited, jit.source_version()}) == 3
+
+
+_TAKEN_APART = {"Priors", "Edit"}
+"""NamedTuples of which compiled functions are given single arrays."""
+
+
+def test_hash_covers_the_files_of_all_named_tuples_that_kernels_are_given():
+    root = Path(jit.__file__).resolve().parents[1]
+    hashed = {path for pattern in jit._SOURCES["kernels"] for path in root.glob(pattern)}
+    found = set()
+    for file in (root / "kernels").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayesjpt.circuit"):
+                for name in {alias.name for alias in node.names} - _TAKEN_APART:
+                    thing = getattr(importlib.import_module(node.module), name, None)
+                    if isinstance(thing, type) and hasattr(thing, "_fields"):
+                        found.add(Path(inspect.getfile(thing)))
+    assert {path.name for path in found} >= {"plan.py", "type_prior.py"}
+    assert found <= hashed
+    assert hashed <= {path for pattern in jit._EVERYTHING for path in root.glob(pattern)}
 
 
 def test_source_version_is_below_two_to_the_56():

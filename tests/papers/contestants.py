@@ -88,6 +88,8 @@ class Model:
         Parts: products of our structures, components of the other program's views; means over structures and chains.
     n_unknown : int
         Cells that the model cannot score, and that count as certain.
+    posterior : Posterior, optional
+        Of our models.
     """
 
     mass: Callable[[float, bool], measures.Score]
@@ -95,6 +97,7 @@ class Model:
     processor_seconds: float
     size: float
     n_unknown: int = 0
+    posterior: Posterior | None = None
 
 
 def _few_draws(post: Posterior) -> Posterior:
@@ -130,13 +133,16 @@ def fit_ours(task: Task, settings: Settings, seed: int, **options: Any) -> Model
     return _fit(task, (train, rows), settings, seed, **{**settings.options, **options})
 
 
-def fit_even(task: Task, settings: Settings, seed: int) -> Model:
-    """Return our model with cells of one width a column, as peers have them: no value is anybody's favourite."""
-    train, _ = our_tables(task.data)
-    columns = tuple(replace(column, cell_ends=(), cell_shifts=()) for column in train.schema)
-    schema = replace(train.schema, columns=columns)
-    train = Table(schema, train.values, train.observed)
-    return _fit(task, (train, bj.as_table(as_frame(task.rows), schema=schema)), settings, seed, **settings.options)
+def with_even_cells(model: Model, task: Task) -> Model:
+    """Return our model asked for cells of one width a column, as peers have them: no value is anybody's favourite.
+
+    Leaves are fitted to recorded values, not to their cells, so that the draws are those of another fit.
+    """
+    assert model.posterior is not None
+    columns = tuple(replace(column, cell_ends=(), cell_shifts=()) for column in model.posterior.schema)
+    post = _under(model.posterior, replace(model.posterior.schema, columns=columns))
+    mass, density = _asked(post, bj.as_table(as_frame(task.rows), schema=post.schema), task)
+    return replace(model, mass=mass, density=density, posterior=post)
 
 
 def fit_independent(task: Task, settings: Settings, seed: int) -> Model:
@@ -170,7 +176,7 @@ def _fit(task: Task, tables: tuple[Table, Table], settings: Settings, seed: int,
     )
     seconds = clock["sample"] - clock["compile"]
     sizes = [n_tree_leaves(own.circuit) for own in post.by_structure()]
-    return Model(*_asked(post, rows, task), processor_seconds=seconds, size=float(np.mean(sizes)))
+    return Model(*_asked(post, rows, task), processor_seconds=seconds, size=float(np.mean(sizes)), posterior=post)
 
 
 def fit_lace(task: Task, settings: lace_peer.Settings, seed: int) -> Model:

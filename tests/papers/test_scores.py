@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bayesjpt as bj
 from tests.papers import contestants, lace_peer, measures, resolutions, scores
-from tests.papers.abda_data import read_data
+from tests.papers.abda_data import our_tables, read_data
 
 QUICK = ["--seeds", "1", "--chains", "1", "--draws", "6", "--tune", "6"]
 
@@ -41,6 +42,13 @@ def two_normals(wrong: float = 0.0) -> lace_peer.Lace:
     )
 
 
+@pytest.mark.parametrize("text", ["type_prior", "=3"])
+def test_option_that_is_not_name_and_value_is_refused(folder, capsys, text):
+    with pytest.raises(SystemExit):
+        scores.main(["--data", str(folder), "--options", text])
+    assert f"invalid option value: '{text}'" in capsys.readouterr().err
+
+
 def test_script_prints_every_model_and_every_column(folder, capsys, monkeypatch):
     monkeypatch.setattr(lace_peer, "fit_lace", lambda data, settings, seed: two_normals())
     assert scores.main(["--data", str(folder), *QUICK, "--lace-python", "python"]) == 0
@@ -66,6 +74,32 @@ def test_our_contributions_add_up_and_dependence_beats_independent_columns(folde
     assert measures.paired(ours.mass, apart.mass).difference > 0.3
     assert (ours.narrow < ours.mass)[observed[0]].all()
     assert (ours.wide > ours.mass)[observed[0]].all()
+
+
+@pytest.mark.filterwarnings("ignore::bayesjpt.errors.BayesjptWarning")
+@pytest.mark.parametrize("n_structures", [1, 2])
+def test_even_cells_have_the_draws_of_a_fit_without_favourites(tmp_path, rng, n_structures):
+    (tmp_path / "abda").mkdir()
+    group = rng.integers(0, 2, 700)
+    size = rng.normal(10.0 + 8.0 * group, 2.0)
+    size = np.where(rng.random(700) < 0.4, size.round(), size.round(1))  # people who round to whole numbers, or do not
+    rows = np.column_stack([size, rng.poisson(2.0 + 9.0 * group)])
+    parts = {"train": rows[:500], "valid": rows[500:600], "test": rows[600:]}
+    np.savez(tmp_path / "abda/tiny.npz", meta_type=np.array([1, 3]), **parts)
+    task = contestants.make_task(read_data(tmp_path, "tiny"), "test")
+    observed = np.ones_like(task.rows.T, bool)
+    settings = contestants.Settings(chains=1, draws=10, tune=5, options={"n_structures": n_structures})
+    ours = contestants.fit_ours(task, settings, 0)
+    even = contestants.with_even_cells(ours, task)
+    assert ours.posterior.schema.columns[0].cell_ends
+    assert not even.posterior.schema.columns[0].cell_ends
+    assert even.mass(1.0, False)(observed).mean() < ours.mass(1.0, False)(observed).mean() - 0.05
+    assert even.density(observed) == pytest.approx(ours.density(observed))
+    if n_structures == 1:  # several would be weighed by even cells
+        train, _ = our_tables(task.data)
+        train = bj.Table(even.posterior.schema, train.values, train.observed)
+        refitted = bj.fit(train, chains=1, draws=10, tune=5, seed=0, progress=False)
+        np.testing.assert_array_equal(refitted.params.theta, ours.posterior.params.theta)
 
 
 def test_peer_that_is_wrong_loses_by_what_its_error_costs(folder):

@@ -23,7 +23,7 @@ def small_table() -> Table:
 
 @pytest.fixture(scope="session", params=[MEMBERS, COLUMNS])
 def target(request, small_table) -> Target:
-    """Return a target whose draws are weights and parameters, and one with weights of types behind them."""
+    """Return a target whose chains carry weights and parameters, and one with weights of types behind them."""
     return make_target(zoo.two_level(small_table), small_table, type_prior=request.param)
 
 
@@ -34,7 +34,7 @@ def seeded(schedule: Schedule = SCHEDULE) -> list[Chain]:
 
 def sampled(target: Target, schedule: Schedule = SCHEDULE, *, n_thread: int = 1) -> Draws:
     """Return all draws of a schedule."""
-    draws = empty_draws(schedule, target.circuit.n_edge, target.n_theta)
+    draws = empty_draws(schedule, target.circuit.n_edge, target.circuit.n_theta)
     assert not run_chains(target, schedule, seeded(schedule), draws, n_thread=n_thread)
     return draws
 

@@ -23,16 +23,12 @@ FACTS = {
 }
 
 
-def sizes(target) -> tuple[int, int]:
-    return target.circuit.n_edge, target.n_theta
-
-
 def run_until(target, path, n_sweep: int | None) -> list:
     """Begin a checkpoint, or go on with it, and stop after so many sweeps; return its chains."""
     with Checkpoint(path) as folder:
         if not folder.begun:
-            folder.begin(FACTS, SCHEDULE, *sizes(target))
-        draws, records = folder.open(SCHEDULE, *sizes(target))
+            folder.begin(FACTS, SCHEDULE, target.sizes)
+        draws, records = folder.open(SCHEDULE, target.sizes)
         chains = seeded()
         records.restore(chains, SCHEDULE)
         begun = sum(chain.sweep for chain in chains)
@@ -50,12 +46,12 @@ def finished(target, path) -> Draws:
     """Go on to the end and return all draws."""
     run_until(target, path, None)
     with Checkpoint(path) as folder:
-        return folder.open(SCHEDULE, *sizes(target))[0].first(SCHEDULE.n_draw)
+        return folder.open(SCHEDULE, target.sizes)[0].first(SCHEDULE.n_draw)
 
 
 def tear(path, target, chain: int, slot: int, part: slice) -> None:
     """Overwrite part of one record with what was never written there."""
-    size = slot_bytes(*sizes(target))
+    size = slot_bytes(sum(target.sizes))
     content = bytearray((path / RECORDS).read_bytes())
     start = (2 * chain + slot) * size
     torn = content[start : start + size]
@@ -104,7 +100,7 @@ def test_a_draw_that_no_record_counts_is_drawn_again(target, tmp_path):
     path = tmp_path / "fit"
     run_until(target, path, 20)
     with Checkpoint(path) as folder:
-        draws, _ = folder.open(SCHEDULE, *sizes(target))
+        draws, _ = folder.open(SCHEDULE, target.sizes)
         draws.theta[:, SCHEDULE.n_kept(max(read_progress(path)[0])) :] = np.nan
     assert_same(finished(target, path), sampled(target))
 
@@ -159,10 +155,10 @@ def test_records_of_chains_with_other_keys_are_refused(target, tmp_path, monkeyp
     for chain in others:
         chain.key += 1
     with Checkpoint(path) as folder, pytest.raises(CheckpointError, match="of another run"):
-        folder.open(SCHEDULE, *sizes(target))[1].restore(others, SCHEDULE)
+        folder.open(SCHEDULE, target.sizes)[1].restore(others, SCHEDULE)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": "bayesjpt checkpoint 1"}', '{"format": 3}'])
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": "bayesjpt checkpoint 2"}', '{"format": 3}'])
 def test_a_damaged_description_is_refused(tmp_path, content):
     (tmp_path / RUN).write_text(content)
     with pytest.raises(CheckpointError, match="checkpoint"):

@@ -11,6 +11,7 @@ import scipy.special
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.type_prior import column_type_labels, make_column_types
+from bayesjpt.kernels.exchange import exchange_rows
 from bayesjpt.sampler.target import make_target
 from bayesjpt.table.table import Table
 from tests import statistics, zoo
@@ -21,24 +22,37 @@ N_SWEEP = 60_000
 N_PYMC = 20_000
 N_GRID = 60
 GAMMA, ALPHA = 0.8, 0.5
-VALUES = (0.0, 0.0, 5.0, 5.0)
-"""Levels for which shares are a better account than any count of them: the posterior is away from the flat prior."""
+CASES = {
+    "counts or labels": (zoo.LEVELS, (0.0, 0.0, 5.0, 5.0), ("levels:count", "levels:nominal")),
+    "positive or real": (
+        zoo.PLAIN[1],
+        (0.8, 0.9, 0.8, 0.9),
+        (f"{zoo.PLAIN[1].name}:positive", f"{zoo.PLAIN[1].name}:real"),
+    ),
+}
+"""A column, values for which one type is the better account, so that the posterior is away from the flat prior, and the
+weights of types. The exponential and the normal of the second exchange rows: there it matters that w divides."""
+FAMILIES = ("poisson", "geometric", "categorical", "normal", "exponential")
 LARGEST_Z = 4.5
 
 
-@pytest.fixture(scope="module")
-def case() -> tuple[Circuit, Table]:
-    """Return two components over one column, each with two families of counts and one of labels."""
-    table = zoo.make_table((zoo.LEVELS,), len(VALUES), np.random.default_rng(1))
-    table = Table(table.schema, np.array([VALUES]), table.observed)
-    return zoo.mixture(table), table
+@pytest.fixture(scope="module", params=CASES)
+def case(request) -> tuple[Circuit, Table]:
+    """Return two components over one column, whose dictionaries have two families of counts and one of labels, or one
+    each of positive numbers and of reals."""
+    column, values, labels = CASES[request.param]
+    table = zoo.make_table((column,), len(values), np.random.default_rng(1))
+    table = Table(table.schema, np.array([values]), table.observed)
+    circuit = zoo.mixture(table, dictionary=zoo.only(*FAMILIES))
+    assert tuple(column_type_labels(circuit, table.schema)) == labels
+    return circuit, table
 
 
 def divided(circuit: Circuit, table: Table, weight):
-    """Return the concentrations of all edges of dictionaries under the weights of (count, nominal)."""
+    """Return the concentrations of all edges of dictionaries under the weights of types."""
     types = make_column_types(circuit, table.schema)
-    assert column_type_labels(circuit, table.schema) == ["levels:count", "levels:nominal"]
-    assert set(types.factor) == {1.5, 3.0}
+    n_member = types.edge.size // 2
+    np.testing.assert_allclose(types.factor, [n_member / np.sum(types.entry[:n_member] == t) for t in types.entry])
     return ALPHA * types.factor * weight[types.entry]
 
 
@@ -67,14 +81,31 @@ def test_rows_say_something_of_the_weights(posterior):
     assert abs(float(p @ grid) - 0.5) > 0.03
 
 
-def test_sweeps_draw_from_the_enumerated_posterior(case, posterior, rng):
+def swept(case, rng: np.random.Generator) -> np.ndarray:
+    """Return draws of the weight of the first type."""
     circuit, table = case
     sweeper = make_target(circuit, table, gamma=GAMMA, alpha=ALPHA, type_prior="columns").sweeper()
     params, draws = sweeper.learned(), np.empty(N_SWEEP)
     for i in range(N_SWEEP):
         sweeper.sweep(params, rng, 17, i)
         draws[i] = params.theta[circuit.n_theta]
-    assert np.abs(z_scores(draws, posterior)).max() < LARGEST_Z
+    return draws
+
+
+def test_sweeps_draw_from_the_enumerated_posterior(case, posterior, rng):
+    assert np.abs(z_scores(swept(case, rng), posterior)).max() < LARGEST_Z
+
+
+@pytest.mark.parametrize("case", ["positive or real"], indirect=True)
+def test_an_exchange_of_rows_by_concentrations_that_are_not_divided_is_caught(case, posterior, rng, monkeypatch):
+    def wrong(plan, guests, stats, edge_count, concentration, *rest):
+        undivided = concentration.copy()
+        undivided[types.edge] = ALPHA
+        exchange_rows(plan, guests, stats, edge_count, undivided, *rest)
+
+    types = make_column_types(case[0], case[1].schema)
+    monkeypatch.setattr("bayesjpt.kernels.sweeper.exchange_rows", wrong)
+    assert np.abs(z_scores(swept(case, rng), posterior)).max() > 1.5 * LARGEST_Z
 
 
 @pytest.mark.slow
