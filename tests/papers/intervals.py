@@ -1,10 +1,10 @@
 """How often 90 % intervals of ten queries hold what held-out rows say, with the structure learned, on ABDA's tables.
 
-    python -m tests.papers.intervals --data DIR [--tables N]
+    python -m tests.papers.intervals --data DIR [--tables N] [--structures 4]
 
 The generating parameters of ``DIR/abda_synthetic`` are not there, only rows. So a fit sees a tenth of each table's
 rows, and the truth of a query is its value among the other nine tenths, which has a sampling error of its own. No
-target: intervals are given the learned structure and schema, and leave their uncertainty out.
+target: intervals are given the schema, and one or a few learned structures, and leave the rest of that uncertainty out.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Settings:
     chains: int = CHAINS
     pairs: int = PAIRS
     seed: int = SEED
+    structures: int = 1
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,7 @@ def fit(values: np.ndarray, settings: Settings) -> Posterior:
         whole = {name: bool((frame[name] == frame[name].round()).all()) for name in frame}
         kinds = {aside.name: "integer" if whole[aside.name] else "real" for aside in table.schema.set_aside}
         table = bj.as_table(frame, kinds=kinds)
-    return sweeps.fit(table, settings)
+    return sweeps.fit(table, settings, n_structures=settings.structures)
 
 
 def trials(path: Path, settings: Settings) -> tuple[list[Trial], int]:
@@ -283,6 +284,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tune", type=int, default=TUNE, help="burn-in sweeps")
     parser.add_argument("--chains", type=int, default=CHAINS, help="chains of each fit")
     parser.add_argument("--seed", type=int, default=SEED, help="of rows, pairs and fits")
+    parser.add_argument("--structures", type=int, default=1, help="structures that each fit averages")
     chosen = parser.parse_args(arguments)
     try:
         _experiment(chosen, print)
@@ -302,11 +304,12 @@ def _experiment(chosen: argparse.Namespace, show: Callable[[str], None]) -> None
     paths = sorted((Path(chosen.data) / "abda_synthetic").glob("*.npz"), key=_size)[: chosen.tables]
     if not paths:
         raise TableError(f"no tables in {str(chosen.data)!r}", "abda_synthetic/*.npz")
-    settings = Settings(chosen.draws, chosen.tune, chosen.chains, chosen.pairs, chosen.seed)
+    settings = Settings(chosen.draws, chosen.tune, chosen.chains, chosen.pairs, chosen.seed, chosen.structures)
     show(
         f"{len(paths)} tables; a fit sees {SHARE:.0%} of the rows, the truth is the answer among the others, with its "
         f"sampling error; {settings.chains} chains of {settings.tune} burn-in and {settings.draws} kept sweeps, "
-        f"default learner and priors, seed {settings.seed}; {settings.pairs} pairs of columns a table"
+        f"structures: {settings.structures}, default learner and priors, seed {settings.seed}; "
+        f"{settings.pairs} pairs of columns a table"
     )
     began = time.perf_counter()
     found: list[Trial] = []

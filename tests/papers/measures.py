@@ -7,8 +7,9 @@ training rows. **Density** is what each model says of the value per unit; it is 
 where values do not repeat.
 
 Scores come as arrays (chain, draw, row) of logarithms, in nats. Models that know densities alone have masses all the
-same: their density averaged over the cell, times its width (`log_mass_by_averaging`). No row is left out: one of
-probability zero makes an average infinite, and is counted by `n_impossible`.
+same: their density averaged over the cell, times its width, in closed form where there is one (mixtures of normals), by
+`log_mass_by_averaging` elsewhere. No row is left out: one of probability zero makes an average infinite, and is counted
+by `n_impossible`.
 
 Knows nothing of tables on disk, of models, or of sampling.
 """

@@ -333,14 +333,17 @@ def test_queries_among_rows_are_what_they_say():
     assert found == pytest.approx(expected)
 
 
-def test_interval_script_prints_shares_and_what_is_not_asked(tmp_path, rng, capsys):
+@pytest.mark.parametrize("n_structures", ["1", "2"])
+def test_interval_script_prints_shares_and_what_is_not_asked(tmp_path, rng, capsys, n_structures):
     (tmp_path / "abda_synthetic").mkdir()
     parts = {part: draw_rows(200, rng)[5:] for part in ("train", "valid", "test")}
     np.savez(tmp_path / "abda_synthetic/n585_d3_seed1.npz", types=np.array(["pos", "real", "count"]), **parts)
     arguments = ["--data", str(tmp_path), "--draws", "6", "--tune", "4", "--chains", "1", "--pairs", "3"]
+    arguments += ["--structures", n_structures]
     assert intervals.main(arguments) == 0
     text = capsys.readouterr().out
     assert "1 tables" in text
+    assert f"structures: {n_structures}," in text
     assert "Not asked:" in text
     assert "P(Y | x > median)" in text
 
