@@ -36,7 +36,7 @@ def probability(
 
     Each draw is a distribution of its own, so its answer is exact, and the draws together give the answer a credible
     interval. The interval is that of the posterior given the learned structure and schema, both chosen on the same
-    rows: it leaves their uncertainty out and is usually too narrow.
+    rows: it leaves their uncertainty out and can be too narrow.
 
     Parameters
     ----------

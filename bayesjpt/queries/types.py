@@ -118,7 +118,7 @@ def types(post: Posterior, *, interval: float = INTERVAL, probabilities: bool = 
     the weights of all paths that end in it (equation 3, computed exactly under each draw, without data). It answers
     "how much of this column looks like that", which is not the probability that the column *is* of that type: a
     positive column half explained by normals reports one half. Intervals are given the learned structure and schema,
-    both chosen on the same rows; they leave that uncertainty out and are usually too narrow.
+    both chosen on the same rows; they leave that uncertainty out and can be too narrow.
 
     The probability that a column *is* of a type is another number: what people who documented columns like this one
     would call it, given what the schema knows of it and how well its reference rows fit the families of each type.
