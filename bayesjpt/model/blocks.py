@@ -26,9 +26,8 @@ def find_blocks(model: pm.Model) -> dict:
             above = set(ancestors(parameters, blockers=model.basic_RVs))
             own = [rv for rv in model.free_RVs if isinstance(rv.owner.op, BlockVariable)]
             members = [rv for rv in own if rv in above]
-            parents = set(ancestors([i for rv in members for i in rv.owner.inputs], blockers=model.basic_RVs))
             if members:
-                blocks[rows] = [rv for rv in own if rv in above or rv in parents]
+                blocks[rows] = [rv for rv in own if rv in above or rv.name == f"{rows.name}_{TYPE_PRIOR}"]
     return blocks
 
 
