@@ -61,7 +61,8 @@ Prior = Annotated[str, typer.Option(help="Priors of the likelihoods: default, or
 TypePrior = Annotated[
     str,
     typer.Option(
-        help="How concentrations of likelihoods are divided: by members, by types first, or columns learn their types."
+        help="Concentration among likelihoods: the same for all (members), for all types (types), or by weights of "
+        "types that a column's leaves share (columns)."
     ),
 ]
 Families = Annotated[
