@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,10 +118,11 @@ def same(one: Posterior, two: Posterior) -> bool:
 def kill_once(case: Case, way: str, rng: np.random.Generator, seconds: float) -> str | None:
     """Start or resume the fit and kill it; return the phase that was hit, or None where it came to its end before."""
     checkpoint, said = case.folder / "checkpoint", case.folder / "said.txt"
-    if way in ("learning", "structure", "begin") and read_progress(checkpoint) is not None:
-        shutil.rmtree(checkpoint)  # these happen in a new fit alone
-    if way == "tuning" and (done := read_progress(checkpoint)) is not None and min(done[0]) >= case.tune:
+    done = read_progress(checkpoint)
+    if done is not None and is_behind(case, way, done[0]):
         shutil.rmtree(checkpoint)
+        done = None
+    reached = _moment(case, way, rng, seconds, done[0] if done else [0])
     module = ["-m", "tests.sampler.kills", "--plant", way, str(_count(case, way, rng)), "--"]
     module = module if way in PLANTS else ["-m", "bayesjpt"]
     with said.open("w") as stderr:
@@ -131,14 +132,40 @@ def kill_once(case: Case, way: str, rng: np.random.Generator, seconds: float) ->
             stderr=stderr,
             cwd=ROOT,
         )
-        _aim(process, case, way, rng, seconds)
-        if process.poll() is None and way not in PLANTS:
-            process.kill()
-        status = process.wait(LONGEST_SECONDS)
+        try:
+            if way in PLANTS:
+                process.wait(LONGEST_SECONDS)
+            else:
+                _wait(process, reached)
+            if way == "learning":
+                time.sleep(rng.uniform(0.0, 0.2))
+        finally:
+            process.kill()  # nothing, if it has ended
+            status = process.wait()
     if status == 0:
         return None
     assert status == -signal.SIGKILL, said.read_text()
     return _phase(case, said.read_text())
+
+
+def is_behind(case: Case, way: str, done: list[int]) -> bool:
+    """Return whether a fit whose chains have done so many sweeps cannot be hit in this way any more."""
+    match way:
+        case "learning" | "structure" | "begin":
+            return True
+        case "tuning":
+            return min(done) >= case.tune
+        case "sampling":
+            return sum(done) >= case.n_sweep
+        case _:
+            return False
+
+
+def goal(case: Case, way: str, rng: np.random.Generator, done: list[int]) -> int:
+    """Return a random sweep of all chains together, behind which a fit is in tuning or in sampling."""
+    border = case.chains * case.tune
+    low, high = (min(sum(done), border - 1), border) if way == "tuning" else (max(sum(done), border), case.n_sweep)
+    return int(rng.integers(low, high))
 
 
 def _count(case: Case, way: str, rng: np.random.Generator) -> int:
@@ -146,30 +173,27 @@ def _count(case: Case, way: str, rng: np.random.Generator) -> int:
     return int(rng.integers(1, case.n_sweep // 2)) if way in ("record", "draw") else 1
 
 
-def _aim(process: subprocess.Popen, case: Case, way: str, rng: np.random.Generator, seconds: float) -> None:
-    """Wait for the moment of a kill, or for the end of the process."""
+def _moment(case: Case, way: str, rng: np.random.Generator, seconds: float, done: list[int]) -> Callable[[], bool]:
+    """Return a function that tells whether the moment of a kill has come."""
     checkpoint, said = case.folder / "checkpoint", case.folder / "said.txt"
-    before = sum((read_progress(checkpoint) or ([0], 0))[0])
-    border = case.chains * case.tune
     match way:
         case "clock":
             moment = time.perf_counter() + rng.uniform(0.0, seconds)
-            reached = lambda: time.perf_counter() >= moment  # noqa: E731 - one line a way
+            return lambda: time.perf_counter() >= moment
         case "learning":
-            reached = lambda: "kernels" in said.read_text()  # noqa: E731
-        case "tuning":
-            goal = int(rng.integers(min(before, border - 1), border))
-            reached = lambda: _sweeps(checkpoint) > goal  # noqa: E731
-        case "sampling":
-            goal = int(rng.integers(max(before, border), case.n_sweep))
-            reached = lambda: _sweeps(checkpoint) > goal  # noqa: E731
+            return lambda: "kernels" in said.read_text()
+        case "tuning" | "sampling":
+            sweep = goal(case, way, rng, done)
+            return lambda: _sweeps(checkpoint) > sweep
         case _:
-            reached = lambda: False  # noqa: E731
+            return lambda: False
+
+
+def _wait(process: subprocess.Popen, reached: Callable[[], bool]) -> None:
+    """Wait for the moment of a kill, or for the end of the process."""
     limit = time.perf_counter() + LONGEST_SECONDS
     while process.poll() is None and not reached() and time.perf_counter() < limit:
         time.sleep(POLL_SECONDS)
-    if way == "learning":
-        time.sleep(rng.uniform(0.0, 0.2))
 
 
 def _sweeps(checkpoint: Path) -> int:
