@@ -65,6 +65,8 @@ class Sweeper:
         self._stats = np.zeros(plan.stat_at[-1])
         self._edge_count = np.zeros(circuit.n_edge, np.int64)
         self._allocated = False
+        self._soft = circuit.edges_of_kind(arrays.LATENT)
+        self._even = -np.log(np.diff(circuit.child_ptr)[circuit.edge_parent()[self._soft]])
 
     def learned(self) -> Params:
         """Return the learner's estimate, in arrays of its own."""
@@ -73,12 +75,15 @@ class Sweeper:
         )
 
     def at_random(self, rng: np.random.Generator) -> Params:
-        """Return a draw given allocations at random: a start far from the learner's."""
+        """Return a draw given allocations at random, by even weights: a start far from the learner's."""
         params = self.learned()
+        params.log_weight[self._soft] = self._even
         self._sweep(params, rng, np.uint64(rng.integers(2**63)), True)
         return params
 
-    def sweep(self, params: Params, rng: np.random.Generator, chain_key: int, number: int) -> float:
+    def sweep(
+        self, params: Params, rng: np.random.Generator, chain_key: int, number: int, *, even: bool = False
+    ) -> float:
         """Replace params by a draw; return the log likelihood, in the families' units, at the params that it found.
 
         Parameters
@@ -89,6 +94,9 @@ class Sweeper:
             Of weights and parameters.
         chain_key, number : int
             Allocations are a function of (chain key, number of the sweep, row, node).
+        even : bool
+            Keep the weights of the structure's soft sums even, in place of drawing them. For the first sweeps of a
+            chain from random allocations: sub-populations then grow apart before small ones can lose their rows.
 
         Raises
         ------
@@ -96,7 +104,10 @@ class Sweeper:
             If a row has probability zero, or a conditional distribution is not valid.
         """
         key = np.uint64(sweep_key(np.uint64(chain_key), np.uint64(number)))
-        return self._sweep(params, rng, key, False)
+        log_likelihood = self._sweep(params, rng, key, False)
+        if even:
+            params.log_weight[self._soft] = self._even
+        return log_likelihood
 
     def redraw(self, params: Params, rng: np.random.Generator) -> None:
         """Replace params by an independent draw, where `is_closed_form` holds: rows are allocated once and for all."""

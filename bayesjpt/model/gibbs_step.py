@@ -17,7 +17,7 @@ from pymc.step_methods.state import dataclass_state
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.type_prior import make_column_types, no_column_types
-from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
+from bayesjpt.defaults import EVEN_SHARE, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.sweeper import Sweeper
@@ -43,6 +43,7 @@ class CircuitGibbsState(StepMethodState):
     chain_key: int
     sweep: int
     at_random: bool
+    n_even: int
     tune: bool
 
 
@@ -58,7 +59,9 @@ class CircuitGibbs(BlockedStep):
     model : pm.Model, optional
     random_start : float, default 0.5
         Probability that a chain begins with random allocations instead of the learner's estimate: chains that begin
-        apart show whether they mix. A chain whose initial values were given begins at those.
+        apart show whether they mix. In the first half of its tuning such a chain has even weights at sums of the
+        structure, unless gamma or alpha depend on variables that are sampled given them. A chain whose initial values
+        were given begins at those.
     rng : numpy.random.Generator or int, optional
 
     Raises
@@ -119,7 +122,7 @@ class CircuitGibbs(BlockedStep):
         self.tune = True
         self.rng = pm.util.get_random_generator(rng)
         self.random_start = random_start
-        self.chain_key, self.sweep, self.at_random = 0, 0, False
+        self.chain_key, self.sweep, self.at_random, self.n_even = 0, 0, False, 0
         self._frozen = frozen
         self._layout = make_layout(frozen.circuit, frozen.schema)
         self._types = no_column_types()
@@ -180,6 +183,7 @@ class CircuitGibbs(BlockedStep):
         self.tune = tune > 0
         self.chain_key = int(self.rng.integers(2**63))
         self.at_random = bool(self.rng.random() < self.random_start)
+        self.n_even = int(EVEN_SHARE * tune) if self.at_random and not self._concentration else 0
         self.sweep = 0
 
     def step(self, point: dict) -> tuple[dict, list[dict]]:
@@ -187,7 +191,9 @@ class CircuitGibbs(BlockedStep):
         if self._concentration:
             self._sweeper.concentration = self._undivided(self._concentration(point), point)
         params = self._begin(point) if self.sweep == 0 else self._params(point)
-        log_likelihood = self._sweeper.sweep(params, self.rng, self.chain_key, self.sweep) + self._log_jacobian
+        even = self.sweep < self.n_even
+        log_likelihood = self._sweeper.sweep(params, self.rng, self.chain_key, self.sweep, even=even)
+        log_likelihood += self._log_jacobian
         self.sweep += 1
         values = {"log_likelihood": log_likelihood, "n_active_edges": self._sweeper.n_active}
         return self._merged(point, params), [{self._statistic[key]: value for key, value in values.items()}]
@@ -215,6 +221,7 @@ class CircuitGibbs(BlockedStep):
         PyMC's default point is the priors' centre, at which all components are alike: nobody's choice of a start.
         """
         if any(not np.allclose(point[full], value, SAME_POINT, 0.0) for full, value in self._unset.items()):
+            self.n_even = 0
             return self._params(point)
         start = self._sweeper.at_random(self.rng) if self.at_random else self._sweeper.learned()
         return self._params(self._merged(point, start))

@@ -54,17 +54,22 @@ class Chain:
     log_likelihood: float = float("nan")
     n_active: int = 0
 
-    def advance(self, target: Target, sweeper: Sweeper) -> None:
-        """Do one sweep; where the posterior is in closed form, draw from it, which tells no log likelihood."""
+    def advance(self, target: Target, sweeper: Sweeper, n_even: int) -> None:
+        """Do one sweep; where the posterior is in closed form, draw from it, which tells no log likelihood.
+
+        Weights of the structure stay even in the first `n_even` sweeps of a chain that began at random.
+        """
         if target.is_closed_form:
             self.params = sweeper.learned()
             sweeper.redraw(self.params, self.rng)
             self.n_active = sweeper.n_active
             self.sweep += 1
             return
+        from_random = self.number % 2 == 1
         if self.params is None:
-            self.params = sweeper.at_random(self.rng) if self.number % 2 else sweeper.learned()
-        found = sweeper.sweep(self.params, self.rng, self.key, self.sweep)
+            self.params = sweeper.at_random(self.rng) if from_random else sweeper.learned()
+        even = from_random and self.sweep < n_even
+        found = sweeper.sweep(self.params, self.rng, self.key, self.sweep, even=even)
         self.log_likelihood = found + target.log_jacobian
         self.n_active = sweeper.n_active
         self.sweep += 1
@@ -171,7 +176,7 @@ def _serve(shared: _Shared, target: Target, schedule: Schedule, draws: Draws, re
             chain = shared.waiting.popleft()
         except IndexError:  # those that are not done are in the hands of other threads, and stay there
             return
-        chain.advance(target, sweeper)
+        chain.advance(target, sweeper, schedule.n_even)
         draw = _keep(chain, schedule, draws)
         if record is not None:
             record(chain, draw)
