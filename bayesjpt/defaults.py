@@ -252,7 +252,7 @@ TUNE = 150
 
 EVEN_SHARE = 0.5
 """Share of the sweeps before those kept in which a chain from random allocations has even weights at structure sums.
-On nine tables a third, a half and nine tenths do the same within what seeds do (decision 0048)."""
+From a third to nine tenths it makes no difference that seeds do not make, too (docs/decisions/0048)."""
 
 CHAINS = 4
 """Two from the learner's partition, two from random allocations."""

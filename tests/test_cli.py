@@ -165,11 +165,11 @@ def test_fit_with_a_checkpoint_removes_it_once_the_file_is_there(csv, tmp_path, 
 def test_resumed_fit_says_from_where_and_equals_the_undisturbed_one(csv, tmp_path, capfd, monkeypatch):
     sweep, done = Sweeper.sweep, []
 
-    def killed(self, *given):
+    def killed(self, *given, **how):
         if len(done) == 11:
             raise KeyboardInterrupt
         done.append(1)
-        return sweep(self, *given)
+        return sweep(self, *given, **how)
 
     state = ["--checkpoint", tmp_path / "state"]
     with monkeypatch.context() as patch:

@@ -236,11 +236,11 @@ def stop_after(monkeypatch, n_sweep: int) -> None:
     """Make sweeps raise what Ctrl-C raises after so many of any chain."""
     sweep, done = Sweeper.sweep, []
 
-    def stopped(self, *given):
+    def stopped(self, *given, **how):
         if len(done) == n_sweep:
             raise KeyboardInterrupt
         done.append(1)
-        return sweep(self, *given)
+        return sweep(self, *given, **how)
 
     monkeypatch.setattr(Sweeper, "sweep", stopped)
 

@@ -48,6 +48,17 @@ def hierarchical(rng) -> pm.Model:
 # --- what the Gibbs step is given
 
 
+def test_weights_are_never_even_where_concentrations_are_sampled_given_them(hierarchical):
+    for name in ("first", "second"):
+        step = CircuitGibbs(
+            [hierarchical[f"{name}_sum_weights"], *members(hierarchical, name)], model=hierarchical, random_start=1.0
+        )
+        step.setup_chain(np.random.default_rng(1), 4, 1)
+        point, _ = step.step(hierarchical.initial_point())
+        weights = np.exp(step._params(point).log_weight[step._sweeper._soft])
+        assert not np.allclose(weights, weights[0])
+
+
 def test_gibbs_step_evaluates_expressions_at_the_point(hierarchical):
     step = CircuitGibbs([hierarchical["second_sum_weights"], *members(hierarchical, "second")], model=hierarchical)
     point = hierarchical.initial_point() | {"gamma_log__": np.array(np.log(3.0)), "alpha_log__": np.array(np.log(0.25))}

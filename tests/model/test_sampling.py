@@ -153,6 +153,26 @@ def test_a_coin_decides_where_each_chain_begins(clusters):
     assert 0 < at_the_estimate.sum() < N_COIN
 
 
+def even_weights(step: CircuitGibbs, point: dict, tune: int) -> list[bool]:
+    """Return for each sweep while it tunes, and one more, whether the structure's weights are even behind it."""
+    step.setup_chain(np.random.default_rng(7), tune, 1)
+    found = []
+    for _ in range(tune + 1):
+        point, _ = step.step(point)
+        weights = np.exp(step._params(point).log_weight[step._sweeper._soft])
+        found.append(bool(np.allclose(weights, weights[0])))
+    return found
+
+
+def test_a_random_start_has_even_weights_in_the_first_half_of_its_tuning(clusters):
+    model, _ = clusters
+    start = model.initial_point()
+    step = CircuitGibbs(model=model, random_start=1.0)
+    assert even_weights(step, start, 4) == [True, True, False, False, False]
+    assert not any(even_weights(step, step.learned_point(), 4))  # somebody's choice
+    assert not any(even_weights(CircuitGibbs(model=model, random_start=0.0), start, 4))
+
+
 def test_random_point_gives_valid_values_that_differ_from_draw_to_draw(clusters, rng):
     model, _ = clusters
     step = CircuitGibbs(model=model)

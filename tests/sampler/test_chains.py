@@ -33,7 +33,8 @@ def test_draws_are_those_of_sweeps_done_by_hand(target):
         sweeper = target.sweeper()
         params = sweeper.at_random(rng) if number % 2 else sweeper.learned()
         for sweep in range(SCHEDULE.n_sweep):
-            found = sweeper.sweep(params, rng, key, sweep) + target.log_jacobian
+            even = number % 2 == 1 and sweep < SCHEDULE.n_even
+            found = sweeper.sweep(params, rng, key, sweep, even=even) + target.log_jacobian
             if sweep >= SCHEDULE.n_tune:
                 draw = sweep - SCHEDULE.n_tune
                 np.testing.assert_array_equal(draws.theta[number, draw], params.theta[: target.circuit.n_theta])
@@ -73,7 +74,12 @@ def test_log_likelihood_is_that_of_the_draw_before_in_the_units_of_the_user(targ
 
 def test_no_more_threads_serve_than_are_asked_for(target, monkeypatch):
     names, sweep = set(), Sweeper.sweep
-    monkeypatch.setattr(Sweeper, "sweep", lambda *given: names.add(threading.current_thread().name) or sweep(*given))
+
+    def named(self, *given, **how):
+        names.add(threading.current_thread().name)
+        return sweep(self, *given, **how)
+
+    monkeypatch.setattr(Sweeper, "sweep", named)
     sampled(target, Schedule(n_chain=6, n_tune=10, n_draw=10), n_thread=2)
     assert 1 <= len(names) <= 2
     assert threading.current_thread().name not in names
@@ -101,11 +107,11 @@ def test_number_of_threads_is_bounded_by_cores_chains_and_processors():
 def test_an_error_in_one_chain_stops_the_others_and_is_raised(target, monkeypatch):
     sweep, done = Sweeper.sweep, []
 
-    def failing(self, params, rng, key, number):
+    def failing(self, *given, **how):
         if len(done) == 7:
             raise SamplingError("row 3 has probability zero")
-        done.append(number)
-        return sweep(self, params, rng, key, number)
+        done.append(1)
+        return sweep(self, *given, **how)
 
     monkeypatch.setattr(Sweeper, "sweep", failing)
     with pytest.raises(SamplingError, match="row 3 has probability zero"):
