@@ -248,11 +248,11 @@ DRAWS = 150
 """Kept sweeps a chain: shares of types then have intervals accurate to about a tenth of their width with 4 chains."""
 
 TUNE = 150
-"""Sweeps a chain before those kept; on wine quality and abalone, chains from random allocations arrive within 100."""
+"""Sweeps a chain before those kept; with ten times as many chains agree no better (docs/explanation/convergence.md)."""
 
 EVEN_SHARE = 0.5
 """Share of the sweeps before those kept in which a chain from random allocations has even weights at structure sums.
-From a third to nine tenths it makes no difference that seeds do not make, too (docs/decisions/0048)."""
+With strong concentrations in place of even weights a third, two thirds and nine tenths do alike (decision 0048)."""
 
 CHAINS = 4
 """Two from the learner's partition, two from random allocations."""

@@ -14,7 +14,7 @@ from pymc.sampling import mcmc
 from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 
-from bayesjpt.circuit.arrays import Params
+from bayesjpt.circuit.arrays import LATENT, Params
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.type_prior import make_column_types, no_column_types
 from bayesjpt.defaults import EVEN_SHARE, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
@@ -60,8 +60,8 @@ class CircuitGibbs(BlockedStep):
     random_start : float, default 0.5
         Probability that a chain begins with random allocations instead of the learner's estimate: chains that begin
         apart show whether they mix. In the first half of its tuning such a chain has even weights at sums of the
-        structure, unless gamma or alpha depend on variables that are sampled given them. A chain whose initial values
-        were given begins at those.
+        structure, unless gamma depends on variables, which are sampled given them. A chain whose initial values were
+        given begins at those.
     rng : numpy.random.Generator or int, optional
 
     Raises
@@ -136,6 +136,10 @@ class CircuitGibbs(BlockedStep):
         self._name_statistics(len(find_blocks(model)) > 1)
         self._unset = _default_point(model, drawn)
         self._concentration = concentration_function(model, rows, self._layout)
+        soft = frozen.circuit.edges_of_kind(LATENT)
+        self._may_be_even = not np.isnan(
+            frozen.priors.concentration[soft]
+        ).any()  # not a number: gamma is an expression
         self._load(_data(model.rvs_to_values[rows]), _data(rows.owner.inputs[2]))
         self._warm_up(model.initial_point() if initial_point is None and self._concentration else initial_point)
 
@@ -183,7 +187,7 @@ class CircuitGibbs(BlockedStep):
         self.tune = tune > 0
         self.chain_key = int(self.rng.integers(2**63))
         self.at_random = bool(self.rng.random() < self.random_start)
-        self.n_even = int(EVEN_SHARE * tune) if self.at_random and not self._concentration else 0
+        self.n_even = int(EVEN_SHARE * tune) if self.at_random and self._may_be_even else 0
         self.sweep = 0
 
     def step(self, point: dict) -> tuple[dict, list[dict]]:
@@ -191,7 +195,7 @@ class CircuitGibbs(BlockedStep):
         if self._concentration:
             self._sweeper.concentration = self._undivided(self._concentration(point), point)
         params = self._begin(point) if self.sweep == 0 else self._params(point)
-        even = self.sweep < self.n_even
+        even = self.tune and self.sweep < self.n_even
         log_likelihood = self._sweeper.sweep(params, self.rng, self.chain_key, self.sweep, even=even)
         log_likelihood += self._log_jacobian
         self.sweep += 1

@@ -48,15 +48,16 @@ def hierarchical(rng) -> pm.Model:
 # --- what the Gibbs step is given
 
 
-def test_weights_are_never_even_where_concentrations_are_sampled_given_them(hierarchical):
-    for name in ("first", "second"):
-        step = CircuitGibbs(
-            [hierarchical[f"{name}_sum_weights"], *members(hierarchical, name)], model=hierarchical, random_start=1.0
-        )
-        step.setup_chain(np.random.default_rng(1), 4, 1)
-        point, _ = step.step(hierarchical.initial_point())
-        weights = np.exp(step._params(point).log_weight[step._sweeper._soft])
-        assert not np.allclose(weights, weights[0])
+@pytest.mark.parametrize("random", ["gamma", "alpha"])
+def test_weights_are_not_even_where_gamma_is_sampled_given_them(random, rng):
+    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    with pm.Model() as model:
+        bj.CircuitMixture("x", zoo.mixture(table), table, **{random: pm.Gamma("concentration", 2.0, 2.0)})
+    step = CircuitGibbs(members(model, "x"), model=model, random_start=1.0)
+    step.setup_chain(np.random.default_rng(1), 4, 1)
+    point, _ = step.step(model.initial_point())
+    weights = np.exp(step._params(point).log_weight[step._sweeper._soft])
+    assert np.allclose(weights, weights[0]) == (random == "alpha")
 
 
 def test_gibbs_step_evaluates_expressions_at_the_point(hierarchical):

@@ -173,6 +173,16 @@ def test_a_random_start_has_even_weights_in_the_first_half_of_its_tuning(cluster
     assert not any(even_weights(CircuitGibbs(model=model, random_start=0.0), start, 4))
 
 
+def test_weights_are_drawn_from_where_tuning_was_stopped(clusters):
+    model, _ = clusters
+    step = CircuitGibbs(model=model, random_start=1.0)
+    step.setup_chain(np.random.default_rng(7), 10, 1)
+    step.stop_tuning()
+    point, _ = step.step(model.initial_point())
+    weights = np.exp(step._params(point).log_weight[step._sweeper._soft])
+    assert not np.allclose(weights, weights[0])
+
+
 def test_random_point_gives_valid_values_that_differ_from_draw_to_draw(clusters, rng):
     model, _ = clusters
     step = CircuitGibbs(model=model)

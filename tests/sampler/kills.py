@@ -192,7 +192,9 @@ def _moment(case: Case, way: str, rng: np.random.Generator, seconds: float, done
 def _wait(process: subprocess.Popen, reached: Callable[[], bool]) -> None:
     """Wait for the moment of a kill, or for the end of the process."""
     limit = time.perf_counter() + LONGEST_SECONDS
-    while process.poll() is None and not reached() and time.perf_counter() < limit:
+    while process.poll() is None and not reached():
+        if time.perf_counter() > limit:
+            raise TimeoutError(f"no kill within {LONGEST_SECONDS:g} seconds")
         time.sleep(POLL_SECONDS)
 
 
