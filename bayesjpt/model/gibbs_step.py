@@ -136,10 +136,8 @@ class CircuitGibbs(BlockedStep):
         self._name_statistics(len(find_blocks(model)) > 1)
         self._unset = _default_point(model, drawn)
         self._concentration = concentration_function(model, rows, self._layout)
-        soft = frozen.circuit.edges_of_kind(LATENT)
-        self._may_be_even = not np.isnan(
-            frozen.priors.concentration[soft]
-        ).any()  # not a number: gamma is an expression
+        gamma = frozen.priors.concentration[frozen.circuit.edges_of_kind(LATENT)]
+        self._may_be_even = not np.isnan(gamma).any()  # not a number: an expression
         self._load(_data(model.rvs_to_values[rows]), _data(rows.owner.inputs[2]))
         self._warm_up(model.initial_point() if initial_point is None and self._concentration else initial_point)
 
