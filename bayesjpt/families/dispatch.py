@@ -37,7 +37,9 @@ _RNG = types.npy_rng
     LOG_POSTERIOR,
     LOG_EVIDENCE,
     DRAW_AFRESH,
-) = range(17)
+    ACCUMULATE_SCALE,
+    LOG_SCALE_NORMALISER,
+) = range(19)
 
 SIGNATURES: dict[str, Any] = {
     "prepare": void(_FLOATS, _FLOATS, _FLOATS),
@@ -57,6 +59,8 @@ SIGNATURES: dict[str, Any] = {
     "log_posterior": float64(_FLOATS, _FLOATS, _FLOATS, _FLOATS),
     "log_evidence": float64(_FLOATS, _FLOATS, _FLOATS, _FLOATS),
     "draw_afresh": int64(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _RNG),
+    "accumulate_scale": void(_FLOATS, _FLOATS, _FLOATS),
+    "log_scale_normaliser": float64(float64, _FLOATS, _FLOATS),
 }
 """The compiled slots in the order of their numbers, with the exact types that they take and return."""
 
@@ -72,13 +76,30 @@ def _keep(stats, hyper, constants, theta, rng):
     return OK
 
 
-_ABSENT = {"prepare": _copy, "draw_posterior": _keep, "draw_afresh": _keep}
+@kernel
+def _no_normaliser(tau, theta, hyper):
+    return 0.0
+
+
+_ABSENT = {"prepare": _copy, "draw_posterior": _keep, "draw_afresh": _keep, "log_scale_normaliser": _no_normaliser}
+
+
+def _slot(family: Family, name: str) -> Any:
+    """Return what a family provides for a slot, or None."""
+    match name, family.shared_scale:
+        case (("accumulate_scale" | "log_scale_normaliser"), None):
+            return None
+        case "accumulate_scale", shared:
+            return shared.accumulate
+        case "log_scale_normaliser", shared:
+            return shared.log_normaliser
+    return getattr(family, name)
 
 
 def install(number: int, family: Family) -> None:
     """Enter the slots of a family into the process's table, in the row of its number."""
     for slot, (name, signature) in enumerate(SIGNATURES.items()):
-        function = getattr(family, name) or _ABSENT.get(name)
+        function = _slot(family, name) or _ABSENT.get(name)
         if function is not None:
             put(number, slot, function, signature)
 
@@ -92,7 +113,7 @@ def compile_slots(number: int, family: Family) -> None:
         Where a slot does not take or return what its signature says.
     """
     for slot, name in enumerate(SIGNATURES):
-        if getattr(family, name) is not None:
+        if _slot(family, name) is not None:
             resolve(number, slot)
 
 
@@ -108,6 +129,9 @@ _draw_posterior, _draw_from_values, _log_posterior, _accumulate_gradient = (
     caller(SIGNATURES[name]) for name in ("draw_posterior", "draw_from_values", "log_posterior", "accumulate_gradient")
 )
 _log_evidence, _draw_afresh = (caller(SIGNATURES[name]) for name in ("log_evidence", "draw_afresh"))
+_accumulate_scale, _log_scale_normaliser = (
+    caller(SIGNATURES[name]) for name in ("accumulate_scale", "log_scale_normaliser")
+)
 _log_mass, _cdf, _moment, _mode, _sample, _fill_log_masses = (
     caller(SIGNATURES[name]) for name in ("log_mass", "cdf", "moment", "mode", "sample", "fill_log_masses")
 )
@@ -171,6 +195,18 @@ def log_evidence(family, stats, hyper, constants, theta):
 def draw_afresh(family, stats, hyper, constants, theta, rng):
     """Replace a leaf's parameters by a draw that does not depend on them, where its evidence asks for that."""
     return _draw_afresh(address(family * N_SLOT + DRAW_AFRESH), (stats, hyper, constants, theta, rng))
+
+
+@kernel
+def accumulate_scale(family, theta, hyper, out):
+    """Add what the parameters of some leaves say of the factor that they share."""
+    _accumulate_scale(address(family * N_SLOT + ACCUMULATE_SCALE), (theta, hyper, out))
+
+
+@kernel
+def log_scale_normaliser(family, tau, theta, hyper):
+    """Return the part of the log density of parameters that depends on their factor otherwise; 0 where none does."""
+    return _log_scale_normaliser(address(family * N_SLOT + LOG_SCALE_NORMALISER), (tau, theta, hyper))
 
 
 @kernel

@@ -13,7 +13,8 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.families import plausible
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale, always
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
@@ -26,9 +27,16 @@ _SMALLEST = 1e-300
 _N_ROUND = 3
 
 
-def default_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative: rate ~ Gamma(2, 2) in scale units."""
-    return np.array([2.0, 2.0])
+def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """Parts have means 1 / rate ~ InverseGamma with the column's mean and about its variance."""
+    a0 = plausible.mean_shape(column)
+    return np.array([a0, (a0 - 1.0) * plausible.ratio(column) * plausible.deviation(column) / column.scale])
+
+
+def _by_name(column: ColumnFacts) -> bool:
+    """Not far from 0, where an exponential is much wider than the column."""
+    mean = plausible.mean(column)
+    return plausible.is_too_wide(column, mean * mean)
 
 
 def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
@@ -201,6 +209,13 @@ def sample(lo, hi, theta, constants, rng):
     return min(start - math.log1p(rng.random() * math.expm1(-rate * (hi - start))) / rate, hi)
 
 
+@kernel
+def _accumulate_scale(theta, hyper, out):
+    for rate in theta:
+        out[0] += hyper[_A0]
+        out[1] += hyper[_B0] * rate
+
+
 FAMILY = Family(
     name="exponential",
     bases=("real",),
@@ -217,10 +232,12 @@ FAMILY = Family(
         ),
     ),
     hyper_names=("a0", "b0"),
+    shared_scale=SharedScale({"b0": 1.0}, plausible.mean_shape, _accumulate_scale),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=3,
     offers=always,
+    by_name=_by_name,
     prepare=None,
     coefficients=coefficients,
     fill_log_density=fill_log_density,

@@ -19,8 +19,9 @@ import math
 
 import numpy as np
 
+from bayesjpt.families import plausible
 from bayesjpt.families.gamma_posterior import draw_afresh, draw_posterior, log_evidence, log_posterior
-from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale, always
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logspace import fast_log
@@ -31,6 +32,7 @@ from bayesjpt.numerics.special import (
     gamma_quantile_between,
     log_gamma_interval,
     log_gamma_p,
+    log_normal_cdf,
     log_poisson_mass,
     stirling_error,
 )
@@ -40,6 +42,8 @@ _SHAPE, _RATE = 0, 1
 _LOG_SHAPE_MEAN, _LOG_SHAPE_SD, _CAP, _A0, _B0, _K = range(6)
 _N, _SUM, _SUM_LOG, _N_ZERO = range(4)
 _SMALLEST = 1e-300
+_PART_VARIANCE = 2.0 * plausible.PART_VARIANCE
+"""At the median of the shape, whose distribution is skewed."""
 
 
 _LARGEST_SHAPE = 1e10  # beyond, shape * log z and rate * z agree in all digits that their difference needs
@@ -51,8 +55,14 @@ def _cap(column: ColumnFacts) -> float:
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative: log shape ~ Normal(log 2, 1.5^2) below the cap; rate / shape = 1 / mean ~ Gamma(2, 2)."""
-    return np.array([math.log(2.0), 1.5, _cap(column), 2.0, 2.0, 1.0])
+    """Parts have means shape / rate ~ InverseGamma with the column's mean and about its variance, and are narrower.
+
+    Log shape is normal, with standard deviation 1.5, around that of a part with `_PART_VARIANCE` times the column's
+    variance, below the cap.
+    """
+    ratio, a0 = plausible.ratio(column), plausible.mean_shape(column)
+    mean = ratio * plausible.deviation(column) / column.scale
+    return np.array([math.log(ratio * ratio / _PART_VARIANCE), 1.5, _cap(column), a0, (a0 - 1.0) * mean, 1.0])
 
 
 def abda_prior(column: ColumnFacts, start: np.ndarray) -> np.ndarray:
@@ -223,6 +233,21 @@ def sample(lo, hi, theta, constants, rng):
     return min(max(value, lo), hi)
 
 
+@kernel
+def _accumulate_scale(theta, hyper, out):
+    pass  # all is in the normaliser
+
+
+@kernel
+def _log_scale_normaliser(tau, theta, hyper):
+    centre, sd = hyper[_LOG_SHAPE_MEAN] - math.log(tau), hyper[_LOG_SHAPE_SD]
+    total = 0.5 * theta.size * log_normal_cdf((math.log(hyper[_CAP]) - centre) / sd)
+    for at in range(0, theta.size, 2):
+        deviation = (math.log(theta[at + _SHAPE]) - centre) / sd
+        total += 0.5 * deviation * deviation
+    return total
+
+
 FAMILY = Family(
     name="gamma",
     bases=("real",),
@@ -246,9 +271,11 @@ FAMILY = Family(
         ),
     ),
     hyper_names=("log_shape_mean", "log_shape_sd", "cap", "a0", "b0", "k"),
+    shared_scale=SharedScale({}, 2.0, _accumulate_scale, _log_scale_normaliser, {"log_shape_mean": -1.0}),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=4,
+    by_name=plausible.holds_zeros,
     offers=always,
     prepare=prepare,
     coefficients=coefficients,

@@ -11,7 +11,8 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.families import plausible
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale, always
 from bayesjpt.numerics.draw import draw_beta
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import log1mexp, tilted_mean, tilted_variance
@@ -24,8 +25,15 @@ _LARGEST_DECAY = 1e300
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative: p ~ Beta(1, column mean)."""
-    return np.array([1.0, max(column.mean, _SMALLEST_MEAN)])
+    """Parts have means (1 - p) / p with the column's mean and about its variance: p ~ Beta(a0, (a0 - 1) mean)."""
+    a0 = plausible.mean_shape(column)
+    return np.array([a0, (a0 - 1.0) * max(plausible.mean(column), _SMALLEST_MEAN)])
+
+
+def _by_name(column: ColumnFacts) -> bool:
+    """Not where a geometric is much wider than the column."""
+    mean = plausible.mean(column)
+    return plausible.is_too_wide(column, mean * (mean + 1.0))
 
 
 def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
@@ -174,6 +182,17 @@ def sample(lo, hi, theta, constants, rng):
     return min(first + np.floor(offset), last)
 
 
+@kernel
+def _accumulate_scale(theta, hyper, out):
+    for p in theta:
+        out[1] -= hyper[_B0] * math.log1p(-p)
+
+
+@kernel
+def _log_scale_normaliser(tau, theta, hyper):
+    return theta.size * _log_beta(hyper[_A0], tau * hyper[_B0])
+
+
 FAMILY = Family(
     name="geometric",
     bases=("integer",),
@@ -182,10 +201,12 @@ FAMILY = Family(
     scaling=Scaling.NONE,
     parameters=(Parameter("p", "unit", "beta", lambda hyper, theta: (hyper["a0"], hyper["b0"]), "probability of 0"),),
     hyper_names=("a0", "b0"),
+    shared_scale=SharedScale({"b0": 1.0}, plausible.mean_shape, _accumulate_scale, _log_scale_normaliser),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=2,
     offers=always,
+    by_name=_by_name,
     prepare=None,
     coefficients=coefficients,
     fill_log_density=fill_log_density,

@@ -1,7 +1,8 @@
 """Lognormal on z = x / s: log z is normal with a normal-inverse-gamma prior; recorded zeros count as cells.
 
 theta = (variance, mu) of log z. Prior: variance ~ InverseGamma(a0, b0) truncated below at the floor; mu given
-variance ~ Normal(m0, v0 * variance). The floor, (resolution / maximum)^2 / 12, is the variance of the logarithm's
+variance ~ Normal(m0, v0 * variance) truncated above at limit - variance: exp(mu + variance), the root of the mean
+square of z, stays below exp(limit), so that all moments exist. The floor, (resolution / maximum)^2 / 12, is the variance of the logarithm's
 rounding error at the column's maximum.
 
 A recorded value stands for its cell. Away from 0 the density at the value serves; the cell of 0, [-h, h) with
@@ -19,9 +20,27 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.lognormal_posterior import draw_posterior, initial, log_evidence, log_posterior
-from bayesjpt.families.normal_inverse_gamma import HYPER_NAMES, variance_and_mu
-from bayesjpt.families.record import ColumnFacts, Family, Scaling
+from bayesjpt.families import plausible
+from bayesjpt.families.lognormal_posterior import (
+    LIMIT,
+    draw_afresh,
+    draw_posterior,
+    initial,
+    log_evidence,
+    log_posterior,
+    log_share_below,
+)
+from bayesjpt.families.normal_inverse_gamma import (
+    HYPER_NAMES,
+    M0,
+    SCALE_EXPONENTS,
+    SCALE_SHAPE,
+    V0,
+    add_scale_terms,
+    log_floor_masses,
+    variance_and_mu,
+)
+from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logspace import fast_log
 from bayesjpt.numerics.special import (
@@ -46,18 +65,21 @@ def _floor(column: ColumnFacts) -> float:
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative on log(x / s): m0 = log(median / s), v0 = 10, a0 = 3, b0 = 0.15, with the floor.
+    """The normal's prior for the logarithm; the column's is that of a lognormal with its mean and variance.
 
-    Tighter than the normal's, whose tails would be exponentiated: a likelihood that explains no row has the parameters
-    of its prior, and a mean of exp(mu + variance / 2).
+    The limit lies two standard deviations above the column's maximum.
     """
-    centre = math.log(column.location / column.scale) if column.location > 0.0 else 0.0
-    return np.array([centre, 10.0, 3.0, 0.15, _floor(column)])
+    mean, sd = plausible.mean(column) / column.scale, plausible.deviation(column) / column.scale
+    mean = max(mean, plausible.SMALLEST_RATIO * sd)
+    variance = math.log1p((sd / mean) ** 2)
+    limit = math.log(column.maximum / column.scale + 2.0 * sd)
+    nig = plausible.normal_inverse_gamma(variance, math.log(mean) - 0.5 * variance, _floor(column))
+    return np.array([*nig, limit])
 
 
 def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """The paper's prior of the normal, on log x (m0 = 1, v0 = 10, a0 = b0 = 1, no floor), rewritten for log z."""
-    return np.array([1.0 - math.log(column.scale), 10.0, 1.0, 1.0, 0.0])
+    """The paper's prior of the normal, on log x (m0 = 1, v0 = 10, a0 = b0 = 1, no floor, no limit), rewritten for log z."""
+    return np.array([1.0 - math.log(column.scale), 10.0, 1.0, 1.0, 0.0, np.inf])
 
 
 def _constants(column: ColumnFacts) -> np.ndarray:
@@ -220,17 +242,45 @@ def sample(lo, hi, theta, constants, rng):
     return min(max(math.exp(min(max(log_z, -_LARGEST_LOG), _LARGEST_LOG)), lo), hi)
 
 
+@kernel
+def _accumulate_scale(theta, hyper, out):
+    add_scale_terms(theta, 2, hyper, out)
+
+
+@kernel
+def _log_scale_normaliser(tau, theta, hyper):
+    total = log_floor_masses(tau, theta.size / 2, hyper)
+    for at in range(0, theta.size, 2):
+        total += log_share_below(theta[at], hyper[M0], hyper[V0] / tau, hyper[LIMIT])
+    return total
+
+
 FAMILY = Family(
     name="lognormal",
     bases=("real",),
     support=(0.0, np.inf),
     statistical_type="positive",
     scaling=Scaling.SCALE,
-    parameters=variance_and_mu("squared logarithm", "logarithm of the column's scale units"),
-    hyper_names=HYPER_NAMES,
+    parameters=(
+        variance_and_mu("squared logarithm", "")[0],
+        Parameter(
+            "mu",
+            "real",
+            "normal_below",
+            lambda hyper, theta: (
+                hyper["m0"],
+                (hyper["v0"] * theta["variance"]) ** 0.5,
+                hyper["limit"] - theta["variance"],
+            ),
+            "logarithm of the column's scale units",
+        ),
+    ),
+    hyper_names=(*HYPER_NAMES, "limit"),
+    shared_scale=SharedScale(SCALE_EXPONENTS, SCALE_SHAPE, _accumulate_scale, _log_scale_normaliser),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=4,
+    by_name=plausible.holds_zeros,
     prepare=prepare,
     coefficients=coefficients,
     fill_log_density=fill_log_density,
@@ -239,6 +289,7 @@ FAMILY = Family(
     draw_posterior=draw_posterior,
     log_posterior=log_posterior,
     log_evidence=log_evidence,
+    draw_afresh=draw_afresh,
     accumulate_gradient=accumulate_gradient,
     log_mass=log_mass,
     cdf=cdf,

@@ -1,7 +1,11 @@
 """The start and the draw of a lognormal leaf's variance and mu given its statistics.
 
-Without recorded zeros the posterior is normal-inverse-gamma above the floor, and the draw exact. Zeros multiply it by
-P(Z < h) each: then slice updates of mu, of the log variance, and of the log variance at a fixed probability of the
+Without recorded zeros the posterior is normal-inverse-gamma above the floor, but for the limit of mu: it keeps the part
+mu <= limit - variance, and divides it by the prior probability of that part given the variance. So a variance is
+proposed from the inverse gamma and accepted by the ratio of (posterior / prior probability of the part), which is 1
+unless the limit is near; then mu is drawn from its normal below the limit. Without rows the draw is exact.
+
+Zeros multiply the density by P(Z < h) each: then slice updates of mu, of the log variance, and of the log variance at a fixed probability of the
 cell of 0, which is what remains free where a leaf holds zeros alone. Layout of theta, hyper and stats: see
 `bayesjpt.families.lognormal`.
 
@@ -20,11 +24,37 @@ from bayesjpt.families.record import INVALID, OK
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
-from bayesjpt.numerics.special import log_normal_cdf
+from bayesjpt.numerics.special import log_normal_cdf, normal_quantile_between
 
 _VARIANCE, _MU = 0, 1
 _N, _SUM_LOG, _SUM_SQUARES, _N_ZERO = range(4)
 _N_ROUND = 3
+_MARGIN = 1e-3  # of a start from the limit
+LIMIT = FLOOR + 1
+
+
+@kernel
+def log_share_below(variance, m, v, limit):
+    """Return the log probability of mu <= limit - variance, where mu ~ Normal(m, v * variance)."""
+    if limit == np.inf:
+        return 0.0
+    return log_normal_cdf((limit - variance - m) / math.sqrt(v * variance))
+
+
+@kernel
+def _log_correction(variance, posterior, hyper):
+    """Return the log of posterior over prior probability of the part of mu below the limit, given the variance."""
+    below = log_share_below(variance, posterior[0], posterior[1], hyper[LIMIT])
+    return below - log_share_below(variance, hyper[M0], hyper[V0], hyper[LIMIT])
+
+
+@kernel
+def _draw_mu(variance, m, v, limit, rng):
+    sd = math.sqrt(v * variance)
+    if limit == np.inf:
+        return rng.normal(m, sd)
+    top = limit - variance
+    return min(m + sd * normal_quantile_between(-np.inf, (top - m) / sd, rng.random() + 1e-17), top)
 
 
 @kernel
@@ -35,18 +65,20 @@ def initial(stats, hyper, constants, theta):
     total = stats[_SUM_LOG] + n_zero * at_zero
     squares = stats[_SUM_SQUARES] + n_zero * (at_zero * at_zero + 1.0)
     m, _, a, b = conjugate(stats[_N] + n_zero, total, squares, hyper)
-    theta[_MU] = m
     theta[_VARIANCE] = max(b / (a + 1.0), hyper[FLOOR] * 1.5)
+    theta[_MU] = min(m, hyper[LIMIT] - theta[_VARIANCE] - _MARGIN)
 
 
 @kernel
-def _log_target(mu, log_variance, posterior, zeros, floor):
+def _log_target(mu, log_variance, posterior, zeros, hyper, floor):
     """Return the log posterior density of (mu, log variance) up to a constant; zeros = (how many, log h)."""
     value = log_joint(mu, log_variance, posterior, floor)
-    if value == -np.inf:
-        return value
+    variance = math.exp(log_variance)
+    if value == -np.inf or mu > hyper[LIMIT] - variance:
+        return -np.inf
     n_zero, log_h = zeros
-    return value + n_zero * log_normal_cdf((log_h - mu) / math.sqrt(math.exp(log_variance)))
+    value -= log_share_below(variance, hyper[M0], hyper[V0], hyper[LIMIT])
+    return value + n_zero * log_normal_cdf((log_h - mu) / math.sqrt(variance)) if n_zero > 0.0 else value
 
 
 @kernel
@@ -56,54 +88,58 @@ def log_posterior(stats, hyper, constants, theta):
     log_variance = math.log(theta[_VARIANCE])
     posterior = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
     zeros = (stats[_N_ZERO], math.log(constants[0]))
-    return _log_target(theta[_MU], log_variance, posterior, zeros, 0.0) - log_variance
+    return _log_target(theta[_MU], log_variance, posterior, zeros, hyper, 0.0) - log_variance
 
 
 @kernel
 def log_evidence(stats, hyper, constants, theta):
     if stats[_N_ZERO] > 0.0:
         return np.nan
+    if stats[_N] == 0.0:
+        return 0.0
+    posterior = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
     # less the log-Jacobian of z to its logarithm
-    return nig_log_evidence(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper) - stats[_SUM_LOG]
+    whole = nig_log_evidence(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper) - stats[_SUM_LOG]
+    return whole + _log_correction(theta[_VARIANCE], posterior, hyper)
 
 
 @kernel
-def _slice_mu(state, start, posterior, zeros, floor, rng):
+def _slice_mu(state, start, posterior, zeros, prior, rng):
     """Return mu after a slice update at a fixed variance; NaN where the start has no density."""
     mu, log_variance = start
-    density = _log_target(mu, log_variance, posterior, zeros, floor)
+    density = _log_target(mu, log_variance, posterior, zeros, *prior)
     if not -np.inf < density < np.inf:
         return np.nan
     width = 2.0 * math.exp(0.5 * log_variance) * math.sqrt(posterior[1])
     x = slice_begin(state, mu, density, width, rng)
     while slice_wants_more(state):
-        x = slice_next(state, _log_target(x, log_variance, posterior, zeros, floor), rng)
+        x = slice_next(state, _log_target(x, log_variance, posterior, zeros, *prior), rng)
     return x
 
 
 @kernel
-def _slice_variance(state, start, posterior, zeros, floor, rng):
+def _slice_variance(state, start, posterior, zeros, prior, rng):
     """Return the log variance after a slice update at a fixed mu."""
     mu, log_variance = start
     width = 2.0 / math.sqrt(posterior[2])
-    x = slice_begin(state, log_variance, _log_target(mu, log_variance, posterior, zeros, floor), width, rng)
+    x = slice_begin(state, log_variance, _log_target(mu, log_variance, posterior, zeros, *prior), width, rng)
     while slice_wants_more(state):
-        x = slice_next(state, _log_target(mu, x, posterior, zeros, floor), rng)
+        x = slice_next(state, _log_target(mu, x, posterior, zeros, *prior), rng)
     return x
 
 
 @kernel
-def _slice_ray(state, start, posterior, zeros, floor, rng):
+def _slice_ray(state, start, posterior, zeros, prior, rng):
     """Return (mu, log variance) after a slice update at a fixed deviate of log h, the Jacobian being sigma."""
     mu, log_variance = start
     log_h = zeros[1]
     deviate = (log_h - mu) * math.exp(-0.5 * log_variance)
-    density = _log_target(mu, log_variance, posterior, zeros, floor) + 0.5 * log_variance
+    density = _log_target(mu, log_variance, posterior, zeros, *prior) + 0.5 * log_variance
     width = 2.0 / math.sqrt(posterior[2])
     x = slice_begin(state, log_variance, density, width, rng)
     while slice_wants_more(state):
         other = log_h - deviate * math.exp(0.5 * x)
-        x = slice_next(state, _log_target(other, x, posterior, zeros, floor) + 0.5 * x, rng)
+        x = slice_next(state, _log_target(other, x, posterior, zeros, *prior) + 0.5 * x, rng)
     return log_h - deviate * math.exp(0.5 * x), x
 
 
@@ -125,7 +161,26 @@ def _valid_hyper(hyper):
         and 0.0 < hyper[A0] < np.inf
         and 0.0 < hyper[B0] < np.inf
         and 0.0 <= hyper[FLOOR] < np.inf
+        and hyper[LIMIT] > -np.inf
     )
+
+
+@kernel
+def _draw_variance(a, b, floor, rng):
+    """Return a draw of an InverseGamma(a, b) above a floor; NaN where that is not valid."""
+    precision = draw_gamma_below(a, b, 1.0 / floor if floor > 0.0 else np.inf, rng)
+    return max(1.0 / precision, floor) if 0.0 < precision < np.inf else np.nan
+
+
+@kernel
+def draw_afresh(stats, hyper, constants, theta, rng):
+    if not _valid_hyper(hyper) or stats[_N_ZERO] > 0.0:
+        return INVALID
+    m, v, a, b = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
+    variance = _draw_variance(a, b, hyper[FLOOR], rng)
+    if not 0.0 < variance < np.inf:
+        return INVALID
+    return _store(variance, _draw_mu(variance, m, v, hyper[LIMIT], rng), theta)
 
 
 @kernel
@@ -136,20 +191,27 @@ def draw_posterior(stats, hyper, constants, theta, rng):
     posterior = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
     if stats[_N_ZERO] == 0.0:
         m, v, a, b = posterior
-        precision = draw_gamma_below(a, b, 1.0 / floor if floor > 0.0 else np.inf, rng)
-        if not 0.0 < precision < np.inf:
+        variance = _draw_variance(a, b, floor, rng)
+        if not 0.0 < variance < np.inf:
             return INVALID
-        variance = max(1.0 / precision, floor)
-        return _store(variance, rng.normal(m, math.sqrt(v * variance)), theta)
+        if stats[_N] > 0.0 and hyper[LIMIT] < np.inf and 0.0 < theta[_VARIANCE] < np.inf:
+            log_ratio = _log_correction(variance, posterior, hyper) - _log_correction(
+                theta[_VARIANCE], posterior, hyper
+            )
+            if not math.log1p(-rng.random()) < log_ratio:
+                variance = max(theta[_VARIANCE], floor)
+        return _store(variance, _draw_mu(variance, m, v, hyper[LIMIT], rng), theta)
     if not (0.0 < theta[_VARIANCE] < np.inf and -np.inf < theta[_MU] < np.inf):
         return INVALID
     zeros = (stats[_N_ZERO], math.log(constants[0]))
-    mu, log_variance = theta[_MU], math.log(max(theta[_VARIANCE], floor * (1.0 + 1e-15)))
+    log_variance = math.log(max(theta[_VARIANCE], floor * (1.0 + 1e-15)))
+    mu = min(theta[_MU], hyper[LIMIT] - math.exp(log_variance))
+    prior = (hyper, floor)
     state = slice_state()
     for _ in range(_N_ROUND):
-        mu = _slice_mu(state, (mu, log_variance), posterior, zeros, floor, rng)
+        mu = _slice_mu(state, (mu, log_variance), posterior, zeros, prior, rng)
         if math.isnan(mu):
             return INVALID
-        log_variance = _slice_variance(state, (mu, log_variance), posterior, zeros, floor, rng)
-        mu, log_variance = _slice_ray(state, (mu, log_variance), posterior, zeros, floor, rng)
+        log_variance = _slice_variance(state, (mu, log_variance), posterior, zeros, prior, rng)
+        mu, log_variance = _slice_ray(state, (mu, log_variance), posterior, zeros, prior, rng)
     return _store(max(math.exp(log_variance), floor), mu, theta)

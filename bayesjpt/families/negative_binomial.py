@@ -2,7 +2,8 @@
 
 theta = (size, p), mass Gamma(z + size) / (Gamma(size) z!) p^size (1 - p)^z, mean size (1 - p) / p; size = 1 is the
 geometric, a large size close to the Poisson. Prior: log size ~ Normal(log_size_mean, log_size_sd^2), truncated above at
-log cap; p given size ~ Beta(a0, b0 / size^k). Beyond the cap, 1e6, p comes so close to 1 that 1 - p loses digits.
+log cap; p given size ~ Beta(a0 + a1 size, b1 + b0 / size^k), which is what a1 rows with the sum b1 leave of Beta(a0,
+b0 / size^k). Beyond the cap, 1e6, p comes so close to 1 that 1 - p loses digits.
 
 The auxiliary table is log z!, infinite where z is no count, so that such a value has mass 0. The update of the
 parameters is in `negative_binomial_posterior`.
@@ -16,15 +17,16 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.negative_binomial_posterior import draw_from_values
-from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.families import plausible
+from bayesjpt.families.negative_binomial_posterior import draw_from_values, prior_of_p
+from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale, always
 from bayesjpt.numerics.incomplete_beta import log_beta_kernel, log_beta_tails
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import digamma_step, log_rising
-from bayesjpt.numerics.special import log1mexp, logaddexp
+from bayesjpt.numerics.special import log1mexp, log_normal_cdf, logaddexp
 
 _SIZE, _P = 0, 1
-_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _K = range(6)
+_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _K, _A1, _B1 = range(8)
 _N, _SUM, _SQUARES = range(3)
 _SMALLEST_MEAN = 1e-3
 _LARGEST_SIZE = 1e6
@@ -40,13 +42,27 @@ _LARGEST_RATE = 1e300
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative: log size ~ Normal(0, 1.5^2); p given size ~ Beta(1, column mean / size)."""
-    return np.array([0.0, 1.5, _LARGEST_SIZE, 1.0, max(column.mean, _SMALLEST_MEAN), 1.0])
+    """Parts have means size (1 - p) / p with the column's mean m, and about its variance at most, whatever the size.
+
+    That is p given size ~ Beta(3 + a1 size, a1 m + 2 m / size), a1 = m / variance; the centre of log size is that of a
+    part with half of the column's variance.
+    """
+    mean, sd = max(plausible.mean(column), _SMALLEST_MEAN), plausible.deviation(column)
+    variance = max(sd * sd, _SMALLEST_MEAN)
+    size = mean * (mean / max(0.5 * variance - mean, 0.1 * variance))
+    rows = mean / variance
+    log_size = math.log(min(max(size, 0.01), 0.01 * _LARGEST_SIZE))
+    return np.array([log_size, 1.5, _LARGEST_SIZE, 3.0, 2.0 * mean, 1.0, rows, rows * mean])
+
+
+def _by_name(column: ColumnFacts) -> bool:
+    """Not where even a Poisson is much wider than the column."""
+    return plausible.is_too_wide(column, plausible.mean(column))
 
 
 def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """In the spirit of the paper, which has no negative binomial: p ~ Beta(1, 1), as for its geometric."""
-    return np.array([0.0, 1.5, _LARGEST_SIZE, 1.0, 1.0, 0.0])
+    return np.array([0.0, 1.5, _LARGEST_SIZE, 1.0, 1.0, 0.0, 0.0, 0.0])
 
 
 @kernel
@@ -107,7 +123,8 @@ def initial(stats, hyper, constants, theta):
         variance = max(stats[_SQUARES] / n - mean * mean, 0.0)
         inverse = (inverse + n * max((variance - mean) / (mean * mean), 0.0)) / (n + 1.0)
     size = min(1.0 / inverse, 0.99 * hyper[_CAP])
-    a, b = hyper[_A0] + n * size, hyper[_B0] / size ** hyper[_K] + stats[_SUM]
+    a, b = prior_of_p(size, hyper)
+    a, b = a + n * size, b + stats[_SUM]
     theta[_SIZE] = size
     theta[_P] = min(max(a / (a + b), _SMALLEST), _LARGEST_P)
 
@@ -306,6 +323,21 @@ def sample(lo, hi, theta, constants, rng):
     return np.floor(rng.normal(rate, math.sqrt(rate)) + 0.5)
 
 
+@kernel
+def _accumulate_scale(theta, hyper, out):
+    pass  # all is in the normaliser
+
+
+@kernel
+def _log_scale_normaliser(tau, theta, hyper):
+    centre, sd = hyper[_LOG_SIZE_MEAN] - math.log(tau), hyper[_LOG_SIZE_SD]
+    total = 0.5 * theta.size * log_normal_cdf((math.log(hyper[_CAP]) - centre) / sd)
+    for at in range(0, theta.size, 2):
+        deviation = (math.log(theta[at + _SIZE]) - centre) / sd
+        total += 0.5 * deviation * deviation
+    return total
+
+
 FAMILY = Family(
     name="negative_binomial",
     bases=("integer",),
@@ -324,14 +356,19 @@ FAMILY = Family(
             "p",
             "unit",
             "beta",
-            lambda hyper, theta: (hyper["a0"], hyper["b0"] / theta["size"] ** hyper["k"]),
+            lambda hyper, theta: (
+                hyper["a0"] + hyper["a1"] * theta["size"],
+                hyper["b1"] + hyper["b0"] / theta["size"] ** hyper["k"],
+            ),
             "probability",
         ),
     ),
-    hyper_names=("log_size_mean", "log_size_sd", "cap", "a0", "b0", "k"),
+    hyper_names=("log_size_mean", "log_size_sd", "cap", "a0", "b0", "k", "a1", "b1"),
+    shared_scale=SharedScale({}, 2.0, _accumulate_scale, _log_scale_normaliser, {"log_size_mean": -1.0}),
     priors={"default": default_prior, "abda": abda_prior},
     n_stats=3,
     offers=always,
+    by_name=_by_name,
     prepare=prepare,
     coefficients=coefficients,
     fill_log_density=fill_log_density,

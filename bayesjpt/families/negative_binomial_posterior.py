@@ -20,7 +20,13 @@ from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_
 from bayesjpt.numerics.special import normal_quantile_between
 
 _SIZE, _P = 0, 1
-_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _K = range(6)
+_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _K, _A1, _B1 = range(8)
+
+
+@kernel
+def prior_of_p(size, hyper):
+    """Return (a, b) of the beta prior of p given size."""
+    return hyper[_A0] + hyper[_A1] * size, hyper[_B1] + hyper[_B0] * math.exp(-hyper[_K] * math.log(size))
 
 
 @kernel
@@ -32,7 +38,7 @@ def _log_target(log_size, z, count, rows, hyper):
     if not 0.0 < size < np.inf:
         return -np.inf
     n, total = rows
-    a, b = hyper[_A0], math.exp(math.log(hyper[_B0]) - hyper[_K] * log_size)
+    a, b = prior_of_p(size, hyper)
     deviation = (log_size - hyper[_LOG_SIZE_MEAN]) / hyper[_LOG_SIZE_SD]
     value = -0.5 * deviation * deviation
     value += log_rising(b, total) + log_rising(a, b) - log_rising(a + n * size, b + total)
@@ -63,6 +69,8 @@ def _valid_hyper(hyper):
         and 0.0 < hyper[_A0] < np.inf
         and 0.0 < hyper[_B0] < np.inf
         and -np.inf < hyper[_K] < np.inf
+        and 0.0 <= hyper[_A1] < np.inf
+        and 0.0 <= hyper[_B1] < np.inf
     )
 
 
@@ -70,8 +78,8 @@ def _valid_hyper(hyper):
 def _store(log_size, rows, hyper, theta, rng):
     """Draw p given log size, write both into theta where they are valid; return the status."""
     size = min(math.exp(log_size), hyper[_CAP])
-    b = math.exp(math.log(hyper[_B0]) - hyper[_K] * log_size)
-    p = draw_beta(hyper[_A0] + rows[0] * size, b + rows[1], rng)
+    a, b = prior_of_p(size, hyper)
+    p = draw_beta(a + rows[0] * size, b + rows[1], rng)
     if not (0.0 < size < np.inf and 0.0 < p < 1.0):
         return INVALID
     theta[_SIZE] = size

@@ -13,7 +13,15 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.normal_inverse_gamma import FLOOR, HYPER_NAMES, conjugate, log_joint, variance_and_mu
+from bayesjpt.families import plausible
+from bayesjpt.families.normal_inverse_gamma import (
+    FLOOR,
+    HYPER_NAMES,
+    SHARED_SCALE,
+    conjugate,
+    log_joint,
+    variance_and_mu,
+)
 from bayesjpt.families.normal_inverse_gamma import log_evidence as nig_log_evidence
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling, always
 from bayesjpt.numerics.draw import draw_gamma_below
@@ -31,13 +39,10 @@ _VARIANCE, _MU = 0, 1
 _FARTHEST = 1e150  # standard deviations beyond which squares overflow
 
 
-def _floor(column: ColumnFacts) -> float:
-    return (column.resolution / column.scale) ** 2 / 12.0
-
-
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative on the standardised scale: m0 = 0, v0 = 100, a0 = 1, b0 = 0.05, with the variance floor."""
-    return np.array([0.0, 100.0, 1.0, 0.05, _floor(column)])
+    """Parts of the column lie around its median, spread as its values are, and are narrower than it."""
+    floor = plausible.rounding_variance(column)
+    return np.array(plausible.normal_inverse_gamma(plausible.squared_deviation(column), 0.0, floor))
 
 
 def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
@@ -192,6 +197,7 @@ FAMILY = Family(
     scaling=Scaling.LOCATION_SCALE,
     parameters=variance_and_mu("squared scale units of the column", "scale units of the column, from its location"),
     hyper_names=HYPER_NAMES,
+    shared_scale=SHARED_SCALE,
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=3,

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.record import Parameter
+from bayesjpt.families.record import Parameter, SharedScale
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import log_gamma_p
 
@@ -20,6 +20,11 @@ _HALF_LOG_2PI = 0.9189385332046727
 HYPER_NAMES = ("m0", "v0", "a0", "b0", "floor")
 M0, V0, A0, B0, FLOOR = range(5)
 """Layout of the hyperparameters."""
+SCALE_EXPONENTS = {"b0": 1.0, "v0": -1.0}
+SCALE_SHAPE = 0.5
+"""Of the prior of the shared factor: parts of a column may be narrower than expected by orders of magnitude."""
+_FAR_ABOVE = 60.0
+"""An InverseGamma(a, b), a below 10, exceeds b / 60 with probability 1 in double precision."""
 
 
 def variance_and_mu(variance_unit: str, mu_unit: str) -> tuple[Parameter, Parameter]:
@@ -91,3 +96,38 @@ def log_joint(mu, log_variance, posterior, floor):
         return -np.inf
     m, v, a, b = posterior
     return -(a + 0.5) * log_variance - (b + 0.5 * (mu - m) * (mu - m) / v) / variance
+
+
+@kernel
+def add_scale_terms(theta, n_theta, hyper, out):
+    """Add A and B of `bayesjpt.families.record.SharedScale` for leaves of `n_theta` parameters, (variance, mu, ...).
+
+    b0 grows with the factor and v0 falls, so that means stay spread as they are, however narrow the leaves.
+    """
+    for at in range(0, theta.size, n_theta):
+        deviation = theta[at + 1] - hyper[M0]
+        out[0] += hyper[A0] + 0.5
+        out[1] += (hyper[B0] + 0.5 * deviation * deviation / hyper[V0]) / theta[at]
+
+
+@kernel
+def log_floor_masses(tau, n_leaf, hyper):
+    """Return the log probability that the variances of so many leaves exceed the floor, at a factor tau."""
+    b = tau * hyper[B0]
+    if hyper[FLOOR] == 0.0 or (b > _FAR_ABOVE * hyper[FLOOR] and hyper[A0] < 10.0):
+        return 0.0
+    return n_leaf * log_gamma_p(hyper[A0], b / hyper[FLOOR])
+
+
+@kernel
+def _accumulate(theta, hyper, out):
+    add_scale_terms(theta, 2, hyper, out)
+
+
+@kernel
+def _log_normaliser(tau, theta, hyper):
+    return log_floor_masses(tau, theta.size / 2, hyper)
+
+
+SHARED_SCALE = SharedScale(SCALE_EXPONENTS, SCALE_SHAPE, _accumulate, _log_normaliser)
+"""Of families whose parameters are a variance and a mean alone, without a limit."""

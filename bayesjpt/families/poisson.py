@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, always
+from bayesjpt.families import plausible
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale, always
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import log1mexp, log_gamma_p, log_gamma_q, log_poisson_mass, logaddexp
@@ -28,8 +29,14 @@ _LARGEST_DRAWN = 1e15
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative: rate ~ Gamma(1, 1 / column mean)."""
-    return np.array([1.0, 1.0 / max(column.mean, _SMALLEST_MEAN)])
+    """Parts have rates with the column's mean and at most its variance: Gamma(a0, a0 / mean), a0 at least 1."""
+    a0 = max(plausible.ratio(column) ** 2, 1.0)
+    return np.array([a0, a0 / max(plausible.mean(column), _SMALLEST_MEAN)])
+
+
+def _by_name(column: ColumnFacts) -> bool:
+    """Not where a Poisson is much wider than the column."""
+    return plausible.is_too_wide(column, plausible.mean(column))
 
 
 def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
@@ -262,6 +269,13 @@ def sample(lo, hi, theta, constants, rng):
     return _quantile(first, last, rate, rng.random() + 1e-17)
 
 
+@kernel
+def _accumulate_scale(theta, hyper, out):
+    for rate in theta:
+        out[0] += hyper[_A0]
+        out[1] += hyper[_B0] * rate
+
+
 FAMILY = Family(
     name="poisson",
     bases=("integer",),
@@ -270,10 +284,12 @@ FAMILY = Family(
     scaling=Scaling.NONE,
     parameters=(Parameter("rate", "positive", "gamma", lambda hyper, theta: (hyper["a0"], hyper["b0"]), "counts"),),
     hyper_names=("a0", "b0"),
+    shared_scale=SharedScale({"b0": 1.0}, plausible.mean_shape, _accumulate_scale),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=3,
     offers=always,
+    by_name=_by_name,
     prepare=prepare,
     coefficients=coefficients,
     fill_log_density=fill_log_density,

@@ -73,6 +73,10 @@ class ColumnFacts(Protocol):
     @property
     def maximum(self) -> float: ...
     @property
+    def mean_without_atoms(self) -> float: ...  # of training values that are no atoms
+    @property
+    def deviation_without_atoms(self) -> float: ...  # standard deviation of the same values; 0 where it is not known
+    @property
     def atoms(self) -> tuple[float, ...]: ...  # values of a real column that repeat far beyond chance
     @property
     def atom_frequencies(self) -> tuple[float, ...]: ...  # their training shares among each other
@@ -99,9 +103,9 @@ class Parameter:
     constraint : str
         ``real``, ``positive``, ``unit`` or ``simplex`` (the leaf's whole parameter vector).
     prior : str
-        ``normal`` (mean, standard deviation), ``inverse_gamma`` (shape, scale, lower bound), ``log_normal`` (mean and
-        standard deviation of the logarithm, upper bound), ``gamma`` (shape, rate), ``beta`` (a, b) or ``dirichlet``
-        (concentration).
+        ``normal`` (mean, standard deviation), ``normal_below`` (mean, standard deviation, upper bound),
+        ``inverse_gamma`` (shape, scale, lower bound), ``log_normal`` (mean and standard deviation of the logarithm,
+        upper bound), ``gamma`` (shape, rate), ``beta`` (a, b) or ``dirichlet`` (concentration).
     arguments : callable
         ``(hyper, theta) -> tuple`` of the prior's arguments. Both are mappings from names to arrays with one entry a
         leaf; plain arithmetic only, so that it serves NumPy arrays and symbolic tensors alike. `theta` holds the
@@ -115,6 +119,47 @@ class Parameter:
     prior: str
     arguments: Callable[[Mapping[str, Any], Mapping[str, Any]], tuple]
     unit: str
+
+
+@dataclass(frozen=True)
+class SharedScale:
+    """A factor of the default prior's hyperparameters that all leaves of one column and family share.
+
+    It says how wide, or how large, parts of this column are, and is drawn in each sweep given the parameters of all
+    leaves that have rows; those without rows then follow it. Prior: Gamma(shape, shape), so that a factor of 1 is
+    expected. The model's variable is ``<block>_<family>_scale``, one entry a column.
+
+    With hyperparameters h_j tau^e_j + s_j log tau the parameters theta of a leaf have the log density, as a function of the factor,
+
+        A log tau - B tau - log Z(tau)        A, B from theta and h alone
+
+    Parameters
+    ----------
+    exponents : mapping from str to float
+        e_j, by the names of hyperparameters; 0 for those that are not named.
+    shape : callable or float
+        ``(column) -> float``, positive, or the number where it is the same for all columns. At least 3 where a mean
+        falls with the factor, whose inverse then has a variance.
+    accumulate : kernel
+        ``(theta, hyper, out)``: adds A and B to `out`, float64 (2,); `theta` float64 (n_leaf * n_theta,) holds the
+        leaves' parameters one after the other, `hyper` float64 (n_hyper,) what they share at a factor of 1.
+    log_normaliser : kernel or None
+        ``(tau, theta, hyper) -> float``: the sum of log Z over the same leaves; None where Z does not depend on the
+        factor, which then has a gamma conditional.
+    shifts : mapping from str to float
+        s_j, likewise: for hyperparameters that are means of logarithms.
+    """
+
+    exponents: Mapping[str, float]
+    shape: Any  # a number is made a callable in __post_init__
+    accumulate: Callable
+    log_normaliser: Callable | None = None
+    shifts: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self):
+        if isinstance(self.shape, int | float):
+            everywhere = float(self.shape)
+            object.__setattr__(self, "shape", lambda _column: everywhere)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +184,8 @@ class Family:
     priors : mapping from str to callable
         ``(column, start_theta) -> hyper``; ``default`` always exists, ``abda`` holds the paper's raw-unit prior.
         `start_theta` is the learner's estimate; before there is one, all its entries are alike.
+    shared_scale : SharedScale or None
+        What the ``default`` prior of all leaves of a column shares; other priors are as they are.
     n_stats : callable or int
         ``(constants) -> int``, or the number where it is the same for all leaves.
     constants, offers : callable, optional
@@ -222,6 +269,7 @@ class Family:
     scaling: Scaling = Scaling.NONE
     parameters: tuple[Parameter, ...] = ()
     hyper_names: tuple[str, ...] = ()
+    shared_scale: SharedScale | None = None
     priors: Mapping[str, Callable[[ColumnFacts, np.ndarray], np.ndarray]]
     constants: Callable[[ColumnFacts], np.ndarray] = no_constants
     n_theta: Callable[[np.ndarray], int] = field(default=None)  # type: ignore[assignment] # filled in __post_init__

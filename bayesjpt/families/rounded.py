@@ -21,6 +21,7 @@ import math
 
 import numpy as np
 
+from bayesjpt.families import plausible
 from bayesjpt.families.record import ColumnFacts
 from bayesjpt.numerics.gaussian import log_normal_cdf, mills_ratio
 from bayesjpt.numerics.jit import kernel
@@ -40,8 +41,9 @@ _N_BISECTION = 24
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """That of the normal: m0 = 0, v0 = 100, a0 = 1, b0 = 0.05, with the variance of rounding as floor."""
-    return np.array([0.0, 100.0, 1.0, 0.05, 1.0 / (12.0 * column.scale * column.scale)])
+    """That of the normal, with the variance of rounding as floor."""
+    floor = 1.0 / (12.0 * column.scale * column.scale)
+    return np.array(plausible.normal_inverse_gamma(plausible.squared_deviation(column), 0.0, floor))
 
 
 def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:

@@ -20,8 +20,16 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.normal_inverse_gamma import HYPER_NAMES, variance_and_mu
-from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling
+from bayesjpt.families import plausible
+from bayesjpt.families.normal_inverse_gamma import (
+    HYPER_NAMES,
+    SCALE_EXPONENTS,
+    SCALE_SHAPE,
+    add_scale_terms,
+    log_floor_masses,
+    variance_and_mu,
+)
+from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale
 from bayesjpt.families.student_t_posterior import draw_from_values
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import (
@@ -37,19 +45,18 @@ _VARIANCE, _MU, _NU = 0, 1, 2
 _M0, _V0, _A0, _B0, _FLOOR, _NU_SHAPE, _NU_SCALE, _NU_FLOOR = range(8)
 _N, _SUM, _SUM_SQUARES = range(3)
 _START_NU = 5.0
+_LEAST_NU = 2.5
 _LARGEST = 1e300
 
 
-def _floor(column: ColumnFacts) -> float:
-    return (column.resolution / column.scale) ** 2 / 12.0
-
-
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative: variance and mu as the normal's; 1 / nu exponential with rate 1, cut at 1.
+    """Variance and mu as the normal's; 1 / nu exponential with rate 1, cut where the variance comes to five times.
 
-    Nearly the uniform density of 1 / nu on (0, 1] of Bayesian Data Analysis, from the normal to the Cauchy.
+    Nearly the uniform density of 1 / nu of Bayesian Data Analysis, from the normal on, to where the variance exists.
     """
-    return np.array([0.0, 100.0, 1.0, 0.05, _floor(column), 1.0, 1.0, 1.0])
+    floor = plausible.rounding_variance(column)
+    nig = plausible.normal_inverse_gamma(plausible.squared_deviation(column), 0.0, floor)
+    return np.array([*nig, 1.0, 1.0, _LEAST_NU])
 
 
 def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
@@ -160,6 +167,16 @@ def sample(lo, hi, theta, constants, rng):
     return min(max(min(max(z, -_LARGEST), _LARGEST), lo), hi)
 
 
+@kernel
+def _accumulate_scale(theta, hyper, out):
+    add_scale_terms(theta, 3, hyper, out)
+
+
+@kernel
+def _log_scale_normaliser(tau, theta, hyper):
+    return log_floor_masses(tau, theta.size / 3, hyper)
+
+
 FAMILY = Family(
     name="student_t",
     bases=("real",),
@@ -180,6 +197,7 @@ FAMILY = Family(
         ),
     ),
     hyper_names=(*HYPER_NAMES, "nu_shape", "nu_scale", "nu_floor"),
+    shared_scale=SharedScale(SCALE_EXPONENTS, SCALE_SHAPE, _accumulate_scale, _log_scale_normaliser),
     priors={"default": default_prior, "abda": abda_prior},
     n_stats=3,
     coefficients=coefficients,

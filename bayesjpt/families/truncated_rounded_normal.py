@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesjpt.families.normal_inverse_gamma import HYPER_NAMES, variance_and_mu
+from bayesjpt.families.normal_inverse_gamma import HYPER_NAMES, SHARED_SCALE, variance_and_mu
 from bayesjpt.families.record import Family, Scaling, always
 from bayesjpt.families.rounded import (
     abda_prior,
@@ -34,6 +34,7 @@ FAMILY = Family(
     scaling=Scaling.LOCATION_SCALE,
     parameters=variance_and_mu("squared scale units of the column", "scale units of the column, from its location"),
     hyper_names=HYPER_NAMES,
+    shared_scale=SHARED_SCALE,
     priors={"default": default_prior, "abda": abda_prior},
     constants=constants_from_zero,
     n_stats=3,

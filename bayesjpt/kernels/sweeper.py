@@ -8,12 +8,14 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.plan import AS_WHOLE, CONJUGATE, Plan
 from bayesjpt.circuit.priors import Priors
+from bayesjpt.circuit.scales import Scales, no_scales
 from bayesjpt.circuit.type_prior import ColumnTypes, no_column_types
 from bayesjpt.errors import SamplingError
 from bayesjpt.families import registry
 from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.exchange import draw_partners, exchange_rows, make_guests
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
+from bayesjpt.kernels.scales import apply_scales, draw_scales, draw_without_rows
 from bayesjpt.kernels.type_prior import draw_type_prior
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.counter_rng import sweep_key
@@ -37,6 +39,8 @@ class Sweeper:
     column_types : ColumnTypes, optional
         Weights of types that are drawn, too, and divide the concentrations: `Params.theta` of this sweeper holds them
         behind the parameters.
+    scales : Scales, optional
+        Factors of the priors that are drawn, too; `Params.theta` holds them behind the weights of types.
     exchanges : bool
         Whether members of a dictionary may exchange their rows: only right where all weights and parameters are drawn.
     name : str
@@ -52,6 +56,7 @@ class Sweeper:
         *,
         n_block: int,
         column_types: ColumnTypes | None = None,
+        scales: Scales | None = None,
         exchanges: bool = True,
         name: str = "x",
     ):
@@ -60,6 +65,8 @@ class Sweeper:
         self.exchanges = exchanges
         self.name = name
         self._types = no_column_types() if column_types is None else column_types
+        self._scales = no_scales(priors.hyper.size) if scales is None else scales
+        self._hyper = priors.hyper.copy()
         self._work = make_work(plan, cells, n_block)
         self._guests = make_guests(plan)
         self._stats = np.zeros(plan.stat_at[-1])
@@ -71,7 +78,8 @@ class Sweeper:
     def learned(self) -> Params:
         """Return the learner's estimate, in arrays of its own."""
         return Params(
-            self.circuit.start_log_weight.copy(), np.concatenate([self.circuit.start_theta, self._types.even()])
+            self.circuit.start_log_weight.copy(),
+            np.concatenate([self.circuit.start_theta, self._types.even(), np.ones(self._scales.n_group)]),
         )
 
     def at_random(self, rng: np.random.Generator) -> Params:
@@ -128,21 +136,26 @@ class Sweeper:
             draw_partners(self._guests, rng)
         log_likelihood = self._allocate(params, key, flat)
         concentration = self.concentration
+        weight_of_types, tau = np.split(params.theta[self.circuit.n_theta :], [self._types.n_weight])
         if self._types.n_weight:
             concentration = concentration.copy()
-            draw_type_prior(self._types, self._edge_count, params.theta[self.circuit.n_theta :], concentration, rng)
+            draw_type_prior(self._types, self._edge_count, weight_of_types, concentration, rng)
+        if self._scales.n_group:
+            apply_scales(self._scales, self.priors.hyper, self.priors.hyper_at, tau, self._hyper)
         exchange_rows(
             self.plan,
             self._guests,
             self._stats,
             self._edge_count,
             concentration,
-            self.priors.hyper,
+            self._hyper,
             self.priors.hyper_at,
             params.theta,
             rng,
         )
         self._draw(params, concentration, rng)
+        if self._scales.n_group:
+            self._draw_scales(params.theta, tau, rng)
         return log_likelihood
 
     def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
@@ -165,13 +178,24 @@ class Sweeper:
             self._stats,
             self._edge_count,
             concentration,
-            self.priors.hyper,
+            self._hyper,
             self.priors.hyper_at,
             *params,
             rng,
         )
         if node >= 0:
             raise SamplingError(f"the conditional distribution at node {node} of block {self.name!r} is not valid")
+
+    def _draw_scales(self, theta: np.ndarray, tau: np.ndarray, rng: np.random.Generator) -> None:
+        """Draw the factors of the priors given leaves with rows, and then the parameters of those without."""
+        scales, hyper_at = self._scales, self.priors.hyper_at
+        given = (self.plan, scales, self._work, self._stats)
+        leaf = draw_scales(*given, self.priors.hyper, hyper_at, theta, tau, rng)
+        if leaf < 0:
+            apply_scales(scales, self.priors.hyper, hyper_at, tau, self._hyper)
+            leaf = draw_without_rows(*given, self._hyper, hyper_at, theta, rng)
+        if leaf >= 0:
+            raise SamplingError(f"the prior of leaf {leaf} of block {self.name!r} is not valid")
 
 
 def is_closed_form(circuit: Circuit, plan: Plan, cells: Cells) -> bool:

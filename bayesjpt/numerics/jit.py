@@ -20,7 +20,7 @@ _SOURCES = {
     "numerics": ("numerics/*.py",),
     "families": ("numerics/*.py", "families/*.py"),
     # kernels call families by address, so they do not hold their code; they freeze the codes of node kinds, and the
-    # order of the fields of a Plan and of ColumnTypes
+    # order of the fields of a Plan, of Scales and of ColumnTypes
     "kernels": (
         "numerics/*.py",
         "families/dispatch.py",
@@ -28,6 +28,7 @@ _SOURCES = {
         "kernels/*.py",
         "circuit/arrays.py",
         "circuit/plan.py",
+        "circuit/scales.py",
         "circuit/type_prior.py",
     ),
 }
@@ -37,6 +38,7 @@ _EVERYTHING = (
     "kernels/*.py",
     "circuit/arrays.py",
     "circuit/plan.py",
+    "circuit/scales.py",
     "circuit/type_prior.py",
 )
 

@@ -45,7 +45,8 @@ def check_columns(schema: Schema) -> None:
 def _check_column(column: Column) -> None:
     where = f"column {column.name!r}"
     positive = (column.scale, column.resolution)
-    if not (np.isfinite(positive).all() and min(positive) > 0.0 and np.isfinite((column.location, column.mean)).all()):
+    finite = (column.location, column.mean, column.mean_without_atoms, column.deviation_without_atoms)
+    if not (np.isfinite(positive).all() and min(positive) > 0.0 and np.isfinite(finite).all()):
         _fail(f"{where} has a scale or resolution that is not positive, or a location that is not finite", "numbers")
     if not column.support[0] <= column.support[1]:
         _fail(f"{where} has the support {column.support}", "two bounds in ascending order")

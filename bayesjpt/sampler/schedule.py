@@ -80,7 +80,7 @@ class StateSizes(NamedTuple):
     n_edge, n_theta : int
         Log weights and parameters, of which draws are kept.
     n_type_weight : int
-        Weights of columns' types, of which none are kept: no query asks for them.
+        Weights of columns' types and factors of priors, of which none are kept: no query asks for them.
     """
 
     n_edge: int

@@ -13,6 +13,7 @@ from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_sampla
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors, make_priors
+from bayesjpt.circuit.scales import Scales, make_scales
 from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS, ColumnTypes, make_column_types, no_column_types
 from bayesjpt.defaults import ALPHA, GAMMA, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import LearnerError
@@ -37,6 +38,8 @@ class Target:
     priors : Priors
     column_types : ColumnTypes
         Weights of types that are drawn, too; a chain carries them behind its parameters.
+    scales : Scales
+        Factors of the priors that are drawn, too; a chain carries them behind these.
     cells : Cells
     n_block : int
         Rows evaluated together.
@@ -50,6 +53,7 @@ class Target:
     plan: Plan
     priors: Priors
     column_types: ColumnTypes
+    scales: Scales
     cells: Cells
     n_block: int
     log_jacobian: float
@@ -58,18 +62,24 @@ class Target:
     def sweeper(self) -> Sweeper:
         """Return a Sweeper with buffers of its own, for one thread."""
         return Sweeper(
-            self.circuit, self.plan, self.priors, self.cells, n_block=self.n_block, column_types=self.column_types
+            self.circuit,
+            self.plan,
+            self.priors,
+            self.cells,
+            n_block=self.n_block,
+            column_types=self.column_types,
+            scales=self.scales,
         )
 
     @property
     def sizes(self) -> StateSizes:
         """How many numbers a chain carries."""
-        return StateSizes(self.circuit.n_edge, self.circuit.n_theta, self.column_types.n_weight)
+        return StateSizes(self.circuit.n_edge, self.circuit.n_theta, self.column_types.n_weight + self.scales.n_group)
 
     def digest(self) -> str:
         """Return a hash of everything that decides the draws beside keys and generators."""
         total = hashlib.sha256(self.circuit.digest().encode())
-        for arrays in (self.plan, self.priors, self.column_types, self.cells):
+        for arrays in (self.plan, self.priors, self.column_types, self.scales, self.cells):
             for name, array in zip(arrays._fields, arrays, strict=True):
                 total.update(f"{name}{array.dtype.str}{array.shape}".encode())
                 total.update(np.ascontiguousarray(array).data)
@@ -115,6 +125,7 @@ def make_target(
         type_prior=type_prior,
     )
     column_types = make_column_types(circuit, table.schema) if type_prior == COLUMNS else no_column_types()
+    scales = make_scales(circuit, table.schema, priors.hyper_at, prior)
     cells = make_cells(
         plan,
         table.values,
@@ -125,8 +136,8 @@ def make_target(
     )
     jacobian = float((table.observed.sum(axis=1) * plan.column_log_jacobian).sum())
     n_block = block_rows(plan, MAX_WORK_BYTES, cells)
-    closed_form = column_types.n_weight == 0 and is_closed_form(circuit, plan, cells)
-    return Target(circuit, plan, priors, column_types, cells, n_block, jacobian, closed_form)
+    closed_form = column_types.n_weight + scales.n_group == 0 and is_closed_form(circuit, plan, cells)
+    return Target(circuit, plan, priors, column_types, scales, cells, n_block, jacobian, closed_form)
 
 
 def check_fits(circuit: Circuit, table: Table) -> None:

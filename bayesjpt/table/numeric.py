@@ -47,8 +47,11 @@ def integer(view: Cells, reason: str, wish: Wish) -> Column:
     median, spread, _ = resolution.summarise(view.distinct, counts)
     few = _has_levels(view, counts)
     column = _numbers(view, "integer", reason, wish)
+    mean, deviation = resolution.mean_and_deviation(view.distinct, counts)
     return replace(
         column,
+        mean_without_atoms=mean,
+        deviation_without_atoms=deviation,
         levels=tuple(view.distinct.tolist()) if few else (),
         frequencies=smoothed(counts.tolist()) if few else (),
         location=median if wish.location is None else wish.location,
@@ -89,8 +92,11 @@ def real(view: Cells, reason: str, wish: Wish) -> Column:
     width = max(width, np.finfo(np.float64).tiny)  # half of a narrower cell may be 0
     column = _numbers(view, "real", "; ".join([reason, note, *notes]), wish)
     held = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
+    mean, deviation = resolution.mean_and_deviation(distinct[kept], counts[kept])
     column = replace(
         column,
+        mean_without_atoms=mean,
+        deviation_without_atoms=deviation,
         resolution=width,
         location=median if wish.location is None else wish.location,
         scale=max(spread, width) if wish.scale is None else wish.scale,

@@ -31,6 +31,15 @@ def summarise(distinct: np.ndarray, counts: np.ndarray) -> tuple[float, float, f
     return float(np.ldexp(median, exponent)), float(np.ldexp(spread, exponent)), float(np.ldexp(mean, exponent))
 
 
+def mean_and_deviation(distinct: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """Return (mean, standard deviation) in the units of the values, without overflow."""
+    exponent = int(np.frexp(np.abs(distinct).max())[1])
+    values = np.ldexp(distinct, -exponent)
+    mean = float(np.average(values, weights=counts))
+    deviation = float(np.sqrt(np.average((values - mean) ** 2, weights=counts)))
+    return float(np.ldexp(mean, exponent)), float(np.ldexp(deviation, exponent))
+
+
 def grid(distinct: np.ndarray, counts: np.ndarray) -> float | None:
     """Return the largest of {1, 2, 5} x 10^k whose multiples hold 99 % of the values other than 0; None without one.
 

@@ -18,7 +18,7 @@ from bayesjpt.defaults import MAX_INTEGER_LEVELS
 from bayesjpt.errors import SchemaError
 
 BASES = ("real", "integer", "category")
-FORMAT = 3
+FORMAT = 4
 """Version of the plain form that `Schema.to_dict` writes."""
 
 _N_SHOWN = 40
@@ -47,6 +47,8 @@ class Column:
         Units used inside: real families see (x - location) / scale, positive ones x / scale.
     mean, minimum, maximum : float
         Of the observed training values, in the user's units.
+    mean_without_atoms, deviation_without_atoms : float
+        Mean and standard deviation of the observed training values that are no atoms; a deviation of 0 is not known.
     atoms, atom_frequencies : tuple of float
         Values of a real column that repeat far beyond chance, ascending, and their smoothed shares among each other.
     cell_ends, cell_shifts : tuple of float
@@ -74,6 +76,8 @@ class Column:
     mean: float = 0.0
     minimum: float = 0.0
     maximum: float = 0.0
+    mean_without_atoms: float = 0.0
+    deviation_without_atoms: float = 0.0
     atoms: tuple[float, ...] = ()
     atom_frequencies: tuple[float, ...] = ()
     cell_ends: tuple[float, ...] = ()
@@ -262,6 +266,7 @@ def _plain(value: Any) -> Any:
 _ADDED: dict[int, dict[str, Any]] = {
     2: {"minimum": 0.0, "atoms": (), "atom_frequencies": (), "families": ()},
     3: {"cell_ends": (), "cell_shifts": ()},
+    4: {"mean_without_atoms": 0.0, "deviation_without_atoms": 0.0},
 }
 """What columns hold since each format, with the defaults that those of older ones get."""
 

@@ -1,0 +1,91 @@
+"""Factors that the default priors of all leaves of one column and family share: which leaves, which hyperparameters.
+
+    scale of (alcohol, normal)   ---  b0, v0 of every normal leaf of alcohol
+    scale of (alcohol, gamma)    ---  b0 of every gamma leaf of alcohol
+
+See `bayesjpt.families.record.SharedScale`; the sweep draws them by `bayesjpt.kernels.scales`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.families import registry
+from bayesjpt.table.schema import Schema
+
+SCALE = "scale"
+"""Last part of the name of the model's variables."""
+
+
+class Scales(NamedTuple):
+    """Groups of leaves that share a factor, in the order of families and then columns.
+
+    Attributes
+    ----------
+    family, column : int64 (n_group,)
+    shape : float64 (n_group,)
+        Of the prior Gamma(shape, shape).
+    has_normaliser : bool (n_group,)
+        Whether the conditional is no gamma.
+    leaf_ptr : int64 (n_group + 1,), leaf : int64 (n,)
+    exponent : float64 (n_hyper,)
+        Power of the factor in each hyperparameter of all leaves; 0 where it has none.
+    shift : float64 (n_hyper,)
+        How many times its logarithm is added.
+    """
+
+    family: np.ndarray
+    column: np.ndarray
+    shape: np.ndarray
+    has_normaliser: np.ndarray
+    leaf_ptr: np.ndarray
+    leaf: np.ndarray
+    exponent: np.ndarray
+    shift: np.ndarray
+
+    @property
+    def n_group(self) -> int:
+        return self.shape.size
+
+
+def make_scales(circuit: Circuit, schema: Schema, hyper_at: np.ndarray, prior: str) -> Scales:
+    """Return the Scales of a circuit whose leaves' hyperparameters begin at `hyper_at`; none unless by default priors.
+
+    Of leaves that share parameters the first is a member.
+    """
+    exponent, shift = np.zeros(int(hyper_at[-1])), np.zeros(int(hyper_at[-1]))
+    groups: dict[tuple[int, int], list[int]] = {}
+    if prior == "default":
+        column = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
+        _, first = np.unique(np.stack([circuit.leaf_family, circuit.theta_at]), axis=1, return_index=True)
+        for leaf in np.sort(first).tolist():
+            family = registry.FAMILIES[circuit.leaf_family[leaf]]
+            if family.shared_scale is not None:
+                groups.setdefault((int(circuit.leaf_family[leaf]), int(column[leaf])), []).append(leaf)
+                for out, named in ((exponent, family.shared_scale.exponents), (shift, family.shared_scale.shifts)):
+                    for name, value in named.items():
+                        out[hyper_at[leaf] + family.hyper_names.index(name)] = value
+    keys = sorted(groups)
+    shared = [registry.FAMILIES[family].shared_scale for family, _ in keys]
+    shape = [each.shape(schema.columns[at]) for each, (_, at) in zip(shared, keys, strict=True) if each is not None]
+    return Scales(
+        family=np.array([family for family, _ in keys], np.int64),
+        column=np.array([column for _, column in keys], np.int64),
+        shape=np.array(shape, np.float64),
+        has_normaliser=np.array([each.log_normaliser is not None for each in shared if each is not None], np.bool_),
+        leaf_ptr=np.cumsum([0, *(len(groups[key]) for key in keys)]).astype(np.int64),
+        leaf=np.array([leaf for key in keys for leaf in groups[key]], np.int64),
+        exponent=exponent,
+        shift=shift,
+    )
+
+
+def no_scales(n_hyper: int) -> Scales:
+    """Return Scales without any group, for so many hyperparameters."""
+    empty = np.empty(0, np.int64)
+    return Scales(
+        empty, empty, np.empty(0), np.empty(0, np.bool_), np.zeros(1, np.int64), empty, *np.zeros((2, n_hyper))
+    )

@@ -1,0 +1,79 @@
+"""What default priors take from a column, so that a leaf without rows describes plausible values of that column.
+
+A member of a dictionary that no row uses keeps a weight of about alpha / n and draws its parameters from the prior. So
+priors here have the moments that queries ask for: parts of a column lie where the column lies, and are narrower than it.
+
+    column    -----------[=====================|======================]------------    mean, standard deviation s
+    parts        [==|==]      [=|=]    [====|====]                                     means spread by s, variances
+                                                                                       around PART_VARIANCE s^2
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesjpt.families.record import ColumnFacts
+
+PART_VARIANCE = 0.1
+"""Prior expectation of a part's variance, in variances of its column. A shared scale corrects it."""
+SHAPE_OF_VARIANCES = 2.0
+"""Of the inverse gamma of variances: the least whole number for which their mean exists. Four pseudo-rows."""
+SMALLEST_RATIO, LARGEST_RATIO = 1e-3, 1e4
+"""Of mean and standard deviation: beyond, pseudo-rows of a prior would be too many to count in double precision."""
+MAX_EXCESS = 10.0
+"""A family is not offered where its least variance, at the column's mean, is more than so many times the column's."""
+
+
+def deviation(column: ColumnFacts) -> float:
+    """Return the standard deviation of the column's values that are no atoms; its scale where it is not known."""
+    return column.deviation_without_atoms if column.deviation_without_atoms > 0.0 else column.scale
+
+
+def mean(column: ColumnFacts) -> float:
+    """Return the mean of the column's values that are no atoms; of all values where it is not known."""
+    return column.mean_without_atoms if column.deviation_without_atoms > 0.0 else column.mean
+
+
+def ratio(column: ColumnFacts) -> float:
+    """Return mean over standard deviation, between `SMALLEST_RATIO` and `LARGEST_RATIO`."""
+    return float(min(max(mean(column) / deviation(column), SMALLEST_RATIO), LARGEST_RATIO))
+
+
+def normal_inverse_gamma(variance: float, centre: float, floor: float) -> tuple[float, float, float, float, float]:
+    """Return (m0, v0, a0, b0, floor): parts lie around a centre like the column, whose variance is given.
+
+    Variances have mean `PART_VARIANCE` times the column's; means are t distributed with the column's variance.
+    """
+    a0 = SHAPE_OF_VARIANCES
+    return centre, 1.0 / PART_VARIANCE, a0, (a0 - 1.0) * PART_VARIANCE * variance, floor
+
+
+def squared_deviation(column: ColumnFacts) -> float:
+    """Return the column's variance in squared scale units."""
+    relative = min(deviation(column) / column.scale, 1e100)
+    return float(max(relative * relative, np.finfo(np.float64).tiny))
+
+
+def rounding_variance(column: ColumnFacts) -> float:
+    """Return the variance of a rounding error in squared scale units, (resolution / scale)^2 / 12."""
+    return (column.resolution / column.scale) ** 2 / 12.0
+
+
+def mean_shape(column: ColumnFacts) -> float:
+    """Return the shape a0 of an inverse gamma of means whose variance is the column's, or less, and finite."""
+    return 3.0 + ratio(column) ** 2
+
+
+def holds_zeros(column: ColumnFacts) -> bool:
+    """Return whether zeros are recorded, and are no atoms.
+
+    They stand for cells that begin at 0, where a family with a free shape may put all its mass while its tail grows
+    without bounds.
+    """
+    return column.minimum < 0.5 * column.resolution and 0.0 not in column.atoms
+
+
+def is_too_wide(column: ColumnFacts, least_variance: float) -> bool:
+    """Return whether a family whose variance is at least so large, in the user's units, is implausible for a column."""
+    sd = column.deviation_without_atoms
+    return sd > 0.0 and least_variance > MAX_EXCESS * sd * sd

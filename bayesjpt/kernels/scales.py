@@ -1,0 +1,158 @@
+"""The draw of the factors that default priors share, given the parameters of the leaves that have rows.
+
+    parameters of leaves with rows   given factors     `gibbs.draw_params`
+    factors                          given these       `draw_scales`
+    parameters of leaves without     given factors     `draw_without_rows`
+
+Leaves without rows are integrated out of the second step, which is exact since their parameters are drawn from the
+prior at once; given them, a factor would hardly move where many leaves have no rows (van Dyk and Park, 2008).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.families import dispatch
+from bayesjpt.families.record import OK
+from bayesjpt.kernels.truncated import AS_WHOLE_UPDATE
+from bayesjpt.numerics.draw import draw_gamma
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
+
+_SMALLEST, _LARGEST = 1e-100, 1e100
+
+
+@kernel
+def apply_scales(scales, base, hyper_at, tau, hyper):
+    """Fill the hyperparameters of all leaves at given factors.
+
+    Parameters
+    ----------
+    scales : Scales
+    base : float64 (n_hyper,)
+        Hyperparameters at factors of 1.
+    hyper_at : int32 (n_leaf + 1,)
+    tau : float64 (n_group,)
+    hyper : float64 (n_hyper,)
+        Written.
+    """
+    hyper[:] = base
+    for group in range(scales.shape.size):
+        for i in range(scales.leaf_ptr[group], scales.leaf_ptr[group + 1]):
+            leaf = scales.leaf[i]
+            for j in range(hyper_at[leaf], hyper_at[leaf + 1]):
+                if scales.exponent[j] != 0.0 or scales.shift[j] != 0.0:
+                    hyper[j] = base[j] * tau[group] ** scales.exponent[j] + scales.shift[j] * math.log(tau[group])
+
+
+@kernel
+def _has_rows(plan, work, stats, leaf):
+    """Return whether rows reached a leaf; those that were exchanged are known by their statistics alone."""
+    if plan.leaf_by_value[leaf] or plan.leaf_update[leaf] != AS_WHOLE_UPDATE:
+        return work.n_reached[leaf] > 0
+    for k in range(plan.stat_at[leaf], plan.stat_at[leaf + 1]):
+        if stats[k] != 0.0:
+            return True
+    return False
+
+
+@kernel
+def _draw_scale(family, tau, shape, has_normaliser, theta, hyper, rng):
+    """Return a draw of one factor given the parameters of its leaves: exact, or a slice update of its logarithm."""
+    terms = np.zeros(2)
+    dispatch.accumulate_scale(family, theta, hyper, terms)
+    a, b = shape + terms[0], shape + terms[1]
+    if not has_normaliser:
+        return draw_gamma(a, b, rng)
+    x = math.log(tau)
+    density = a * x - b * tau - dispatch.log_scale_normaliser(family, tau, theta, hyper)
+    if not -np.inf < density < np.inf:
+        return np.nan
+    state = slice_state()
+    x = slice_begin(state, x, density, 2.0 / math.sqrt(1.0 + terms[0]), rng)
+    while slice_wants_more(state):
+        tau = math.exp(x)
+        value = -np.inf
+        if _SMALLEST < tau < _LARGEST:
+            value = a * x - b * tau - dispatch.log_scale_normaliser(family, tau, theta, hyper)
+        x = slice_next(state, value, rng)
+    return math.exp(x)
+
+
+@kernel
+def draw_scales(plan, scales, work, stats, base, hyper_at, theta, tau, rng):
+    """Draw all factors from their conditionals given the parameters of leaves with rows, in place.
+
+    Parameters
+    ----------
+    plan : Plan
+    scales : Scales
+    work, stats : as `allocate` and `exchange_rows` left them
+    base, hyper_at : as in `apply_scales`
+    theta : float64 (n_theta,)
+    tau : float64 (n_group,)
+        Replaced.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    int
+        -1, or a leaf of the group whose conditional was invalid.
+    """
+    for group in range(scales.shape.size):
+        first, last = scales.leaf_ptr[group], scales.leaf_ptr[group + 1]
+        size = np.int64(0)
+        for i in range(first, last):
+            size += plan.theta_len[scales.leaf[i]]
+        parameters = np.empty(size)
+        n = np.int64(0)
+        for i in range(first, last):
+            leaf = scales.leaf[i]
+            if _has_rows(plan, work, stats, leaf):
+                length = plan.theta_len[leaf]
+                parameters[n : n + length] = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + length]
+                n += length
+        leaf = scales.leaf[first]
+        shared = base[hyper_at[leaf] : hyper_at[leaf + 1]]
+        drawn = _draw_scale(
+            scales.family[group],
+            tau[group],
+            scales.shape[group],
+            scales.has_normaliser[group],
+            parameters[:n],
+            shared,
+            rng,
+        )
+        if not _SMALLEST < drawn < _LARGEST:
+            return leaf
+        tau[group] = drawn
+    return np.int64(-1)
+
+
+@kernel
+def draw_without_rows(plan, scales, work, stats, hyper, hyper_at, theta, rng):
+    """Draw the parameters of leaves without rows from their prior, in place.
+
+    Returns
+    -------
+    int
+        -1, or a leaf whose prior was invalid.
+    """
+    nothing = np.empty(0)
+    for i in range(scales.leaf.size):
+        leaf = scales.leaf[i]
+        if _has_rows(plan, work, stats, leaf):
+            continue
+        const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
+        prior = hyper[hyper_at[leaf] : hyper_at[leaf + 1]]
+        parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
+        if plan.leaf_by_value[leaf]:
+            status = dispatch.draw_from_values(plan.leaf_family[leaf], nothing, nothing, prior, const, parameters, rng)
+        else:
+            own = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
+            status = dispatch.draw_posterior(plan.leaf_family[leaf], own, prior, const, parameters, rng)
+        if status != OK:
+            return leaf
+    return np.int64(-1)
