@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.layout import SUM_WEIGHTS, Layout, ParameterVariable
+from bayesjpt.circuit.scales import Scales, make_scales
 from bayesjpt.circuit.type_prior import MEMBERS, TYPES, check_type_prior, make_column_types
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
@@ -25,11 +26,18 @@ class Priors(NamedTuple):
     concentration : float64 (n_edge,)
         Dirichlet concentration of each edge, 0 at products. Where weights of types are drawn, that before they divide
         it; NaN where a PyMC model has an expression for it.
+    scales : Scales
+        Factors of the hyperparameters that leaves share, and that are drawn.
     """
 
     hyper: np.ndarray
     hyper_at: np.ndarray
     concentration: np.ndarray
+    scales: Scales
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all arrays by name."""
+        return {name: value for name, value in self._asdict().items() if name != "scales"} | self.scales._asdict()
 
 
 def make_priors(
@@ -84,20 +92,26 @@ def make_priors(
     if type_prior == TYPES:
         types = make_column_types(circuit, schema)
         concentration[types.edge] *= types.factor * types.even()[types.entry]
-    return Priors(
-        hyper=np.concatenate(blocks),
-        hyper_at=np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32),
-        concentration=concentration,
-    )
+    hyper_at = np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32)
+    return Priors(np.concatenate(blocks), hyper_at, concentration, make_scales(circuit, schema, hyper_at, prior))
 
 
 def _per_variable(layout: Layout, gamma: float, alpha: float) -> list[float]:
     return [float(gamma) if variable.name == SUM_WEIGHTS else float(alpha) for variable in layout.weights]
 
 
-def hyper_by_name(priors: Priors, variable: ParameterVariable) -> dict[str, np.ndarray]:
-    """Return the hyperparameters of a variable's leaves by name, one entry a leaf (a whole vector for a simplex)."""
-    names = registry.FAMILIES[variable.family].hyper_names
+def hyper_by_name(priors: Priors, variable: ParameterVariable, scale: Any = None) -> dict[str, Any]:
+    """Return the hyperparameters of a variable's leaves by name, one entry a leaf (a whole vector for a simplex).
+
+    Parameters
+    ----------
+    priors : Priors
+    variable : ParameterVariable
+    scale : array or tensor (n_leaf_of_family,), optional
+        The factor of each leaf, where the family shares one.
+    """
+    family = registry.FAMILIES[variable.family]
+    names = family.hyper_names
     if variable.parameter.constraint == "simplex":
         return {
             names[0]: np.concatenate(
@@ -105,4 +119,10 @@ def hyper_by_name(priors: Priors, variable: ParameterVariable) -> dict[str, np.n
             )
         }
     at = priors.hyper_at[variable.leaves]
-    return {name: priors.hyper[at + i] for i, name in enumerate(names)}
+    hyper: dict[str, Any] = {name: priors.hyper[at + i] for i, name in enumerate(names)}
+    if scale is not None and family.shared_scale is not None:
+        for name, power in family.shared_scale.exponents.items():
+            hyper[name] = hyper[name] * scale**power
+        for name, shift in family.shared_scale.shifts.items():
+            hyper[name] = hyper[name] + shift * np.log(scale)
+    return hyper

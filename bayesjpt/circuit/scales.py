@@ -50,6 +50,14 @@ class Scales(NamedTuple):
     def n_group(self) -> int:
         return self.shape.size
 
+    def entry_of_leaf(self) -> np.ndarray:
+        """Return the place of each leaf's factor among those of its family, int64 (n_leaf,); -1 where it has none."""
+        first = np.searchsorted(self.family, self.family)
+        place = np.repeat(np.arange(self.n_group) - first, np.diff(self.leaf_ptr))
+        entry = np.full(self.leaf.max(initial=-1) + 1, -1)
+        entry[self.leaf] = place
+        return entry
+
 
 def make_scales(circuit: Circuit, schema: Schema, hyper_at: np.ndarray, prior: str) -> Scales:
     """Return the Scales of a circuit whose leaves' hyperparameters begin at `hyper_at`; none unless by default priors.
@@ -81,6 +89,11 @@ def make_scales(circuit: Circuit, schema: Schema, hyper_at: np.ndarray, prior: s
         exponent=exponent,
         shift=shift,
     )
+
+
+def scale_name(family: int) -> str:
+    """Return the name, without the block's prefix, of the variable that holds a family's factors."""
+    return f"{registry.FAMILIES[family].name}_{SCALE}"
 
 
 def no_scales(n_hyper: int) -> Scales:

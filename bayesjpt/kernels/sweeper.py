@@ -8,7 +8,6 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.plan import AS_WHOLE, CONJUGATE, Plan
 from bayesjpt.circuit.priors import Priors
-from bayesjpt.circuit.scales import Scales, no_scales
 from bayesjpt.circuit.type_prior import ColumnTypes, no_column_types
 from bayesjpt.errors import SamplingError
 from bayesjpt.families import registry
@@ -31,7 +30,8 @@ class Sweeper:
     circuit : Circuit
     plan : Plan
     priors : Priors
-        `Priors.concentration` may be replaced before each sweep through `concentration`.
+        `Priors.concentration` may be replaced before each sweep through `concentration`. Factors of the
+        hyperparameters are drawn, too: `Params.theta` holds them last.
     cells : Cells
         The table, as `bayesjpt.kernels.cells.make_cells` arranged it for the plan; read only.
     n_block : int
@@ -39,8 +39,6 @@ class Sweeper:
     column_types : ColumnTypes, optional
         Weights of types that are drawn, too, and divide the concentrations: `Params.theta` of this sweeper holds them
         behind the parameters.
-    scales : Scales, optional
-        Factors of the priors that are drawn, too; `Params.theta` holds them behind the weights of types.
     exchanges : bool
         Whether members of a dictionary may exchange their rows: only right where all weights and parameters are drawn.
     name : str
@@ -56,7 +54,6 @@ class Sweeper:
         *,
         n_block: int,
         column_types: ColumnTypes | None = None,
-        scales: Scales | None = None,
         exchanges: bool = True,
         name: str = "x",
     ):
@@ -65,7 +62,7 @@ class Sweeper:
         self.exchanges = exchanges
         self.name = name
         self._types = no_column_types() if column_types is None else column_types
-        self._scales = no_scales(priors.hyper.size) if scales is None else scales
+        self._scales = priors.scales
         self._hyper = priors.hyper.copy()
         self._work = make_work(plan, cells, n_block)
         self._guests = make_guests(plan)

@@ -12,6 +12,7 @@ from bayesjpt.circuit.arrays import Circuit, start_params
 from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_samplable
 from bayesjpt.circuit.layout import Layout, make_layout
 from bayesjpt.circuit.priors import Priors, hyper_by_name
+from bayesjpt.circuit.scales import scale_name
 from bayesjpt.circuit.scope import levels
 from bayesjpt.circuit.type_prior import (
     COLUMNS,
@@ -29,7 +30,7 @@ from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
 from bayesjpt.model.gibbs_step import register_step
-from bayesjpt.model.priors import parameter_variable, type_prior_variable, weight_variable
+from bayesjpt.model.priors import parameter_variable, scale_variable, type_prior_variable, weight_variable
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
@@ -39,6 +40,7 @@ class CircuitMixture:
 
     Registers, all prefixed by the block's name: the weights of structure sums (``x_sum_weights``) and of likelihood
     dictionaries (``x_likelihood_weights``), one variable for each parameter of each family (``x_normal_mu``, ...), the
+    factors of their priors that leaves of a column share (``x_normal_scale``, ... ; see `SharedScale`), the
     data (``x_data``, ``x_missing``), and the share of each likelihood in each column (``x_type_weights``); with
     ``type_prior="columns"`` also the weights of the columns' types (``x_type_prior``).
     ``pm.sample()`` samples all of them by Gibbs sweeps, next to any step of the model's other variables.
@@ -58,8 +60,8 @@ class CircuitMixture:
     alpha : float, vector or tensor, default 0.1
         Dirichlet concentration per member of a likelihood dictionary; likewise.
     prior : str, default "default"
-        Priors of the families' parameters: ``default`` (weakly informative, from the schema) or ``abda`` (the paper's,
-        in raw units).
+        Priors of the families' parameters: ``default`` (parts of a column lie where the column lies and are narrower;
+        how narrow is a factor that is drawn) or ``abda`` (the paper's, in raw units).
     type_prior : str, default "members"
         How the concentration of a dictionary, alpha for each member, is divided: evenly over its ``members``; over its
         ``types`` first and then over the families of each; or, ``columns``, by weights of types that all leaves of a
@@ -141,7 +143,9 @@ class CircuitMixture:
         )
         concentrations = {w.name: priors.concentration[w.edges] for w in layout.weights} | expressions
         starts = layout.split(start_params(circuit)) if transforms else {}
-        variables = _weights(name, layout, concentrations, starts) | _parameters(name, layout, priors, starts)
+        variables = _weights(name, layout, concentrations, starts) | _parameters(
+            name, layout, priors, data.schema, starts
+        )
         weight, theta = _flat(circuit, layout, variables)
         _type_weights(name, circuit, data.schema, weight)
         frozen = FrozenCircuit(circuit, data.schema, priors)
@@ -209,15 +213,31 @@ def _weights(name: str, layout: Layout, concentrations: dict, starts: dict) -> d
     }
 
 
-def _parameters(name: str, layout: Layout, priors: Priors, starts: dict) -> dict:
+def _scales(name: str, priors: Priors, schema: Schema, transforms: bool) -> dict:
+    """Return {family: random variable of its factors, one a column} and register their dims."""
+    model = pm.modelcontext(None)
     out: dict = {}
+    for family in np.unique(priors.scales.family).tolist():
+        dim = f"{name}_{registry.FAMILIES[family].name}_column"
+        mine = np.flatnonzero(priors.scales.family == family)
+        model.add_coord(dim, [schema.columns[column].name for column in priors.scales.column[mine]])
+        out[family] = scale_variable(f"{name}_{scale_name(family)}", dim, priors.scales.shape[mine], transforms)
+    return out
+
+
+def _parameters(name: str, layout: Layout, priors: Priors, schema: Schema, starts: dict) -> dict:
+    out: dict = {}
+    scales = _scales(name, priors, schema, transforms=bool(starts))
+    entry = priors.scales.entry_of_leaf()
     for variable in layout.parameters:
         earlier = {
             other.parameter.name: out[other.name]
             for other in layout.parameters
             if other.family == variable.family and other.name in out
         }
-        arguments = variable.parameter.arguments(hyper_by_name(priors, variable), earlier)
+        shared = scales.get(variable.family)
+        scale = None if shared is None else shared[entry[variable.leaves]]
+        arguments = variable.parameter.arguments(hyper_by_name(priors, variable, scale), earlier)
         out[variable.name] = parameter_variable(
             f"{name}_{variable.name}", f"{name}_{variable.dim}", variable, arguments, start=starts.get(variable.name)
         )

@@ -41,6 +41,10 @@ class BlockCappedLogNormalRV(BlockVariable, distributions.CappedLogNormalRV):
     """Log-normal below a cap, of a block."""
 
 
+class BlockCappedNormalRV(BlockVariable, distributions.CappedNormalRV):
+    """Normal below a cap, of a block."""
+
+
 class BlockNormal(pm.Normal):
     """Normal(mu, sigma) of a block."""
 
@@ -80,3 +84,9 @@ class BlockCappedLogNormal(distributions.CappedLogNormal):
     """CappedLogNormal(mu, sigma, upper) of a block."""
 
     rv_op = BlockCappedLogNormalRV()
+
+
+class BlockCappedNormal(distributions.CappedNormal):
+    """CappedNormal(mu, sigma, upper) of a block."""
+
+    rv_op = BlockCappedNormalRV()

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pymc as pm
 from pytensor.graph.traversal import ancestors
 
-from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, Layout, make_layout
+from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, make_layout
+from bayesjpt.circuit.scales import scale_name
 from bayesjpt.errors import ModelError
 from bayesjpt.model.block_variables import BlockVariable
-from bayesjpt.model.circuit_rows import CircuitRowsRV
+from bayesjpt.model.circuit_rows import CircuitRowsRV, FrozenCircuit
 
 TYPE_PRIOR = "type_prior"
 """Name, without the block's prefix, of the weights of types that divide the concentrations of dictionaries."""
+
+
+def _above_parameters(rows) -> set[str]:
+    """Return the names of a block's variables on which its other variables depend."""
+    return {f"{rows.name}_{name}" for name in (TYPE_PRIOR, *scale_names(rows.owner.op.frozen).values())}
 
 
 def find_blocks(model: pm.Model) -> dict:
@@ -27,7 +34,7 @@ def find_blocks(model: pm.Model) -> dict:
             own = [rv for rv in model.free_RVs if isinstance(rv.owner.op, BlockVariable)]
             members = [rv for rv in own if rv in above]
             if members:
-                blocks[rows] = [rv for rv in own if rv in above or rv.name == f"{rows.name}_{TYPE_PRIOR}"]
+                blocks[rows] = [rv for rv in own if rv in above or rv.name in _above_parameters(rows)]
     return blocks
 
 
@@ -57,13 +64,19 @@ def touched_blocks(model: pm.Model, rvs: list) -> dict:
     return touched
 
 
-def drawn_jointly(layout: Layout, draws_type_prior: bool) -> list[tuple[str, ...]]:
+def scale_names(frozen: FrozenCircuit) -> dict[int, str]:
+    """Return {family: name, without the block's prefix, of the variable of its factors}."""
+    return {family: scale_name(family) for family in np.unique(frozen.priors.scales.family).tolist()}
+
+
+def drawn_jointly(frozen: FrozenCircuit, draws_type_prior: bool) -> list[tuple[str, ...]]:
     """Return the names, without the block's prefix, of what is drawn together: kinds of weights, and whole families.
 
     Weights of types are drawn with the weights of dictionaries integrated out, so these have to be drawn, too. Weights
     of dictionaries may be drawn while those of types are held.
     """
-    families: dict[int, list[str]] = {}
+    layout = make_layout(frozen.circuit, frozen.schema)
+    families = {family: [name] for family, name in scale_names(frozen).items()}
     for variable in layout.parameters:
         families.setdefault(variable.family, []).append(variable.name)
     more = {LIKELIHOOD_WEIGHTS: (TYPE_PRIOR,) if draws_type_prior else ()}
@@ -102,9 +115,10 @@ def check_block(model: pm.Model, rows, members: list, drawn: list) -> None:
     ModelError
         Naming the variables or factors and a remedy.
     """
-    layout = make_layout(rows.owner.op.frozen.circuit, rows.owner.op.frozen.schema)
+    frozen = rows.owner.op.frozen
     block = repr(rows.name)
-    fixed = sorted({f"{rows.name}_{name}" for name in layout.names()} - {rv.name for rv in members})
+    names = {*make_layout(frozen.circuit, frozen.schema).names(), *scale_names(frozen).values()}
+    fixed = sorted({f"{rows.name}_{name}" for name in names} - {rv.name for rv in members})
     if fixed:
         raise ModelError(
             f"{', '.join(fixed)} of block {block} is no longer a free variable",
@@ -114,7 +128,7 @@ def check_block(model: pm.Model, rows, members: list, drawn: list) -> None:
     if rows not in model.observed_RVs:
         raise ModelError(f"block {block} is not observed", "an observed block", "Pass its rows as data")
     drawn_names = {rv.name for rv in drawn}
-    for names in drawn_jointly(layout, f"{rows.name}_{TYPE_PRIOR}" in drawn_names):
+    for names in drawn_jointly(frozen, f"{rows.name}_{TYPE_PRIOR}" in drawn_names):
         together = [f"{rows.name}_{name}" for name in names]
         held = [name for name in together if name not in drawn_names]
         if held and len(held) < len(together):

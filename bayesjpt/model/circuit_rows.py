@@ -51,7 +51,7 @@ class FrozenCircuit:
         self.plan = make_plan(circuit, schema)
         self.theta_bounds = _theta_bounds(circuit, schema)
         schema_bytes = repr(schema.to_dict()).encode()
-        prior_bytes = b"".join(array.tobytes() for array in priors)
+        prior_bytes = b"".join(array.tobytes() for array in priors.arrays().values())
         names = repr(self.families).encode()  # numbers of families belong to a process, compiled code may outlive it
         self.digest = hashlib.sha256(circuit.digest().encode() + schema_bytes + prior_bytes + names).hexdigest()
 

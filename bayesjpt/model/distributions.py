@@ -1,6 +1,6 @@
 """The distributions of a block's parameters that PyMC does not have.
 
-A Dirichlet for each segment of one vector, an inverse gamma above a floor, and a log-normal below a cap; with the
+A Dirichlet for each segment of one vector, an inverse gamma above a floor, a normal and a log-normal below a cap; with the
 transforms by which a sampler of unbounded variables reaches them.
 """
 
@@ -21,7 +21,7 @@ from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.op import RandomVariable
 
 from bayesjpt.model.segments import SMALLEST_WEIGHT, Segments
-from bayesjpt.model.transforms import AboveFloor, BelowCap, SegmentSimplex
+from bayesjpt.model.transforms import AboveFloor, BelowCap, BelowLimit, SegmentSimplex
 from bayesjpt.numerics.draw import draw_gamma_below, draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel, source_version
 from bayesjpt.numerics.special import normal_quantile_between
@@ -68,6 +68,11 @@ def _draw_inverse_gamma_above(rng, alpha, beta, floor):
 def _draw_log_normal_below(rng, mu, sigma, upper):
     u = normal_quantile_between(-np.inf, (np.log(upper) - mu) / sigma, rng.random())
     return min(np.exp(mu + sigma * u), upper)
+
+
+@kernel
+def _draw_normal_below(rng, mu, sigma, upper):
+    return min(mu + sigma * normal_quantile_between(-np.inf, (upper - mu) / sigma, rng.random() + 1e-17), upper)
 
 
 def _batched(draw, rng, parameters, size):
@@ -274,6 +279,58 @@ def _capped_log_normal_numba(op, node):
     return capped_log_normal, source_version()
 
 
+class CappedNormalRV(RandomVariable):
+    """Normal(mu, sigma) given that it is at most a cap."""
+
+    name = "CappedNormal"
+    signature = "(),(),()->()"
+    dtype = "float64"
+    _print_name = ("CappedNormal", "\\operatorname{CappedNormal}")
+
+    @classmethod
+    def rng_fn(cls, rng, mu, sigma, upper, size=None):
+        return _batched(_draw_normal_below, rng, (mu, sigma, upper), size)
+
+
+class CappedNormal(Continuous):
+    """Normal distribution truncated above, its normaliser included.
+
+    Parameters
+    ----------
+    mu, sigma : tensor_like of float
+        Mean and standard deviation before truncation.
+    upper : tensor_like of float
+        Upper bound; infinity for none.
+    """
+
+    rv_op = CappedNormalRV()
+
+    @classmethod
+    def dist(cls, mu, sigma, upper, **kwargs):
+        return super().dist([_double(mu), _double(sigma), _double(upper)], **kwargs)
+
+    def support_point(rv, size, mu, sigma, upper):
+        point = pt.minimum(mu, upper - 0.5 * sigma)
+        return point if rv_size_is_none(size) else pt.full(size, point)
+
+    def logp(value, mu, sigma, upper):
+        z = (value - mu) / sigma
+        unbounded = pt.isinf(upper)
+        edge = (pt.switch(unbounded, 0.0, upper) - mu) / sigma
+        log_mass = pt.switch(unbounded, 0.0, _log_normal_cdf(edge))
+        logp = -0.5 * z**2 - 0.5 * np.log(2.0 * np.pi) - pt.log(sigma) - log_mass
+        return check_parameters(pt.switch(value <= upper, logp, -np.inf), sigma > 0.0, msg="sigma > 0")
+
+
+@numba_core_rv_funcify.register(CappedNormalRV)
+def _capped_normal_numba(op, node):
+    @numba_basic.numba_njit
+    def capped_normal(rng, mu, sigma, upper):
+        return _draw_normal_below(rng, mu, sigma, upper)
+
+    return capped_normal, source_version()
+
+
 @_default_transform.register(SegmentDirichletRV)
 def _segment_dirichlet_transform(op, rv):
     return SegmentSimplex(op.segments)
@@ -287,3 +344,8 @@ def _floored_inverse_gamma_transform(op, rv):
 @_default_transform.register(CappedLogNormalRV)
 def _capped_log_normal_transform(op, rv):
     return BelowCap()
+
+
+@_default_transform.register(CappedNormalRV)
+def _capped_normal_transform(op, rv):
+    return BelowLimit()

@@ -23,7 +23,7 @@ from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.block_variables import BlockVariable
-from bayesjpt.model.blocks import TYPE_PRIOR, check_block, find_blocks, touched_blocks, variables_of
+from bayesjpt.model.blocks import TYPE_PRIOR, check_block, find_blocks, scale_names, touched_blocks, variables_of
 from bayesjpt.model.concentration import concentration_function
 
 SAME_POINT = 1e-9
@@ -130,6 +130,10 @@ class CircuitGibbs(BlockedStep):
         if f"{rows.name}_{TYPE_PRIOR}" in {rv.name for rv in drawn}:
             self._types = make_column_types(frozen.circuit, frozen.schema)
             names = (*names, TYPE_PRIOR)
+        self._scale_names = tuple(scale_names(frozen).values())
+        names = (*names, *self._scale_names)
+        n_scale = np.unique(frozen.priors.scales.family, return_counts=True)[1]
+        self._behind = frozen.circuit.n_theta + np.cumsum([0, self._types.n_weight, *n_scale])[: n_scale.size + 1]
         self._value_names = {name: f"{rows.name}_{name}" for name in names}
         self._drawn = {full: name for name, full in self._value_names.items() if model[full] in drawn}
         self._block = rows.name
@@ -210,11 +214,13 @@ class CircuitGibbs(BlockedStep):
     def _params(self, point: dict) -> Params:
         values = {name: point[full] for name, full in self._value_names.items()}
         log_weight, theta = self._layout.join(self._frozen.circuit, values)
-        return Params(log_weight, np.concatenate([theta, values.get(TYPE_PRIOR, [])]))
+        scales = [values[name] for name in self._scale_names]
+        return Params(log_weight, np.concatenate([theta, values.get(TYPE_PRIOR, []), *scales]))
 
     def _merged(self, point: dict, params: Params) -> dict:
         """Return the point with the variables that are drawn replaced."""
-        values = self._layout.split(params) | {TYPE_PRIOR: params.theta[self._frozen.circuit.n_theta :]}
+        _, *behind = np.split(params.theta, self._behind)
+        values = self._layout.split(params) | dict(zip((TYPE_PRIOR, *self._scale_names), behind, strict=True))
         return point | {full: values[name] for full, name in self._drawn.items()}
 
     def _begin(self, point: dict) -> Params:

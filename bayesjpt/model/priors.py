@@ -17,6 +17,7 @@ INSIDE = 1e-6
 
 DRAWN: dict[str, Any] = {
     "normal": block_variables.BlockNormal,
+    "normal_below": block_variables.BlockCappedNormal,
     "inverse_gamma": block_variables.BlockFlooredInverseGamma,
     "log_normal": block_variables.BlockCappedLogNormal,
     "gamma": block_variables.BlockGamma,
@@ -25,6 +26,7 @@ DRAWN: dict[str, Any] = {
 }
 TRANSFORMED: dict[str, Any] = {
     "normal": pm.Normal,
+    "normal_below": distributions.CappedNormal,
     "inverse_gamma": distributions.FlooredInverseGamma,
     "log_normal": distributions.CappedLogNormal,
     "gamma": pm.Gamma,
@@ -42,6 +44,12 @@ def weight_variable(name: str, dim: str, variable: WeightVariable, concentration
 def type_prior_variable(name: str, dim: str, types: ColumnTypes, *, start: np.ndarray | None):
     """Return the random variable of weights of types, flat beforehand; see `parameter_variable`."""
     return _variable(name, dim, "dirichlet", (np.ones(types.n_weight),), ptr=types.ptr, start=start)
+
+
+def scale_variable(name: str, dim: str, shape: np.ndarray, transforms: bool):
+    """Return the random variable of a family's factors, Gamma(shape, shape) each; see `parameter_variable`."""
+    start = np.ones(shape.size) if transforms else None
+    return _variable(name, dim, "gamma", (shape, shape), ptr=np.arange(shape.size + 1), start=start)
 
 
 def parameter_variable(name: str, dim: str, variable: ParameterVariable, arguments: tuple, *, start: np.ndarray | None):
@@ -75,7 +83,7 @@ def _variable(name: str, dim: str, prior: str, arguments: tuple, *, ptr: np.ndar
         arguments = ()
     if start is None:
         return DRAWN[prior](name, *arguments, dims=dim, default_transform=None, **options)
-    bounds = arguments[-1] if prior in ("inverse_gamma", "log_normal") else None
+    bounds = arguments[-1] if prior in ("inverse_gamma", "log_normal") else None  # the limit of a normal is no number
     return TRANSFORMED[prior](
         name, *arguments, dims=dim, initval=_inside(prior, start, ptr=ptr, bounds=bounds), **options
     )

@@ -101,3 +101,30 @@ class BelowCap(Transform):
     def log_jac_det(self, value, *inputs):
         """Return the logarithm of the derivative of `backward`."""
         return 2.0 * pt.log(self.backward(value, *inputs)) - value
+
+
+class BelowLimit(Transform):
+    """Numbers below a limit, the last input of the random variable; the number itself where that is infinite.
+
+    The way back is limit - log(1 + exp(limit - value)), nearly the value itself far below the limit.
+    """
+
+    name = "belowlimit"
+    ndim_supp = 0
+
+    def forward(self, value, *inputs):
+        """Return limit - log(exp(limit - x) - 1)."""
+        distance = inputs[-1] - value
+        return pt.switch(pt.isinf(inputs[-1]), value, value - pt.log1mexp(-distance))
+
+    def backward(self, value, *inputs):
+        """Return limit - log(1 + exp(limit - value))."""
+        unbounded = pt.isinf(inputs[-1])
+        limit = pt.switch(unbounded, 0.0, inputs[-1])
+        return pt.switch(unbounded, value, limit - pt.softplus(limit - value))
+
+    def log_jac_det(self, value, *inputs):
+        """Return the logarithm of the derivative of `backward`."""
+        unbounded = pt.isinf(inputs[-1])
+        limit = pt.switch(unbounded, 0.0, inputs[-1])
+        return pt.switch(unbounded, 0.0, -pt.softplus(value - limit))

@@ -13,7 +13,6 @@ from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_sampla
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors, make_priors
-from bayesjpt.circuit.scales import Scales, make_scales
 from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS, ColumnTypes, make_column_types, no_column_types
 from bayesjpt.defaults import ALPHA, GAMMA, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import LearnerError
@@ -38,8 +37,6 @@ class Target:
     priors : Priors
     column_types : ColumnTypes
         Weights of types that are drawn, too; a chain carries them behind its parameters.
-    scales : Scales
-        Factors of the priors that are drawn, too; a chain carries them behind these.
     cells : Cells
     n_block : int
         Rows evaluated together.
@@ -53,7 +50,6 @@ class Target:
     plan: Plan
     priors: Priors
     column_types: ColumnTypes
-    scales: Scales
     cells: Cells
     n_block: int
     log_jacobian: float
@@ -62,25 +58,21 @@ class Target:
     def sweeper(self) -> Sweeper:
         """Return a Sweeper with buffers of its own, for one thread."""
         return Sweeper(
-            self.circuit,
-            self.plan,
-            self.priors,
-            self.cells,
-            n_block=self.n_block,
-            column_types=self.column_types,
-            scales=self.scales,
+            self.circuit, self.plan, self.priors, self.cells, n_block=self.n_block, column_types=self.column_types
         )
 
     @property
     def sizes(self) -> StateSizes:
         """How many numbers a chain carries."""
-        return StateSizes(self.circuit.n_edge, self.circuit.n_theta, self.column_types.n_weight + self.scales.n_group)
+        return StateSizes(
+            self.circuit.n_edge, self.circuit.n_theta, self.column_types.n_weight + self.priors.scales.n_group
+        )
 
     def digest(self) -> str:
         """Return a hash of everything that decides the draws beside keys and generators."""
         total = hashlib.sha256(self.circuit.digest().encode())
-        for arrays in (self.plan, self.priors, self.column_types, self.scales, self.cells):
-            for name, array in zip(arrays._fields, arrays, strict=True):
+        for arrays in (self.plan._asdict(), self.priors.arrays(), self.column_types._asdict(), self.cells._asdict()):
+            for name, array in arrays.items():
                 total.update(f"{name}{array.dtype.str}{array.shape}".encode())
                 total.update(np.ascontiguousarray(array).data)
         return total.hexdigest()
@@ -125,7 +117,6 @@ def make_target(
         type_prior=type_prior,
     )
     column_types = make_column_types(circuit, table.schema) if type_prior == COLUMNS else no_column_types()
-    scales = make_scales(circuit, table.schema, priors.hyper_at, prior)
     cells = make_cells(
         plan,
         table.values,
@@ -136,8 +127,8 @@ def make_target(
     )
     jacobian = float((table.observed.sum(axis=1) * plan.column_log_jacobian).sum())
     n_block = block_rows(plan, MAX_WORK_BYTES, cells)
-    closed_form = column_types.n_weight + scales.n_group == 0 and is_closed_form(circuit, plan, cells)
-    return Target(circuit, plan, priors, column_types, scales, cells, n_block, jacobian, closed_form)
+    closed_form = column_types.n_weight + priors.scales.n_group == 0 and is_closed_form(circuit, plan, cells)
+    return Target(circuit, plan, priors, column_types, cells, n_block, jacobian, closed_form)
 
 
 def check_fits(circuit: Circuit, table: Table) -> None:
