@@ -1,9 +1,12 @@
 """Lognormal on z = x / s: log z is normal with a normal-inverse-gamma prior; recorded zeros count as cells.
 
 theta = (variance, mu) of log z. Prior: variance ~ InverseGamma(a0, b0) truncated below at the floor; mu given
-variance ~ Normal(m0, v0 * variance) truncated above at limit - variance: exp(mu + variance), the root of the mean
-square of z, stays below exp(limit), so that all moments exist. The floor, (resolution / maximum)^2 / 12, is the variance of the logarithm's
-rounding error at the column's maximum.
+variance ~ Normal(m0, v0 * variance) truncated above at
+
+    -variance - log((1 - exp(-variance)) / widest^2 + 1 / largest^2) / 2.
+
+So the standard deviation of z stays below `widest` and the root of its mean square below `largest`: all moments exist.
+The floor, (resolution / maximum)^2 / 12, is the variance of the logarithm's rounding error at the column's maximum.
 
 A recorded value stands for its cell. Away from 0 the density at the value serves; the cell of 0, [-h, h) with
 h = resolution / (2 scale), gets its average density P(Z < h) / (2 h). `fill_log_density` and `mode` follow this score;
@@ -22,7 +25,6 @@ import numpy as np
 
 from bayesjpt.families import plausible
 from bayesjpt.families.lognormal_posterior import (
-    LIMIT,
     draw_afresh,
     draw_posterior,
     initial,
@@ -67,19 +69,18 @@ def _floor(column: ColumnFacts) -> float:
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """The normal's prior for the logarithm; the column's is that of a lognormal with its mean and variance.
 
-    The limit lies two standard deviations above the column's maximum.
+    Parts are at most twice as wide as the column, and reach two of its standard deviations beyond its maximum at most.
     """
-    mean, sd = plausible.mean(column) / column.scale, plausible.deviation(column) / column.scale
-    mean = max(mean, plausible.SMALLEST_RATIO * sd)
+    sd = plausible.deviation(column) / column.scale
+    mean = plausible.ratio(column) * sd
     variance = math.log1p((sd / mean) ** 2)
-    limit = math.log(column.maximum / column.scale + 2.0 * sd)
     nig = plausible.normal_inverse_gamma(variance, math.log(mean) - 0.5 * variance, _floor(column))
-    return np.array([*nig, limit])
+    return np.array([*nig, 2.0 * sd, column.maximum / column.scale + 2.0 * sd])
 
 
 def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """The paper's prior of the normal, on log x (m0 = 1, v0 = 10, a0 = b0 = 1, no floor, no limit), rewritten for log z."""
-    return np.array([1.0 - math.log(column.scale), 10.0, 1.0, 1.0, 0.0, np.inf])
+    """The paper's prior of the normal, on log x (m0 = 1, v0 = 10, a0 = b0 = 1, no floor or bounds), for log z."""
+    return np.array([1.0 - math.log(column.scale), 10.0, 1.0, 1.0, 0.0, np.inf, np.inf])
 
 
 def _constants(column: ColumnFacts) -> np.ndarray:
@@ -251,8 +252,15 @@ def _accumulate_scale(theta, hyper, out):
 def _log_scale_normaliser(tau, theta, hyper):
     total = log_floor_masses(tau, theta.size / 2, hyper)
     for at in range(0, theta.size, 2):
-        total += log_share_below(theta[at], hyper[M0], hyper[V0] / tau, hyper[LIMIT])
+        total += log_share_below(theta[at], hyper[M0], hyper[V0] / tau, hyper)
     return total
+
+
+def _upper_mu(hyper, theta):
+    """Return the upper bound of mu, as `upper_mu` does, of arrays or tensors."""
+    variance = theta["variance"]
+    bound = (1.0 - np.exp(-variance)) / hyper["widest"] ** 2 + 1.0 / hyper["largest"] ** 2
+    return -variance - 0.5 * np.log(bound + _SMALLEST)  # without bounds the logarithm stays finite
 
 
 FAMILY = Family(
@@ -267,20 +275,15 @@ FAMILY = Family(
             "mu",
             "real",
             "normal_below",
-            lambda hyper, theta: (
-                hyper["m0"],
-                (hyper["v0"] * theta["variance"]) ** 0.5,
-                hyper["limit"] - theta["variance"],
-            ),
+            lambda hyper, theta: (hyper["m0"], (hyper["v0"] * theta["variance"]) ** 0.5, _upper_mu(hyper, theta)),
             "logarithm of the column's scale units",
         ),
     ),
-    hyper_names=(*HYPER_NAMES, "limit"),
+    hyper_names=(*HYPER_NAMES, "widest", "largest"),
     shared_scale=SharedScale(SCALE_EXPONENTS, SCALE_SHAPE, _accumulate_scale, _log_scale_normaliser),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=4,
-    by_name=plausible.holds_zeros,
     prepare=prepare,
     coefficients=coefficients,
     fill_log_density=fill_log_density,

@@ -1,9 +1,9 @@
 """The start and the draw of a lognormal leaf's variance and mu given its statistics.
 
-Without recorded zeros the posterior is normal-inverse-gamma above the floor, but for the limit of mu: it keeps the part
-mu <= limit - variance, and divides it by the prior probability of that part given the variance. So a variance is
-proposed from the inverse gamma and accepted by the ratio of (posterior / prior probability of the part), which is 1
-unless the limit is near; then mu is drawn from its normal below the limit. Without rows the draw is exact.
+Without recorded zeros the posterior is normal-inverse-gamma above the floor, but for the upper bound of mu given the
+variance: it keeps the part below, and divides it by the prior probability of that part. So a variance is proposed from
+the inverse gamma and accepted by the ratio of (posterior / prior probability of the part), which is 1 unless the bound
+is near; then mu is drawn from its normal below the bound. Without rows the draw is exact.
 
 Zeros multiply the density by P(Z < h) each: then slice updates of mu, of the log variance, and of the log variance at a fixed probability of the
 cell of 0, which is what remains free where a leaf holds zeros alone. Layout of theta, hyper and stats: see
@@ -29,31 +29,43 @@ from bayesjpt.numerics.special import log_normal_cdf, normal_quantile_between
 _VARIANCE, _MU = 0, 1
 _N, _SUM_LOG, _SUM_SQUARES, _N_ZERO = range(4)
 _N_ROUND = 3
-_MARGIN = 1e-3  # of a start from the limit
-LIMIT = FLOOR + 1
+_MARGIN = 1e-3  # of a start from the bound
+WIDEST, LARGEST = FLOOR + 1, FLOOR + 2
 
 
 @kernel
-def log_share_below(variance, m, v, limit):
-    """Return the log probability of mu <= limit - variance, where mu ~ Normal(m, v * variance)."""
-    if limit == np.inf:
+def upper_mu(variance, hyper):
+    """Return the upper bound of mu given the variance; infinite without bounds."""
+    widest, largest = hyper[WIDEST], hyper[LARGEST]
+    return -variance - 0.5 * math.log(-math.expm1(-variance) / (widest * widest) + 1.0 / (largest * largest))
+
+
+@kernel
+def _is_bounded(hyper):
+    return hyper[LARGEST] < np.inf
+
+
+@kernel
+def log_share_below(variance, m, v, hyper):
+    """Return the log probability that mu ~ Normal(m, v * variance) lies below its upper bound."""
+    if not _is_bounded(hyper):
         return 0.0
-    return log_normal_cdf((limit - variance - m) / math.sqrt(v * variance))
+    return log_normal_cdf((upper_mu(variance, hyper) - m) / math.sqrt(v * variance))
 
 
 @kernel
 def _log_correction(variance, posterior, hyper):
-    """Return the log of posterior over prior probability of the part of mu below the limit, given the variance."""
-    below = log_share_below(variance, posterior[0], posterior[1], hyper[LIMIT])
-    return below - log_share_below(variance, hyper[M0], hyper[V0], hyper[LIMIT])
+    """Return the log of posterior over prior probability of the part of mu below its bound, given the variance."""
+    below = log_share_below(variance, posterior[0], posterior[1], hyper)
+    return below - log_share_below(variance, hyper[M0], hyper[V0], hyper)
 
 
 @kernel
-def _draw_mu(variance, m, v, limit, rng):
+def _draw_mu(variance, m, v, hyper, rng):
     sd = math.sqrt(v * variance)
-    if limit == np.inf:
+    if not _is_bounded(hyper):
         return rng.normal(m, sd)
-    top = limit - variance
+    top = upper_mu(variance, hyper)
     return min(m + sd * normal_quantile_between(-np.inf, (top - m) / sd, rng.random() + 1e-17), top)
 
 
@@ -66,7 +78,7 @@ def initial(stats, hyper, constants, theta):
     squares = stats[_SUM_SQUARES] + n_zero * (at_zero * at_zero + 1.0)
     m, _, a, b = conjugate(stats[_N] + n_zero, total, squares, hyper)
     theta[_VARIANCE] = max(b / (a + 1.0), hyper[FLOOR] * 1.5)
-    theta[_MU] = min(m, hyper[LIMIT] - theta[_VARIANCE] - _MARGIN)
+    theta[_MU] = min(m, upper_mu(theta[_VARIANCE], hyper) - _MARGIN) if _is_bounded(hyper) else m
 
 
 @kernel
@@ -74,10 +86,10 @@ def _log_target(mu, log_variance, posterior, zeros, hyper, floor):
     """Return the log posterior density of (mu, log variance) up to a constant; zeros = (how many, log h)."""
     value = log_joint(mu, log_variance, posterior, floor)
     variance = math.exp(log_variance)
-    if value == -np.inf or mu > hyper[LIMIT] - variance:
+    if value == -np.inf or (_is_bounded(hyper) and mu > upper_mu(variance, hyper)):
         return -np.inf
     n_zero, log_h = zeros
-    value -= log_share_below(variance, hyper[M0], hyper[V0], hyper[LIMIT])
+    value -= log_share_below(variance, hyper[M0], hyper[V0], hyper)
     return value + n_zero * log_normal_cdf((log_h - mu) / math.sqrt(variance)) if n_zero > 0.0 else value
 
 
@@ -161,7 +173,8 @@ def _valid_hyper(hyper):
         and 0.0 < hyper[A0] < np.inf
         and 0.0 < hyper[B0] < np.inf
         and 0.0 <= hyper[FLOOR] < np.inf
-        and hyper[LIMIT] > -np.inf
+        and hyper[WIDEST] > 0.0
+        and hyper[LARGEST] > 0.0
     )
 
 
@@ -180,7 +193,7 @@ def draw_afresh(stats, hyper, constants, theta, rng):
     variance = _draw_variance(a, b, hyper[FLOOR], rng)
     if not 0.0 < variance < np.inf:
         return INVALID
-    return _store(variance, _draw_mu(variance, m, v, hyper[LIMIT], rng), theta)
+    return _store(variance, _draw_mu(variance, m, v, hyper, rng), theta)
 
 
 @kernel
@@ -194,18 +207,18 @@ def draw_posterior(stats, hyper, constants, theta, rng):
         variance = _draw_variance(a, b, floor, rng)
         if not 0.0 < variance < np.inf:
             return INVALID
-        if stats[_N] > 0.0 and hyper[LIMIT] < np.inf and 0.0 < theta[_VARIANCE] < np.inf:
+        if stats[_N] > 0.0 and _is_bounded(hyper) and 0.0 < theta[_VARIANCE] < np.inf:
             log_ratio = _log_correction(variance, posterior, hyper) - _log_correction(
                 theta[_VARIANCE], posterior, hyper
             )
             if not math.log1p(-rng.random()) < log_ratio:
                 variance = max(theta[_VARIANCE], floor)
-        return _store(variance, _draw_mu(variance, m, v, hyper[LIMIT], rng), theta)
+        return _store(variance, _draw_mu(variance, m, v, hyper, rng), theta)
     if not (0.0 < theta[_VARIANCE] < np.inf and -np.inf < theta[_MU] < np.inf):
         return INVALID
     zeros = (stats[_N_ZERO], math.log(constants[0]))
     log_variance = math.log(max(theta[_VARIANCE], floor * (1.0 + 1e-15)))
-    mu = min(theta[_MU], hyper[LIMIT] - math.exp(log_variance))
+    mu = min(theta[_MU], upper_mu(math.exp(log_variance), hyper)) if _is_bounded(hyper) else theta[_MU]
     prior = (hyper, floor)
     state = slice_state()
     for _ in range(_N_ROUND):

@@ -1,7 +1,7 @@
 """What default priors take from a column, so that a leaf without rows describes plausible values of that column.
 
 A member of a dictionary that no row uses keeps a weight of about alpha / n and draws its parameters from the prior. So
-priors here have the moments that queries ask for: parts of a column lie where the column lies, and are narrower than it.
+priors here have the moments that queries ask for: parts of a column lie where it lies, and are narrower.
 
     column    -----------[=====================|======================]------------    mean, standard deviation s
     parts        [==|==]      [=|=]    [====|====]                                     means spread by s, variances

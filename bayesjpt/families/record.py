@@ -129,7 +129,8 @@ class SharedScale:
     leaves that have rows; those without rows then follow it. Prior: Gamma(shape, shape), so that a factor of 1 is
     expected. The model's variable is ``<block>_<family>_scale``, one entry a column.
 
-    With hyperparameters h_j tau^e_j + s_j log tau the parameters theta of a leaf have the log density, as a function of the factor,
+    With hyperparameters h_j tau^e_j + s_j log tau the parameters theta of a leaf have the log density, as a function of
+    the factor,
 
         A log tau - B tau - log Z(tau)        A, B from theta and h alone
 

@@ -52,10 +52,7 @@ def _has_rows(plan, work, stats, leaf):
     """Return whether rows reached a leaf; those that were exchanged are known by their statistics alone."""
     if plan.leaf_by_value[leaf] or plan.leaf_update[leaf] != AS_WHOLE_UPDATE:
         return work.n_reached[leaf] > 0
-    for k in range(plan.stat_at[leaf], plan.stat_at[leaf + 1]):
-        if stats[k] != 0.0:
-            return True
-    return False
+    return (stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]] != 0.0).any()
 
 
 @kernel

@@ -1,7 +1,7 @@
 """The distributions of a block's parameters that PyMC does not have.
 
-A Dirichlet for each segment of one vector, an inverse gamma above a floor, a normal and a log-normal below a cap; with the
-transforms by which a sampler of unbounded variables reaches them.
+A Dirichlet for each segment of one vector, an inverse gamma above a floor, a normal and a log-normal below a cap; with
+the transforms by which a sampler of unbounded variables reaches them.
 """
 
 from __future__ import annotations
