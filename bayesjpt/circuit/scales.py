@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
 from bayesjpt.table.schema import Schema
 
@@ -79,6 +80,13 @@ def make_scales(circuit: Circuit, schema: Schema, hyper_at: np.ndarray, prior: s
     keys = sorted(groups)
     shared = [registry.FAMILIES[family].shared_scale for family, _ in keys]
     shape = [each.shape(schema.columns[at]) for each, (_, at) in zip(shared, keys, strict=True) if each is not None]
+    for value, (family, at) in zip(shape, keys, strict=True):
+        if not 0.0 < value < np.inf:
+            raise ModelError(
+                f"the shared scale of {registry.FAMILIES[family].name} on column {schema.columns[at].name!r} has the "
+                f"prior shape {value!r}",
+                "a positive number",
+            )
     return Scales(
         family=np.array([family for family, _ in keys], np.int64),
         column=np.array([column for _, column in keys], np.int64),

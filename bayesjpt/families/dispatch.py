@@ -86,14 +86,12 @@ _ABSENT = {"prepare": _copy, "draw_posterior": _keep, "draw_afresh": _keep, "log
 
 def _slot(family: Family, name: str) -> Any:
     """Return what a family provides for a slot, or None."""
-    match name, family.shared_scale:
-        case (("accumulate_scale" | "log_scale_normaliser"), None):
-            return None
-        case "accumulate_scale", shared:
-            return shared.accumulate
-        case "log_scale_normaliser", shared:
-            return shared.log_normaliser
-    return getattr(family, name)
+    if name not in ("accumulate_scale", "log_scale_normaliser"):
+        return getattr(family, name)
+    shared = family.shared_scale
+    if shared is None:
+        return None
+    return shared.accumulate if name == "accumulate_scale" else shared.log_normaliser
 
 
 def install(number: int, family: Family) -> None:

@@ -158,7 +158,7 @@ class SharedScale:
     shifts: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self):
-        if isinstance(self.shape, int | float):
+        if isinstance(self.shape, int | float) and 0.0 < self.shape < np.inf:
             everywhere = float(self.shape)
             object.__setattr__(self, "shape", lambda _column: everywhere)
 

@@ -43,7 +43,8 @@ def register_family(family: Family) -> Family:
     Raises
     ------
     SchemaError
-        Where another family has the name, a prior ``default`` is missing, or a slot is not of the contract's form.
+        Where another family has the name, a prior ``default`` is missing, a shared scale has no proper prior or changes
+        a hyperparameter that the family does not have, or a slot is not of the contract's form.
     """
     for known in FAMILIES:
         if known is family:
@@ -52,6 +53,7 @@ def register_family(family: Family) -> Family:
             raise SchemaError(f"a second family {family.name!r}", "a name of its own", "Rename one of the two.")
     if "default" not in family.priors:
         raise SchemaError(f"family {family.name!r} has no prior 'default'", "priors={'default': ...}")
+    _check_shared_scale(family)
     dispatch.install(len(FAMILIES), family)
     try:
         dispatch.compile_slots(len(FAMILIES), family)
@@ -85,6 +87,25 @@ for _built_in in (
     ordinal,
 ):
     _add(_built_in.FAMILY)
+
+
+def _check_shared_scale(family: Family) -> None:
+    shared = family.shared_scale
+    if shared is None:
+        return
+    for name in (*shared.exponents, *shared.shifts):
+        if name not in family.hyper_names:
+            raise SchemaError(
+                f"the shared scale of family {family.name!r} changes a hyperparameter {name!r}",
+                f"one of {', '.join(family.hyper_names)}",
+            )
+    if not shared.exponents and not shared.shifts:
+        raise SchemaError(f"the shared scale of family {family.name!r} changes nothing", "exponents or shifts")
+    if not callable(shared.shape):
+        raise SchemaError(
+            f"the shared scale of family {family.name!r} has the prior shape {shared.shape!r}, which is not proper",
+            "a positive number, or a function of the column that returns one",
+        )
 
 
 def number(name: str) -> int:

@@ -19,6 +19,9 @@ from bayesjpt.queries.question import Question, ask, known
 from bayesjpt.queries.resolve import value_in
 from bayesjpt.table.schema import Column
 
+_LEAST_SHARE = 1e-9
+"""On either side of an expectation: quantiles of levels 0 and 1 would be ends of the support."""
+
 
 @verb
 @pooled
@@ -140,14 +143,15 @@ def confidence_bounds(
 ) -> PlainAnswers:
     """Return the confidence-rated expectation of joint probability trees, under each draw.
 
-    With F the column's cumulative distribution and t the confidence, the bounds are F^-1(F(E) - t / 2) and
-    F^-1(F(E) + t / 2): around the expectation E, half of t to either side of it.
+    With F the column's cumulative distribution and t the confidence, the bounds are the quantiles of levels F(E)
+    (1 - t) and 1 - (1 - F(E)) (1 - t): around the expectation E, the share t of what lies below it and the share t of
+    what lies above. So they hold t together, and lie inside the support.
+
+    The paper takes t / 2 to either side, which is the same where F(E) is one half; elsewhere its levels leave [0, 1],
+    and clipped to it would give bounds at the ends of the support, infinite for real likelihoods.
 
     They bound *values*, not the expectation: with more rows they do not shrink, and the credible interval of E is the
-    spread of `expectation` over draws. They hold t only if F(E) is near one half. Where E is far out in a skewed
-    column, F(E) - t / 2 leaves [0, 1] and is clipped: that bound becomes the end of the support (infinite for real
-    likelihoods), and the interval holds less than t. Between two modes E itself may be a value that hardly occurs.
-    `quantile` has none of these faults.
+    spread of `expectation` over draws. Between two modes E itself may be a value that hardly occurs.
 
     Parameters
     ----------
@@ -168,7 +172,7 @@ def confidence_bounds(
 
     References
     ----------
-    Nyga et al. (2023). Joint Probability Trees. Equation 7; there without the clipping.
+    Nyga et al. (2023). Joint Probability Trees. Equation 7, for F(E) = 1/2.
 
     Examples
     --------
@@ -184,8 +188,9 @@ def confidence_bounds(
     question = ask(post, columns, given, on_zero)
     mean, _ = moments(question, spread=False)
     at_mean = _cdf_at(question, mean[:, None])
-    half = 0.5 * np.array([-confidence, confidence]).reshape(2, *(1,) * (mean.ndim - 1))
-    values = _quantiles(question, np.clip(at_mean + half, 0.0, 1.0))
+    below = np.clip(at_mean, _LEAST_SHARE, 1.0 - _LEAST_SHARE)  # of a distribution whose mean is its largest value
+    levels = np.concatenate([below * (1.0 - confidence), 1.0 - (1.0 - below) * (1.0 - confidence)], axis=1)
+    values = _quantiles(question, levels)
     middle = question.answer(mean, "expectation")
     ends = [question.answer(values[:, k], name) for k, name in enumerate(("lower", "upper"))]
     return PlainAnswers({part.name: (part.dims, part.values) for part in (ends[0], middle, ends[1])}, middle.coords)
