@@ -162,12 +162,13 @@ class Joint:
         for t in range(n):
             sweep._load(rows, missing)
             point, _ = step.step(point)
-            sample_rows(plan, *sweep._params(point), self.rng, rows)
             alpha, gamma = (np.exp(point[f"{name}_log__"]) for name in ("alpha", "gamma"))
-            self.data.set_value(self.rng.normal(alpha, 0.4, 2))
+            # the data given which the sweep drew: redrawn ones would hide that a sweep had not looked at them
             state = {"alpha": alpha, "gamma": gamma, "x": rows, "y": self.data.get_value()}
             for name in out:
                 out[name][t] = state[name] if name in state else point[name]
+            sample_rows(plan, *sweep._params(point), self.rng, rows)
+            self.data.set_value(self.rng.normal(alpha, 0.4, 2))
         return out
 
     def compare(self, n: int = N_DRAW) -> geweke.Comparison:
