@@ -256,10 +256,10 @@ With strong concentrations in place of even weights a third, two thirds and nine
 
 FIRST_SLICE_WIDTH = 1.0
 """Of a slice update of what concentrations are made of, on its unconstrained scale: most of these are logarithms of
-positive numbers, whose prior spans a few units. Neal (2003, section 4) shows that cost grows with its logarithm only."""
+positive numbers, whose prior spans a few units. It is adapted while the step tunes, so it decides no more than cost."""
 
 SLICE_WIDTH_PER_MOVE = 3.0
-"""Widths over the mean distance moved while tuning: two points drawn evenly from an interval are a third of it apart."""
+"""Widths over the mean distance moved while tuning: two uniform points of an interval are a third of it apart."""
 
 MAX_SLICES_PER_SWEEP = 20
 """Scalars above concentrations that a sweep updates, at a tenth to half a millisecond each: no more together than the

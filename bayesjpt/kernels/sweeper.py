@@ -113,7 +113,8 @@ class Sweeper:
 
         In between `edge_count` tells the rows that took each edge, and `concentration` may be replaced given them.
         """
-        return self._pair_and_allocate(params, rng, np.uint64(sweep_key(np.uint64(chain_key), np.uint64(number))), False)
+        key = np.uint64(sweep_key(np.uint64(chain_key), np.uint64(number)))
+        return self._pair_and_allocate(params, rng, key, False)
 
     def draw(self, params: Params, rng: np.random.Generator, *, even: bool = False) -> None:
         """Replace params by a draw given the allocations: the rest of a sweep, whose arguments are explained there."""

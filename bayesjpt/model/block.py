@@ -142,7 +142,7 @@ class CircuitMixture:
         variables = _weights(name, layout, concentrations, starts) | _parameters(name, layout, priors, starts)
         weight, theta = _flat(circuit, layout, variables)
         _type_weights(name, circuit, data.schema, weight)
-        frozen = FrozenCircuit(circuit, data.schema, priors)
+        frozen = FrozenCircuit(circuit, data.schema, priors, swept=not transforms)
         return CircuitRows(
             name, frozen, missing, weight, theta, observed=values, dims=(f"{name}_obs_id", f"{name}_feature")
         )

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 import pymc as pm
-
-import pytensor.tensor as pt
 from pymc.step_methods.compound import BlockedStep, CompoundStep, CompoundStepState, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pytensor.graph.traversal import ancestors, graph_inputs
@@ -65,8 +63,8 @@ class ConcentrationGibbs(BlockedStep):
     `MAX_SLICES_PER_SWEEP` as many, chosen at random. Widths are adapted while the step tunes.
 
     The allocations of all blocks are drawn before `above`, and all their weights after, so that a variable may be
-    shared by blocks. Weights that another step draws (in a step of the user's, or of a block with gradients) are factors
-    as the user's own are: `above` is then drawn given them.
+    shared by blocks. Weights that another step draws (one of the user's, or NUTS those of a block with gradients) are
+    factors as the user's own are: `above` is then drawn given them.
 
     References
     ----------

@@ -297,7 +297,7 @@ class CircuitGibbs(BlockedStep):
 
     @staticmethod
     def competence(var, has_grad):
-        """Claim the variables of a block and the continuous ones of which its concentrations are made, and no others."""
+        """Claim the variables of a block, the continuous ones of which concentrations are made, and no others."""
         ours = var.owner is not None and isinstance(var.owner.op, BlockVariable)
         return Competence.IDEAL if ours or hyperparameters([var]) else Competence.INCOMPATIBLE
 

@@ -137,11 +137,7 @@ def test_density_of_a_copied_and_of_an_observed_model_is_that_of_the_model(pair)
 
 
 def test_one_of_two_blocks_may_be_fixed(pair):
-    fixed = {
-        name: value
-        for name, value in pair.model.initial_point().items()
-        if name.startswith("right_")
-    }
+    fixed = {name: value for name, value in pair.model.initial_point().items() if name.startswith("right_")}
     done = pm.do(pair.model, fixed)
     step = CircuitGibbs(model=done)
     alone, of_alpha = step.methods

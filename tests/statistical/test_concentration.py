@@ -1,4 +1,4 @@
-"""Concentrations drawn given the allocations: enumerated posteriors, Geweke's joint test, and errors that it must catch.
+"""Concentrations drawn given the allocations: enumerated posteriors, Geweke's joint test, and errors it must catch.
 
 Geweke's two simulators are here the model itself, whose variables PyMC draws forward, and the step, between whose
 sweeps the rows and the user's own observed variable are drawn anew.
