@@ -196,7 +196,8 @@ class Concentrations:
 
     def _at(self, point: dict[str, np.ndarray]) -> np.ndarray:
         out = self._numbers.copy()
-        out[self._edges] = np.concatenate(self._evaluate(*[point[name] for name in self._names]))
+        values: Any = self._evaluate(*[point[name] for name in self._names])
+        out[self._edges] = np.concatenate(values)
         return out
 
 

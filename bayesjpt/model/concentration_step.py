@@ -93,7 +93,7 @@ class ConcentrationGibbs(BlockedStep):
         *,
         above: list,
         sweeps: list,
-        model: pm.Model | None = None,
+        model=None,
         rng=None,
         blocked: bool = True,
         compile_kwargs: dict | None = None,

@@ -80,7 +80,7 @@ class CircuitGibbs(BlockedStep):
     random_start : float, default 0.5
         Probability that a chain begins with random allocations instead of the learner's estimate: chains that begin
         apart show whether they mix. In the first half of its tuning such a chain has even weights at sums of the
-        structure, unless gamma depends on variables, which are sampled given them. A chain whose initial values were
+        structure, unless gamma depends on variables: these would be drawn to fit. A chain whose initial values were
         given begins at those.
     rng : numpy.random.Generator or int, optional
 
