@@ -50,7 +50,7 @@ class ConcentrationGibbs(BlockedStep):
     model : pm.Model, optional
     rng : numpy.random.Generator or int, optional
     compile_kwargs : dict, optional
-        Of ``pytensor.function``, which runs the density of `above` in Python unless they name a mode.
+        Of ``pm.compile``, by which the factors of `above` become a function of the point.
 
     Raises
     ------
@@ -115,6 +115,7 @@ class ConcentrationGibbs(BlockedStep):
         self._inputs = [v.name for v in inputs]
         self._log_factors = pm.pytensorf.compile(inputs, sum(terms), **(compile_kwargs or {}))
         self._log_factors.trust_input = True
+        self.log_density(point)  # compiled before worker processes are forked
 
     def setup_chain(self, rng, tune: int, draws: int) -> None:
         """Reset what belongs to a chain: its widths, and what its sweeps reset."""
