@@ -255,6 +255,17 @@ EVEN_SHARE = 0.5
 """Share of the sweeps before those kept in which a chain from random allocations has even weights at structure sums.
 With strong concentrations in place of even weights a third, two thirds and nine tenths do alike (decision 0048)."""
 
+FIRST_SLICE_WIDTH = 1.0
+"""Of a slice update of what concentrations are made of, on its unconstrained scale: most of these are logarithms of
+positive numbers, whose prior spans a few units. It is adapted while the step tunes, so it decides no more than cost."""
+
+SLICE_WIDTH_PER_MOVE = 3.0
+"""Widths over the mean distance moved while tuning: two uniform points of an interval are a third of it apart."""
+
+MAX_SLICES_PER_SWEEP = 20
+"""Scalars above concentrations that a sweep updates, at a tenth to half a millisecond each: no more together than the
+rest of a sweep over a few thousand rows."""
+
 CHAINS = 4
 """Two from the learner's partition, two from random allocations."""
 

@@ -83,7 +83,8 @@ class Sweeper:
         """Return a draw given allocations at random, by even weights: a start far from the learner's."""
         params = self.learned()
         params.log_weight[self._soft] = self._even
-        self._sweep(params, rng, np.uint64(rng.integers(2**63)), True)
+        self._pair_and_allocate(params, rng, np.uint64(rng.integers(2**63)), True)
+        self._draw_given_allocations(params, rng)
         return params
 
     def sweep(
@@ -108,11 +109,23 @@ class Sweeper:
         SamplingError
             If a row has probability zero, or a conditional distribution is not valid.
         """
+        log_likelihood = self.allocate(params, rng, chain_key, number)
+        self.draw(params, rng, even=even)
+        return log_likelihood
+
+    def allocate(self, params: Params, rng: np.random.Generator, chain_key: int, number: int) -> float:
+        """Draw the allocations of a sweep given params, and return what `sweep` does; `draw` has to follow.
+
+        In between `edge_count` tells the rows that took each edge, and `concentration` may be replaced given them.
+        """
         key = np.uint64(sweep_key(np.uint64(chain_key), np.uint64(number)))
-        log_likelihood = self._sweep(params, rng, key, False)
+        return self._pair_and_allocate(params, rng, key, False)
+
+    def draw(self, params: Params, rng: np.random.Generator, *, even: bool = False) -> None:
+        """Replace params by a draw given the allocations: the rest of a sweep, whose arguments are explained there."""
+        self._draw_given_allocations(params, rng)
         if even:
             params.log_weight[self._soft] = self._even
-        return log_likelihood
 
     def redraw(self, params: Params, rng: np.random.Generator) -> None:
         """Replace params by an independent draw, where `is_closed_form` holds: rows are allocated once and for all."""
@@ -122,16 +135,23 @@ class Sweeper:
         self._draw(params, self.concentration, rng)
 
     @property
+    def edge_count(self) -> np.ndarray:
+        """int64 (n_edge,): rows that took each edge, as allocated last; read only."""
+        return self._edge_count
+
+    @property
     def n_active(self) -> int:
         """Edges of sums that some row took in the last sweep."""
         return int(count_active(self.plan, self._edge_count))
 
-    def _sweep(self, params: Params, rng: np.random.Generator, key: np.uint64, flat: bool) -> float:
+    def _pair_and_allocate(self, params: Params, rng: np.random.Generator, key: np.uint64, flat: bool) -> float:
         if not self.exchanges or flat:
             self._guests.partner[:] = -1
         else:
             draw_partners(self._guests, rng)
-        log_likelihood = self._allocate(params, key, flat)
+        return self._allocate(params, key, flat)
+
+    def _draw_given_allocations(self, params: Params, rng: np.random.Generator) -> None:
         concentration = self.concentration
         weight_of_types, tau = np.split(params.theta[self.circuit.n_theta :], [self._types.n_weight])
         if self._types.n_weight:
@@ -153,7 +173,6 @@ class Sweeper:
         self._draw(params, concentration, rng)
         if self._scales.n_group:
             self._draw_scales(params.theta, tau, rng)
-        return log_likelihood
 
     def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
         self._allocated = False

@@ -25,7 +25,6 @@ from bayesjpt.circuit.type_prior import (
 from bayesjpt.defaults import ALPHA, GAMMA
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
-from bayesjpt.model.blanket_step import register_blanket_step
 from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
@@ -55,8 +54,8 @@ class CircuitMixture:
         Rows to condition on. Missing cells are marginalised exactly; nothing is imputed.
     gamma : float, vector or tensor, default 0.1
         Dirichlet concentration per edge at structure sums: one number, one an edge, or an expression of the model's
-        random variables of either form. ``pm.sample()`` samples the variables of such an expression by NUTS on their
-        Markov blanket, without evaluating the circuit.
+        random variables of either form. The sweeps draw the continuous variables of such an expression, too, with the
+        weights integrated out.
     alpha : float, vector or tensor, default 0.1
         Dirichlet concentration per member of a likelihood dictionary; likewise.
     prior : str, default "default"
@@ -120,7 +119,6 @@ class CircuitMixture:
     ):
         model = pm.modelcontext(None)
         register_step()
-        register_blanket_step()
         _check(model, name, circuit, data)
         layout = make_layout(circuit, data.schema)
         priors, expressions = block_priors(
@@ -148,7 +146,7 @@ class CircuitMixture:
         )
         weight, theta = _flat(circuit, layout, variables)
         _type_weights(name, circuit, data.schema, weight)
-        frozen = FrozenCircuit(circuit, data.schema, priors)
+        frozen = FrozenCircuit(circuit, data.schema, priors, swept=not transforms)
         return CircuitRows(
             name, frozen, missing, weight, theta, observed=values, dims=(f"{name}_obs_id", f"{name}_feature")
         )

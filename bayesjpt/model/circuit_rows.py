@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 from pymc.distributions.distribution import Distribution, _support_point
 from pymc.logprob.abstract import _logprob
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import Op
@@ -21,7 +23,7 @@ from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
-from bayesjpt.kernels.density import rows_log_density
+from bayesjpt.kernels.density import remembered_log_density, rows_log_density
 from bayesjpt.kernels.gradient import rows_gradient
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model.distributions import apply_rv
@@ -41,10 +43,13 @@ class FrozenCircuit:
     circuit : Circuit
     schema : Schema
     priors : Priors
+    swept : bool
+        Whether sweeps draw the block's variables. Other steps then evaluate the rows many times at one point.
     """
 
-    def __init__(self, circuit: Circuit, schema: Schema, priors: Priors):
+    def __init__(self, circuit: Circuit, schema: Schema, priors: Priors, *, swept: bool = False):
         self.circuit = circuit
+        self.swept = swept
         self.schema = schema
         self.priors = priors
         self.families = {int(number): registry.FAMILIES[number] for number in np.unique(circuit.leaf_family)}
@@ -118,6 +123,23 @@ class CircuitLogDensity(Op):
         return [of_values, disconnected_type(), *derivatives, *(disconnected_type() for _ in inputs[4:])]
 
 
+class RememberedLogDensity(CircuitLogDensity):
+    """`CircuitLogDensity` with one more input, a shared vector in which it keeps its last answer.
+
+    A step on variables that have nothing to do with the rows, such as NUTS on a slope, evaluates the whole model at the
+    same weights and parameters in each of its own steps. Threads must not share the vector: it is not for blocks that
+    samplers with threads of their own evaluate, those with gradients.
+    """
+
+    def perform(self, node, inputs, outputs):
+        values, missing, log_weight, theta, *plan, memory = inputs
+        outputs[0][0] = remembered_log_density(values, missing, log_weight, theta, Plan(*plan), memory)
+
+    def pullback(self, inputs, outputs, cotangents):
+        """Return the derivatives of `CircuitLogDensity`; undefined for the memory."""
+        return [*super().pullback(inputs[:-1], outputs, cotangents), disconnected_type()]
+
+
 class CircuitLogDensityGradient(Op):
     """Gradient of cotangent-weighted log densities with respect to log weights and parameters."""
 
@@ -146,6 +168,16 @@ def _circuit_log_density_numba(op, node, **kwargs):
     @numba_njit
     def circuit_log_density(values, missing, log_weight, theta, *plan):
         return rows_log_density(values, missing, log_weight, theta, Plan(*plan))
+
+    return circuit_log_density, source_version()
+
+
+@register_funcify_default_op_cache_key(RememberedLogDensity)
+def _remembered_log_density_numba(op, node, **kwargs):
+    @numba_njit
+    def circuit_log_density(values, missing, log_weight, theta, *plan_and_memory):
+        plan = Plan(*plan_and_memory[:-1])
+        return remembered_log_density(values, missing, log_weight, theta, plan, plan_and_memory[-1])
 
     return circuit_log_density, source_version()
 
@@ -229,7 +261,12 @@ def _circuit_rows_logp(op, values, rng, size, missing, log_weight, theta, **kwar
     circuit = op.frozen.circuit
     log_weight = pt.switch(inside, log_weight, circuit.start_log_weight)
     theta = pt.switch(inside, theta, circuit.start_theta)
-    logp = CircuitLogDensity()(rows, missing, log_weight, theta, *[pt.constant(array) for array in op.frozen.plan])
+    inputs = [rows, missing, log_weight, theta, *[pt.constant(array) for array in op.frozen.plan]]
+    if op.frozen.swept and isinstance(rows, SharedVariable):
+        memory = pytensor.shared(np.zeros(rows.get_value(borrow=True).shape[0] + 1), "memory", shape=(None,))
+        logp = RememberedLogDensity()(*inputs, memory)
+    else:
+        logp = CircuitLogDensity()(*inputs)
     return pt.switch(inside, logp, -np.inf)
 
 

@@ -1,13 +1,12 @@
 """Dirichlet concentrations of a block: numbers, or expressions of the user's random variables.
 
 A number becomes a constant of the block. An expression becomes the parameter of the weights' random variable; the Gibbs
-step evaluates it at each point, and the free variables that it is made of carry a tag by which
-`bayesjpt.model.blanket_step` knows them.
+step evaluates it at each point, and the free variables that it is made of carry a tag by which the step knows them:
+`bayesjpt.model.concentration_step` draws them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -133,37 +132,80 @@ def tag_hyperparameters(model: pm.Model, expressions: list) -> None:
             setattr(rv.tag, TAG, True)
 
 
-def concentration_function(
-    model: pm.Model, rows, layout: Layout
-) -> Callable[[dict[str, np.ndarray]], np.ndarray] | None:
-    """Return the function from a point to float64 (n_edge,), or None where all concentrations are numbers.
+def hyperparameters(rvs: list) -> list:
+    """Return those of some random variables that are continuous and of which concentrations are made."""
+    return [rv for rv in rvs if getattr(rv.tag, TAG, False) and rv.dtype in pm.vartypes.continuous_types]
 
-    PyTensor runs it in Python: that costs 20 microseconds a sweep, and spares the seconds of a compilation.
+
+def blanket(model: pm.Model, value_vars: list) -> dict:
+    """Return {factor: its log density} of the random variables and potentials that depend on some value variables."""
+    factors = [*model.free_RVs, *model.observed_RVs, *model.potentials]
+    mine = set(value_vars)
+    terms = zip(factors, model.logp(vars=factors, sum=False), strict=True)
+    return {factor: term for factor, term in terms if mine & set(graph_inputs([term]))}
+
+
+class Concentrations:
+    """Concentrations of a block's edges as a function of the point.
+
+    PyTensor runs it in Python: that costs 20 microseconds a call, and spares the seconds of a compilation.
+
+    Parameters
+    ----------
+    model : pm.Model
+    rows : TensorVariable
+        Observed variable of the block.
+    edges : int (n,)
+        Edges whose concentrations are expressions.
+    expressions : list of TensorVariable
+        Their concentrations, one expression after the other.
     """
-    frozen = rows.owner.op.frozen
-    edges, expressions = [], []
-    for variable in layout.weights:
-        if np.isnan(frozen.priors.concentration[variable.edges]).any():
-            edges.append(variable.edges)
-            expressions.append(model[f"{rows.name}_{variable.name}"].owner.inputs[-1])
-    if not expressions:
-        return None
-    outputs = model.replace_rvs_by_values(expressions)
-    inputs = [v for v in graph_inputs(outputs) if v in set(model.value_vars)]
-    evaluate = pytensor.function(inputs, outputs, mode="FAST_COMPILE")
-    evaluate.trust_input = True
-    names = [v.name for v in inputs]
 
-    def concentration(point: dict[str, np.ndarray]) -> np.ndarray:
-        out = frozen.priors.concentration.copy()
-        for at, value in zip(edges, evaluate(*[point[name] for name in names]), strict=True):
-            out[at] = value
-            if not (out[at] > 0.0).all() or np.isinf(out[at]).any():
-                raise SamplingError(
-                    f"concentration {float(out[at].min())} of block {rows.name!r}",
-                    "positive numbers at every point",
-                    "Give gamma and alpha expressions that are positive everywhere, such as pm.Gamma or pm.HalfNormal",
-                )
+    def __init__(self, model: pm.Model, rows, edges: np.ndarray, expressions: list):
+        outputs = model.replace_rvs_by_values(expressions)
+        inputs = [v for v in graph_inputs(outputs) if v in set(model.value_vars)]
+        self._evaluate = pytensor.function(inputs, outputs, mode="FAST_COMPILE")
+        self._evaluate.trust_input = True
+        self._names = [v.name for v in inputs]
+        self._numbers = rows.owner.op.frozen.priors.concentration
+        self._edges = edges
+        self._block = rows.name
+
+    def given(self, point: dict[str, np.ndarray]) -> np.ndarray | None:
+        """Return concentrations, float64 (n_edge,), or None where some are not positive numbers."""
+        out = self._at(point)
+        values = out[self._edges]
+        return out if values.min() > 0.0 and values.max() < np.inf else None
+
+    def __call__(self, point: dict[str, np.ndarray]) -> np.ndarray:
+        """Return concentrations, float64 (n_edge,).
+
+        Raises
+        ------
+        SamplingError
+            If some are not positive numbers.
+        """
+        out = self.given(point)
+        if out is None:
+            raise SamplingError(
+                f"concentration {float(self._at(point)[self._edges].min())} of block {self._block!r}",
+                "positive numbers at every point",
+                "Give gamma and alpha expressions that are positive everywhere, such as pm.Gamma or pm.HalfNormal",
+            )
         return out
 
-    return concentration
+    def _at(self, point: dict[str, np.ndarray]) -> np.ndarray:
+        out = self._numbers.copy()
+        values: Any = self._evaluate(*[point[name] for name in self._names])
+        out[self._edges] = np.concatenate(values)
+        return out
+
+
+def concentration_function(model: pm.Model, rows, layout: Layout) -> Concentrations | None:
+    """Return the function from a point to the concentrations of a block, or None where all of them are numbers."""
+    numbers = rows.owner.op.frozen.priors.concentration
+    symbolic = [variable for variable in layout.weights if np.isnan(numbers[variable.edges]).any()]
+    if not symbolic:
+        return None
+    expressions = [model[f"{rows.name}_{variable.name}"].owner.inputs[-1] for variable in symbolic]
+    return Concentrations(model, rows, np.concatenate([variable.edges for variable in symbolic]), expressions)

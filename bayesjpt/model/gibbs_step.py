@@ -7,6 +7,8 @@ given the allocations. Before that it refuses models in which those conditionals
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pymc as pm
 from pymc.initial_point import make_initial_point_fn
@@ -19,12 +21,14 @@ from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.type_prior import make_column_types, no_column_types
 from bayesjpt.defaults import EVEN_SHARE, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.kernels.cells import make_cells
+from bayesjpt.kernels.concentration import log_allocations
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.blocks import TYPE_PRIOR, check_block, find_blocks, scale_names, touched_blocks, variables_of
-from bayesjpt.model.concentration import concentration_function
+from bayesjpt.model.concentration import concentration_function, hyperparameters
+from bayesjpt.model.concentration_step import ConcentrationGibbs
 
 SAME_POINT = 1e-9
 """Relative: the prior's centre for a symbolic concentration differs in the last bits from that for another."""
@@ -34,6 +38,21 @@ def register_step() -> None:
     """Append the step to the methods among which ``pm.sample`` chooses; once, however often it is called."""
     if CircuitGibbs not in mcmc.STEP_METHODS:
         mcmc.STEP_METHODS.append(CircuitGibbs)
+
+
+class Allocated(NamedTuple):
+    """What the first half of a sweep hands to the second.
+
+    Attributes
+    ----------
+    params : Params
+        Given which the allocations were drawn.
+    log_likelihood : float
+        Of all rows at these, nats in the user's units.
+    """
+
+    params: Params
+    log_likelihood: float
 
 
 @dataclass_state
@@ -55,12 +74,13 @@ class CircuitGibbs(BlockedStep):
     vars : list of variables, optional
         Variables of the block; ``pm.sample()`` passes them by itself. The block's others are read from the point and
         held: kinds of weights (those of types alone, or with those of dictionaries), or all parameters of a family.
-        Variables of several blocks make a CompoundStep, one step a block.
+        Variables of several blocks make a CompoundStep, one step a block; with variables of which concentrations are
+        made, a `ConcentrationGibbs` of these and of the blocks whose concentrations depend on them.
     model : pm.Model, optional
     random_start : float, default 0.5
         Probability that a chain begins with random allocations instead of the learner's estimate: chains that begin
         apart show whether they mix. In the first half of its tuning such a chain has even weights at sums of the
-        structure, unless gamma depends on variables, which are sampled given them. A chain whose initial values were
+        structure, unless gamma depends on variables: these would be drawn to fit. A chain whose initial values were
         given begins at those.
     rng : numpy.random.Generator or int, optional
 
@@ -90,15 +110,18 @@ class CircuitGibbs(BlockedStep):
     def __new__(cls, *args, **kwargs):
         model = pm.modelcontext(kwargs.get("model"))
         rvs = variables_of(model, kwargs.get("vars", args[0] if args else None))
-        touched = touched_blocks(model, rvs)
-        if len(touched) == 1:
+        above = hyperparameters(rvs)
+        touched = {} if len(above) == len(rvs) else touched_blocks(model, rvs)
+        if len(touched) == 1 and not above:
             return super().__new__(cls, *args, **kwargs)
         options = {key: value for key, value in kwargs.items() if key not in ("vars", "rng", "model")}
         rngs = pm.util.get_random_generator(kwargs.get("rng")).spawn(len(touched))
         shares = [[model.rvs_to_values[rv] for rv in members if rv in rvs] for members in touched.values()]
-        return CompoundStep(
-            [cls(share, model=model, rng=rng, **options) for share, rng in zip(shares, rngs, strict=True)]
-        )
+        sweeps = [cls(share, model=model, rng=rng, **options) for share, rng in zip(shares, rngs, strict=True)]
+        if not above:
+            return CompoundStep(sweeps)
+        values = [model.rvs_to_values[rv] for rv in above]
+        return ConcentrationGibbs.over(values, sweeps, model=model, compile_kwargs=kwargs.get("compile_kwargs"))
 
     def __init__(
         self,
@@ -140,10 +163,23 @@ class CircuitGibbs(BlockedStep):
         self._name_statistics(len(find_blocks(model)) > 1)
         self._unset = _default_point(model, drawn)
         self._concentration = concentration_function(model, rows, self._layout)
+        self._collapsed = self._sums_with_expressions()
         gamma = frozen.priors.concentration[frozen.circuit.edges_of_kind(LATENT)]
         self._may_be_even = not np.isnan(gamma).any()  # not a number: an expression
         self._load(_data(model.rvs_to_values[rows]), _data(rows.owner.inputs[2]))
         self._warm_up(model.initial_point() if initial_point is None and self._concentration else initial_point)
+
+    def _sums_with_expressions(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return segments and edges of the sums whose weights are drawn and whose concentrations are expressions."""
+        numbers = self._frozen.priors.concentration
+        kinds = [
+            variable
+            for variable in self._layout.weights
+            if variable.name in self._drawn.values() and np.isnan(numbers[variable.edges]).any()
+        ]
+        length = np.concatenate([[0], *(np.diff(variable.ptr) for variable in kinds)])
+        edges = np.concatenate([np.empty(0, np.int64), *(variable.edges for variable in kinds)])
+        return np.cumsum(length), edges.astype(np.int64)
 
     def _name_statistics(self, several: bool) -> None:
         own = f"{self._block}_" if several else ""
@@ -179,8 +215,7 @@ class CircuitGibbs(BlockedStep):
 
     def _warm_up(self, point: dict | None) -> None:
         """Compile before worker processes are forked, and meet impossible rows before anything is sampled."""
-        if self._concentration:
-            self._sweeper.concentration = self._undivided(self._concentration(point), point)
+        self.concentrate(point)
         self._sweeper.sweep(self._sweeper.learned(), np.random.default_rng(0), 0, 0)
 
     def setup_chain(self, rng, tune: int, draws: int) -> None:
@@ -194,12 +229,36 @@ class CircuitGibbs(BlockedStep):
 
     def step(self, point: dict) -> tuple[dict, list[dict]]:
         """Return the point after one sweep, with fresh arrays, and its statistics."""
+        return self.draw(point, self.allocate(point))
+
+    def allocate(self, point: dict) -> Allocated:
+        """Draw the allocations given the point: the first half of a sweep, which `draw` completes."""
+        self.concentrate(point)
+        params = self._begin(point) if self.sweep == 0 else self._params(point)
+        log_likelihood = self._sweeper.allocate(params, self.rng, self.chain_key, self.sweep)
+        return Allocated(params, log_likelihood + self._log_jacobian)
+
+    def log_allocations(self, point: dict) -> float:
+        """Return the log probability of the allocations at a point's concentrations, the weights drawn integrated out.
+
+        But for a constant: weights whose concentrations are numbers have no part in it. -inf where concentrations are
+        not positive numbers.
+        """
+        assert self._concentration
+        concentration = self._concentration.given(point)
+        if concentration is None:
+            return -np.inf
+        return log_allocations(*self._collapsed, concentration, self._sweeper.edge_count)
+
+    def concentrate(self, point: dict) -> None:
+        """Take the concentrations from the point."""
         if self._concentration:
             self._sweeper.concentration = self._undivided(self._concentration(point), point)
-        params = self._begin(point) if self.sweep == 0 else self._params(point)
-        even = self.tune and self.sweep < self.n_even
-        log_likelihood = self._sweeper.sweep(params, self.rng, self.chain_key, self.sweep, even=even)
-        log_likelihood += self._log_jacobian
+
+    def draw(self, point: dict, allocated: Allocated) -> tuple[dict, list[dict]]:
+        """Return the point with weights and parameters drawn given the allocations, and the sweep's statistics."""
+        params, log_likelihood = allocated
+        self._sweeper.draw(params, self.rng, even=self.tune and self.sweep < self.n_even)
         self.sweep += 1
         values = {"log_likelihood": log_likelihood, "n_active_edges": self._sweeper.n_active}
         return self._merged(point, params), [{self._statistic[key]: value for key, value in values.items()}]
@@ -244,9 +303,9 @@ class CircuitGibbs(BlockedStep):
 
     @staticmethod
     def competence(var, has_grad):
-        """Claim the variables of a block, and no others."""
+        """Claim the variables of a block, the continuous ones of which concentrations are made, and no others."""
         ours = var.owner is not None and isinstance(var.owner.op, BlockVariable)
-        return Competence.IDEAL if ours else Competence.INCOMPATIBLE
+        return Competence.IDEAL if ours or hyperparameters([var]) else Competence.INCOMPATIBLE
 
     def _progressbar_config(self, n_chains=1):
         from rich.progress import TextColumn

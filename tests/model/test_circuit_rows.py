@@ -10,14 +10,16 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.graph.traversal import ancestors
 from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 
 import bayesjpt as bj
 from bayesjpt.circuit.layout import make_layout
-from bayesjpt.circuit.plan import make_plan
+from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import make_priors
-from bayesjpt.model.circuit_rows import CircuitLogDensity, FrozenCircuit
+from bayesjpt.kernels.density import remembered_log_density
+from bayesjpt.model.circuit_rows import CircuitLogDensity, FrozenCircuit, RememberedLogDensity
 from bayesjpt.numerics import jit
 from bayesjpt.table.schema import Schema
 from tests import naive, zoo
@@ -61,6 +63,64 @@ def test_log_density_op_agrees_in_both_linkers(case):
     inputs = op_inputs(table, params, make_plan(circuit, table.schema))
     plain, numba = (compiled(inputs, mode)(*inputs) for mode in ("FAST_COMPILE", "NUMBA"))
     np.testing.assert_allclose(numba, plain, rtol=LINKER_TOLERANCE, atol=LINKER_TOLERANCE)
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
+def test_a_remembered_log_density_is_that_of_the_rows_and_parameters_at_hand(mode, case):
+    table, circuit, params = case
+    inputs = op_inputs(table, params, make_plan(circuit, table.schema))
+    memory = np.zeros(table.n_row + 1)
+    symbols = [pt.as_tensor(x).type() for x in [*inputs, memory]]
+    remembered = pytensor.function(symbols, RememberedLogDensity()(*symbols), mode=mode)
+    plain = compiled(inputs, "FAST_COMPILE")
+    for position in (None, 0, 1, 2, 3):
+        changed = [x.copy() for x in inputs]
+        if position == 1:
+            changed[1][:] = ~changed[1] & inputs[1]  # nothing is missing: hidden cells hold numbers, too
+        elif position is not None:
+            changed[position].ravel()[-1] += 1e-9
+        for _ in range(2):
+            found = remembered(*changed, memory)
+            np.testing.assert_allclose(found, plain(*changed), rtol=LINKER_TOLERANCE, atol=LINKER_TOLERANCE)
+
+
+def test_a_log_density_is_not_computed_again_at_the_same_point(case):
+    table, circuit, params = case
+    inputs = op_inputs(table, params, make_plan(circuit, table.schema))
+    memory = np.zeros(table.n_row + 1)
+    first = remembered_log_density(*inputs[:4], Plan(*inputs[4:]), memory)
+    memory[1:] += 1.0  # what only memory knows
+    second = remembered_log_density(*inputs[:4], Plan(*inputs[4:]), memory)
+    np.testing.assert_array_equal(second, first + 1.0)
+    of_fewer = np.ones(table.n_row)
+    np.testing.assert_array_equal(remembered_log_density(*inputs[:4], Plan(*inputs[4:]), of_fewer), first)
+    assert (of_fewer == 1.0).all()
+
+
+@pytest.mark.parametrize("transforms", [False, True])
+def test_only_blocks_that_sweeps_draw_remember_their_density(transforms, rng):
+    table = zoo.make_table((zoo.COUNT,), 6, rng)
+    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    model = bj.build_model(circuit, table, transforms=transforms)
+    ops = {type(node.op) for node in ancestors_of(model.logp())}
+    assert (RememberedLogDensity in ops) == (not transforms)
+    assert (CircuitLogDensity in ops) == transforms
+
+
+def test_density_of_a_model_follows_its_data(rng):
+    table, other = (zoo.make_table((zoo.COUNT,), n, rng) for n in (6, 6))
+    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    model, fresh = (bj.build_model(circuit, t) for t in (table, other))
+    point, log_density = model.initial_point(), model.compile_logp()
+    log_density(point)
+    with model:
+        pm.set_data({"x_data": other.values.T.copy()})
+    assert log_density(point) == pytest.approx(float(fresh.compile_logp()(point)), rel=TOLERANCE)
+
+
+def ancestors_of(variable) -> list:
+    """Return the nodes above a variable."""
+    return [each.owner for each in ancestors([variable]) if each.owner is not None]
 
 
 def test_log_density_op_has_another_cache_key_after_an_edit_of_a_kernel_source(case, monkeypatch):

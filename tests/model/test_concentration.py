@@ -1,4 +1,4 @@
-"""Concentrations as expressions of the user's random variables, and the NUTS that samples these by itself."""
+"""Concentrations as expressions of the user's random variables, and the step that draws these given the allocations."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from pymc.step_methods.compound import CompoundStep
+import scipy.special
 
 import bayesjpt as bj
-from bayesjpt.circuit.priors import make_priors
-from bayesjpt.circuit.type_prior import make_column_types
+from bayesjpt.defaults import MAX_SLICES_PER_SWEEP
 from bayesjpt.errors import ModelError, SamplingError
 from bayesjpt.model import concentration
-from bayesjpt.model.blanket_step import BlanketNUTS, blanket
+from bayesjpt.model.concentration import blanket
+from bayesjpt.model.concentration_step import ConcentrationGibbs
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from tests import zoo
 from tests.model.conftest import QUICK
@@ -130,11 +130,21 @@ def test_an_observed_hyperparameter_is_the_concentration(hierarchical):
 # --- which step is chosen
 
 
-def test_nuts_on_the_markov_blanket_claims_what_concentrations_are_made_of_and_no_more(hierarchical):
+def test_the_sweep_claims_what_concentrations_are_made_of_and_no_more(hierarchical):
     chosen = chosen_steps(hierarchical)
-    assert chosen["BlanketNUTS"] == {"scale", "alpha", "gamma"}
+    assert set(chosen) == {"NUTS", "CircuitGibbs"}
     assert chosen["NUTS"] == {"stranger"}
-    assert set(chosen) == {"BlanketNUTS", "NUTS", "CircuitGibbs"}
+    assert {"scale", "alpha", "gamma"} < chosen["CircuitGibbs"]
+
+
+def test_blocks_that_share_variables_are_swept_together_and_others_apart(hierarchical, rng):
+    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    with hierarchical:
+        bj.CircuitMixture("third", zoo.mixture(table), table)
+    alone, joint = CircuitGibbs(model=hierarchical).methods
+    assert {var.name.split("_")[0] for var in alone.vars} == {"third"}
+    assert {var.name.split("_")[0] for var in joint.vars} == {"first", "second", "scale", "alpha", "gamma"}
+    assert [sweep._block for sweep in joint.sweeps.methods] == ["first", "second"]
 
 
 @pytest.mark.parametrize("way", ["copy", "do", "observe"])
@@ -146,7 +156,7 @@ def test_hyperparameters_are_known_in_a_changed_model(way, hierarchical):
             changed = pm.do(hierarchical, {"stranger": 1.0})
         case _:
             changed = pm.observe(hierarchical, {"stranger": 1.0})
-    assert chosen_steps(changed)["BlanketNUTS"] == {"scale", "alpha", "gamma"}
+    assert {"scale", "alpha", "gamma"} < chosen_steps(changed)["CircuitGibbs"]
 
 
 def test_parents_of_an_observed_hyperparameter_are_left_to_nuts(rng):
@@ -154,9 +164,8 @@ def test_parents_of_an_observed_hyperparameter_are_left_to_nuts(rng):
     with pm.Model() as model:
         scale = pm.HalfNormal("scale", 1.0)
         bj.CircuitMixture("x", zoo.mixture(table), table, alpha=pm.HalfNormal("alpha", scale, observed=0.5))
-    chosen = chosen_steps(model)
-    assert chosen["NUTS"] == {"scale"}
-    assert "BlanketNUTS" not in chosen
+    assert chosen_steps(model)["NUTS"] == {"scale"}
+    assert isinstance(CircuitGibbs(members(model, "x"), model=model), CircuitGibbs)
 
 
 def test_a_discrete_hyperparameter_is_left_to_the_choice_of_pymc(rng):
@@ -169,7 +178,55 @@ def test_a_discrete_hyperparameter_is_left_to_the_choice_of_pymc(rng):
     assert set(np.unique(idata["posterior"]["which"])) <= {0, 1}
 
 
-# --- the Markov blanket
+def test_a_step_of_the_user_may_take_a_hyperparameter(rng):
+    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    with pm.Model() as model:
+        alpha = pm.HalfNormal("alpha", 1.0)
+        bj.CircuitMixture("x", zoo.mixture(table), table, alpha=alpha)
+        step = [pm.Slice([alpha]), CircuitGibbs(members(model, "x"))]
+        idata = pm.sample(step=step, draws=5, tune=5, chains=1, cores=1, random_seed=1, **QUICK)
+    assert np.unique(idata["posterior"]["alpha"]).size == 5
+
+
+@pytest.mark.parametrize("way", ["held", "fixed"])
+def test_a_hyperparameter_of_weights_that_no_sweep_draws_is_drawn_given_them(way, rng):
+    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    with pm.Model() as model:
+        bj.CircuitMixture("x", circuit, table, alpha=pm.HalfNormal("alpha", 1.0))
+    if way == "fixed":
+        others = [rv for rv in model.free_RVs if rv.name != "alpha"]
+        model = pm.do(model, {rv.name: value for rv, value in zip(others, pm.draw(others), strict=True)})
+        drawn = ["alpha"]
+    else:
+        drawn = [rv.name for rv in model.free_RVs if rv.name != "x_likelihood_weights"]
+    step = CircuitGibbs([model[name] for name in drawn], model=model)
+    joint = step.methods[-1] if way == "held" else step
+    assert joint.sweeps.methods == []
+    point = model.initial_point()
+    step.setup_chain(np.random.default_rng(1), 1, 1)
+    found = [joint.log_density(point | {"alpha_log__": np.array(at)}) for at in (-1.0, 0.5)]
+    expected = [model.compile_logp()(point | {"alpha_log__": np.array(at)}) for at in (-1.0, 0.5)]
+    assert found[1] - found[0] == pytest.approx(expected[1] - expected[0], rel=TOLERANCE)
+    after, _ = step.step(point)
+    assert after["alpha_log__"] != point["alpha_log__"]
+
+
+def test_a_block_with_gradients_may_share_a_hyperparameter(rng):
+    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    with pm.Model() as model:
+        alpha = pm.HalfNormal("alpha", 1.0)
+        bj.CircuitMixture("x", circuit, table, alpha=alpha)
+        bj.CircuitMixture("y", circuit, table, alpha=alpha, transforms=True)
+    chosen = chosen_steps(model)
+    assert "alpha" in chosen["CircuitGibbs"]
+    assert all(name.startswith("y_") for name in chosen["NUTS"])
+    names = {factor.name for factor in blanket(model, [model.rvs_to_values[alpha]])}
+    assert names == {"alpha", "x_likelihood_weights", "y_likelihood_weights"}
+
+
+# --- the density of what concentrations are made of
 
 
 def test_blanket_holds_the_factors_that_depend_on_the_hyperparameters_and_no_circuit(hierarchical):
@@ -179,184 +236,136 @@ def test_blanket_holds_the_factors_that_depend_on_the_hyperparameters_and_no_cir
     assert names == {"scale", "alpha", "gamma", "y", "pull"} | weights
 
 
-def test_density_of_the_blanket_differs_from_that_of_the_model_by_a_constant(hierarchical, rng):
-    names = ("scale_log__", "alpha_log__", "gamma_log__")
-    model = hierarchical
-    step = BlanketNUTS(model=model)
-    assert {v.name for v in step.vars} == set(names)
-    full, slope = model.compile_logp(), model.compile_dlogp(vars=[model[name] for name in ("scale", "alpha", "gamma")])
-    point = model.initial_point()
-    point["first_likelihood_weights"] = np.array([0.2, 0.8, 1e-12, 1.0 - 1e-12])
-    differences = []
+def log_dirichlet_multinomial(concentration: np.ndarray, count: np.ndarray) -> float:
+    """Return the log probability of allocations, from the normalisers of the Dirichlet before and after them."""
+
+    def normaliser(a):
+        return scipy.special.gammaln(a).sum() - scipy.special.gammaln(a.sum())
+
+    return float(normaliser(concentration + count) - normaliser(concentration))
+
+
+def test_density_given_the_allocations_is_that_of_the_users_factors_and_of_the_counts(hierarchical, rng):
+    step = CircuitGibbs(model=hierarchical)
+    step.setup_chain(np.random.default_rng(1), 1, 1)
+    point = hierarchical.initial_point()
+    for sweep in step.sweeps.methods:
+        sweep.allocate(point)
+    factors = [hierarchical[name] for name in ("scale", "alpha", "gamma", "y", "pull")]
+    of_factors = hierarchical.compile_logp(vars=factors)
     for _ in range(N_POINT):
-        new = point | {name: np.array(rng.normal()) for name in names}
-        found, gradient = step._logp_dlogp_func(
-            np.array([new[v.name] for v in step.vars]), extra_vars={v.name: new[v.name] for v in model.value_vars}
-        )
-        differences.append(full(new) - found)
-        np.testing.assert_allclose(gradient, slope(new), rtol=TOLERANCE, atol=TOLERANCE)
-    np.testing.assert_allclose(differences, differences[0], rtol=TOLERANCE)
+        new = point | {name: np.array(rng.normal()) for name in ("scale_log__", "alpha_log__", "gamma_log__")}
+        alpha, gamma = np.exp(new["alpha_log__"]), np.exp(new["gamma_log__"])
+        expected = float(of_factors(new))
+        for sweep, a, g in zip(step.sweeps.methods, (alpha, np.sqrt(alpha)), (gamma, 2.0 * gamma), strict=True):
+            count = sweep._sweeper.edge_count
+            for variable, value in zip(sweep._layout.weights, (g, a), strict=True):
+                for edges in np.split(variable.edges, variable.ptr[1:-1]):
+                    expected += log_dirichlet_multinomial(np.full(edges.size, value), count[edges])
+        assert step.log_density(new) == pytest.approx(expected, rel=TOLERANCE)
 
 
-def test_statistics_of_the_blanket_do_not_pass_its_density_off_as_that_of_the_model(hierarchical):
-    with hierarchical:
-        idata = pm.sample(draws=5, tune=5, chains=1, cores=1, random_seed=1, target_accept=0.9, **QUICK)
-    stats = idata["sample_stats"]
-    assert {"diverging", "first_log_likelihood", "second_log_likelihood", "second_n_active_edges"} <= set(stats)
-    assert not BlanketNUTS.stats_dtypes_shapes.keys() & {"model_logp"}
-    alone = chosen_steps(pm.do(hierarchical, {"stranger": 0.0}))
-    assert "NUTS" not in alone
-    with pm.do(hierarchical, {"stranger": 0.0}):
+def test_a_slice_never_ends_where_a_concentration_is_not_positive(rng):
+    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    with pm.Model() as model:
+        gamma = pm.Normal("gamma", 0.05, 1.0, initval=0.5)
+        bj.CircuitMixture("x", zoo.mixture(table), table, gamma=gamma)
+    step = CircuitGibbs(model=model)
+    step.setup_chain(rng, 100, 0)
+    point, draws = model.initial_point(), []
+    for _ in range(100):
+        point, _ = step.step(point)
+        draws.append(float(point["gamma"]))
+    assert min(draws) > 0.0
+    assert step.log_density(point | {"gamma": np.array(-0.1)}) == -np.inf
+
+
+def test_a_start_without_density_is_refused_by_name(rng):
+    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    with pm.Model() as model:
+        alpha = pm.HalfNormal("alpha", 1.0)
+        bj.CircuitMixture("x", zoo.mixture(table), table, alpha=alpha)
+        pm.Potential("wall", pt.switch(alpha > 0.5, 0.0, -np.inf))
+    step = CircuitGibbs(model=model)
+    step.setup_chain(rng, 1, 1)
+    with pytest.raises(SamplingError, match="log density -inf of alpha_log__"):
+        step.step(model.initial_point() | {"alpha_log__": np.array(-3.0)})
+
+
+# --- the chain
+
+
+def test_a_vector_longer_than_a_sweep_updates_moves_everywhere_in_some_sweeps(rng):
+    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    circuit = zoo.mixture(table, MAX_SLICES_PER_SWEEP + 5, zoo.only("poisson"))
+    with pm.Model() as model:
+        bj.CircuitMixture("x", circuit, table, gamma=pm.HalfNormal("gamma", shape=MAX_SLICES_PER_SWEEP + 5))
+    step = CircuitGibbs(model=model)
+    step.setup_chain(rng, 20, 0)
+    start = point = model.initial_point()
+    first, _ = step.step(start)
+    assert (first["gamma_log__"] != start["gamma_log__"]).sum() == MAX_SLICES_PER_SWEEP
+    for _ in range(20):
+        point, _ = step.step(point)
+    assert (point["gamma_log__"] != start["gamma_log__"]).all()
+
+
+def test_widths_are_adapted_while_the_step_tunes_and_belong_to_the_chain(hierarchical, rng):
+    step = CircuitGibbs(model=hierarchical)
+    point = hierarchical.initial_point()
+    step.setup_chain(rng, 5, 5)
+    for _ in range(5):
+        point, _ = step.step(point)
+    tuned = step.sampling_state
+    step.stop_tuning()
+    point, _ = step.step(point)
+    np.testing.assert_array_equal(step.sampling_state.moved, tuned.moved)
+    assert (tuned.n_tuned == 5.0).all()
+    assert (tuned.moved > 0.0).all()
+    step.setup_chain(rng, 5, 5)
+    assert not step.moved.any()
+    step.sampling_state = tuned
+    np.testing.assert_array_equal(step.moved, tuned.moved)
+    assert step.sampling_state.sweeps.methods[0].sweep == 5
+
+
+def test_a_state_that_is_restored_goes_on_with_the_same_draws(hierarchical, rng):
+    step = CircuitGibbs(model=hierarchical)
+    step.setup_chain(rng, 3, 3)
+    point, _ = step.step(hierarchical.initial_point())
+    state = step.sampling_state
+    first, _ = step.step(point)
+    step.sampling_state = state
+    second, _ = step.step(point)
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        np.testing.assert_array_equal(second[name], value)
+
+
+def test_a_model_of_blocks_alone_has_statistics_of_the_sweeps_alone(hierarchical):
+    with pm.do(hierarchical, {"stranger": 0.0}) as model:
+        assert set(chosen_steps(model)) == {"CircuitGibbs"}
         idata = pm.sample(draws=5, tune=5, chains=1, cores=1, random_seed=1, **QUICK)
-    assert "lp" not in idata["sample_stats"]
+    expected = {f"{block}_{key}" for block in ("first", "second") for key in CircuitGibbs.stats_dtypes_shapes}
+    assert set(idata["sample_stats"]) == expected
 
 
-def test_default_number_of_tuning_steps_is_that_of_the_slower_step(hierarchical):
-    done = pm.do(hierarchical, {"stranger": 0.0})
-    steps = [CircuitGibbs(model=done), BlanketNUTS([done["alpha"]], model=done)]
-    tune = pm.sampling.mcmc.get_default_tune_steps(CompoundStep(steps), None)
-    assert tune == BlanketNUTS.default_tune_steps
+def test_default_number_of_tuning_steps_is_that_of_the_sweeps(hierarchical):
+    step = CircuitGibbs(model=pm.do(hierarchical, {"stranger": 0.0}))
+    assert isinstance(step, ConcentrationGibbs)
+    assert pm.sampling.mcmc.get_default_tune_steps(step, None) == CircuitGibbs.default_tune_steps
+
+
+def test_progress_bar_shows_the_statistics_of_all_blocks(hierarchical, capsys):
+    with pm.do(hierarchical, {"stranger": 0.0}) as model:
+        pm.sample(draws=2, tune=1, chains=1, cores=1, random_seed=1, compute_convergence_checks=False, progressbar=True)
+    columns, fields = CircuitGibbs(model=model)._progressbar_config(1)
+    headers = {f"{what} {block}" for block in ("first", "second") for what in ("Log likelihood", "Active edges")}
+    assert {column.get_table_column().header for column in columns} == headers
+    assert "second_n_active_edges" in fields
+    capsys.readouterr()
 
 
 def test_tag_is_on_free_variables_alone(hierarchical):
     tagged = {name for name, variable in hierarchical.named_vars.items() if hasattr(variable.tag, concentration.TAG)}
     assert tagged == {"scale", "alpha", "gamma"}
-
-
-# --- weights of types
-
-
-@pytest.fixture
-def positive(rng):
-    """Return two components over a column of two types, one of which has three families, and one of a single type."""
-    table = zoo.make_table((zoo.PLAIN[1], zoo.COUNT), 12, rng)
-    return zoo.mixture(table, dictionary=zoo.only("normal", "gamma", "exponential", "lognormal", "poisson")), table
-
-
-@pytest.mark.parametrize("alpha", [0.3, np.float32(0.3), "expression"])
-def test_alpha_is_split_over_types_first(alpha, positive):
-    circuit, table = positive
-    with pm.Model() as model:
-        given = 2.0 * pm.HalfNormal("half", initval=0.15) if isinstance(alpha, str) else alpha
-        bj.CircuitMixture("x", circuit, table, alpha=given, type_prior="types")
-    step = CircuitGibbs(members(model, "x"), model=model)
-    if isinstance(alpha, str):
-        step.setup_chain(np.random.default_rng(1), 1, 1)
-        step.step(model.initial_point() | {"half_log__": np.array(np.log(0.15))})
-    expected = make_priors(
-        circuit, table.schema, step._layout, gamma=0.1, alpha=0.3, prior="default", type_prior="types"
-    )
-    assert np.ptp(expected.concentration) > 0.1
-    at = step._layout.weights[1].edges
-    np.testing.assert_allclose(step._sweeper.concentration[at], expected.concentration[at], rtol=1e-6)
-
-
-@pytest.mark.parametrize("alpha", [0.3, "expression"])
-def test_weights_of_columns_are_a_variable_of_the_block_that_sweeps_draw(alpha, positive):
-    circuit, table = positive
-    with pm.Model() as model:
-        given = 2.0 * pm.HalfNormal("half", initval=0.15) if isinstance(alpha, str) else alpha
-        bj.CircuitMixture("x", circuit, table, alpha=given, type_prior="columns")
-    name = zoo.PLAIN[1].name
-    assert model.coords["x_column_type"] == (f"{name}:positive", f"{name}:real")
-    assert "x_type_prior" in chosen_steps(model)["CircuitGibbs"]
-    assert chosen_steps(model).get("BlanketNUTS", set()) == ({"half"} if isinstance(alpha, str) else set())
-    step = CircuitGibbs(members(model, "x"), model=model)
-    point = model.initial_point() | {"x_type_prior": np.array([0.9, 0.1])}
-    if isinstance(alpha, str):
-        point["half_log__"] = np.array(np.log(0.15))
-    concentration, types = step._concentration(point), make_column_types(circuit, table.schema)
-    np.testing.assert_allclose(
-        concentration[types.edge], 0.3 * types.factor * np.array([0.9, 0.1])[types.entry], rtol=TOLERANCE
-    )
-    step.setup_chain(np.random.default_rng(1), 1, 1)
-    after, _ = step.step(point)
-    at = step._layout.weights[1].edges
-    np.testing.assert_allclose(step._sweeper.concentration[at], 0.3, rtol=TOLERANCE)  # as it is before it is divided
-    assert not np.isclose(after["x_type_prior"], point["x_type_prior"]).any()
-    np.testing.assert_allclose(after["x_type_prior"].sum(), 1.0)
-
-
-def test_weights_of_columns_are_not_drawn_where_weights_of_dictionaries_are_held(positive):
-    model = bj.build_model(*positive, type_prior="columns")
-    drawn = [rv for rv in members(model, "x") if rv.name != "x_likelihood_weights"]
-    with pytest.raises(ModelError, match="x_likelihood_weights, x_type_prior in one step"):
-        CircuitGibbs(drawn, model=model)
-
-
-def test_weights_of_columns_may_be_held_while_weights_of_dictionaries_are_drawn(positive):
-    model = bj.build_model(*positive, alpha=0.3, type_prior="columns")
-    step = CircuitGibbs([rv for rv in members(model, "x") if rv.name != "x_type_prior"], model=model)
-    step.setup_chain(np.random.default_rng(1), 1, 1)
-    point = model.initial_point() | {"x_type_prior": np.array([0.9, 0.1])}
-    after, _ = step.step(point)
-    types = make_column_types(positive[0], positive[1].schema)
-    expected = 0.3 * types.factor * np.array([0.9, 0.1])[types.entry]
-    np.testing.assert_allclose(step._sweeper.concentration[types.edge], expected, rtol=TOLERANCE)
-    np.testing.assert_array_equal(after["x_type_prior"], point["x_type_prior"])
-    assert not np.isclose(after["x_likelihood_weights"], point["x_likelihood_weights"]).all()
-
-
-def test_weights_of_columns_that_are_left_alone_are_no_block(positive):
-    model = bj.build_model(*positive, type_prior="columns")
-    others = [rv for rv in members(model, "x") if rv.name != "x_type_prior"]
-    done = pm.do(model, {rv.name: value for rv, value in zip(others, pm.draw(others, random_seed=1), strict=True)})
-    assert [rv.name for rv in members(done, "x")] == ["x_type_prior"]
-    with pytest.raises(ModelError, match=r"x_type_prior of no circuit block .* replace these, too"):
-        CircuitGibbs(members(done, "x"), model=done)
-
-
-def test_weights_of_columns_that_do_has_fixed_divide_alpha(positive):
-    circuit, table = positive
-    done = pm.do(bj.build_model(circuit, table, alpha=0.3, type_prior="columns"), {"x_type_prior": [0.9, 0.1]})
-    step = CircuitGibbs(members(done, "x"), model=done)
-    types = make_column_types(circuit, table.schema)
-    expected = 0.3 * types.factor * np.array([0.9, 0.1])[types.entry]
-    found = step._concentration(done.initial_point())[types.edge]
-    np.testing.assert_allclose(found, expected, rtol=TOLERANCE)
-
-
-def test_draws_of_a_model_with_weights_of_columns_are_a_posterior(positive):
-    model = bj.build_model(*positive, type_prior="columns")
-    with model:
-        idata = pm.sample(draws=5, tune=5, chains=2, cores=1, random_seed=1, **QUICK)
-    np.testing.assert_allclose(idata["posterior"]["x_type_prior"].sum("x_column_type"), 1.0)
-    assert bj.Posterior.from_idata(idata, model).types()["count"].type == "count"
-
-
-def test_weights_of_columns_have_gradients_with_transforms(positive):
-    model = bj.build_model(*positive, type_prior="columns", transforms=True)
-    value = model.rvs_to_values[model["x_type_prior"]]
-    slope = model.compile_dlogp(vars=[model["x_type_prior"]])(model.initial_point())
-    assert value.name != "x_type_prior"
-    assert np.isfinite(slope).all()
-    assert slope.any()
-
-
-def test_nothing_to_divide_adds_no_variable(rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
-    model = bj.build_model(circuit, table, type_prior="columns")
-    assert "x_type_prior" not in model
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"type_prior": "leaves"}, "members, types, columns"),
-        ({"type_prior": np.array(["columns", "types"])}, "members, types, columns"),
-        ({"type_prior": "columns", "prior": "flat"}, "flat"),
-        ({"type_prior": "types", "alpha": np.ones(10)}, "one for all"),
-        ({"type_prior": "columns", "alpha": pt.ones(10)}, "one for all"),
-        ({"type_prior": "columns", "alpha": -1.0}, "alpha = -1.0"),
-        ({"type_prior": "types", "alpha": 0.0}, "alpha = 0.0"),
-        ({"type_prior": "columns", "alpha": True}, "alpha = True"),
-        ({"type_prior": "types", "alpha": "x"}, "alpha = 'x'"),
-    ],
-)
-def test_alpha_that_cannot_be_divided_is_refused_and_the_model_left_as_it_was(options, words, positive):
-    with pm.Model() as model:
-        with pytest.raises(ModelError, match=words):
-            bj.CircuitMixture("x", *positive, **options)
-        assert not model.named_vars
-        assert not model.coords

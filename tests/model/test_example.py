@@ -48,8 +48,7 @@ def test_example_runs_under_each_way_to_start_processes(start, tmp_path):
         [sys.executable, str(path)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
-    assert "BlanketNUTS: [alpha]" in done.stderr
-    assert "CircuitGibbs: [x_sum_weights" in done.stderr
+    assert "ConcentrationGibbs: [alpha, x_sum_weights" in done.stderr
     assert "NUTS: [slope]" in done.stderr
     assert "alpha" in done.stdout
     assert "slope" in done.stdout

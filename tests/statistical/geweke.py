@@ -425,7 +425,12 @@ def compare(
         chain = run_coded_chain(believed, start, tables[0], n, rng)
     else:
         chain = run_chain(believed, start, tables[0], n, rng, redraw=True, meddle=meddle)
-    found = functions(case, *chain)
+    return compare_functions(exact, functions(case, *chain))
+
+
+def compare_functions(exact: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> Comparison:
+    """Return the Comparison of functions of as many independent draws and of states of a chain."""
+    n = next(iter(exact.values())).size
     moving = [name for name, values in exact.items() if max(np.ptp(values), np.ptp(found[name])) > ROUNDING]
     for name in exact.keys() - moving:
         np.testing.assert_allclose(found[name], exact[name], rtol=0.0, atol=ROUNDING)
