@@ -339,7 +339,7 @@ SAMPLED_ROWS = 16_384
 """Rows that are drawn together; bounds the workspace of `sample` and `impute`."""
 
 MAX_REDRAWS = 1000
-"""Times that a row with an imputed label "other" is drawn anew; more are needed only where no other is possible."""
+"""Times that a row with the label "other", or a number outside its support, is drawn anew before it is conditioned."""
 
 MODE_ROWS = 256
 """Rows whose modes are found together: bounds the memory of what is handed back by a kernel, and changes no answer."""
