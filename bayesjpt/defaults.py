@@ -372,6 +372,18 @@ EXPLAINED_FACTS = 3
 EXPLAINED_DIFFERENCE = 0.2
 """From which a column sets a sub-population apart: a fifth of its rows lie elsewhere than those of the whole table."""
 
+MAX_PAIRED_ROWS = 10_000
+"""Rows of a matrix of pairs: 763 MiB."""
+
+COMPONENTS = 8
+"""Components of a column that are described: those of less weight are told together."""
+
+PATTERN_COVERAGE = 0.8
+"""Share of a sub-population that lies between the ends of a column in its pattern: as between first and last decile."""
+
+PATTERN_SUPPORT = 0.05
+"""Least share of all rows that a pattern holds: that of a leaf of a tree by default (`JPT_MIN_ROWS`)."""
+
 # --- pictures --------------------------------------------------------------------------------------------------------
 
 SHOWN_RANGE = (0.005, 0.995)

@@ -92,11 +92,11 @@ def _reaching(hinges: np.ndarray, lo: float, hi: float) -> np.ndarray:
     A gap no wider than the piece beside it joins it, whose density it halves at most; a wider one, in which values are
     rare, is a piece of its own.
     """
-    if lo < hinges[0] and np.isfinite(lo):
-        hinges = np.concatenate([[lo], hinges[int(hinges[0] - lo <= hinges[1] - hinges[0]) :]])
-    if hinges[-1] < hi and np.isfinite(hi):
-        hinges = np.concatenate([hinges[: hinges.size - int(hi - hinges[-1] <= hinges[-1] - hinges[-2])], [hi]])
-    return hinges
+    first, last = int(hinges[0] - lo <= hinges[1] - hinges[0]), int(hi - hinges[-1] <= hinges[-1] - hinges[-2])
+    left = [lo] if np.isfinite(lo) and lo < hinges[0] else []
+    right = [hi] if np.isfinite(hi) and hi > hinges[-1] else []
+    inner = hinges[first if left else 0 : hinges.size - (last if right else 0)]
+    return np.concatenate([left, inner, right])
 
 
 def constants_of_column(column: ColumnFacts) -> np.ndarray:

@@ -172,15 +172,15 @@ def _complete_within(
         region = _region(post.schema, limits, np.flatnonzero(limited & ~rows.observed[:, row]))
         try:
             within = condition(one_draw(post, int(draw[row])), conditions(region, post.schema))
-        except EvidenceError:
-            raise _nothing_within(post, region, int(draw[row])) from None
+        except EvidenceError as error:
+            raise _nothing_within(post, error.found, int(draw[row])) from None
         whole, alone = np.empty((rows.n_column, 1)), rows.take([row])
         where = np.zeros((2, 1), np.int64)
         impossible = _complete(
             within, alone, (where[0], where[1]), rng=rng, limits=on_grid, inside=where[0] == 0, out=whole
         )
         if impossible is not None:
-            raise _nothing_within(post, region, int(draw[row]))
+            raise _nothing_within(post, f"given {conditions(region, post.schema)}", int(draw[row]))
         out[:, row] = whole[:, 0]
 
 
@@ -193,12 +193,13 @@ def _region(schema: Schema, limits: np.ndarray, columns: np.ndarray) -> Region:
     return region
 
 
-def _nothing_within(post: Posterior, region: Region, draw: int) -> EvidenceError:
+def _nothing_within(post: Posterior, why: str, draw: int) -> EvidenceError:
     """Return the error of missing cells that cannot keep to their limits."""
     chain, number = divmod(draw, post.n_draw)
     return EvidenceError(
-        f"what is given leaves no probability to {conditions(region, post.schema)} on (chain {chain}, draw {number})",
-        "evidence under which labels of the training table and numbers in the support of their column are possible",
+        f"a missing cell cannot be a label of the training table, or in the support of its column, on (chain {chain}, "
+        f"draw {number}): {why}",
+        "evidence that leaves it a probability",
         "Widen the evidence; sample(..., labels='all') also draws labels that the training table does not have.",
     )
 

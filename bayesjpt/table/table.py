@@ -153,9 +153,9 @@ def restored(column: Column, values: np.ndarray, unseen: np.ndarray | None = Non
     code[code == len(column.labels)] = other
     place = {label: len(column.labels) + number for number, label in enumerate(distinct)}
     code[list(known)] = [place[label] for label in known.values()]
-    strange = (code == other).any() or any(cells_of.label_as_stored(x, column.dtype) is None for x in distinct)
-    dtype = "text" if strange else column.dtype
-    kind, originals = _original_labels(replace(column, labels=(*column.labels, *distinct), dtype=dtype))
+    labels = (*column.labels, *distinct)
+    strange = (code == other).any() or any(cells_of.label_as_stored(label, column.dtype) is None for label in labels)
+    kind, originals = _original_labels(replace(column, labels=labels, dtype="text" if strange else column.dtype))
     return kind, np.array(originals, object)[code]
 
 
