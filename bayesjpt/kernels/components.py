@@ -1,6 +1,6 @@
 """One leaf after the other of one column, under many draws: what a column is like as a shallow mixture.
 
-      column  =  sum over its leaves of  path probability x weight in the dictionary x distribution of the leaf
+column  =  sum over its leaves of  path probability x weight in the dictionary x distribution of the leaf
 """
 
 from __future__ import annotations
@@ -34,15 +34,14 @@ def fill_leaf_modes(plan, leaves, thetas, out):
 
 
 @kernel
-def fill_leaf_quantiles(plan, pieces, thetas, levels, out):
-    """Fill out, float64 (n_draw, n_level, n_piece), with quantiles of each of one column's pieces by itself."""
+def fill_leaf_quantiles(plan, pieces, chosen, thetas, levels, out):
+    """Fill out, float64 (n_draw, n_level, n_chosen), with quantiles of some of one column's pieces, each by itself."""
     plan, pieces = lent(plan), lent(pieces)
-    n_piece = out.shape[2]
-    share, held = np.zeros(n_piece), np.empty((n_piece, 3))
+    share, held = np.zeros(pieces.place.size), np.empty((pieces.place.size, 3))
     for draw in range(out.shape[0]):
         forget(held)
-        for p in range(n_piece):
-            share[p] = 1.0
+        for j in range(chosen.size):
+            share[chosen[j]] = 1.0
             for k in range(levels.size):
-                out[draw, k, p] = mixture_quantile(pieces, plan.const, thetas[draw], held, share, 0, levels[k])
-            share[p] = 0.0
+                out[draw, k, j] = mixture_quantile(pieces, plan.const, thetas[draw], held, share, 0, levels[k])
+            share[chosen[j]] = 0.0

@@ -58,8 +58,8 @@ def membership(post: Posterior, rows) -> PlainAnswer:
 
     Notes
     -----
-    Exact: the share of the root's density that runs through a node, one pass up and one down. Nothing is stored with the
-    draws, so it can be asked of rows that were not fitted as well.
+    Exact: the share of the root's density that runs through a node, one pass up and one down. Nothing is stored with
+    the draws, so it can be asked of rows that were not fitted as well.
 
     Examples
     --------
@@ -155,18 +155,25 @@ def comembership(post: Posterior, rows, *, max_draws: int | None = None) -> Plai
 @pooled
 def _membership(post: Posterior, rows: Table) -> PlainAnswer:
     """Return the answer for one structure."""
-    nodes = sub_populations(post.circuit, len(post.schema))
     found = _responsibilities(post, rows, slice(None)).transpose(0, 2, 1)
     coords: dict[str, Any] = {
         **post.coords(),
         "obs_id": np.arange(rows.n_row),
-        "sub_population": np.arange(len(nodes)),
+        "sub_population": np.arange(found.shape[2]),
     }
     if post.circuit.kind[-1] == HARD:
-        region = regions(post.circuit)
-        coords["conditions"] = ("sub_population", [conditions(region[node], post.schema) for node in nodes])
+        coords["conditions"] = ("sub_population", names_of_sub_populations(post))
     values = found.reshape(post.n_chain, post.n_draw, *found.shape[1:])
     return PlainAnswer("membership", ("chain", "draw", "obs_id", "sub_population"), values, coords)
+
+
+def names_of_sub_populations(post: Posterior) -> list[str]:
+    """Return what the sub-populations of one structure are called: a tree's by their conditions, others by numbers."""
+    nodes = sub_populations(post.circuit, len(post.schema))
+    if post.circuit.kind[-1] != HARD:
+        return [str(number) for number in range(len(nodes))]
+    region = regions(post.circuit)
+    return [conditions(region[node], post.schema) for node in nodes]
 
 
 def _responsibilities(post: Posterior, rows: Table, which: slice) -> np.ndarray:

@@ -48,7 +48,7 @@ def mode(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
     Dataset, dims (chain, draw, rank) and, where `given` is a table, obs_id before rank
         ``log_mass``: log probability of the completion given the evidence, in nats. ``value``, with feature last: the
         row, as objects: numbers in the user's units, labels, booleans and dates as the table has them. Where there are
-        fewer than k completions the last have a log mass of -inf and None for values. The attribute ``method`` is
+        fewer than k completions the last have a log mass of -inf and missing values. The attribute ``method`` is
         ``exact`` where the circuit decides which path a row takes, ``max-product`` elsewhere: then the answer is the
         best row that follows a single path through the sums above the columns' mixtures, among the likeliest values of
         each of their leaves; its mass is exact all the same.
@@ -110,7 +110,7 @@ def most_probable(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswer
     Dataset, dims (rank) and, where `given` is a table, obs_id before it
         ``log_mass``: log of the mean over draws of the row's probability given the evidence, of which rows are given by
         their recorded cells, as in `log_mass`. ``value``, with feature last, as in `mode`. ``share``: of draws under
-        which it is the first mode. Where a row has fewer than k candidates the last have a log mass of -inf, None for
+        which it is the first mode. Where a row has fewer than k candidates the last have a log mass of -inf, missing
         values and a share of 0.
 
     Raises
@@ -216,7 +216,7 @@ def _has_rows(evidence: Evidence) -> bool:
 
 
 def _as_stored(schema: Schema, values: np.ndarray, rows: Table) -> np.ndarray:
-    """Return completions (..., n_row, k, n_column) of rows as objects: labels for codes, None for NaN."""
+    """Return completions (..., n_row, k, n_column) of rows as objects: labels for codes, None where there is none."""
     out = np.full(values.shape, None, object)
     n_row, k = values.shape[-3:-1]
     there = ~np.isnan(values[..., 0])

@@ -1,6 +1,7 @@
 """Imports every verb, and so makes it a method of Posterior."""
 
 from bayesjpt.queries import (
+    components,
     condition,
     density,
     dependence,
@@ -11,12 +12,14 @@ from bayesjpt.queries import (
     mode,
     moments,
     outliers,
+    patterns,
     probability,
     sample,
     types,
 )
 
 __all__ = [
+    "components",
     "condition",
     "density",
     "dependence",
@@ -27,6 +30,7 @@ __all__ = [
     "mode",
     "moments",
     "outliers",
+    "patterns",
     "probability",
     "sample",
     "types",

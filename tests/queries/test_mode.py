@@ -90,7 +90,7 @@ def test_there_are_no_more_modes_than_rows(rng):
     rows = all_rows(FLAG)
     found = zoo.random_posterior(zoo.mixture(rows), rows, rng, n_chain=1, n_draw=1).mode(k=4)
     assert np.isfinite(found["log_mass"][0, 0]).to_numpy().tolist() == [True, True, False, False]
-    assert set(found["value"][0, 0, 2:].to_numpy().ravel()) == {None}
+    assert pd.isna(found["value"][0, 0, 2:].to_numpy()).all()
 
 
 @pytest.mark.parametrize(
@@ -201,10 +201,10 @@ def test_most_probable_completions_of_a_table_are_those_of_its_rows_alone(rng):
         assert np.allclose(found["log_mass"][at, :n], alone["log_mass"], rtol=0.0, atol=EXACT)
         assert np.allclose(found["share"][at, :n], alone["share"])
         given = post.condition(evidence)  # an independent witness: all rows, enumerated under the conditional
-        expected = np.log(np.exp(given.log_mass(rows).to_numpy()).mean(axis=(0, 1)))
-        assert abs(float(found["log_mass"][at, 0]) - expected.max()) < EXACT
+        expected = np.exp(given.log_mass(rows).to_numpy()).mean(axis=(0, 1))
+        assert abs(float(np.exp(found["log_mass"][at, 0])) - expected.max()) < EXACT
     assert np.isneginf(found["log_mass"][2, 1:]).all()
-    assert set(found["value"][2, 1:].to_numpy().ravel()) == {None}
+    assert pd.isna(found["value"][2, 1:].to_numpy()).all()
 
 
 @pytest.mark.filterwarnings("ignore:labels not seen")

@@ -51,11 +51,15 @@ OTHERS = {
     "condition": lambda post, table, rng: post.condition(EVENT),
     "constrain": lambda post, table, rng: post.constrain({"count": 1}),
     "marginal": lambda post, table, rng: post.marginal(["real"]),
+    "components": lambda post, table, rng: post.components("real"),
+    "patterns": lambda post, table, rng: post.patterns(),
+    "membership": lambda post, table, rng: post.membership(table),
+    "comembership": lambda post, table, rng: post.comembership(table),
     "explain": lambda post, table, rng: post.explain(EVENT),
     "plot_marginal": lambda post, table, rng: post.plot_marginal("real", max_draws=4),
     "tree": lambda post, table, rng: post.tree(),
 }
-REFUSED = {"tree"}
+REFUSED = {"membership", "tree"}
 """Verbs of a single structure."""
 
 
