@@ -122,12 +122,8 @@ def types(
     quiet: Quiet = False,
 ) -> None:
     """Tell what each column is, with uncertainty."""
-    chosen = {
-        "learner": learner,
-        "prior": prior,
-        "type_prior": type_prior,
-        **_learner_options(min_rows, threshold, epsilon),
-    }
+    chosen = {"learner": learner, "prior": prior, "type_prior": type_prior}
+    chosen |= _learner_options(min_rows, threshold, epsilon)
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     post = _fit(table, kind, schema, quiet, **chosen, **sampler)
@@ -176,12 +172,8 @@ def fit(
         raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
-    chosen = {
-        "learner": learner,
-        "prior": prior,
-        "type_prior": type_prior,
-        **_learner_options(min_rows, threshold, epsilon),
-    }
+    chosen = {"learner": learner, "prior": prior, "type_prior": type_prior}
+    chosen |= _learner_options(min_rows, threshold, epsilon)
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:
