@@ -122,7 +122,7 @@ def types(
     quiet: Quiet = False,
 ) -> None:
     """Tell what each column is, with uncertainty."""
-    chosen = {"learner": learner, "prior": prior, "type_prior": type_prior}
+    chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior}
     chosen |= _learner_options(min_rows, threshold, epsilon)
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
@@ -172,7 +172,7 @@ def fit(
         raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
-    chosen = {"learner": learner, "prior": prior, "type_prior": type_prior}
+    chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior}
     chosen |= _learner_options(min_rows, threshold, epsilon)
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}

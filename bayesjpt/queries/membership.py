@@ -66,7 +66,7 @@ def membership(post: Posterior, rows) -> PlainAnswer:
     >>> import numpy as np, pandas as pd, bayesjpt as bj
     >>> frame = pd.DataFrame({"kind": ["a", "b"] * 40, "size": np.tile([0.5, 9.0, 1.5, 9.5], 20)})
     >>> table = bj.as_table(frame, kinds={"size": "real"})
-    >>> circuit = bj.learn_jpt(table, np.random.default_rng(0), max_leaves=2)
+    >>> circuit = bj.learn_jpt(table, np.random.default_rng(0), features=["kind"])
     >>> post = bj.Posterior.from_circuit(circuit, table.schema)
     >>> found = post.membership(pd.DataFrame({"kind": ["a", "b"]}))
     >>> found[0, 0].round(2).values.tolist(), found["conditions"].values.tolist()

@@ -182,7 +182,7 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
     for number, node in enumerate(nodes):
         group = below(one, node, range(len(one.schema)), {})
         assert group is not None
-        apart = _columns_apart(boxes, np.abs(mean_probabilities(group, boxes) - whole))
+        apart = _columns_apart(group, boxes, np.abs(mean_probabilities(group, boxes) - whole))
         event = " and ".join(text for c in apart if (text := _densest(group, c, coverage)))
         if not event or weight[:, number].mean() == 0.0:
             continue
@@ -200,8 +200,8 @@ def _in_words(numbers: Masses) -> str:
     return mean if lo == hi else f"{mean} ({lo} to {hi})"
 
 
-def _columns_apart(boxes: Sequence[Box], gap: np.ndarray) -> list[int]:
-    """Return the columns that set a sub-population apart, in the order of the schema.
+def _columns_apart(group: Posterior, boxes: Sequence[Box], gap: np.ndarray) -> list[int]:
+    """Return the columns that set a sub-population apart, in the order of the schema; none of those beside it.
 
     `gap` is the size of its difference from the whole table in the probability of each box, as in `explain`: the
     largest of a column of numbers, half the sum of a column of labels.
@@ -209,8 +209,9 @@ def _columns_apart(boxes: Sequence[Box], gap: np.ndarray) -> list[int]:
     parts: dict[int, list[float]] = {}
     for box, here in zip(boxes, gap.tolist(), strict=True):
         parts.setdefault(next(iter(box.columns)), []).append(here)
+    own = set(group.circuit.leaf_var.tolist())
     labels = {c for box in boxes for c, ends in box.intervals.items() if ends[0, 0] == ends[0, 1]}
-    size = {c: 0.5 * sum(own) if c in labels else max(own) for c, own in parts.items()}
+    size = {c: 0.5 * sum(gaps) if c in labels else max(gaps) for c, gaps in parts.items() if c in own}
     first = sorted(size, key=lambda c: -size[c])[:EXPLAINED_FACTS]
     return sorted(c for c in first if size[c] >= EXPLAINED_DIFFERENCE)
 
@@ -229,7 +230,10 @@ def _densest(group: Posterior, position: int, coverage: float) -> str:
     lo, hi = quantile(few, levels, column.name).values.mean(axis=(0, 1))[:, 0].reshape(2, -1)
     best = int(np.argmin(hi - lo))
     ends = rounded_outwards(column, float(lo[best]), float(hi[best]))
-    ends = max(ends[0], column.support[0]), min(ends[1], column.support[1])
+    # a bound at the end of the support says nothing; without it the condition also holds what a normal gives beyond
+    ends = ends[0] if ends[0] > column.support[0] else -np.inf, ends[1] if ends[1] < column.support[1] else np.inf
+    if np.isinf(ends).all():
+        return ""
     if ends[0] == ends[1] and column.base == "real" and ends[0] not in column.atoms:
         ends = ends[0] - 0.5 * column.resolution, ends[1] + 0.5 * column.resolution
     return condition(column, Interval(*ends))
