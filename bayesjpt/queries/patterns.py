@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _N_STEP = 20
 """Places where an interval of a given probability may begin."""
 
-_N_DRAW = 50
+_N_DRAW = 16
 """Draws whose quantiles are averaged into the ends of an interval; probabilities are those of all draws."""
 
 _HEADERS = ("of all rows", "of the sub-population", "weight", "pattern")

@@ -16,8 +16,12 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import Box
 from bayesjpt.queries.distribution import quantile
 from bayesjpt.queries.given import box_log_probability
+from bayesjpt.queries.some_draws import some_draws
 
 _DECILES = np.arange(0.1, 0.95, 0.1)
+
+_N_DRAW = 16
+"""Draws that deciles are found from: distributions are compared there, wherever exactly it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +80,13 @@ def mean_probabilities(post: Posterior, boxes: Sequence[Box]) -> np.ndarray:
 
 def compared(post: Posterior, columns: Sequence[int]) -> list[Box]:
     """Return what distributions of columns are compared by: each label, and all below each decile of numbers."""
+    few = some_draws(post, _N_DRAW)[1]
     boxes: list[Box] = []
     for c in columns:
         column = post.schema.columns[c]
         if column.base == "category":
             boxes += [Box({c: np.array([[float(code), float(code)]])}) for code in range(column.n_label)]
         else:
-            deciles = quantile(post, list(_DECILES), column.name).values.mean(axis=(0, 1))[:, 0]
+            deciles = quantile(few, list(_DECILES), column.name).values.mean(axis=(0, 1))[:, 0]
             boxes += [Box({c: np.array([[-np.inf, x]])}) for x in deciles]
     return boxes
