@@ -43,6 +43,7 @@ PLAIN_WIDTH = 160
 
 TablePath = Annotated[Path, typer.Argument(help="Table: csv, csv.gz, tsv; parquet or feather with the extra 'arrow'.")]
 Learner = Annotated[str, typer.Option(help="Learner of the structure: mspn, or jpt, a joint probability tree.")]
+Epsilon = Annotated[float | None, typer.Option(help="Learner jpt: mean squared error of a histogram's distribution.")]
 MinRows = Annotated[
     float | None,
     typer.Option("--min-rows", help="Learner: rows below which nothing is split; a share below 1, a count from 1."),
@@ -105,6 +106,7 @@ def types(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     learner: Learner = "mspn",
     min_rows: MinRows = None,
+    epsilon: Epsilon = None,
     threshold: Threshold = None,
     draws: Draws = defaults.DRAWS,
     tune: Tune = defaults.TUNE,
@@ -120,7 +122,8 @@ def types(
     quiet: Quiet = False,
 ) -> None:
     """Tell what each column is, with uncertainty."""
-    chosen = {"learner": learner, "prior": prior, "type_prior": type_prior, **_learner_options(min_rows, threshold)}
+    chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior}
+    chosen |= _learner_options(min_rows, threshold, epsilon)
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     post = _fit(table, kind, schema, quiet, **chosen, **sampler)
@@ -146,6 +149,7 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write, netCDF.")],
     learner: Learner = "mspn",
     min_rows: MinRows = None,
+    epsilon: Epsilon = None,
     threshold: Threshold = None,
     structures: Structures = 1,
     draws: Draws = defaults.DRAWS,
@@ -168,7 +172,8 @@ def fit(
         raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
-    chosen = {"learner": learner, "prior": prior, "type_prior": type_prior, **_learner_options(min_rows, threshold)}
+    chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior}
+    chosen |= _learner_options(min_rows, threshold, epsilon)
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:
@@ -253,13 +258,15 @@ def _fit(path: Path, kind: list[str] | None, schema: Path | None, quiet: bool, *
         )
 
 
-def _learner_options(min_rows: float | None, threshold: float | None) -> dict[str, float]:
+def _learner_options(min_rows: float | None, threshold: float | None, epsilon: float | None) -> dict[str, float]:
     """Return the options that were given; a whole number of rows is a count, anything else a share."""
     options: dict[str, float] = {}
     if min_rows is not None:
         options["min_rows"] = int(min_rows) if min_rows >= 1 and float(min_rows).is_integer() else min_rows
     if threshold is not None:
         options["threshold"] = threshold
+    if epsilon is not None:
+        options["epsilon"] = epsilon
     return options
 
 

@@ -124,13 +124,16 @@ def sample(
     given: Given = None,
     seed: Seed = None,
     recorded: Annotated[bool, typer.Option("--recorded", help="Round numbers as the table's were recorded.")] = False,
+    labels: Annotated[
+        str, typer.Option(help="seen: labels of the fitted table. all: also other, for labels that it does not have.")
+    ] = "seen",
 ) -> None:
     """Write rows drawn from a fit, given an event or not."""
     from bayesjpt.queries.sample import sample
     from bayesjpt.table.write import check_path, write_table
 
     check_path(output)
-    rows = sample(_load(fit), n, given, rng=_rng(seed), recorded=recorded)
+    rows = sample(_load(fit), n, given, rng=_rng(seed), recorded=recorded, labels=labels)
     write_table(rows, output)
     typer.echo(f"Wrote {output}: {rows.n_row} rows", err=True)
 

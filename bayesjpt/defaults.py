@@ -351,7 +351,7 @@ SAMPLED_ROWS = 16_384
 """Rows that are drawn together; bounds the workspace of `sample` and `impute`."""
 
 MAX_REDRAWS = 1000
-"""Times that a row with an imputed label "other" is drawn anew; more are needed only where no other is possible."""
+"""Times that a row with the label "other", or a number outside its support, is drawn anew before it is conditioned."""
 
 MODE_ROWS = 256
 """Rows whose modes are found together: bounds the memory of what is handed back by a kernel, and changes no answer."""
@@ -383,6 +383,18 @@ EXPLAINED_FACTS = 3
 
 EXPLAINED_DIFFERENCE = 0.2
 """From which a column sets a sub-population apart: a fifth of its rows lie elsewhere than those of the whole table."""
+
+MAX_PAIRED_ROWS = 10_000
+"""Rows of a matrix of pairs: 763 MiB."""
+
+COMPONENTS = 8
+"""Components of a column that are described: those of less weight are told together."""
+
+PATTERN_COVERAGE = 0.8
+"""Share of a sub-population that lies between the ends of a column in its pattern: as between first and last decile."""
+
+PATTERN_SUPPORT = 0.05
+"""Least share of all rows that a pattern holds: that of a leaf of a tree by default (`JPT_MIN_ROWS`)."""
 
 # --- pictures --------------------------------------------------------------------------------------------------------
 

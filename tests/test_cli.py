@@ -249,6 +249,7 @@ def test_bad_table_is_refused_naming_what_is_wrong(tmp_path, capfd, content, wor
     ("options", "words"),
     [
         (["--threshold", "2"], ["threshold is 2.0", "0 to 1"]),
+        (["--learner", "jpt", "--epsilon", "2"], ["epsilon is 2.0", "0 to 1"]),
         (["--draws", "0"], ["draws = 0"]),
         (["--tune", "-1"], ["tune = -1"]),
         (["--thin", "0"], ["thin = 0"]),

@@ -120,6 +120,18 @@ def test_sample_writes_rows_of_the_event_with_labels(fit, tmp_path, capfd):
     assert all(rings.isdigit() for _, rings, _ in rows)
 
 
+def test_sample_writes_other_labels_where_they_are_asked_for(fit, tmp_path, capfd):
+    path = tmp_path / "rows.csv"
+    new = "colour not in ('red', 'white')"
+    status, _, err = run(capfd, "sample", fit, "-n", 3, "-o", path, "--given", new, "--seed", 1)
+    assert status == 2
+    assert "labels='all'" in err
+    assert not path.exists()
+    status, _, _ = run(capfd, "sample", fit, "-n", 3, "-o", path, "--given", new, "--seed", 1, "--labels", "all")
+    assert status == 0
+    assert [row[2] for row in read(path)[1:]] == ["other"] * 3
+
+
 def test_sample_with_one_seed_writes_one_file(fit, tmp_path, capfd):
     paths = [tmp_path / f"{i}.csv" for i in range(3)]
     for path, seed in zip(paths, (1, 1, 2), strict=True):

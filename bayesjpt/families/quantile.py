@@ -10,8 +10,9 @@ spread their mass equally over the whole numbers inside.
                  0   1    2      3
 
 Below the first hinge and above the last the density is zero: a family of another kind has to stand beside it, or the
-table has to hold no new rows. Hinges are constants of the leaf (`leaf_constants`), not of the column, inside the leaf's
-interval; so the posterior on that interval is the conjugate one.
+table has to hold no new rows. Where a condition ends the leaf's interval, the outermost hinge lies at that end: no gap
+is left between two leaves that a split parted. Hinges are constants of the leaf (`leaf_constants`), not of the column,
+inside the leaf's interval; so the posterior on that interval is the conjugate one.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def abda_prior(_column: ColumnFacts, start: np.ndarray) -> np.ndarray:
     return np.ones(start.size)
 
 
-def leaf_constants(column: ColumnFacts, values: np.ndarray, lo: float, hi: float) -> np.ndarray:
+def leaf_constants(
+    column: ColumnFacts, values: np.ndarray, lo: float, hi: float, *, epsilon: float = defaults.QUANTILE_EPSILON
+) -> np.ndarray:
     """Return step and hinges of a leaf, by CDF-LEARN.
 
     Parameters
@@ -56,7 +59,9 @@ def leaf_constants(column: ColumnFacts, values: np.ndarray, lo: float, hi: float
         Observed training values of the leaf in the user's units, without atoms, inside lo ... hi. Where there is none,
         one piece covers what the interval leaves of the column's range.
     lo, hi : float
-        Ends of the leaf's interval in the user's units; all hinges lie inside.
+        Ends of the leaf's interval in the user's units; all hinges lie inside. Finite ends are conditions, and hinges.
+    epsilon : float
+        Mean squared error, in squared shares of the leaf's values, above which CDF-LEARN splits a segment.
     """
     whole = column.base == "integer"
     offset, scale = offset_and_scale(Scaling.REAL_LOCATION_SCALE, column)
@@ -66,6 +71,7 @@ def leaf_constants(column: ColumnFacts, values: np.ndarray, lo: float, hi: float
         lo, hi = -np.inf, np.inf  # a known value, which asks for no distribution
     x = np.sort(values) if values.size else np.clip([column.minimum, column.maximum], lo, hi)
     reach = 0.5 if whole else 0.0
+    ends = (lo - reach - offset) / scale, (hi + reach - offset) / scale
     lo, hi = max(lo, column.support[0]) - reach, min(hi, column.support[1]) + reach
     z = (x - offset) / scale
     least = _ULPS * float(np.spacing(np.abs(z).max()))
@@ -75,9 +81,22 @@ def leaf_constants(column: ColumnFacts, values: np.ndarray, lo: float, hi: float
     at = np.empty(defaults.QUANTILE_MAX_SEGMENTS + 1, np.int64)
     n_segment = learn_hinges(
         edge[:n_corner], below[:n_corner],
-        (defaults.QUANTILE_EPSILON, defaults.QUANTILE_NOISE), float(defaults.QUANTILE_MIN_VALUES), at,
+        (epsilon, defaults.QUANTILE_NOISE), float(defaults.QUANTILE_MIN_VALUES), at,
     )  # fmt: skip
-    return np.concatenate([[float(whole)], edge[at[: n_segment + 1]]])
+    return np.concatenate([[float(whole)], _reaching(edge[at[: n_segment + 1]], *ends)])
+
+
+def _reaching(hinges: np.ndarray, lo: float, hi: float) -> np.ndarray:
+    """Return hinges that reach the finite ends of an interval.
+
+    A gap no wider than the piece beside it joins it, whose density it halves at most; a wider one, in which values are
+    rare, is a piece of its own.
+    """
+    first, last = int(hinges[0] - lo <= hinges[1] - hinges[0]), int(hi - hinges[-1] <= hinges[-1] - hinges[-2])
+    left = [lo] if np.isfinite(lo) and lo < hinges[0] else []
+    right = [hi] if np.isfinite(hi) and hi > hinges[-1] else []
+    inner = hinges[first if left else 0 : hinges.size - (last if right else 0)]
+    return np.concatenate([left, inner, right])
 
 
 def constants_of_column(column: ColumnFacts) -> np.ndarray:

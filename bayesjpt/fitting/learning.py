@@ -50,8 +50,8 @@ def check_options(learner: Learner, table: Table, options: dict[str, Any]) -> No
                 raise LearnerError(f"learner {learner!r} has no option {name!r}", closest(name, known))
         if "min_rows" in options:
             base.rows_of("min_rows", options["min_rows"], table.n_row)
-        if "threshold" in options:
-            base.check_between("threshold", options["threshold"], 0.0, 1.0)
+        for name in {"epsilon", "threshold"}.intersection(options):
+            base.check_between(name, options[name], 0.0, 1.0)
 
 
 def restricted(table: Table, families: Any) -> Table:

@@ -100,7 +100,7 @@ def _draw_cells(plan, work, i, log_weight, theta, missing, limits, stack, rng, o
 
 
 @kernel
-def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries, rng, log_evidence, out):
+def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries, rng, log_evidence, inside, out):
     """Fill the missing cells of rows with draws from their joint conditional given the row's observed cells.
 
     Parameters
@@ -124,6 +124,8 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
     rng : numpy.random.Generator
     log_evidence : float64 (n_row,)
         Filled with the log density of each row's observed cells, in the families' units.
+    inside : bool (n_row,)
+        Filled with whether the row's drawn values keep to the limits.
     out : float64 (n_row, n_column)
         Missing cells are overwritten, except where the row's observed cells have no density.
     """
@@ -144,11 +146,13 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[lo : lo + n])
             for i in range(n):
+                inside[lo + i] = True
                 if log_evidence[lo + i] == -np.inf or not missing[:, lo + i].any():
                     continue
                 row = out[lo + i]
                 hidden = missing[:, lo + i]
                 for _ in range(max_tries):
-                    if _draw_cells(plan, work, i, log_weight, theta, hidden, limits, stack, rng, row):
+                    inside[lo + i] = _draw_cells(plan, work, i, log_weight, theta, hidden, limits, stack, rng, row)
+                    if inside[lo + i]:
                         break
         begin = end

@@ -1,4 +1,4 @@
-"""Which slot of a column each row takes, given the row's other cells: the sub-populations that the others tell."""
+"""Which of some nodes each row comes to, given its cells: slots of a column, or sub-populations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from bayesjpt.numerics.jit import kernel
 
 @kernel
 def fill_slot_shares(plan, cells, targets, params, n_block, out):
-    """Fill out, float64 (n_draw, n_slot, n_row), with the probability of each slot of one column given each row.
+    """Fill out, float64 (n_draw, n_slot, n_row), with the probability of each node in place of a slot given each row.
 
     Parameters
     ----------
     plan, cells, targets : Plan, Cells, Reach
-        `targets` reaches the one column, which is missing in `cells`: a row's own value shall not tell its slot.
+        `targets` reaches slots of one column, which is missing in `cells` where a row's own value shall not tell its
+        slot; or nodes above all slots, each of which lies on its own way from the root. All 0 for impossible rows.
     params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
     n_block : int
         Rows that are evaluated together.

@@ -48,9 +48,11 @@ class Posterior:
     if TYPE_CHECKING:  # the verbs, for editors and type checkers; queries and report register them at run time
         from bayesjpt.posterior import answer as _answer
         from bayesjpt.queries import verbs as _verbs
+        from bayesjpt.queries.components import components
         from bayesjpt.queries.condition import condition, constrain, marginal
         from bayesjpt.queries.explain import explain
         from bayesjpt.queries.impute import impute, impute_mean
+        from bayesjpt.queries.patterns import patterns
         from bayesjpt.queries.sample import sample
         from bayesjpt.queries.types import types
         from bayesjpt.report.convergence import convergence
@@ -70,6 +72,8 @@ class Posterior:
         mode = _answer.labelled(_verbs.mode.mode)
         most_probable = _answer.labelled(_verbs.mode.most_probable)
         outliers = _answer.labelled(_verbs.outliers.outliers)
+        membership = _answer.labelled(_verbs.membership.membership)
+        comembership = _answer.labelled(_verbs.membership.comembership)
 
     @property
     def n_chain(self) -> int:

@@ -7,12 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from bayesjpt.circuit.arrays import Params
+from bayesjpt.circuit.paths import Interval, Region
 from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES, SAMPLED_ROWS
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.draws import draw_missing
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.condition import condition
 from bayesjpt.queries.density import log_density
+from bayesjpt.queries.paths import conditions
 from bayesjpt.table.encode import filler
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -59,8 +62,13 @@ def possible_values(schema: Schema) -> np.ndarray:
     A likelihood of the whole line may go beyond the support of its column, and "other" is no label of a table.
     """
     supports = np.array([column.support for column in schema]).T
+    return np.where(np.isfinite(highest_label(schema)), seen_labels(schema), supports)
+
+
+def seen_labels(schema: Schema) -> np.ndarray:
+    """Return float64 (2, n_column): least and largest code of each column's training labels; none of numbers."""
     labels = highest_label(schema)
-    return np.where(np.isfinite(labels), [np.zeros(labels.size), labels], supports)
+    return np.array([np.where(np.isfinite(labels), 0.0, -np.inf), labels])
 
 
 def highest_label(schema: Schema) -> np.ndarray:
@@ -99,40 +107,101 @@ def complete(
     Raises
     ------
     EvidenceError
-        For a row that is impossible under its draw.
+        For a row that is impossible under its draw, or has no probability within the limits.
+
+    Notes
+    -----
+    A row is drawn anew until it keeps to the limits, which is exact; where that takes too long it is drawn from the
+    conditional given them, which is the same distribution.
     """
-    out = rows.values.copy()
+    out, inside = rows.values.copy(), np.ones(rows.n_row, bool)
     for structure, which, own in post.locate(draw):
         order = np.argsort(own, kind="stable")
-        impossible = _complete(structure, rows, which[order], own[order], rng=rng, limits=limits, out=out)
+        where = which[order], own[order]
+        impossible = _complete(structure, rows, where, rng=rng, limits=limits, inside=inside, out=out)
         if impossible is not None:
             raise _impossible(post, rows, impossible, int(draw[impossible]), one_row)
+    if not inside.all():
+        _complete_within(post, rows, np.flatnonzero(~inside), draw, rng=rng, limits=limits, out=out)
     # rounded families are drawn on standardised grids, whose points are whole up to the last digit
-    whole = np.array([column.base == "integer" for column in post.schema])
-    out[whole] = np.rint(out[whole]) + 0.0  # no negative zero
+    drawn = np.array([[column.base == "integer"] for column in post.schema]) & ~rows.observed
+    out[drawn] = np.rint(out[drawn]) + 0.0  # no negative zero
     return out
 
 
 def _complete(
-    post: Posterior, rows: Table, order: np.ndarray, draw: np.ndarray, *, rng, limits: np.ndarray, out: np.ndarray
+    post: Posterior,
+    rows: Table,
+    where: tuple[np.ndarray, np.ndarray],
+    *,
+    rng: np.random.Generator,
+    limits: np.ndarray,
+    inside: np.ndarray,
+    out: np.ndarray,
 ) -> int | None:
-    """Fill some rows of `out` in an order, each from its draw; return the first that is impossible, if there is one."""
+    """Fill some rows of `out`, and whether they keep to the limits; return the first that is impossible, if any is.
+
+    `where` are the numbers of the rows and of the draws that they are completed from, the latter ascending.
+    """
+    order, draw = where
     plan, params = post.plan(), post.flat()
     n_block = block_rows(plan, QUERY_WORK_BYTES)
     for lo in range(0, order.size, SAMPLED_ROWS):
         which = order[lo : lo + SAMPLED_ROWS]
         values = np.ascontiguousarray(rows.values[:, which])
         missing = np.ascontiguousarray(~rows.observed[:, which])
-        filled, log_evidence = np.ascontiguousarray(values.T), np.empty(which.size)
+        filled, log_evidence, fine = np.ascontiguousarray(values.T), np.empty(which.size), np.empty(which.size, bool)
         draw_missing(
             plan, values, missing, params, draw[lo : lo + SAMPLED_ROWS], min(n_block, which.size), limits, MAX_REDRAWS,
-            rng, log_evidence, filled,
+            rng, log_evidence, fine, filled,
         )  # fmt: skip
         impossible = np.flatnonzero(log_evidence == -np.inf)
         if impossible.size:
             return int(which[impossible].min())
-        out[:, which] = filled.T
+        out[:, which], inside[which] = filled.T, fine
     return None
+
+
+def _complete_within(
+    post: Posterior, rows: Table, which: np.ndarray, draw: np.ndarray, *, rng, limits: np.ndarray, out: np.ndarray
+) -> None:
+    """Fill some rows of `out` from the conditionals given that every missing cell keeps to its limits."""
+    limited = np.isfinite(limits[:2]).any(axis=0)
+    on_grid = np.array([np.full(rows.n_column, -np.inf), np.full(rows.n_column, np.inf), *limits[2:]])
+    for row in which.tolist():
+        region = _region(post.schema, limits, np.flatnonzero(limited & ~rows.observed[:, row]))
+        try:
+            within = condition(one_draw(post, int(draw[row])), conditions(region, post.schema))
+        except EvidenceError as error:
+            raise _nothing_within(post, error.found, int(draw[row])) from None
+        whole, alone = np.empty((rows.n_column, 1)), rows.take([row])
+        where = np.zeros((2, 1), np.int64)
+        impossible = _complete(
+            within, alone, (where[0], where[1]), rng=rng, limits=on_grid, inside=where[0] == 0, out=whole
+        )
+        if impossible is not None:
+            raise _nothing_within(post, f"given {conditions(region, post.schema)}", int(draw[row]))
+        out[:, row] = whole[:, 0]
+
+
+def _region(schema: Schema, limits: np.ndarray, columns: np.ndarray) -> Region:
+    """Return the limits of some columns as a region."""
+    region: dict[int, Interval | tuple[int, ...]] = {}
+    for c in columns.tolist():
+        lo, hi = (float(end) for end in limits[:2, c])
+        region[c] = tuple(range(int(lo), int(hi) + 1)) if schema.columns[c].base == "category" else Interval(lo, hi)
+    return region
+
+
+def _nothing_within(post: Posterior, why: str, draw: int) -> EvidenceError:
+    """Return the error of missing cells that cannot keep to their limits."""
+    chain, number = divmod(draw, post.n_draw)
+    return EvidenceError(
+        f"a missing cell cannot be a label of the training table, or in the support of its column, on (chain {chain}, "
+        f"draw {number}): {why}",
+        "evidence that leaves it a probability",
+        "Widen the evidence; sample(..., labels='all') also draws labels that the training table does not have.",
+    )
 
 
 def one_draw(post: Posterior, draw: int) -> Posterior:

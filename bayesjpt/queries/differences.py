@@ -83,10 +83,29 @@ def _fact(column: Column, features: Mapping[str, np.ndarray], row: int, c: int) 
     return f"{name} {here} (whole table {whole_lo} to {whole_hi})"
 
 
+def percent(share: float) -> str:
+    """Return a share in words."""
+    return "<1%" if 0.0 < share < 0.01 else f"{share:.0%}"
+
+
 def rounded(column: Column, ends: Sequence[float]) -> list[float]:
     """Return numbers without more digits than their differences need."""
+    step = _step(column, ends)
+    return [_multiple(round(x / step), step) for x in ends]
+
+
+def rounded_outwards(column: Column, lo: float, hi: float) -> tuple[float, float]:
+    """Return the ends of an interval that holds another one, without more digits than its length needs."""
+    step = _step(column, [lo, hi])
+    slack = 1e-9  # so that a number that has these digits already stays
+    return _multiple(math.floor(lo / step + slack), step), _multiple(math.ceil(hi / step - slack), step)
+
+
+def _step(column: Column, ends: Sequence[float]) -> float:
     spread = max(ends) - min(ends)
     step = 10.0 ** math.floor(math.log10(spread / 20.0)) if spread > 0.0 else column.resolution
-    step = max(step, 1.0) if column.base == "integer" or (column.dtype == "datetime" and spread > 20.0) else step
-    n_digit = max(0, -math.floor(math.log10(step)))
-    return [round(round(x / step) * step, n_digit) + 0.0 for x in ends]
+    return max(step, 1.0) if column.base == "integer" or (column.dtype == "datetime" and spread > 20.0) else step
+
+
+def _multiple(n: int, step: float) -> float:
+    return round(n * step, max(0, -math.floor(math.log10(step)))) + 0.0

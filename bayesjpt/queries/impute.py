@@ -76,13 +76,14 @@ def impute(
     Returns
     -------
     list of Table
-        Without missing cells; observed cells to the last bit as they were. Drawn labels are labels of the training
-        table, never "other", and drawn numbers lie in the support of their column.
+        Without missing cells; observed cells to the last bit as they were, labels that training never showed included
+        (`Table.to_frame` writes them as they were read). Drawn labels are labels of the training table, never "other",
+        and drawn numbers lie in the support of their column.
 
     Raises
     ------
     EvidenceError
-        For a row whose observed cells are impossible under a draw.
+        For a row whose observed cells are impossible under a draw, or leave no probability to such labels and numbers.
     QueryError
         For `n_imputations` below 1.
     SchemaError, TableError
@@ -112,7 +113,7 @@ def impute(
     for number in even_draws(n_imputations, post.n_chain * post.n_draw, rng):
         draw = np.full(rows.n_row, number)
         values = complete(post, rows, draw, rng, limits=limits, one_row=False)
-        completed.append(Table(post.schema, values, np.ones(values.shape, bool)))
+        completed.append(Table(post.schema, values, np.ones(values.shape, bool), rows.unseen))
     return completed
 
 
@@ -135,6 +136,7 @@ def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded:
     Returns
     -------
     MeanImputation
+        Observed cells as in `impute`.
 
     Raises
     ------
@@ -183,7 +185,7 @@ def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded:
         coords={"obs_id": np.arange(rows.n_row), "feature": list(post.schema.names)},
         attrs={"interval": interval},
     )
-    return MeanImputation(Table(post.schema, values, np.ones(values.shape, bool)), cells)
+    return MeanImputation(Table(post.schema, values, np.ones(values.shape, bool), rows.unseen), cells)
 
 
 def _by_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:

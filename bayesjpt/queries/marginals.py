@@ -114,7 +114,7 @@ def cell_masses(post: Posterior, axes: Sequence[Axis]) -> list[tuple[np.ndarray,
 
     They are float64 (n_draw, n_cell) and (n_draw, n_atom), draws of all chains one after the other.
     """
-    ends = [_ends(axis) for axis in axes]
+    ends = [cell_ends(axis) for axis in axes]
     boxes = [Box({axis.position: cell[None]}) for axis, cells in zip(axes, ends, strict=True) for cell in cells]
     found = _probabilities(post, boxes)
     sizes = [len(cells) for cells in ends]
@@ -131,7 +131,7 @@ def cell_masses(post: Posterior, axes: Sequence[Axis]) -> list[tuple[np.ndarray,
 
 def joint_masses(post: Posterior, first: Axis, second: Axis) -> np.ndarray:
     """Return the probability of each pair of cells of numbers, atoms within, float64 (n_draw, n_first, n_second)."""
-    one, other = (_ends(axis)[: axis.edges.size - 1] for axis in (first, second))
+    one, other = (cell_ends(axis)[: axis.edges.size - 1] for axis in (first, second))
     boxes = [Box({first.position: a[None], second.position: b[None]}) for a in one for b in other]
     return _probabilities(post, boxes).reshape(-1, len(one), len(other))
 
@@ -142,7 +142,7 @@ def _probabilities(post: Posterior, boxes: Sequence[Box]) -> np.ndarray:
     return np.exp(box_log_probability(post, post.plan(), boxes))
 
 
-def _ends(axis: Axis) -> np.ndarray:
+def cell_ends(axis: Axis) -> np.ndarray:
     """Return cells and then atoms as closed intervals, float64 (n_cell + n_atom, 2)."""
     if axis.labels:
         return np.repeat(np.arange(float(len(axis.labels)))[:, None], 2, axis=1)

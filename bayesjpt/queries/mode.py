@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.paths import regions, separating_column
 from bayesjpt.circuit.plan import ATOM
 from bayesjpt.defaults import MODE_ROWS, MODE_WIDTH, QUERY_WORK_BYTES
-from bayesjpt.errors import QueryError
 from bayesjpt.families import registry
 from bayesjpt.kernels.modes import fill_modes, make_candidates
 from bayesjpt.kernels.work import block_rows
@@ -21,12 +19,12 @@ from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.complete import check_count, empty_rows, grid, highest_label
-from bayesjpt.queries.condition import condition, constrain
+from bayesjpt.queries.condition import condition
 from bayesjpt.queries.density import log_mass
-from bayesjpt.queries.evidence import as_evidence
+from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import log_sum, refuse_impossible_rows
 from bayesjpt.table.schema import Schema
-from bayesjpt.table.table import Table
+from bayesjpt.table.table import Table, restored
 
 
 @verb
@@ -49,10 +47,11 @@ def mode(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
     -------
     Dataset, dims (chain, draw, rank) and, where `given` is a table, obs_id before rank
         ``log_mass``: log probability of the completion given the evidence, in nats. ``value``, with feature last: the
-        row, in the user's units, labels as codes. Where there are fewer than k completions the last have a log mass of
-        -inf and values NaN. The attribute ``method`` is ``exact`` where the circuit decides which path a row takes,
-        and ``max-product`` elsewhere: then the answer is the best row that follows a single path through the sums
-        above the columns' mixtures, among the likeliest values of each of their leaves; its mass is exact all the same.
+        row, as objects: numbers in the user's units, labels, booleans and dates as the table has them. Where there are
+        fewer than k completions the last have a log mass of -inf and missing values. The attribute ``method`` is
+        ``exact`` where the circuit decides which path a row takes, ``max-product`` elsewhere: then the answer is the
+        best row that follows a single path through the sums above the columns' mixtures, among the likeliest values of
+        each of their leaves; its mass is exact all the same.
 
     Raises
     ------
@@ -77,8 +76,7 @@ def mode(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
     >>> table = bj.as_table(frame, kinds={"size": "real"})
     >>> circuit = bj.learn_mspn(table, np.random.default_rng(1), min_rows=20)
     >>> post = bj.Posterior.from_circuit(circuit, table.schema)
-    >>> found = post.mode({"size": 9.0})
-    >>> table.schema.columns[0].labels[int(found["value"].sel(feature="kind").item())]
+    >>> post.mode({"size": 9.0})["value"].sel(feature="kind").item()
     'b'
     """
     k = check_count(k, "k")
@@ -89,8 +87,7 @@ def mode(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
             post = condition(post, given)
         rows = empty_rows(post.schema, 1)
     log_values, values = _modes(post, rows, k)
-    single = evidence.rows is None or evidence.one_row
-    return _answer(post, log_values, values, single, _method(post))
+    return _answer(post, log_values, _as_stored(post.schema, values, rows), not _has_rows(evidence))
 
 
 @verb
@@ -104,15 +101,17 @@ def most_probable(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswer
     ----------
     post : Posterior
     given : optional
-        As in `mode`; a mapping, not a table of several rows.
+        As in `mode`.
     k : int
         Rows, and modes of each draw that are candidates.
 
     Returns
     -------
-    Dataset, dims (rank)
-        ``log_mass``: log of the mean over draws of the row's probability given the evidence. ``value``, with feature
-        last. ``share``: of draws under which it is the first mode.
+    Dataset, dims (rank) and, where `given` is a table, obs_id before it
+        ``log_mass``: log of the mean over draws of the row's probability given the evidence, of which rows are given by
+        their recorded cells, as in `log_mass`. ``value``, with feature last, as in `mode`. ``share``: of draws under
+        which it is the first mode. Where a row has fewer than k candidates the last have a log mass of -inf, missing
+        values and a share of 0.
 
     Raises
     ------
@@ -128,35 +127,52 @@ def most_probable(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswer
     >>> post = bj.Posterior.from_circuit(circuit, table.schema)
     >>> float(post.most_probable("size > 5")["share"][0])
     1.0
+    >>> post.most_probable(frame[["size"]].head(2))["value"].sel(feature="kind")[:, 0].values.tolist()
+    ['a', 'b']
     """
     k = check_count(k, "k")
     evidence = as_evidence(given, post.schema)
-    if isinstance(given, Mapping):
-        post = constrain(post, given)
-    elif evidence.rows is not None:
-        raise QueryError(
-            "a table as evidence", "an event or a mapping", "Ask for one row after the other, or for mode."
-        )
-    elif not evidence.is_certain:
-        post = condition(post, given)
-    log_values, values = _modes(post, empty_rows(post.schema, 1), k)
-    n_column = len(post.schema)
-    found = values[:, 0].reshape(-1, n_column)[log_values[:, 0].ravel() > -np.inf]
-    candidates = np.unique(found, axis=0)
-    rows = Table(post.schema, np.ascontiguousarray(candidates.T), np.ones((n_column, candidates.shape[0]), bool))
-    scores = log_mass(post, rows).values.reshape(-1, candidates.shape[0])
+    rows = evidence.rows
+    if rows is None:
+        if not evidence.is_certain:
+            post = condition(post, given)
+        rows = empty_rows(post.schema, 1)
+    log_values, values = _modes(post, rows, k)
+    found = [_best_together(post, rows.take([i]), log_values[:, i], values[:, i], k) for i in range(rows.n_row)]
+    log_mass_of, value, share = (np.stack(part) for part in zip(*found, strict=True))
+    named = _as_stored(post.schema, value, rows)
+    dims = ("obs_id", "rank")
+    coords: dict[str, Any] = {"rank": np.arange(k), "feature": list(post.schema.names)}
+    if _has_rows(evidence):
+        coords["obs_id"] = np.arange(rows.n_row)
+    else:
+        kept = int((log_mass_of[0] > -np.inf).sum())  # fewer rows than asked for are no ranks
+        dims, log_mass_of, named, share = ("rank",), log_mass_of[0, :kept], named[0, :kept], share[0, :kept]
+        coords["rank"] = np.arange(kept)
+    data = {"log_mass": (dims, log_mass_of), "value": ((*dims, "feature"), named), "share": (dims, share)}
+    return PlainAnswers(data, coords=coords, attrs={"method": _method(post)})
+
+
+def _best_together(
+    post: Posterior, row: Table, log_values: np.ndarray, values: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return log mean probabilities (k,), completions (k, n_column) and shares (k,) of one row's best completions.
+
+    Candidates are the modes of its draws, float64 (n_draw, k, n_column), whose log masses are above -inf.
+    """
+    n_column = row.n_column
+    candidates = np.unique(values[log_values > -np.inf], axis=0)
+    n = candidates.shape[0]
+    missing = np.repeat(~row.observed, n, axis=1)
+    completed = Table(row.schema, np.ascontiguousarray(candidates.T), missing)
+    given = row if row.observed.any() else None
+    scores = log_mass(post, completed, given).values.reshape(-1, n)
     together = log_sum(scores, 0) - np.log(scores.shape[0])
     best = np.argsort(-together, kind="stable")[:k]
-    share = (values[:, 0, 0, None] == candidates[None, best]).all(axis=2).mean(axis=0)
-    return PlainAnswers(
-        {
-            "log_mass": ("rank", together[best]),
-            "value": (("rank", "feature"), candidates[best]),
-            "share": ("rank", share),
-        },
-        coords={"rank": np.arange(best.size), "feature": list(post.schema.names)},
-        attrs={"method": _method(post)},
-    )
+    out = np.full(k, -np.inf), np.full((k, n_column), np.nan), np.zeros(k)
+    out[0][: best.size], out[1][: best.size] = together[best], candidates[best]
+    out[2][: best.size] = (values[:, 0, None] == candidates[None, best]).all(axis=2).mean(axis=0)
+    return out
 
 
 @pooled
@@ -194,7 +210,25 @@ def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray
     return log_values, values
 
 
-def _answer(post: Posterior, log_values: np.ndarray, values: np.ndarray, single: bool, method: str) -> PlainAnswers:
+def _has_rows(evidence: Evidence) -> bool:
+    """Return whether several rows are given, so that answers have an axis of them."""
+    return evidence.rows is not None and not evidence.one_row
+
+
+def _as_stored(schema: Schema, values: np.ndarray, rows: Table) -> np.ndarray:
+    """Return completions (..., n_row, k, n_column) of rows as objects: labels for codes, None where there is none."""
+    out = np.full(values.shape, None, object)
+    n_row, k = values.shape[-3:-1]
+    there = ~np.isnan(values[..., 0])
+    for c, column in enumerate(schema):
+        unseen = rows.unseen.get(c)
+        if unseen is not None:
+            unseen = np.broadcast_to(unseen[:, None], (*values.shape[:-3], n_row, k))[there]
+        out[..., c][there] = restored(column, values[..., c][there], unseen)[1]
+    return out
+
+
+def _answer(post: Posterior, log_values: np.ndarray, values: np.ndarray, single: bool) -> PlainAnswers:
     n_row, k = log_values.shape[1:]
     leading = (post.n_chain, post.n_draw)
     dims = ("chain", "draw", "rank") if single else ("chain", "draw", "obs_id", "rank")
@@ -208,7 +242,7 @@ def _answer(post: Posterior, log_values: np.ndarray, values: np.ndarray, single:
             "value": ((*dims, "feature"), values.reshape((*shape, len(post.schema)))),
         },
         coords=coords,
-        attrs={"method": method},
+        attrs={"method": _method(post)},
     )
 
 

@@ -6,16 +6,35 @@ from typing import Any
 
 import numpy as np
 
+from bayesjpt.errors import QueryError
 from bayesjpt.posterior.answer import verb
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.complete import check_count, check_rng, complete, empty_rows, even_draws, limits_of
+from bayesjpt.queries.complete import (
+    check_count,
+    check_rng,
+    complete,
+    empty_rows,
+    even_draws,
+    limits_of,
+    seen_labels,
+)
 from bayesjpt.queries.condition import condition
 from bayesjpt.queries.evidence import as_evidence
 from bayesjpt.table.table import Table
 
+LABELS = ("seen", "all")
+
 
 @verb
-def sample(post: Posterior, n: int, given: Any = None, *, rng: np.random.Generator, recorded: bool = False) -> Table:
+def sample(
+    post: Posterior,
+    n: int,
+    given: Any = None,
+    *,
+    rng: np.random.Generator,
+    recorded: bool = False,
+    labels: str = "seen",
+) -> Table:
     """Return rows drawn from the posterior: each from a draw of its own, all draws equally often up to one.
 
     Parameters
@@ -30,20 +49,24 @@ def sample(post: Posterior, n: int, given: Any = None, *, rng: np.random.Generat
     recorded : bool
         Round real columns to the grid on which they were recorded. A value whose grid point lies outside the event
         takes the next one inside, or stays as it is where there is none.
+    labels : str
+        ``seen``: labels of the training table alone; rows follow the distribution given that no drawn cell is "other".
+        ``all``: "other" is drawn too, as often as the posterior says that a new row has a label of its own.
 
     Returns
     -------
     Table
         Without missing cells, in the user's units, labels as codes (`Table.to_frame` has them as labels). With rows as
         evidence, the `n` completions of a row stand side by side. Rows are of the model: a normal likelihood may give a
-        value below zero where the table has none, and the label "other" occurs. `impute` draws neither.
+        value below zero where the table has none; `impute` does not.
 
     Raises
     ------
     EvidenceError
-        For an event of probability zero, or a row that is impossible under a draw.
+        For an event of probability zero, or a row that is impossible under a draw; for evidence that leaves no
+        probability to labels of the training table.
     QueryError
-        For `n` below 1, and evidence that does not fit the schema.
+        For `n` below 1, another word for `labels`, and evidence that does not fit the schema.
     SchemaError, TableError
         For rows that do not fit the schema.
 
@@ -67,6 +90,8 @@ def sample(post: Posterior, n: int, given: Any = None, *, rng: np.random.Generat
     """
     n = check_count(n, "n")
     check_rng(rng)
+    if labels not in LABELS:
+        raise QueryError(f"labels={labels!r}", "'seen' or 'all'")
     evidence = as_evidence(given, post.schema)
     n_draw = post.n_chain * post.n_draw
     if evidence.rows is None:
@@ -77,6 +102,7 @@ def sample(post: Posterior, n: int, given: Any = None, *, rng: np.random.Generat
     else:
         rows = evidence.rows.take(np.repeat(np.arange(evidence.rows.n_row), n))
         draw = np.concatenate([even_draws(n, n_draw, rng) for _ in range(evidence.rows.n_row)])
-    limits = limits_of(post.schema, bounds=None, recorded=recorded)
+    bounds = seen_labels(post.schema) if labels == "seen" else None
+    limits = limits_of(post.schema, bounds=bounds, recorded=recorded)
     values = complete(post, rows, draw, rng, limits=limits, one_row=evidence.one_row)
-    return Table(post.schema, values, np.ones(values.shape, bool))
+    return Table(post.schema, values, np.ones(values.shape, bool), rows.unseen)

@@ -1,30 +1,36 @@
 """Imports every verb, and so makes it a method of Posterior."""
 
 from bayesjpt.queries import (
+    components,
     condition,
     density,
     dependence,
     distribution,
     explain,
     impute,
+    membership,
     mode,
     moments,
     outliers,
+    patterns,
     probability,
     sample,
     types,
 )
 
 __all__ = [
+    "components",
     "condition",
     "density",
     "dependence",
     "distribution",
     "explain",
     "impute",
+    "membership",
     "mode",
     "moments",
     "outliers",
+    "patterns",
     "probability",
     "sample",
     "types",

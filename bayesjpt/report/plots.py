@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.condition import given_posterior
 from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, joint_masses, told
+from bayesjpt.queries.mixture_parts import by_likelihood, by_sub_population
 from bayesjpt.queries.resolve import names_of, position_of
 from bayesjpt.queries.some_draws import some_draws
 
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
 
     from bayesjpt.table.schema import Column
     from bayesjpt.table.table import Table
+
+Parts = Mapping[str, np.ndarray]
+"""Names and mean probabilities of cells of what a column is made of."""
+
+BY: Mapping[str, Callable[[Posterior, Axis], Parts]] = {
+    "likelihood": by_likelihood,
+    "sub-population": by_sub_population,
+}
 
 _ROWS = {"color": "0.6", "alpha": 0.45}
 _N_LABEL = 20
@@ -38,6 +47,7 @@ def plot_marginal(
     given: Any = None,
     table: Any = None,
     ax: Axes | None = None,
+    by: str | None = None,
     max_draws: int | None = PLOT_DRAWS,
 ) -> Axes:
     """Plot the distribution of a column, or of two columns of numbers together; return the Axes.
@@ -57,14 +67,17 @@ def plot_marginal(
         Rows to compare with, drawn behind. Under evidence, give those that meet it.
     ax : matplotlib Axes, optional
         Where to plot; a new figure unless given.
+    by : str, optional
+        Of one column, what its distribution is made of, as posterior means: ``likelihood``, its families;
+        ``sub-population``, those of `membership`, of the chain that `components` shows.
     max_draws : int or None
         Draws to look at; None for all.
 
     Raises
     ------
     QueryError
-        For columns that the schema does not have, more than two of them, two of which one holds labels; without
-        matplotlib.
+        For columns that the schema does not have, more than two of them, two of which one holds labels; for another
+        word for `by`, or two columns beside it; without matplotlib.
     EvidenceError
         For evidence of probability zero.
 
@@ -91,6 +104,8 @@ def plot_marginal(
             "two columns of numbers",
             f"Plot the other one given each label: given={{{labels[0]!r}: ...}}.",
         )
+    if by is not None and (by not in BY or len(names) == 2):
+        raise QueryError(f"by={by!r} of {len(names)} columns", "one column by 'likelihood' or 'sub-population'")
     rows = None if table is None else as_rows(table, post.schema)
     few = given_posterior(some_draws(post, max_draws)[1], given)
     axes = axes_of(few, positions, PLOT_CELLS if len(names) == 1 else PLOT_JOINT_CELLS)
@@ -99,10 +114,11 @@ def plot_marginal(
         _joint(ax, few, axes[0], axes[1], rows)
         return ax
     cells, atoms = (told(draws) for draws in cell_masses(few, axes)[0])
+    made_of = {} if by is None else BY[by](few, axes[0])
     if axes[0].labels:
-        _labels(ax, axes[0], cells, rows)
+        _labels(ax, axes[0], cells, rows, made_of)
     else:
-        _numbers(ax, axes[0], post.schema.columns[positions[0]], (cells, atoms), rows)
+        _numbers(ax, axes[0], post.schema.columns[positions[0]], (cells, atoms), rows, made_of)
     ax.set_xlabel(_plain(names[0]))
     return ax
 
@@ -120,7 +136,9 @@ def _observed(rows: Table, axis: Axis) -> np.ndarray:
     return rows.values[axis.position, rows.observed[axis.position]]
 
 
-def _numbers(ax: Axes, axis: Axis, column: Column, masses: tuple[Masses, Masses], rows: Table | None) -> None:
+def _numbers(
+    ax: Axes, axis: Axis, column: Column, masses: tuple[Masses, Masses], rows: Table | None, made_of: Parts
+) -> None:
     cells, atoms = masses
     widths = np.diff(axis.edges)
     middle = axis.edges[:-1] + 0.5 * widths
@@ -137,6 +155,8 @@ def _numbers(ax: Axes, axis: Axis, column: Column, masses: tuple[Masses, Masses]
     else:
         ax.fill_between(middle, cells.lo / widths, cells.hi / widths, color="C0", alpha=0.35, lw=0, label=band)
         ax.plot(middle, cells.mean / widths, color="C0", label="posterior mean")
+    for number, (name, mean) in enumerate(made_of.items(), start=1):
+        ax.plot(middle, mean / (1.0 if counted else widths), color=f"C{number}", lw=1.2, label=_plain(name))
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel("probability" if counted else "density")
     _ticks(ax.xaxis, axis, column)
@@ -174,7 +194,7 @@ def _stems(ax: Axes, axis: Axis, atoms: Masses, rows: Table | None) -> None:
     ax.plot([], [], "o-", color="C1", lw=2, ms=5, label="single values")
 
 
-def _labels(ax: Axes, axis: Axis, cells: Masses, rows: Table | None) -> None:
+def _labels(ax: Axes, axis: Axis, cells: Masses, rows: Table | None, made_of: Parts) -> None:
     order = np.argsort(-cells.mean, kind="stable")[:_N_LABEL]
     order = order[(cells.mean[order] > 0.0) | (order < len(axis.labels) - 1)]
     place = np.arange(order.size)
@@ -184,6 +204,11 @@ def _labels(ax: Axes, axis: Axis, cells: Masses, rows: Table | None) -> None:
         seen = _observed(rows, axis)
         share = np.bincount(seen.astype(int), minlength=len(axis.labels)) / max(seen.size, 1)
         ax.plot(place, share[order], "_", ms=18, mew=2, color="0.4", label="rows")
+    below = np.zeros(order.size)
+    for number, (name, mean) in enumerate(made_of.items(), start=1):
+        ax.bar(place, mean[order], 0.35, bottom=below, color=f"C{number}", label=_plain(name))
+        below += mean[order]
+    if rows is not None or made_of:
         ax.legend(loc="best", frameon=False)
     ax.set_xticks(place, [_plain(axis.labels[k]) for k in order])
     if sum(len(axis.labels[k]) for k in order) > 60:

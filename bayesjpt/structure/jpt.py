@@ -6,6 +6,8 @@ Reference: Nyga, Picklum, Schierenbeck and Beetz, Joint probability trees, secti
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.build import Dictionary, Node, Sum, build_circuit
 from bayesjpt.circuit.paths import Region, halves
 from bayesjpt.errors import LearnerError
-from bayesjpt.families import registry
+from bayesjpt.families import quantile, registry
 from bayesjpt.families.record import Family
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
@@ -40,6 +42,7 @@ def learn_jpt(
     symbolic_impurity: str = "entropy",
     validation: float = 0.0,
     assignment: str = "hard",
+    epsilon: float = defaults.QUANTILE_EPSILON,
     dictionary: Dictionary | None = None,
     progress: Progress | None = None,
 ) -> Circuit:
@@ -69,6 +72,10 @@ def learn_jpt(
         ``hard``: the tree decides. A row is in the leaf whose conditions it meets, and distributions in the leaves end
         where conditions say. ``soft``: the tree is where chains begin; rows may change their leaf, and distributions
         have no such ends.
+    epsilon : float, optional
+        CDF-LEARN's, of the histograms ``quantile`` at the leaves: mean squared error of a distribution function, in
+        squared shares of the leaf's rows, in [0, 1], above which a segment is split in two. Smaller ones make more
+        pieces, down to those that chance alone explains.
     dictionary : callable, optional
         ``(column) -> families`` at the leaves; by default every family that suits the column, and in hard trees the
         histogram ``quantile`` beside them.
@@ -121,10 +128,18 @@ def learn_jpt(
         min_improvement=base.check_between("min_improvement", min_improvement, 0.0, 1.0),
         gini=base.check_choice("symbolic_impurity", symbolic_impurity, IMPURITIES) == "gini",
     )
+    epsilon = base.check_between("epsilon", epsilon, 0.0, 1.0)
     tree = grow_and_prune(table, settings, base.check_share("validation", validation), rng, progress)
-    if is_hard:
-        return build_circuit(_hard_node(tree, table), table, dictionary or hard_dictionary)
-    return build_circuit(_soft_node(tree, table), table, dictionary)
+    families = dictionary or (hard_dictionary if is_hard else registry.dictionary)
+    node = _hard_node(tree, table) if is_hard else _soft_node(tree, table)
+    return build_circuit(node, table, lambda column: [_with_epsilon(family, epsilon) for family in families(column)])
+
+
+def _with_epsilon(family: Family, epsilon: float) -> Family:
+    """Return a family whose leaves learn their histograms up to an error."""
+    if family.name != "quantile":
+        return family
+    return replace(family, leaf_constants=partial(quantile.leaf_constants, epsilon=epsilon))
 
 
 def hard_dictionary(column: Column) -> tuple[Family, ...]:

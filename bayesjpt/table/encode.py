@@ -43,8 +43,12 @@ def align(table: Sequence[Cells], schema: Schema) -> list[Cells | None]:
     return [by_name.get(name) for name in schema.names]
 
 
-def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return values, float64 (n_column, n_row), and observed, bool of the same shape, of cells under a schema.
+def encode(
+    table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: str
+) -> tuple[np.ndarray, np.ndarray, dict[int, np.ndarray]]:
+    """Return values, float64 (n_column, n_row), observed, bool of the same shape, and unseen labels of cells.
+
+    The last are as in `bayesjpt.table.table.Table`.
 
     Raises
     ------
@@ -56,6 +60,7 @@ def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: st
     """
     values = np.empty((len(schema), n_row))
     observed = np.zeros((len(schema), n_row), bool)
+    unknown: dict[int, np.ndarray] = {}
     news: list[str] = []
     tokens: list[str] = []
     beyond: list[str] = []
@@ -68,6 +73,10 @@ def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: st
             tokens += [f"{', '.join(map(repr, dropped))} in column {column.name!r}"] if dropped else []
         if column.base == "category":
             known = _label_codes(cells, column, unseen, news)
+            if (known == len(column.labels)).any():
+                labels = np.array([*_labels(cells, column), None], object)
+                labels[:-1][known != len(column.labels)] = None
+                unknown[position] = labels[cells.codes]
         else:
             cells = _as_numbers(cells, column, beyond)
             known = cells.distinct
@@ -80,7 +89,7 @@ def encode(table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: st
         warnings.warn(f'labels not seen in training, read as "other": {"; ".join(news)}', BayesjptWarning, stacklevel=4)
     if beyond:
         warnings.warn(f"values that training did not show: {'; '.join(beyond)}", BayesjptWarning, stacklevel=4)
-    return values, observed
+    return values, observed, unknown
 
 
 def filler(column: Column) -> float:
@@ -95,7 +104,7 @@ def _label_codes(cells: Cells, column: Column, unseen: str, news: list[str]) -> 
     """Return the code of each distinct value, NaN for missing; append a note on unseen labels to `news`."""
     names = column.code_names if unseen == "other" else column.labels
     code = {label: float(number) for number, label in enumerate(names)}
-    labels = [_spelled_as(label, cells, column) for label in cells_of.labels_of(cells)]
+    labels = _labels(cells, column)
     unknown = [position for position, label in enumerate(labels) if label not in code]
     if unknown and unseen != "missing":
         row, _ = cells.first(unknown)
@@ -111,6 +120,11 @@ def _label_codes(cells: Cells, column: Column, unseen: str, news: list[str]) -> 
         news.append(f"{shown}{more} in column {column.name!r} (first in row {row})")
     other = np.nan if unseen == "missing" else float(len(column.labels))
     return np.array([code.get(label, other) for label in labels])
+
+
+def _labels(cells: Cells, column: Column) -> list[str]:
+    """Return the label of each distinct value, as the schema spells it."""
+    return [_spelled_as(label, cells, column) for label in cells_of.labels_of(cells)]
 
 
 def _spelled_as(label: str, cells: Cells, column: Column) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +27,15 @@ class Table:
     values : float64 (n_column, n_row)
         C-contiguous and read-only. A missing cell holds a valid filler, never NaN.
     observed : bool (n_column, n_row)
+    unseen : mapping from int to object (n_row,), optional
+        Of columns with labels that the schema does not know, whose code is that of "other": these labels as texts, and
+        None in the other rows. They are written out again as they were read.
     """
 
     schema: Schema
     values: np.ndarray
     observed: np.ndarray
+    unseen: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self):
         for name, dtype in (("values", np.float64), ("observed", np.bool_)):
@@ -66,13 +70,17 @@ class Table:
         index = np.asarray(rows)
         if index.dtype != np.bool_:
             index = index.astype(np.intp)
-        return Table(self.schema, self.values[:, index], self.observed[:, index])
+        return self._part(index)
 
     def rows(self, index: int | slice | np.ndarray | Sequence[int]) -> Table:
         """Return the table of one row, of a slice, of positions or of a boolean mask."""
         if isinstance(index, slice):
-            return Table(self.schema, self.values[:, index], self.observed[:, index])
+            return self._part(index)
         return self.take(np.atleast_1d(np.asarray(index)))
+
+    def _part(self, index: slice | np.ndarray) -> Table:
+        unseen = {column: labels[index] for column, labels in self.unseen.items()}
+        return Table(self.schema, self.values[:, index], self.observed[:, index], unseen)
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return a data frame with labels, booleans and dates as they were stored, and missing cells as missing.
@@ -89,14 +97,17 @@ class Table:
 
         Notes
         -----
-        The code for labels that training never showed comes out as ``other`` in a column of texts, and as missing in
-        columns of numbers, booleans or dates.
+        A label that training never showed comes out as it was read; where it was not read (`Posterior.sample` with
+        ``labels="all"``), as ``other``. Numbers, booleans or dates among which it stands come out as texts.
         """
         from bayesjpt.table.frames import build_frame
 
         columns = {}
-        for column, values, observed in zip(self.schema, self.values, self.observed, strict=True):
-            columns[column.name] = _restored(column, values, observed)
+        for position, column in enumerate(self.schema):
+            seen, unseen = self.observed[position], self.unseen.get(position)
+            cells = np.full(self.n_row, None, object)
+            kind, cells[seen] = restored(column, self.values[position, seen], None if unseen is None else unseen[seen])
+            columns[column.name] = kind, cells.tolist()
         return build_frame(columns, backend)
 
     def _summary(self) -> str:
@@ -110,40 +121,56 @@ class Table:
         return f"<p><b>Table</b>: {html.escape(self._summary())}</p>{self.schema._repr_html_()}"
 
 
-def _restored(column: Column, values: np.ndarray, observed: np.ndarray) -> tuple[str, list[Any]]:
-    """Return (kind, values) of a column as `frames.build_frame` takes them, None where missing."""
+def restored(column: Column, values: np.ndarray, unseen: np.ndarray | None = None) -> tuple[str, np.ndarray]:
+    """Return (kind, object array) of a column's cells as they were stored: labels, booleans, dates, plain numbers.
+
+    Parameters
+    ----------
+    column : Column
+    values : float64 (n,)
+        In the user's units, or codes.
+    unseen : object (n,), optional
+        Labels that take the place of "other", None elsewhere: see `Table`.
+
+    Returns
+    -------
+    kind : str
+        As `bayesjpt.table.frames.build_frame` has it. A column of numbers, booleans or dates is one of texts where it
+        holds "other" or a label of another kind: no cell that holds a label comes out as missing.
+    cells : object (n,)
+    """
     from bayesjpt.table import cells as cells_of
 
-    if column.base == "category":
-        kind, originals = _original_labels(column)
-        codes = np.where(observed, values, len(originals)).astype(np.intp)
-        originals = [*originals, None]
-        return kind, [originals[code] for code in codes]
-    if column.dtype == "datetime":
-        moments = cells_of.moments(np.where(observed, values, np.nan))
-        return "datetime", moments.tolist()
-    seen = values[observed]
-    whole = column.base == "integer" or (column.resolution == 1.0 and cells_of.is_whole(seen))
-    plain = values.astype(np.int64).tolist() if whole else values.tolist()
-    if observed.all():
-        return "integer" if whole else "number", plain
-    kept = [value if shown else None for value, shown in zip(plain, observed.tolist(), strict=True)]
-    return "integer" if whole else "number", kept
+    if column.base != "category":
+        if column.dtype == "datetime":
+            return "datetime", cells_of.moments(values).astype(object)
+        whole = column.resolution == 1.0 and cells_of.is_whole(values)
+        return ("integer", values.astype(np.int64).astype(object)) if whole else ("number", values.astype(object))
+    known = {} if unseen is None else {row: str(label) for row, label in enumerate(unseen) if label is not None}
+    distinct = sorted(set(known.values()))
+    code = values.astype(np.intp)
+    other = len(column.labels) + len(distinct)
+    code[code == len(column.labels)] = other
+    place = {label: len(column.labels) + number for number, label in enumerate(distinct)}
+    code[list(known)] = [place[label] for label in known.values()]
+    labels = (*column.labels, *distinct)
+    strange = (code == other).any() or any(cells_of.label_as_stored(label, column.dtype) is None for label in labels)
+    kind, originals = _original_labels(replace(column, labels=labels, dtype="text" if strange else column.dtype))
+    return kind, np.array(originals, object)[code]
 
 
 def _original_labels(column: Column) -> tuple[str, list[Any]]:
-    """Return (kind, value of each code) of a category."""
+    """Return (kind, value of each code) of a category; only that of texts has one for "other"."""
     from bayesjpt.table import cells as cells_of
 
     if column.dtype == "boolean":
-        return "boolean", [*(label == "True" for label in column.labels), None]
+        return "boolean", [label == "True" for label in column.labels]
     if column.dtype == "number":
         numbers = [float(label) for label in column.labels]
-        if cells_of.is_whole(np.array(numbers)):
-            return "integer", [*map(int, numbers), None]
-        return "number", [*numbers, None]
+        whole = cells_of.is_whole(np.array(numbers))
+        return ("integer", list(map(int, numbers))) if whole else ("number", numbers)
     if column.dtype == "datetime":
-        return "datetime", [*np.array(list(column.labels), "datetime64[us]").tolist(), None]
+        return "datetime", np.array(list(column.labels), "datetime64[us]").tolist()
     return "text", list(column.code_names)
 
 
@@ -253,5 +280,5 @@ def _assemble(
         read = encode.align(table, schema)
     else:
         raise SchemaError(f"schema is a {type(schema).__name__}", "a Schema, a SchemaDocument, or the path of one")
-    values, observed = encode.encode(read, schema, n_row, unseen)
-    return Table(schema, values, observed)
+    values, observed, unknown = encode.encode(read, schema, n_row, unseen)
+    return Table(schema, values, observed, unknown)

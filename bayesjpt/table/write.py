@@ -16,11 +16,16 @@ from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 
 
-def texts(column: Column, values: np.ndarray) -> list[str]:
-    """Return the text of each value of a column: labels, dates, and numbers by their shortest exact decimal."""
+def texts(column: Column, values: np.ndarray, unseen: np.ndarray | None = None) -> list[str]:
+    """Return the text of each value of a column: labels, dates, and numbers by their shortest exact decimal.
+
+    `unseen` are labels that take the place of "other", None elsewhere.
+    """
     if column.base == "category":
-        names = column.code_names
-        return [names[int(code)] for code in values]
+        names = [column.code_names[int(code)] for code in values]
+        return (
+            names if unseen is None else [name if new is None else new for name, new in zip(names, unseen, strict=True)]
+        )
     return [cells_of.value_label(value, column.dtype) for value in values.tolist()]
 
 
@@ -47,9 +52,10 @@ def write_table(table: Table, path: str | Path) -> None:
     <BLANKLINE>
     """
     columns = []
-    for column, values, observed in zip(table.schema, table.values, table.observed, strict=True):
-        shown = texts(column, values)
-        columns.append([text if seen else "" for text, seen in zip(shown, observed.tolist(), strict=True)])
+    for position, column in enumerate(table.schema):
+        shown = texts(column, table.values[position], table.unseen.get(position))
+        seen = table.observed[position].tolist()
+        columns.append([text if here else "" for text, here in zip(shown, seen, strict=True)])
     _write(path, table.names, columns)
 
 

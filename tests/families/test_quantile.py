@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bayesjpt import defaults
@@ -160,6 +160,36 @@ def test_hinges_stay_inside_the_interval_and_the_support(rng):
     assert found[-1] == (np.nextafter(5.02, 0.0) - REAL.location) / REAL.scale
     assert learned(POSITIVE, [0.0, 0.5, 0.5])[0] == 0.0
     assert learned(COUNT, [0.0, 1.0, 2.0])[0] == -0.5
+
+
+def test_hinges_reach_the_ends_that_conditions_give_and_no_others(rng):
+    x = np.round(rng.uniform(4.4, 4.6, 500), 2)
+    column = dataclasses.replace(REAL, resolution=0.01)
+    free = learned(column, x)
+    for lo, hi in ((4.0, 5.0), (-math.inf, 5.0), (4.0, math.inf)):
+        found = learned(column, x, lo, hi)
+        assert found[0] == pytest.approx(lo if math.isfinite(lo) else free[0], abs=ROUNDING)
+        assert found[-1] == pytest.approx(hi if math.isfinite(hi) else free[-1], abs=ROUNDING)
+        assert set(free[1:-1]) <= set(found)
+    assert learned(COUNT, [5.0, 6.0, 6.0], 3.0, 9.0).tolist() == [2.5, 6.5, 9.5]
+
+
+def test_a_gap_wider_than_the_piece_beside_it_is_a_piece_of_its_own():
+    values = [4.95] * 9 + [5.05] * 9
+    np.testing.assert_allclose(learned(REAL, values, 4.8, 5.2), [4.8, 5.2])
+    np.testing.assert_allclose(learned(REAL, values, 4.0, 6.0), [4.0, 4.9, 5.1, 6.0])
+
+
+@law(60)
+@given(GRID, st.floats(0.0, 40.0), st.floats(0.0, 40.0), st.floats(0.0, 1e-2))
+def test_pieces_that_reach_beyond_the_values_are_valid_and_hold_them(cells, below, above, epsilon):
+    lo, hi = cells[0] - below, cells[-1] + above
+    assume(lo < hi)
+    found = quantile.leaf_constants(REAL, cells, lo, hi, epsilon=epsilon)
+    assert quantile.valid_constants(REAL, found)
+    np.testing.assert_array_equal(found[[1, -1]], (np.array([lo, hi]) - REAL.location) / REAL.scale)
+    assert (found[1] <= (cells - REAL.location) / REAL.scale).all()
+    assert (found[-1] >= (cells - REAL.location) / REAL.scale).all()
 
 
 def test_hinges_of_whole_numbers_lie_between_them(rng):

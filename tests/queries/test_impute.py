@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesjpt as bj
@@ -11,6 +12,7 @@ from bayesjpt.errors import EvidenceError, QueryError, SchemaError
 from bayesjpt.families import registry
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
+from bayesjpt.table.write import write_table
 from tests import zoo
 from tests.statistics import LARGEST_Z, cdf_deviation, dkw_bound
 
@@ -89,6 +91,66 @@ def test_labels_that_training_never_showed_are_not_imputed(rng):
     assert filled.values[0].max() == 2.0
     share = (filled.values[0] == 1.0).mean()
     assert abs(share - 0.5) < LARGEST_Z * np.sqrt(0.25 / table.n_row)
+
+
+@pytest.mark.filterwarnings("ignore:labels not seen")
+@pytest.mark.parametrize("how", ["draws", "means"])
+@pytest.mark.parametrize("backend", ["pandas", "polars"])
+def test_observed_cells_of_a_frame_come_back_as_they_were(how, backend, rng):
+    """Labels that training never showed among them: of texts, codes, booleans and dates."""
+    n = 60
+    frame = pd.DataFrame(
+        {
+            "kind": rng.choice(["a", "b"], n),
+            "code": rng.choice([3, 7], n),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 2, n), "D"),
+            "size": rng.normal(size=n).round(3),
+            "count": rng.poisson(4.0, n),
+        }
+    )
+    table = bj.as_table(frame, kinds={"code": "category", "day": "category", "count": "integer"})
+    post = Posterior.from_circuit(zoo.mixture(table), table.schema)
+    new = pd.DataFrame(
+        {
+            "kind": ["other", "Zoë", "a", None],
+            "code": [5.0, 3.0, None, 8.0],
+            "day": pd.to_datetime(["2025-05-05", None, "2024-01-01", "1999-12-31"]),
+            "size": [0.1 + 0.2, -0.25, None, 1e6],
+            "count": [None, 2.0, 77.0, 0.0],
+        }
+    )
+    (filled,) = post.impute(new, rng=rng) if how == "draws" else (post.impute_mean(new).table,)
+    found = filled.to_frame(backend)
+    assert filled.n_missing == 0
+    for name in new:
+        for row in np.flatnonzero(new[name].notna()):
+            assert found[name][int(row)] == new[name][row]
+    again = bj.as_table(filled.to_frame(), schema=table.schema)
+    assert (again.values == filled.values).all()
+
+
+def test_unseen_labels_follow_their_rows_and_are_written_as_they_were_read(tmp_path, rng):
+    table = bj.as_table(pd.DataFrame({"kind": ["a", "b"] * 20, "n": rng.poisson(3.0, 40)}))
+    with pytest.warns(bj.BayesjptWarning, match="labels not seen"):
+        new = bj.as_table(pd.DataFrame({"kind": ["a", "new", None, "b"]}), schema=table.schema)
+    assert new.take([3, 1, 0]).to_frame()["kind"].tolist() == ["b", "new", "a"]
+    assert new.rows(slice(1, 2)).to_frame()["kind"].tolist() == ["new"]
+    write_table(new, tmp_path / "rows.csv")
+    assert (tmp_path / "rows.csv").read_text().split() == ["kind,n", "a,", "new,", ",", "b,"]
+
+
+def test_limits_are_kept_where_drawing_anew_would_take_too_long(rng, monkeypatch):
+    """All but a trillionth of the column lies below its support: the conditional is that of the tail."""
+    monkeypatch.setattr("bayesjpt.queries.complete.MAX_REDRAWS", 3)
+    table = zoo.make_table((zoo.POSITIVE, zoo.LABEL), 500, rng, missing=1.0)
+    post = zoo.random_posterior(zoo.independent(table, zoo.only("normal", "categorical")), table, rng, n_draw=1)
+    at = post.circuit.theta_at[0]
+    post.params.theta[..., at : at + 2] = [1.0, -7.0 - zoo.POSITIVE.location / zoo.POSITIVE.scale]
+    (filled,) = post.impute(table, rng=rng, recorded=False)
+    x = filled.values[0]
+    assert (x >= 0.0).all()
+    event = post.condition("positive >= 0")
+    assert cdf_deviation(x, lambda points: event.cdf(points, "positive")[0, 0, :, 0].to_numpy()) < dkw_bound(500)
 
 
 def test_drawn_numbers_keep_to_the_support_of_their_column(rng):

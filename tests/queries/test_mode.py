@@ -34,6 +34,12 @@ def all_rows(*columns) -> Table:
     return Table(Schema(columns), np.ascontiguousarray(cells), np.ones(cells.shape, bool))
 
 
+def as_rows(schema: Schema, values: np.ndarray) -> Table:
+    """Return the table of answers, objects with the axis of columns last."""
+    frame = pd.DataFrame(values.reshape(-1, len(schema)), columns=list(schema.names)).infer_objects()
+    return bj.as_table(frame, schema=schema)
+
+
 def enumerated(post, table, draw: int) -> np.ndarray:
     """Return the log probability of each row under a draw of the first chain, by recursion from the definition."""
     params = type(post.params)(post.params.log_weight[0, draw], post.params.theta[0, draw])
@@ -55,7 +61,7 @@ def test_modes_of_independent_labels_are_those_of_enumeration(rng):
         expected = enumerated(post, rows, draw)
         best = np.argsort(-expected)[:5]
         assert np.abs(found["log_mass"][0, draw].to_numpy() - expected[best]).max() < EXACT
-        assert (found["value"][0, draw].to_numpy() == rows.values[:, best].T).all()
+        assert (as_rows(rows.schema, found["value"][0, draw].to_numpy()).values == rows.values[:, best]).all()
 
 
 def test_modes_of_mixtures_are_scored_exactly_and_within_the_number_of_paths_of_the_best(rng):
@@ -66,8 +72,8 @@ def test_modes_of_mixtures_are_scored_exactly_and_within_the_number_of_paths_of_
     for draw in range(post.n_draw):
         expected = enumerated(post, rows, draw)
         for rank in range(3):
-            row = found["value"][0, draw, rank].to_numpy()
-            at = int(np.flatnonzero((row == rows.values.T).all(axis=1))[0])
+            row = as_rows(rows.schema, found["value"][0, draw, rank].to_numpy())
+            at = int(np.flatnonzero((row.values == rows.values).all(axis=0))[0])
             assert abs(float(found["log_mass"][0, draw, rank]) - expected[at]) < EXACT
         assert float(found["log_mass"][0, draw, 0]) > expected.max() - np.log(N_PATH)
 
@@ -77,14 +83,14 @@ def test_modes_are_different_and_fall_in_mass(rng):
     found = tree(rows, rng).mode(k=6)
     assert (np.diff(found["log_mass"].to_numpy(), axis=-1) <= 0.0).all()
     for completions in found["value"].to_numpy()[0]:
-        assert np.unique(completions, axis=0).shape[0] == 6
+        assert len(set(map(tuple, completions))) == 6
 
 
 def test_there_are_no_more_modes_than_rows(rng):
     rows = all_rows(FLAG)
     found = zoo.random_posterior(zoo.mixture(rows), rows, rng, n_chain=1, n_draw=1).mode(k=4)
     assert np.isfinite(found["log_mass"][0, 0]).to_numpy().tolist() == [True, True, False, False]
-    assert np.isnan(found["value"][0, 0, 2:]).all()
+    assert pd.isna(found["value"][0, 0, 2:].to_numpy()).all()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +108,7 @@ def test_no_recorded_sample_of_independent_columns_is_more_likely(given, rng):
     else:
         under = post.constrain(given)
     assert under.log_mass(rows).max() <= float(found["log_mass"][0, 0, 0]) + EXACT
-    mode = Table(table.schema, found["value"][0, 0].to_numpy().T, np.ones((5, 1), bool))
+    mode = as_rows(table.schema, found["value"][0, 0].to_numpy())
     assert under.log_mass(mode)[0, 0, 0] == pytest.approx(float(found["log_mass"][0, 0, 0]), abs=EXACT)
 
 
@@ -123,7 +129,7 @@ def test_modes_of_whole_numbers_have_their_own_mass_whatever_the_units_inside():
     circuit = zoo.independent(table, zoo.only("rounded_normal", "quantile"))
     post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=300)
     found = post.mode(k=3)
-    value = found["value"].to_numpy()[0].reshape(1, -1)
+    value = found["value"].to_numpy()[0].reshape(1, -1).astype(np.float64)
     masses = post.log_mass(Table(table.schema, value, np.ones(value.shape, bool))).to_numpy()[0].reshape(300, 300, 3)
     own = masses[np.arange(300), np.arange(300)]
     assert np.abs(found["log_mass"].to_numpy()[0] - own).max() < EXACT
@@ -161,11 +167,11 @@ def test_completions_of_rows_keep_their_cells_and_have_the_conditional_mass(rng)
     frame = pd.DataFrame({"label": ["a", None], "flag": [None, "yes"]})
     found = post.mode(frame)
     assert found["value"].dims == ("chain", "draw", "obs_id", "rank", "feature")
-    assert (found["value"].sel(feature="label")[:, :, 0] == 0.0).all()
-    assert (found["value"].sel(feature="flag")[:, :, 1] == 1.0).all()
+    assert (found["value"].sel(feature="label")[:, :, 0] == "a").all()
+    assert (found["value"].sel(feature="flag")[:, :, 1] == "yes").all()
     for draw in range(post.n_draw):
         for at, name in enumerate(("label = 'a'", "flag = 'yes'")):
-            row = Table(rows.schema, found["value"][0, draw, at].to_numpy().T, np.ones((3, 1), bool))
+            row = as_rows(rows.schema, found["value"][0, draw, at].to_numpy())
             expected = enumerated(post, row, draw)[0] - np.log(float(post.probability(name)[0, draw]))
             assert abs(float(found["log_mass"][0, draw, at, 0]) - expected) < EXACT
 
@@ -174,13 +180,55 @@ def test_most_probable_row_has_the_largest_mean_probability_of_all_modes(rng):
     rows = all_rows(LABEL, FLAG, zoo.LEVELS)
     post = tree(rows, rng)
     best = post.most_probable(k=2)
-    modes = post.mode()["value"].to_numpy().reshape(-1, 3)
-    table = Table(rows.schema, np.ascontiguousarray(modes.T), np.ones((3, modes.shape[0]), bool))
+    table = as_rows(rows.schema, post.mode()["value"].to_numpy())
     together = np.log(np.exp(post.log_mass(table).to_numpy()).mean(axis=(0, 1)))
     assert float(best["log_mass"][0]) >= together.max() - EXACT
     assert 0.0 <= float(best["share"][0]) <= 1.0
     known = post.most_probable({"label": "c"})
-    assert float(known["value"].sel(feature="label")[0]) == 2.0
+    assert known["value"].sel(feature="label")[0] == "c"
+
+
+def test_most_probable_completions_of_a_table_are_those_of_its_rows_alone(rng):
+    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    post = tree(rows, rng)
+    frame = pd.DataFrame({"label": ["a", None, "c"], "flag": [None, "yes", "no"], "levels": [None, None, 2]})
+    found = post.most_probable(frame, k=3)
+    assert found["value"].dims == ("obs_id", "rank", "feature")
+    for at, evidence in enumerate(({"label": "a"}, {"flag": "yes"}, {"label": "c", "flag": "no", "levels": 2})):
+        alone = post.most_probable(evidence, k=3)
+        n = alone.sizes["rank"]
+        assert found["value"][at, :n].to_numpy().tolist() == alone["value"].to_numpy().tolist()
+        assert np.allclose(found["log_mass"][at, :n], alone["log_mass"], rtol=0.0, atol=EXACT)
+        assert np.allclose(found["share"][at, :n], alone["share"])
+        given = post.condition(evidence)  # an independent witness: all rows, enumerated under the conditional
+        expected = np.exp(given.log_mass(rows).to_numpy()).mean(axis=(0, 1))
+        assert abs(float(np.exp(found["log_mass"][at, 0])) - expected.max()) < EXACT
+    assert np.isneginf(found["log_mass"][2, 1:]).all()
+    assert pd.isna(found["value"][2, 1:].to_numpy()).all()
+
+
+@pytest.mark.filterwarnings("ignore:labels not seen")
+def test_modes_are_in_the_words_of_the_table(rng):
+    n = 60
+    frame = pd.DataFrame(
+        {
+            "code": rng.choice([3, 7], n),
+            "flag": rng.random(n) < 0.5,
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 2, n), "D"),
+            "size": rng.normal(size=n).round(2),
+            "count": rng.poisson(4.0, n),
+        }
+    )
+    table = bj.as_table(frame, kinds={"code": "category", "day": "category", "count": "integer"})
+    post = bj.Posterior.from_circuit(zoo.mixture(table), table.schema)
+    new = pd.DataFrame({"code": [5, 7], "size": [0.25, -1.5]})
+    for value in (post.mode(new)["value"][0, 0, :, 0], post.most_probable(new)["value"][:, 0]):
+        assert value.sel(feature="code").to_numpy().tolist() == [5, 7]
+        assert value.sel(feature="size").to_numpy().tolist() == [0.25, -1.5]
+        first = dict(zip(table.names, value[0].to_numpy(), strict=True))
+        assert first["flag"] in (True, False)
+        assert pd.Timestamp(first["day"]) in set(frame["day"])
+        assert isinstance(first["count"], int)
 
 
 def test_circuits_whose_cells_are_apart_are_deterministic(rng):
@@ -202,8 +250,6 @@ def test_impossible_and_misplaced_evidence_is_refused(rng):
         post.mode("count < 0")
     with pytest.raises(QueryError, match="k=0"):
         post.mode(k=0)
-    with pytest.raises(QueryError, match="table as evidence"):
-        post.most_probable(table)
 
 
 def test_modes_of_most_small_mixtures_are_the_best_rows(rng):

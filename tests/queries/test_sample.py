@@ -44,7 +44,7 @@ def assert_share(drawn: np.ndarray, expected: float) -> None:
 @pytest.mark.parametrize("given", [None, EVENT, EVIDENCE], ids=["nothing", "event", "values"])
 @pytest.mark.parametrize("name", ["real", "positive"])
 def test_rows_follow_the_mean_of_the_conditional_cdfs(post, name, given, rng):
-    rows = post.sample(N_ROW, given, rng=rng).values[post.schema.index(name)]
+    rows = post.sample(N_ROW, given, rng=rng, labels="all").values[post.schema.index(name)]
     points = np.quantile(rows, np.linspace(0.01, 0.99, 25))
     reached = (rows[None] <= points[:, None]).mean(axis=1)
     assert np.abs(reached - mean_cdf(post, name, given)(points)).max() < dkw_bound(N_ROW)
@@ -60,7 +60,7 @@ def test_counts_follow_the_mean_of_the_conditional_cdfs(post, given, rng):
 
 @pytest.mark.parametrize("given", [None, EVENT, EVIDENCE], ids=["nothing", "event", "values"])
 def test_cells_of_a_row_are_drawn_jointly(post, given, rng):
-    frame = post.sample(N_ROW, given, rng=rng).to_frame()
+    frame = post.sample(N_ROW, given, rng=rng, labels="all").to_frame()
     for event in JOINT:
         expected = float(post.probability(event, given).mean())
         assert_share(frame.eval(event.replace(" = ", " == ")).to_numpy(), expected)
@@ -94,6 +94,85 @@ def test_integers_are_whole_whatever_the_scale_they_are_drawn_on(rng):
 def test_unrecorded_values_are_not_rounded(post, rng):
     values = post.sample(50, rng=rng).values[0]
     assert np.unique(values).size == 50
+
+
+def coded(rng, n_row: int = 90) -> pd.DataFrame:
+    """Return columns of codes that are labels, of booleans and of dates, with a text beside them."""
+    return pd.DataFrame(
+        {
+            "code": rng.choice([3, 7, 9], n_row),
+            "flag": rng.random(n_row) < 0.4,
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 3, n_row), "D"),
+            "kind": rng.choice(["a", "b", "c"], n_row),
+        }
+    )
+
+
+@pytest.fixture
+def labels_post(rng) -> Posterior:
+    """Return draws under which a new row has a label of its own one time in four, in three of four columns."""
+    table = bj.as_table(coded(rng), kinds={"code": "category", "day": "category"})
+    post = zoo.random_posterior(zoo.two_level(table, zoo.only("categorical")), table, rng, n_chain=1, n_draw=2)
+    for first, length in zip(post.circuit.theta_at, post.circuit.theta_len, strict=True):
+        theta = post.params.theta[..., first : first + length]
+        if length > 1:  # a leaf of two labels has one parameter
+            theta[..., :-1] *= 0.75 / theta[..., :-1].sum(axis=-1, keepdims=True)
+            theta[..., -1] = 0.25
+    return post
+
+
+@pytest.mark.parametrize("tries", [1, 1000], ids=["conditioned", "drawn anew"])
+def test_drawn_labels_are_those_of_the_training_table_in_exact_proportion(labels_post, tries, rng, monkeypatch):
+    monkeypatch.setattr("bayesjpt.queries.complete.MAX_REDRAWS", tries)
+    n = 600 if tries == 1 else N_ROW
+    rows = labels_post.sample(n, rng=rng)
+    n_label = np.array([[len(column.labels)] for column in labels_post.schema])
+    assert (rows.values < n_label).all()
+    given = labels_post.condition("code != 'other' and flag != 'other' and day != 'other' and kind != 'other'")
+    frame = rows.to_frame()
+    for event, drawn in {
+        "code = 3 and kind = 'a'": (frame["code"] == 3) & (frame["kind"] == "a"),
+        "kind = 'b' and flag = true": (frame["kind"] == "b") & frame["flag"],
+        "day = '2024-01-02'": frame["day"] == "2024-01-02",
+    }.items():
+        assert_share(drawn.to_numpy(), float(given.probability(event).mean()))
+
+
+def test_sampled_codes_flags_and_dates_have_their_types_and_none_is_missing(labels_post, rng):
+    frame = labels_post.sample(300, rng=rng).to_frame()
+    assert not frame.isna().any().any()
+    assert frame["code"].dtype == np.int64
+    assert frame["flag"].dtype == bool
+    assert frame["day"].dtype.kind == "M"
+
+
+def test_all_labels_hold_other_as_often_as_the_posterior_says_and_none_is_missing(labels_post, rng):
+    rows = labels_post.sample(N_ROW, rng=rng, labels="all")
+    frame = rows.to_frame()
+    assert not frame.isna().any().any()
+    assert_share((frame["code"] == "other").to_numpy(), 0.25)
+    assert set(frame["code"]) == {"3", "7", "9", "other"}
+    again = bj.as_table(frame, schema=rows.schema)
+    assert (again.values == rows.values).all()
+
+
+def test_evidence_that_only_other_labels_meet_is_refused_with_the_remedy(labels_post, rng):
+    event = "kind not in ('a', 'b', 'c')"
+    with pytest.raises(EvidenceError, match=r"column 'kind'.*labels='all'"):
+        labels_post.sample(3, event, rng=rng)
+    frame = labels_post.sample(3, event, rng=rng, labels="all").to_frame()
+    assert set(frame["kind"]) == {"other"}
+    with pytest.raises(QueryError, match="labels='some'"):
+        labels_post.sample(3, rng=rng, labels="some")
+
+
+@pytest.mark.filterwarnings("ignore:labels not seen")
+def test_completions_keep_labels_that_training_never_showed(labels_post, rng):
+    new = pd.DataFrame({"kind": ["zz", "a"], "code": [None, 5.0]})
+    frame = labels_post.sample(2, new, rng=rng).to_frame()
+    assert frame["kind"].tolist() == ["zz", "zz", "a", "a"]
+    assert frame["code"].tolist()[2:] == [5, 5]
+    assert set(frame["code"].tolist()[:2]) <= {3, 7, 9}
 
 
 def test_given_cells_stay_as_they_are_and_completions_stand_side_by_side(post, rng):

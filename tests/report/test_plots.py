@@ -11,7 +11,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from bayesjpt import Posterior
+from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import QueryError
+from bayesjpt.posterior.stacked import StackedPosterior
+from bayesjpt.queries.marginals import axes_of, cell_masses
+from bayesjpt.queries.mixture_parts import by_likelihood, by_sub_population
 from bayesjpt.table.table import Table
 from tests import zoo
 
@@ -102,6 +106,54 @@ def test_rows_are_drawn_behind(post, table, ax):
     shown = table.values[0, table.observed[0]]
     edges = ax.patches[0].get_x(), ax.patches[-1].get_x() + ax.patches[-1].get_width()
     assert area == pytest.approx(((shown >= edges[0]) & (shown <= edges[1])).mean(), rel=EXACT)
+
+
+AXES = {"real": (0, 120), "count": (1, 120), "label": (2, 120), "zeros": (3, 40)}
+
+
+@pytest.mark.parametrize("by", [by_likelihood, by_sub_population])
+@pytest.mark.parametrize("name", AXES)
+def test_parts_of_a_column_add_up_to_it(post, by, name):
+    one = replace(post, params=Params(*(array[:1] for array in post.params)))  # whose chain is its representative
+    position, n_cell = AXES[name]
+    (axis,) = axes_of(one, [position], n_cell)
+    ((cells, _),) = cell_masses(one, [axis])
+    parts = by(one, axis)
+    assert np.abs(sum(parts.values()) - cells.mean(axis=0)).max() < EXACT
+
+
+def test_likelihoods_of_several_structures_add_up_to_their_average(post, table):
+    other = zoo.random_posterior(zoo.two_level(table), table, np.random.default_rng(3), n_chain=2, n_draw=6)
+    whole = StackedPosterior([post, other], [1 / 3, 2 / 3])
+    (axis,) = axes_of(whole, [0], 50)
+    ((cells, _),) = cell_masses(whole, [axis])
+    assert np.abs(sum(by_likelihood(whole, axis).values()) - cells.mean(axis=0)).max() < EXACT
+    assert {name.split()[0] for name in by_sub_population(whole, axis)} == {"sub-population"}
+
+
+def test_sub_populations_of_little_weight_are_drawn_together(post, monkeypatch):
+    monkeypatch.setattr("bayesjpt.queries.mixture_parts.COMPONENTS", 1)
+    (axis,) = axes_of(post, [0], 20)
+    first, rest = by_sub_population(post, axis)
+    assert first.startswith("sub-population ")
+    assert rest == "1 others"
+
+
+@pytest.mark.parametrize(
+    ("column", "by"), [("real", "likelihood"), ("count", "sub-population"), ("label", "likelihood")]
+)
+def test_what_a_column_is_made_of_is_drawn_and_named(post, ax, column, by):
+    position = post.schema.index(column)
+    post.plot_marginal(column, by=by, ax=ax)
+    (axis,) = axes_of(post, [position], 120)
+    expected = (by_likelihood if by == "likelihood" else by_sub_population)(post, axis)
+    assert set(expected) <= {text.get_text() for text in ax.get_legend().get_texts()}
+
+
+@pytest.mark.parametrize(("columns", "by"), [("real", "family"), (("real", "zeros"), "likelihood")])
+def test_other_words_for_by_and_two_columns_are_refused(post, ax, columns, by):
+    with pytest.raises(QueryError, match="'likelihood' or 'sub-population'"):
+        post.plot_marginal(columns, by=by, ax=ax)
 
 
 def test_a_figure_is_made_where_none_is_given(post, monkeypatch):

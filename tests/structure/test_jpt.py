@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import bayesjpt as bj
+from bayesjpt import defaults
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.check import check_circuit
 from bayesjpt.circuit.paths import tree_nodes
 from bayesjpt.errors import LearnerError
+from bayesjpt.families import quantile
 from bayesjpt.structure.grow import Leaf, Settings, Split, between, grow_tree
 from bayesjpt.structure.jpt import learn_jpt
 from bayesjpt.structure.ranks import rank_codes
@@ -210,6 +212,55 @@ def test_hard_circuit_is_the_tree(rng):
     assert found[0].column == expected[0]
 
 
+@pytest.mark.parametrize("kind", ["real", "integer"])
+def test_between_neighbouring_bare_leaves_no_number_is_impossible(kind, rng):
+    x = np.repeat([0.0, 400.0, 1000.0], 40) + rng.integers(0, 30, 120)
+    frame = pd.DataFrame({"x": x, "y": np.repeat(["a", "b", "c"], 40)})
+    table = bj.as_table(frame, kinds={"x": kind})
+    circuit = learn_jpt(table, rng, features=["x"], dictionary=zoo.only("quantile", "categorical"))
+    assert len([node for node in tree_nodes(circuit) if not node.children]) > 2
+    post = bj.Posterior.from_circuit(circuit, table.schema)
+    between = bj.as_table(pd.DataFrame({"x": np.arange(x.min(), x.max() + 1.0)}), schema=table.schema)
+    assert np.isfinite(post.log_density(between)).all()
+    beyond = bj.as_table(pd.DataFrame({"x": [x.max() + 5.0]}), schema=table.schema)
+    assert np.isneginf(post.log_density(beyond)).all()
+
+
+@pytest.mark.parametrize("assignment", ["hard", "soft"])
+def test_epsilon_is_the_bound_of_every_histogram_at_the_leaves(assignment, rng):
+    table = bj.as_table(pd.DataFrame({"x": rng.standard_t(3.0, 600), "y": rng.normal(size=600)}))
+
+    def n_pieces(**options) -> int:
+        circuit = learn_jpt(table, rng, assignment=assignment, dictionary=zoo.only("quantile"), **options)
+        cells = circuit.leaf_interval()
+        for leaf in range(circuit.n_leaf if assignment == "hard" and options else 0):
+            column = circuit.leaf_var[leaf]
+            paths = [node for node in tree_nodes(circuit) if not node.children]
+            rows = _rows_of(table, paths[_product_of(circuit, leaf, paths)].region)
+            expected = quantile.leaf_constants(
+                table.schema.columns[column], table.values[column, rows], *cells[leaf], **options
+            )
+            assert circuit.constants_of(leaf).tolist() == expected.tolist()
+        return circuit.n_theta
+
+    assert n_pieces(epsilon=0.01) < n_pieces() == n_pieces(epsilon=defaults.QUANTILE_EPSILON)
+
+
+def _product_of(circuit, leaf: int, paths) -> int:
+    """Return the position of the tree's leaf that holds a leaf of the circuit."""
+    node = int(circuit.leaf_node()[leaf])
+    below = [circuit.child[circuit.child_ptr[path.node] : circuit.child_ptr[path.node + 1]] for path in paths]
+    return next(number for number, children in enumerate(below) if node in children)
+
+
+def _rows_of(table, region) -> np.ndarray:
+    """Return the rows that meet the conditions of a path, of numbers."""
+    meets = np.ones(table.n_row, bool)
+    for column, part in region.items():
+        meets &= (table.values[column] >= part.lo) & (table.values[column] <= part.hi)
+    return np.flatnonzero(meets)
+
+
 def test_split_that_leaves_a_single_number_to_one_side_is_a_leaf(rng):
     x = np.repeat(1.0 + np.finfo(float).eps * np.arange(3), 40)
     frame = pd.DataFrame({"x": x, "y": np.repeat([0.0, 3.0, 9.0], 40) + rng.normal(size=120)})
@@ -252,6 +303,7 @@ def test_progress_ends_with_all_cells(rng):
         ({"min_improvement": -1.0}, "min_improvement"),
         ({"symbolic_impurity": "error"}, "symbolic_impurity is 'error'"),
         ({"assignment": "firm"}, "assignment is 'firm'"),
+        ({"epsilon": -1e-9}, "epsilon"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message, rng):
