@@ -275,6 +275,17 @@ FOLD_THIN = 6
 """Sweeps of the single chain of a structure without a fold, which begins at the learner's estimate: 30, and then 30 of
 which every sixth is scored. Masses of the held-out rows under one draw take as long as six sweeps."""
 
+STRUCTURES = 16
+"""Structures of a fit. PLACEHOLDER"""
+
+STRUCTURE_TUNE = 30
+STRUCTURE_DRAWS = 20
+STRUCTURE_CHAINS = 1
+"""Sweeps that are discarded and kept, and chains, of each of several structures."""
+
+HALVED_ROWS = 1_500
+"""Rows of a table from which structures are learned from half of them. PLACEHOLDER"""
+
 STRUCTURE_ROWS = 0.5
 """Share of the rows that a further structure is learned from: half of them without replacement differ as much as a
 bootstrap sample (Friedman and Hall, 2007, On bagging and nonlinear estimation)."""
