@@ -330,6 +330,26 @@ MAX_EDITED_BYTES = 4 * 2**30
 MAX_RHAT = 1.1
 """Split R-hat above which a quantity counts as not converged in a short exploratory run."""
 
+MAX_SEED_MOVE = 0.25
+"""Part of its interval by which another seed may move an answer for a fit to count as stable: three quarters of a
+standard deviation of a normal posterior."""
+
+STABLE_SHARE = 0.95
+"""Share of the answers that the sentence about stability is about."""
+
+MAX_OVERTAKEN = 0.05
+"""Probability that a fit with another seed has another leading type, from which a column's type is not determined."""
+
+MIN_WARM_UP_T = 3.0
+"""Standard errors by which the log likelihood of later kept sweeps lies above or below that of earlier ones from which
+the warm-up counts as unfinished: by chance once in a hundred fits of 16 structures."""
+
+MAX_FOLLOWED_LABELS = 10
+"""Labels of a column whose shares are followed when stability is judged, the most frequent ones."""
+
+MAX_FOLLOWED_PAIRS = 45
+"""Pairs of columns whose joint probabilities are followed when stability is judged: all of ten columns."""
+
 MAX_BOXES = 10_000
 """Boxes that an event may be split into; each is one pass over the circuit for every draw."""
 

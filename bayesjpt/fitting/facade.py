@@ -342,7 +342,7 @@ def _fit_several(
     schedules = {k: replace(schedule, n_draw=int(n_draws[k])) for k in np.flatnonzero(n_draws).tolist()}
     done: dict[int, Posterior] = {}
     if folder is not None:
-        done = {k: load(folder.structure(k)).by_structure()[0] for k in schedules if folder.structure(k).is_file()}
+        done = {k: load(folder.structure(k)).by_structure()[0] for k in folder.done}
 
     def whole() -> StackedPosterior:
         numbers = sorted(done)

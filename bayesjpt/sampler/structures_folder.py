@@ -82,6 +82,12 @@ class StructuresFolder:
         """Return the file of a structure that is done."""
         return self.path / f"structure_{number}.nc"
 
+    @property
+    def done(self) -> list[int]:
+        """Numbers of the structures that are done."""
+        files = self.path.glob("structure_*.nc") if self.begun else ()
+        return sorted(int(file.stem.removeprefix("structure_")) for file in files)
+
     def keep_scores(self, fold: int, log_score: np.ndarray) -> None:
         """Keep the log masses of a fold's rows, float64 (n_structure, n_row)."""
         path = self.path / f"scores_{fold}"
