@@ -279,7 +279,7 @@ STRUCTURES = 16
 """Structures of a fit. PLACEHOLDER"""
 
 STRUCTURE_TUNE = 30
-STRUCTURE_DRAWS = 20
+STRUCTURE_DRAWS = 25
 STRUCTURE_CHAINS = 1
 """Sweeps that are discarded and kept, and chains, of each of several structures."""
 

@@ -217,6 +217,7 @@ class Crew:
                 result = self.work(number, self._stop)
             except BaseException as error:  # an exception ends with its thread: `results` raises it
                 result = error
+                self._stop.set()
             self._found.put((number, result))
 
 

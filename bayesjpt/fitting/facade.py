@@ -99,7 +99,7 @@ def fit(
         ``even``, or ``stacking``: weights under which rows that are held out are most probable, for the price of
         learning and sampling each structure four times more.
     draws : int, optional
-        Kept sweeps of each chain of each structure; 20 unless given, 150 of a single structure. The whole has
+        Kept sweeps of each chain of each structure; 25 unless given, 150 of a single structure. The whole has
         `n_structures` times as many a chain; with stacking these are divided over the structures by their weights.
     tune : int, optional
         Discarded first sweeps of each chain; 30 unless given, 150 of a single structure.

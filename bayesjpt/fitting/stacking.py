@@ -48,8 +48,7 @@ def held_out_scores(
     Raises
     ------
     SamplingError
-        For a table of a single row, a structure that cannot be sampled on rows from which it was not learned, and an
-        interrupt.
+        For a table of a single row, and an interrupt.
     """
     n_fold = min(FOLDS, table.n_row)
     if n_fold < 2:
@@ -82,15 +81,7 @@ def _scores_of_fold(ensemble: Ensemble, train: Table, held: Table, fold: int) ->
     def score(number: int, stop: threading.Event) -> np.ndarray | None:
         circuit = ensemble.learn(number, train)
         seed = np.random.SeedSequence(derived_seed(ensemble.seed, _CHAIN, number, fold))
-        try:
-            draws = ensemble.sample(circuit, train, schedule, seed, stop)
-        except SamplingError as error:
-            raise SamplingError(
-                f"structure {number}, relearned from a part of the rows: {error.found}",
-                error.expected,
-                "Likelihoods that end where their rows end, such as quantile, need all rows: ask for weights='even', "
-                "or for other families",
-            ) from None
+        draws = ensemble.sample(circuit, train, schedule, seed, stop)
         if draws is None:
             return None
         return log_sum(log_mass(to_posterior(circuit, train, draws, {}), held).values[0], 0) - math.log(FOLD_DRAWS)
