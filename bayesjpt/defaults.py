@@ -181,6 +181,11 @@ RDC_COMMON_TOLERANCE = 1e-10
 """Variance, of 1 over all rows, that a direction must keep on the rows common to two columns: far above the rounding
 errors of sums over 10^4 rows, far below one row's share."""
 
+TWO_MEANS_STEPS = 300
+TWO_MEANS_TOLERANCE = 1e-4
+"""Steps from each start at most, and squared movement of the centres, of the mean variance of the features, at which
+they end: the defaults of scikit-learn."""
+
 TWO_MEANS_STARTS = 3
 """Starts of 2-means, the best is kept; with k-means++ two clusters are found by nearly every start."""
 

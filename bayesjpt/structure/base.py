@@ -149,34 +149,32 @@ def whole(table: Table) -> Task:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold BLAS and OpenMP at one thread, so that the last bits of a result do not depend on the number of cores.
+    """Hold BLAS at one thread, so that the last bits of a result do not depend on the number of cores.
 
-    BLAS has one limit for the process: it holds from the first context that is opened to the last that is closed, or
-    learners in several threads would lift it under each other. OpenMP has one for each thread that calls it.
+    The limit holds for the whole process from the first context that is opened to the last that is closed: learners in
+    several threads would otherwise lift it under each other.
     """
-    controller = _controller()
     with _limit_gate:
         if not _open_limits:
-            _blas_limit.enter_context(controller.limit(limits=1, user_api="blas"))
+            _limit.enter_context(_controller().limit(limits=1))
         _open_limits.append(1)
     try:
-        with controller.limit(limits=1, user_api="openmp"):
-            yield
+        yield
     finally:
         with _limit_gate:
             _open_limits.pop()
             if not _open_limits:
-                _blas_limit.close()
+                _limit.close()
 
 
-_limit_gate, _blas_limit = threading.Lock(), ExitStack()
+_limit_gate, _limit = threading.Lock(), ExitStack()
 _open_limits: list[int] = []
 """One entry for each open context of `one_thread`."""
 
 
 @functools.cache
 def _controller() -> ThreadpoolController:
-    import sklearn.cluster  # noqa: F401 - loads the OpenMP library, which the controller must see
+    import scipy.linalg  # noqa: F401 - loads the libraries, which the controller must see
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

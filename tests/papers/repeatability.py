@@ -2,10 +2,10 @@
 
     python -m tests.papers.repeatability --data DIR [--tables abalone wine diabetes] [--synthetic 14]
 
-T1: movement of means and ends of 90 % intervals of the queries of `tests.papers.intervals`, two fits a table. T2: nested
-R-hat of superchains from the learner's estimate and from random allocations, under one structure. T3: Monte Carlo error
-of a row's log mass. T4: how often 90 % intervals hold the answer among held-out rows of the synthetic tables. All but T2
-for ensembles and, beside them, for fits of one structure.
+T1: movement of means and ends of 90 % intervals of the queries of `tests.papers.intervals`, two fits a table. T2:
+nested R-hat of superchains from the learner's estimate and from random allocations, under one structure. T3: Monte
+Carlo error of a row's log mass. T4: how often 90 % intervals hold the answer among held-out rows of the synthetic
+tables. All but T2 for ensembles and, beside them, for fits of one structure.
 """
 
 from __future__ import annotations
