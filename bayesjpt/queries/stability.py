@@ -159,12 +159,14 @@ def moves_of(parts: list[np.ndarray], weights: np.ndarray) -> Moves:
 
     Notes
     -----
-    With weights w_k and means m_k of K structures, the squared error is sum w_k^2 (m_k - m)^2 / (1 - sum w_k^2): the
-    variance of the m_k over K where weights are even.
+    Means m_k with one variance and weights w_k have a weighted mean m whose squared error is sum w_k^2 times that
+    variance, and sum w_k (m_k - m)^2 / (1 - sum w_k^2) estimates the variance without bias. Where weights are even,
+    the error is the standard deviation of the m_k over the root of their number.
     """
     means = np.array([part.mean(axis=(0, 1)) for part in parts])
     mean = weights @ means
-    squared = (weights[:, None] ** 2 * (means - mean) ** 2).sum(axis=0) / (1.0 - (weights**2).sum())
+    concentration = float((weights**2).sum())
+    squared = concentration / (1.0 - concentration) * (weights @ (means - mean) ** 2)
     draws = np.concatenate([part.reshape(-1, part.shape[2]) for part in parts])
     lo, hi = np.quantile(draws, _ENDS, axis=0)
     return Moves(mean, np.sqrt(squared), hi - lo)
@@ -185,8 +187,9 @@ def usual_move(scale: np.ndarray, n_effective: float, share: float) -> float:
     Notes
     -----
     Where means of structures are normal, the difference of two fits over its estimated standard deviation is Student's
-    t with n - 1 degrees of freedom, exactly. So the share of answers that move by at most x is on average
-    mean_q P(|t| <= x / s_q), however the answers depend on each other; x is where it is the share that is asked for.
+    t with n - 1 degrees of freedom. So x is where mean_q P(|t| <= x / s_q) is the share that is asked for, however the
+    answers depend on each other. For a single answer that is exact. Of many answers somewhat more than the share move
+    by less: errors in the scales, for which t allows, then partly cancel.
 
     Examples
     --------

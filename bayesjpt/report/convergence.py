@@ -115,9 +115,9 @@ def convergence(
     Notes
     -----
     Stability: with m_k the mean of an answer in structure k of K, its Monte Carlo error is sd(m_k) / sqrt(K), and its
-    difference to an independent fit has sqrt(2) times that. The sentence gives the x within which 95 % of the answers
-    move on average over seeds: the difference over its estimated standard deviation is Student's t with K - 1 degrees
-    of freedom. Weights by stacking are taken as given.
+    difference to an independent fit has sqrt(2) times that. The sentence gives the x within which at least 95 % of
+    the answers move on average over seeds, from Student's t with K - 1 degrees of freedom. Weights by stacking are
+    taken as given.
 
     Nested R-hat of a quantity is the root of 1 + B / W, with B the variance of the superchains' means and W the mean
     over superchains of the variance between their chains and within them. It suits many short chains.
@@ -174,9 +174,9 @@ def _groups(post: Posterior, superchains: Sequence[int]) -> np.ndarray:
         raise QueryError(f"superchains = {superchains!r}", f"a whole number for each of {post.n_chain} chains")
     if np.unique(groups).size < 2:
         raise QueryError("one superchain", "two at least")
-    even = np.arange(post.n_chain) % 2 == 0
+    parity = np.arange(post.n_chain) % 2
     ours = "seed" in post.settings  # of a fit, whose even chains begin at the learner's estimate
-    mixed = [group for group in np.unique(groups).tolist() if ours and np.ptp(even[groups == group])]
+    mixed = [group for group in np.unique(groups).tolist() if ours and np.ptp(parity[groups == group])]
     if mixed:
         raise QueryError(
             f"superchain {mixed[0]} with chains from the learner's estimate and from random allocations",
