@@ -290,7 +290,7 @@ def test_interrupt_ends_with_one_line_and_status_130(csv, capfd, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("bayesjpt.fitting.facade.learn", interrupted)
-    assert run(capfd, "types", csv, "-q") == (130, "", "bayesjpt: interrupted\n")
+    assert run(capfd, "types", csv, "-q", "--structures", "1") == (130, "", "bayesjpt: interrupted\n")
 
 
 # --- the command itself
