@@ -282,7 +282,8 @@ which every sixth is scored. Masses of the held-out rows under one draw take as 
 
 STRUCTURES = 16
 """Structures of a fit: repeated with another seed, 95 % of answers move by .07 to .09 of their intervals, and rows' log
-masses are known to .2 nats, for the processor time of four chains of 300 sweeps where tables are large (decision 0049)."""
+masses are known to .2 nats. On large tables that takes the processor time of four chains of 300 sweeps (decision
+0049)."""
 
 STRUCTURE_TUNE = 30
 STRUCTURE_DRAWS = 25
@@ -291,8 +292,8 @@ STRUCTURE_CHAINS = 1
 one at sweep 280. Rows that were fitted are left out with 25 draws of a structure, not with fewer."""
 
 HALVED_ROWS = 2_500
-"""Rows of a table from which structures are learned from half of them: held-out mass is higher by .05 nats on abalone with
-2,923 rows, lower by .24 and .65 with 1,400 and 700 of them, than with structures learned from all rows."""
+"""Rows of a table from which structures are learned from half of them: on abalone held-out mass is then higher by .05
+nats with 2,923 rows, lower by .24 and .65 with 1,400 and 700 of them, than with structures learned from all rows."""
 
 STRUCTURE_ROWS = 0.5
 """Share of the rows that a further structure is learned from: half of them without replacement differ as much as a
