@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.queries.types import Types
     from bayesjpt.report.convergence import Convergence
+    from bayesjpt.report.stability import Stability
 
 app = typer.Typer(
     name="bayesjpt",
@@ -50,13 +51,27 @@ MinRows = Annotated[
 ]
 Threshold = Annotated[float | None, typer.Option(help="Learner mspn: dependence (0 to 1) below which columns part.")]
 Structures = Annotated[
-    int, typer.Option("--structures", help="Structures that are learned, weighed on held-out rows and averaged.")
+    int, typer.Option("--structures", help="Structures that are learned and averaged; 1 for a single posterior.")
 ]
-Draws = Annotated[int, typer.Option(help="Kept sweeps of each chain.")]
-Tune = Annotated[int, typer.Option(help="Sweeps of each chain before those.")]
-Chains = Annotated[int, typer.Option(help="Chains.")]
+Weights = Annotated[
+    str, typer.Option(help="Weights of structures: even, or stacking on held-out rows, which takes five times as long.")
+]
+Draws = Annotated[
+    int | None,
+    typer.Option(help=f"Kept sweeps of each chain: {defaults.STRUCTURE_DRAWS}, of one structure {defaults.DRAWS}."),
+]
+Tune = Annotated[
+    int | None,
+    typer.Option(help=f"Sweeps before those: {defaults.STRUCTURE_TUNE}, of one structure {defaults.TUNE}."),
+]
+Chains = Annotated[
+    int | None,
+    typer.Option(help=f"Chains of each structure: {defaults.STRUCTURE_CHAINS}, of one structure {defaults.CHAINS}."),
+]
 Thin = Annotated[int, typer.Option(help="Keep every so many sweeps after tuning.")]
-Cores = Annotated[int | None, typer.Option(help="Threads; as many as there are chains and processors unless given.")]
+Cores = Annotated[
+    int | None, typer.Option(help="Threads; as many as structures, or chains of one, and processors unless given.")
+]
 Seed = Annotated[int | None, typer.Option(help="Same seed, same draws, for any number of cores.")]
 Prior = Annotated[str, typer.Option(help="Priors of the likelihoods: default, or abda (the paper's, in raw units).")]
 TypePrior = Annotated[
@@ -108,10 +123,12 @@ def types(
     min_rows: MinRows = None,
     epsilon: Epsilon = None,
     threshold: Threshold = None,
-    draws: Draws = defaults.DRAWS,
-    tune: Tune = defaults.TUNE,
+    structures: Structures = defaults.STRUCTURES,
+    weights: Weights = "even",
+    draws: Draws = None,
+    tune: Tune = None,
     thin: Thin = defaults.THIN,
-    chains: Chains = defaults.CHAINS,
+    chains: Chains = None,
     cores: Cores = None,
     seed: Seed = None,
     prior: Prior = "default",
@@ -126,6 +143,7 @@ def types(
     chosen |= _learner_options(min_rows, threshold, epsilon)
     chosen["families"] = _names(families)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
+    sampler |= {"n_structures": structures, "weights": weights}
     post = _fit(table, kind, schema, quiet, **chosen, **sampler)
     result = post.types()
     judged = post.convergence(column_types=result)
@@ -151,11 +169,12 @@ def fit(
     min_rows: MinRows = None,
     epsilon: Epsilon = None,
     threshold: Threshold = None,
-    structures: Structures = 1,
-    draws: Draws = defaults.DRAWS,
-    tune: Tune = defaults.TUNE,
+    structures: Structures = defaults.STRUCTURES,
+    weights: Weights = "even",
+    draws: Draws = None,
+    tune: Tune = None,
     thin: Thin = defaults.THIN,
-    chains: Chains = defaults.CHAINS,
+    chains: Chains = None,
     cores: Cores = None,
     seed: Seed = None,
     prior: Prior = "default",
@@ -178,22 +197,24 @@ def fit(
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:
         _tell_progress(checkpoint, structures)
-    sampler |= {"n_structures": structures, "checkpoint": checkpoint, "resume": resume}
+    sampler |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}
     post = _fit(table, kind, schema, quiet, **chosen, **sampler)
     post.save(output)
     if checkpoint is not None and "interrupted" not in post.settings:
         _remove(checkpoint, structures)
     if not quiet:
-        typer.echo(post.convergence().sentence())
         typer.echo(f"Wrote {output}: {post!r}")
+        typer.echo(post.convergence().sentence())
 
 
 def _tell_progress(checkpoint: Path, n_structures: int) -> None:
     from bayesjpt.sampler.checkpoint import read_progress
     from bayesjpt.sampler.structures_folder import StructuresFolder
 
-    if n_structures > 1 and StructuresFolder(checkpoint).begun:
-        typer.echo(f"going on with the structures in {checkpoint}", err=True)
+    if n_structures > 1:
+        done = StructuresFolder(checkpoint).done
+        text = f"going on from {len(done)} of {n_structures} structures in" if done else "no structure is done in"
+        typer.echo(f"{text} {checkpoint}", err=True)
         return
     found = read_progress(checkpoint)
     if found is None:
@@ -288,6 +309,7 @@ def _phase(phase: str, seconds: float) -> None:
         "compile": "kernels compiled or loaded",
         "resume": "checkpoint read",
         "weigh": "structures weighed",
+        "structures": "structures learned and sampled",
         "sample": "chains sampled",
     }
     typer.echo(f"{words[phase]} in {seconds:.1f} s", err=True)
@@ -297,7 +319,7 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _types_json(result: Types, judged: Convergence) -> dict[str, Any]:
+def _types_json(result: Types, judged: Convergence | Stability) -> dict[str, Any]:
     return {
         "columns": [
             {
@@ -324,7 +346,9 @@ def _types_json(result: Types, judged: Convergence) -> dict[str, Any]:
             "sentence": judged.sentence(),
             "quantities": {
                 str(name): {
-                    key: _number(float(judged.table[key].sel(quantity=name))) for key in ("rhat", "rhat_q95", "ess")
+                    str(key): _number(float(values.sel(quantity=name)))
+                    for key, values in judged.table.data_vars.items()
+                    if key != "n_entry"
                 }
                 for name in judged.table["quantity"].to_numpy()
             },

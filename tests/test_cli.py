@@ -14,7 +14,7 @@ import bayesjpt as bj
 from bayesjpt import cli
 from bayesjpt.kernels.sweeper import Sweeper
 
-FEW = ["--draws", "12", "--tune", "4", "--chains", "2", "--cores", "1", "--seed", "1"]
+FEW = ["--structures", "1", "--draws", "12", "--tune", "4", "--chains", "2", "--cores", "1", "--seed", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_types_as_json_has_the_documented_keys_and_nothing_else_on_standard_outp
 
 
 def test_json_holds_null_where_a_number_does_not_exist(csv, capfd):
-    _, out, _ = run(capfd, "types", csv, "--json", *FEW[2:], "--draws", "3", "-q")
+    _, out, _ = run(capfd, "types", csv, "--json", *FEW, "--draws", "3", "-q")
     assert "NaN" not in out
     assert json.loads(out)["columns"][0]["rhat"] is None
 
@@ -140,17 +140,21 @@ def test_fit_writes_a_file_that_load_reads(csv, tmp_path, capfd):
     assert post.schema.names == ("size", "rings", "colour")
 
 
-def test_fit_of_several_structures_writes_them_all_and_removes_its_checkpoint(csv, tmp_path, capfd):
-    several = ["--structures", 2, "--checkpoint", tmp_path / "kept", "--resume"]
+@pytest.mark.parametrize("weights", ["even", "stacking"])
+def test_fit_of_several_structures_writes_them_all_and_removes_its_checkpoint(csv, tmp_path, capfd, weights):
+    several = ["--structures", 2, "--weights", weights, "--checkpoint", tmp_path / "kept", "--resume"]
     status, out, err = run(capfd, "fit", csv, *FEW, *several, "-o", tmp_path / "fit.nc")
     assert status == 0
-    assert "structures weighed" in err
-    assert "StackedPosterior(" in out
+    assert ("structures weighed" in err) == (weights == "stacking")
+    assert "no structure is done in" in err
+    wrote, sentence = out.splitlines()
+    assert "StackedPosterior(" in wrote
+    assert "structures" in sentence
     assert not (tmp_path / "kept").exists()
-    assert bj.load(tmp_path / "fit.nc").n_draw == 12
+    assert bj.load(tmp_path / "fit.nc").n_draw == 24
     status, out, _ = run(capfd, "query", tmp_path / "fit.nc", "size > 2", "--explain")
     assert status == 0
-    assert "(24 draws)" in out
+    assert "(48 draws)" in out
 
 
 def test_fit_with_a_checkpoint_removes_it_once_the_file_is_there(csv, tmp_path, capfd):
@@ -187,7 +191,7 @@ def test_resumed_fit_says_from_where_and_equals_the_undisturbed_one(csv, tmp_pat
 
 def test_existing_checkpoint_is_not_touched_without_resume(csv, tmp_path, capfd):
     state = tmp_path / "state"
-    bj.fit(bj.read_table(csv), checkpoint=state, draws=12, tune=4, chains=2, seed=1, progress=False)
+    bj.fit(bj.read_table(csv), n_structures=1, checkpoint=state, draws=12, tune=4, chains=2, seed=1, progress=False)
     assert "--resume" in refused(capfd, "fit", csv, "-o", tmp_path / "fit.nc", "--checkpoint", state, *FEW)
     assert state.is_dir()
 
@@ -287,7 +291,7 @@ def test_interrupt_ends_with_one_line_and_status_130(csv, capfd, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("bayesjpt.fitting.facade.learn", interrupted)
-    assert run(capfd, "types", csv, "-q") == (130, "", "bayesjpt: interrupted\n")
+    assert run(capfd, "types", csv, "-q", "--structures", "1") == (130, "", "bayesjpt: interrupted\n")
 
 
 # --- the command itself

@@ -22,7 +22,7 @@ from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.sampler.checkpoint import read_progress
 from tests import zoo
 
-FEW = {"draws": 6, "tune": 3, "chains": 2, "progress": False}
+FEW = {"n_structures": 1, "draws": 6, "tune": 3, "chains": 2, "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +219,7 @@ def test_fit_with_weights_of_columns_is_resumed_bitwise(table, tmp_path, monkeyp
 
 
 def test_several_structures_divide_alpha_in_the_same_way(table):
-    post = bj.fit(table, n_structures=2, seed=5, type_prior="columns", **FEW)
+    post = bj.fit(table, seed=5, type_prior="columns", **{**FEW, "n_structures": 2})
     assert {own.settings["type_prior"] for own in post.by_structure()} == {"columns"}
 
 
@@ -332,14 +332,14 @@ def test_a_learner_that_fails_leaves_no_folder_behind(table, tmp_path):
 def test_interrupt_before_the_first_kept_draw_is_an_error_of_ours(table, monkeypatch):
     stop_after(monkeypatch, 0)
     with pytest.raises(SamplingError, match="interrupted before the first kept draw"):
-        bj.fit(table, seed=5, cores=1, draws=6, tune=3, chains=1, progress=False)
+        bj.fit(table, n_structures=1, seed=5, cores=1, draws=6, tune=3, chains=1, progress=False)
 
 
 def test_interrupt_keeps_the_completed_draws_of_all_chains_warns_and_marks_them(table, monkeypatch):
-    undisturbed = bj.fit(table, seed=5, draws=20, tune=3, chains=2, progress=False)
+    undisturbed = bj.fit(table, n_structures=1, seed=5, draws=20, tune=3, chains=2, progress=False)
     stop_after(monkeypatch, 17)
     with pytest.warns(BayesjptWarning, match="interrupted"):
-        post = bj.fit(table, seed=5, cores=1, draws=20, tune=3, chains=2, progress=False)
+        post = bj.fit(table, n_structures=1, seed=5, cores=1, draws=20, tune=3, chains=2, progress=False)
     assert (post.n_chain, post.n_draw) == (2, 5)
     assert post.settings["interrupted"] == "2 chains of 5 draws"
     np.testing.assert_array_equal(post.params.theta, undisturbed.params.theta[:, :5])
@@ -349,7 +349,7 @@ def test_half_of_the_chains_begin_at_random_allocations(table, monkeypatch):
     starts = []
     at_random = Sweeper.at_random
     monkeypatch.setattr(Sweeper, "at_random", lambda self, rng: starts.append(1) or at_random(self, rng))
-    bj.fit(table, seed=5, cores=1, draws=4, tune=0, chains=5, progress=False)
+    bj.fit(table, n_structures=1, seed=5, cores=1, draws=4, tune=0, chains=5, progress=False)
     assert len(starts) == 2
 
 
@@ -357,7 +357,7 @@ def test_pymc_is_not_loaded(run_python):
     program = """
 import sys, pandas as pd, bayesjpt as bj
 frame = pd.DataFrame({"grade": ["a", "b", "c"] * 20})
-post = bj.fit(frame, draws=4, tune=2, chains=2, seed=1, progress=False)
+post = bj.fit(frame, n_structures=1, draws=4, tune=2, chains=2, seed=1, progress=False)
 print([name for name in ("pymc", "pytensor", "arviz") if name in sys.modules], post.n_draw)
 """
     assert run_python(program).strip() == "[] 4"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,8 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.defaults import ALPHA, CHAINS, DRAWS, GAMMA, LARGE_MEMORY_BYTES, THIN, TUNE
-from bayesjpt.errors import BayesjptWarning, CheckpointError, ModelError, SamplingError
+from bayesjpt.defaults import (
+    ALPHA,
+    CHAINS,
+    DRAWS,
+    GAMMA,
+    LARGE_MEMORY_BYTES,
+    STRUCTURE_CHAINS,
+    STRUCTURE_DRAWS,
+    STRUCTURE_TUNE,
+    STRUCTURES,
+    THIN,
+    TUNE,
+)
+from bayesjpt.errors import BayesjptWarning, CheckpointError, LearnerError, ModelError, SamplingError
 from bayesjpt.fitting.learning import (
     Learner,
     as_function,
@@ -27,7 +38,7 @@ from bayesjpt.fitting.learning import (
 )
 
 if TYPE_CHECKING:
-    from bayesjpt.fitting.stacking import Structures
+    from bayesjpt.fitting.ensemble import Ensemble
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.posterior.stacked import StackedPosterior
     from bayesjpt.sampler.schedule import Schedule
@@ -35,15 +46,19 @@ if TYPE_CHECKING:
     from bayesjpt.table.table import Table
 
 
+WEIGHTS = ("even", "stacking")
+
+
 def fit(
     table: Table | Any,
     learner: str | Callable | Sequence[str | Callable] = "mspn",
     *,
-    n_structures: int = 1,
-    draws: int = DRAWS,
-    tune: int = TUNE,
+    n_structures: int = STRUCTURES,
+    weights: str = "even",
+    draws: int | None = None,
+    tune: int | None = None,
     thin: int = THIN,
-    chains: int = CHAINS,
+    chains: int | None = None,
     cores: int | None = None,
     seed: int | None = None,
     gamma: float = GAMMA,
@@ -55,15 +70,18 @@ def fit(
     resume: bool = False,
     progress: bool = True,
     on_phase: Callable[[str, float], None] | None = None,
+    on_structure: Callable[[Posterior], None] | None = None,
     **learner_options,
 ) -> Posterior:
-    """Return the posterior of a table: structure learned, chains sampled.
+    """Return the posterior of a table: several structures learned, each sampled by a short chain, all averaged.
 
-    Half of the chains begin at the learner's partition, half at random allocations, so that their agreement means
-    something. One seed gives the same draws whatever the number of cores.
+    The posterior of a mixture has very many modes, and no chain travels between them. So a fit is an ensemble of
+    replicates: each learns a structure of its own and is sampled from there. Their spread is part of every interval,
+    and tells how far another seed would move an answer (`Posterior.convergence`). One seed gives the same draws
+    whatever the number of cores.
 
     Where the posterior is in closed form (a hard tree, no row without the cells that decide, conjugate leaves), draws
-    are independent: nothing is tuned or thinned, and ``Posterior.settings["draws"]`` says so.
+    are independent, and nothing is tuned or thinned.
 
     Parameters
     ----------
@@ -73,18 +91,26 @@ def fit(
         ``mspn``, ``jpt`` (a joint probability tree), or a function ``(table, rng, **learner_options) -> Circuit``.
         Several take turns in the structures.
     n_structures : int
-        From 2, as many structures are learned, all but the first (of each learner) from half of the rows, drawn anew.
-        They are weighed by stacking on held-out rows and averaged by every query. Takes as many times as long, and for
-        the weights some two fifths more; the kept draws take the memory of one structure's, and the draws of one more
-        while they are sampled.
-    draws, tune : int
-        Kept sweeps and discarded first sweeps of each chain. Of several structures each runs as long, and keeps its
-        share of the draws, evenly thinned: the whole has `draws` a chain.
+        Structures that are learned and averaged. All but the first (of each learner) are learned from half of the rows,
+        drawn anew, where the table has `defaults.HALVED_ROWS` or more; from all rows with a seed of their own, where it
+        has fewer. All are sampled on all rows. One structure is what those study who want to know a single posterior:
+        it gets long chains, half of which begin at random allocations, so that their agreement means something.
+    weights : str
+        ``even``, or ``stacking``: weights under which rows that are held out are most probable, for the price of
+        learning and sampling each structure four times more.
+    draws : int, optional
+        Kept sweeps of each chain of each structure; 25 unless given, 150 of a single structure. The whole has
+        `n_structures` times as many a chain; with stacking these are divided over the structures by their weights.
+    tune : int, optional
+        Discarded first sweeps of each chain; 30 unless given, 150 of a single structure.
     thin : int
         After tuning, every so many sweeps are one kept draw. Saves memory; sweeps cost what they cost.
-    chains : int
+    chains : int, optional
+        Chains of each structure; 1 unless given, 4 of a single structure. Those of even number begin at the learner's
+        partition, the others at random allocations.
     cores : int, optional
-        Threads; as many as chains and processors allow unless given, and never more.
+        Threads; as many as structures (chains, of a single structure) and processors allow unless given, and never
+        more. A structure is learned and sampled by one thread; learners of your own are called by one at a time.
     seed : int, optional
         Of everything random; a fresh one unless given, kept in ``Posterior.settings``.
     gamma, alpha : float
@@ -98,17 +124,21 @@ def fit(
         The only likelihood families of all columns (each keeps those that fit it, or all of its own where none does),
         or of some columns.
     checkpoint : path, optional
-        A folder that keeps the state behind every sweep, so that a fit that was killed at any moment goes on and loses
-        at most one sweep of each chain. It stays when the fit is done: delete it once the posterior is saved.
+        A folder that keeps each structure that is done, or the state of a single structure's chains behind every sweep,
+        so that a fit that was killed at any moment goes on and loses at most the structures, or one sweep of each
+        chain, that were at hand. It stays when the fit is done: delete it once the posterior is saved.
     resume : bool
         Go on from what the checkpoint holds, with the draws that an undisturbed run would have had; start where it
         holds nothing. Table and options must be the same; `cores` may differ.
     progress : bool
         Show progress bars, where standard error is a terminal or in a notebook with ipywidgets.
     on_phase : callable, optional
-        ``(phase, seconds)`` is called when ``compile``, ``learn`` (or ``resume``) and ``sample`` are done; of several
-        structures, ``compile``, ``weigh`` and ``sample``. The first fit after an installation compiles for most of a
-        minute; later ones load the result from disk.
+        ``(phase, seconds)`` is called when ``compile``, ``weigh`` (for stacking) and ``structures`` are done; of a
+        single structure ``compile``, ``learn`` (or ``resume``) and ``sample``. The first fit after an installation
+        compiles for most of a minute; later ones load the result from disk.
+    on_structure : callable, optional
+        ``(posterior)`` is called with the posterior of all structures that are done, each time that one is. Answers
+        can be had from it while the others are at work.
     **learner_options
         Passed to the learner: `learn_mspn`, `learn_jpt`.
 
@@ -120,24 +150,24 @@ def fit(
     Raises
     ------
     LearnerError
-        For an unknown learner, more of them than structures, an option that makes no sense, or a learner that does not
-        return a circuit.
+        For an unknown learner or way to weigh structures, more learners than structures, an option that makes no
+        sense, or a learner that does not return a circuit.
     SchemaError
         For families or columns that do not exist or do not fit.
     ModelError
         For an unknown prior or way to divide alpha, or concentrations that are not positive.
     SamplingError
         For numbers of draws, chains, cores or a seed that make no sense, draws that do not fit into memory, an
-        interrupt before the first kept draw, or an impossible row.
+        interrupt before the first structure is done (before the first kept draw, of a single one), or an impossible
+        row.
     CheckpointError
         For a checkpoint of another table or fit, one that is damaged or in use, or one that exists where `resume` was
         not asked for.
 
     Notes
     -----
-    An interrupt (Ctrl-C) after the first kept draw of every chain keeps the completed sweeps, warns, and says so in
-    ``Posterior.settings``; with a checkpoint the fit can be resumed all the same. Of several structures it keeps those
-    that have draws; before the first has, it loses the fold at hand.
+    An interrupt (Ctrl-C) keeps the structures that are done, warns, and says so in ``Posterior.settings``; of a single
+    structure it keeps the sweeps that all chains have completed. With a checkpoint the fit can be resumed all the same.
 
     References
     ----------
@@ -149,27 +179,31 @@ def fit(
     >>> import numpy as np, pandas as pd, bayesjpt as bj
     >>> rng = np.random.default_rng(1)
     >>> table = bj.as_table(pd.DataFrame({"wait": rng.exponential(3.0, 200).round(1)}))
-    >>> post = bj.fit(table, draws=50, tune=50, chains=2, cores=1, seed=1, progress=False)
+    >>> post = bj.fit(table, n_structures=4, cores=1, seed=1, progress=False)
     >>> post.types()["wait"].type
     'positive'
     """
-    numbers = {"n_structures": (n_structures, 1), "draws": (draws, 1), "tune": (tune, 0), "thin": (thin, 1)}
-    for name, (value, least) in {**numbers, "chains": (chains, 1)}.items():
+    several = _check_number("n_structures", n_structures, 1) > 1
+    draws = (STRUCTURE_DRAWS if several else DRAWS) if draws is None else draws
+    tune = (STRUCTURE_TUNE if several else TUNE) if tune is None else tune
+    chains = (STRUCTURE_CHAINS if several else CHAINS) if chains is None else chains
+    for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("thin", thin, 1), ("chains", chains, 1)):
         _check_number(name, value, least)
     for name, value, least in (("cores", cores, 1), ("seed", seed, 0)):
         if value is not None:
             _check_number(name, value, least)
+    if weights not in WEIGHTS:
+        raise LearnerError(f"weights = {weights!r}", f"one of {', '.join(WEIGHTS)}")
     learners = [learner] if isinstance(learner, str) or callable(learner) else list(learner)
     check_learners(learners, n_structures)
     _check_priors(prior, type_prior)
-    if draws < n_structures:
-        raise SamplingError(f"{draws} draws a chain for {n_structures} structures", "one for each at least")
     if resume and checkpoint is None:
         raise CheckpointError("resume without a checkpoint", "the folder of the fit to go on with")
-    from bayesjpt.fitting.stacking import Structures
+    from bayesjpt.fitting.ensemble import Ensemble, is_halved
     from bayesjpt.sampler.facts import check_resumable, facts_of
     from bayesjpt.sampler.schedule import Schedule
     from bayesjpt.sampler.structures_folder import StructuresFolder
+    from bayesjpt.sampler.workers import n_worker
     from bayesjpt.table.table import as_table
 
     table = as_table(table)
@@ -191,24 +225,26 @@ def fit(
         settings["families"] = "; ".join(f"{c.name}: {', '.join(c.families)}" for c in learnt_from.schema if c.families)
     settings |= _settings_of(learner_options)
     clock = _Clock(on_phase or (lambda phase, seconds: None))
-    running: dict[str, Any] = {"learnt_from": learnt_from, "clock": clock, "cores": cores, "progress": progress}
-    if n_structures == 1:
-        asked = {"seed": seed, "checkpoint": checkpoint, "resume": resume, "options": learner_options}
-        return _fit_one(table, learners[0], schedule, settings, priors=priors, **asked, **running)
-    settings["n_structures"] = int(n_structures)
-    structures = Structures(
-        learners=tuple(as_function(each, progress) for each in learners),
+    running: dict[str, Any] = {"learnt_from": learnt_from, "clock": clock, "progress": progress}
+    if not several:
+        requested = {"seed": seed, "checkpoint": checkpoint, "resume": resume, "options": learner_options}
+        return _fit_one(table, learners[0], schedule, settings, priors=priors, cores=cores, **requested, **running)
+    settings |= {"n_structures": int(n_structures), "weights": weights}
+    ensemble = Ensemble(
+        learners=tuple(map(as_function, learners)),
         n=int(n_structures),
         seed=settings["seed"],
         options=learner_options,
-        fit_one=functools.partial(fit, **priors, families=families, **learner_options),
+        priors=priors,
+        halved=is_halved(learnt_from),
+        n_thread=n_worker(cores, int(n_structures)),
     )
     folder = None if checkpoint is None else StructuresFolder(Path(checkpoint))
     if folder is not None and check_resumable(folder, table, schedule, settings, resume, seed):
-        structures = replace(structures, seed=settings["seed"])
+        ensemble = replace(ensemble, seed=settings["seed"])
     elif folder is not None:
         folder.begin(facts_of(table, schedule, settings))
-    return _fit_several(structures, table, schedule, settings, folder=folder, **running)
+    return _fit_several(ensemble, table, schedule, settings, folder=folder, on_structure=on_structure, **running)
 
 
 def _fit_one(
@@ -275,7 +311,7 @@ def _fit_one(
 
 
 def _fit_several(
-    structures: Structures,
+    ensemble: Ensemble,
     table: Table,
     schedule: Schedule,
     settings: dict[str, Any],
@@ -283,31 +319,49 @@ def _fit_several(
     folder: StructuresFolder | None,
     learnt_from: Table,
     clock: _Clock,
-    cores: int | None,
     progress: bool,
+    on_structure: Callable[[Posterior], None] | None,
 ) -> StackedPosterior:
     """Return the posterior of several structures; arguments as in `fit`, `learnt_from` being what learners see."""
-    from bayesjpt.fitting.stacking import fit_structures, held_out_scores, weigh
+    from bayesjpt.fitting.ensemble import fit_structures
+    from bayesjpt.fitting.stacking import held_out_scores, weigh
     from bayesjpt.posterior.stacked import StackedPosterior
-    from bayesjpt.sampler.progress import task_bar
-    from bayesjpt.sampler.workers import n_worker
+    from bayesjpt.posterior.store import load
+    from bayesjpt.posterior.weights import draws_for
+    from bayesjpt.sampler.progress import count_bar, task_bar
 
     compile_for(learnt_from, progress)
     clock.done("compile")
-    with task_bar("Weighing structures on held-out rows", progress) as tell:
-        n_thread = n_worker(cores, structures.n)
-        log_score = held_out_scores(structures, learnt_from, folder=folder, n_thread=n_thread, tell=tell)
-    weights = weigh(log_score, schedule.n_draw)
-    clock.done("weigh")
-    sampling = {"draws": schedule.n_draw, "tune": schedule.n_tune, "thin": schedule.thin, "chains": schedule.n_chain}
-    post = fit_structures(structures, table, weights, folder=folder, cores=cores, progress=progress, **sampling)
-    clock.done("sample")
-    settings["structure_weights"] = ", ".join(f"{weight:.4g}" for weight in weights)
-    interrupted = post.by_structure()[-1].settings.get("interrupted")
+    weights = np.full(ensemble.n, 1.0 / ensemble.n)
+    if settings["weights"] == "stacking":
+        with task_bar("Weighing structures on held-out rows", progress) as tell:
+            weights = weigh(held_out_scores(ensemble, learnt_from, folder=folder, tell=tell))
+        settings["structure_weights"] = ", ".join(f"{weight:.4g}" for weight in weights)
+        clock.done("weigh")
+    n_draws = draws_for(weights, ensemble.n * schedule.n_draw)
+    schedules = {k: replace(schedule, n_draw=int(n_draws[k])) for k in np.flatnonzero(n_draws).tolist()}
+    done: dict[int, Posterior] = {}
+    if folder is not None:
+        done = {k: load(folder.structure(k)).by_structure()[0] for k in folder.done}
+
+    def whole() -> StackedPosterior:
+        numbers = sorted(done)
+        return StackedPosterior([done[k] for k in numbers], weights[numbers] / weights[numbers].sum(), settings)
+
+    def keep(number: int, post: Posterior) -> None:
+        tell_done(len(done))
+        if folder is not None:
+            StackedPosterior([post], [1.0]).save(folder.structure(number))
+        if on_structure is not None:
+            on_structure(whole())
+
+    with count_bar("Structures", len(done), len(schedules), progress) as tell_done:
+        interrupted = fit_structures(ensemble, table, learnt_from, schedules, done=done, keep=keep)
+    clock.done("structures")
     if interrupted:
-        kept = f"{len(post.by_structure())} of {np.count_nonzero(weights)} structures"
-        settings["interrupted"] = f"{kept}, of the last {interrupted}"
-    return StackedPosterior(post.by_structure(), post.weights, settings)
+        settings["interrupted"] = f"{len(done)} of {len(schedules)} structures"
+        warnings.warn(f"interrupted: {settings['interrupted']} are kept", BayesjptWarning, stacklevel=3)
+    return whole()
 
 
 class _Clock:
@@ -322,9 +376,10 @@ class _Clock:
         self._began = now
 
 
-def _check_number(name: str, value: object, least: int) -> None:
+def _check_number(name: str, value: object, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise SamplingError(f"{name} = {value!r}", f"a whole number of at least {least}")
+    return int(value)
 
 
 def _check_priors(prior: str, type_prior: str) -> None:

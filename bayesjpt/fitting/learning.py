@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -75,11 +77,16 @@ def learn(table: Table, learner: Learner, rng: np.random.Generator, progress: bo
     return learner(table, rng, **options)
 
 
-def as_function(learner: Learner, progress: bool) -> Callable[..., Circuit]:
-    """Return a learner as a function (table, rng, **options) that keeps its name."""
+def as_function(learner: Learner) -> Callable[..., Circuit]:
+    """Return a learner as a function (table, rng, **options) that keeps its name, for threads to call.
+
+    A function of the user's is called by one thread at a time: it may change what its calls share.
+    """
+    gate = threading.Lock() if callable(learner) else contextlib.nullcontext()
 
     def learn_as_asked(table: Table, rng: np.random.Generator, **options: Any) -> Circuit:
-        return learn(table, learner, rng, progress, options)
+        with gate:
+            return learn(table, learner, rng, False, options)
 
     learn_as_asked.__name__ = name_of(learner)
     return learn_as_asked

@@ -5,7 +5,7 @@ Columns against themselves, a circuit against its columns, draws against the cir
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -130,8 +130,8 @@ def check_draws(params: Params, circuit: Circuit, schema: Schema) -> None:
     _check_parameters(circuit, schema, params)
 
 
-def check_structures(found: Sequence[tuple[Schema, int]], weights: np.ndarray) -> None:
-    """Raise `FitFileError` unless structures have the same (schema, number of chains), and weights add up to one."""
+def check_weights(weights: np.ndarray) -> None:
+    """Raise `FitFileError` unless weights of structures are positive and add up to one."""
     if (
         weights.ndim != 1
         or not weights.size
@@ -139,8 +139,16 @@ def check_structures(found: Sequence[tuple[Schema, int]], weights: np.ndarray) -
         or abs(weights.sum() - 1.0) > WEIGHT_TOLERANCE
     ):
         _fail("weights of structures that are no shares of one", "positive ones that add up to one")
-    if any(facts != found[0] for facts in found):
-        _fail("structures of different columns or numbers of chains", "the same for all")
+
+
+def check_lengths(arrays: Mapping[str, np.ndarray], length: np.ndarray, n_draw: np.ndarray, n_structure: int) -> None:
+    """Raise `FitFileError` unless arrays are cut into one part for each structure, each with some draws."""
+    whole = all(array.dtype.kind in "iu" for array in (length, n_draw))
+    if not whole or length.shape != (n_structure, len(arrays)) or n_draw.shape != (n_structure,):
+        _fail(f"lengths of shape {length.shape}", f"({n_structure}, {len(arrays)}) whole numbers")
+    sizes = [array.size if array.ndim == 1 else -1 for array in arrays.values()]
+    if (length < 0).any() or length.sum(axis=0).tolist() != sizes or (n_draw < 1).any():
+        _fail("structures whose lengths do not add up, or without draws", "all numbers of each array, once")
 
 
 def _check_parameters(circuit: Circuit, schema: Schema, params: Params) -> None:

@@ -29,7 +29,7 @@ class StackedPosterior(Posterior):
     structures : sequence of Posterior
         With the same columns and number of chains. Each has draws in proportion to its weight.
     weights : sequence of float
-        Stacking weights, positive, with sum 1. They are a record: what is averaged are the draws.
+        Even, or by stacking: positive, with sum 1. They are a record: what is averaged are the draws.
     settings : mapping, optional
         How the whole was made.
 
@@ -55,7 +55,7 @@ class StackedPosterior(Posterior):
             "weights": np.array(weights, np.float64),
             "schema": first.schema,
             "reference": first.reference,
-            "sample_stats": {},
+            "sample_stats": _stats_together(structures),
             "settings": dict(settings or {}),
         }
         for name, value in own.items():
@@ -120,12 +120,19 @@ class StackedPosterior(Posterior):
         return np.cumsum([0, *(post.n_draw for post in self._structures[:-1])])
 
     def __repr__(self) -> str:
-        weights = ", ".join(f"{weight:.2f}" for weight in self.weights)
+        even = np.ptp(self.weights) < 1e-9  # rounding errors of 1 / n
+        weights = "" if even else f" with weights {', '.join(f'{weight:.2f}' for weight in self.weights)}"
         return (
-            f"StackedPosterior(weights {weights}; {self.n_chain} chains x {self.n_draw} draws, "
-            f"{len(self.schema)} columns"
+            f"StackedPosterior({len(self._structures)} structures{weights}; {self.n_chain} chains x {self.n_draw} "
+            f"draws, {len(self.schema)} columns"
             f"{f'; given {self.settings["given"]}' if 'given' in self.settings else ''})"
         )
+
+
+def _stats_together(structures: Sequence[Posterior]) -> dict[str, np.ndarray]:
+    """Return the sampler's statistics that all structures have, (n_chain, n_draw) of the whole."""
+    names = [name for name in structures[0].sample_stats if all(name in post.sample_stats for post in structures)]
+    return {name: np.concatenate([post.sample_stats[name] for post in structures], axis=1) for name in names}
 
 
 def pooled[Asked: Callable](function: Asked) -> Asked:

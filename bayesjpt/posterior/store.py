@@ -3,7 +3,11 @@
       /posterior, /sample_stats    draws as ArviZ reads them, weights as probabilities
       /bayesjpt                    circuit, reference rows and exact log weights as arrays; schema and settings as JSON
 
-Of several structures, these groups are those of /structure_0, /structure_1, ..., and /bayesjpt holds their weights.
+Of several structures, whose parameters are of different numbers and mean different things, /bayesjpt holds all draws:
+
+      start_theta, log_weight, ...   |structure 0 |structure 1      |structure 2 |     arrays one behind the other,
+      length                          3            5                 3                 and how long each is
+
 Every number carries a checksum (the format's own), and what is read is checked as if it came from anywhere. Files are
 written through xarray, for ArviZ, and read by h5py alone: a command that asks a fit one question starts twice as fast.
 """
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 FORMAT = "bayesjpt fit 3"
-STACKED_FORMAT = "bayesjpt fit of several structures 1"
+STACKED_FORMAT = "bayesjpt fit of several structures 2"
 _GROUP = "bayesjpt"
 
 
@@ -70,34 +74,60 @@ def _tree(post: Posterior) -> xr.DataTree:
     import xarray as xr
 
     if isinstance(post, StackedPosterior):
-        tree = xr.DataTree.from_dict({_name(k): _tree(own) for k, own in enumerate(post.by_structure())})
-        attrs = {"format": STACKED_FORMAT, "settings": json.dumps(dict(post.settings))}
-        tree[_GROUP] = xr.DataTree(xr.Dataset({"weights": ("structure", post.weights)}, attrs=attrs))
-        return tree
+        return _tree_of_several(post)
     tree = to_datatree(post)
     arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
         name: ((f"{name}_dim",), array) for name, array in post.circuit._asdict().items()
     }
     arrays["log_weight"] = (("chain", "draw", "edge"), post.params.log_weight)
-    if post.reference is not None:
-        arrays["reference_values"] = (("feature", "reference"), post.reference.values)
-        arrays["reference_observed"] = (("feature", "reference"), post.reference.observed.astype(np.int8))
-    tree[_GROUP] = xr.DataTree(
-        xr.Dataset(
-            arrays,
-            attrs={
-                "format": FORMAT,
-                "schema": json.dumps(post.schema.to_dict()),
-                "families": json.dumps([family.name for family in registry.FAMILIES]),
-                "settings": json.dumps(dict(post.settings)),
-            },
-        )
-    )
+    tree[_GROUP] = xr.DataTree(xr.Dataset(arrays | _reference_arrays(post), attrs=_attributes(post, FORMAT)))
     return tree
 
 
-def _name(structure: int) -> str:
-    return f"structure_{structure}"
+_ARRAYS = (*Circuit._fields, "log_weight", "theta")
+"""What each of several structures has; of the last two, the draws, all axes in one."""
+
+
+def _tree_of_several(post: StackedPosterior) -> xr.DataTree:
+    """Return what is written of several structures: their arrays end to end, in one group."""
+    import xarray as xr
+
+    structures = post.by_structure()
+    own = [own.circuit._asdict() | own.params._asdict() for own in structures]
+    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+        name: ((f"{name}_dim",), np.concatenate([each[name].ravel() for each in own])) for name in _ARRAYS
+    }
+    arrays["weights"] = (("structure",), post.weights)
+    arrays["n_draw"] = (("structure",), np.array([each.n_draw for each in structures]))
+    arrays["length"] = (("structure", "array"), np.array([[each[name].size for name in _ARRAYS] for each in own]))
+    attrs = _attributes(post, STACKED_FORMAT) | {
+        "n_chain": json.dumps(post.n_chain),
+        "arrays": json.dumps(_ARRAYS),
+        "structures": json.dumps([dict(each.settings) for each in structures]),
+    }
+    groups = {_GROUP: xr.Dataset(arrays | _reference_arrays(post), attrs=attrs)}
+    if post.sample_stats:
+        stats = {name: (("chain", "draw"), np.asarray(value)) for name, value in post.sample_stats.items()}
+        groups["sample_stats"] = xr.Dataset(stats, post.coords())
+    return xr.DataTree.from_dict(groups)
+
+
+def _attributes(post: Posterior, form: str) -> dict[str, Any]:
+    return {
+        "format": form,
+        "schema": json.dumps(post.schema.to_dict()),
+        "families": json.dumps([family.name for family in registry.FAMILIES]),
+        "settings": json.dumps(dict(post.settings)),
+    }
+
+
+def _reference_arrays(post: Posterior) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    if post.reference is None:
+        return {}
+    return {
+        "reference_values": (("feature", "reference"), post.reference.values),
+        "reference_observed": (("feature", "reference"), post.reference.observed.astype(np.int8)),
+    }
 
 
 def load(path) -> Posterior:
@@ -144,14 +174,40 @@ def _first_line(error: BaseException) -> str:
 
 
 def _is_stacked(file: h5py.File) -> bool:
-    return _GROUP in file and _group(file, _GROUP).attrs.get("format") == STACKED_FORMAT
+    form = _group(file, _GROUP).attrs.get("format") if _GROUP in file else None
+    return isinstance(form, str) and form.startswith(STACKED_FORMAT.rstrip("0123456789"))
 
 
 def _several(file: h5py.File) -> StackedPosterior:
     group = _group(file, _GROUP)
+    check_format(group.attrs.get("format"), STACKED_FORMAT)
+    schema = Schema.from_dict(_json(group, "schema"))
+    check.check_columns(schema)
     weights = np.asarray(_values(group, "weights"), np.float64)
-    structures = [_posterior(_group(file, _name(k))) for k in range(weights.size)]
-    check.check_structures([(post.schema, post.n_chain) for post in structures], weights)
+    check.check_weights(weights)
+    if _json(group, "arrays") != list(_ARRAYS):
+        raise FitFileError("other arrays than those of this version", ", ".join(_ARRAYS))
+    arrays = {name: _values(group, name) for name in _ARRAYS}
+    arrays["leaf_family"] = _renumbered(group, arrays["leaf_family"])
+    n_chain, n_draws, length = _json(group, "n_chain"), _values(group, "n_draw"), _values(group, "length")
+    check.check_lengths(arrays, length, n_draws, weights.size)
+    parts = [np.split(arrays[name], np.cumsum(length[:-1, k])) for k, name in enumerate(_ARRAYS)]
+    stats = _sample_stats(file, (n_chain, int(n_draws.sum())))
+    starts = np.cumsum(n_draws)[:-1]
+    stats_parts = {name: np.split(value, starts, axis=1) for name, value in stats.items()}
+    reference, settings = _reference(group, schema), _json(group, "structures")
+    structures = []
+    for number, own in enumerate(zip(*parts, strict=True)):
+        *circuit_arrays, log_weight, theta = own
+        circuit = freeze(check.checked_circuit(dict(zip(Circuit._fields, circuit_arrays, strict=True)), schema))
+        shape = (n_chain, int(n_draws[number]))
+        params = Params(
+            np.ascontiguousarray(log_weight, np.float64).reshape(*shape, circuit.n_edge),
+            np.ascontiguousarray(theta, np.float64).reshape(*shape, circuit.n_theta),
+        )
+        check.check_draws(params, circuit, schema)
+        stats = {name: value[number] for name, value in stats_parts.items()}
+        structures.append(Posterior(circuit, schema, params, stats, reference, settings[number]))
     return StackedPosterior(structures, weights, _json(group, "settings"))
 
 
@@ -170,7 +226,7 @@ def _posterior(file: h5py.Group) -> Posterior:
         circuit,
         schema,
         params,
-        sample_stats=_sample_stats(file, params),
+        sample_stats=_sample_stats(file, params.theta.shape[:2]),
         reference=_reference(group, schema),
         settings=_json(group, "settings"),
     )
@@ -213,25 +269,29 @@ def _dims(group: Any, name: str) -> tuple[str, ...]:
     return tuple(str(array.file[axis[0]].name).rpartition("/")[2] for axis in array.attrs["DIMENSION_LIST"])
 
 
-def _sample_stats(file: h5py.Group, params: Params) -> dict[str, np.ndarray]:
+def _sample_stats(file: h5py.Group, shape: tuple[int, int]) -> dict[str, np.ndarray]:
     stats = {}
     for name in SAMPLE_STATS:
         if f"sample_stats/{name}" in file:
             stats[name] = _values(_group(file, "sample_stats"), name)
-            if stats[name].shape != params.theta.shape[:2]:
-                raise FitFileError(f"sampler statistics of shape {stats[name].shape}", f"{params.theta.shape[:2]}")
+            if stats[name].shape != shape:
+                raise FitFileError(f"sampler statistics of shape {stats[name].shape}", f"{shape}")
     return stats
 
 
 def _arrays(group: h5py.Group) -> dict[str, np.ndarray]:
     """Return the circuit's arrays, families numbered as in this version."""
     arrays = {field: _values(group, field) for field in Circuit._fields}
+    arrays["leaf_family"] = _renumbered(group, arrays["leaf_family"])
+    return arrays
+
+
+def _renumbered(group: h5py.Group, stored: np.ndarray) -> np.ndarray:
+    """Return the families of leaves by their numbers in this version."""
     numbers = np.array([registry.number(name) for name in _json(group, "families")])
-    stored = arrays["leaf_family"]
     if stored.dtype.kind not in "iu" or stored.min() < 0 or stored.max() >= numbers.size:
         raise FitFileError("leaves of families that the file does not name", f"numbers 0 to {numbers.size - 1}")
-    arrays["leaf_family"] = numbers[stored]
-    return arrays
+    return numbers[stored]
 
 
 def _reference(group: h5py.Group, schema: Schema) -> Table | None:

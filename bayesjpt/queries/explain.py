@@ -89,6 +89,8 @@ class Explanation:
         The question; `given` is empty where nothing is.
     chain, draw : int or None
         The draw that is explained, and whose sub-populations these are; None where all draws have the same.
+    structure : int or None
+        Of several structures, the one that is explained.
     parts : tuple of SubPopulation
     n_shown : int
         Parts that are printed.
@@ -100,6 +102,7 @@ class Explanation:
     given: str
     chain: int | None
     draw: int | None
+    structure: int | None
     parts: tuple[SubPopulation, ...]
     n_shown: int
     plain_answer: PlainAnswer
@@ -134,10 +137,17 @@ class Explanation:
 
     def whose(self) -> str:
         """Return whose sub-populations these are."""
+        of, which = "", ""
+        if self.structure is not None:
+            structures = self.plain_answer.coords["structure"][1]
+            mean = float(self.plain_answer.values[:, structures == self.structure].mean())
+            which = f"structure {self.structure} of {structures.max() + 1}"
+            of = f" of {which}, whose mean of {mean:.3g} is nearest to that of all"
         if self.chain is None:
-            return "leaves of the tree"
+            return f"leaves of the tree{of}"
         explained = float(self.plain_answer.values[self.chain, self.draw])
-        return f"sub-populations of chain {self.chain}, draw {self.draw}, whose answer is {explained:.3g}"
+        where = f"chain {self.chain}, draw {self.draw}" + (f" ({which}, the nearest to the mean)" if which else "")
+        return f"sub-populations of {where}, whose answer is {explained:.3g}"
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Return what is shown of each part: its share of the answer and of the rows given, P(event) there, name."""
@@ -182,7 +192,8 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
 
     Sub-populations are choices at the sums near the root of the circuit: the part that carries most of the answer is
     split until there are `k` or none can be split further. What component 3 is differs from draw to draw, so they are
-    those of one draw: the one whose answer is the median. The answer itself is that of all draws.
+    those of one draw: the one whose answer is the median. The answer itself is that of all draws. Of several
+    structures one is explained, whose mean answer is nearest to that of all: `Explanation.structure` says which.
 
     A tree (`learn_jpt`) says itself which rows belong together, and says the same in every draw: its sub-populations
     are its leaves, called by the conditions of their paths, with posterior means and credible intervals. Under each
@@ -226,15 +237,19 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
     if evidence.rows is not None and not evidence.one_row:
         raise QueryError("rows as evidence", "an event, or a mapping from columns to values")
     answer = probability(post, event, given)
-    flat = answer.values.ravel()
+    text = repr(event), _text(given, post.schema, evidence)
+    structure = _nearest(post, answer)
+    shown = post.by_structure()[structure or 0]
+    own = post.split(answer.values)[structure or 0]
+    flat = own.ravel()
     number = int(np.argsort(flat, kind="stable")[flat.size // 2])
     if flat[number] == 0.0:
         raise QueryError("an event of probability zero", "one that happens", "There is nothing to explain.")
-    text = repr(event), _text(given, post.schema, evidence)
-    if len(post.by_structure()) == 1 and begins_with_tree(post):
-        parts, table = _by_leaf(post, leaves_of_answer(post, event, given, evidence, _asked(post, event, evidence)))
-        return Explanation(*text, None, None, parts, k, answer, table)
-    one = one_draw(post, number)
+    if begins_with_tree(shown):
+        leaves = leaves_of_answer(shown, event, given, evidence, _asked(shown, event, evidence))
+        parts, table = _by_leaf(shown, leaves)
+        return Explanation(*text, None, None, structure, parts, k, answer, table)
+    one = one_draw(shown, number)
     choices = _split(one, event, given, evidence, k)
     weight, within, conditional = _weights(one, choices, event, given, evidence)
     share = within * conditional / (within * conditional).sum()
@@ -260,8 +275,17 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
         )
         for i, j in enumerate(order)
     )
-    chain, draw = divmod(number, post.n_draw)
-    return Explanation(*text, chain, draw, parts, k, answer, table)
+    chain, draw = divmod(number, shown.n_draw)
+    draw += sum(each.n_draw for each in post.by_structure()[: structure or 0])
+    return Explanation(*text, chain, draw, structure, parts, k, answer, table)
+
+
+def _nearest(post: Posterior, answer: PlainAnswer) -> int | None:
+    """Return which of several structures has the mean answer nearest to that of all draws; None of a single one."""
+    parts = post.split(answer.values)
+    if len(parts) == 1:
+        return None
+    return int(np.argmin([abs(part.mean() - answer.values.mean()) for part in parts]))
 
 
 def _by_leaf(post: Posterior, leaves: Leaves) -> tuple[tuple[SubPopulation, ...], PlainAnswers]:

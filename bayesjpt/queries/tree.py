@@ -17,6 +17,7 @@ from bayesjpt.circuit.paths import Interval, Labels, TreeNode, tree_nodes
 from bayesjpt.defaults import TREE_CELLS, TREE_COLUMNS, TREE_DRAWS, TREE_LEAVES
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.complete import check_count
 from bayesjpt.queries.explain_tree import begins_with_tree
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summaries, told
@@ -24,6 +25,8 @@ from bayesjpt.queries.paths import condition, conditions
 from bayesjpt.queries.resolve import names_of, position_of
 from bayesjpt.queries.route import below, node_weights
 from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.queries.stability import answers_of, distances
+from bayesjpt.queries.types import types
 from bayesjpt.table.schema import Schema
 
 
@@ -93,6 +96,8 @@ class TreeData:
         Columns that are not shown.
     n_draw, n_draw_shown : int
         Draws that shares and that marginals are told from.
+    structure, n_structure : int
+        Which of how many structures it is.
     """
 
     nodes: tuple[ViewNode, ...]
@@ -101,6 +106,14 @@ class TreeData:
     hidden: tuple[str, ...]
     n_draw: int
     n_draw_shown: int
+    structure: int = 0
+    n_structure: int = 1
+
+    def whose(self) -> str:
+        """Return of several structures which one is shown; nothing of a single one."""
+        if self.n_structure == 1:
+            return ""
+        return f"structure {self.structure} of {self.n_structure}, whose answers are nearest to their mean"
 
     def parts(self) -> list[int]:
         """Return where the view ends, from the first child to the last."""
@@ -125,13 +138,8 @@ def tree_data(
     """Return what `bayesjpt.report.tree.tree` shows; parameters and errors are its own."""
     check_count(max_leaves, "max_leaves")
     check_count(max_columns, "max_columns")
-    if not begins_with_tree(post):
-        raise QueryError(
-            "a fit whose rows are not told apart by splits",
-            "a joint probability tree",
-            'Fit one: bj.fit(table, learner="jpt"), or bayesjpt fit TABLE --learner jpt; where that finds no split, '
-            "lower min_rows.",
-        )
+    structure, n_structure = _nearest_tree(post), len(post.by_structure())
+    post = post.by_structure()[structure]
     nodes = tree_nodes(post.circuit)
     weight = node_weights(post, nodes)
     children = _opened(nodes, weight.mean(axis=0), max_leaves)
@@ -166,7 +174,27 @@ def tree_data(
         )
     shown = {post.schema.names[position] for position in positions}
     hidden = tuple(name for name in post.schema.names if name not in shown)
-    return TreeData(tuple(made), tuple(axes), tuple(whole), hidden, weight.shape[0], few_weight.shape[0])
+    n_draws = weight.shape[0], few_weight.shape[0]
+    return TreeData(tuple(made), tuple(axes), tuple(whole), hidden, *n_draws, structure, n_structure)
+
+
+def _nearest_tree(post: Posterior) -> int:
+    """Return the structure that is shown: of those that begin with a tree, the one whose answers are nearest to all."""
+    structures = post.by_structure()
+    trees = [number for number, own in enumerate(structures) if begins_with_tree(own)]
+    if not trees:
+        raise QueryError(
+            "a fit whose rows are not told apart by splits",
+            "a joint probability tree",
+            'Fit one: bj.fit(table, learner="jpt"), or bayesjpt fit TABLE --learner jpt; where that finds no split, '
+            "lower min_rows.",
+        )
+    if len(structures) == 1:
+        return 0
+    assert isinstance(post, StackedPosterior)
+    shares = types(post, probabilities=False).draws["type_share"].to_numpy()
+    distance = distances(post.split(answers_of(post, shares).values), post.weights)
+    return min(trees, key=distance.__getitem__)
 
 
 def _opened(nodes: Sequence[TreeNode], share: np.ndarray, max_leaves: int) -> dict[int, tuple[int, ...]]:

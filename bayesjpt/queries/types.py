@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.defaults import INTERVAL, MAX_RHAT
+from bayesjpt.defaults import INTERVAL, MAX_OVERTAKEN, MAX_RHAT
 from bayesjpt.errors import QueryError
 from bayesjpt.families import registry
 from bayesjpt.kernels.flow import fill_shares
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.posterior.stacked import pooled
+from bayesjpt.posterior.stacked import StackedPosterior, pooled
+from bayesjpt.queries.stability import moves_of
 from bayesjpt.queries.type_probability import TypeProbability, type_probability
 from bayesjpt.table.schema import Column, SetAside
 
@@ -39,14 +41,15 @@ class ColumnType:
     ----------
     name, base : str
     type : str
-        Type with the largest posterior mean share, or ``not determined`` where chains disagree about it or no
-        likelihood of the column has a type. Atoms have no type and do not compete; a column of one number is
-        ``constant``.
+        Type with the largest posterior mean share, or ``not determined`` where chains disagree about it, another seed
+        could let another type of several structures lead, or no likelihood of the column has a type. Atoms have no type
+        and do not compete; a column of one number is ``constant``.
     share, lo, hi : float
         Posterior mean and equal-tailed interval of the leading type's share of the column's cells.
     ess, rhat : float
         Bulk effective sample size and R-hat of that share; NaN for one short chain or a share that cannot vary. Of
-        several structures, the sum and the largest: chains of one are compared with each other alone.
+        several structures, the number of independent draws from which the share would be as well known, and the largest
+        R-hat: chains of one are compared with each other alone.
     types, likelihoods : dict of str to float
         Mean share of each type and likelihood function that the column's dictionary offers.
     n_missing : int
@@ -218,17 +221,21 @@ def _column_type(
         typed[..., NONE] = -1.0
     best = int(typed.mean(axis=(0, 1)).argmax())
     series = by_type[:, :, best]
-    ess, rhat = np.array([_diagnose(own) for own in post.split(series)]).T
-    ess, rhat = float(np.nansum(ess) if np.isfinite(ess).any() else np.nan), float(np.fmax.reduce(rhat))
-    leaders = typed.mean(axis=1).argmax(axis=1)
-    disagree = bool((leaders != best).any()) and (not np.isfinite(rhat) or rhat > MAX_RHAT)
+    if isinstance(post, StackedPosterior) and len(post.by_structure()) > 1:
+        ess, rhat, rival = _diagnose_structures(post, typed, best)
+        why = f"another seed could let the type {rival} lead" if rival else ""
+    else:
+        ess, rhat = _diagnose(series)
+        leaders = typed.mean(axis=1).argmax(axis=1)
+        disagree = bool((leaders != best).any()) and (not np.isfinite(rhat) or rhat > MAX_RHAT)
+        why = "chains from different starts settled on different types" if disagree else ""
     tail = 0.5 * (1.0 - interval)
     likelihoods = {registry.FAMILIES[number].name: float(shares[..., number].mean()) for number in offered}
     names = {column.type_of_cells(registry.family(name).statistical_type) for name in likelihoods}
     return ColumnType(
         name=column.name,
         base=column.base,
-        type=_name_of_type(column, UNDETERMINED if disagree else TYPES[best]),
+        type=_name_of_type(column, UNDETERMINED if why else TYPES[best]),
         share=float(mean_type[best]),
         lo=float(np.quantile(series, tail)),
         hi=float(np.quantile(series, 1.0 - tail)),
@@ -237,7 +244,7 @@ def _column_type(
         types={name: float(mean_type[position]) for position, name in enumerate(TYPES) if name in names},
         likelihoods=likelihoods,
         n_missing=column.n_missing,
-        reason=_reason(column, TYPES[best], likelihoods, disagree),
+        reason=_reason(column, TYPES[best], likelihoods, why),
         **vars(probability),
     )
 
@@ -262,10 +269,38 @@ def _diagnose(series: np.ndarray) -> tuple[float, float]:
         return ess, float(stats.rhat(series, chain_axis=0, draw_axis=1))
 
 
-def _reason(column: Column, best: str, likelihoods: dict[str, float], disagree: bool) -> str:
+def _diagnose_structures(post: StackedPosterior, typed: np.ndarray, best: int) -> tuple[float, float, str]:
+    """Return (effective sample size, R-hat, type that could lead with another seed or nothing) of several structures.
+
+    Parameters
+    ----------
+    post : StackedPosterior
+    typed : float64 (n_chain, n_draw, n_type)
+        Shares of those types that compete, -1 for others.
+    best : int
+        The leading type.
+
+    Notes
+    -----
+    The lead of the best type over another, as any answer, differs between two fits by a standard deviation of sqrt(2)
+    Monte Carlo errors. Another type could lead where a lead of at least 0 has a probability of
+    `defaults.MAX_OVERTAKEN`.
+    """
+    rivals = [k for k in range(len(TYPES)) if k != best and typed[..., k].max() > 0.0]
+    leads = np.stack([typed[..., best], *(typed[..., best] - typed[..., k] for k in rivals)], axis=-1)
+    moves = moves_of(post.split(leads), post.weights)
+    variance = float(leads[..., 0].var())
+    ess = variance / float(moves.error[0]) ** 2 if moves.error[0] > 0.0 else float("nan")
+    found = [_diagnose(own[..., 0])[1] for own in post.split(leads)]
+    overtaken = moves.mean[1:] < NormalDist().inv_cdf(1.0 - MAX_OVERTAKEN) * np.sqrt(2.0) * moves.error[1:]
+    rival = TYPES[rivals[int(np.argmin(moves.mean[1:]))]] if overtaken.any() else ""
+    return ess, float(np.fmax.reduce(found)), rival
+
+
+def _reason(column: Column, best: str, likelihoods: dict[str, float], undetermined: str) -> str:
     why = column.reason.rstrip(".")
-    if disagree:
-        return f"{why}; chains from different starts settled on different types."
+    if undetermined:
+        return f"{why}; {undetermined}."
     typed = {name: share for name, share in likelihoods.items() if registry.family(name).statistical_type != "none"}
     if len(likelihoods) == 1 or not typed:
         return f"{why}."

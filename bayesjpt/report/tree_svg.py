@@ -220,9 +220,10 @@ class _Drawing:
             )
             drawn.append(text(words, x + 22.0, y, size=10.5, fill=PALE))
             x += 22.0 + width(words, 10.5) + 22.0
-        hidden = self.data.hidden
-        if hidden:
-            words = f"Not shown: {', '.join(hidden)}"
+        hidden = f"Not shown: {', '.join(self.data.hidden)}" if self.data.hidden else ""
+        whose = f"Of {self.data.whose()}" if self.data.whose() else ""
+        words = "; ".join(part for part in (hidden, whose) if part)
+        if words:
             drawn.append(text(words, MARGIN, y + 18.0, room=self.width - 2 * MARGIN, size=10.5, fill=PALE))
         return drawn
 

@@ -25,6 +25,8 @@ def tree_text(data: TreeData) -> str:
     n_part, n_leaves = len(data.parts()), data.nodes[0].n_leaves
     merged = f", the smallest sub-trees together: {n_part} parts" if n_part < n_leaves else ""
     lines = [f"Joint probability tree of {n_leaves} leaves{merged}; shares of rows ({INTERVAL:.0%} intervals)"]
+    if data.whose():
+        lines.append(f"Of {data.whose()}")
     pending = [(0, "", "")]
     wide = max((len(axis.name) for axis in data.axes), default=0)
     while pending:
@@ -47,6 +49,7 @@ def tree_dot(data: TreeData) -> str:
     """Return the tree in the language of Graphviz."""
     lines = [
         "digraph tree {",
+        *([f"  label={_quoted([data.whose()])};"] if data.whose() else []),
         '  rankdir="LR";',
         '  node [shape="box", fontname="Helvetica"];',
         '  edge [fontname="Helvetica"];',

@@ -184,6 +184,23 @@ def _serve(shared: _Shared, target: Target, schedule: Schedule, draws: Draws, re
             shared.waiting.append(chain)
 
 
+def run_chains_here(
+    target: Target, schedule: Schedule, chains: Sequence[Chain], draws: Draws, stop: threading.Event
+) -> bool:
+    """Run chains in this thread, one after the other; return whether all came to their end before `stop` was set.
+
+    Parameters and errors are those of `run_chains`, and so are the draws.
+    """
+    sweeper = target.sweeper()
+    for chain in chains:
+        while chain.sweep < schedule.n_sweep:
+            if stop.is_set():
+                return False
+            chain.advance(target, sweeper, schedule.n_even)
+            _keep(chain, schedule, draws)
+    return True
+
+
 def _keep(chain: Chain, schedule: Schedule, draws: Draws) -> int | None:
     """Store the chain's point if the schedule says so; return the position of the draw."""
     if not schedule.keeps(chain.sweep) or chain.params is None:

@@ -46,6 +46,21 @@ def task_bar(text: str, wanted: bool) -> Iterator[Callable[[int, int], None] | N
 
 
 @contextlib.contextmanager
+def count_bar(text: str, done: int, total: int, wanted: bool) -> Iterator[Callable[[int], None]]:
+    """Give a function to be told how many things are done, of so many; it does nothing where nobody is looking."""
+    if not (wanted and visible()):
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(text, total=total, completed=done)
+        yield lambda done: bar.update(task, completed=done)
+
+
+@contextlib.contextmanager
 def sampling_bar(chains: Sequence[Chain], schedule: Schedule, wanted: bool) -> Iterator[Callable[[], None] | None]:
     """Give a function that brings the bar up to date with the chains; None where nobody is looking."""
     if not (wanted and visible()):

@@ -2,7 +2,7 @@
 
 structures.json                what is fitted, how, from which table; it says "begun"
 scores_0, scores_1, ...        log masses of held-out rows, once a fold is done: NumPy's own format, no pickle
-structure_0, structure_1, ...  a checkpoint of each structure's chains: bayesjpt.sampler.checkpoint
+structure_0.nc, ...            structures that are done, as saved fits: bayesjpt.posterior.store
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 
 from bayesjpt.errors import CheckpointError
-from bayesjpt.sampler.checkpoint import Checkpoint
 from bayesjpt.sampler.files import write_whole
 
-FORMAT = "bayesjpt checkpoint of several structures 1"
+FORMAT = "bayesjpt checkpoint of several structures 2"
 
 RUN = "structures.json"
-_OURS = re.compile(r"(structures\.json|scores_\d+)(\.part)?|structure_\d+")
+_OURS = re.compile(r"(structures\.json|scores_\d+|structure_\d+\.nc)(\.part\d*)?")
 
 
 class StructuresFolder:
@@ -80,8 +79,14 @@ class StructuresFolder:
         return facts
 
     def structure(self, number: int) -> Path:
-        """Return where the chains of a structure are kept."""
-        return self.path / f"structure_{number}"
+        """Return the file of a structure that is done."""
+        return self.path / f"structure_{number}.nc"
+
+    @property
+    def done(self) -> list[int]:
+        """Numbers of the structures that are done."""
+        files = self.path.glob("structure_*.nc") if self.begun else ()
+        return sorted(int(file.stem.removeprefix("structure_")) for file in files)
 
     def keep_scores(self, fold: int, log_score: np.ndarray) -> None:
         """Keep the log masses of a fold's rows, float64 (n_structure, n_row)."""
@@ -112,10 +117,7 @@ class StructuresFolder:
 
     def remove(self) -> None:
         """Delete the folder, and nothing that is not ours."""
-        for path in sorted(self.path.glob("structure_*")):
-            with Checkpoint(path) as folder:
-                folder.remove()
         for path in self.path.iterdir():
-            if path.is_file():
+            if _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
         self.path.rmdir()

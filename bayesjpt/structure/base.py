@@ -10,18 +10,23 @@ together, without recursion. It knows nothing of how a learner decides.
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from bayesjpt.circuit.build import ColumnLeaf, Node, Product, Sum
 from bayesjpt.errors import LearnerError
 from bayesjpt.table.table import Table
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 
 class Progress(Protocol):
@@ -144,15 +149,35 @@ def whole(table: Table) -> Task:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold BLAS and OpenMP at one thread, so that the last bits of a result do not depend on the number of cores.
+    """Hold BLAS at one thread, so that the last bits of a result do not depend on the number of cores.
 
-    The limit holds for the whole process while the context is open, and is lifted afterwards.
+    The limit holds for the whole process from the first context that is opened to the last that is closed: learners in
+    several threads would otherwise lift it under each other.
     """
-    import sklearn.cluster  # noqa: F401 - loads the OpenMP library, which the controller must see
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):
+    with _limit_gate:
+        if not _open_limits:
+            _limit.enter_context(_controller().limit(limits=1))
+        _open_limits.append(1)
+    try:
         yield
+    finally:
+        with _limit_gate:
+            _open_limits.pop()
+            if not _open_limits:
+                _limit.close()
+
+
+_limit_gate, _limit = threading.Lock(), ExitStack()
+_open_limits: list[int] = []
+"""One entry for each open context of `one_thread`."""
+
+
+@functools.cache
+def _controller() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401 - loads the libraries, which the controller must see
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def check_input(table: Table, rng: np.random.Generator) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from bayesjpt import defaults
 from bayesjpt.structure.dependence import ColumnFeatures, subsample
+
+_N_CANDIDATE = 2
+"""Points among which the second centre of a start is chosen: 2 + log 2, rounded down, as in scikit-learn."""
 
 
 def two_means(features: Sequence[ColumnFeatures], max_rows: int, rng: np.random.Generator) -> np.ndarray | None:
@@ -31,17 +33,50 @@ def two_means(features: Sequence[ColumnFeatures], max_rows: int, rng: np.random.
 
     Cost: O(n_row n_column) and 2-means on max_rows by n_column n_features numbers.
     """
-    from sklearn.cluster import KMeans
-
     chosen = subsample(features[0].index.size, max_rows, rng)
     points = _points(features, chosen)
     if (points == points[0]).all():
         return _smaller(_differing(features, 0 if chosen is None else int(chosen[0])))
-    seed = int(rng.integers(2**31))
-    n_start: Any = defaults.TWO_MEANS_STARTS  # a number is right, but the signature that type checkers infer wants text
-    means = KMeans(2, n_init=n_start, algorithm="lloyd", random_state=seed, copy_x=False).fit(points)
-    first, second = means.cluster_centers_
+    starts = [_lloyd(points, *_start(points, rng)) for _ in range(defaults.TWO_MEANS_STARTS)]
+    _, first, second = min(starts, key=lambda found: found[0])
     return _smaller(_beyond(features, second - first, 0.5 * (second @ second - first @ first)))
+
+
+def _start(points: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return two of the points, the second far from the first: greedy k-means++ (Arthur and Vassilvitskii, 2007)."""
+    first = points[rng.integers(len(points))]
+    squares = ((points - first) ** 2).sum(axis=1)
+    if not squares.any():  # cannot be: some point differs from the others
+        return first, first
+    candidates = points[rng.choice(len(points), _N_CANDIDATE, p=squares / squares.sum())]
+    left = [np.minimum(squares, ((points - other) ** 2).sum(axis=1)).sum() for other in candidates]
+    return first, candidates[int(np.argmin(left))]
+
+
+def _lloyd(points: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return (sum of squared distances, centres) where 2-means from two centres comes to rest.
+
+    Nearer to the second centre are the rows beyond the plane half-way: so a step is two products of a matrix and a
+    vector. It ends where no row changes sides, or the centres move by less than `defaults.TWO_MEANS_TOLERANCE`.
+    """
+    total, n = points.sum(axis=0), len(points)
+    squares = float(np.einsum("ij,ij->", points, points))
+    tolerance = defaults.TWO_MEANS_TOLERANCE * (squares - total @ total / n) / n
+    side = np.zeros(n, bool)
+    for _ in range(defaults.TWO_MEANS_STEPS):
+        beyond = points @ (second - first) > 0.5 * (second @ second - first @ first)
+        n_beyond = int(beyond.sum())
+        if n_beyond in (0, n):  # equal centres, up to rounding errors
+            break
+        sum_beyond = beyond.astype(np.float64) @ points
+        before = first, second
+        first, second = (total - sum_beyond) / (n - n_beyond), sum_beyond / n_beyond
+        moved = ((first - before[0]) ** 2).sum() + ((second - before[1]) ** 2).sum()
+        if moved <= tolerance or np.array_equal(beyond, side):
+            break
+        side = beyond
+    nearer = np.minimum(((points - first) ** 2).sum(axis=1), ((points - second) ** 2).sum(axis=1))
+    return float(nearer.sum()), first, second
 
 
 def _points(features: Sequence[ColumnFeatures], rows: np.ndarray | None) -> np.ndarray:

@@ -136,7 +136,7 @@ def test_event(benchmark, figure, head, family):
 def abalone() -> bj.Posterior:
     """Return a fit of abalone with 1,000 draws."""
     table = bj.read_table(cases.DATA / "abalone.csv")
-    return bj.fit(table, draws=N_DRAW // 2, tune=50, chains=2, cores=1, seed=1, progress=False)
+    return bj.fit(table, n_structures=1, draws=N_DRAW // 2, tune=50, chains=2, cores=1, seed=1, progress=False)
 
 
 def timed(function) -> float:
@@ -204,8 +204,8 @@ def tree_of_wines(families: tuple[str, ...] | None) -> bj.Posterior:
     frame = pd.read_csv(cases.DATA / "wine_quality.csv")[WINE_COLUMNS]
     n = N_DRAW // 2 if families else 25
     post = bj.fit(
-        frame, "jpt", draws=n, tune=25, chains=2, cores=1, seed=1, families=families, progress=False, min_rows=0.002,
-        max_leaves=96,
+        frame, "jpt", n_structures=1, draws=n, tune=25, chains=2, cores=1, seed=1, families=families, progress=False,
+        min_rows=0.002, max_leaves=96,
     )  # fmt: skip
     params = Params(*(np.tile(array, (1, N_DRAW // 2 // n, 1)) for array in post.params))
     return bj.Posterior(post.circuit, post.schema, params)

@@ -140,7 +140,7 @@ def test_log_joint_is_the_prior_of_the_masses_and_their_densities(circuit, table
 
 def test_fit_of_pieces_alone_is_saved_and_loaded_and_says_no_type(rng, tmp_path):
     table = zoo.make_table((COLUMN, COUNT), 60, rng)
-    post = bj.fit(table, families=["quantile"], draws=6, tune=2, chains=2, seed=1, progress=False)
+    post = bj.fit(table, n_structures=1, families=["quantile"], draws=6, tune=2, chains=2, seed=1, progress=False)
     post.save(tmp_path / "fit.nc")
     loaded = bj.load(tmp_path / "fit.nc")
     np.testing.assert_array_equal(loaded.log_density(table), post.log_density(table))

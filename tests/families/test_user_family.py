@@ -79,7 +79,7 @@ def test_fit_saves_and_loads_with_the_family(tmp_path):
     out = run(
         tmp_path,
         f"""
-post = bj.fit(table, lambda t, r: circuit, draws=20, tune=20, chains=2, seed=1, progress=False)
+post = bj.fit(table, lambda t, r: circuit, n_structures=1, draws=20, tune=20, chains=2, seed=1, progress=False)
 path = {str(tmp_path / "fit.nc")!r}
 post.save(path)
 again = bj.load(path)

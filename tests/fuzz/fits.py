@@ -12,7 +12,7 @@ import bayesjpt as bj
 from bayesjpt.errors import BayesjptError, BayesjptWarning, CircuitError
 from bayesjpt.table.table import Table
 
-SETTINGS = {"draws": 2, "tune": 2, "chains": 2, "cores": 1, "progress": False}
+SETTINGS = {"n_structures": 2, "draws": 2, "tune": 2, "chains": 2, "cores": 1, "progress": False}
 ROUNDING = 1e-9
 
 

@@ -44,7 +44,7 @@ ALLOWED = {
     "circuit": {"numpy"},
     "kernels": {"numpy", "numba"},
     "sampler": {"numpy", "rich"},
-    "structure": {"numpy", "scipy", "sklearn", "threadpoolctl"},
+    "structure": {"numpy", "scipy", "threadpoolctl"},
     "model": {"numpy", "pymc", "pytensor", "rich"},
     "posterior": {"numpy", "xarray", "h5py"},
     "queries": {"numpy", "xarray", "scipy", "arviz_stats", "lark"},

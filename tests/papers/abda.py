@@ -128,6 +128,7 @@ def fit_and_score(train: Table, test: Table, prior: str, settings: Settings, see
     post = bj.fit(
         train,
         learner="mspn",
+        n_structures=1,
         draws=settings.draws,
         tune=settings.tune,
         chains=settings.chains,

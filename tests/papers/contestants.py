@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import bayesjpt as bj
-from bayesjpt.defaults import CHAINS, DRAWS, TUNE
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.table.schema import Schema
@@ -65,11 +64,14 @@ def make_task(data: Data, part: str) -> Task:
 
 @dataclass(frozen=True)
 class Settings:
-    """How our models are fitted: chains, sweeps, and options of `bj.fit` other than its defaults."""
+    """How our models are fitted: chains, sweeps, and options of `bj.fit` other than its defaults.
 
-    chains: int = CHAINS
-    draws: int = DRAWS
-    tune: int = TUNE
+    Only ours is an ensemble; the models beside it are of one structure, with long chains where nothing is said.
+    """
+
+    chains: int | None = None
+    draws: int | None = None
+    tune: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -148,7 +150,7 @@ def with_even_cells(model: Model, task: Task) -> Model:
 def fit_independent(task: Task, settings: Settings, seed: int) -> Model:
     """Return the model whose columns are independent: one product, with the same leaves and priors."""
     priors = {name: value for name, value in settings.options.items() if name in PRIOR_OPTIONS}
-    return fit_ours(task, replace(settings, options=priors), seed, min_rows=len(task.data.train))
+    return fit_ours(task, replace(settings, options=priors), seed, n_structures=1, min_rows=len(task.data.train))
 
 
 def fit_abda(task: Task, settings: Settings, seed: int) -> Model:
@@ -157,7 +159,7 @@ def fit_abda(task: Task, settings: Settings, seed: int) -> Model:
     tables = under_schema(schema, task.data.train), under_schema(schema, task.rows)
     min_rows = abda.MIN_ROWS.get(task.data.name, task.data.n_row // 10)
     options = {"min_rows": min_rows, "threshold": abda.THRESHOLD, "gamma": GAMMA, "alpha": ALPHA}
-    return _fit(task, tables, settings, seed, prior="abda", **options)
+    return _fit(task, tables, settings, seed, n_structures=1, prior="abda", **options)
 
 
 def _fit(task: Task, tables: tuple[Table, Table], settings: Settings, seed: int, **options: Any) -> Model:
@@ -174,7 +176,7 @@ def _fit(task: Task, tables: tuple[Table, Table], settings: Settings, seed: int,
         on_phase=lambda phase, _: clock.update({phase: time.process_time()}),
         **options,
     )
-    seconds = clock["sample"] - clock["compile"]
+    seconds = max(clock.values()) - clock["compile"]
     sizes = [n_tree_leaves(own.circuit) for own in post.by_structure()]
     return Model(*_asked(post, rows, task), processor_seconds=seconds, size=float(np.mean(sizes)), posterior=post)
 

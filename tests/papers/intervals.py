@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 import bayesjpt as bj
-from bayesjpt.defaults import CHAINS, DRAWS, TUNE
+from bayesjpt.defaults import STRUCTURES
 from bayesjpt.errors import BayesjptError, TableError
 from bayesjpt.posterior.draws import Posterior
 from tests.papers import sweeps
@@ -40,12 +40,12 @@ CONTINUOUS = ("real", "pos")
 class Settings:
     """How every fit is made, and how much is asked of it; see `bayesjpt.fit`."""
 
-    draws: int = DRAWS
-    tune: int = TUNE
-    chains: int = CHAINS
+    draws: int | None = None
+    tune: int | None = None
+    chains: int | None = None
     pairs: int = PAIRS
     seed: int = SEED
-    structures: int = 1
+    structures: int = STRUCTURES
 
 
 @dataclass(frozen=True)
@@ -280,11 +280,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", required=True, help="folder that holds abda_synthetic/")
     parser.add_argument("--tables", type=int, help="how many tables, small ones first (all)")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of columns asked about in each table")
-    parser.add_argument("--draws", type=int, default=DRAWS, help="kept sweeps of each chain")
-    parser.add_argument("--tune", type=int, default=TUNE, help="burn-in sweeps")
-    parser.add_argument("--chains", type=int, default=CHAINS, help="chains of each fit")
+    parser.add_argument("--draws", type=int, help="kept sweeps of each chain")
+    parser.add_argument("--tune", type=int, help="burn-in sweeps")
+    parser.add_argument("--chains", type=int, help="chains of each fit")
     parser.add_argument("--seed", type=int, default=SEED, help="of rows, pairs and fits")
-    parser.add_argument("--structures", type=int, default=1, help="structures that each fit averages")
+    parser.add_argument("--structures", type=int, default=STRUCTURES, help="structures that each fit averages")
     chosen = parser.parse_args(arguments)
     try:
         _experiment(chosen, print)
@@ -294,21 +294,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _size(path: Path) -> tuple[int, ...]:
+def table_size(path: Path) -> tuple[int, ...]:
+    """Return rows, columns and seed of a synthetic table, by its name."""
     return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in path.stem.split("_"))
 
 
 def _experiment(chosen: argparse.Namespace, show: Callable[[str], None]) -> None:
     from rich.console import Console
 
-    paths = sorted((Path(chosen.data) / "abda_synthetic").glob("*.npz"), key=_size)[: chosen.tables]
+    paths = sorted((Path(chosen.data) / "abda_synthetic").glob("*.npz"), key=table_size)[: chosen.tables]
     if not paths:
         raise TableError(f"no tables in {str(chosen.data)!r}", "abda_synthetic/*.npz")
     settings = Settings(chosen.draws, chosen.tune, chosen.chains, chosen.pairs, chosen.seed, chosen.structures)
     show(
         f"{len(paths)} tables; a fit sees {SHARE:.0%} of the rows, the truth is the answer among the others, with its "
-        f"sampling error; {settings.chains} chains of {settings.tune} burn-in and {settings.draws} kept sweeps, "
-        f"structures: {settings.structures}, default learner and priors, seed {settings.seed}; "
+        f"sampling error; {settings.chains or 'default'} chains of {settings.tune or 'default'} burn-in and "
+        f"{settings.draws or 'default'} kept sweeps, structures: {settings.structures}, "
+        f"default learner and priors, seed {settings.seed}; "
         f"{settings.pairs} pairs of columns a table"
     )
     began = time.perf_counter()

@@ -89,6 +89,7 @@ def fit(train: Table, min_rows: float, seed: int, settings: Settings) -> Posteri
     return bj.fit(
         train,
         learner="jpt",
+        n_structures=1,
         min_rows=min_rows,
         validation=settings.validation,
         draws=settings.draws,

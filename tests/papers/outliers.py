@@ -21,7 +21,6 @@ from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 
 import bayesjpt as bj
-from bayesjpt.defaults import CHAINS, DRAWS, TUNE
 from tests.papers import outlier_tasks
 from tests.papers.scores import markdown
 
@@ -79,9 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tasks", choices=outlier_tasks.COLLECTIONS, default="adbench")
     parser.add_argument("--tables", nargs="+", help="of the collection; all of them unless given")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--chains", type=int, default=CHAINS)
-    parser.add_argument("--draws", type=int, default=DRAWS)
-    parser.add_argument("--tune", type=int, default=TUNE)
+    parser.add_argument("--chains", type=int)
+    parser.add_argument("--draws", type=int)
+    parser.add_argument("--tune", type=int)
     asked = parser.parse_args(arguments)
     tasks = outlier_tasks.COLLECTIONS[asked.tasks](asked.data)
     options = {"chains": asked.chains, "draws": asked.draws, "tune": asked.tune}

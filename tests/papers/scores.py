@@ -20,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesjpt.defaults import CHAINS, DRAWS, TUNE
 from bayesjpt.errors import BayesjptError
 from tests.papers import lace_peer, measures
 from tests.papers.abda_data import read_data, table_names
@@ -244,9 +243,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", required=True, help="folder that holds abda/")
     parser.add_argument("--tables", nargs="+", help="of abda/ (all)")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="fits of each model")
-    parser.add_argument("--chains", type=int, default=CHAINS, help="of our models, as those of the next two")
-    parser.add_argument("--draws", type=int, default=DRAWS, help="kept sweeps a chain")
-    parser.add_argument("--tune", type=int, default=TUNE, help="burn-in sweeps a chain")
+    parser.add_argument("--chains", type=int, help="of our models, as those of the next two; defaults of a fit")
+    parser.add_argument("--draws", type=int, help="kept sweeps a chain")
+    parser.add_argument("--tune", type=int, help="burn-in sweeps a chain")
     parser.add_argument("--options", nargs="+", type=option, default=[], help="of our fit, such as min_rows=0.02")
     parser.add_argument("--part", choices=("test", "valid"), default="test", help="rows that are scored")
     parser.add_argument("--lace-python", type=Path, help="an interpreter that has lace; without it lace is left out")
@@ -262,7 +261,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fits[INDEPENDENT] = lambda task, seed: fit_independent(task, settings, seed)
     fits[ABDA] = lambda task, seed: fit_abda(task, settings, seed)
     print(
-        f"ours: {settings.chains} chains of {settings.tune} burn-in and {settings.draws} kept sweeps"
+        f"ours: {settings.chains or 'default'} chains of {settings.tune or 'default'} burn-in and "
+        f"{settings.draws or 'default'} kept sweeps"
         f"{''.join(f', {key} {value}' for key, value in chosen.options)}; {chosen.seeds} seeds; {chosen.part} rows; "
         "nats per row; ±: standard error over rows, paired"
     )

@@ -18,11 +18,11 @@ class Sweeps(Protocol):
     """What settings of every script hold; see `bayesjpt.fit`."""
 
     @property
-    def draws(self) -> int: ...
+    def draws(self) -> int | None: ...
     @property
-    def tune(self) -> int: ...
+    def tune(self) -> int | None: ...
     @property
-    def chains(self) -> int: ...
+    def chains(self) -> int | None: ...
     @property
     def seed(self) -> int: ...
 
@@ -44,6 +44,6 @@ def some_rows(table: Table, n: int, seed: int) -> Table:
 
 
 def fit(table: Table, settings: Sweeps, **chosen: Any) -> Posterior:
-    """Return the posterior of a table on one core; `chosen` are options other than the defaults."""
+    """Return the posterior of a table on one core, of one structure unless `chosen`, other options, say more."""
     sweeps = {"draws": settings.draws, "tune": settings.tune, "chains": settings.chains, "seed": settings.seed}
-    return bj.fit(table, cores=1, progress=False, **sweeps, **chosen)
+    return bj.fit(table, cores=1, progress=False, **{"n_structures": 1} | sweeps | chosen)

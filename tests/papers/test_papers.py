@@ -18,6 +18,8 @@ from tests.papers import abda, cell_scores, lace_peer, structures, transductive,
 from tests.papers.abda_data import our_tables, paper_schema, read_data, under_schema
 
 ARITHMETIC = 1e-9
+
+SHORT = {"n_structures": 1, "draws": 4, "tune": 4, "chains": 1, "progress": False}
 """Relative error allowed between the kernels' densities and the recursion's."""
 
 DATA = os.environ.get("BAYESJPT_DATA")
@@ -150,7 +152,7 @@ def test_scored_density_is_that_of_the_definition(folder):
     data = read_data(folder, "tiny")
     schema = paper_schema(data.train, data.discrete)
     train, test = under_schema(schema, data.train), under_schema(schema, data.test)
-    post = bj.fit(train, min_rows=60, draws=2, tune=2, chains=1, cores=1, seed=3, prior="abda", progress=False)
+    post = bj.fit(train, min_rows=60, seed=3, prior="abda", **SHORT)
     flat = post.flat()
     expected = [
         [
@@ -210,7 +212,7 @@ def test_unknown_mask_exits_with_one_line(folder, capsys):
 def test_cell_scores_are_those_of_the_definition(folder):
     data = transductive.read_masked(folder, "holes", "0.5")
     seen, whole = transductive.readings(data)["abda"]
-    post = bj.fit(seen, min_rows=60, draws=2, tune=2, chains=1, cores=1, seed=3, prior="abda", progress=False)
+    post = bj.fit(seen, min_rows=60, seed=3, prior="abda", **SHORT)
     rows, columns = np.nonzero(data.scored)
     few = np.zeros_like(data.scored)
     few[rows[:6], columns[:6]] = True
@@ -249,7 +251,7 @@ def test_imputation_is_judged_in_standard_deviations_and_by_right_codes():
 def test_posterior_imputes_expectations_and_most_probable_codes(folder):
     data = transductive.read_masked(folder, "holes", "0.1")
     for prior, (seen, _) in transductive.readings(data).items():
-        post = bj.fit(seen, min_rows=60, draws=4, tune=4, chains=1, cores=1, seed=3, prior=prior, progress=False)
+        post = bj.fit(seen, min_rows=60, seed=3, prior=prior, **SHORT)
         filled = transductive.impute_by_posterior(post, data, seen)
         known = ~np.isnan(data.train)
         assert (filled[known] == data.train[known]).all()

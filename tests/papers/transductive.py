@@ -252,8 +252,8 @@ def run(
         for seed in range(seeds):
             began = time.perf_counter()
             post = bj.fit(
-                seen, learner="mspn", draws=settings.draws, tune=settings.tune, chains=settings.chains, cores=1,
-                seed=seed, prior=prior, progress=False, **settings.options(prior),
+                seen, learner="mspn", n_structures=1, draws=settings.draws, tune=settings.tune, chains=settings.chains,
+                cores=1, seed=seed, prior=prior, progress=False, **settings.options(prior),
             )  # fmt: skip
             cells = whole.values, seen.observed, data.scored
             one = score_cells(by_verb(post.log_density, whole.schema), *cells)

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 
 import arviz as az
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -147,11 +148,51 @@ def test_several_structures_come_back_with_weights_and_settings(several, tmp_pat
         assert own.params.theta.tobytes() == written.params.theta.tobytes()
 
 
-def test_arviz_reads_each_of_several_structures(several, tmp_path):
-    several.save(tmp_path / "several.nc")
+def test_arviz_reads_the_sampler_statistics_of_several_structures(several, tmp_path, rng):
+    parts = [
+        replace(own, sample_stats={"log_likelihood": rng.normal(size=(2, own.n_draw))})
+        for own in several.by_structure()
+    ]
+    StackedPosterior(parts, several.weights).save(tmp_path / "several.nc")
     tree = az.from_netcdf(tmp_path / "several.nc")
-    assert tree["structure_1/posterior"].sizes["draw"] == 1
+    found = tree["sample_stats/log_likelihood"]
+    assert found["structure"].to_numpy().tolist() == [0, 0, 0, 1]
+    assert np.array_equal(found[:, 3:], parts[1].sample_stats["log_likelihood"])
     tree.close()
+    read = bj.load(tmp_path / "several.nc")
+    assert np.array_equal(
+        read.by_structure()[1].sample_stats["log_likelihood"], parts[1].sample_stats["log_likelihood"]
+    )
+
+
+def test_statistics_schema_and_reference_rows_of_several_structures_are_written_once(several, tmp_path):
+    several.save(tmp_path / "several.nc")
+    with xr.open_datatree(tmp_path / "several.nc", engine="h5netcdf") as tree:
+        assert set(tree.children) <= {"bayesjpt", "sample_stats"}
+        assert tree["bayesjpt"].attrs["schema"].startswith("{")
+    read = bj.load(tmp_path / "several.nc")
+    assert len({id(own.schema) for own in read.by_structure()}) == 1
+    assert len({id(own.reference) for own in read.by_structure()}) == 1
+
+
+def test_files_of_several_structures_of_an_earlier_format_are_refused_by_name(several, tmp_path):
+    several.save(tmp_path / "several.nc")
+    with h5py.File(tmp_path / "several.nc", "r+") as file:
+        file["bayesjpt"].attrs["format"] = "bayesjpt fit of several structures 1"
+    with pytest.raises(FitFileError, match=r"several structures 1'; expected 'bayesjpt fit of several structures 2'"):
+        bj.load(tmp_path / "several.nc")
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [("length", (0, 3), 10**6), ("length", (1, 0), -1), ("n_draw", (1,), 0), ("n_draw", (0,), 7)],
+)
+def test_lengths_that_do_not_add_up_are_refused(several, tmp_path, name, at, value):
+    several.save(tmp_path / "several.nc")
+    with h5py.File(tmp_path / "several.nc", "r+") as file:
+        file["bayesjpt"][name][at] = value
+    with pytest.raises(FitFileError, match="cannot be read"):
+        bj.load(tmp_path / "several.nc")
 
 
 @pytest.mark.parametrize("weights", [[0.8, 0.3], [1.0, 0.0], [0.5, np.nan]])

@@ -55,7 +55,13 @@ class Case:
 
     def arguments(self, output: Path, checkpoint: Path | None) -> list[str]:
         """Return the arguments of the command line."""
-        numbers = {"--draws": self.draws, "--tune": self.tune, "--chains": self.chains, "--seed": self.seed}
+        numbers = {
+            "--structures": 1,
+            "--draws": self.draws,
+            "--tune": self.tune,
+            "--chains": self.chains,
+            "--seed": self.seed,
+        }
         options = [str(part) for pair in numbers.items() for part in pair]
         more = [] if checkpoint is None else ["--checkpoint", str(checkpoint), "--resume"]
         return ["fit", str(self.table), "-o", str(output), *options, *more]

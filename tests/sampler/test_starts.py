@@ -73,7 +73,7 @@ def test_chains_from_random_allocations_come_nearer_to_those_from_the_learner(mo
     gap = []
     for share in (0.0, schedule.EVEN_SHARE):
         monkeypatch.setattr(schedule, "EVEN_SHARE", share)
-        post = bj.fit(table, seed=1, progress=False)
+        post = bj.fit(table, n_structures=1, seed=1, progress=False)
         level = np.asarray(post.sample_stats["log_likelihood"]).mean(axis=1)
         gap.append(level[::2].mean() - level[1::2].mean())
     assert gap[0] > 2.0 * gap[1]

@@ -81,15 +81,18 @@ def test_progress_rises_to_the_number_of_cells():
     assert calls == [(8, 32), (16, 32), (24, 32), (32, 32)]
 
 
-def test_one_thread_holds_every_pool_and_releases_it():
-    import sklearn.cluster  # noqa: F401 - loads its pools before they are listed
+def blas_threads() -> list[int]:
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    before = [pool["num_threads"] for pool in threadpool_info()]
+
+def test_one_thread_holds_blas_until_the_last_context_is_closed():
+    before = blas_threads()
     with base.one_thread():
-        held = [pool["num_threads"] for pool in threadpool_info()]
-    assert held
-    assert set(held) == {1}
-    assert [pool["num_threads"] for pool in threadpool_info()] == before
+        other = base.one_thread()
+        other.__enter__()
+    assert set(blas_threads()) == {1}  # as where another thread still learns
+    other.__exit__(None, None, None)
+    assert blas_threads() == before
 
 
 @pytest.mark.parametrize(("value", "n_row", "expected"), [(0.1, 100, 10), (0.999, 10, 9), (0.01, 10, 1), (7, 3, 7)])

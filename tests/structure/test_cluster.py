@@ -95,3 +95,18 @@ def test_same_generator_state_gives_the_same_clusters(rng):
     table = table_of(*rng.standard_normal((3, 500)))
     first = clusters(table, np.random.default_rng(5), max_rows=100)
     assert np.array_equal(first, clusters(table, np.random.default_rng(5), max_rows=100))
+
+
+def test_clusters_are_those_of_scikit_learn(rng):
+    """Neither finds the best two clusters always: each may be better once in a while, by little."""
+    from sklearn.cluster import KMeans
+
+    ours, theirs = [], []
+    for seed in range(10):
+        table = planted(np.random.default_rng(seed), n_small=200)[0]
+        features = column_features(table, np.arange(table.n_row), range(10), RandomFeatures(), rng)
+        points = np.concatenate([column.table[column.index] for column in features], axis=1)
+        side = two_means(features, ALL, np.random.default_rng(seed))
+        ours.append(sum(((points[part] - points[part].mean(axis=0)) ** 2).sum() for part in (side, ~side)))
+        theirs.append(KMeans(2, n_init=3, random_state=seed).fit(points).inertia_)
+    assert np.array(ours) == pytest.approx(np.array(theirs), rel=1e-3)

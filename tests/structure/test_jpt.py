@@ -278,7 +278,7 @@ def test_same_table_gives_the_same_circuit_whatever_the_generator(rng):
 
 def test_fit_takes_the_learner_by_name(rng):
     table = make_table(rng, 60)
-    post = bj.fit(table, "jpt", seed=1, chains=2, draws=10, tune=10, cores=1, progress=False, assignment="soft")
+    post = bj.fit(table, "jpt", n_structures=1, seed=1, chains=2, draws=10, tune=10, progress=False, assignment="soft")
     assert np.isfinite(post.log_density(table)).all()
     assert post.settings["learner"] == "jpt"
 

@@ -1,0 +1,262 @@
+"""An ensemble of structures: replicates, learned and sampled apart from each other, and averaged by every query.
+
+      structure 0   [ learn from all rows  ][ sweeps ]      a thread takes the next structure, learns it and samples it;
+      structure 1   [ learn from half      ][ sweeps ]      one that is done is kept, whatever becomes of the others
+      ...
+
+Structures share the table, the learners and the seed from which theirs are derived, and nothing else: so the draws do
+not depend on the number of threads, and the spread between structures measures how far another seed moves an answer.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesjpt.defaults import HALVED_ROWS, STRUCTURE_ROWS, WATCH_SECONDS
+from bayesjpt.errors import SamplingError
+
+if TYPE_CHECKING:
+    from bayesjpt.circuit.arrays import Circuit
+    from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.sampler.schedule import Draws, Schedule
+    from bayesjpt.table.table import Table
+
+Learn = Callable[..., "Circuit"]
+"""A function (table, rng, **learner_options) that returns a circuit."""
+
+_STRUCTURE = 1
+"""What a seed is for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """What several structures have in common, and how each is made.
+
+    Parameters
+    ----------
+    learners : tuple of functions
+        Structure k has the k-th, beginning anew behind the last.
+    n : int
+        Structures.
+    seed : int
+    options : dict
+        Of the learners.
+    priors : dict
+        Of `bayesjpt.sampler.target.make_target`.
+    halved : bool
+        Whether all structures but the first of each learner are learned from half of the rows.
+    n_thread : int
+        Structures that are learned and sampled at the same time; no effect on any draw.
+    """
+
+    learners: tuple[Learn, ...]
+    n: int
+    seed: int
+    options: dict[str, Any]
+    priors: dict[str, Any]
+    halved: bool
+    n_thread: int
+
+    def learner(self, number: int) -> Learn:
+        """Return the learner of a structure."""
+        return self.learners[number % len(self.learners)]
+
+    def own_seed(self, number: int) -> int:
+        """Return the seed of a structure; that of the first is the seed of the whole."""
+        return self.seed if number == 0 else derived_seed(self.seed, _STRUCTURE, number)
+
+    def rows(self, number: int, table: Table, rng: np.random.Generator) -> Table:
+        """Return the rows that a structure is learned from."""
+        if number < len(self.learners) or not self.halved:
+            return table
+        n = math.ceil(STRUCTURE_ROWS * table.n_row)
+        return table.take(np.sort(rng.choice(table.n_row, n, replace=False)))
+
+    def learn(self, number: int, table: Table) -> Circuit:
+        """Return a structure; the first is that of a fit of one structure with the same seed."""
+        learn_seed, _ = np.random.SeedSequence(self.own_seed(number)).spawn(2)
+        rng = np.random.default_rng(learn_seed)
+        return self.learner(number)(self.rows(number, table, rng), rng, **self.options)
+
+    def sample(
+        self, circuit: Circuit, table: Table, schedule: Schedule, seed: np.random.SeedSequence, stop: threading.Event
+    ) -> Draws | None:
+        """Return the draws of a structure's chains, run in this thread; None where it was stopped before their end."""
+        from bayesjpt.sampler.chains import new_chains, run_chains_here
+        from bayesjpt.sampler.memory import check_memory, estimate_memory
+        from bayesjpt.sampler.schedule import Schedule, empty_draws
+        from bayesjpt.sampler.target import make_target
+
+        target = make_target(circuit, table, **self.priors)
+        if target.is_closed_form:
+            schedule = Schedule(schedule.n_chain, 0, schedule.n_draw, 1)
+        n_kept = self.n * schedule.n_draw  # the other structures are about as large
+        check_memory(estimate_memory(circuit, table, draws=n_kept, chains=schedule.n_chain, cores=self.n_thread))
+        draws = empty_draws(schedule, target.sizes.n_edge, target.sizes.n_theta)
+        done = run_chains_here(target, schedule, new_chains(schedule.n_chain, seed), draws, stop)
+        return draws if done else None
+
+    def fit(
+        self, number: int, table: Table, learnt_from: Table, schedule: Schedule, stop: threading.Event
+    ) -> Posterior | None:
+        """Return the posterior of a structure, learned and sampled in this thread; None where it was stopped."""
+        from bayesjpt.fitting.sampling import to_posterior
+
+        circuit = self.learn(number, learnt_from)
+        _, chain_seed = np.random.SeedSequence(self.own_seed(number)).spawn(2)
+        draws = self.sample(circuit, table, schedule, chain_seed, stop)
+        if draws is None:
+            return None
+        settings = {"learner": self.learner(number).__name__, "seed": self.own_seed(number)}
+        return to_posterior(circuit, table, draws, settings)
+
+
+def is_halved(table: Table) -> bool:
+    """Return whether structures of a table, under the schema that learners see, are learned from half of its rows.
+
+    Not those of a small table: half of few rows make a coarser structure, and seeds differ enough. Nor where a column
+    has likelihoods alone that end where the rows of their leaf end: other rows would be impossible.
+    """
+    from bayesjpt.families import registry
+
+    ends = [all(family.leaf_constants is not None for family in registry.dictionary(column)) for column in table.schema]
+    return table.n_row >= HALVED_ROWS and not any(ends)
+
+
+def derived_seed(seed: int, *what: int) -> int:
+    """Return a seed for a part of the work, unlike any that the parts of a fit have."""
+    return int(np.random.SeedSequence(seed, spawn_key=(2, *what)).generate_state(1)[0])
+
+
+# --- threads ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Crew:
+    """Threads that do numbered pieces of work, and what became of them.
+
+    Parameters
+    ----------
+    work : callable
+        (number, stop) to a result; None where it stopped because the event was set.
+    n_thread : int
+
+    Attributes
+    ----------
+    interrupted : bool
+        Whether an interrupt ended the work before all was done.
+    """
+
+    work: Callable[[int, threading.Event], Any]
+    n_thread: int
+    interrupted: bool = False
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _found: SimpleQueue = field(default_factory=SimpleQueue)
+
+    def results(self, numbers: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        """Yield (number, result) of each piece of work as it is done, in this thread.
+
+        After an interrupt, what was done before; the work at hand stops. An error of the work stops it, too, and is
+        raised here.
+        """
+        waiting = deque(numbers)
+        threads = [
+            threading.Thread(target=self._serve, args=(waiting,), name=f"structures-{k}", daemon=True)
+            for k in range(min(self.n_thread, len(waiting)))
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            for _ in numbers:
+                number, result = self._next()
+                if number is None:
+                    break
+                yield number, result
+        except KeyboardInterrupt:
+            self.interrupted = True
+        finally:
+            self._stop.set()
+            for thread in threads:
+                if thread.ident is not None:  # an interrupt came before it was started
+                    thread.join()
+        while self.interrupted and not self._found.empty():
+            number, result = self._found.get()
+            if result is not None and not isinstance(result, BaseException):
+                yield number, result
+
+    def _next(self) -> tuple[int | None, Any]:
+        """Return the next result; (None, None) behind an interrupt; raise the error of the work."""
+        while True:
+            try:
+                number, result = self._found.get(timeout=WATCH_SECONDS)  # without one, no interrupt gets through
+            except Empty:
+                continue
+            if isinstance(result, KeyboardInterrupt):
+                self.interrupted = True
+                return None, None
+            if isinstance(result, BaseException):
+                raise result
+            return number, result
+
+    def _serve(self, waiting: deque[int]) -> None:
+        """Do the work that waits, until none is left or it is to stop."""
+        while not self._stop.is_set():
+            try:
+                number = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                result = self.work(number, self._stop)
+            except BaseException as error:  # an exception ends with its thread: `results` raises it
+                result = error
+                self._stop.set()
+            self._found.put((number, result))
+
+
+def fit_structures(
+    ensemble: Ensemble,
+    table: Table,
+    learnt_from: Table,
+    schedules: dict[int, Schedule],
+    *,
+    done: dict[int, Posterior],
+    keep: Callable[[int, Posterior], None],
+) -> bool:
+    """Fit structures, put each into `done` as it is finished; return whether an interrupt ended this before.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    table, learnt_from : Table
+        Rows to sample, and the same under the schema that learners see.
+    schedules : dict from int to Schedule
+        Of each structure that is wanted.
+    done : dict from int to Posterior
+        Structures that are done are not done again.
+    keep : callable
+        Told each number and posterior, in this thread, when they are in `done`.
+
+    Raises
+    ------
+    SamplingError
+        Where an interrupt comes before the first structure is done, and as `bayesjpt.fit`.
+    """
+
+    def work(number: int, stop: threading.Event) -> Posterior | None:
+        return ensemble.fit(number, table, learnt_from, schedules[number], stop)
+
+    crew = Crew(work, ensemble.n_thread)
+    for number, post in crew.results([number for number in schedules if number not in done]):
+        done[number] = post
+        keep(number, post)
+    if not done:
+        raise SamplingError("interrupted before the first structure was done", remedy="Nothing was kept; start again")
+    return crew.interrupted
