@@ -197,7 +197,7 @@ MSPN_MIN_SHARE = 0.05
 MSPN_MIN_COUNT = 25
 """Share of the table's rows, and number of rows, at which splitting ends; the larger holds. ABDA's grid is 0.1, 0.2 and
 0.3: sub-populations that the data do not need lose their rows again. On validation rows 25 is better than 50 by .23
-nats a row on iris, .35 on cars, .03 on heart and diabetes (docs/decisions/0049)."""
+nats a row on iris, .35 on cars, .03 on heart and diabetes (docs/decisions/0050)."""
 
 MSPN_THRESHOLD = 0.1
 """Dependence coefficient from which two columns may stay together; ABDA's grid is 0.9, 0.7, 0.5, 0.3, but a label that

@@ -22,7 +22,6 @@ from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
 from bayesjpt.structure.grow import Leaf, Settings, Split, Tree
 from bayesjpt.structure.prune import grow_and_prune
-from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 
 IMPURITIES = ("entropy", "gini")
@@ -77,8 +76,8 @@ def learn_jpt(
         squared shares of the leaf's rows, in [0, 1], above which a segment is split in two. Smaller ones make more
         pieces, down to those that chance alone explains.
     dictionary : callable, optional
-        ``(column) -> families`` at the leaves; by default every family that suits the column, and in hard trees the
-        histogram ``quantile`` beside them.
+        ``(column) -> families`` at the leaves; by default every family that suits the column. The paper's leaves are
+        those of ``families=["quantile"]`` in `bayesjpt.fit`.
     progress : callable, optional
         ``progress(n_done, n_total)``: cells that belong to a leaf already, and all cells.
 
@@ -130,7 +129,7 @@ def learn_jpt(
     )
     epsilon = base.check_between("epsilon", epsilon, 0.0, 1.0)
     tree = grow_and_prune(table, settings, base.check_share("validation", validation), rng, progress)
-    families = dictionary or (hard_dictionary if is_hard else registry.dictionary)
+    families = dictionary or registry.dictionary
     node = _hard_node(tree, table) if is_hard else _soft_node(tree, table)
     return build_circuit(node, table, lambda column: [_with_epsilon(family, epsilon) for family in families(column)])
 
@@ -140,16 +139,6 @@ def _with_epsilon(family: Family, epsilon: float) -> Family:
     if family.name != "quantile":
         return family
     return replace(family, leaf_constants=partial(quantile.leaf_constants, epsilon=epsilon))
-
-
-def hard_dictionary(column: Column) -> tuple[Family, ...]:
-    """Return the families of a column at the leaves of a hard tree: those of its dictionary, and `quantile`.
-
-    Where the schema names families, it is these alone: a tree with the paper's leaves has ``families=["quantile"]``.
-    """
-    members = registry.dictionary(column)
-    varies = column.base != "category" and column.minimum < column.maximum
-    return (*members, registry.family("quantile")) if varies and not column.families else members
 
 
 def _leaf_node(leaf: Leaf, table: Table) -> Node:
