@@ -39,7 +39,7 @@ def two_means(features: Sequence[ColumnFeatures], max_rows: int, rng: np.random.
         return _smaller(_differing(features, 0 if chosen is None else int(chosen[0])))
     starts = [_lloyd(points, *_start(points, rng)) for _ in range(defaults.TWO_MEANS_STARTS)]
     _, first, second = min(starts, key=lambda found: found[0])
-    return _smaller(_beyond(features, second - first, 0.5 * (second @ second - first @ first)))
+    return _smaller(_beyond(features, second - first, 0.5 * float(second @ second - first @ first)))
 
 
 def _start(points: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
