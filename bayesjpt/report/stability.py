@@ -10,7 +10,7 @@ import numpy as np
 from bayesjpt.defaults import MAX_RHAT, MAX_SEED_MOVE, MIN_WARM_UP_T, STABLE_SHARE
 from bayesjpt.posterior.answer import PlainAnswers
 from bayesjpt.posterior.stacked import StackedPosterior
-from bayesjpt.queries.stability import answers_of, moves_of, usual_move
+from bayesjpt.queries.stability import TYPE, answers_of, moves_of, usual_move
 from bayesjpt.queries.types import UNDETERMINED, Types
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class Stability:
     move : float
         By how much 95 % of all answers move at most when the fit is repeated with another seed, in widths.
     warm_up : bool
-        Whether the log likelihood drifts over the kept sweeps, in all structures alike: they were kept too early.
+        Whether sweeps were kept too early: the log likelihood drifts over them, in all structures alike, and so do
+        answers. (The likelihood alone drifts for a hundred sweeps while answers, but for shares of types, stand still.)
     """
 
     answers: xr.Dataset
@@ -108,7 +109,9 @@ def stability(post: StackedPosterior, column_types: Types) -> Stability:
         series = post.split(np.asarray(post.sample_stats["log_likelihood"], float)[..., None])
         rhat = float(rhat_of_halves(series)[0])
         table["log_likelihood"] = float("nan"), rhat, 1
-        warm_up = rhat > MAX_RHAT and abs(drift(series)) > MIN_WARM_UP_T
+        others = halves[kinds != TYPE]
+        drifts = bool(others.size) and float(np.quantile(others, STABLE_SHARE)) > MAX_RHAT
+        warm_up = drifts and abs(drift(series)) > MIN_WARM_UP_T
     return Stability(
         answers=PlainAnswers(
             {
