@@ -103,14 +103,14 @@ def stability(post: StackedPosterior, column_types: Types) -> Stability:
     for kind in dict.fromkeys(found.kind):
         own = kinds == kind
         move = usual_move(scale[own], n_effective, STABLE_SHARE)
-        table[kind] = move, float(np.quantile(halves[own], 0.95)), int(own.sum())
+        table[kind] = move, float(np.quantile(halves[own], 0.95, method="higher")), int(own.sum())
     warm_up = False
     if "log_likelihood" in post.sample_stats:
         series = post.split(np.asarray(post.sample_stats["log_likelihood"], float)[..., None])
         rhat = float(rhat_of_halves(series)[0])
         table["log_likelihood"] = float("nan"), rhat, 1
         others = halves[kinds != TYPE]
-        drifts = bool(others.size) and float(np.quantile(others, STABLE_SHARE)) > MAX_RHAT
+        drifts = bool(others.size) and float(np.quantile(others, STABLE_SHARE, method="higher")) > MAX_RHAT
         warm_up = drifts and abs(drift(series)) > MIN_WARM_UP_T
     return Stability(
         answers=PlainAnswers(

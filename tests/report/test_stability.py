@@ -10,6 +10,7 @@ import pytest
 
 import bayesjpt as bj
 import bayesjpt.report  # convergence becomes a method
+from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import MAX_SEED_MOVE, STABLE_SHARE
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.stacked import StackedPosterior
@@ -194,7 +195,13 @@ def test_a_warm_up_that_was_too_short_is_told(whole, rng):
         replace(own, sample_stats={"log_likelihood": level[None] + rng.normal(size=(1, 8))})
         for own in whole.by_structure()
     ]
-    assert "The warm-up was too short" in StackedPosterior(climbing, whole.weights).convergence().sentence()
+
+    def taking(*draws: int) -> StackedPosterior:
+        chosen = [replace(own, params=Params(*(array[:, draws] for array in own.params))) for own in climbing]
+        return StackedPosterior(chosen, whole.weights)
+
+    assert "The warm-up was too short" in taking(0, 2, 0, 2, 1, 3, 1, 3).convergence().sentence()
+    assert "warm-up" not in taking(0, 1, 2, 3, 0, 1, 2, 3).convergence().sentence()  # answers stand still
     level = [replace(own, sample_stats={"log_likelihood": rng.normal(size=(1, 8))}) for own in whole.by_structure()]
     assert "warm-up" not in StackedPosterior(level, whole.weights).convergence().sentence()
 
