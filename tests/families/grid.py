@@ -43,6 +43,10 @@ def _log_prior(parameter: Parameter, value, arguments) -> np.ndarray:
     """Return the log prior density of a parameter's value, per unit of the parameter, normalised."""
     if parameter.prior == "normal":
         return scipy.stats.norm.logpdf(value, *arguments)
+    if parameter.prior == "normal_below":
+        mean, sd, cap = arguments
+        plain = scipy.stats.norm(mean, sd)
+        return np.where(value <= cap, plain.logpdf(value) - plain.logcdf(cap), -np.inf)
     if parameter.prior == "gamma":
         shape, rate = arguments
         return scipy.stats.gamma.logpdf(value, shape, scale=1.0 / rate)

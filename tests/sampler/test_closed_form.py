@@ -81,7 +81,7 @@ def test_independent_draws_follow_the_posterior_by_formula(table, rng):
     share = scipy.stats.beta(GAMMA + meets.sum(), GAMMA + (~meets).sum())
     assert cdf_deviation(np.exp(draws[:, first]), share.cdf) < bound
     checked = 0
-    hyper = runs.default_hyper(circuit, table.schema)
+    hyper = runs.hyper_of(circuit, table.schema)
     for leaf in np.flatnonzero(circuit.leaf_family == registry.number("poisson")):
         labels = circuit.const[circuit.const_at[leaf + 1] + 4 :][:4] > 0.0  # of the slot of labels beside it
         rows = labels[table.values[2].astype(int)]

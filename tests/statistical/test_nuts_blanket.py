@@ -26,7 +26,7 @@ def test_hyperparameters_agree_with_the_enumerated_posterior(rng):
     circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
     with pm.Model():
         alpha = pm.Gamma("alpha", SHAPE, SHAPE)
-        bj.CircuitMixture("x", circuit, table, gamma=2.0 * alpha, alpha=alpha)
+        bj.CircuitMixture("x", circuit, table, gamma=2.0 * alpha, alpha=alpha, prior="abda")
         idata = pm.sample(draws=N_DRAW, tune=1000, chains=1, cores=1, random_seed=int(rng.integers(2**31)), **QUICK)
     assert int(idata["sample_stats"]["diverging"].sum()) == 0
     share = (np.arange(N_GRID) + 0.5) / N_GRID  # of alpha / (1 + alpha)
