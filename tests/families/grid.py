@@ -39,7 +39,7 @@ def _to_parameter(constraint: str, u: np.ndarray, centre: float) -> tuple[np.nda
     return centre + _REAL_UNIT * np.sinh(u), np.log(_REAL_UNIT * np.cosh(u))
 
 
-def _log_prior(parameter: Parameter, value, arguments) -> np.ndarray:
+def log_prior(parameter: Parameter, value, arguments) -> np.ndarray:
     """Return the log prior density of a parameter's value, per unit of the parameter, normalised."""
     if parameter.prior == "normal":
         return scipy.stats.norm.logpdf(value, *arguments)
@@ -174,7 +174,7 @@ def _evaluate(case, ranges, n: int):
     for parameter, u in zip(family.parameters, mesh, strict=True):
         value, jacobian = _to_parameter(parameter.constraint, u, centre)
         arguments = parameter.arguments(hyper, theta)
-        log_mass = log_mass + jacobian + _log_prior(parameter, value, arguments)
+        log_mass = log_mass + jacobian + log_prior(parameter, value, arguments)
         theta[parameter.name] = value
     frozen = reference(name, list(theta.values()), column)
     constants = family.constants(column)
