@@ -5,9 +5,9 @@ variance: it keeps the part below, and divides it by the prior probability of th
 the inverse gamma and accepted by the ratio of (posterior / prior probability of the part), which is 1 unless the bound
 is near; then mu is drawn from its normal below the bound. Without rows the draw is exact.
 
-Zeros multiply the density by P(Z < h) each: then slice updates of mu, of the log variance, and of the log variance at a fixed probability of the
-cell of 0, which is what remains free where a leaf holds zeros alone. Layout of theta, hyper and stats: see
-`bayesjpt.families.lognormal`.
+Zeros multiply the density by P(Z < h) each: then slice updates of mu, of the log variance, and of the log variance at a
+fixed probability of the cell of 0, which is what remains free where a leaf holds zeros alone. Layout of theta, hyper
+and stats: see `bayesjpt.families.lognormal`.
 
 References: Neal (2003), Slice sampling.
 """

@@ -66,9 +66,7 @@ def log_conditional(family, tau: float, thetas: np.ndarray, hyper: np.ndarray) -
     number, terms = registry.number(family.name), np.zeros(2)
     dispatch.accumulate_scale(number, thetas.ravel(), hyper, terms)
     return float(
-        terms[0] * np.log(tau)
-        - terms[1] * tau
-        - dispatch.log_scale_normaliser(number, tau, thetas.ravel(), hyper)
+        terms[0] * np.log(tau) - terms[1] * tau - dispatch.log_scale_normaliser(number, tau, thetas.ravel(), hyper)
     )
 
 

@@ -190,7 +190,9 @@ PRIORS = {"default": default_log_prior, "abda": abda_log_prior}
 
 def shared_scales(circuit: Circuit, schema: Schema) -> list[tuple[str, int]]:
     """Return (family, column) of the factors of the default priors, by the order of families and columns."""
-    leaves = {(int(circuit.leaf_family[leaf]), naive.leaf_column(circuit, leaf)): leaf for leaf in range(circuit.n_leaf)}
+    leaves = {
+        (int(circuit.leaf_family[leaf]), naive.leaf_column(circuit, leaf)): leaf for leaf in range(circuit.n_leaf)
+    }
     named = [(naive.leaf_family(circuit, leaves[key]), key[1]) for key in sorted(leaves)]
     return [(family, column) for family, column in named if family in SCALE_SHAPES]
 

@@ -50,7 +50,9 @@ def test_log_joint_is_the_complete_data_joint_summed_over_allocations(columns, p
         )
         expected += reference.log_likelihood_by_enumeration(circuit, params, table)
         assert np.isfinite(expected)
-        assert log_joint(point_of(circuit, table.schema, params, scales)) == pytest.approx(expected, rel=0.0, abs=TOLERANCE)
+        assert log_joint(point_of(circuit, table.schema, params, scales)) == pytest.approx(
+            expected, rel=0.0, abs=TOLERANCE
+        )
 
 
 def test_log_joint_of_a_hard_tree_is_the_complete_data_joint_summed_over_allocations(rng):

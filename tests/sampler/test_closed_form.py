@@ -122,7 +122,16 @@ def test_row_without_the_cell_that_decides_needs_sweeps(table):
 
 def test_fit_says_that_draws_are_independent_and_tunes_nothing(table):
     post = bj.fit(
-        table, lambda t, rng: tree(t, single), draws=20, tune=30, thin=3, chains=2, cores=1, seed=1, progress=False, prior="abda"
+        table,
+        lambda t, rng: tree(t, single),
+        draws=20,
+        tune=30,
+        thin=3,
+        chains=2,
+        cores=1,
+        seed=1,
+        progress=False,
+        prior="abda",
     )
     assert "closed form" in post.settings["draws"]
     assert (post.settings["tune"], post.settings["thin"]) == (0, 1)
@@ -135,7 +144,15 @@ def test_fit_says_that_draws_are_independent_and_tunes_nothing(table):
 def test_interrupted_closed_form_goes_on_with_the_same_draws(table, tmp_path):
     def fit(**more):
         return bj.fit(
-            table, lambda t, rng: tree(t, single), draws=10, chains=2, cores=1, seed=1, progress=False, prior="abda", **more
+            table,
+            lambda t, rng: tree(t, single),
+            draws=10,
+            chains=2,
+            cores=1,
+            seed=1,
+            progress=False,
+            prior="abda",
+            **more,
         )
 
     whole = fit(checkpoint=tmp_path / "state")

@@ -144,7 +144,10 @@ def _below(mean: float, sd: np.ndarray, upper: np.ndarray, rng: np.random.Genera
 
 
 def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return float64 (n, n_theta): a leaf's parameters from their prior."""
+    """Return float64 (n, n_theta): a leaf's parameters from their prior.
+
+    Hyperparameters are one number each, or, but for simplexes, float64 (n,).
+    """
     if family in NORMALS:
         m0, v0 = hyper[:2]
         variance = _above(*hyper[2:5], n, rng)
@@ -166,9 +169,9 @@ def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator)
         prior = scipy.stats.lognorm(sd, scale=np.exp(mean))
         return np.column_stack([prior.ppf(rng.random(n) * prior.cdf(cap)), rng.normal(mu_mean, mu_sd, n)])
     if family in ("exponential", "poisson"):
-        return rng.gamma(hyper[0], 1.0 / hyper[1], (n, 1))
+        return rng.gamma(hyper[0], 1.0 / hyper[1], n)[:, None]
     if family in ("geometric", "bernoulli"):
-        return rng.beta(hyper[0], hyper[1], (n, 1))
+        return rng.beta(hyper[0], hyper[1], n)[:, None]
     if family == "uniform":
         return np.empty((n, 0))
     return rng.dirichlet(hyper, n)
