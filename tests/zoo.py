@@ -92,6 +92,8 @@ FIXED = Column(
     atom_frequencies=(1.0,),
 )
 """What a column of one number becomes; the rows drawn for it hold others too, as new rows may."""
+SMALLEST_NU = 2.6
+"""Of random parameters: above the floor of the default prior of Student's t."""
 PLAIN = (*(replace(column, families=()) for column in COLUMNS), CHANGE, FLAG)
 """Columns without atoms, with all families that fit."""
 EVERY = (*PLAIN, ZEROS, FIXED)
@@ -310,6 +312,8 @@ def random_params(circuit: Circuit, schema: Schema, rng: np.random.Generator) ->
             case _:
                 for lo, hi in zip(variable.ptr[:-1], variable.ptr[1:], strict=True):
                     theta[at[lo:hi]] = rng.dirichlet(np.full(hi - lo, 3.0))
+        if variable.parameter.name == "nu":
+            theta[at] = np.maximum(theta[at], SMALLEST_NU)
     return Params(log_weight, theta)
 
 

@@ -21,8 +21,9 @@ HYPER_NAMES = ("m0", "v0", "a0", "b0", "floor")
 M0, V0, A0, B0, FLOOR = range(5)
 """Layout of the hyperparameters."""
 SCALE_EXPONENTS = {"b0": 1.0, "v0": -1.0}
-SCALE_SHAPE = 0.5
-"""Of the prior of the shared factor: parts of a column may be narrower than expected by orders of magnitude."""
+SCALE_SHAPE = 2.0
+"""Of the prior of the shared factor tau: above 1, so that 1 / tau has a mean, and with it v0 / tau times a variance at
+its floor, the variance of mu."""
 _FAR_ABOVE = 60.0
 """An InverseGamma(a, b), a below 10, exceeds b / 60 with probability 1 in double precision."""
 

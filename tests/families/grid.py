@@ -39,10 +39,14 @@ def _to_parameter(constraint: str, u: np.ndarray, centre: float) -> tuple[np.nda
     return centre + _REAL_UNIT * np.sinh(u), np.log(_REAL_UNIT * np.cosh(u))
 
 
-def _log_prior(parameter: Parameter, value, arguments) -> np.ndarray:
+def log_prior(parameter: Parameter, value, arguments) -> np.ndarray:
     """Return the log prior density of a parameter's value, per unit of the parameter, normalised."""
     if parameter.prior == "normal":
         return scipy.stats.norm.logpdf(value, *arguments)
+    if parameter.prior == "normal_below":
+        mean, sd, cap = arguments
+        plain = scipy.stats.norm(mean, sd)
+        return np.where(value <= cap, plain.logpdf(value) - plain.logcdf(cap), -np.inf)
     if parameter.prior == "gamma":
         shape, rate = arguments
         return scipy.stats.gamma.logpdf(value, shape, scale=1.0 / rate)
@@ -170,7 +174,7 @@ def _evaluate(case, ranges, n: int):
     for parameter, u in zip(family.parameters, mesh, strict=True):
         value, jacobian = _to_parameter(parameter.constraint, u, centre)
         arguments = parameter.arguments(hyper, theta)
-        log_mass = log_mass + jacobian + _log_prior(parameter, value, arguments)
+        log_mass = log_mass + jacobian + log_prior(parameter, value, arguments)
         theta[parameter.name] = value
     frozen = reference(name, list(theta.values()), column)
     constants = family.constants(column)

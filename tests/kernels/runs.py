@@ -59,13 +59,13 @@ class Hyper(NamedTuple):
     at: np.ndarray
 
 
-def default_hyper(circuit: Circuit, schema: Schema) -> Hyper:
-    """Return the families' default priors."""
+def hyper_of(circuit: Circuit, schema: Schema, prior: str = "default") -> Hyper:
+    """Return the hyperparameters of the families' priors of a kind."""
     blocks = []
     for leaf in range(circuit.n_leaf):
         column = schema.columns[circuit.leaf_var[leaf]]
         start = circuit.start_theta[circuit.theta_at[leaf] : circuit.theta_at[leaf] + circuit.theta_len[leaf]]
-        blocks.append(registry.FAMILIES[circuit.leaf_family[leaf]].priors["default"](column, start))
+        blocks.append(registry.FAMILIES[circuit.leaf_family[leaf]].priors[prior](column, start))
     at = np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32)
     return Hyper(np.concatenate(blocks), at)
 

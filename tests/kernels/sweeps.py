@@ -24,7 +24,7 @@ def draws_digest(seed: int) -> str:
     circuit = zoo.two_level(table)
     run = runs.prepare(circuit, table, "mixed")
     params = zoo.start(circuit)
-    hyper = runs.default_hyper(circuit, table.schema)
+    hyper = runs.hyper_of(circuit, table.schema)
     total = hashlib.sha256()
     for sweep in range(N_SWEEP):
         found = runs.allocate(run, params, sweep_key(np.uint64(seed), np.uint64(sweep)))

@@ -73,7 +73,7 @@ def conditional(table: Table, circuit: Circuit, concentration: float, key: int =
         allocated.stats,
         allocated.edge_count,
         np.where(of_sums, concentration, 0.0),
-        runs.default_hyper(circuit, table.schema),
+        runs.hyper_of(circuit, table.schema),
     )
 
 

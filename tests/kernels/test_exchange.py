@@ -87,7 +87,7 @@ def test_rows_go_to_the_empty_member_that_explains_them_and_stay(rng):
     values = table.schema.columns[0].scale * (10.0 + 0.1 * rng.standard_normal((1, 200)))
     table = Table(table.schema, values, table.observed)
     circuit = zoo.independent(table, zoo.only("normal", "exponential"))
-    run, params, hyper = runs.prepare(circuit, table), zoo.start(circuit), runs.default_hyper(circuit, table.schema)
+    run, params, hyper = runs.prepare(circuit, table), zoo.start(circuit), runs.hyper_of(circuit, table.schema)
     members = np.flatnonzero(circuit.leaf_of[circuit.child] >= 0)
     families = circuit.leaf_family[circuit.leaf_of[circuit.child[members]]]
     params.log_weight[members] = np.where(families == registry.number("exponential"), 0.0, -600.0)

@@ -97,7 +97,7 @@ def test_size_of_blocks_changes_no_bit_of_parameters_drawn_from_lists(case, mode
     for n_block in (1, 37, 256):
         found = runs.allocate(run, case.params, KEY, n_block)
         params = zoo.start(case.circuit)
-        hyper = runs.default_hyper(case.circuit, case.table.schema)
+        hyper = runs.hyper_of(case.circuit, case.table.schema)
         ones = np.ones(case.circuit.n_edge)
         generator = np.random.default_rng(5)
         given = (run.plan, run.cells, found.work, found.stats, found.edge_count, ones)

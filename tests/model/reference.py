@@ -24,16 +24,16 @@ ABDA_SHAPE_SD = 0.01
 LARGEST_SIZE = 1e6
 
 
-def _log_prior_size(size):
+def _log_prior_size(size, median: float = 1.0):
     """Return the log density of a negative binomial's size: log-normal below its cap."""
-    prior = scipy.stats.lognorm(1.5)
+    prior = scipy.stats.lognorm(1.5, scale=median)
     return np.where(size <= LARGEST_SIZE, prior.logpdf(size) - prior.logcdf(LARGEST_SIZE), -np.inf)
 
 
-def _log_prior_degrees(nu):
-    """Return the log density of a t's degrees of freedom: inverse gamma above 1."""
+def _log_prior_degrees(nu, least: float):
+    """Return the log density of a t's degrees of freedom: inverse gamma above the least."""
     prior = scipy.stats.invgamma(1.0, scale=1.0)
-    return np.where(nu >= 1.0, prior.logpdf(nu) - prior.logsf(1.0), -np.inf)
+    return np.where(nu >= least, prior.logpdf(nu) - prior.logsf(least), -np.inf)
 
 
 def _log_simplex(theta, concentration):
@@ -47,35 +47,89 @@ def _log_prior_ordinal(theta, log_scale_mean: float, log_scale_sd: float, mu_sd:
     return at_scale.logpdf(scale) - at_scale.logcdf(100.0) + scipy.stats.norm.logpdf(mu, 0.0, mu_sd)
 
 
-def default_log_prior(family: str, column: Column, theta, start=None):
-    """Return the log density of a leaf's parameters under the default prior; of many, where theta holds arrays."""
+def _moments(column: Column) -> tuple[float, float]:
+    """Return mean and standard deviation of a column's values, of those that are no atoms where they are known."""
+    if column.deviation_without_atoms > 0.0:
+        return column.mean_without_atoms, column.deviation_without_atoms
+    return column.mean, column.scale
+
+
+def _log_normal_inverse_gamma(column: Column, theta, scale, *, lognormal: bool):
+    """Return the log density of (variance, mu): means spread like the column, variances a tenth of its at scale 1."""
+    variance, mu = theta
+    mean, sd = (moment / column.scale for moment in _moments(column))
+    whole, centre, unit = sd**2, 0.0, column.scale
+    if lognormal:
+        whole, unit = math.log(1.0 + (sd / mean) ** 2), column.maximum
+        centre = math.log(mean) - 0.5 * whole
+    prior = scipy.stats.invgamma(2.0, scale=0.1 * whole * scale)
+    floor = (column.resolution / unit) ** 2 / 12.0
+    at_variance = np.where(variance >= floor, prior.logpdf(variance) - prior.logsf(floor), -np.inf)
+    at_mu = scipy.stats.norm(centre, np.sqrt(10.0 / scale * variance))
+    if not lognormal:
+        return at_variance + at_mu.logpdf(mu)
+    widest, largest = 2.0 * sd, column.maximum / column.scale + 2.0 * sd
+    highest = -variance - 0.5 * np.log(-np.expm1(-variance) / widest**2 + 1.0 / largest**2)
+    return at_variance + np.where(mu <= highest, at_mu.logpdf(mu) - at_mu.logcdf(highest), -np.inf)
+
+
+def _log_prior_negative_binomial(column: Column, theta, scale):
+    size, p = theta
+    mean, sd = _moments(column)
+    variance = sd**2
+    half = mean**2 / max(0.5 * variance - mean, 0.1 * variance)  # size of a part with half of the column's variance
+    rows = mean / variance
+    at_p = scipy.stats.beta.logpdf(p, 3.0 + rows * size, rows * mean + 2.0 * mean / size)
+    return _log_prior_size(size, min(max(half, 0.01), 1e4) / scale) + at_p
+
+
+SCALE_SHAPES = {
+    **dict.fromkeys(("normal", "student_t", "lognormal", "rounded_normal", "truncated_rounded_normal"), 0.5),
+    **dict.fromkeys(("gamma", "negative_binomial"), 2.0),
+    **dict.fromkeys(("exponential", "poisson", "geometric")),
+}
+"""Shapes of the factors that leaves share, by family; None where it is that of the inverse gamma of means."""
+
+
+def _mean_shape(column: Column) -> float:
+    mean, sd = _moments(column)
+    return 3.0 + (mean / sd) ** 2
+
+
+def log_prior_scale(family: str, column: Column, scale: float) -> float:
+    """Return the log density of the factor that a family's leaves of a column share."""
+    shape = SCALE_SHAPES[family] or _mean_shape(column)
+    return float(scipy.stats.gamma.logpdf(scale, shape, scale=1.0 / shape))
+
+
+def default_log_prior(family: str, column: Column, theta, start=None, scale=1.0):
+    """Return the log density of a leaf's parameters under the default prior; of many, where theta holds arrays.
+
+    `scale` is the factor that leaves of the column and family share.
+    """
     if family == "student_t":
-        return default_log_prior("normal", column, theta[:2]) + _log_prior_degrees(theta[2])
+        return default_log_prior("normal", column, theta[:2], scale=scale) + _log_prior_degrees(theta[2], 2.5)
     if family in ("normal", "lognormal", "rounded_normal", "truncated_rounded_normal"):
-        variance, mu = theta
-        m0, v0, a0, b0, unit = 0.0, 100.0, 1.0, 0.05, column.scale
-        if family == "lognormal":
-            m0, v0, a0, b0, unit = math.log(column.location / column.scale), 10.0, 3.0, 0.15, column.maximum
-        prior = scipy.stats.invgamma(a0, scale=b0)
-        floor = (column.resolution / unit) ** 2 / 12.0
-        at_variance = np.where(variance >= floor, prior.logpdf(variance) - prior.logsf(floor), -np.inf)
-        return at_variance + scipy.stats.norm.logpdf(mu, m0, np.sqrt(v0 * variance))
+        return _log_normal_inverse_gamma(column, theta, scale, lognormal=family == "lognormal")
+    if family == "negative_binomial":
+        return _log_prior_negative_binomial(column, theta, scale)
+    if family in ("gamma", "exponential", "poisson", "geometric"):
+        mean, sd = _moments(column)
+        a0 = _mean_shape(column)
+        rate_of_rate = (a0 - 1.0) * mean / column.scale
     if family == "gamma":
         shape, rate = theta
-        prior = scipy.stats.lognorm(1.5, scale=2.0)
+        prior = scipy.stats.lognorm(1.5, scale=(mean / sd) ** 2 / 0.2 / scale)
         cap = max(12.0 * (column.maximum / column.resolution) ** 2, 1.0)
         at_shape = np.where(shape <= cap, prior.logpdf(shape) - prior.logcdf(cap), -np.inf)
-        inverse_mean = scipy.stats.gamma.logpdf(rate / shape, 2.0, scale=1.0 / 2.0)
-        return at_shape + inverse_mean - np.log(shape)
+        return at_shape + scipy.stats.gamma.logpdf(rate / shape, a0, scale=1.0 / rate_of_rate) - np.log(shape)
     if family == "exponential":
-        return scipy.stats.gamma.logpdf(theta[0], 2.0, scale=1.0 / 2.0)
+        return scipy.stats.gamma.logpdf(theta[0], a0, scale=1.0 / (rate_of_rate * scale))
     if family == "poisson":
-        return scipy.stats.gamma.logpdf(theta[0], 1.0, scale=column.mean)
+        a0 = max((mean / sd) ** 2, 1.0)
+        return scipy.stats.gamma.logpdf(theta[0], a0, scale=mean / (a0 * scale))
     if family == "geometric":
-        return scipy.stats.beta.logpdf(theta[0], 1.0, column.mean)
-    if family == "negative_binomial":
-        size, p = theta
-        return _log_prior_size(size) + scipy.stats.beta.logpdf(p, 1.0, column.mean / size)
+        return scipy.stats.beta.logpdf(theta[0], a0, (a0 - 1.0) * mean * scale)
     if family == "ordinal":
         return _log_prior_ordinal(theta, -0.5, 0.8, 2.0)
     if family == "bernoulli":
@@ -92,11 +146,12 @@ def default_log_prior(family: str, column: Column, theta, start=None):
     raise AssertionError(family)
 
 
-def abda_log_prior(family: str, column: Column, theta, start):
+def abda_log_prior(family: str, column: Column, theta, start, scale=None):
     """Return the log density of a leaf's parameters under the paper's priors, which are in raw units."""
+    assert scale is None, "the paper's priors have no factors"
     s = column.scale
     if family == "student_t":
-        return abda_log_prior("normal", column, theta[:2], start) + _log_prior_degrees(theta[2])
+        return abda_log_prior("normal", column, theta[:2], start) + _log_prior_degrees(theta[2], 1.0)
     if family == "lognormal":
         variance, mu = theta[0], theta[1] + math.log(s)
         return scipy.stats.invgamma.logpdf(variance, 1.0) + scipy.stats.norm.logpdf(mu, 1.0, math.sqrt(10.0 * variance))
@@ -133,10 +188,27 @@ def abda_log_prior(family: str, column: Column, theta, start):
 PRIORS = {"default": default_log_prior, "abda": abda_log_prior}
 
 
+def shared_scales(circuit: Circuit, schema: Schema) -> list[tuple[str, int]]:
+    """Return (family, column) of the factors of the default priors, by the order of families and columns."""
+    leaves = {
+        (int(circuit.leaf_family[leaf]), naive.leaf_column(circuit, leaf)): leaf for leaf in range(circuit.n_leaf)
+    }
+    named = [(naive.leaf_family(circuit, leaves[key]), key[1]) for key in sorted(leaves)]
+    return [(family, column) for family, column in named if family in SCALE_SHAPES]
+
+
 def log_prior(
-    circuit: Circuit, schema: Schema, params: Params, *, gamma: float, alpha: float, prior: str = "default"
+    circuit: Circuit,
+    schema: Schema,
+    params: Params,
+    *,
+    gamma: float,
+    alpha: float,
+    prior: str = "default",
+    scales: dict[tuple[str, int], float] | None = None,
 ) -> float:
-    """Return the log density of all weights and parameters."""
+    """Return the log density of all weights, parameters and factors, these by family and column."""
+    scales = scales or {}
     total = 0.0
     for node in range(circuit.n_node):
         edges = naive.edges_of(circuit, node)
@@ -149,7 +221,10 @@ def log_prior(
         at = slice(circuit.theta_at[leaf], circuit.theta_at[leaf] + circuit.theta_len[leaf])
         column = schema.columns[naive.leaf_column(circuit, leaf)]
         start = circuit.start_theta[at]
-        total += PRIORS[prior](naive.leaf_family(circuit, leaf), column, params.theta[at], start)
+        family = naive.leaf_family(circuit, leaf)
+        more = {"scale": scales[family, naive.leaf_column(circuit, leaf)]} if scales and family in SCALE_SHAPES else {}
+        total += PRIORS[prior](family, column, params.theta[at], start, **more)
+    total += sum(log_prior_scale(family, schema.columns[column], at) for (family, column), at in scales.items())
     return float(total)
 
 
@@ -171,51 +246,47 @@ def pieces_log_evidence(circuit: Circuit, schema: Schema, leaf: int, x: list[flo
     counts = np.array(naive.leaf_statistics(circuit, schema, leaf, x))
     if counts.sum() < len(x):
         return -np.inf
-    at = circuit.theta_at[leaf]
-    prior = 2.0 * circuit.start_theta[at : at + circuit.theta_len[leaf]]
+    prior = np.ones(circuit.theta_len[leaf])
     return log_multivariate_beta(prior + counts) - log_multivariate_beta(prior) - float(counts @ np.log(np.diff(ends)))
 
 
 def leaf_log_evidence(family: str, column: Column, x: list[float]) -> float:
-    """Return the log probability of a leaf's values, its parameters integrated out under the default prior.
+    """Return the log probability of a leaf's values, its parameters integrated out under the paper's prior.
 
-    In the user's units; for families that are conjugate there (an exponential without values near 0).
+    In the user's units; for families that are conjugate there (an exponential without values near 0). Default priors
+    share factors between leaves, so that their evidence is no product over leaves.
     """
     log_gamma = scipy.special.gammaln
     n = len(x)
     if any((value in column.atoms) != (family == "atom") for value in x):
         return -np.inf
     if family == "normal":
-        z = (np.array(x) - column.location) / column.scale
-        m0, v0, a0, b0 = 0.0, 100.0, 1.0, 0.05
-        floor = (column.resolution / column.scale) ** 2 / 12.0
+        y = np.array(x)
+        m0, v0, a0, b0 = 1.0, 10.0, 1.0, 1.0
         v = 1.0 / (1.0 / v0 + n)
-        m = v * (m0 / v0 + z.sum())
+        m = v * (m0 / v0 + y.sum())
         a = a0 + 0.5 * n
-        b = b0 + 0.5 * ((z**2).sum() + m0**2 / v0 - m**2 / v)
-        above_floor = scipy.stats.invgamma.logsf(floor, a, scale=b) - scipy.stats.invgamma.logsf(floor, a0, scale=b0)
-        value = 0.5 * np.log(v / v0) + a0 * np.log(b0) - a * np.log(b) + log_gamma(a) - log_gamma(a0) + above_floor
-        return float(value - n * (0.5 * np.log(2.0 * np.pi) + np.log(column.scale)))
+        b = b0 + 0.5 * ((y**2).sum() + m0**2 / v0 - m**2 / v)
+        value = 0.5 * np.log(v / v0) + a0 * np.log(b0) - a * np.log(b) + log_gamma(a) - log_gamma(a0)
+        return float(value - n * 0.5 * np.log(2.0 * np.pi))
     if family in ("exponential", "poisson"):
-        a0, b0 = (2.0, 2.0) if family == "exponential" else (1.0, 1.0 / column.mean)
         total, base = sum(x), float(log_gamma(np.array(x) + 1.0).sum())
-        more_a, more_b = total, n
+        a, b = 1.0 + total, 1.0 + n
         if family == "exponential":
             assert all(value >= 0.5 * column.resolution for value in x)
-            more_a, more_b, base = n, total / column.scale, n * np.log(column.scale)
-        a, b = a0 + more_a, b0 + more_b
-        return float(a0 * np.log(b0) - log_gamma(a0) + log_gamma(a) - a * np.log(b) - base)
+            a, b, base = 1.0 + n, 1.0 + total, 0.0
+        return float(log_gamma(a) - a * np.log(b) - base)
     if family == "geometric":
-        return float(scipy.special.betaln(1.0 + n, column.mean + sum(x)) - scipy.special.betaln(1.0, column.mean))
+        return float(scipy.special.betaln(1.0 + n, 1.0 + sum(x)))
     if family == "bernoulli":
-        zero, one, other = column.frequencies
+        other = column.frequencies[-1]
         n_zero, n_one = x.count(0.0), x.count(1.0)
         beta = scipy.special.betaln
-        known = beta(2.0 * one + n_one, 2.0 * zero + n_zero) - beta(2.0 * one, 2.0 * zero)
+        known = beta(1.0 + n_one, 1.0 + n_zero)
         return float(known + (n_zero + n_one) * np.log(1.0 - other) + x.count(2.0) * np.log(other))
     if family in ("categorical", "atom"):
         values = column.atoms or column.levels or range(column.n_label)
-        prior = 2.0 * np.array(column.atom_frequencies or column.frequencies)
+        prior = np.ones(len(values))
         counts = np.array([x.count(float(value)) for value in values])
         return log_multivariate_beta(prior + counts) - log_multivariate_beta(prior)
     raise AssertionError(family)

@@ -32,6 +32,10 @@ LOG_NORMALS = [(0.7, 1.5, np.inf), (0.7, 1.5, 3.0), (0.7, 0.01, 2.0), (-2.0, 0.5
 """Mean and standard deviation of the logarithm, cap."""
 
 
+NORMALS_BELOW = [(0.7, 1.5, np.inf), (0.7, 1.5, 3.0), (-2.0, 0.5, -2.4), (3.0, 2.0, -7.0), (1e3, 0.1, 1e3)]
+"""Mean, standard deviation and upper bound: none, above most, below the mean, far below, at the mean."""
+
+
 def segments() -> list[slice]:
     return [slice(lo, hi) for lo, hi in itertools.pairwise(PTR)]
 
@@ -108,6 +112,25 @@ def test_capped_log_normal_density_includes_its_normaliser(mu, sigma, upper, rng
     expected = prior.logpdf(value) - prior.logcdf(upper)
     variable = distributions.CappedLogNormal.dist(mu, sigma, upper)
     np.testing.assert_allclose(log_density(variable, value), expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(("mu", "sigma", "upper"), NORMALS_BELOW)
+def test_capped_normal_density_and_draws_are_scipys_truncated_normal(mu, sigma, upper, rng):
+    expected = scipy.stats.truncnorm(-np.inf, (upper - mu) / sigma, loc=mu, scale=sigma)
+    value = expected.rvs(20, random_state=rng)
+    variable = distributions.CappedNormal.dist(mu, sigma, upper)
+    np.testing.assert_allclose(log_density(variable, value), expected.logpdf(value), rtol=TOLERANCE, atol=1e-8)
+    draws = pm.draw(distributions.CappedNormal.dist(mu, sigma, upper, shape=N_DRAW), random_seed=rng)
+    assert (draws <= upper).all()
+    assert statistics.cdf_deviation(draws, expected.cdf) < statistics.dkw_bound(N_DRAW)
+    wrong = scipy.stats.truncnorm(-np.inf, (upper - mu) / sigma, loc=mu - 0.1 * sigma, scale=sigma)
+    assert statistics.cdf_deviation(draws, wrong.cdf) > statistics.dkw_bound(N_DRAW)
+
+
+def test_capped_normal_density_is_zero_above_its_limit():
+    variable = distributions.CappedNormal.dist(0.0, 1.0, -0.5)
+    at = np.array([-3.0, -0.5, -0.4999, 2.0])
+    np.testing.assert_array_equal(np.isfinite(log_density(variable, at)), [True, True, False, False])
 
 
 def test_capped_log_normal_density_is_zero_outside_its_support():

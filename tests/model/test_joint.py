@@ -24,9 +24,16 @@ PAIRS = {
 }
 
 
-def point_of(circuit, schema, params, name="x"):
-    """Return the values of a block's variables at flat parameters."""
-    return {f"{name}_{key}": value for key, value in make_layout(circuit, schema).split(params).items()}
+def random_scales(circuit, schema, rng) -> dict[tuple[str, int], float]:
+    """Return random factors of the default priors by family and column."""
+    return {key: rng.gamma(3.0, 0.4) for key in reference.shared_scales(circuit, schema)}
+
+
+def point_of(circuit, schema, params, scales, name="x"):
+    """Return the values of a block's variables at flat parameters and factors."""
+    point = {f"{name}_{key}": value for key, value in make_layout(circuit, schema).split(params).items()}
+    families = {family for family, _ in scales}
+    return point | {f"{name}_{f}_scale": np.array([at for key, at in scales.items() if key[0] == f]) for f in families}
 
 
 @pytest.mark.parametrize("prior", ["default", "abda"])
@@ -37,10 +44,15 @@ def test_log_joint_is_the_complete_data_joint_summed_over_allocations(columns, p
     log_joint = bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA, prior=prior).compile_logp()
     for _ in range(N_POINT):
         params = zoo.random_params(circuit, table.schema, rng)
-        expected = reference.log_prior(circuit, table.schema, params, gamma=GAMMA, alpha=ALPHA, prior=prior)
+        scales = random_scales(circuit, table.schema, rng) if prior == "default" else {}
+        expected = reference.log_prior(
+            circuit, table.schema, params, gamma=GAMMA, alpha=ALPHA, prior=prior, scales=scales
+        )
         expected += reference.log_likelihood_by_enumeration(circuit, params, table)
         assert np.isfinite(expected)
-        assert log_joint(point_of(circuit, table.schema, params)) == pytest.approx(expected, rel=0.0, abs=TOLERANCE)
+        assert log_joint(point_of(circuit, table.schema, params, scales)) == pytest.approx(
+            expected, rel=0.0, abs=TOLERANCE
+        )
 
 
 def test_log_joint_of_a_hard_tree_is_the_complete_data_joint_summed_over_allocations(rng):
@@ -52,9 +64,10 @@ def test_log_joint_of_a_hard_tree_is_the_complete_data_joint_summed_over_allocat
     assert circuit.is_truncated
     log_joint = bj.build_model(circuit, table, gamma=1.5, alpha=0.7).compile_logp()
     params = zoo.random_params(circuit, table.schema, rng)
-    expected = reference.log_prior(circuit, table.schema, params, gamma=1.5, alpha=0.7)
+    scales = random_scales(circuit, table.schema, rng)
+    expected = reference.log_prior(circuit, table.schema, params, gamma=1.5, alpha=0.7, scales=scales)
     expected += reference.log_likelihood_by_enumeration(circuit, params, table)
-    assert log_joint(point_of(circuit, table.schema, params)) == pytest.approx(expected, rel=0.0, abs=TOLERANCE)
+    assert log_joint(point_of(circuit, table.schema, params, scales)) == pytest.approx(expected, rel=0.0, abs=TOLERANCE)
 
 
 def test_log_joint_of_a_two_level_circuit_is_the_complete_data_joint_summed_over_allocations(rng):
@@ -62,9 +75,10 @@ def test_log_joint_of_a_two_level_circuit_is_the_complete_data_joint_summed_over
     circuit = zoo.two_level(table)
     log_joint = bj.build_model(circuit, table, gamma=1.5, alpha=0.7).compile_logp()
     params = zoo.random_params(circuit, table.schema, rng)
-    expected = reference.log_prior(circuit, table.schema, params, gamma=1.5, alpha=0.7)
+    scales = random_scales(circuit, table.schema, rng)
+    expected = reference.log_prior(circuit, table.schema, params, gamma=1.5, alpha=0.7, scales=scales)
     expected += reference.log_likelihood_by_enumeration(circuit, params, table)
-    assert log_joint(point_of(circuit, table.schema, params)) == pytest.approx(expected, rel=0.0, abs=TOLERANCE)
+    assert log_joint(point_of(circuit, table.schema, params, scales)) == pytest.approx(expected, rel=0.0, abs=TOLERANCE)
 
 
 def test_log_joint_is_minus_infinity_below_the_floor_of_a_variance(rng):
@@ -72,6 +86,6 @@ def test_log_joint_is_minus_infinity_below_the_floor_of_a_variance(rng):
     circuit = zoo.independent(table, zoo.only("normal"))
     log_joint = bj.build_model(circuit, table).compile_logp()
     floor = (zoo.REAL.resolution / zoo.REAL.scale) ** 2 / 12.0
-    point = {"x_normal_variance": np.array([0.999 * floor]), "x_normal_mu": np.zeros(1)}
+    point = {"x_normal_variance": np.array([0.999 * floor]), "x_normal_mu": np.zeros(1), "x_normal_scale": np.ones(1)}
     assert log_joint(point) == -np.inf
     assert np.isfinite(log_joint(point | {"x_normal_variance": np.array([1.001 * floor])}))

@@ -32,7 +32,7 @@ def mixed(rng) -> tuple[pm.Model, Table]:
     table = zoo.make_table((zoo.POSITIVE,), 4, rng)
     table = Table(table.schema, table.values + 0.3, table.observed)  # the exponential is conjugate away from 0
     circuit = zoo.mixture(table, dictionary=zoo.only("normal", "exponential"))
-    return bj.build_model(circuit, table, gamma=GAMMA, alpha=GAMMA), table
+    return bj.build_model(circuit, table, gamma=GAMMA, alpha=GAMMA, prior="abda"), table
 
 
 def variables(model: pm.Model, *names: str) -> list:

@@ -107,8 +107,26 @@ def test_bounded_transforms_invert_and_know_their_jacobian(which, end, rng):
     np.testing.assert_allclose(log_jacobian, np.log(slopes), rtol=0.0, atol=1e-7)
 
 
+@pytest.mark.parametrize("limit", [np.inf, 1e3, 0.7, -4.0])
+def test_transform_below_a_limit_inverts_and_knows_its_jacobian(limit, rng):
+    transform = transforms.BelowLimit()
+
+    def backward(value):
+        return transform.backward(value, pt.constant(limit))
+
+    at = rng.normal(0.0, 2.0, 6)
+    values = evaluated(backward, at)
+    assert (values < limit).all()
+    np.testing.assert_allclose(
+        evaluated(lambda value: transform.forward(value, pt.constant(limit)), values), at, rtol=1e-6, atol=1e-6
+    )
+    slopes = [slope(lambda moved, k=k: evaluated(backward, moved)[k], at, k) for k in range(at.size)]
+    log_jacobian = evaluated(lambda value: transform.log_jac_det(value, pt.constant(limit)), at)
+    np.testing.assert_allclose(log_jacobian, np.log(slopes), rtol=0.0, atol=1e-7)
+
+
 def test_names_of_transforms_have_no_underscore():
-    for transform in (transforms.SegmentSimplex, transforms.AboveFloor, transforms.BelowCap):
+    for transform in (transforms.SegmentSimplex, transforms.AboveFloor, transforms.BelowCap, transforms.BelowLimit):
         assert "_" not in transform.name
 
 

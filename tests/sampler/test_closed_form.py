@@ -60,7 +60,7 @@ def single(column):
 
 
 def test_independent_draws_have_the_distribution_of_sweeps(table, rng):
-    target = make_target(tree(table, single), table, gamma=GAMMA)
+    target = make_target(tree(table, single), table, gamma=GAMMA, prior="abda")
     assert target.is_closed_form
     one, other = independent(target, rng), swept(target, rng)
     varies = one.std(axis=0) > 0.0
@@ -73,7 +73,7 @@ def test_independent_draws_have_the_distribution_of_sweeps(table, rng):
 
 def test_independent_draws_follow_the_posterior_by_formula(table, rng):
     circuit = tree(table, single)
-    target = make_target(circuit, table, gamma=GAMMA)
+    target = make_target(circuit, table, gamma=GAMMA, prior="abda")
     draws = independent(target, rng)
     bound = dkw_bound(N_DRAW)
     first = circuit.child_ptr[-2]
@@ -81,7 +81,7 @@ def test_independent_draws_follow_the_posterior_by_formula(table, rng):
     share = scipy.stats.beta(GAMMA + meets.sum(), GAMMA + (~meets).sum())
     assert cdf_deviation(np.exp(draws[:, first]), share.cdf) < bound
     checked = 0
-    hyper = runs.default_hyper(circuit, table.schema)
+    hyper = runs.hyper_of(circuit, table.schema, "abda")
     for leaf in np.flatnonzero(circuit.leaf_family == registry.number("poisson")):
         labels = circuit.const[circuit.const_at[leaf + 1] + 4 :][:4] > 0.0  # of the slot of labels beside it
         rows = labels[table.values[2].astype(int)]
@@ -109,7 +109,7 @@ CASES = {
 def test_closed_form_is_told_from_what_needs_sweeps(name, rng):
     make, column, expected = CASES[name]
     table = zoo.make_table((column, zoo.COUNT, zoo.LABEL), 60, rng)
-    assert make_target(make(table), table).is_closed_form == expected
+    assert make_target(make(table), table, prior="abda").is_closed_form == expected
 
 
 def test_row_without_the_cell_that_decides_needs_sweeps(table):
@@ -117,14 +117,17 @@ def test_row_without_the_cell_that_decides_needs_sweeps(table):
         observed = table.observed.copy()
         observed[column, 7] = False
         rows = Table(table.schema, table.values, observed)
-        assert make_target(tree(table, single), rows).is_closed_form == expected
+        assert make_target(tree(table, single), rows, prior="abda").is_closed_form == expected
 
 
 def test_fit_says_that_draws_are_independent_and_tunes_nothing(table):
     post = bj.fit(
         table,
         lambda t, rng: tree(t, single),
+<<<<<<< HEAD
         n_structures=1,
+=======
+>>>>>>> prior-tests
         draws=20,
         tune=30,
         thin=3,
@@ -132,6 +135,10 @@ def test_fit_says_that_draws_are_independent_and_tunes_nothing(table):
         cores=1,
         seed=1,
         progress=False,
+<<<<<<< HEAD
+=======
+        prior="abda",
+>>>>>>> prior-tests
     )
     assert "closed form" in post.settings["draws"]
     assert (post.settings["tune"], post.settings["thin"]) == (0, 1)
@@ -146,12 +153,19 @@ def test_interrupted_closed_form_goes_on_with_the_same_draws(table, tmp_path):
         return bj.fit(
             table,
             lambda t, rng: tree(t, single),
+<<<<<<< HEAD
             n_structures=1,
+=======
+>>>>>>> prior-tests
             draws=10,
             chains=2,
             cores=1,
             seed=1,
             progress=False,
+<<<<<<< HEAD
+=======
+            prior="abda",
+>>>>>>> prior-tests
             **more,
         )
 

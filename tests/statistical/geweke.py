@@ -47,7 +47,7 @@ CONCENTRATION = {arrays.LATENT: 2.0, arrays.LIKELIHOOD: 1.0}
 HYPER = {
     "normal": (0.3, 1.5, 3.0, 2.0, 0.4),
     "student_t": (0.3, 1.5, 3.0, 2.0, 0.4, 2.0, 4.0, 1.2),
-    "lognormal": (0.3, 1.5, 3.0, 2.0, 0.4),
+    "lognormal": (0.3, 1.5, 3.0, 2.0, 0.4, 20.0, 12.0),
     "rounded_normal": (0.3, 1.5, 3.0, 0.5, 0.1),
     "truncated_rounded_normal": (-0.5, 1.5, 3.0, 0.5, 0.1),
     "uniform": (),
@@ -55,7 +55,7 @@ HYPER = {
     "exponential": (3.0, 2.0),
     "poisson": (3.0, 1.0),
     "geometric": (3.0, 4.0),
-    "negative_binomial": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0),
+    "negative_binomial": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0, 0.3, 0.4),
     "bernoulli": (1.5, 2.5),
     "ordinal": (-0.3, 0.6, 2.0, 0.3, 1.2),
 }
@@ -126,28 +126,52 @@ def _above(shape: float, scale: float, floor: float, n: int, rng: np.random.Gene
     return prior.isf(rng.random(n) * prior.sf(floor))
 
 
+def _highest_mu(variance: np.ndarray, widest: float, largest: float) -> np.ndarray:
+    """Return where a lognormal's standard deviation is `widest` and the root of its mean square below `largest`.
+
+    Its variance is exp(2 mu + variance) (exp(variance) - 1), its mean square exp(2 mu + 2 variance); the squares of
+    their ratios to the two bounds add to 1 there.
+    """
+    wide = np.exp(variance) * (np.exp(variance) - 1.0) / widest**2
+    large = np.exp(2.0 * variance) / largest**2
+    return -0.5 * np.log(wide + large)
+
+
+def _below(mean: float, sd: np.ndarray, upper: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return draws of normals truncated above."""
+    prior = scipy.stats.norm(mean, sd)
+    return prior.ppf(rng.random(sd.size) * prior.cdf(upper))
+
+
 def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return float64 (n, n_theta): a leaf's parameters from their prior."""
+    """Return float64 (n, n_theta): a leaf's parameters from their prior.
+
+    Hyperparameters are one number each, or, but for simplexes, float64 (n,).
+    """
     if family in NORMALS:
         m0, v0 = hyper[:2]
         variance = _above(*hyper[2:5], n, rng)
-        mu = rng.normal(m0, np.sqrt(v0 * variance))
+        sd = np.sqrt(v0 * variance)
+        mu = _below(m0, sd, _highest_mu(variance, *hyper[5:]), rng) if family == "lognormal" else rng.normal(m0, sd)
         more = [_above(*hyper[5:], n, rng)] if family == "student_t" else []
         return np.column_stack([variance, mu, *more])
     if family in ("gamma", "negative_binomial"):
-        mean, sd, cap, a0, b0, k = hyper
+        mean, sd, cap, a0, b0, k = hyper[:6]
         prior = scipy.stats.lognorm(sd, scale=np.exp(mean))
         shape = prior.ppf(rng.random(n) * prior.cdf(cap))
         b = b0 / shape**k
-        return np.column_stack([shape, rng.gamma(a0, 1.0 / b) if family == "gamma" else rng.beta(a0, b)])
+        if family == "gamma":
+            return np.column_stack([shape, rng.gamma(a0, 1.0 / b)])
+        a1, b1 = hyper[6:]
+        return np.column_stack([shape, rng.beta(a0 + a1 * shape, b1 + b)])
     if family == "ordinal":
         mean, sd, cap, mu_mean, mu_sd = hyper
         prior = scipy.stats.lognorm(sd, scale=np.exp(mean))
         return np.column_stack([prior.ppf(rng.random(n) * prior.cdf(cap)), rng.normal(mu_mean, mu_sd, n)])
     if family in ("exponential", "poisson"):
-        return rng.gamma(hyper[0], 1.0 / hyper[1], (n, 1))
+        return rng.gamma(hyper[0], 1.0 / hyper[1], n)[:, None]
     if family in ("geometric", "bernoulli"):
-        return rng.beta(hyper[0], hyper[1], (n, 1))
+        return rng.beta(hyper[0], hyper[1], n)[:, None]
     if family == "uniform":
         return np.empty((n, 0))
     return rng.dirichlet(hyper, n)

@@ -53,7 +53,7 @@ def tiny(name: str, rng: np.random.Generator) -> tuple[Circuit, Table, Table]:
 
 def sampled_densities(circuit: Circuit, table: Table, further: Table, rng: np.random.Generator) -> np.ndarray:
     """Return float64 (n_further_row, n_sweep): densities of the further rows under the draws of the step."""
-    model = bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA)
+    model = bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA, prior="abda")
     step = CircuitGibbs(model=model, random_start=0.0)
     step.setup_chain(rng, 1, N_SWEEP)
     point = model.initial_point()

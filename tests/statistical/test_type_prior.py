@@ -66,7 +66,7 @@ def posterior(case) -> tuple[np.ndarray, np.ndarray]:
         alpha = np.zeros(circuit.n_edge)
         of_dictionaries = make_column_types(circuit, table.schema).edge
         alpha[of_dictionaries] = divided(circuit, table, np.array([share, 1.0 - share]))
-        log_p[k] = reference.log_evidence(circuit, table, gamma=GAMMA, alpha=alpha)
+        log_p[k] = reference.log_evidence(circuit, table, gamma=GAMMA, alpha=alpha, prior="abda")
     return grid, np.exp(log_p - scipy.special.logsumexp(log_p))
 
 
@@ -84,7 +84,7 @@ def test_rows_say_something_of_the_weights(posterior):
 def swept(case, rng: np.random.Generator) -> np.ndarray:
     """Return draws of the weight of the first type."""
     circuit, table = case
-    sweeper = make_target(circuit, table, gamma=GAMMA, alpha=ALPHA, type_prior="columns").sweeper()
+    sweeper = make_target(circuit, table, gamma=GAMMA, alpha=ALPHA, prior="abda", type_prior="columns").sweeper()
     params, draws = sweeper.learned(), np.empty(N_SWEEP)
     for i in range(N_SWEEP):
         sweeper.sweep(params, rng, 17, i)
@@ -111,7 +111,7 @@ def test_an_exchange_of_rows_by_concentrations_that_are_not_divided_is_caught(ca
 @pytest.mark.slow
 def test_steps_of_pymc_draw_from_the_enumerated_posterior(case, posterior, rng):
     circuit, table = case
-    with bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA, type_prior="columns"):
+    with bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA, prior="abda", type_prior="columns"):
         idata = pm.sample(draws=N_PYMC, tune=100, chains=1, cores=1, random_seed=int(rng.integers(2**31)), **QUICK)
     draws = idata["posterior"]["x_type_prior"].to_numpy()[0, :, 0]
     assert np.abs(z_scores(draws, posterior)).max() < LARGEST_Z
@@ -123,7 +123,7 @@ def test_nuts_on_weights_that_the_user_wrote_draws_from_the_same_posterior(case,
     with pm.Model():
         share = pm.Uniform("share")
         alpha = divided(circuit, table, pt.stack([share, 1.0 - share]))
-        bj.CircuitMixture("x", circuit, table, gamma=GAMMA, alpha=alpha)
+        bj.CircuitMixture("x", circuit, table, gamma=GAMMA, alpha=alpha, prior="abda")
         idata = pm.sample(draws=N_PYMC, tune=1000, chains=1, cores=1, random_seed=int(rng.integers(2**31)), **QUICK)
     draws = idata["posterior"]["share"].to_numpy()[0]
     assert np.abs(z_scores(draws, posterior)).max() < LARGEST_Z

@@ -1,0 +1,74 @@
+"""The draw of the factors that leaves share, against their conditional on a grid, priors by SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bayesjpt.circuit.layout import make_layout
+from bayesjpt.circuit.priors import make_priors
+from bayesjpt.kernels.scales import draw_scales
+from tests import naive, statistics, zoo
+from tests.kernels import runs
+from tests.model import reference
+
+N_DRAW = 20_000
+THIN = 4
+"""Draws made for each one kept, of factors that are drawn by slice updates."""
+N_GRID = 4_001
+LOG_RANGE = (-9.0, 6.0)
+NEGLIGIBLE = -700.0
+"""Log weight of a component that gets no rows."""
+CASES = {"poisson": zoo.PLAIN[2], "exponential": zoo.PLAIN[1], "normal": zoo.PLAIN[0], "gamma": zoo.PLAIN[1]}
+"""Families whose factors have gamma conditionals, and such that need slice updates."""
+
+
+def drawn_and_expected(family: str, rng: np.random.Generator, twice: bool = False):
+    """Return draws of log factors, and their cdf on a grid, of three leaves of which the last has no rows.
+
+    The draws may count the first leaf twice.
+    """
+    table = zoo.make_table((CASES[family],), 12, rng)
+    circuit = zoo.mixture(table, 3, zoo.only(family))
+    priors = make_priors(
+        circuit, table.schema, make_layout(circuit, table.schema), gamma=1.0, alpha=1.0, prior="default"
+    )
+    params = zoo.random_params(circuit, table.schema, rng)
+    params.log_weight[-1] = NEGLIGIBLE
+    run = runs.prepare(circuit, table)
+    found = runs.allocate(run, params, 1)
+    assert found.edge_count[-1] == 0
+    assert (found.edge_count[:2] > 0).all()
+    scales = priors.scales
+    if twice:
+        scales = scales._replace(leaf=np.concatenate([scales.leaf[:1], scales.leaf]), leaf_ptr=np.array([0, 4]))
+    tau, draws = np.ones(1), np.empty(N_DRAW)
+    given = (run.plan, scales, found.work, found.stats, priors.hyper, priors.hyper_at, params.theta, tau, rng)
+    for draw in range(N_DRAW):
+        for _ in range(THIN):
+            assert draw_scales(*given) == -1
+        draws[draw] = np.log(tau[0])
+    column, grid = table.schema.columns[0], np.linspace(*LOG_RANGE, N_GRID)
+    log_mass = np.empty(N_GRID)
+    for k, log_tau in enumerate(grid):
+        factor = float(np.exp(log_tau))
+        log_mass[k] = reference.log_prior_scale(family, column, factor) + log_tau
+        for leaf in range(2):
+            at = slice(circuit.theta_at[leaf], circuit.theta_at[leaf] + circuit.theta_len[leaf])
+            assert naive.leaf_family(circuit, leaf) == family
+            log_mass[k] += float(reference.default_log_prior(family, column, params.theta[at], scale=factor))
+    mass = np.exp(log_mass - log_mass.max())
+    upto = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+    return draws, lambda x: np.interp(x, grid, upto, left=0.0, right=1.0)
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_factors_follow_their_conditional_given_leaves_with_rows(family, rng):
+    draws, cdf = drawn_and_expected(family, rng)
+    assert statistics.cdf_deviation(draws, cdf) < statistics.dkw_bound(N_DRAW)
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_a_leaf_that_is_counted_twice_is_caught(family, rng):
+    draws, cdf = drawn_and_expected(family, rng, twice=True)
+    assert statistics.cdf_deviation(draws, cdf) > statistics.dkw_bound(N_DRAW)
