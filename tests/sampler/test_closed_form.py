@@ -124,10 +124,7 @@ def test_fit_says_that_draws_are_independent_and_tunes_nothing(table):
     post = bj.fit(
         table,
         lambda t, rng: tree(t, single),
-<<<<<<< HEAD
         n_structures=1,
-=======
->>>>>>> prior-tests
         draws=20,
         tune=30,
         thin=3,
@@ -135,10 +132,7 @@ def test_fit_says_that_draws_are_independent_and_tunes_nothing(table):
         cores=1,
         seed=1,
         progress=False,
-<<<<<<< HEAD
-=======
         prior="abda",
->>>>>>> prior-tests
     )
     assert "closed form" in post.settings["draws"]
     assert (post.settings["tune"], post.settings["thin"]) == (0, 1)
@@ -153,19 +147,13 @@ def test_interrupted_closed_form_goes_on_with_the_same_draws(table, tmp_path):
         return bj.fit(
             table,
             lambda t, rng: tree(t, single),
-<<<<<<< HEAD
             n_structures=1,
-=======
->>>>>>> prior-tests
             draws=10,
             chains=2,
             cores=1,
             seed=1,
             progress=False,
-<<<<<<< HEAD
-=======
             prior="abda",
->>>>>>> prior-tests
             **more,
         )
 
