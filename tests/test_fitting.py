@@ -219,8 +219,12 @@ def test_fit_with_weights_of_columns_is_resumed_bitwise(table, tmp_path, monkeyp
 
 
 def test_several_structures_divide_alpha_in_the_same_way(table):
-    post = bj.fit(table, seed=5, type_prior="columns", **{**FEW, "n_structures": 2})
-    assert {own.settings["type_prior"] for own in post.by_structure()} == {"columns"}
+    post, members = (
+        bj.fit(table, seed=5, type_prior=how, **{**FEW, "n_structures": 2}) for how in ("columns", "members")
+    )
+    assert post.settings["type_prior"] == "columns"
+    for own, other in zip(post.by_structure(), members.by_structure(), strict=True):
+        assert own.params.log_weight.tobytes() != other.params.log_weight.tobytes()
 
 
 # --- checkpoints

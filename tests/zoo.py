@@ -280,7 +280,7 @@ def only(*names: str):
 
     def members(column):
         offered = registry.dictionary(column)
-        named = tuple(family for family in registry.fitting(column) if family.by_name(column))
+        named = tuple(family for family in registry.fitting(column) if family not in offered)
         return tuple(family for family in (*offered, *named) if family.name in names) or offered[:1]
 
     return members

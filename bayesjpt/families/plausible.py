@@ -20,7 +20,7 @@ SHAPE_OF_VARIANCES = 2.0
 """Of the inverse gamma of variances: the least whole number for which their mean exists. Four pseudo-rows."""
 SMALLEST_RATIO, LARGEST_RATIO = 1e-3, 1e4
 """Of mean and standard deviation: beyond, pseudo-rows of a prior would be too many to count in double precision."""
-MAX_EXCESS = 10.0
+MAX_EXCESS = 2.0
 """A family is not offered where its least variance, at the column's mean, is more than so many times the column's."""
 
 

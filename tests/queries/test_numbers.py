@@ -323,15 +323,25 @@ def test_cdf_close_to_an_end_of_what_is_given_keeps_its_digits(given):
 # --- bounds around the expectation
 
 
-def test_bounds_are_equation_seven(post):
+def test_bounds_take_the_same_share_on_either_side_of_the_expectation(post):
     bounds = post.confidence_bounds("real", "label = 'a'", confidence=0.3)
-    for name, sign in (("lower", -1.0), ("upper", 1.0)):
-        for draw in range(post.n_draw):
-            at = {"chain": 1, "draw": draw}
-            one = replace(post, params=Params(*(array[1:, draw : draw + 1] for array in post.params)))
-            centre = scalar(one.cdf(scalar(bounds["expectation"].sel(at)), "real", "label = 'a'"))
-            reached = scalar(one.cdf(scalar(bounds[name].sel(at)), "real", "label = 'a'"))
-            assert reached == pytest.approx(centre + sign * 0.15, abs=1e-8)
+    for draw in range(post.n_draw):
+        at = {"chain": 1, "draw": draw}
+        one = replace(post, params=Params(*(array[1:, draw : draw + 1] for array in post.params)))
+        below, centre, above = (
+            scalar(one.cdf(scalar(bounds[name].sel(at)), "real", "label = 'a'"))
+            for name in ("lower", "expectation", "upper")
+        )
+        assert (centre - below) / centre == pytest.approx(0.3, abs=1e-8)
+        assert (above - centre) / (1.0 - centre) == pytest.approx(0.3, abs=1e-8)
+        assert above - below == pytest.approx(0.3, abs=1e-8)
+
+
+def test_bounds_of_a_symmetric_leaf_are_equation_seven():
+    bounds = single(zoo.REAL, "normal", [0.7, 0.3]).confidence_bounds(confidence=0.8)
+    leaf = scipy.stats.norm(1.0 + 2.0 * 0.3, 2.0 * math.sqrt(0.7))
+    assert scalar(bounds["lower"]) == pytest.approx(leaf.ppf(0.5 - 0.4), abs=QUANTILE * 2.0)
+    assert scalar(bounds["upper"]) == pytest.approx(leaf.ppf(0.5 + 0.4), abs=QUANTILE * 2.0)
 
 
 def test_bounds_given_rows_are_those_given_each_row(post):
@@ -343,16 +353,22 @@ def test_bounds_given_rows_are_those_given_each_row(post):
             np.testing.assert_allclose(together[name].isel(obs_id=row), alone[name], atol=2 * QUANTILE * 2.0)
 
 
-def test_clipped_bounds_are_the_ends_of_the_support():
+def test_bounds_of_skewed_columns_are_finite_and_inside_the_support():
     skewed = single(zoo.POSITIVE, "exponential", [1.0]).confidence_bounds(confidence=0.95)
-    assert scalar(skewed["upper"]) == np.inf  # the expectation is the 63 % quantile
-    assert scalar(skewed["lower"]) > 0.0
+    below = -math.expm1(-1.0)  # the expectation is the 63 % quantile
+    leaf = scipy.stats.expon(scale=zoo.POSITIVE.scale)
+    assert scalar(skewed["lower"]) == pytest.approx(leaf.ppf(0.05 * below), rel=1e-6)
+    assert scalar(skewed["upper"]) == pytest.approx(leaf.ppf(1.0 - 0.05 * (1.0 - below)), rel=1e-6)
     wide = single(zoo.POSITIVE, "gamma", [0.05, 1.0]).confidence_bounds("positive", "positive < 4", confidence=0.99)
-    assert scalar(wide["upper"]) == pytest.approx(4.0, abs=1e-7)
-    counts = single(zoo.LEVELS, "categorical", [0.1, 0.1, 0.1, 0.7]).confidence_bounds(confidence=0.9)
-    assert scalar(counts["upper"]) == 5.0
+    assert 0.0 <= scalar(wide["lower"]) <= scalar(wide["expectation"]) <= scalar(wide["upper"]) < 4.0
     below = single(zoo.COUNT, "geometric", [0.9]).confidence_bounds(confidence=0.999)
-    assert scalar(below["lower"]) == 0.0 or scalar(below["upper"]) == np.inf
+    assert scalar(below["lower"]) == 0.0
+    assert np.isfinite(scalar(below["upper"]))
+
+
+def test_bounds_are_finite_where_the_expectation_is_the_largest_value():
+    bounds = single(zoo.LEVELS, "categorical", [1e-300, 1e-300, 1e-300, 1.0]).confidence_bounds(confidence=0.9)
+    assert scalar(bounds["lower"]) == scalar(bounds["upper"]) == zoo.LEVELS.levels[-1]
 
 
 # --- refusals and shapes

@@ -219,10 +219,8 @@ def test_chance_is_that_of_the_rows_that_hold_both_columns(rng):
     assert isinstance(tree_of(rarely, min_rows=1000, rows_first=False, threshold=None), Product)
 
 
-@pytest.mark.parametrize(("n_row", "least"), [(400, 50), (5000, 250)])
-def test_sub_populations_end_at_fifty_rows_of_small_tables_and_five_percent_of_large_ones(
-    rng, monkeypatch, n_row, least
-):
+@pytest.mark.parametrize(("n_row", "least"), [(400, 25), (5000, 250)])
+def test_sub_populations_end_at_25_rows_of_small_tables_and_five_percent_of_large_ones(rng, monkeypatch, n_row, least):
     told = []
     monkeypatch.setattr(mspn, "mspn_tree", lambda table, rng, settings, _: told.append(settings) or ColumnLeaf(0, rows))
     rows = np.arange(n_row)
