@@ -70,7 +70,8 @@ def holds_zeros(column: ColumnFacts) -> bool:
     They stand for cells that begin at 0, where a family with a free shape may put all its mass while its tail grows
     without bounds.
     """
-    return column.minimum < 0.5 * column.resolution and 0.0 not in column.atoms
+    half = 0.5 * column.resolution
+    return column.minimum < half and not any(abs(atom) < half for atom in column.atoms)
 
 
 def is_too_wide(column: ColumnFacts, least_variance: float) -> bool:
