@@ -84,7 +84,7 @@ def _log_prior_negative_binomial(column: Column, theta, scale):
 
 
 SCALE_SHAPES = {
-    **dict.fromkeys(("normal", "student_t", "lognormal", "rounded_normal", "truncated_rounded_normal"), 0.5),
+    **dict.fromkeys(("normal", "student_t", "lognormal", "rounded_normal", "truncated_rounded_normal"), 2.0),
     **dict.fromkeys(("gamma", "negative_binomial"), 2.0),
     **dict.fromkeys(("exponential", "poisson", "geometric")),
 }

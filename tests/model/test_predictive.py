@@ -141,7 +141,7 @@ def test_block_is_sampled_beside_a_regression_of_the_user(rng):
     chosen = {method.__name__: {var.name for var in variables} for method, variables in steps.items() if variables}
     assert chosen == {
         "NUTS": {"slope"},
-        "CircuitGibbs": {"block_sum_weights", "block_normal_variance", "block_normal_mu"},
+        "CircuitGibbs": {"block_sum_weights", "block_normal_scale", "block_normal_variance", "block_normal_mu"},
     }
     assert abs(float(idata["posterior"]["slope"].mean()) - 2.0) < SLOPE_TOLERANCE
     assert idata["posterior"]["block_normal_mu"].to_numpy().std() > 0.0
@@ -163,4 +163,4 @@ def test_arviz_loo_takes_the_log_likelihood(sampled):
 def test_steps_of_a_copied_model_find_the_block(small):
     model, _ = small
     step = CircuitGibbs(model=model.copy())
-    assert {var.name for var in step.vars} == {"x_sum_weights", "x_normal_variance", "x_normal_mu"}
+    assert {var.name for var in step.vars} == {"x_sum_weights", "x_normal_scale", "x_normal_variance", "x_normal_mu"}
