@@ -279,8 +279,11 @@ def only(*names: str):
     """Return a dictionary of the named families, for columns that they fit."""
 
     def members(column):
+        fitting = registry.fitting(column)
         offered = registry.dictionary(column)
-        named = tuple(family for family in registry.fitting(column) if family not in offered)
+        if not column.families:  # those too that are implausible beside the column's spread
+            offered = tuple(f for f in fitting if f in offered or f.shared_scale is not None)
+        named = tuple(family for family in fitting if family not in offered)
         return tuple(family for family in (*offered, *named) if family.name in names) or offered[:1]
 
     return members

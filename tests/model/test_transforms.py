@@ -385,10 +385,15 @@ def test_log_density_of_rows_outside_a_support_is_minus_infinity(name, value, rn
     model = bj.build_model(zoo.mixture(table, dictionary=SIX), table)
     rows = model.compile_fn(model.logp(vars=model["x"], sum=False)[0])
     point = model.initial_point()
-    assert np.isfinite(rows(point)).all()
+    of_rows = {key for key in point if not key.endswith("_scale")}  # rows do not depend on the factors of priors
+
+    def log_density():
+        return rows({key: point[key] for key in of_rows})
+
+    assert np.isfinite(log_density()).all()
     point[name] = point[name].copy()
     point[name][0] = value
-    found = rows(point)
+    found = log_density()
     if name == "x_sum_weights" and value < 0.0:
         assert not np.isnan(found).any()  # taken as the smallest weight; its prior refuses it
         assert model.compile_logp()(point) == -np.inf
