@@ -70,7 +70,7 @@ def test_a_concentration_of_sums_and_dictionaries_has_its_enumerated_posterior(r
     circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
     with pm.Model() as model:
         alpha = pm.Gamma("alpha", SHAPE, RATE)
-        bj.CircuitMixture("x", circuit, table, gamma=2.0 * alpha, alpha=alpha)
+        bj.CircuitMixture("x", circuit, table, gamma=2.0 * alpha, alpha=alpha, prior="abda")
         pm.Normal("y", alpha, 0.5, observed=0.6)
     at, log_density = half_line(N_GRID)
     log_density += scipy.stats.gamma.logpdf(at, SHAPE, scale=1.0 / RATE) + scipy.stats.norm.logpdf(0.6, at, 0.5)
@@ -83,8 +83,8 @@ def test_a_concentration_of_two_blocks_has_its_enumerated_posterior(rng):
     circuits = [zoo.mixture(table, dictionary=zoo.only("poisson", "geometric")) for table in tables]
     with pm.Model() as model:
         alpha = pm.Gamma("alpha", SHAPE, RATE)
-        bj.CircuitMixture("first", circuits[0], tables[0], gamma=1.0, alpha=alpha)
-        bj.CircuitMixture("second", circuits[1], tables[1], gamma=3.0 * alpha, alpha=0.5)
+        bj.CircuitMixture("first", circuits[0], tables[0], gamma=1.0, alpha=alpha, prior="abda")
+        bj.CircuitMixture("second", circuits[1], tables[1], gamma=3.0 * alpha, alpha=0.5, prior="abda")
     at, log_density = half_line(N_GRID)
     log_density += scipy.stats.gamma.logpdf(at, SHAPE, scale=1.0 / RATE)
     log_density += [reference.log_evidence(circuits[0], tables[0], gamma=1.0, alpha=a) for a in at]
@@ -97,7 +97,7 @@ def test_a_concentration_and_the_types_that_divide_it_have_their_enumerated_post
     circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric", "categorical"))
     with pm.Model() as model:
         alpha = pm.Gamma("alpha", SHAPE, RATE)
-        bj.CircuitMixture("x", circuit, table, gamma=0.8, alpha=alpha, type_prior="columns")
+        bj.CircuitMixture("x", circuit, table, gamma=0.8, alpha=alpha, type_prior="columns", prior="abda")
     draws = swept(model, rng, "alpha_log__", "x_type_prior")
     types = make_column_types(circuit, table.schema)
     at, log_width = half_line(N_TYPE_GRID)
@@ -134,7 +134,7 @@ class Joint:
         with pm.Model() as model:
             alpha = pm.Gamma("alpha", 2.0, 3.0)
             gamma = pm.LogNormal("gamma", 0.0, 0.7)
-            bj.CircuitMixture("x", circuit, self.table, gamma=gamma, alpha=2.0 * alpha)
+            bj.CircuitMixture("x", circuit, self.table, gamma=gamma, alpha=2.0 * alpha, prior="abda")
             self.data = pm.Data("data", np.zeros(2))
             pm.Normal("y", alpha, 0.4, observed=self.data)
         self.model, self.rng = model, rng

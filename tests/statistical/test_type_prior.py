@@ -66,7 +66,7 @@ def posterior(case) -> tuple[np.ndarray, np.ndarray]:
         alpha = np.zeros(circuit.n_edge)
         of_dictionaries = make_column_types(circuit, table.schema).edge
         alpha[of_dictionaries] = divided(circuit, table, np.array([share, 1.0 - share]))
-        log_p[k] = reference.log_evidence(circuit, table, gamma=GAMMA, alpha=alpha, prior="abda")
+        log_p[k] = reference.log_evidence(circuit, table, gamma=GAMMA, alpha=alpha)
     return grid, np.exp(log_p - scipy.special.logsumexp(log_p))
 
 
