@@ -45,9 +45,8 @@ def dictionary(name: str) -> tuple[Circuit, Table]:
 
 def log_evidence(family: str, table: Table, rows: tuple[int, ...]) -> float:
     column, x = table.schema.columns[0], tuple(float(table.values[0, row]) for row in rows)
-    if family == "gamma":
-        return grid_posterior((family, column, "abda", x)).log_evidence - len(x) * np.log(column.scale)
-    return reference.leaf_log_evidence(family, column, list(x))
+    units = np.log(column.scale) if column.base == "real" else 0.0
+    return grid_posterior((family, column, "default", x)).log_evidence - len(x) * units
 
 
 def expected_shares(circuit: Circuit, table: Table, concentration: np.ndarray) -> np.ndarray:
@@ -72,7 +71,7 @@ def z_scores(name: str, rng: np.random.Generator, meddle: int = geweke.AS_IT_IS)
     """Return z-scores of sampled shares of weights below the bounds; members have different concentrations."""
     circuit, table = dictionary(name)
     case = geweke.make_case(circuit, table.schema, np.zeros(table.values.shape, bool))
-    hyper, hyper_at = runs.hyper_of(circuit, table.schema, "abda")
+    hyper, hyper_at = runs.hyper_of(circuit, table.schema)
     of_dictionary = case.concentration > 0.0
     concentration = np.where(of_dictionary, ALPHA * (1.0 + np.arange(circuit.n_edge)), 0.0)
     case = case._replace(hyper=hyper, hyper_at=hyper_at, concentration=concentration)
