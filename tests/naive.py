@@ -161,7 +161,11 @@ def family_cdf(family: str, column: Column, theta: np.ndarray, x: float) -> floa
         return float(family_distribution(family, column, theta).cdf(math.floor(x) + 0.5))
     if family == "truncated_rounded_normal":
         whole = family_distribution(family, column, theta)
-        return max(float((whole.cdf(math.floor(x) + 0.5) - whole.cdf(-0.5)) / whole.sf(-0.5)), 0.0)
+        if x < 0.0:
+            return 0.0
+        return 1.0 - float(whole.sf(math.floor(x) + 0.5) / whole.sf(-0.5))  # cdfs cancel where the mean is far below 0
+    if family == "negative_binomial" and x >= 0.0:  # nbinom.cdf is off by 1e-13 where the size is large, this by 2e-16
+        return float(scipy.special.betaincc(math.floor(x) + 1.0, theta[0], 1.0 - theta[1]))
     return float(family_distribution(family, column, theta).cdf(x))
 
 

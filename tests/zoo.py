@@ -266,6 +266,7 @@ def plausible_interval(column: Column, rng: np.random.Generator) -> tuple[float,
         lo, hi = lo - 0.37 * column.resolution, hi + 1.21 * column.resolution  # no ends of recorded cells
         if column.atoms and rng.random() < 0.4:  # a bound at an atom, closed or open
             lo = rng.choice([column.atoms[0], np.nextafter(column.atoms[0], np.inf)])
+            hi = max(hi, lo + column.resolution)  # the atom may lie above both values
     match rng.integers(3):
         case 0:
             return float(lo), float(hi)

@@ -121,7 +121,8 @@ def test_prints_the_answer_and_a_line_for_each_part(groups):
     headline, header, *lines = repr(found).splitlines()
     assert headline.startswith(f"P(size < 10) = {found.answer.item():.3g}, 0.9 interval ")
     assert header.split()[:3] == ["of", "the", "answer"]
-    assert [line.split()[0] for line in lines] == [f"{part.share:.0%}" for part in found.parts]
+    shown = ["<1%" if 0.0 < part.share < 0.01 else f"{part.share:.0%}" for part in found.parts]
+    assert [line.split()[0] for line in lines] == shown
 
 
 def test_html_is_escaped(groups):

@@ -464,7 +464,7 @@ def test_written_document_is_commented(frame):
     text = document.text_of(as_table(frame).schema)
     price = text[text.index('[column."price"]') : text.index('[column."sold"]')]
     assert "# numbers, not all whole; recorded to 0.1" in price
-    assert '# families = ["normal", "gamma", "exponential"' in price
+    assert '# families = ["normal", "gamma", "lognormal"' in price
     assert "different values from" in price
     assert f"# {frame['color'].isna().sum()} cells missing, 2 labels in use" in text
     assert '[column."name"]\n# identifier or free text' in text
