@@ -301,7 +301,7 @@ STRUCTURE_TUNE = 30
 STRUCTURE_DRAWS = 25
 STRUCTURE_CHAINS = 1
 """Sweeps that are discarded and kept, and chains, of each of several structures: a draw at sweep 40 predicts as well as
-one at sweep 280. Rows that were fitted are left out with 25 draws of a structure, not with fewer."""
+one at sweep 280."""
 
 HALVED_ROWS = 2_500
 """Rows of a table from which structures are learned from half of them: on abalone held-out mass is then higher by .05

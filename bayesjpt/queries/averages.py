@@ -18,9 +18,9 @@ from bayesjpt.queries.tails import near_cells
 from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.table import Table
 
-_N_TAIL = 25
-"""Draws below which the tail of importance weights is too short to be smoothed; that of Vehtari et al. (2024) needs 5
-draws in the fifth of them that is the tail."""
+_N_TAIL = 30
+"""Draws below which the tail of importance weights is too short to be smoothed: ArviZ fits Pareto's distribution to the
+largest fifth of them, and to no fewer than six."""
 
 
 class Surroundings(NamedTuple):
@@ -81,13 +81,13 @@ def averages(
     """Return averages over all draws; where rows lie, if asked; Pareto's k of the first rows, if they were fitted."""
     structures = post.by_structure()
     shares = np.array([structure.n_draw for structure in structures]) / post.n_draw
-    parts, pareto_k = [], []
-    for structure in structures:
+    left_out, pareto_k = (None, None) if fitted is None else _leave_one_out(structures, fitted)
+    parts = []
+    for number, structure in enumerate(structures):
         weights = np.full((structure.n_chain * structure.n_draw, 1), -np.log(structure.n_chain * structure.n_draw))
-        if fitted is not None:
-            left_out, own_k = _leave_one_out(structure, fitted)
-            weights = np.concatenate([left_out, weights.repeat(both.n_row - fitted.n_row, axis=1)], axis=1)
-            pareto_k.append(own_k)
+        if left_out is not None:
+            weights = weights.repeat(both.n_row, axis=1)
+            weights[:, : left_out[number].shape[1]] = left_out[number]
         # favourite values are no news about a row: here all cells of a column are equally wide
         found = _log_masses(structure, both, weights, *recorded_cells(post.schema, both.values, even=True))
         if by_tails:
@@ -97,7 +97,7 @@ def averages(
         parts.append(found)
     averaged = [_averaged(list(values), shares) for values in zip(*parts, strict=True)]
     around = Surroundings(*averaged[2:]) if by_tails else None
-    return Averages(*averaged[:2]), around, np.max(pareto_k, axis=0) if pareto_k else None
+    return Averages(*averaged[:2]), around, pareto_k
 
 
 def _averaged(log_values: list[np.ndarray], shares: np.ndarray) -> np.ndarray:
@@ -130,20 +130,30 @@ def _log_masses(
     return row_score, rest_score
 
 
-def _leave_one_out(post: Posterior, rows: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return log importance weights of the draws for each row left out, (n_draw, n_row), and Pareto's k, (n_row,)."""
-    density = log_density(post, rows).values.reshape(-1, rows.n_row)
-    if density.shape[0] < _N_TAIL:
-        raise QueryError(f"{density.shape[0]} draws", f"at least {_N_TAIL} for rows that were fitted")
-    possible = np.isfinite(density).all(axis=0)
-    log_weight, pareto_k = np.full(density.shape, -np.log(density.shape[0])), np.full(rows.n_row, np.inf)
-    pareto_k[np.ptp(density, axis=0) == 0.0] = -np.inf
-    possible &= np.isinf(pareto_k) & (pareto_k > 0)
-    if possible.any():
+def _leave_one_out(structures: list[Posterior], rows: Table) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return log importance weights of the draws for each row left out, and Pareto's k of each row, (n_row,).
+
+    Each structure keeps its share of the answer whether a row is left out or not, so weights are relative to the mean
+    of their structure, and add up to one there: for each, (n_draw, n_row). Their tail is that of all structures
+    together, as 25 draws of one have none.
+    """
+    ratios = []
+    for structure in structures:
+        log_ratio = -log_density(structure, rows).values.reshape(-1, rows.n_row)
+        ratios.append(log_ratio - log_sum(log_ratio, 0) + np.log(len(log_ratio)))
+    log_weight = np.concatenate(ratios)
+    if len(log_weight) < _N_TAIL:
+        raise QueryError(f"{len(log_weight)} draws", f"at least {_N_TAIL} for rows that were fitted")
+    possible = np.isfinite(log_weight).all(axis=0)
+    level = possible & (np.ptp(log_weight, axis=0) == 0.0)
+    pareto_k = np.where(level, -np.inf, np.inf)
+    log_weight[:, ~possible] = 0.0
+    smooth = possible & ~level
+    if smooth.any():
         from arviz_stats.base.array import array_stats
 
         stats: Any = array_stats  # its annotations promise tuples where arrays come back
-        smoothed, pareto_k[possible] = stats.psislw(density[:, possible].T, axis=-1)
-        log_weight[:, possible] = np.asarray(smoothed).T
-        log_weight[:, possible] -= log_sum(log_weight[:, possible], 0)
-    return log_weight, pareto_k
+        smoothed, pareto_k[smooth] = stats.psislw(-log_weight[:, smooth].T, axis=-1)
+        log_weight[:, smooth] = np.asarray(smoothed).T
+    ends = np.cumsum([len(ratio) for ratio in ratios])
+    return [part - log_sum(part, 0) for part in np.split(log_weight, ends[:-1])], pareto_k

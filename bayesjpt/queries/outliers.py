@@ -75,7 +75,7 @@ def outliers(
     Raises
     ------
     QueryError
-        For an unknown score; without reference rows; with `training` and fewer than 25 draws of some structure.
+        For an unknown score; without reference rows; with `training` and fewer than 30 draws in all.
     SchemaError, TableError
         For rows that do not fit the schema.
 

@@ -12,6 +12,7 @@ from scipy import stats
 import bayesjpt as bj
 import bayesjpt.queries.verbs  # the verbs become methods
 from bayesjpt.errors import QueryError, SchemaError
+from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries import outliers as module
 from bayesjpt.queries.averages import averages
 from bayesjpt.queries.tails import near_cells, together
@@ -165,6 +166,22 @@ def test_leaving_a_row_out_weighs_draws_by_the_inverse_of_its_density(rng):
     plain = post.outliers(table)["log_mass"].to_numpy()
     assert (found["log_mass"].to_numpy() <= plain + EXACT).all()
     assert np.abs(found["log_mass"].to_numpy() - expected)[good].max(initial=0.0) < 0.05
+
+
+def test_leaving_a_row_out_of_an_ensemble_keeps_the_share_of_each_structure(rng):
+    table = zoo.make_table(zoo.COLUMNS, 12, rng)
+    shapes = (zoo.independent(table), zoo.mixture(table), zoo.two_level(table))
+    parts = tuple(zoo.random_posterior(shape, table, rng, n_chain=1, n_draw=25) for shape in shapes)
+    found = StackedPosterior(parts, [1 / 3] * 3).outliers(table, training=True)
+    mass = 0.0
+    for part in parts:
+        weight = np.exp(-part.log_density(table).to_numpy()[0])
+        mass += (np.exp(part.log_mass(table).to_numpy()[0]) * weight).sum(axis=0) / weight.sum(axis=0) / len(parts)
+    known = found["pareto_k"].to_numpy()
+    assert np.isfinite(known).all()  # 25 draws of one structure have no tail
+    good = known < 0.3
+    assert good.any()
+    assert np.abs(found["log_mass"].to_numpy() - np.log(mass))[good].max() < 0.05
 
 
 def test_rows_that_were_fitted_need_draws(case):
