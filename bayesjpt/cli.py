@@ -199,12 +199,13 @@ def fit(
         _tell_progress(checkpoint, structures)
     sampler |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}
     post = _fit(table, kind, schema, quiet, **chosen, **sampler)
-    post.save(output)
+    stability = post.convergence().sentence()
+    post.noted(stability=stability).save(output)
     if checkpoint is not None and "interrupted" not in post.settings:
         _remove(checkpoint, structures)
     if not quiet:
         typer.echo(f"Wrote {output}: {post!r}")
-        typer.echo(post.convergence().sentence())
+        typer.echo(stability)
 
 
 def _tell_progress(checkpoint: Path, n_structures: int) -> None:

@@ -54,6 +54,7 @@ def query(
     lo, hi = np.quantile(answer, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]).tolist()
     mean = float(answer.mean())
     why = _explained(post, event, given) if explain else None
+    move = _move(post, answer[..., None])
     if as_json:
         found: dict[str, Any] = {"event": event, "given": given, "probability": mean, "interval": [lo, hi]}
         found |= {"interval_probability": interval, "n_chain": answer.shape[0], "n_draw": answer.shape[1]}
@@ -62,6 +63,8 @@ def query(
         if why is not None:
             parts = [asdict(part) | {"facts": list(part.facts)} for part in why.parts]
             found["explanation"] = {"chain": why.chain, "draw": why.draw, "parts": parts}
+        if move is not None:
+            found["another_seed_moves"] = move
         typer.echo(json.dumps(found, indent=2))
         return
     of = event if given is None else f"{event} | {given}"
@@ -74,6 +77,7 @@ def query(
         typer.echo(f"{why.whose().capitalize()}:")
         for share, weight, within, name in why.rows():
             typer.echo(f"{share:>5} of the answer, {weight} of the rows, probability {within} there: {name}")
+    _tell_stability(post, move, "this answer")
 
 
 def dependence(
@@ -94,7 +98,8 @@ def dependence(
 
     from bayesjpt.queries.dependence import dependence
 
-    found = dependence(_load(fit), _names(columns), normalised=normalised, given=given, max_draws=draws)
+    post = _load(fit)
+    found = dependence(post, _names(columns), normalised=normalised, given=given, max_draws=draws)
     values, names = found.values, found.coords["feature"]
     mean = values.mean(axis=(0, 1))
     lo, hi = np.quantile(values, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)], axis=(0, 1))
@@ -115,6 +120,7 @@ def dependence(
     width = max(len(name) for name in names)
     for i, j in pairs[:top]:
         typer.echo(f"{mean[i, j]:7.3f}  {lo[i, j]:.3f} to {hi[i, j]:.3f}  {names[i]:<{width}}  {names[j]}")
+    _tell_stability(post)
 
 
 def sample(
@@ -133,9 +139,11 @@ def sample(
     from bayesjpt.table.write import check_path, write_table
 
     check_path(output)
-    rows = sample(_load(fit), n, given, rng=_rng(seed), recorded=recorded, labels=labels)
+    post = _load(fit)
+    rows = sample(post, n, given, rng=_rng(seed), recorded=recorded, labels=labels)
     write_table(rows, output)
     typer.echo(f"Wrote {output}: {rows.n_row} rows", err=True)
+    _tell_stability(post)
 
 
 def impute(
@@ -163,6 +171,7 @@ def impute(
     filled = impute_mean(some_draws(post, draws)[1], rows).table if mean else impute(post, rows, rng=_rng(seed))[0]
     write_filled(read_cells(table), filled, rows.observed, output)
     typer.echo(f"Wrote {output}: {rows.n_missing} cells filled in", err=True)
+    _tell_stability(post)
 
 
 def outliers(
@@ -212,6 +221,7 @@ def outliers(
         numbers = f"{_shown(line['score']):>10} {_shown(line['quantile']):>9} {_shown(line['cell_score']):>8}"
         doubt = "  (k > 0.7)" if training and not (line["pareto_k"] or 0.0) <= 0.7 else ""
         typer.echo(f"{line['row']:>7} {numbers}  {cell}{doubt}")
+    _tell_stability(post)
 
 
 def tree(
@@ -230,12 +240,14 @@ def tree(
 
     if output is not None:
         check_picture(output)
-    view = tree(_load(fit), _names(columns), max_leaves=leaves, max_draws=draws)
+    post = _load(fit)
+    view = tree(post, _names(columns), max_leaves=leaves, max_draws=draws)
     if output is None:
         typer.echo(view)
-        return
-    view.save(output)
-    typer.echo(f"Wrote {output}: {view.data.nodes[0].n_leaves} leaves", err=True)
+    else:
+        view.save(output)
+        typer.echo(f"Wrote {output}: {view.data.nodes[0].n_leaves} leaves", err=True)
+    _tell_stability(post)
 
 
 COMMANDS = {
@@ -252,6 +264,31 @@ COMMANDS = {
 def _check_interval(interval: float) -> None:
     if not 0.0 < interval < 1.0:
         raise BayesjptError(f"--interval {interval:g}", "a probability between 0 and 1")
+
+
+def _move(post: Posterior, answers: np.ndarray) -> float | None:
+    """Return by how much another seed moves answers, in widths of their intervals; None of a single structure.
+
+    Answers are those of all draws, float64 (n_chain, n_draw, n_answer).
+    """
+    from bayesjpt.posterior.stacked import StackedPosterior
+    from bayesjpt.queries.stability import Moves, moves_of, usual_move
+
+    if not isinstance(post, StackedPosterior):
+        return None
+    moves = moves_of(post.split(answers), post.weights)
+    varies = moves.width > 0.0
+    scale = Moves(*(values[varies] for values in moves)).scale
+    return usual_move(scale, float(1.0 / (post.weights**2).sum()), defaults.STABLE_SHARE) if scale.size else 0.0
+
+
+def _tell_stability(post: Posterior, move: float | None = None, what: str = "") -> None:
+    """Print, beside the output, how far another seed moves this answer, or what was found of all answers at the fit."""
+    if move is not None:
+        typer.echo(f"{len(post.by_structure())} structures; another seed moves {what} by less than "
+                   f"{math.ceil(100.0 * move):d} % of its interval (95 %).", err=True)  # fmt: skip
+    elif "stability" in post.settings:
+        typer.echo(post.settings["stability"], err=True)
 
 
 def _names(columns: str | None) -> list[str] | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt import cli
+from bayesjpt.posterior.stacked import StackedPosterior
 
 EVENT = "size > 2 and colour = 'red'"
 
@@ -27,7 +30,7 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def post(frame) -> bj.Posterior:
-    """Return an estimate and slightly different weights as two draws, with reference rows."""
+    """Return an estimate, twice, with reference rows."""
     table = bj.as_table(frame)
     one = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1), min_rows=40), table.schema)
     params = type(one.params)(np.repeat(one.params.log_weight, 2, axis=1), np.repeat(one.params.theta, 2, axis=1))
@@ -192,3 +195,32 @@ def test_outliers_shows_the_planted_row_first_with_its_cell(fit, frame, tmp_path
     _, out, _ = run(capfd, "outliers", fit, tmp_path / "rows.csv", "--json", "--top", 1)
     (line,) = json.loads(out)["rows"]
     assert (line["row"], line["column"], line["value"]) == (8, "size", "95.5")
+
+
+# --- the last line: stability
+
+
+def test_query_tells_on_stderr_how_far_another_seed_moves_the_answer(tmp_path, frame, post, capfd):
+    table = bj.as_table(frame)
+    other = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1), min_rows=100), table.schema)
+    several = StackedPosterior([post, replace(other, reference=post.reference)], [0.5, 0.5])
+    path = tmp_path / "several.nc"
+    several.save(path)
+    status, out, err = run(capfd, "query", path, "colour = 'red'")
+    assert status == 0
+    assert "seed" not in out
+    assert re.fullmatch(
+        r"2 structures; another seed moves this answer by less than \d+ % of its interval \(95 %\)\.\n", err
+    )
+    _, out, _ = run(capfd, "query", path, "colour = 'red'", "--json")
+    assert int(re.search(r"than (\d+) %", err)[1]) > 0
+    assert math.ceil(100 * json.loads(out)["another_seed_moves"]) == int(re.search(r"than (\d+) %", err)[1])
+
+
+def test_other_commands_repeat_what_was_found_at_the_fit(tmp_path, post, capfd):
+    path = tmp_path / "noted.nc"
+    post.noted(stability="All is well.").save(path)
+    for arguments in (("dependence", path), ("sample", path, "-o", tmp_path / "rows.csv")):
+        _, out, err = run(capfd, *arguments)
+        assert err.endswith("All is well.\n")
+        assert "All is well" not in out

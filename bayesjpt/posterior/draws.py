@@ -104,6 +104,10 @@ class Posterior:
         """
         return (self,)
 
+    def noted(self, **settings: str | float) -> Posterior:
+        """Return the posterior with more settings, which are saved with it."""
+        return replace(self, settings={**self.settings, **settings})
+
     def take_draws(self, kept: np.ndarray) -> Posterior:
         """Return the posterior of some draws of every chain: ascending positions on the draw axis, int64 (n,)."""
         params = Params(*(np.ascontiguousarray(array[:, kept]) for array in self.params))

@@ -93,6 +93,9 @@ class StackedPosterior(Posterior):
         structure = np.repeat(np.arange(len(self._structures)), [post.n_draw for post in self._structures])
         return {**super().coords(), "structure": ("draw", structure)}
 
+    def noted(self, **settings: str | float) -> StackedPosterior:
+        return StackedPosterior(self._structures, self.weights, {**self.settings, **settings})
+
     def take_draws(self, kept: np.ndarray) -> StackedPosterior:
         parts = np.split(kept, np.searchsorted(kept, self._starts()[1:]))
         left = [number for number, part in enumerate(parts) if part.size]
