@@ -1,4 +1,4 @@
-"""What is loaded when, and from where: a light package, and third parties only where the rooms' table names them."""
+"""What is loaded when, and from where: a light package, and third parties only where the table of packages has them."""
 
 from __future__ import annotations
 
@@ -96,12 +96,21 @@ def imported(tree: ast.AST, *, at_import: bool) -> Iterator[str]:
         yield from imported(node, at_import=at_import)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_file_imports_only_the_third_parties_of_its_room(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    room = room_of(path)
-    assert set(imported(tree, at_import=False)) <= ALLOWED[room]
-    assert set(imported(tree, at_import=True)) <= AT_IMPORT.get(room, ALLOWED[room])
+def test_files_import_only_the_third_parties_of_their_package():
+    for path in SOURCES:
+        tree, room, name = ast.parse(path.read_text(encoding="utf-8")), room_of(path), path.relative_to(PACKAGE)
+        assert set(imported(tree, at_import=False)) <= ALLOWED[room], name
+        assert set(imported(tree, at_import=True)) <= AT_IMPORT.get(room, ALLOWED[room]), name
+
+
+def test_families_do_not_import_each_other():
+    from bayesjpt.families.registry import FAMILIES
+
+    names = {family.name for family in FAMILIES}
+    for name in names:
+        tree = ast.parse((PACKAGE / "families" / f"{name}.py").read_text(encoding="utf-8"))
+        modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert not modules & {f"bayesjpt.families.{other}" for other in names - {name}}, name
 
 
 @pytest.mark.parametrize(
