@@ -95,6 +95,21 @@ def test_structures_of_large_tables_are_learned_from_half_of_the_rows(table, mon
     assert sampled == ["counted"] * 3
 
 
+@pytest.mark.parametrize("learner", ["jpt", bj.learn_jpt])
+def test_trees_without_chance_are_learned_from_bootstrap_samples_of_small_tables(table, learner):
+    post = bj.fit(table, learner, n_structures=4, seed=5, **FEW)
+    assert len({own.circuit.digest() for own in post.by_structure()}) == 4
+    assert np.isfinite(post.log_density(table)).all()
+
+
+def test_trees_that_hold_rows_out_at_random_see_all_rows(table, monkeypatch):
+    taken = []
+    monkeypatch.setattr(type(table), "take", lambda *_: taken.append(1))
+    found = ensemble.Ensemble((bj.learn_jpt,), 2, 1, {"validation": 0.2}, {}, "bootstrap", 1)
+    assert found.rows(1, table, np.random.default_rng(1)) is table
+    assert not taken
+
+
 def test_leaves_that_end_where_their_rows_end_are_learned_from_all_rows(table, monkeypatch):
     monkeypatch.setattr(ensemble, "HALVED_ROWS", 100)
     post = bj.fit(table, "jpt", n_structures=2, families=["quantile", "categorical"], seed=1, **FEW)

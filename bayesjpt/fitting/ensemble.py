@@ -51,8 +51,9 @@ class Ensemble:
         Of the learners.
     priors : dict
         Of `bayesjpt.sampler.target.make_target`.
-    halved : bool
-        Whether all structures but the first of each learner are learned from half of the rows.
+    resampling : str
+        What all structures but the first of each learner are learned from: ``half`` of the rows, a ``bootstrap`` sample
+        of them, or ``none``: all rows. A learner that draws at random sees all rows instead of a bootstrap sample.
     n_thread : int
         Structures that are learned and sampled at the same time; no effect on any draw.
     """
@@ -62,7 +63,7 @@ class Ensemble:
     seed: int
     options: dict[str, Any]
     priors: dict[str, Any]
-    halved: bool
+    resampling: str
     n_thread: int
 
     def learner(self, number: int) -> Learn:
@@ -75,10 +76,18 @@ class Ensemble:
 
     def rows(self, number: int, table: Table, rng: np.random.Generator) -> Table:
         """Return the rows that a structure is learned from."""
-        if number < len(self.learners) or not self.halved:
+        if number < len(self.learners):
             return table
-        n = math.ceil(STRUCTURE_ROWS * table.n_row)
-        return table.take(np.sort(rng.choice(table.n_row, n, replace=False)))
+        if self.resampling == "half":
+            n = math.ceil(STRUCTURE_ROWS * table.n_row)
+            return table.take(np.sort(rng.choice(table.n_row, n, replace=False)))
+        if self.resampling == "bootstrap" and not self._draws_at_random(number):
+            return table.take(np.sort(rng.integers(table.n_row, size=table.n_row)))
+        return table
+
+    def _draws_at_random(self, number: int) -> bool:
+        """Return whether a structure's learner finds another one with another seed: ours without chance is known."""
+        return self.learner(number).__name__.removeprefix("learn_") != "jpt" or bool(self.options.get("validation"))
 
     def learn(self, number: int, table: Table) -> Circuit:
         """Return a structure; the first is that of a fit of one structure with the same seed."""
@@ -119,16 +128,17 @@ class Ensemble:
         return to_posterior(circuit, table, draws, settings)
 
 
-def is_halved(table: Table) -> bool:
-    """Return whether structures of a table, under the schema that learners see, are learned from half of its rows.
+def resampling_of(table: Table) -> str:
+    """Return what structures of a table are learned from, given the schema that learners see.
 
-    Not those of a small table: half of few rows make a coarser structure, and seeds differ enough. Nor where a column
-    has likelihoods alone that end where the rows of their leaf end: other rows would be impossible.
+    Half of a large table; half of few rows make a coarser structure. All rows where a column has likelihoods alone that
+    end where the rows of their leaf end: other rows would be impossible.
     """
     from bayesjpt.families import registry
 
-    ends = [all(family.leaf_constants is not None for family in registry.dictionary(column)) for column in table.schema]
-    return table.n_row >= HALVED_ROWS and not any(ends)
+    if any(all(f.leaf_constants is not None for f in registry.dictionary(column)) for column in table.schema):
+        return "none"
+    return "half" if table.n_row >= HALVED_ROWS else "bootstrap"
 
 
 def derived_seed(seed: int, *what: int) -> int:

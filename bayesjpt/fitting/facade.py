@@ -199,7 +199,7 @@ def fit(
     _check_priors(prior, type_prior)
     if resume and checkpoint is None:
         raise CheckpointError("resume without a checkpoint", "the folder of the fit to go on with")
-    from bayesjpt.fitting.ensemble import Ensemble, is_halved
+    from bayesjpt.fitting.ensemble import Ensemble, resampling_of
     from bayesjpt.sampler.facts import check_resumable, facts_of
     from bayesjpt.sampler.schedule import Schedule
     from bayesjpt.sampler.structures_folder import StructuresFolder
@@ -236,7 +236,7 @@ def fit(
         seed=settings["seed"],
         options=learner_options,
         priors=priors,
-        halved=is_halved(learnt_from),
+        resampling=resampling_of(learnt_from),
         n_thread=n_worker(cores, int(n_structures)),
     )
     folder = None if checkpoint is None else StructuresFolder(Path(checkpoint))
