@@ -14,8 +14,8 @@ written through xarray, for ArviZ, and read by h5py alone: a command that asks a
 
 from __future__ import annotations
 
+import io
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from bayesjpt.posterior import check
 from bayesjpt.posterior.convert import SAMPLE_STATS, to_datatree
 from bayesjpt.posterior.draws import Posterior, check_format
 from bayesjpt.posterior.stacked import StackedPosterior
+from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
@@ -59,14 +60,15 @@ def save(post: Posterior, path) -> None:
         for group in tree.subtree
         if group.data_vars
     }
-    part = path.with_name(f"{path.name}.part{os.getpid()}")
     try:
-        tree.to_netcdf(part, engine="h5netcdf", encoding=checksums)
-        part.replace(path)
+        # HDF5 writes into memory: a library that meets a full disk in its own files ends the interpreter
+        content = io.BytesIO()
+        tree.to_netcdf(content, engine="h5netcdf", encoding=checksums)  # pyright: ignore[reportArgumentType] - it may
+        replace_file(path, content.getvalue())
+    except MemoryError:
+        raise FitFileError(f"no memory for the content of {str(path)!r}", remedy="Keep fewer draws: thin=") from None
     except OSError as error:
-        raise FitFileError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
-    finally:
-        part.unlink(missing_ok=True)
+        raise FitFileError(f"cannot write {str(path)!r}: {reason(error)}") from None
 
 
 def _tree(post: Posterior) -> xr.DataTree:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bayesjpt.errors import CheckpointError
+from bayesjpt.replace_file import PART
 from bayesjpt.sampler.files import create_file, map_file, write_whole
 from bayesjpt.sampler.records import Records, file_bytes, read_sweeps
 from bayesjpt.sampler.schedule import Draws, Schedule, StateSizes, draw_arrays
@@ -27,7 +28,7 @@ FORMAT = "bayesjpt checkpoint 2"
 
 RUN, STRUCTURE, RECORDS, LOCK = "run.json", "structure.nc", "records", "lock"
 _NAMES = "|".join(re.escape(name) for name in (RUN, STRUCTURE, RECORDS, LOCK, *Draws._fields))
-_OURS = re.compile(rf"({_NAMES})(\.part\d*)?")
+_OURS = re.compile(rf"({_NAMES})(\.part\d*)?|{PART.pattern}")
 
 
 class Checkpoint:

@@ -7,6 +7,7 @@ structure_0.nc, ...            structures that are done, as saved fits: bayesjpt
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Mapping
@@ -16,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from bayesjpt.errors import CheckpointError
+from bayesjpt.replace_file import PART
 from bayesjpt.sampler.files import write_whole
 
 FORMAT = "bayesjpt checkpoint of several structures 2"
 
 RUN = "structures.json"
-_OURS = re.compile(r"(structures\.json|scores_\d+|structure_\d+\.nc)(\.part\d*)?")
+_OURS = re.compile(rf"(structures\.json|scores_\d+|structure_\d+\.nc)(\.part\d*)?|{PART.pattern}")
 
 
 class StructuresFolder:
@@ -90,11 +92,9 @@ class StructuresFolder:
 
     def keep_scores(self, fold: int, log_score: np.ndarray) -> None:
         """Keep the log masses of a fold's rows, float64 (n_structure, n_row)."""
-        path = self.path / f"scores_{fold}"
-        part = path.with_name(f"{path.name}.part")
-        with part.open("wb") as file:
-            np.save(file, log_score, allow_pickle=False)
-        part.replace(path)
+        content = io.BytesIO()
+        np.save(content, log_score, allow_pickle=False)
+        write_whole(self.path / f"scores_{fold}", content.getvalue())
 
     def scores(self, fold: int, shape: tuple[int, int]) -> np.ndarray | None:
         """Return what `keep_scores` kept, or None.
