@@ -108,12 +108,13 @@ class StructuresFolder:
         if not path.is_file():
             return None
         try:
-            found = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+            # mapped: a file that promises more than it holds is refused before memory is taken
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError, OverflowError, SyntaxError, TypeError) as error:
             raise CheckpointError(f"{path.name} of checkpoint {str(self.path)!r} is damaged") from error
         if not isinstance(found, np.ndarray) or found.shape != shape or found.dtype != np.float64:
             raise CheckpointError(f"{path.name} of checkpoint {str(self.path)!r} is of another run")
-        return found
+        return np.array(found)
 
     def remove(self) -> None:
         """Delete the folder, and nothing that is not ours."""
