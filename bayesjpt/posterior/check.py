@@ -114,6 +114,10 @@ def _check_leaf_table(circuit: Circuit, schema: Schema) -> None:
     for name in ("theta_at", "theta_len", "const_at", "const_len"):
         if getattr(circuit, name).size != n_leaf or (getattr(circuit, name) < 0).any():
             _fail(f"array {name!r} of the circuit holds negative numbers or has another length", "offsets")
+    for name, size in (("theta", circuit.n_theta), ("const", circuit.const.size)):
+        at, length = (getattr(circuit, f"{name}_{what}").astype(np.int64) for what in ("at", "len"))
+        if (at + length > size).any():
+            _fail(f"offsets of {name!r} in the circuit that lie behind its end", f"at most {size}")
     if ((circuit.leaf_var < 0) | (circuit.leaf_var >= len(schema))).any():
         _fail("a leaf over a column that the schema does not have", f"columns 0 to {len(schema) - 1}")
     check_leaves_fit(circuit, schema)

@@ -159,7 +159,7 @@ def load(path) -> Posterior:
     if not path.is_file():
         raise FitFileError(f"no file {str(path)!r}")
     try:
-        with SafeFile(path) as file:
+        with SafeFile(path) as file, np.errstate(all="ignore"):  # absurd numbers are refused where they are checked
             return _several(file) if _is_stacked(file) else _posterior(file)
     except MemoryError:
         raise FitFileError(f"{path.name} cannot be read: it does not fit into memory") from None
