@@ -8,6 +8,8 @@ array takes in memory has to lie in the file, byte for byte, and all arrays toge
 from __future__ import annotations
 
 import json
+import mmap
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 CHECKSUM, SHUFFLE = 3, 2
 """Numbers of the filters that change no size, in HDF5."""
+
+_HEAP = b"GCOL\x01\0\0\0"
+"""How a global heap begins."""
 
 _WIDEST = 8
 """Bytes of a number."""
@@ -38,11 +43,14 @@ class SafeFile:
     ------
     OSError
         Where it is no HDF5 file.
+    FitFileError
+        Where its texts are damaged.
     """
 
     def __init__(self, path: Path):
         import h5py
 
+        _check_heaps(path)
         self._file = h5py.File(path, "r")
         self._n_byte = path.stat().st_size
         self._n_read = 0
@@ -183,6 +191,34 @@ class SafeFile:
                 f"array {path!r} of {n_byte} bytes, of which the file holds {min(stored, self._n_byte)}", "all of them"
             )
         return array
+
+
+def _check_heaps(path: Path) -> None:
+    """Raise `FitFileError` unless the objects of each global heap, where texts lie, fill it one behind the other.
+
+    HDF5 1.14 walks over them without end where the free space behind them has the size zero.
+
+    References
+    ----------
+    The HDF Group, HDF5 File Format Specification 3.0, section III.E.
+    """
+    size = path.stat().st_size
+    if not size:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        at = content.find(_HEAP)
+        while at >= 0:
+            end = at + int.from_bytes(content[at + 8 : at + 16], "little")
+            place = at + 16
+            while end <= size and place + 16 <= end:
+                index, length = struct.unpack_from("<H6xQ", content, place)
+                # free space, of index 0, counts its own 16 bytes and is the last
+                place += length if index == 0 else 16 + (length + 7) // 8 * 8
+                if index == 0:
+                    break
+            if not end - 16 < place <= end <= size:
+                raise FitFileError(f"a damaged heap of texts at byte {at}", "objects that fill it")
+            at = content.find(_HEAP, at + 1)
 
 
 def _product(shape: Sequence[int]) -> int:

@@ -253,6 +253,8 @@ def _read_arrow(path: Path, limits: ReadLimits) -> list[Cells]:
         frame.validate(full=True)
         _check_cells(path, frame.num_rows, frame.num_columns, limits)
         return frame_cells(frame)
+    except UnicodeDecodeError:
+        raise TableError(f"file {path.name!r} holds names or texts that are not UTF-8") from None
     except (ArrowException, OSError, MemoryError) as error:
         raise TableError(f"file {path.name!r} cannot be read: {str(error) or 'it does not fit into memory'}") from None
 
