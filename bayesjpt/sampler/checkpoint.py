@@ -158,7 +158,7 @@ def check_facts(path: Path, stored: Mapping[str, Any], asked: Mapping[str, Any])
     where = f"checkpoint {str(path)!r}"
     asked = json.loads(json.dumps(asked))
     if stored["table"] != asked["table"]:
-        rows, columns = stored["table"]["rows"], stored["table"]["columns"]
+        rows, columns = (stored["table"].get(name, "unknown") for name in ("rows", "columns"))
         raise CheckpointError(
             f"{where} is of another table ({rows} rows x {columns} columns, "
             f"this one has {asked['table']['rows']} x {asked['table']['columns']})",

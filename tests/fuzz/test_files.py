@@ -1,4 +1,4 @@
-"""A few of the mutants of files in every run of the tests; `tests.fuzz --files` opens many, with limits of the system."""
+"""A few of the mutants of files in every run of the tests; `tests.fuzz --files` opens many, under limits."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_an_array_of_gigabytes_in_a_small_file_is_refused(copy, name, compressio
     def make(group, last, values):
         shape = (2**20, *values.shape[1:-1], 2**20)[: values.ndim]
         group.create_dataset(
-            last, shape, values.dtype, chunks=tuple(min(size, 64) for size in shape), compression=compression
+            last, shape, values.dtype, chunks=tuple(min(size, 16) for size in shape), compression=compression
         )
 
     replace(copy, name, make)
