@@ -131,7 +131,7 @@ class SafeFile:
         array, (group, _, _) = self._array(path), path.rpartition("/")
         if "DIMENSION_LIST" not in array.attrs or len(array.shape) != len(names):
             return False
-        axes = array.attrs["DIMENSION_LIST"]
+        axes = np.asarray(array.attrs["DIMENSION_LIST"])
         return len(axes) == len(names) and all(
             len(axis) == 1 and self._file[axis[0]] == self._find(f"{group}/{name}")
             for axis, name in zip(axes, names, strict=True)
@@ -145,7 +145,7 @@ class SafeFile:
         for part in path.encode().split(b"/"):
             if not isinstance(found, h5py.Group) or not found.id.links.exists(part):
                 return None
-            if found.id.links.get_info(part).type != h5py.h5l.TYPE_HARD:
+            if not isinstance(found.get(part.decode(), getlink=True), h5py.HardLink):
                 raise FitFileError(f"{path!r} is a link to another place", "arrays and groups in the file itself")
             found = found[part.decode()]
         return found
