@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bayesjpt.structure.mspn import learn_mspn as learn_mspn
     from bayesjpt.table.document import SchemaDocument as SchemaDocument
     from bayesjpt.table.document import read_schema as read_schema
+    from bayesjpt.table.read import ReadLimits as ReadLimits
     from bayesjpt.table.schema import Schema as Schema
     from bayesjpt.table.table import Table as Table
     from bayesjpt.table.table import as_table as as_table
@@ -37,6 +38,7 @@ _HOME = {
     "read_table": "bayesjpt.table.table",
     "as_table": "bayesjpt.table.table",
     "Table": "bayesjpt.table.table",
+    "ReadLimits": "bayesjpt.table.read",
     "Schema": "bayesjpt.table.schema",
     "read_schema": "bayesjpt.table.document",
     "SchemaDocument": "bayesjpt.table.document",
@@ -63,6 +65,7 @@ __all__ = [
     "read_table",
     "as_table",
     "Table",
+    "ReadLimits",
     "Schema",
     "read_schema",
     "SchemaDocument",

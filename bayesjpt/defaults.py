@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+# --- files -----------------------------------------------------------------------------------------------------------
+
+MAX_LINE_BYTES = 16 * 2**20
+"""Bytes of a line of a table; a million columns of 16 characters."""
+
+MAX_EXPANSION = 200.0
+"""Bytes in a compressed file for each of its own. Tables have 3 to 20; gzip reaches 1,032 on a single repeated byte."""
+
+FREE_EXPANSION_BYTES = 64 * 2**20
+"""Bytes that a compressed file may hold however small it is: constant columns, in small files, are nothing to fear."""
+
 # --- columns: what becomes of them -----------------------------------------------------------------------------------
 
 MAX_LABELS = 100

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+_LONGEST = 300
+"""Characters of each of them; a file from anywhere may hold names and labels of any length."""
+
+
+def _shortened(text: str) -> str:
+    """Return a text on one line, its middle left out where it is long."""
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: 2 * _LONGEST // 3]} ... {text[-_LONGEST // 3 + 5 :]}"
+
 
 class BayesjptError(Exception):
     """Something that the user can mend; the message is one line.
@@ -20,12 +29,12 @@ class BayesjptError(Exception):
         self.found = found
         self.expected = expected
         self.remedy = remedy
-        text = found
+        text = _shortened(found)
         if expected is not None:
-            text += f"; expected {expected}"
+            text += f"; expected {_shortened(expected)}"
         if remedy is not None:
-            text += f". {remedy}"
-        super().__init__(" ".join(text.split()))
+            text += f". {_shortened(remedy)}"
+        super().__init__(text)
 
     def __reduce__(self):
         return (type(self), (self.found, self.expected, self.remedy))

@@ -343,6 +343,13 @@ def _fit_several(
     done: dict[int, Posterior] = {}
     if folder is not None:
         done = {k: load(folder.structure(k)).by_structure()[0] for k in folder.done}
+        for k, post in done.items():
+            expected = (schedule.n_chain, schedules[k].n_draw) if k in schedules else None
+            if post.schema != table.schema or (post.n_chain, post.n_draw) != expected:
+                raise CheckpointError(
+                    f"{folder.structure(k).name} of checkpoint {str(folder.path)!r} is of another run",
+                    remedy="Delete this file, and go on",
+                )
 
     def whole() -> StackedPosterior:
         numbers = sorted(done)

@@ -1,1 +1,9 @@
-"""Circuit -> PyMC: random variables, priors, the block, and the Gibbs step that samples it."""
+"""Circuit -> PyMC: random variables, priors, the block, and the Gibbs step that samples it.
+
+Importing any module of this package registers the step. A process that only unpickled a model imports the modules that
+define its ops, and so this package first; without the step ``pm.sample`` would give the block to NUTS.
+"""
+
+from bayesjpt.model.gibbs_step import register_step
+
+register_step()

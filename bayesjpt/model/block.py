@@ -28,7 +28,6 @@ from bayesjpt.families import registry
 from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
-from bayesjpt.model.gibbs_step import register_step
 from bayesjpt.model.priors import parameter_variable, scale_variable, type_prior_variable, weight_variable
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -118,7 +117,6 @@ class CircuitMixture:
         transforms: bool = False,
     ):
         model = pm.modelcontext(None)
-        register_step()
         _check(model, name, circuit, data)
         layout = make_layout(circuit, data.schema)
         priors, expressions = block_priors(

@@ -1,8 +1,8 @@
 """The step method: one blocked Gibbs sweep of a circuit inside ``pm.sample``.
 
-PyMC finds it by itself: `register_step` appends it to PyMC's step methods, and it claims every variable whose op is a
-`BlockVariable`. One sweep draws all allocations given the parameters (never stored), then all weights and parameters
-given the allocations. Before that it refuses models in which those conditionals would be wrong.
+PyMC finds it by itself: importing `bayesjpt.model` appends it to PyMC's step methods, and it claims every variable
+whose op is a `BlockVariable`. One sweep draws all allocations given the parameters (never stored), then all weights and
+parameters given the allocations. Before that it refuses models in which those conditionals would be wrong.
 """
 
 from __future__ import annotations

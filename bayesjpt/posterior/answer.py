@@ -87,7 +87,9 @@ def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def method(*args, **kwargs):
-        answer = function(*args, **kwargs)
+        # beyond 1e308 an answer is infinite, which says more than a warning from inside; NaNs still warn
+        with np.errstate(over="ignore"):
+            answer = function(*args, **kwargs)
         return answer.to_xarray() if isinstance(answer, PlainAnswer | PlainAnswers) else answer
 
     returned = function.__annotations__["return"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.check import check_circuit, check_leaves_fit
-from bayesjpt.circuit.layout import make_layout
+from bayesjpt.circuit.layout import Layout, make_layout
 from bayesjpt.errors import FitFileError
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
@@ -104,7 +104,6 @@ def checked_circuit(arrays: dict[str, np.ndarray], schema: Schema) -> Circuit:
     circuit = Circuit(**typed)
     _check_leaf_table(circuit, schema)
     check_circuit(circuit, len(schema))
-    _check_parameters(circuit, schema, Params(circuit.start_log_weight, circuit.start_theta))
     return circuit
 
 
@@ -115,19 +114,28 @@ def _check_leaf_table(circuit: Circuit, schema: Schema) -> None:
     for name in ("theta_at", "theta_len", "const_at", "const_len"):
         if getattr(circuit, name).size != n_leaf or (getattr(circuit, name) < 0).any():
             _fail(f"array {name!r} of the circuit holds negative numbers or has another length", "offsets")
+    for name, size in (("theta", circuit.n_theta), ("const", circuit.const.size)):
+        at, length = (getattr(circuit, f"{name}_{what}").astype(np.int64) for what in ("at", "len"))
+        if (at + length > size).any():
+            _fail(f"offsets of {name!r} in the circuit that lie behind its end", f"at most {size}")
     if ((circuit.leaf_var < 0) | (circuit.leaf_var >= len(schema))).any():
         _fail("a leaf over a column that the schema does not have", f"columns 0 to {len(schema) - 1}")
     check_leaves_fit(circuit, schema)
 
 
 def check_draws(params: Params, circuit: Circuit, schema: Schema) -> None:
-    """Raise `FitFileError` unless draws, (n_chain, n_draw, ...), are weights and parameters that a sampler can give."""
+    """Raise `FitFileError` unless draws, (n_chain, n_draw, ...), are weights and parameters that a sampler can give.
+
+    And unless the learner's estimate, in a circuit of `checked_circuit`, is.
+    """
     for name, array, size in zip(Params._fields, params, (circuit.n_edge, circuit.n_theta), strict=True):
         if array.ndim != 3 or array.shape[-1] != size or 0 in array.shape[:2]:
             _fail(f"draws of {name} with shape {array.shape}", f"(chains, draws, {size}), at least one of each")
     if params.log_weight.shape[:2] != params.theta.shape[:2]:
         _fail("different numbers of draws of weights and of parameters", "the same")
-    _check_parameters(circuit, schema, params)
+    layout = make_layout(circuit, schema)
+    for each in (Params(circuit.start_log_weight, circuit.start_theta), params):
+        _check_parameters(layout, each)
 
 
 def check_weights(weights: np.ndarray) -> None:
@@ -141,18 +149,56 @@ def check_weights(weights: np.ndarray) -> None:
         _fail("weights of structures that are no shares of one", "positive ones that add up to one")
 
 
-def check_lengths(arrays: Mapping[str, np.ndarray], length: np.ndarray, n_draw: np.ndarray, n_structure: int) -> None:
-    """Raise `FitFileError` unless arrays are cut into one part for each structure, each with some draws."""
-    whole = all(array.dtype.kind in "iu" for array in (length, n_draw))
-    if not whole or length.shape != (n_structure, len(arrays)) or n_draw.shape != (n_structure,):
-        _fail(f"lengths of shape {length.shape}", f"({n_structure}, {len(arrays)}) whole numbers")
-    sizes = [array.size if array.ndim == 1 else -1 for array in arrays.values()]
-    if (length < 0).any() or length.sum(axis=0).tolist() != sizes or (n_draw < 1).any():
+def check_sizes(shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise `FitFileError` unless arrays of these shapes can be a circuit and the log weights of its draws."""
+    for name in Circuit._fields:
+        if len(shapes[name]) != 1:
+            _fail(f"array {name!r} of the circuit has shape {shapes[name]}", "one axis")
+    n_node, n_edge, n_leaf = (shapes[name][0] for name in ("kind", "child", "leaf_family"))
+    expected = {"child_ptr": n_node + 1, "leaf_of": n_node, "start_log_weight": n_edge, "leaf_var_ptr": n_leaf + 1}
+    expected |= dict.fromkeys(("leaf_var", "leaf_cell", "theta_at", "theta_len", "const_at", "const_len"), n_leaf)
+    for name, size in expected.items():
+        if shapes[name] != (size,):
+            _fail(f"array {name!r} of the circuit has shape {shapes[name]}", f"({size},)")
+    if len(shapes["log_weight"]) != 3 or shapes["log_weight"][2] != n_edge or 0 in shapes["log_weight"][:2]:
+        _fail(f"log weights of shape {shapes['log_weight']}", f"(chains, draws, {n_edge}), at least one of each")
+
+
+def check_lengths(
+    shapes: Mapping[str, tuple[int, ...]], length: np.ndarray, n_draw: np.ndarray, n_chain: object
+) -> None:
+    """Raise `FitFileError` unless arrays are cut into one part for each structure, each with some draws.
+
+    Parameters
+    ----------
+    shapes : mapping from str to tuple of int
+        Of the circuits' arrays and then the draws, end to end.
+    length : int (n_structure, n_array)
+        Of each structure's part of each.
+    n_draw : int (n_structure,)
+    n_chain : object
+        What the file says.
+    """
+    if not all(array.dtype.kind in "iu" for array in (length, n_draw)):
+        _fail("lengths that are no whole numbers", "whole numbers")
+    if type(n_chain) is not int or n_chain < 1:
+        _fail(f"{n_chain!r} chains", "a number from 1")
+    sizes = [shape[0] if len(shape) == 1 else -1 for shape in shapes.values()]
+    # as Python's numbers, which do not overflow
+    sums = [sum(column) for column in length.T.tolist()]
+    if (length < 0).any() or sums != sizes or (n_draw < 1).any():
         _fail("structures whose lengths do not add up, or without draws", "all numbers of each array, once")
+    names = list(shapes)
+    for number, row in enumerate(length.tolist()):
+        own = dict(zip(names, row, strict=True))
+        n_kept = n_chain * int(n_draw[number])  # pyright: ignore[reportOperatorIssue] - an int
+        check_sizes({name: (size,) for name, size in own.items()} | {"log_weight": (1, 1, own["child"])})
+        for name, size in (("log_weight", own["child"]), ("theta", own["start_theta"])):
+            if own[name] != n_kept * size:
+                _fail(f"{own[name]} numbers of {name!r} in structure {number}", f"{n_kept} draws of {size}")
 
 
-def _check_parameters(circuit: Circuit, schema: Schema, params: Params) -> None:
-    layout = make_layout(circuit, schema)
+def _check_parameters(layout: Layout, params: Params) -> None:
     for name, array in layout.split(params).items():
         if not np.isfinite(array).all():
             _fail(f"{name} holds a number that is not finite", "finite draws")

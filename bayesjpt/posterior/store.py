@@ -14,8 +14,8 @@ written through xarray, for ArviZ, and read by h5py alone: a command that asks a
 
 from __future__ import annotations
 
+import io
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +29,13 @@ from bayesjpt.families import registry
 from bayesjpt.posterior import check
 from bayesjpt.posterior.convert import SAMPLE_STATS, to_datatree
 from bayesjpt.posterior.draws import Posterior, check_format
+from bayesjpt.posterior.hdf5 import SafeFile
 from bayesjpt.posterior.stacked import StackedPosterior
+from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
 if TYPE_CHECKING:
-    import h5py
     import xarray as xr
 
 FORMAT = "bayesjpt fit 3"
@@ -59,14 +60,15 @@ def save(post: Posterior, path) -> None:
         for group in tree.subtree
         if group.data_vars
     }
-    part = path.with_name(f"{path.name}.part{os.getpid()}")
     try:
-        tree.to_netcdf(part, engine="h5netcdf", encoding=checksums)
-        part.replace(path)
+        # HDF5 writes into memory: a library that meets a full disk in its own files ends the interpreter
+        content = io.BytesIO()
+        tree.to_netcdf(content, engine="h5netcdf", encoding=checksums)  # pyright: ignore[reportArgumentType] - it may
+        replace_file(path, content.getvalue())
+    except MemoryError:
+        raise FitFileError(f"no memory for the content of {str(path)!r}", remedy="Keep fewer draws: thin=") from None
     except OSError as error:
-        raise FitFileError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
-    finally:
-        part.unlink(missing_ok=True)
+        raise FitFileError(f"cannot write {str(path)!r}: {reason(error)}") from None
 
 
 def _tree(post: Posterior) -> xr.DataTree:
@@ -142,7 +144,8 @@ def load(path) -> Posterior:
     Raises
     ------
     FitFileError
-        For a missing file, one that is not a saved fit, or one of another format.
+        For a missing file, one that is not a saved fit, one of another format, and one whose arrays do not fit each
+        other, are compressed, lie elsewhere or are larger than the file.
 
     Examples
     --------
@@ -155,17 +158,20 @@ def load(path) -> Posterior:
     path = Path(path)
     if not path.is_file():
         raise FitFileError(f"no file {str(path)!r}")
-    import h5py
-
     try:
-        with h5py.File(path, "r") as file:
+        with SafeFile(path) as file, np.errstate(all="ignore"):  # absurd numbers are refused where they are checked
             return _several(file) if _is_stacked(file) else _posterior(file)
+    except MemoryError:
+        raise FitFileError(f"{path.name} cannot be read: it does not fit into memory") from None
     except _UNREADABLE as error:
         text = str(error) if isinstance(error, BayesjptError) else f"{_first_line(error)}; expected a saved fit"
         raise FitFileError(f"{path.name} cannot be read: {text}") from None
 
 
-_UNREADABLE = (OSError, RuntimeError, ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError)
+_UNREADABLE = (
+    *(OSError, RuntimeError, ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError),
+    *(SystemError, AssertionError, EOFError),
+)
 """What the libraries below raise for files that are damaged, or that hold something else."""
 
 
@@ -173,29 +179,37 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason given'}"
 
 
-def _is_stacked(file: h5py.File) -> bool:
-    form = _group(file, _GROUP).attrs.get("format") if _GROUP in file else None
-    return isinstance(form, str) and form.startswith(STACKED_FORMAT.rstrip("0123456789"))
+def _is_stacked(file: SafeFile) -> bool:
+    if not file.has(_GROUP):
+        raise FitFileError(f"no group {_GROUP!r}", "a file that Posterior.save wrote")
+    return file.text(_GROUP, "format").startswith(STACKED_FORMAT.rstrip("0123456789"))
 
 
-def _several(file: h5py.File) -> StackedPosterior:
-    group = _group(file, _GROUP)
-    check_format(group.attrs.get("format"), STACKED_FORMAT)
-    schema = Schema.from_dict(_json(group, "schema"))
+def _at(name: str) -> str:
+    return f"{_GROUP}/{name}"
+
+
+def _several(file: SafeFile) -> StackedPosterior:
+    check_format(file.text(_GROUP, "format"), STACKED_FORMAT)
+    schema = Schema.from_dict(file.json(_GROUP, "schema"))
     check.check_columns(schema)
-    weights = np.asarray(_values(group, "weights"), np.float64)
-    check.check_weights(weights)
-    if _json(group, "arrays") != list(_ARRAYS):
+    if file.json(_GROUP, "arrays") != list(_ARRAYS):
         raise FitFileError("other arrays than those of this version", ", ".join(_ARRAYS))
-    arrays = {name: _values(group, name) for name in _ARRAYS}
-    arrays["leaf_family"] = _renumbered(group, arrays["leaf_family"])
-    n_chain, n_draws, length = _json(group, "n_chain"), _values(group, "n_draw"), _values(group, "length")
-    check.check_lengths(arrays, length, n_draws, weights.size)
+    sizes = {name: file.shape(_at(name)) for name in _ARRAYS}
+    (n_structure,) = file.shape(_at("weights")) or (0,)
+    weights = np.asarray(file.array(_at("weights")), np.float64)
+    check.check_weights(weights)
+    n_chain, settings = file.json(_GROUP, "n_chain"), file.json(_GROUP, "structures")
+    n_draws = file.array(_at("n_draw"), (n_structure,))
+    length = file.array(_at("length"), (n_structure, len(_ARRAYS)))
+    check.check_lengths(sizes, length, n_draws, n_chain)
+    arrays = {name: file.array(_at(name)) for name in _ARRAYS}
+    arrays["leaf_family"] = _renumbered(file, arrays["leaf_family"])
     parts = [np.split(arrays[name], np.cumsum(length[:-1, k])) for k, name in enumerate(_ARRAYS)]
     stats = _sample_stats(file, (n_chain, int(n_draws.sum())))
     starts = np.cumsum(n_draws)[:-1]
     stats_parts = {name: np.split(value, starts, axis=1) for name, value in stats.items()}
-    reference, settings = _reference(group, schema), _json(group, "structures")
+    reference = _reference(file, schema)
     structures = []
     for number, own in enumerate(zip(*parts, strict=True)):
         *circuit_arrays, log_weight, theta = own
@@ -208,42 +222,42 @@ def _several(file: h5py.File) -> StackedPosterior:
         check.check_draws(params, circuit, schema)
         stats = {name: value[number] for name, value in stats_parts.items()}
         structures.append(Posterior(circuit, schema, params, stats, reference, settings[number]))
-    return StackedPosterior(structures, weights, _json(group, "settings"))
+    return StackedPosterior(structures, weights, file.json(_GROUP, "settings"))
 
 
-def _posterior(file: h5py.Group) -> Posterior:
-    if _GROUP not in file:
-        raise FitFileError(f"no group {_GROUP!r}", "a file that Posterior.save wrote")
-    group = _group(file, _GROUP)
-    check_format(group.attrs.get("format"), FORMAT)
-    schema = Schema.from_dict(_json(group, "schema"))
+def _posterior(file: SafeFile) -> Posterior:
+    check_format(file.text(_GROUP, "format"), FORMAT)
+    schema = Schema.from_dict(file.json(_GROUP, "schema"))
     check.check_columns(schema)
-    circuit = freeze(check.checked_circuit(_arrays(group), schema))
-    log_weight = np.ascontiguousarray(_values(group, "log_weight"), np.float64)
-    params = Params(log_weight, _theta(_group(file, "posterior"), circuit, schema, log_weight))
+    sizes = {name: file.shape(_at(name)) for name in (*Circuit._fields, "log_weight")}
+    check.check_sizes(sizes)
+    arrays = {name: file.array(_at(name)) for name in Circuit._fields}
+    arrays["leaf_family"] = _renumbered(file, arrays["leaf_family"])
+    circuit = freeze(check.checked_circuit(arrays, schema))
+    n_chain, n_draw, _ = sizes["log_weight"]
+    log_weight = np.ascontiguousarray(file.array(_at("log_weight")), np.float64)
+    params = Params(log_weight, _theta(file, circuit, schema, log_weight))
     check.check_draws(params, circuit, schema)
     return Posterior(
         circuit,
         schema,
         params,
-        sample_stats=_sample_stats(file, params.theta.shape[:2]),
-        reference=_reference(group, schema),
-        settings=_json(group, "settings"),
+        sample_stats=_sample_stats(file, (n_chain, n_draw)),
+        reference=_reference(file, schema),
+        settings=file.json(_GROUP, "settings"),
     )
 
 
-def _theta(draws: h5py.Group, circuit: Circuit, schema: Schema, log_weight: np.ndarray) -> np.ndarray:
+def _theta(file: SafeFile, circuit: Circuit, schema: Schema, log_weight: np.ndarray) -> np.ndarray:
     """Return the parameters of the draws that ArviZ reads; their weights must be those of ours."""
     layout = make_layout(circuit, schema)
-    if log_weight.shape[2:] != (circuit.n_edge,):
-        raise FitFileError(f"log weights of shape {log_weight.shape}", f"(chains, draws, {circuit.n_edge})")
     theta = np.empty((*log_weight.shape[:2], circuit.n_theta))
     for variable in (*layout.weights, *layout.parameters):
-        name = f"x_{variable.name}"
+        name = f"posterior/x_{variable.name}"
         dims, shape = ("chain", "draw", f"x_{variable.dim}"), (*log_weight.shape[:2], len(variable.labels))
-        values = _values(draws, name) if name in draws and _dims(draws, name) == dims else None
-        if values is None or values.shape != shape:
+        if not file.has(name) or file.shape(name) != shape or not file.dims(name, dims):
             raise FitFileError(f"draws that do not fit the circuit at {name!r}", f"dims {dims} of {shape}")
+        values = file.array(name)
         if isinstance(variable, ParameterVariable):
             theta[..., variable.positions] = values
         elif not (np.abs(np.exp(log_weight[..., variable.edges]) - values) <= check.WEIGHT_TOLERANCE).all():
@@ -251,56 +265,27 @@ def _theta(draws: h5py.Group, circuit: Circuit, schema: Schema, log_weight: np.n
     return theta
 
 
-def _group(parent: Any, name: str) -> h5py.Group:
-    return parent[name]
+def _sample_stats(file: SafeFile, shape: tuple[int, int]) -> dict[str, np.ndarray]:
+    paths = {name: f"sample_stats/{name}" for name in SAMPLE_STATS}
+    return {name: file.array(path, shape) for name, path in paths.items() if file.has(path)}
 
 
-def _values(group: Any, name: str) -> np.ndarray:
-    return group[name][()]
-
-
-def _json(group: Any, name: str) -> Any:
-    return json.loads(group.attrs[name])
-
-
-def _dims(group: Any, name: str) -> tuple[str, ...]:
-    """Return the names of an array's axes, which netCDF keeps as references."""
-    array = group[name]
-    return tuple(str(array.file[axis[0]].name).rpartition("/")[2] for axis in array.attrs["DIMENSION_LIST"])
-
-
-def _sample_stats(file: h5py.Group, shape: tuple[int, int]) -> dict[str, np.ndarray]:
-    stats = {}
-    for name in SAMPLE_STATS:
-        if f"sample_stats/{name}" in file:
-            stats[name] = _values(_group(file, "sample_stats"), name)
-            if stats[name].shape != shape:
-                raise FitFileError(f"sampler statistics of shape {stats[name].shape}", f"{shape}")
-    return stats
-
-
-def _arrays(group: h5py.Group) -> dict[str, np.ndarray]:
-    """Return the circuit's arrays, families numbered as in this version."""
-    arrays = {field: _values(group, field) for field in Circuit._fields}
-    arrays["leaf_family"] = _renumbered(group, arrays["leaf_family"])
-    return arrays
-
-
-def _renumbered(group: h5py.Group, stored: np.ndarray) -> np.ndarray:
+def _renumbered(file: SafeFile, stored: np.ndarray) -> np.ndarray:
     """Return the families of leaves by their numbers in this version."""
-    numbers = np.array([registry.number(name) for name in _json(group, "families")])
-    if stored.dtype.kind not in "iu" or stored.min() < 0 or stored.max() >= numbers.size:
+    numbers = np.array([registry.number(name) for name in file.json(_GROUP, "families")])
+    if stored.dtype.kind not in "iu" or not stored.size or stored.min() < 0 or stored.max() >= numbers.size:
         raise FitFileError("leaves of families that the file does not name", f"numbers 0 to {numbers.size - 1}")
     return numbers[stored]
 
 
-def _reference(group: h5py.Group, schema: Schema) -> Table | None:
-    if "reference_values" not in group:
+def _reference(file: SafeFile, schema: Schema) -> Table | None:
+    if not file.has(_at("reference_values")):
         return None
-    values = np.ascontiguousarray(_values(group, "reference_values"), np.float64)
-    observed = np.ascontiguousarray(_values(group, "reference_observed").astype(bool))
-    if values.ndim != 2 or values.shape[0] != len(schema) or values.shape != observed.shape:
-        raise FitFileError(f"reference rows of shape {values.shape}", f"({len(schema)}, rows)")
+    shape = file.shape(_at("reference_values"))
+    if len(shape) != 2 or shape[0] != len(schema):
+        raise FitFileError(f"reference rows of shape {shape}", f"({len(schema)}, rows)")
+    values = np.ascontiguousarray(file.array(_at("reference_values")), np.float64)
+    observed = np.ascontiguousarray(file.array(_at("reference_observed"), shape).astype(bool))
     table = Table(schema, values, observed)
     check.check_cells(table)
     return table

@@ -107,7 +107,8 @@ def moments(
         mean, squares = _given_rows(question, spread, near)
         location, scale = question.units.T[..., None]
     if spread:
-        squares *= scale * scale
+        squares *= scale  # twice: the square of a scale may overflow, and zero times infinity is no number
+        squares *= scale
     mean *= scale
     mean += location
     if question.rows is not None:

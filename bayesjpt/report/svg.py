@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from collections.abc import Iterable
 
@@ -73,10 +74,13 @@ def fitted(words: str, room: float, size: float) -> str:
     """
     if width(words, size) <= room:
         return words
-    kept = words
-    while kept and width(kept + "\u2026", size) > room:
-        kept = kept[:-1]
-    return kept + "\u2026"
+    widths = itertools.accumulate(map(_letter_width, words))
+    return words[: _n_within(widths, room / size - _letter_width("\u2026"))] + "\u2026"
+
+
+def _n_within(ascending: Iterable[float], most: float) -> int:
+    """Return how many of some ascending numbers come before the first that is larger: linear in their number."""
+    return sum(1 for _ in itertools.takewhile(lambda number: number <= most, ascending))
 
 
 def wrapped(words: str, room: float, size: float) -> list[str]:
@@ -90,7 +94,8 @@ def wrapped(words: str, room: float, size: float) -> list[str]:
     if width(words, size) <= room:
         return [words]
     parts = words.split(" ")
-    n = max([k for k in range(1, len(parts)) if width(" ".join(parts[:k]), size) <= room], default=0)
+    widths = itertools.accumulate(width(f"{part} ", size) for part in parts[:-1])
+    n = _n_within(widths, room + width(" ", size))
     if n == 0:
         return [fitted(words, room, size)]
     return [" ".join(parts[:n]), fitted(" ".join(parts[n:]), room, size)]

@@ -11,6 +11,7 @@ from bayesjpt.errors import QueryError
 from bayesjpt.posterior.answer import verb
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.tree import TreeData, tree_data
+from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.report.tree_svg import tree_svg
 from bayesjpt.report.tree_text import tree_dot, tree_text
 
@@ -50,9 +51,9 @@ class TreeView:
         check_picture(path)
         written = writers[path.suffix.lower()]()
         try:
-            path.write_text(written if written.endswith("\n") else f"{written}\n", encoding="utf-8", newline="\n")
+            replace_file(path, written if written.endswith("\n") else f"{written}\n")
         except OSError as error:
-            raise QueryError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+            raise QueryError(f"cannot write {str(path)!r}: {reason(error)}") from None
 
     def __repr__(self) -> str:
         return tree_text(self.data)

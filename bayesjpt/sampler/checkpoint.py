@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bayesjpt.errors import CheckpointError
+from bayesjpt.replace_file import PART
 from bayesjpt.sampler.files import create_file, map_file, write_whole
 from bayesjpt.sampler.records import Records, file_bytes, read_sweeps
 from bayesjpt.sampler.schedule import Draws, Schedule, StateSizes, draw_arrays
@@ -27,7 +28,7 @@ FORMAT = "bayesjpt checkpoint 2"
 
 RUN, STRUCTURE, RECORDS, LOCK = "run.json", "structure.nc", "records", "lock"
 _NAMES = "|".join(re.escape(name) for name in (RUN, STRUCTURE, RECORDS, LOCK, *Draws._fields))
-_OURS = re.compile(rf"({_NAMES})(\.part\d*)?")
+_OURS = re.compile(rf"({_NAMES})(\.part\d*)?|{PART.pattern}")
 
 
 class Checkpoint:
@@ -157,7 +158,7 @@ def check_facts(path: Path, stored: Mapping[str, Any], asked: Mapping[str, Any])
     where = f"checkpoint {str(path)!r}"
     asked = json.loads(json.dumps(asked))
     if stored["table"] != asked["table"]:
-        rows, columns = stored["table"]["rows"], stored["table"]["columns"]
+        rows, columns = (stored["table"].get(name, "unknown") for name in ("rows", "columns"))
         raise CheckpointError(
             f"{where} is of another table ({rows} rows x {columns} columns, "
             f"this one has {asked['table']['rows']} x {asked['table']['columns']})",

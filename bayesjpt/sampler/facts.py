@@ -57,5 +57,9 @@ def check_resumable(
     stored = folder.facts()
     if seed is None:
         settings["seed"] = stored["options"].get("seed")
+        if type(settings["seed"]) is not int or settings["seed"] < 0:
+            raise CheckpointError(
+                f"checkpoint {str(folder.path)!r} with the seed {settings['seed']!r}", "a whole number"
+            )
     check_facts(folder.path, stored, facts_of(table, schedule, settings))
     return True

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bayesjpt.errors import CheckpointError
+from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.sampler.memory import in_words
 
 
@@ -53,8 +54,15 @@ def map_file(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return np.asarray(np.memmap(path, dtype, "r+", shape=shape))
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text so that the file holds all of it or does not exist."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that it holds all of its content or is as it was before.
+
+    Raises
+    ------
+    CheckpointError
+        Where it cannot be written.
+    """
+    try:
+        replace_file(path, content)
+    except OSError as error:
+        raise CheckpointError(f"cannot write {str(path)!r}: {reason(error)}") from None

@@ -173,8 +173,18 @@ def _read(slot: bytes, n_edge: int) -> tuple[_Head, Params] | None:
 
 
 def read_sweeps(path: Path, n_chain: int, n_number: int) -> list[int]:
-    """Return how many sweeps each chain has completed, from its records alone."""
+    """Return how many sweeps each chain has completed, from its records alone.
+
+    Raises
+    ------
+    CheckpointError
+        Where there is no such file, or it has another size.
+    """
     size = slot_bytes(n_number)
+    found = path.stat().st_size if path.is_file() else None
+    if found != file_bytes(n_chain, n_number):
+        what = "is missing" if found is None else f"has {found} bytes"
+        raise CheckpointError(f"{path.name} of the checkpoint {str(path.parent)!r} {what}", "those of its run.json")
     content = path.read_bytes()
     slots = [_read(content[start : start + size], 0) for start in range(0, 2 * n_chain * size, size)]
     sweeps = [state[0].sweep if state is not None else 0 for state in slots]

@@ -7,6 +7,7 @@ structure_0.nc, ...            structures that are done, as saved fits: bayesjpt
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Mapping
@@ -16,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from bayesjpt.errors import CheckpointError
+from bayesjpt.replace_file import PART
 from bayesjpt.sampler.files import write_whole
 
 FORMAT = "bayesjpt checkpoint of several structures 2"
 
 RUN = "structures.json"
-_OURS = re.compile(r"(structures\.json|scores_\d+|structure_\d+\.nc)(\.part\d*)?")
+_OURS = re.compile(rf"(structures\.json|scores_\d+|structure_\d+\.nc)(\.part\d*)?|{PART.pattern}")
 
 
 class StructuresFolder:
@@ -90,11 +92,7 @@ class StructuresFolder:
 
     def keep_scores(self, fold: int, log_score: np.ndarray) -> None:
         """Keep the log masses of a fold's rows, float64 (n_structure, n_row)."""
-        path = self.path / f"scores_{fold}"
-        part = path.with_name(f"{path.name}.part")
-        with part.open("wb") as file:
-            np.save(file, log_score, allow_pickle=False)
-        part.replace(path)
+        write_whole(self.path / f"scores_{fold}", _header(log_score.shape) + log_score.astype(np.float64).tobytes())
 
     def scores(self, fold: int, shape: tuple[int, int]) -> np.ndarray | None:
         """Return what `keep_scores` kept, or None.
@@ -107,13 +105,15 @@ class StructuresFolder:
         path = self.path / f"scores_{fold}"
         if not path.is_file():
             return None
+        header = _header(shape)
+        n_byte = len(header) + 8 * shape[0] * shape[1]
         try:
-            found = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise CheckpointError(f"{path.name} of checkpoint {str(self.path)!r} is damaged") from error
-        if not isinstance(found, np.ndarray) or found.shape != shape or found.dtype != np.float64:
-            raise CheckpointError(f"{path.name} of checkpoint {str(self.path)!r} is of another run")
-        return found
+            if path.stat().st_size != n_byte or not (content := path.read_bytes()).startswith(header):
+                raise CheckpointError(f"{path.name} of checkpoint {str(self.path)!r} is damaged, or of another run")
+        except OSError as error:
+            text = f"{path.name} of checkpoint {str(self.path)!r} cannot be read: {error.strerror or error}"
+            raise CheckpointError(text) from None
+        return np.frombuffer(content, np.float64, offset=len(header)).reshape(shape).copy()
 
     def remove(self) -> None:
         """Delete the folder, and nothing that is not ours."""
@@ -121,3 +121,14 @@ class StructuresFolder:
             if _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
         self.path.rmdir()
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    """Return how NumPy's own files of float64 arrays of a shape begin.
+
+    Reading compares it, byte by byte: a header is Python, which nobody should have to parse.
+    """
+    content = io.BytesIO()
+    form = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float64)), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(content, form)
+    return content.getvalue()

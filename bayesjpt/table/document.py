@@ -17,6 +17,7 @@ import numpy as np
 
 from bayesjpt import defaults
 from bayesjpt.errors import SchemaError
+from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import toml
 from bayesjpt.table.schema import Column, Schema, closest
@@ -352,9 +353,9 @@ def write_document(schema: Schema, path: str | Path) -> None:
     """
     path = Path(path)
     try:
-        path.write_text(text_of(schema), encoding="utf-8", newline="\n")
+        replace_file(path, text_of(schema))
     except OSError as error:
-        raise SchemaError(f"file {str(path)!r} cannot be written: {error.strerror}") from None
+        raise SchemaError(f"file {str(path)!r} cannot be written: {reason(error)}") from None
 
 
 def text_of(schema: Schema) -> str:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import itertools
+import math
 import re
 import zlib
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from bayesjpt.defaults import FREE_EXPANSION_BYTES, MAX_EXPANSION, MAX_LINE_BYTES
 from bayesjpt.errors import TableError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
@@ -23,18 +28,57 @@ _ARROW_FILE_STARTS = (b"ARROW1", b"FEA1")
 """First bytes of a feather file of either version; a stream of Arrow batches has none of its own."""
 _SEPARATORS = (",", ";", "\t", "|")
 _N_ROW_CHUNK = 65_536
+_N_BYTE_PIECE = 2**16
+"""Bytes read at once."""
+
+_LINE_END = re.compile(rb"[\r\n]")
 _N_HEAD_LINES = 64
 """Lines in which header and first record are looked for, to find the separator; quoted cells may hold line ends."""
 
 
-def read_cells(path: str | Path) -> list[Cells]:
+@dataclass(frozen=True)
+class ReadLimits:
+    """How much of a file is believed, for files from anywhere.
+
+    Parameters
+    ----------
+    line_bytes : int
+        Of a line of text; a longer one is an error, before it is in memory.
+    expansion : float
+        How often more bytes a compressed file may hold than it has; cells of 8 bytes count in Arrow's files.
+    free_bytes : int
+        What a compressed file may hold in any case.
+
+    Examples
+    --------
+    >>> import bayesjpt as bj
+    >>> bj.ReadLimits(line_bytes=100_000_000).expansion
+    200.0
+    """
+
+    line_bytes: int = MAX_LINE_BYTES
+    expansion: float = MAX_EXPANSION
+    free_bytes: int = FREE_EXPANSION_BYTES
+
+    def __post_init__(self):
+        for name, value in vars(self).items():
+            if not isinstance(value, int | float) or not value > 0:
+                raise TableError(f"ReadLimits with {name} = {value!r}", "a number above 0")
+
+    def expanded(self, n_byte: int) -> float:
+        """Return what a compressed file of some bytes may hold."""
+        return max(self.free_bytes, self.expansion * n_byte)
+
+
+def read_cells(path: str | Path, limits: ReadLimits | None = None) -> list[Cells]:
     """Return the cells of each column of a file.
 
     Raises
     ------
     TableError
-        Where the file is missing, of an unknown kind, empty, ragged, or has empty or duplicate names.
+        Where the file is missing, of an unknown kind, empty, ragged, beyond a limit, or has empty or duplicate names.
     """
+    limits = ReadLimits() if limits is None else limits
     if not isinstance(path, str | Path):
         raise TableError(f"a path of type {type(path).__name__}", "a text or a Path", "Data frames go to bj.as_table.")
     path = Path(path)
@@ -42,26 +86,83 @@ def read_cells(path: str | Path) -> list[Cells]:
     if not path.is_file():
         raise TableError(f"no file {str(path)!r}")
     if name.endswith(_TEXT_SUFFIXES):
-        return _read_text(path)
+        return _read_text(path, limits)
     if name.endswith(_ARROW_SUFFIXES):
-        return _read_arrow(path)
+        return _read_arrow(path, limits)
     known = ", ".join(_TEXT_SUFFIXES + _ARROW_SUFFIXES)
     raise TableError(f"file {path.name!r} is of an unknown kind", f"a name that ends in one of {known}")
 
 
-def _read_text(path: Path) -> list[Cells]:
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
+class _Guarded(io.RawIOBase):
+    """Bytes of a file as they are read, up to the limits.
+
+    Parameters
+    ----------
+    raw : file
+        Of which the bytes are read, expanded where the file is compressed.
+    path : Path
+        For messages, and for the size of what is compressed; None for no limit of the expansion.
+    """
+
+    def __init__(self, raw: Any, path: Path, limits: ReadLimits, *, is_compressed: bool):
+        self._raw, self._name, self._limits = raw, path.name, limits
+        self._most = limits.expanded(path.stat().st_size) if is_compressed else math.inf
+        self._n_read = self._n_line = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n = self._raw.readinto(buffer)
+        self._n_read += n
+        content = bytes(memoryview(buffer)[:n])
+        most = self._limits.line_bytes
+        # only where a line could be too long are all of them measured
+        if self._n_line + n > most and max(map(len, _LINE_END.split(b"x" * self._n_line + content))) > most:
+            raise TableError(
+                f"a line of {self._name!r} has more than {most} bytes",
+                "a table with line ends",
+                "Raise it with limits=bj.ReadLimits(line_bytes=...).",
+            )
+        end = max(content.rfind(b"\n"), content.rfind(b"\r"))
+        self._n_line = self._n_line + n if end < 0 else n - end - 1
+        if self._n_read > self._most:
+            raise TableError(
+                f"{self._name!r} holds more than {int(self._most)} bytes, compressed",
+                f"at most {self._limits.expansion:g} times those of the file",
+                "Raise it with limits=bj.ReadLimits(expansion=...), or expand the file.",
+            )
+        return n
+
+
+def _read_text(path: Path, limits: ReadLimits) -> list[Cells]:
+    is_compressed = path.name.lower().endswith(".gz")
     try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        with (gzip.open if is_compressed else open)(path, "rb") as raw:
+            guarded = io.BufferedReader(_Guarded(raw, path, limits, is_compressed=is_compressed), _N_BYTE_PIECE)
+            file = io.TextIOWrapper(guarded, encoding="utf-8-sig", newline="")
             head = list(itertools.islice(file, _N_HEAD_LINES))
+            separator = _named_separator(head)
+            if separator is None:
+                separator = _separator(path, head)
+            else:
+                head = [*head[1:], *itertools.islice(file, 1)]
             lines = itertools.chain(head, file)
-            return _parse(csv.reader(lines, delimiter=_separator(path, head), strict=True), path.name)
+            return _parse(csv.reader(lines, delimiter=separator, strict=True), path.name)
     except UnicodeDecodeError as error:
         raise TableError(
             f"file {path.name!r} is not UTF-8 text (byte {error.start})", None, "Save it with UTF-8 encoding."
         ) from None
     except (csv.Error, zlib.error, EOFError, OSError) as error:
         raise TableError(f"file {path.name!r} cannot be read: {error}") from None
+    except MemoryError:
+        raise TableError(f"file {path.name!r} does not fit into memory") from None
+
+
+def _named_separator(head: Sequence[str]) -> str | None:
+    """Return the separator that a first line ``sep=;`` names, as Excel writes and reads it, or None."""
+    found = re.fullmatch(r'"?sep=([^\r\n"])"?[\r\n]*', head[0], re.IGNORECASE) if head else None
+    return found[1] if found else None
 
 
 def _separator(path: Path, head: Sequence[str]) -> str:
@@ -127,7 +228,7 @@ def _parse(reader, file_name: str) -> list[Cells]:
     return [cells for cells, name in zip(table, header, strict=True) if name or cells.n_observed or not n_row]
 
 
-def _read_arrow(path: Path) -> list[Cells]:
+def _read_arrow(path: Path, limits: ReadLimits) -> list[Cells]:
     try:
         from pyarrow import ArrowException, feather, ipc, parquet
     except ImportError:
@@ -141,11 +242,28 @@ def _read_arrow(path: Path) -> list[Cells]:
             start = file.read(6)
             file.seek(0)
             if path.name.lower().endswith(".parquet"):
+                about = parquet.ParquetFile(file).metadata
+                _check_cells(path, about.num_rows, about.num_columns, limits)
+                file.seek(0)
                 frame = parquet.read_table(file)
             elif start.startswith(_ARROW_FILE_STARTS):
                 frame = feather.read_table(file)
             else:
                 frame = ipc.open_stream(file).read_all()
-    except (ArrowException, OSError) as error:
-        raise TableError(f"file {path.name!r} cannot be read: {error}") from None
-    return frame_cells(frame)
+        frame.validate(full=True)
+        _check_cells(path, frame.num_rows, frame.num_columns, limits)
+        return frame_cells(frame)
+    except UnicodeDecodeError:
+        raise TableError(f"file {path.name!r} holds names or texts that are not UTF-8") from None
+    except (ArrowException, OSError, MemoryError) as error:
+        raise TableError(f"file {path.name!r} cannot be read: {str(error) or 'it does not fit into memory'}") from None
+
+
+def _check_cells(path: Path, n_row: int, n_column: int, limits: ReadLimits) -> None:
+    """Raise `TableError` for more cells than a file of this size may hold."""
+    if 8 * n_row * n_column > limits.expanded(path.stat().st_size):
+        raise TableError(
+            f"{path.name!r} holds {n_row} rows of {n_column} columns in {path.stat().st_size} bytes",
+            f"at most {limits.expansion:g} times as many bytes as the file has",
+            "Raise it with limits=bj.ReadLimits(expansion=...).",
+        )

@@ -15,6 +15,7 @@ from bayesjpt.table.schema import Column, Schema
 
 if TYPE_CHECKING:
     from bayesjpt.table.document import SchemaDocument
+    from bayesjpt.table.read import ReadLimits
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +181,7 @@ def read_table(
     kinds: Mapping[str, str] | None = None,
     schema: Schema | SchemaDocument | str | Path | None = None,
     unseen: str = "other",
+    limits: ReadLimits | None = None,
 ) -> Table:
     """Return the table in a file; each column's kind is decided from its values unless a schema is given.
 
@@ -188,7 +190,8 @@ def read_table(
     path : str or Path
         A .csv, .tsv or .txt file (also with .gz) in UTF-8 with a header line, or a .parquet, .feather, .arrow, .arrows
         or .ipc file (of Arrow both files and streams, compressed or not). The separator is the first of comma,
-        semicolon, tab and bar that header and first record hold equally often, or else that the header holds. Missing
+        semicolon, tab and bar that header and first record hold equally often, or else that the header holds; or the
+        one that a first line such as ``sep=;`` names. Missing
         cells are empty or say NA, NaN, null or ?; among numbers also N/A, #N/A, None or - (one warning).
     kinds : mapping from str to str, optional
         ``category``, ``integer``, ``real``, or ``aside`` to leave a column out: overrides the decision for it.
@@ -199,18 +202,21 @@ def read_table(
     unseen : str
         With a Schema, what becomes of a label that training never showed: ``other`` (one warning), ``error`` or
         ``missing``.
+    limits : ReadLimits, optional
+        How long a line may be, and how often more bytes than it has a compressed file may hold.
 
     Raises
     ------
     TableError
-        Where the file cannot be read, is empty or ragged, or a column holds infinities or whole numbers beyond 2^53.
+        Where the file cannot be read, is empty, ragged or beyond a limit, or a column holds infinities or whole numbers
+        beyond 2^53.
     SchemaError
         Where `kinds` or a schema document contradicts the values, a column has no observed cell, or new rows do not
         fit the schema.
     """
     from bayesjpt.table.read import read_cells
 
-    return _assemble(read_cells(path), kinds, schema, unseen)
+    return _assemble(read_cells(path, limits), kinds, schema, unseen)
 
 
 def as_table(

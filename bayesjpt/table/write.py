@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from bayesjpt.errors import TableError
+from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.schema import Column
@@ -112,12 +114,15 @@ def check_path(path: str | Path) -> Path:
 
 def _write(path: str | Path, names: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
     path = check_path(path)
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
     separator = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(zip(*columns, strict=True))
+    content = text.getvalue().encode()
+    if path.name.lower().endswith(".gz"):
+        content = gzip.compress(content)
     try:
-        with opener(path, "wt", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-            writer.writerow(names)
-            writer.writerows(zip(*columns, strict=True))
+        replace_file(path, content)
     except OSError as error:
-        raise TableError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+        raise TableError(f"cannot write {str(path)!r}: {reason(error)}") from None

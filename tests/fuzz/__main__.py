@@ -1,12 +1,15 @@
 """Fit generated tables and count the outcomes: ``python -m tests.fuzz --tables 10000``.
 
 Exit status 1, with the smallest failing table that was found, where an exception is not ours, an answer is NaN, or a
-row with support has no density.
+row with support has no density. ``python -m tests.fuzz --files 100000`` opens mutants of files instead, and has exit
+status 1 where one of them crashes, runs code, takes more than a gigabyte or 5 s, or raises an exception that is not
+ours; with NUMBA_BOUNDSCHECK=1 kernels check their indices.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections import Counter
 
@@ -17,13 +20,29 @@ from tests.fuzz.fits import LEARNERS, outcome
 from tests.fuzz.tables import frames
 
 
+def files(options: argparse.Namespace) -> int:
+    """Open mutants; return the exit status."""
+    from tests.fuzz.files import failures, report, run
+
+    began = time.perf_counter()
+    counts = run(options.files, seed=options.seed, first=options.first, n_process=options.processes)
+    print(f"{counts.total()} mutants in {time.perf_counter() - began:.0f} s, {failures(counts)} failures")
+    print(*report(counts), sep="\n")
+    return min(failures(counts), 1)
+
+
 def main() -> None:
     """Run the program."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=20260101)
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=LEARNERS)
+    parser.add_argument("--files", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
+    parser.add_argument("--processes", type=int)
     options = parser.parse_args()
+    if options.files:
+        sys.exit(files(options))
     counts: Counter[str] = Counter()
     began = time.perf_counter()
 

@@ -38,6 +38,7 @@ ALLOWED = {
     "__main__": set(),
     "errors": set(),
     "defaults": set(),
+    "replace_file": set(),
     "numerics": {"numpy", "numba", "llvmlite"},  # calls by address: docs/decisions/0021
     "families": {"numpy", "numba"},
     "table": {"numpy", "narwhals", "pyarrow"},

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesjpt as bj
@@ -188,3 +189,61 @@ def test_a_split_with_one_side_left_is_not_shown(post, view):
     left = given.tree(["count"]).data
     assert len(left.nodes) == 2 * len(left.parts()) - 1
     assert left.nodes[0].n_leaves == view.data.nodes[1].n_leaves < len(view.data.parts())
+
+
+# --- labels of any length
+
+
+class CountedText(str):
+    """A text that counts how many of its characters are read, slices included."""
+
+    n_read = 0
+
+    def __iter__(self):
+        for letter in str.__iter__(self):
+            CountedText.n_read += 1
+            yield letter
+
+    def __getitem__(self, key):
+        found = CountedText(str.__getitem__(self, key))
+        CountedText.n_read += len(found)
+        return found
+
+
+@pytest.mark.parametrize("words", ["x" * 20_000, "a b " * 5_000])
+def test_a_long_text_is_shortened_in_linear_time(words):
+    CountedText.n_read = 0
+    shown = svg.fitted(CountedText(words), 100.0, 11.0)
+    assert svg.width(shown, 11.0) <= 100.0
+    assert shown.endswith("\u2026")
+    assert CountedText.n_read < 4 * len(words)
+
+
+def test_shortened_texts_are_as_long_as_their_room_allows(rng):
+    for _ in range(200):
+        words = "".join(rng.choice(list("iaW m("), rng.integers(1, 40)))
+        room = float(rng.uniform(20.0, 200.0))
+        longest = words
+        while svg.width(longest + "\u2026", 11.0) > room:
+            longest = longest[:-1]
+        expected = words if svg.width(words, 11.0) <= room else longest + "\u2026"
+        assert svg.fitted(words, room, 11.0) == expected
+
+
+def test_wrapped_texts_fill_their_first_line(rng):
+    for _ in range(200):
+        words = " ".join("".join(rng.choice(list("iaWm("), rng.integers(1, 9))) for _ in range(rng.integers(1, 12)))
+        lines = svg.wrapped(words, 90.0, 11.0)
+        parts = words.split(" ")
+        fits = [k for k in range(1, len(parts) + 1) if svg.width(" ".join(parts[:k]), 11.0) <= 90.0]
+        if fits:
+            assert lines[0] == " ".join(parts[: max(fits)])
+
+
+def test_a_picture_of_long_labels_holds_them_a_few_times_at_most():
+    label = "very " * 4_000
+    x = np.linspace(-3.0, 3.0, 200)
+    table = bj.as_table(pd.DataFrame({"x": x, "side": np.where(x < 1.0, label, "right")}))
+    circuit = bj.learn_jpt(table, np.random.default_rng(0), max_leaves=2)
+    picture = bj.Posterior.from_circuit(circuit, table.schema).tree().to_svg()
+    assert len(picture) < 10 * len(label)

@@ -228,9 +228,9 @@ def _phase(case: Case, said: str) -> str:
 
 def plant(place: str, count: int) -> None:
     """Make this process kill itself in the middle of writing a file."""
-    import xarray as xr
-
-    from bayesjpt.sampler import checkpoint, records
+    from bayesjpt import replace_file
+    from bayesjpt.posterior import store
+    from bayesjpt.sampler import checkpoint, files, records
 
     calls = 0
 
@@ -243,22 +243,20 @@ def plant(place: str, count: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(LONGEST_SECONDS)
 
+    replace = replace_file.replace_file
+
+    def half_written(path, content):
+        if Path(path).name == name:
+            replace_file._write = lambda file, content: die(os.write(file, content[: len(content) // 2]))
+        replace(path, content)
+
     match place:
         case "structure" | "saving":
-            name, write = ("structure.nc", "killed.nc")[place == "saving"], xr.DataTree.to_netcdf
-
-            def half_written(tree, path, **options):
-                write(tree, path, **options)
-                if Path(path).name.startswith(name):
-                    os.truncate(path, Path(path).stat().st_size // 2)
-                    die()
-
-            xr.DataTree.to_netcdf = half_written
+            name = checkpoint.STRUCTURE if place == "structure" else "killed.nc"
+            store.replace_file = half_written
         case "begin":
-            checkpoint.write_whole = lambda path, text: (
-                path.with_name(f"{path.name}.part").write_text(text[:50]),
-                die(),
-            )
+            name = checkpoint.RUN
+            files.replace_file = half_written
         case "record":
             packed = records.Records._packed
 

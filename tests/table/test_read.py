@@ -12,6 +12,7 @@ import pytest
 from pyarrow import feather, parquet
 
 from bayesjpt.errors import TableError
+from bayesjpt.table.read import ReadLimits
 from bayesjpt.table.table import as_table, read_table
 
 LINES = ["size,color,sold", "0.5,red,3", "1.5,?,4", ",blue,9", "2.5, red ,0"]
@@ -238,3 +239,79 @@ def test_written_frame_reads_back_under_the_schema(tmp_path):
     again = read_table(tmp_path / "t.csv", schema=table.schema)
     np.testing.assert_array_equal(again.values, table.values)
     np.testing.assert_array_equal(again.observed, table.observed)
+
+
+# --- Excel's first line, and limits for files from anywhere
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.txt", "t.tsv"])
+@pytest.mark.parametrize("first", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_first_line_may_name_the_separator(tmp_path, name, first, end):
+    text = end.join([first, *LINES]).replace(",", ";")
+    check(read_table(written(tmp_path, name, text + end)))
+
+
+def test_a_separator_that_is_named_may_be_any_character(tmp_path):
+    check(read_table(written(tmp_path, "t.csv", "\n".join(["sep=^", *LINES]).replace(",", "^"))))
+
+
+def test_a_file_that_names_a_separator_and_nothing_else_is_empty(tmp_path):
+    with pytest.raises(TableError, match="is empty"):
+        read_table(written(tmp_path, "t.csv", "sep=;\n"))
+
+
+def test_a_column_may_be_called_as_that_line_begins(tmp_path):
+    assert read_table(written(tmp_path, "t.csv", "sep=,x\n1,2\n2,3\n")).names == ("sep=", "x")
+
+
+def test_long_tables_that_name_a_separator_lose_no_row(tmp_path):
+    rows = [f"{number % 13};{'xyz'[number % 3]}" for number in range(1000)]
+    assert read_table(written(tmp_path, "t.csv", "\n".join(["sep=;", "a;b", *rows]))).n_row == 1000
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("length", [50, 100_000, 1_000_000])  # less and more than what is read at once
+@pytest.mark.parametrize("where", [0, 1, 5000])
+def test_a_line_is_as_long_as_the_limit_at_most(tmp_path, end, length, where):
+    lines = ["name"] + [str(number % 7) for number in range(9000)]
+    lines[where] = "x" * length
+    path = written(tmp_path, "t.csv", end.join(lines))
+    with pytest.raises(TableError, match=f"line of 't.csv' has more than {length - 1} bytes"):
+        read_table(path, limits=ReadLimits(line_bytes=length - 1))
+    if length == 50:  # the csv reader has a limit of its own for a cell
+        assert read_table(path, limits=ReadLimits(line_bytes=length)).n_row == 9000
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.parquet", "t.feather"])
+def test_a_compressed_file_holds_as_much_as_the_limit_at_most(tmp_path, name):
+    frame = pd.DataFrame({"few": np.arange(300_000) // 250_000, "count": np.arange(300_000) % 3})
+    path = tmp_path / name
+    match name:
+        case "t.csv.gz":
+            frame.to_csv(path, index=False)
+        case "t.parquet":
+            frame.to_parquet(path)
+        case _:
+            feather.write_feather(frame, path, compression="zstd")
+    assert read_table(path).n_row == 300_000
+    with pytest.raises(TableError, match="at most 2 times"):
+        read_table(path, limits=ReadLimits(expansion=2.0, free_bytes=1000))
+
+
+@pytest.mark.parametrize("limits", [{"line_bytes": 0}, {"expansion": float("nan")}, {"free_bytes": "many"}])
+def test_limits_are_positive_numbers(limits):
+    with pytest.raises(TableError, match="above 0"):
+        ReadLimits(**limits)
+
+
+def test_an_arrow_file_that_asks_for_too_much_memory_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "t.feather"
+    feather.write_feather(pd.DataFrame({"a": [1.0, 2.0]}), path)
+
+    def planted(*arguments, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(feather, "read_table", planted)
+    with pytest.raises(TableError, match="memory"):
+        read_table(path)
