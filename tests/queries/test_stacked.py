@@ -185,15 +185,6 @@ def test_outliers_score_rows_and_cells_by_the_average(whole, table):
     )
 
 
-def test_outliers_of_fitted_rows_leave_each_out_within_each_structure(table, rng):
-    parts = [zoo.random_posterior(zoo.mixture(table, k), table, rng, n_draw=20) for k in (1, 3)]
-    whole = StackedPosterior(parts, [0.5, 0.5])
-    found, own = whole.outliers(table, training=True), [part.outliers(table, training=True) for part in parts]
-    expected = np.logaddexp(own[0]["log_mass"], own[1]["log_mass"]) - np.log(2.0)
-    assert np.allclose(found["log_mass"], expected)
-    assert np.array_equal(found["pareto_k"], np.maximum(own[0]["pareto_k"], own[1]["pareto_k"]))
-
-
 def test_the_most_probable_row_is_scored_by_the_average(whole):
     found = whole.most_probable()
     row = _as_rows(found)
