@@ -20,9 +20,11 @@ from bayesjpt.families.normal_inverse_gamma import (
     SHARED_SCALE,
     conjugate,
     log_joint,
+    log_predictive,
     variance_and_mu,
 )
 from bayesjpt.families.normal_inverse_gamma import log_evidence as nig_log_evidence
+from bayesjpt.families.normal_inverse_gamma import predictive as nig_predictive
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling, always
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
@@ -144,6 +146,17 @@ def log_evidence(stats, hyper, constants, theta):
 
 
 @kernel
+def predictive(stats, hyper, constants, theta, out):
+    nig_predictive(stats[0], stats[1], stats[2], hyper, out)
+
+
+@kernel
+def fill_log_predictive(z, aux, coefficients, out):
+    for i in range(out.size):
+        out[i] = log_predictive(z[i], coefficients)
+
+
+@kernel
 def log_mass(lo, hi, theta, constants):
     scale = math.sqrt(theta[_VARIANCE])
     return log_normal_interval((lo - theta[_MU]) / scale, (hi - theta[_MU]) / scale)
@@ -212,6 +225,8 @@ FAMILY = Family(
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
     log_evidence=log_evidence,
+    predictive=predictive,
+    fill_log_predictive=fill_log_predictive,
     log_mass=log_mass,
     fill_log_masses=fill_log_masses,
     cdf=cdf,
