@@ -152,7 +152,7 @@ def test_circuit_of_other_columns_is_refused(table):
 
 def test_draws_that_do_not_fit_into_memory_are_refused_before_sampling(table, monkeypatch):
     monkeypatch.delattr(Sweeper, "sweep")
-    monkeypatch.setattr("bayesjpt.fitting.learning._compile_kernels", lambda: None)
+    monkeypatch.setattr("bayesjpt.fitting.learning._compile_kernels", lambda sampler: None)
     with pytest.raises(SamplingError, match=r"would take .* expected at most 80% .* fewer draws"):
         bj.fit(table, **{**FEW, "draws": 10**12})
 

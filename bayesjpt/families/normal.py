@@ -28,6 +28,7 @@ from bayesjpt.families.normal_inverse_gamma import predictive as nig_predictive
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling, always
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.logspace import fast_log
 from bayesjpt.numerics.special import (
     log_normal_interval,
     log_normal_mass,
@@ -152,8 +153,14 @@ def predictive(stats, hyper, constants, theta, out):
 
 @kernel
 def fill_log_predictive(z, aux, coefficients, out):
+    if coefficients[4] > 0.0:
+        for i in range(out.size):
+            out[i] = log_predictive(z[i], coefficients)
+        return
+    mean, level, power, scale = coefficients[0], coefficients[1], coefficients[2], coefficients[3]
     for i in range(out.size):
-        out[i] = log_predictive(z[i], coefficients)
+        # the argument is at least 1, and the power half the rows: log1p would gain nothing
+        out[i] = level - power * fast_log(1.0 + scale * ((z[i] - mean) * (z[i] - mean)))
 
 
 @kernel

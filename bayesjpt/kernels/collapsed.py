@@ -28,13 +28,18 @@ import math
 import numpy as np
 
 from bayesjpt.families import dispatch
+from bayesjpt.kernels import rows
 from bayesjpt.kernels.leaf import INTERVAL_CUT
-from bayesjpt.kernels.paths import BY_PREDICTIVE, HELD, choose, entry_of
+from bayesjpt.kernels.paths import BLOCK, BY_PREDICTIVE, HELD, choose, entry_of
+from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
 from bayesjpt.numerics.counter_rng import uniform
 from bayesjpt.numerics.jit import inlined, kernel
 from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.logspace import fast_exp, fast_log
+
+_NEGLIGIBLE = -45.0
+"""Logarithm of a term beside the largest that changes no sum in double precision."""
 
 
 @kernel
@@ -58,13 +63,12 @@ def _shift(plan, cells, paths, leaf, entry, sign):
         paths.rest[first:last] = 0.0
     else:
         z_at, aux_at = cells.feature_at[plan.leaf_value[leaf]], cells.feature_at[plan.leaf_aux[leaf]]
-        paths.entry[0] = 0
         paths.row_stats[: last - first] = 0.0
         dispatch.accumulate(
             plan.leaf_family[leaf],
             cells.feature[z_at + entry : z_at + entry + 1],
             cells.feature[aux_at + entry : aux_at + entry + 1],
-            paths.entry,
+            paths.only,
             plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]],
             paths.row_stats[: last - first],
         )
@@ -89,24 +93,107 @@ def _predict(plan, paths, hyper, hyper_at, theta, leaf):
             paths.log_cell[leaf] = dispatch.log_mass(family, plan.leaf_lo[leaf], plan.leaf_hi[leaf], mean, const)
 
 
-@inlined
-def _log_density(plan, cells, paths, leaf, column, entry):
-    """Return the log density of a cell under a leaf."""
-    value = -np.inf
-    at_atom = cells.atom_at[column] >= 0 and cells.at_atom[cells.atom_at[column] + entry]
-    if plan.leaf_is_atom[leaf] or not at_atom:
-        z_at, aux_at = cells.feature_at[plan.leaf_value[leaf]] + entry, cells.feature_at[plan.leaf_aux[leaf]] + entry
-        z, aux = cells.feature[z_at : z_at + 1], cells.feature[aux_at : aux_at + 1]
-        coefficient = paths.coefficient[plan.coef_at[leaf] : plan.coef_at[leaf + 1]]
-        if paths.mode[leaf] == BY_PREDICTIVE:
-            dispatch.fill_log_predictive(plan.leaf_family[leaf], z, aux, coefficient, paths.density)
+@kernel
+def _fill(mode, family, z, aux, x, coefficient, at_atom, cut, out):
+    """Fill the log densities of ``out.size`` values under one leaf.
+
+    `x` are the values in the units of the leaf's cell; `at_atom` marks those where the column's atoms have the say;
+    `cut` is the kind of the cell, its ends and its log mass.
+    """
+    if mode == BY_PREDICTIVE:
+        dispatch.fill_log_predictive(family, z, aux, coefficient, out)
+    else:
+        dispatch.fill_log_density(family, z, aux, coefficient, out)
+    if at_atom.size > 0:
+        rows.mask_atoms(at_atom, out)
+    kind, lo, hi, log_cell = cut
+    if kind == INTERVAL_CUT:
+        if log_cell > -np.inf:
+            rows.truncate(x, lo, hi, log_cell, out)
         else:
-            dispatch.fill_log_density(plan.leaf_family[leaf], z, aux, coefficient, paths.density)
+            out[:] = -np.inf
+
+
+@inlined
+def _fill_leaf(plan, paths, leaf, column, first, out):
+    """Fill the log densities of the block's rows from `first` on under a leaf; with numba's views, ``out.size`` many."""
+    last = first + out.size
+    cut = plan.leaf_cut[leaf], plan.leaf_lower[leaf], plan.leaf_upper[leaf], paths.log_cell[leaf]
+    _fill(
+        paths.mode[leaf],
+        plan.leaf_family[leaf],
+        paths.block[plan.leaf_value[leaf], first:last],
+        paths.block[plan.leaf_aux[leaf], first:last],
+        paths.block[plan.leaf_raw[leaf], first:last],
+        paths.coefficient[plan.coef_at[leaf] : plan.coef_at[leaf + 1]],
+        paths.at_atom[column, first : last if not plan.leaf_is_atom[leaf] else first],
+        cut,
+        out,
+    )
+
+
+@inlined
+def _fill_tables(plan, cells, paths):
+    """Fill the log densities of the distinct values of coded columns under leaves that are held."""
+    for leaf in range(plan.leaf_family.size):
+        if paths.table_at[leaf] < 0:
+            continue
+        column = plan.feature_column[plan.leaf_value[leaf]]
+        n = np.int64(cells.n_distinct[column])
+        z, aux = cells.feature_at[plan.leaf_value[leaf]], cells.feature_at[plan.leaf_aux[leaf]]
+        raw, marks = cells.feature_at[plan.leaf_raw[leaf]], max(cells.atom_at[column], 0)
+        n_mark = n if cells.atom_at[column] >= 0 and not plan.leaf_is_atom[leaf] else 0
+        cut = plan.leaf_cut[leaf], plan.leaf_lower[leaf], plan.leaf_upper[leaf], paths.log_cell[leaf]
+        _fill(
+            paths.mode[leaf],
+            plan.leaf_family[leaf],
+            cells.feature[z : z + n],
+            cells.feature[aux : aux + n],
+            cells.feature[raw : raw + n],
+            paths.coefficient[plan.coef_at[leaf] : plan.coef_at[leaf + 1]],
+            cells.at_atom[marks : marks + n_mark],
+            cut,
+            paths.table[paths.table_at[leaf] : paths.table_at[leaf] + n],
+        )
+
+
+@inlined
+def _begin_block(plan, cells, paths, nodes, lo, n):
+    """Fill the features of n rows, and their log densities under the leaves among some nodes; of all where it is empty."""
+    for feature in range(plan.feature_column.size):
+        column = plan.feature_column[feature]
+        at, length = cells.feature_at[feature], cells.feature_len[feature]
+        for i in range(n if length > 0 else 0):
+            # a missing cell has the code behind the last, and no density is asked for
+            paths.block[feature, i] = cells.feature[at + min(np.int64(entry_of(cells, column, lo + i)), length - 1)]
+    for column in range(cells.atom_at.size):
+        for i in range(n if cells.atom_at[column] >= 0 else 0):
+            entry = np.int64(entry_of(cells, column, lo + i))
+            if cells.code_row[column] >= 0:
+                entry = min(entry, np.int64(cells.n_distinct[column]) - 1)
+            paths.at_atom[column, i] = cells.at_atom[cells.atom_at[column] + entry]
+    for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
+        leaf = plan.leaf_of[nodes[position] if nodes.size > 0 else np.int32(position)]
+        if leaf < 0:
+            continue
+        column = plan.feature_column[plan.leaf_value[leaf]]
+        if paths.table_at[leaf] < 0:
+            _fill_leaf(plan, paths, leaf, column, 0, paths.cached[leaf, :n])
+            continue
+        for i in range(n):
+            code = cells.code[cells.code_row[column], lo + i]
+            if code < cells.n_distinct[column]:
+                paths.cached[leaf, i] = paths.table[paths.table_at[leaf] + code]
+    paths.changed[:] = False
+
+
+@inlined
+def _log_density(plan, paths, leaf, column, i):
+    """Return the log density of a row's cell under a leaf, the row being the i-th of the block."""
+    value = paths.cached[leaf, i]
+    if paths.changed[leaf]:
+        _fill_leaf(plan, paths, leaf, column, i, paths.density)
         value = paths.density[0]
-        if plan.leaf_cut[leaf] == INTERVAL_CUT:
-            x = cells.feature[cells.feature_at[plan.leaf_raw[leaf]] + entry]
-            inside = plan.leaf_lower[leaf] <= x <= plan.leaf_upper[leaf] and paths.log_cell[leaf] > -np.inf
-            value = value - paths.log_cell[leaf] if inside else -np.inf
     return value
 
 
@@ -120,13 +207,14 @@ def _log_sum(term, first, last):
         return top
     total = 0.0
     for e in range(first, last):
-        total += fast_exp(term[e] - top)
+        if term[e] - top > _NEGLIGIBLE:
+            total += fast_exp(term[e] - top)
     return top + fast_log(total)
 
 
 @inlined
-def _evaluate(plan, cells, paths, nodes, place):
-    """Fill the log values of some nodes, ascending, and the terms of sums for one row; of all where `nodes` is empty."""
+def _evaluate(plan, cells, paths, nodes, place, i):
+    """Fill log values of nodes, ascending, and terms of sums for the i-th row of a block; of all where none are given."""
     any_missing = cells.missing.shape[1] > 0
     for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
         node = nodes[position] if nodes.size > 0 else np.int32(position)
@@ -141,13 +229,12 @@ def _evaluate(plan, cells, paths, nodes, place):
             if any_missing and cells.missing[column, place]:
                 continue
             paths.seen[node] = True
-            entry = entry_of(cells, column, place)
             if plan.kind[node] == LEAF_KIND:
-                paths.value[node] = _log_density(plan, cells, paths, plan.leaf_of[node], column, entry)
+                paths.value[node] = _log_density(plan, paths, plan.leaf_of[node], column, i)
                 continue
             for e in range(first, last):
                 leaf = plan.leaf_of[plan.child[e]]
-                paths.term[e] = paths.log_share[e] + _log_density(plan, cells, paths, leaf, column, entry)
+                paths.term[e] = paths.log_share[e] + _log_density(plan, paths, leaf, column, i)
         elif plan.kind[node] == PRODUCT_KIND:
             for e in range(first, last):
                 paths.value[node] += paths.value[plan.child[e]]
@@ -243,6 +330,53 @@ def begin(plan, cells, work, paths, concentration, hyper, hyper_at, theta):
     for leaf in range(plan.leaf_family.size):
         if paths.mode[leaf] != HELD:
             _predict(plan, paths, hyper, hyper_at, theta, leaf)
+    _fill_tables(plan, cells, paths)
+
+
+@inlined
+def _take_out(plan, cells, paths, hyper, hyper_at, theta, concentration, place):
+    """Take the row at a place out of counts, statistics and densities; what they were is kept."""
+    _count(paths, concentration, place, -1)
+    for column in range(paths.leaf.shape[1]):
+        leaf = paths.leaf[place, column]
+        paths.before[column] = leaf
+        paths.changed_before[column] = leaf >= 0 and paths.changed[leaf]
+        if leaf < 0:
+            continue
+        paths.n_here[leaf] -= 1
+        if paths.mode[leaf] != HELD:
+            for k in range(plan.stat_at[leaf], plan.stat_at[leaf + 1]):
+                paths.kept_stats[k], paths.kept_rest[k] = paths.stats[k], paths.rest[k]
+            for k in range(plan.coef_at[leaf], plan.coef_at[leaf + 1]):
+                paths.kept_coefficient[k] = paths.coefficient[k]
+            paths.kept_log_cell[leaf] = paths.log_cell[leaf]
+            paths.changed[leaf] = True
+            _shift(plan, cells, paths, leaf, entry_of(cells, column, place), -1.0)
+            _predict(plan, paths, hyper, hyper_at, theta, leaf)
+
+
+@inlined
+def _put_back(plan, cells, paths, hyper, hyper_at, theta, concentration, place):
+    """Add the row at a place to counts, statistics and densities; those of a leaf that it never left are as before."""
+    _count(paths, concentration, place, 1)
+    for column in range(paths.leaf.shape[1]):
+        leaf = paths.leaf[place, column]
+        if leaf < 0:
+            continue
+        paths.n_here[leaf] += 1
+        if paths.mode[leaf] == HELD:
+            continue
+        if leaf == paths.before[column]:
+            for k in range(plan.stat_at[leaf], plan.stat_at[leaf + 1]):
+                paths.stats[k], paths.rest[k] = paths.kept_stats[k], paths.kept_rest[k]
+            for k in range(plan.coef_at[leaf], plan.coef_at[leaf + 1]):
+                paths.coefficient[k] = paths.kept_coefficient[k]
+            paths.log_cell[leaf] = paths.kept_log_cell[leaf]
+            paths.changed[leaf] = paths.changed_before[column]
+        else:
+            paths.changed[leaf] = True
+            _shift(plan, cells, paths, leaf, entry_of(cells, column, place), 1.0)
+            _predict(plan, paths, hyper, hyper_at, theta, leaf)
 
 
 @kernel
@@ -264,48 +398,22 @@ def scan(plan, cells, paths, concentration, hyper, hyper_at, theta, key):
         Another one than that of `record`; draws are a function of it, of the row and the node.
     """
     plan, cells, paths = lent(plan), lent(cells), lent(paths)
-    root, segment, nodes = plan.kind.size - 1, -1, cells.live[:0]
-    for place in range(cells.n_row[0]):
-        row = cells.row[place] if cells.row.size > 0 else np.int64(place)
-        if cells.live.size > 0 and (segment < 0 or place >= cells.segment_ptr[segment + 1]):
+    n_row, root, segment, nodes = cells.n_row[0], plan.kind.size - 1, -1, cells.live[:0]
+    lo = np.int64(0)
+    while lo < n_row:
+        if cells.live.size > 0 and (segment < 0 or lo >= cells.segment_ptr[segment + 1]):
             segment += 1
-            while place >= cells.segment_ptr[segment + 1]:
-                segment += 1
             nodes = cells.live[cells.live_ptr[segment] : cells.live_ptr[segment + 1]]
             paths.value[:] = -np.inf  # of nodes that the rows of this segment cannot reach
             paths.seen[:] = False
-        _count(paths, concentration, place, -1)
-        for column in range(paths.leaf.shape[1]):
-            leaf = paths.leaf[place, column]
-            paths.before[column] = leaf
-            if leaf < 0:
-                continue
-            paths.n_here[leaf] -= 1
-            if paths.mode[leaf] != HELD:
-                for k in range(plan.stat_at[leaf], plan.stat_at[leaf + 1]):
-                    paths.kept_stats[k], paths.kept_rest[k] = paths.stats[k], paths.rest[k]
-                for k in range(plan.coef_at[leaf], plan.coef_at[leaf + 1]):
-                    paths.kept_coefficient[k] = paths.coefficient[k]
-                paths.kept_log_cell[leaf] = paths.log_cell[leaf]
-                _shift(plan, cells, paths, leaf, entry_of(cells, column, place), -1.0)
-                _predict(plan, paths, hyper, hyper_at, theta, leaf)
-        _evaluate(plan, cells, paths, nodes, place)
-        if paths.value[root] > -np.inf:  # not NaN, nor beyond what floats can tell from impossible: the row then stays
-            _draw_path(plan, paths, key, row, place)
-        _count(paths, concentration, place, 1)
-        for column in range(paths.leaf.shape[1]):
-            leaf = paths.leaf[place, column]
-            if leaf < 0:
-                continue
-            paths.n_here[leaf] += 1
-            if paths.mode[leaf] == HELD:
-                continue
-            if leaf == paths.before[column]:
-                for k in range(plan.stat_at[leaf], plan.stat_at[leaf + 1]):
-                    paths.stats[k], paths.rest[k] = paths.kept_stats[k], paths.kept_rest[k]
-                for k in range(plan.coef_at[leaf], plan.coef_at[leaf + 1]):
-                    paths.coefficient[k] = paths.kept_coefficient[k]
-                paths.log_cell[leaf] = paths.kept_log_cell[leaf]
-            else:
-                _shift(plan, cells, paths, leaf, entry_of(cells, column, place), 1.0)
-                _predict(plan, paths, hyper, hyper_at, theta, leaf)
+        n = block_size(cells.segment_ptr, lo, BLOCK, n_row)
+        _begin_block(plan, cells, paths, nodes, lo, n)
+        for i in range(n):
+            place = lo + i
+            row = cells.row[place] if cells.row.size > 0 else place
+            _take_out(plan, cells, paths, hyper, hyper_at, theta, concentration, place)
+            _evaluate(plan, cells, paths, nodes, place, i)
+            if paths.value[root] > -np.inf:  # not NaN, nor below all floats: the row then stays where it is
+                _draw_path(plan, paths, key, row, place)
+            _put_back(plan, cells, paths, hyper, hyper_at, theta, concentration, place)
+        lo += n

@@ -32,6 +32,9 @@ from bayesjpt.numerics.lent import lent
 HELD, BY_MEAN, BY_PREDICTIVE = range(3)
 """What the density of a leaf is taken at: its parameters, their posterior mean, or none, they being integrated out."""
 
+BLOCK = 32
+"""Rows whose densities are filled together: those under leaves that change before a row's turn are filled anew."""
+
 
 class Paths(NamedTuple):
     """The path of every row, and what the paths of a scan make of sums and leaves.
@@ -59,9 +62,15 @@ class Paths(NamedTuple):
         The same of leaves that a row was taken out of, as they were with it.
     value : float64 (n_node,), term : float64 (n_edge,), seen : bool (n_node,)
         Of one row: log value of each node, log terms of sums, whether a cell in the node's scope is observed.
-    before : int32 (n_column,)
-        Its leaves before it was taken out.
-    row_stats : float64 (n_longest,), mean : float64 (n_longest,), entry : int32 (1,), density : float64 (1,)
+    before : int32 (n_column,), changed_before : bool (n_column,)
+        Its leaves before it was taken out, and whether they had changed.
+    block : float64 (n_feature, BLOCK), at_atom : bool (n_column, BLOCK)
+        Features of the rows at hand, and whether they are at an atom of the column.
+    cached : float64 (n_leaf, BLOCK), changed : bool (n_leaf,)
+        Log densities of these rows under each leaf, and whether it has changed since they were filled.
+    table : float64 (n_table,), table_at : int64 (n_leaf,)
+        Log densities of a coded column's distinct values under held leaves, and where each leaf's lie; -1 for others.
+    row_stats : float64 (n_longest,), mean : float64 (n_longest,), only : int32 (1,), density : float64 (1,)
     stack : int32 (n_node,)
     """
 
@@ -88,9 +97,16 @@ class Paths(NamedTuple):
     term: np.ndarray
     seen: np.ndarray
     before: np.ndarray
+    changed_before: np.ndarray
+    block: np.ndarray
+    at_atom: np.ndarray
+    cached: np.ndarray
+    changed: np.ndarray
+    table: np.ndarray
+    table_at: np.ndarray
     row_stats: np.ndarray
     mean: np.ndarray
-    entry: np.ndarray
+    only: np.ndarray
     density: np.ndarray
     stack: np.ndarray
 
@@ -110,8 +126,12 @@ def make_paths(plan: Plan, cells: Cells, hyper: np.ndarray, hyper_at: np.ndarray
     n_stats, n_coefficient = int(plan.stat_at[-1]), int(plan.coef_at[-1])
     node_of_leaf = np.zeros(n_leaf, np.int32)
     node_of_leaf[plan.leaf_of[plan.leaf_of >= 0]] = np.flatnonzero(plan.leaf_of >= 0)
+    mode = _modes(plan, cells, hyper, hyper_at, theta)
+    column = plan.feature_column[plan.leaf_value]
+    tabulated = (mode == HELD) & (cells.code_row[column] >= 0)
+    length = np.where(tabulated, cells.n_distinct[column].astype(np.int64), 0)
     return Paths(
-        mode=_modes(plan, cells, hyper, hyper_at, theta),
+        mode=mode,
         node_of_leaf=node_of_leaf,
         sum_of_edge=np.repeat(np.arange(n_node, dtype=np.int32), np.diff(plan.child_ptr)),
         taken=np.full((n_row, longest_path(plan)), -1, np.int32),
@@ -134,9 +154,16 @@ def make_paths(plan: Plan, cells: Cells, hyper: np.ndarray, hyper_at: np.ndarray
         term=np.zeros(n_edge),
         seen=np.zeros(n_node, np.bool_),
         before=np.full(n_column, -1, np.int32),
+        changed_before=np.zeros(n_column, np.bool_),
+        block=np.zeros((plan.feature_column.size, BLOCK)),
+        at_atom=np.zeros((n_column, BLOCK), np.bool_),
+        cached=np.zeros((n_leaf, BLOCK)),
+        changed=np.zeros(n_leaf, np.bool_),
+        table=np.zeros(int(length.sum())),
+        table_at=np.where(tabulated, np.cumsum(length) - length, -1),
         row_stats=np.zeros(int(np.diff(plan.stat_at).max(initial=1))),
         mean=np.zeros(int(plan.theta_len.max(initial=1))),
-        entry=np.zeros(1, np.int32),
+        only=np.zeros(1, np.int32),
         density=np.zeros(1),
         stack=np.zeros(n_node, np.int32),
     )
