@@ -26,7 +26,7 @@ _SCAN = np.uint64(1)
 def check_sampler(sampler: str) -> None:
     """Raise `ModelError` for an unknown way to draw allocations."""
     if sampler not in SAMPLERS:
-        raise ModelError(f"no sampler {sampler!r}", f"one of {', '.join(SAMPLERS)}")
+        raise ModelError(f"sampler = {sampler!r}", f"one of {', '.join(SAMPLERS)}")
 
 
 class CollapsedSweeper(Sweeper):

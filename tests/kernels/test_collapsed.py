@@ -237,7 +237,7 @@ def test_an_impossible_row_is_named(rng):
 
 
 def test_an_unknown_sampler_is_refused_with_the_choices():
-    with pytest.raises(ModelError, match="no sampler 'nuts'.*blocked, collapsed"):
+    with pytest.raises(ModelError, match="sampler = 'nuts'; expected one of blocked, collapsed"):
         check_sampler("nuts")
 
 
