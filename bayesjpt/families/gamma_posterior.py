@@ -267,7 +267,13 @@ def predictive(stats, hyper, constants, theta, out):
 
 @kernel
 def fill_log_predictive(z, aux, coefficients, out):
-    level, power, total, inverse, h = coefficients[0], coefficients[1], coefficients[2], coefficients[3], coefficients[4]
+    level, power, total, inverse, h = (
+        coefficients[0],
+        coefficients[1],
+        coefficients[2],
+        coefficients[3],
+        coefficients[4],
+    )
     for i in range(out.size):
         out[i] = level + power * aux[i] - total * math.log1p(inverse * z[i]) if z[i] >= h else np.nan
 

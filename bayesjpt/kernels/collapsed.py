@@ -116,7 +116,7 @@ def _fill(mode, family, z, aux, x, coefficient, at_atom, cut, out):
 
 @inlined
 def _fill_leaf(plan, paths, leaf, column, first, out):
-    """Fill the log densities of the block's rows from `first` on under a leaf; with numba's views, ``out.size`` many."""
+    """Fill the log densities of ``out.size`` rows of the block, from `first` on, under a leaf."""
     last = first + out.size
     cut = plan.leaf_cut[leaf], plan.leaf_lower[leaf], plan.leaf_upper[leaf], paths.log_cell[leaf]
     _fill(
@@ -159,7 +159,7 @@ def _fill_tables(plan, cells, paths):
 
 @inlined
 def _begin_block(plan, cells, paths, nodes, lo, n):
-    """Fill the features of n rows, and their log densities under the leaves among some nodes; of all where it is empty."""
+    """Fill the features of n rows, and their log densities under the leaves among `nodes`; of all where it is empty."""
     for feature in range(plan.feature_column.size):
         column = plan.feature_column[feature]
         at, length = cells.feature_at[feature], cells.feature_len[feature]
@@ -167,10 +167,10 @@ def _begin_block(plan, cells, paths, nodes, lo, n):
             # a missing cell has the code behind the last, and no density is asked for
             paths.block[feature, i] = cells.feature[at + min(np.int64(entry_of(cells, column, lo + i)), length - 1)]
     for column in range(cells.atom_at.size):
-        for i in range(n if cells.atom_at[column] >= 0 else 0):
-            entry = np.int64(entry_of(cells, column, lo + i))
-            if cells.code_row[column] >= 0:
-                entry = min(entry, np.int64(cells.n_distinct[column]) - 1)
+        coded = cells.code_row[column] >= 0
+        length = np.int64(cells.n_distinct[column]) if coded else np.int64(cells.n_row[0])
+        for i in range(n if cells.atom_at[column] >= 0 and length > 0 else 0):
+            entry = min(np.int64(entry_of(cells, column, lo + i)), length - 1)
             paths.at_atom[column, i] = cells.at_atom[cells.atom_at[column] + entry]
     for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
         leaf = plan.leaf_of[nodes[position] if nodes.size > 0 else np.int32(position)]
@@ -214,7 +214,7 @@ def _log_sum(term, first, last):
 
 @inlined
 def _evaluate(plan, cells, paths, nodes, place, i):
-    """Fill log values of nodes, ascending, and terms of sums for the i-th row of a block; of all where none are given."""
+    """Fill log values of nodes, ascending, and terms of sums for the i-th row of a block; of all nodes for none."""
     any_missing = cells.missing.shape[1] > 0
     for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
         node = nodes[position] if nodes.size > 0 else np.int32(position)

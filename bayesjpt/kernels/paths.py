@@ -182,11 +182,11 @@ def longest_path(plan: Plan) -> int:
 
 
 def _modes(plan: Plan, cells: Cells, hyper: np.ndarray, hyper_at: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Return int32 (n_leaf,): how each leaf's density is taken; values such as recorded zeros decide for their column."""
+    """Return int32 (n_leaf,): how each leaf's density is taken; recorded zeros may decide for all of a column."""
     mode = np.full(plan.leaf_family.size, HELD, np.int32)
     for leaf, number in enumerate(plan.leaf_family):
         family, update = registry.FAMILIES[number], plan.leaf_update[leaf]
-        if family.predicts_by_mean and (update == CONJUGATE or update == AS_WHOLE):
+        if family.predicts_by_mean and update in (CONJUGATE, AS_WHOLE):
             mode[leaf] = BY_MEAN
         elif family.predictive is not None and update == AS_WHOLE:
             mode[leaf] = BY_PREDICTIVE if _is_known(plan, cells, leaf, hyper, hyper_at, theta) else HELD

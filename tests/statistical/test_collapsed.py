@@ -1,4 +1,4 @@
-"""The collapsed sampler against every allocation of a tiny table, one by one, with errors planted that must be caught."""
+"""The collapsed sampler against every allocation of a tiny table, with errors planted that must be caught."""
 
 from __future__ import annotations
 
