@@ -326,7 +326,8 @@ def begin(plan, cells, work, paths, concentration, hyper, hyper_at, theta):
             paths.total[node] += concentration[e]
             paths.log_share[e] = math.log(concentration[e] + paths.count[e])
     for node in range(plan.kind.size):
-        paths.log_total[node] = math.log(paths.total[node] + paths.n_visit[node])
+        if paths.total[node] > 0.0:
+            paths.log_total[node] = math.log(paths.total[node] + paths.n_visit[node])
     for leaf in range(plan.leaf_family.size):
         if paths.mode[leaf] != HELD:
             _predict(plan, paths, hyper, hyper_at, theta, leaf)
