@@ -196,7 +196,7 @@ class Sweeper:
             allocate(self.plan, self.cells, *params, self._work, self._guests, key, flat, self._stats, self._edge_count)
         )
 
-    def _tell(self, found: tuple[float, int]) -> float:
+    def _tell(self, found: tuple[float, int | np.integer]) -> float:
         """Return the log likelihood of what allocations returned; raise where a row is impossible."""
         log_likelihood, impossible = found
         if impossible >= 0:
