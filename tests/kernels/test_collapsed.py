@@ -226,6 +226,14 @@ def test_sweeps_with_even_weights_are_those_of_the_blocked_sampler(rng):
     assert states[0].theta.tobytes() == states[1].theta.tobytes()
 
 
+def test_draws_in_closed_form_need_no_scan(rng):
+    table = zoo.make_table((zoo.REAL, zoo.LABEL), 60, rng)
+    circuit = zoo.hard(table, Condition(1, 0.5, (1,)), dictionary=zoo.only("normal", "categorical"))
+    target = make_target(circuit, table, prior="abda", sampler="collapsed")
+    assert target.is_closed_form
+    assert type(target.sweeper()) is Sweeper
+
+
 def test_an_impossible_row_is_named(rng):
     table = zoo.make_table((zoo.PLAIN[1],), 20, rng)
     values = table.values.copy()
