@@ -81,6 +81,13 @@ TypePrior = Annotated[
         "types that a column's leaves share (columns)."
     ),
 ]
+SamplerName = Annotated[
+    str,
+    typer.Option(
+        "--sampler",
+        help="How sweeps draw allocations: blocked, or collapsed, row by row with parameters integrated out (slow).",
+    ),
+]
 Families = Annotated[
     str | None,
     typer.Option(
@@ -133,18 +140,19 @@ def types(
     seed: Seed = None,
     prior: Prior = "default",
     type_prior: TypePrior = "members",
+    sampler: SamplerName = "blocked",
     families: Families = None,
     kind: Kind = None,
     schema: SchemaPath = None,
     quiet: Quiet = False,
 ) -> None:
     """Tell what each column is, with uncertainty."""
-    chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior}
+    chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}
     chosen |= _learner_options(min_rows, threshold, epsilon)
     chosen["families"] = _names(families)
-    sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
-    sampler |= {"n_structures": structures, "weights": weights}
-    post = _fit(table, kind, schema, quiet, **chosen, **sampler)
+    chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
+    chains_of |= {"n_structures": structures, "weights": weights}
+    post = _fit(table, kind, schema, quiet, **chosen, **chains_of)
     result = post.types()
     judged = post.convergence(column_types=result)
     if as_json:
@@ -179,6 +187,7 @@ def fit(
     seed: Seed = None,
     prior: Prior = "default",
     type_prior: TypePrior = "members",
+    sampler: SamplerName = "blocked",
     families: Families = None,
     checkpoint: CheckpointPath = None,
     resume: Resume = False,
@@ -191,14 +200,14 @@ def fit(
         raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
-    chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior}
+    chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}
     chosen |= _learner_options(min_rows, threshold, epsilon)
     chosen["families"] = _names(families)
-    sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
+    chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:
         _tell_progress(checkpoint, structures)
-    sampler |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}
-    post = _fit(table, kind, schema, quiet, **chosen, **sampler)
+    chains_of |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}
+    post = _fit(table, kind, schema, quiet, **chosen, **chains_of)
     stability = post.convergence().sentence()
     post.noted(stability=stability).save(output)
     if checkpoint is not None and "interrupted" not in post.settings:

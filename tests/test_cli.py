@@ -265,6 +265,7 @@ def test_bad_table_is_refused_naming_what_is_wrong(tmp_path, capfd, content, wor
         (["--min-rows", "2.5"], ["min_rows", "2.5"]),
         (["--min-rows", "0"], ["min_rows"]),
         (["--prior", "flat"], ["'flat'", "default, abda"]),
+        (["--sampler", "nuts"], ["'nuts'", "blocked, collapsed"]),
         (["--type-prior", "leaves"], ["'leaves'", "members, types, columns"]),
         (["--learner", "magic"], ["'magic'", "mspn"]),
         (["--kind", "size=colour"], ["'colour'", "category, integer, real, aside"]),

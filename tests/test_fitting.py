@@ -62,6 +62,7 @@ def test_settings_say_how_the_fit_was_made(table):
         "alpha": 0.5,
         "prior": "default",
         "type_prior": "members",
+        "sampler": "blocked",
         "threshold": 0.4,
     }
 
@@ -118,6 +119,7 @@ def test_without_progress_nothing_is_printed(table, capfd, caplog):
         ({"learner": "magic"}, LearnerError, "no learner 'magic'"),
         ({"prior": "flat"}, ModelError, "no prior 'flat'"),
         ({"type_prior": "leaves"}, ModelError, "type_prior = 'leaves'; expected one of members, types, columns"),
+        ({"sampler": "nuts"}, ModelError, "sampler = 'nuts'; expected one of blocked, collapsed"),
         ({"threshold": 2.0}, LearnerError, "threshold is 2.0"),
         ({"min_row": 9}, LearnerError, "no option 'min_row'; expected one like 'min_rows'"),
         ({"learner": "jpt", "threshold": 0.3}, LearnerError, "learner 'jpt' has no option 'threshold'"),
@@ -152,7 +154,7 @@ def test_circuit_of_other_columns_is_refused(table):
 
 def test_draws_that_do_not_fit_into_memory_are_refused_before_sampling(table, monkeypatch):
     monkeypatch.delattr(Sweeper, "sweep")
-    monkeypatch.setattr("bayesjpt.fitting.learning._compile_kernels", lambda: None)
+    monkeypatch.setattr("bayesjpt.fitting.learning._compile_kernels", lambda sampler: None)
     with pytest.raises(SamplingError, match=r"would take .* expected at most 80% .* fewer draws"):
         bj.fit(table, **{**FEW, "draws": 10**12})
 
@@ -227,6 +229,37 @@ def test_several_structures_divide_alpha_in_the_same_way(table):
         assert own.params.log_weight.tobytes() != other.params.log_weight.tobytes()
 
 
+# --- the collapsed sampler
+
+COLLAPSED = {"sampler": "collapsed", "seed": 5}
+
+
+def test_a_collapsed_fit_has_other_draws_of_the_same_form_for_any_number_of_cores(table, tmp_path):
+    several = FEW | {"n_structures": 2}
+    for few in (FEW, several):
+        one, two, blocked = bj.fit(table, cores=1, **COLLAPSED, **few), bj.fit(table, cores=2, **COLLAPSED, **few), None
+        blocked = bj.fit(table, cores=1, seed=5, **few)
+        assert one.settings["sampler"] == "collapsed"
+        pairs = zip(*([post] if few is FEW else post.by_structure() for post in (one, two, blocked)), strict=True)
+        for first, second, other in pairs:
+            assert same_draws(first, second)
+            assert first.params.theta.shape == other.params.theta.shape
+            assert first.params.theta.tobytes() != other.params.theta.tobytes()
+        one.save(tmp_path / "fit.nc")
+        assert bj.load(tmp_path / "fit.nc").settings["sampler"] == "collapsed"
+
+
+@pytest.mark.filterwarnings("ignore:interrupted")
+def test_a_collapsed_fit_is_resumed_bitwise(table, tmp_path, monkeypatch):
+    options = FEW | COLLAPSED | {"checkpoint": tmp_path / "fit"}
+    with monkeypatch.context() as patch:
+        stop_after(patch, 7)
+        with contextlib.suppress(SamplingError):
+            bj.fit(table, cores=1, **options)
+    undisturbed = bj.fit(table, cores=2, **options | {"checkpoint": None})
+    assert same_draws(bj.fit(table, resume=True, cores=2, **options), undisturbed)
+
+
 # --- checkpoints
 
 
@@ -290,6 +323,7 @@ def test_resume_without_a_checkpoint_is_refused(table):
         ({"thin": 2}, "thin = 1, not 2"),
         ({"alpha": 0.2}, "alpha = 0.1, not 0.2"),
         ({"type_prior": "types"}, "type_prior = 'members', not 'types'"),
+        ({"sampler": "collapsed"}, "sampler = 'blocked', not 'collapsed'"),
         ({"min_rows": 20}, "min_rows = None, not 20"),
         ({"families": ["normal", "categorical"]}, "families = None"),
     ],

@@ -267,6 +267,7 @@ FAMILY = Family(
     draw_posterior=draw_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
+    predicts_by_mean=True,
     log_mass=log_mass,
     cdf=cdf,
     moment=moment,

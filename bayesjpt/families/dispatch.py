@@ -39,7 +39,9 @@ _RNG = types.npy_rng
     DRAW_AFRESH,
     ACCUMULATE_SCALE,
     LOG_SCALE_NORMALISER,
-) = range(19)
+    PREDICTIVE,
+    FILL_LOG_PREDICTIVE,
+) = range(21)
 
 SIGNATURES: dict[str, Any] = {
     "prepare": void(_FLOATS, _FLOATS, _FLOATS),
@@ -61,6 +63,8 @@ SIGNATURES: dict[str, Any] = {
     "draw_afresh": int64(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _RNG),
     "accumulate_scale": void(_FLOATS, _FLOATS, _FLOATS),
     "log_scale_normaliser": float64(float64, _FLOATS, _FLOATS),
+    "predictive": void(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS),
+    "fill_log_predictive": void(_FLOATS, _FLOATS, _FLOATS, _FLOATS),
 }
 """The compiled slots in the order of their numbers, with the exact types that they take and return."""
 
@@ -130,6 +134,7 @@ _log_evidence, _draw_afresh = (caller(SIGNATURES[name]) for name in ("log_eviden
 _accumulate_scale, _log_scale_normaliser = (
     caller(SIGNATURES[name]) for name in ("accumulate_scale", "log_scale_normaliser")
 )
+_predictive, _fill_log_predictive = (caller(SIGNATURES[name]) for name in ("predictive", "fill_log_predictive"))
 _log_mass, _cdf, _moment, _mode, _sample, _fill_log_masses = (
     caller(SIGNATURES[name]) for name in ("log_mass", "cdf", "moment", "mode", "sample", "fill_log_masses")
 )
@@ -247,3 +252,15 @@ def sample(family, lo, hi, theta, constants, rng):
 def fill_log_masses(family, lo, hi, theta, at, constants, out):
     """Fill the log probability of [lo, hi] under several leaves; only for families that have the slot."""
     _fill_log_masses(address(family * N_SLOT + FILL_LOG_MASSES), (lo, hi, theta, at, constants, out))
+
+
+@kernel
+def predictive(family, stats, hyper, constants, theta, out):
+    """Prepare the constants of a leaf's log predictive density; only for families that have the slot."""
+    _predictive(address(family * N_SLOT + PREDICTIVE), (stats, hyper, constants, theta, out))
+
+
+@kernel
+def fill_log_predictive(family, z, aux, coefficients, out):
+    """Fill the log predictive density of values under one leaf; only for families that have the slot."""
+    _fill_log_predictive(address(family * N_SLOT + FILL_LOG_PREDICTIVE), (z, aux, coefficients, out))

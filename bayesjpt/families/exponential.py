@@ -116,6 +116,23 @@ def log_evidence(stats, hyper, constants, theta):
 
 
 @kernel
+def predictive(stats, hyper, constants, theta, out):
+    """A Lomax density; with zeros among the values it is not known in this form."""
+    a, b = hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM]
+    out[0] = math.log(a / b) if stats[_N_ZERO] == 0.0 else np.nan
+    out[1] = a + 1.0
+    out[2] = 1.0 / b
+    out[3] = constants[0]
+
+
+@kernel
+def fill_log_predictive(z, aux, coefficients, out):
+    level, power, inverse, h = coefficients[0], coefficients[1], coefficients[2], coefficients[3]
+    for i in range(out.size):
+        out[i] = level - power * math.log1p(inverse * z[i]) if z[i] >= h else np.nan
+
+
+@kernel
 def draw_posterior(stats, hyper, constants, theta, rng):
     if stats[_N_ZERO] == 0.0:
         rate = draw_gamma(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM], rng)
@@ -248,6 +265,8 @@ FAMILY = Family(
     accumulate_gradient=accumulate_gradient,
     log_marginal=None,
     log_evidence=log_evidence,
+    predictive=predictive,
+    fill_log_predictive=fill_log_predictive,
     log_mass=log_mass,
     cdf=cdf,
     moment=moment,

@@ -20,7 +20,14 @@ import math
 import numpy as np
 
 from bayesjpt.families import plausible
-from bayesjpt.families.gamma_posterior import draw_afresh, draw_posterior, log_evidence, log_posterior
+from bayesjpt.families.gamma_posterior import (
+    draw_afresh,
+    draw_posterior,
+    fill_log_predictive,
+    log_evidence,
+    log_posterior,
+    predictive,
+)
 from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale, always
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
@@ -288,6 +295,8 @@ FAMILY = Family(
     log_marginal=None,
     log_evidence=log_evidence,
     draw_afresh=draw_afresh,
+    predictive=predictive,
+    fill_log_predictive=fill_log_predictive,
     log_mass=log_mass,
     cdf=cdf,
     moment=moment,

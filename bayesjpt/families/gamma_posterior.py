@@ -18,6 +18,7 @@ import numpy as np
 from bayesjpt.families.record import INVALID, OK
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.rising import log_rising, log_rising_excess
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
 from bayesjpt.numerics.special import (
     log1p_minus,
@@ -241,6 +242,40 @@ def log_evidence(stats, hyper, constants, theta):
     deviation = (log_shape - mean) / sd
     log_proposal = -0.5 * deviation * deviation - math.log(sd) - _HALF_LOG_2PI
     return _log_target_shape(log_shape, _log_spread(stats), stats, hyper) + _log_rest(stats, hyper) - log_proposal
+
+
+@kernel
+def predictive(stats, hyper, constants, theta, out):
+    """Integrate out the rate given the shape; with zeros among the values the density is not known in this form.
+
+    (s - 1) log z + log Gamma(A + s) / (Gamma(s) Gamma(A)) - s log B - (A + s) log(1 + z / B) at shape s, where the rate
+    is Gamma(A, B); with Stirling's formula for Gamma(s) and the ratio of the two others, whose leading terms cancel.
+    """
+    shape, n = theta[_SHAPE], stats[_N]
+    a = hyper[_A0] + n * shape
+    b = math.exp(math.log(hyper[_B0]) - hyper[_K] * math.log(shape)) + stats[_SUM]
+    excess = log_rising_excess(a, shape) if a >= 10.0 else log_rising(a, shape) - shape * math.log(a)
+    out[0] = shape * (math.log(a / (b * shape)) + 1.0) + 0.5 * math.log(shape) + excess
+    out[0] -= _HALF_LOG_2PI + stirling_error(shape)
+    if stats[_N_ZERO] > 0.0:
+        out[0] = np.nan
+    out[1] = shape - 1.0
+    out[2] = a + shape
+    out[3] = 1.0 / b
+    out[4] = constants[0]
+
+
+@kernel
+def fill_log_predictive(z, aux, coefficients, out):
+    level, power, total, inverse, h = (
+        coefficients[0],
+        coefficients[1],
+        coefficients[2],
+        coefficients[3],
+        coefficients[4],
+    )
+    for i in range(out.size):
+        out[i] = level + power * aux[i] - total * math.log1p(inverse * z[i]) if z[i] >= h else np.nan
 
 
 @kernel

@@ -15,6 +15,7 @@ from bayesjpt.families import plausible
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale, always
 from bayesjpt.numerics.draw import draw_beta
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.rising import log_rising
 from bayesjpt.numerics.special import log1mexp, tilted_mean, tilted_variance
 
 _P = 0
@@ -120,6 +121,25 @@ def log_evidence(stats, hyper, constants, theta):
 
 
 @kernel
+def predictive(stats, hyper, constants, theta, out):
+    """A beta negative binomial's mass."""
+    a, b = hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM]
+    out[0] = b
+    out[1] = a + b
+    out[2] = math.log(a)
+
+
+@kernel
+def fill_log_predictive(z, aux, coefficients, out):
+    b, both, level = coefficients[0], coefficients[1], coefficients[2]
+    for i in range(out.size):
+        if z[i] >= 0.0 and np.floor(z[i]) == z[i]:
+            out[i] = level + log_rising(b, z[i]) - log_rising(both, z[i] + 1.0)
+        else:
+            out[i] = -np.inf
+
+
+@kernel
 def log_mass(lo, hi, theta, constants):
     first, last = max(np.ceil(lo), 0.0), np.floor(hi)
     if not (first <= last and first < np.inf):
@@ -217,6 +237,8 @@ FAMILY = Family(
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
     log_evidence=log_evidence,
+    predictive=predictive,
+    fill_log_predictive=fill_log_predictive,
     log_mass=log_mass,
     cdf=cdf,
     moment=moment,

@@ -20,12 +20,15 @@ from bayesjpt.families.normal_inverse_gamma import (
     SHARED_SCALE,
     conjugate,
     log_joint,
+    log_predictive,
     variance_and_mu,
 )
 from bayesjpt.families.normal_inverse_gamma import log_evidence as nig_log_evidence
+from bayesjpt.families.normal_inverse_gamma import predictive as nig_predictive
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling, always
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.logspace import fast_log
 from bayesjpt.numerics.special import (
     log_normal_interval,
     log_normal_mass,
@@ -144,6 +147,23 @@ def log_evidence(stats, hyper, constants, theta):
 
 
 @kernel
+def predictive(stats, hyper, constants, theta, out):
+    nig_predictive(stats[0], stats[1], stats[2], hyper, out)
+
+
+@kernel
+def fill_log_predictive(z, aux, coefficients, out):
+    if coefficients[4] > 0.0:
+        for i in range(out.size):
+            out[i] = log_predictive(z[i], coefficients)
+        return
+    mean, level, power, scale = coefficients[0], coefficients[1], coefficients[2], coefficients[3]
+    for i in range(out.size):
+        # the argument is at least 1, and the power half the rows: log1p would gain nothing
+        out[i] = level - power * fast_log(1.0 + scale * ((z[i] - mean) * (z[i] - mean)))
+
+
+@kernel
 def log_mass(lo, hi, theta, constants):
     scale = math.sqrt(theta[_VARIANCE])
     return log_normal_interval((lo - theta[_MU]) / scale, (hi - theta[_MU]) / scale)
@@ -212,6 +232,8 @@ FAMILY = Family(
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
     log_evidence=log_evidence,
+    predictive=predictive,
+    fill_log_predictive=fill_log_predictive,
     log_mass=log_mass,
     fill_log_masses=fill_log_masses,
     cdf=cdf,

@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesjpt.families.record import Parameter, SharedScale
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.rising import log_rising
 from bayesjpt.numerics.special import log_gamma_p
 
 _HALF_LOG_2PI = 0.9189385332046727
@@ -26,6 +27,8 @@ SCALE_SHAPE = 2.0
 its floor, the variance of mu."""
 _FAR_ABOVE = 60.0
 """An InverseGamma(a, b), a below 10, exceeds b / 60 with probability 1 in double precision."""
+_CERTAIN, _TIMES_SHAPE = 100.0, 4.0
+"""Likewise b / x, any a, where x is above both 100 and 4 a: Chernoff's bound of the rest is exp(-0.4 x)."""
 
 
 def variance_and_mu(variance_unit: str, mu_unit: str) -> tuple[Parameter, Parameter]:
@@ -87,6 +90,34 @@ def log_evidence(n, total, squares, hyper):
         + _log_floor_mass(a, b, hyper[FLOOR])
         - _log_floor_mass(a0, b0, hyper[FLOOR])
     )
+
+
+@kernel
+def predictive(n, total, squares, hyper, out):
+    """Fill the coefficients of the log density of one more value given n others: a t density, corrected for the floor.
+
+    With b the scale of the posterior and b' that after the value, the correction is the ratio of the probabilities that
+    an InverseGamma(a + 1/2, b') and an InverseGamma(a, b) variable exceed the floor. out: float64 (6,) or longer.
+    """
+    m, v, a, b = conjugate(n, total, squares, hyper)
+    out[0] = m
+    out[1] = log_rising(a, 0.5) - 0.5 * math.log(b * (1.0 + v)) - _HALF_LOG_2PI
+    out[2] = a + 0.5
+    out[3] = 0.5 / (b * (1.0 + v))
+    out[4], out[5] = 0.0, 0.0
+    floor = hyper[FLOOR]
+    if not b > floor * max(_CERTAIN, _TIMES_SHAPE * out[2]):
+        out[4], out[5] = b / floor, log_gamma_p(a, b / floor)
+
+
+@kernel
+def log_predictive(z, coefficients):
+    """Return the log density of a further value by what `predictive` filled."""
+    grown = (z - coefficients[0]) * (z - coefficients[0]) * coefficients[3]
+    value = coefficients[1] - coefficients[2] * math.log1p(grown)
+    if coefficients[4] > 0.0:
+        value += log_gamma_p(coefficients[2], coefficients[4] * (1.0 + grown)) - coefficients[5]
+    return value
 
 
 @kernel

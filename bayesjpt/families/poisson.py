@@ -16,6 +16,7 @@ from bayesjpt.families import plausible
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale, always
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.rising import log_rising
 from bayesjpt.numerics.special import log1mexp, log_gamma_p, log_gamma_q, log_poisson_mass, logaddexp
 
 _RATE = 0
@@ -118,6 +119,22 @@ def log_marginal(stats, hyper, constants):
 @kernel
 def log_evidence(stats, hyper, constants, theta):
     return log_marginal(stats, hyper, constants)
+
+
+@kernel
+def predictive(stats, hyper, constants, theta, out):
+    """A negative binomial's mass."""
+    a, b = hyper[_A0] + stats[_SUM], hyper[_B0] + stats[_N]
+    out[0] = a
+    out[1] = -a * math.log1p(1.0 / b)
+    out[2] = math.log1p(b)
+
+
+@kernel
+def fill_log_predictive(z, aux, coefficients, out):
+    a, level, slope = coefficients[0], coefficients[1], coefficients[2]
+    for i in range(out.size):
+        out[i] = level + log_rising(a, z[i]) - slope * z[i] - aux[i] if aux[i] < np.inf else -np.inf
 
 
 @kernel
@@ -300,6 +317,8 @@ FAMILY = Family(
     accumulate_gradient=accumulate_gradient,
     log_marginal=log_marginal,
     log_evidence=log_evidence,
+    predictive=predictive,
+    fill_log_predictive=fill_log_predictive,
     log_mass=log_mass,
     cdf=cdf,
     moment=moment,

@@ -309,6 +309,7 @@ FAMILY = Family(
     draw_posterior=simplex.draw_posterior,
     accumulate_gradient=accumulate_gradient,
     log_marginal=simplex.log_marginal,
+    predicts_by_mean=True,
     log_mass=log_mass,
     cdf=cdf,
     mode=mode,

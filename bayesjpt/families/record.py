@@ -246,6 +246,16 @@ class Family:
     draw_afresh : kernel or None
         ``(stats, hyper, constants, theta, rng) -> status``: replaces theta by a draw from about the posterior, whatever
         theta was; from the prior where there are no values. None where `draw_posterior` does that exactly.
+    predictive : kernel or None
+        ``(stats, hyper, constants, theta, out)``: coefficients of the log density of one further value given the
+        statistics, parameters integrated out; `out` is as long as that of `coefficients`. A family may integrate out
+        some parameters given the others, if `draw_posterior` does not start from those. With it the collapsed sampler
+        integrates them out (`bayesjpt.kernels.collapsed`).
+    fill_log_predictive : kernel or None
+        ``(z, aux, coefficients, out)``: that log density, as `fill_log_density`; NaN where it is not known.
+    predicts_by_mean : bool
+        Whether that density is the one at what `initial` returns: the posterior mean of parameters in which the density
+        is linear, and of a simplex also when truncated to a cell. Then the family needs neither slot.
     log_mass : kernel
         ``(lo, hi, theta, constants)``: log probability of the closed interval [lo, hi] in units of z.
     fill_log_masses : kernel or None
@@ -294,6 +304,9 @@ class Family:
     log_marginal: Callable | None = None
     log_evidence: Callable | None = None
     draw_afresh: Callable | None = None
+    predictive: Callable | None = None
+    fill_log_predictive: Callable | None = None
+    predicts_by_mean: bool = False
     log_mass: Callable
     fill_log_masses: Callable | None = None
     cdf: Callable

@@ -108,7 +108,8 @@ class Ensemble:
         if target.is_closed_form:
             schedule = Schedule(schedule.n_chain, 0, schedule.n_draw, 1)
         n_kept = self.n * schedule.n_draw  # the other structures are about as large
-        check_memory(estimate_memory(circuit, table, draws=n_kept, chains=schedule.n_chain, cores=self.n_thread))
+        asked = {"draws": n_kept, "chains": schedule.n_chain, "cores": self.n_thread, "sampler": target.sampler}
+        check_memory(estimate_memory(circuit, table, **asked))
         draws = empty_draws(schedule, target.sizes.n_edge, target.sizes.n_theta)
         done = run_chains_here(target, schedule, new_chains(schedule.n_chain, seed), draws, stop)
         return draws if done else None

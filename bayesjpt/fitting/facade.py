@@ -65,6 +65,7 @@ def fit(
     alpha: float = ALPHA,
     prior: str = "default",
     type_prior: str = "members",
+    sampler: str = "blocked",
     families: Mapping[str, Iterable[str]] | Iterable[str] | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
@@ -120,6 +121,10 @@ def fit(
     type_prior : str
         How alpha is divided within dictionaries: evenly over ``members``, over ``types`` first, or by weights of each
         column's types that its leaves share (``columns``); see `CircuitMixture`.
+    sampler : str
+        How a sweep draws the allocations of rows: ``blocked``, all at once given weights and parameters; or
+        ``collapsed``, then also one after the other given all others, weights and conjugate parameters integrated out,
+        which takes many times as long: for small tables.
     families : names, or mapping from column to names, optional
         The only likelihood families of all columns (each keeps those that fit it, or all of its own where none does),
         or of some columns.
@@ -155,7 +160,7 @@ def fit(
     SchemaError
         For families or columns that do not exist or do not fit.
     ModelError
-        For an unknown prior or way to divide alpha, or concentrations that are not positive.
+        For an unknown prior, sampler or way to divide alpha, or concentrations that are not positive.
     SamplingError
         For numbers of draws, chains, cores or a seed that make no sense, draws that do not fit into memory, an
         interrupt before the first structure is done (before the first kept draw, of a single one), or an impossible
@@ -196,7 +201,7 @@ def fit(
         raise LearnerError(f"weights = {weights!r}", f"one of {', '.join(WEIGHTS)}")
     learners = [learner] if isinstance(learner, str) or callable(learner) else list(learner)
     check_learners(learners, n_structures)
-    _check_priors(prior, type_prior)
+    _check_priors(prior, type_prior, sampler)
     if resume and checkpoint is None:
         raise CheckpointError("resume without a checkpoint", "the folder of the fit to go on with")
     from bayesjpt.fitting.ensemble import Ensemble, resampling_of
@@ -211,7 +216,7 @@ def fit(
         check_options(each, table, learner_options)
     learnt_from = restricted(table, families)
     schedule = Schedule(int(chains), int(tune), int(draws), int(thin))
-    priors = {"gamma": gamma, "alpha": alpha, "prior": prior, "type_prior": type_prior}
+    priors = {"gamma": gamma, "alpha": alpha, "prior": prior, "type_prior": type_prior, "sampler": sampler}
     settings: dict[str, Any] = {
         "learner": ", ".join(map(name_of, learners)),
         "seed": int(np.random.default_rng().integers(2**31)) if seed is None else int(seed),
@@ -275,7 +280,7 @@ def _fit_one(
     with contextlib.ExitStack() as stack:
         folder = None if checkpoint is None else stack.enter_context(Checkpoint(Path(checkpoint)))
         resumed = folder is not None and check_resumable(folder, table, schedule, settings, resume, seed)
-        compile_for(learnt_from, progress)
+        compile_for(learnt_from, progress, settings["sampler"])
         clock.done("compile")
 
         learn_seed, chain_seed = np.random.SeedSequence(settings["seed"]).spawn(2)
@@ -286,7 +291,14 @@ def _fit_one(
         check_fits(circuit, table)
         clock.done("resume" if resumed else "learn")
 
-        memory = estimate_memory(circuit, table, draws=schedule.n_draw, chains=schedule.n_chain, cores=cores)
+        memory = estimate_memory(
+            circuit,
+            table,
+            draws=schedule.n_draw,
+            chains=schedule.n_chain,
+            cores=cores,
+            sampler=priors["sampler"],
+        )
         check_memory(memory)
         if memory.total > LARGE_MEMORY_BYTES:
             warnings.warn(f"sampling takes {memory} of memory", BayesjptWarning, stacklevel=3)
@@ -330,7 +342,7 @@ def _fit_several(
     from bayesjpt.posterior.weights import draws_for
     from bayesjpt.sampler.progress import count_bar, task_bar
 
-    compile_for(learnt_from, progress)
+    compile_for(learnt_from, progress, settings["sampler"])
     clock.done("compile")
     weights = np.full(ensemble.n, 1.0 / ensemble.n)
     if settings["weights"] == "stacking":
@@ -389,15 +401,17 @@ def _check_number(name: str, value: object, least: int) -> int:
     return int(value)
 
 
-def _check_priors(prior: str, type_prior: str) -> None:
+def _check_priors(prior: str, type_prior: str, sampler: str) -> None:
     """Raise for a name that nobody knows, before any time is spent."""
     from bayesjpt.circuit.type_prior import check_type_prior
     from bayesjpt.families import registry
+    from bayesjpt.kernels.collapsed_sweeper import check_sampler
 
     priors = [name for name in registry.FAMILIES[0].priors if all(name in f.priors for f in registry.FAMILIES)]
     if prior not in priors:
         raise ModelError(f"no prior {prior!r}", f"one of {', '.join(priors)}")
     check_type_prior(type_prior)
+    check_sampler(sampler)
 
 
 def _settings_of(options: dict[str, Any]) -> dict[str, Any]:

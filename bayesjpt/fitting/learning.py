@@ -92,18 +92,18 @@ def as_function(learner: Learner) -> Callable[..., Circuit]:
     return learn_as_asked
 
 
-def compile_for(table: Table, progress: bool) -> None:
+def compile_for(table: Table, progress: bool, sampler: str) -> None:
     """Compile what learners and sweeps of a table will call, or load it from the disk cache."""
     from bayesjpt.sampler.progress import waiting
     from bayesjpt.sampler.warm_up import compile_families
 
     with waiting("Compiling (kept on disk for the next time)", progress):
-        _compile_kernels()
-        compile_families(table.schema)
+        _compile_kernels(sampler)
+        compile_families(table.schema, sampler)
 
 
 @functools.cache
-def _compile_kernels() -> None:
+def _compile_kernels(sampler: str) -> None:
     """Compile the kernels of learner and sweeps, through a tiny table whose column may be of two types."""
     from bayesjpt.circuit.build import ColumnLeaf, build_circuit
     from bayesjpt.families import registry
@@ -116,4 +116,4 @@ def _compile_kernels() -> None:
     table = Table(Schema((Column("x", "real", (0.0, np.inf), mean=4.5, maximum=8.0),)), values, np.ones((1, 8), bool))
     families = [registry.family(name) for name in ("normal", "exponential")]
     circuit = build_circuit(ColumnLeaf(0, np.arange(8)), table, lambda column: families)
-    compile_sweeps(make_target(circuit, table, type_prior="columns"))
+    compile_sweeps(make_target(circuit, table, type_prior="columns", sampler=sampler))

@@ -83,7 +83,8 @@ class Sweeper:
         """Return a draw given allocations at random, by even weights: a start far from the learner's."""
         params = self.learned()
         params.log_weight[self._soft] = self._even
-        self._pair_and_allocate(params, rng, np.uint64(rng.integers(2**63)), True)
+        self._guests.partner[:] = -1
+        self._allocate(params, np.uint64(rng.integers(2**63)), True)
         self._draw_given_allocations(params, rng)
         return params
 
@@ -109,17 +110,19 @@ class Sweeper:
         SamplingError
             If a row has probability zero, or a conditional distribution is not valid.
         """
-        log_likelihood = self.allocate(params, rng, chain_key, number)
+        log_likelihood = self.allocate(params, rng, chain_key, number, even=even)
         self.draw(params, rng, even=even)
         return log_likelihood
 
-    def allocate(self, params: Params, rng: np.random.Generator, chain_key: int, number: int) -> float:
+    def allocate(
+        self, params: Params, rng: np.random.Generator, chain_key: int, number: int, *, even: bool = False
+    ) -> float:
         """Draw the allocations of a sweep given params, and return what `sweep` does; `draw` has to follow.
 
         In between `edge_count` tells the rows that took each edge, and `concentration` may be replaced given them.
         """
-        key = np.uint64(sweep_key(np.uint64(chain_key), np.uint64(number)))
-        return self._pair_and_allocate(params, rng, key, False)
+        self._pair(rng)
+        return self._allocate(params, np.uint64(sweep_key(np.uint64(chain_key), np.uint64(number))), False)
 
     def draw(self, params: Params, rng: np.random.Generator, *, even: bool = False) -> None:
         """Replace params by a draw given the allocations: the rest of a sweep, whose arguments are explained there."""
@@ -144,12 +147,26 @@ class Sweeper:
         """Edges of sums that some row took in the last sweep."""
         return int(count_active(self.plan, self._edge_count))
 
-    def _pair_and_allocate(self, params: Params, rng: np.random.Generator, key: np.uint64, flat: bool) -> float:
-        if not self.exchanges or flat:
-            self._guests.partner[:] = -1
-        else:
+    def _pair(self, rng: np.random.Generator) -> None:
+        if self.exchanges:
             draw_partners(self._guests, rng)
-        return self._allocate(params, key, flat)
+        else:
+            self._guests.partner[:] = -1
+
+    def _divided(self, params: Params) -> np.ndarray:
+        """Return the concentrations, divided by the weights of types at hand."""
+        types, concentration = self._types, self.concentration
+        if types.n_weight:
+            weight_of_types = params.theta[self.circuit.n_theta :]
+            concentration = concentration.copy()
+            concentration[types.edge] *= types.factor * weight_of_types[types.entry]
+        return concentration
+
+    def _scale(self, params: Params) -> None:
+        """Fill the hyperparameters at the factors at hand."""
+        if self._scales.n_group:
+            tau = params.theta[self.circuit.n_theta + self._types.n_weight :]
+            apply_scales(self._scales, self.priors.hyper, self.priors.hyper_at, tau, self._hyper)
 
     def _draw_given_allocations(self, params: Params, rng: np.random.Generator) -> None:
         concentration = self.concentration
@@ -157,8 +174,7 @@ class Sweeper:
         if self._types.n_weight:
             concentration = concentration.copy()
             draw_type_prior(self._types, self._edge_count, weight_of_types, concentration, rng)
-        if self._scales.n_group:
-            apply_scales(self._scales, self.priors.hyper, self.priors.hyper_at, tau, self._hyper)
+        self._scale(params)
         exchange_rows(
             self.plan,
             self._guests,
@@ -176,9 +192,13 @@ class Sweeper:
 
     def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
         self._allocated = False
-        log_likelihood, impossible = allocate(
-            self.plan, self.cells, *params, self._work, self._guests, key, flat, self._stats, self._edge_count
+        return self._tell(
+            allocate(self.plan, self.cells, *params, self._work, self._guests, key, flat, self._stats, self._edge_count)
         )
+
+    def _tell(self, found: tuple[float, int | np.integer]) -> float:
+        """Return the log likelihood of what allocations returned; raise where a row is impossible."""
+        log_likelihood, impossible = found
         if impossible >= 0:
             raise SamplingError(
                 f"row {impossible + 1} of block {self.name!r} has probability zero at the current parameters",

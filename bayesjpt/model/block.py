@@ -25,6 +25,7 @@ from bayesjpt.circuit.type_prior import (
 from bayesjpt.defaults import ALPHA, GAMMA
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
+from bayesjpt.kernels.collapsed_sweeper import BLOCKED, check_sampler
 from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
@@ -65,6 +66,10 @@ class CircuitMixture:
         ``types`` first and then over the families of each; or, ``columns``, by weights of types that all leaves of a
         column share, ``x_type_prior``, with a flat Dirichlet prior. Dictionaries of a single type have nothing to
         divide; atoms and backgrounds, which have no type, keep alpha.
+    sampler : str, default "blocked"
+        How Gibbs sweeps draw the allocations of rows: ``blocked``, all at once given weights and parameters; or
+        ``collapsed``, then also one after the other given all others, weights and conjugate parameters integrated out,
+        which takes many times as long. One step then has to draw the whole block.
     transforms : bool, default False
         Make the block for samplers that follow gradients (NUTS, ``pm.fit``, ``pm.find_MAP``) instead of Gibbs sweeps:
         its variables then live on the whole line, begin at the learner's estimate, and other factors may depend on
@@ -79,8 +84,8 @@ class CircuitMixture:
     ------
     ModelError
         For data that are not a Table or do not fit the circuit, a name that PyMC cannot use, invalid concentrations, an
-        unknown prior or way to divide alpha, one alpha an edge that is to be divided, or transforms of a block with a
-        likelihood that has no gradient. The model is left as it was.
+        unknown prior, sampler or way to divide alpha, one alpha an edge that is to be divided, transforms of a block
+        with a likelihood that has no gradient, or transforms and a sampler of sweeps. The model is left as it was.
 
     Notes
     -----
@@ -114,6 +119,7 @@ class CircuitMixture:
         alpha: Any = ALPHA,
         prior: str = "default",
         type_prior: str = MEMBERS,
+        sampler: str = BLOCKED,
         transforms: bool = False,
     ):
         model = pm.modelcontext(None)
@@ -122,8 +128,10 @@ class CircuitMixture:
         priors, expressions = block_priors(
             circuit, data.schema, layout, gamma=gamma, alpha=alpha, prior=prior, type_prior=type_prior
         )
+        check_sampler(sampler)
         if transforms:
             _check_gradients(name, circuit)
+            _check_swept(name, sampler)
         _add_coords(model, name, layout, data)
         types = make_column_types(circuit, data.schema) if type_prior == COLUMNS else no_column_types()
         if types.n_weight:
@@ -144,7 +152,7 @@ class CircuitMixture:
         )
         weight, theta = _flat(circuit, layout, variables)
         _type_weights(name, circuit, data.schema, weight)
-        frozen = FrozenCircuit(circuit, data.schema, priors, swept=not transforms)
+        frozen = FrozenCircuit(circuit, data.schema, priors, swept=not transforms, sampler=sampler)
         return CircuitRows(
             name, frozen, missing, weight, theta, observed=values, dims=(f"{name}_obs_id", f"{name}_feature")
         )
@@ -193,6 +201,15 @@ def _check_gradients(name: str, circuit: Circuit) -> None:
             f"block {name!r} with transforms=True and the likelihood {', '.join(without)}, which has no gradient",
             "likelihoods with accumulate_gradient",
             "Leave transforms out: the Gibbs step samples every likelihood",
+        )
+
+
+def _check_swept(name: str, sampler: str) -> None:
+    if sampler != BLOCKED:
+        raise ModelError(
+            f"block {name!r} with transforms=True and sampler={sampler!r}, which is one of Gibbs sweeps",
+            "one of the two: no sweep draws the variables of a block with transforms",
+            "Leave transforms out, or sampler",
         )
 
 

@@ -9,6 +9,7 @@ from pytensor.graph.traversal import ancestors
 from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, make_layout
 from bayesjpt.circuit.scales import scale_name
 from bayesjpt.errors import ModelError
+from bayesjpt.kernels.collapsed_sweeper import COLLAPSED
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.circuit_rows import CircuitRowsRV, FrozenCircuit
 
@@ -128,6 +129,13 @@ def check_block(model: pm.Model, rows, members: list, drawn: list) -> None:
     if rows not in model.observed_RVs:
         raise ModelError(f"block {block} is not observed", "an observed block", "Pass its rows as data")
     drawn_names = {rv.name for rv in drawn}
+    left = [rv.name for rv in members if rv.name not in drawn_names]
+    if left and frozen.sampler == COLLAPSED:
+        raise ModelError(
+            f"{', '.join(left)} of block {block} is given to another step, and its sampler is {COLLAPSED!r}",
+            "all of the block's variables in one step: weights and parameters are integrated out together",
+            "Leave the block out of step=, or make it with sampler='blocked'",
+        )
     for names in drawn_jointly(frozen, f"{rows.name}_{TYPE_PRIOR}" in drawn_names):
         together = [f"{rows.name}_{name}" for name in names]
         held = [name for name in together if name not in drawn_names]

@@ -9,6 +9,7 @@ import pymc as pm
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.type_prior import MEMBERS
 from bayesjpt.defaults import ALPHA, GAMMA
+from bayesjpt.kernels.collapsed_sweeper import BLOCKED
 from bayesjpt.model.block import CircuitMixture
 from bayesjpt.table.table import Table
 
@@ -22,6 +23,7 @@ def build_model(
     alpha: Any = ALPHA,
     prior: str = "default",
     type_prior: str = MEMBERS,
+    sampler: str = BLOCKED,
     transforms: bool = False,
 ) -> pm.Model:
     """Return a PyMC model of the circuit, ready for ``pm.sample()``; see `CircuitMixture` for the arguments.
@@ -42,6 +44,7 @@ def build_model(
             alpha=alpha,
             prior=prior,
             type_prior=type_prior,
+            sampler=sampler,
             transforms=transforms,
         )
     return model

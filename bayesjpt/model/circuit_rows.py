@@ -23,6 +23,7 @@ from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
+from bayesjpt.kernels.collapsed_sweeper import BLOCKED
 from bayesjpt.kernels.density import remembered_log_density, rows_log_density
 from bayesjpt.kernels.gradient import rows_gradient
 from bayesjpt.kernels.sampling import sample_rows
@@ -45,11 +46,16 @@ class FrozenCircuit:
     priors : Priors
     swept : bool
         Whether sweeps draw the block's variables. Other steps then evaluate the rows many times at one point.
+    sampler : str
+        How sweeps draw allocations: one of `bayesjpt.kernels.collapsed_sweeper.SAMPLERS`.
     """
 
-    def __init__(self, circuit: Circuit, schema: Schema, priors: Priors, *, swept: bool = False):
+    def __init__(
+        self, circuit: Circuit, schema: Schema, priors: Priors, *, swept: bool = False, sampler: str = BLOCKED
+    ):
         self.circuit = circuit
         self.swept = swept
+        self.sampler = sampler
         self.schema = schema
         self.priors = priors
         self.families = {int(number): registry.FAMILIES[number] for number in np.unique(circuit.leaf_family)}

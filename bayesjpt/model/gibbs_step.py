@@ -21,9 +21,9 @@ from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.type_prior import make_column_types, no_column_types
 from bayesjpt.defaults import EVEN_SHARE, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.kernels.cells import make_cells
+from bayesjpt.kernels.collapsed_sweeper import sweeper_class
 from bayesjpt.kernels.concentration import log_allocations
 from bayesjpt.kernels.routes import make_routes
-from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.blocks import TYPE_PRIOR, check_block, find_blocks, scale_names, touched_blocks, variables_of
@@ -88,7 +88,8 @@ class CircuitGibbs(BlockedStep):
     ------
     ModelError
         If another factor of the model depends on the variables that are drawn, one of the block's is not free, or a
-        family's parameters, or weights of types and those of dictionaries that they divide, are divided among steps.
+        family's parameters, or weights of types and those of dictionaries that they divide, are divided among steps;
+        for a block of the collapsed sampler, if it does not draw all variables of the block.
     SamplingError
         If a row has probability zero, or a conditional distribution is not valid.
 
@@ -201,7 +202,7 @@ class CircuitGibbs(BlockedStep):
             routes=make_routes(frozen.plan, by_column, observed),
         )
         n_block = block_rows(frozen.plan, MAX_WORK_BYTES, cells)
-        self._sweeper = Sweeper(
+        self._sweeper = sweeper_class(frozen.sampler)(
             frozen.circuit,
             frozen.plan,
             frozen.priors,
@@ -235,8 +236,14 @@ class CircuitGibbs(BlockedStep):
         """Draw the allocations given the point: the first half of a sweep, which `draw` completes."""
         self.concentrate(point)
         params = self._begin(point) if self.sweep == 0 else self._params(point)
-        log_likelihood = self._sweeper.allocate(params, self.rng, self.chain_key, self.sweep)
+        even = self._is_even
+        log_likelihood = self._sweeper.allocate(params, self.rng, self.chain_key, self.sweep, even=even)
         return Allocated(params, log_likelihood + self._log_jacobian)
+
+    @property
+    def _is_even(self) -> bool:
+        """Whether weights of the structure stay even in the sweep at hand."""
+        return self.tune and self.sweep < self.n_even
 
     def log_allocations(self, point: dict) -> float:
         """Return the log probability of the allocations at a point's concentrations, the weights drawn integrated out.
@@ -258,7 +265,7 @@ class CircuitGibbs(BlockedStep):
     def draw(self, point: dict, allocated: Allocated) -> tuple[dict, list[dict]]:
         """Return the point with weights and parameters drawn given the allocations, and the sweep's statistics."""
         params, log_likelihood = allocated
-        self._sweeper.draw(params, self.rng, even=self.tune and self.sweep < self.n_even)
+        self._sweeper.draw(params, self.rng, even=self._is_even)
         self.sweep += 1
         values = {"log_likelihood": log_likelihood, "n_active_edges": self._sweeper.n_active}
         return self._merged(point, params), [{self._statistic[key]: value for key, value in values.items()}]

@@ -13,6 +13,8 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.defaults import CHAINS, DRAWS, MAX_MEMORY_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import SamplingError
+from bayesjpt.kernels.collapsed_sweeper import BLOCKED, COLLAPSED
+from bayesjpt.kernels.paths import BLOCK, longest_path
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.sampler.schedule import Schedule, draw_arrays
 from bayesjpt.sampler.workers import n_worker
@@ -63,7 +65,13 @@ def in_words(n_byte: int) -> str:
 
 
 def estimate_memory(
-    circuit: Circuit, table: Table, *, draws: int = DRAWS, chains: int = CHAINS, cores: int | None = None
+    circuit: Circuit,
+    table: Table,
+    *,
+    draws: int = DRAWS,
+    chains: int = CHAINS,
+    cores: int | None = None,
+    sampler: str = BLOCKED,
 ) -> MemoryEstimate:
     """Return how many bytes sampling a circuit over a table will take, without sampling.
 
@@ -72,7 +80,7 @@ def estimate_memory(
     circuit : Circuit
         What a learner returned for the table.
     table : Table
-    draws, chains, cores
+    draws, chains, cores, sampler
         As in `bayesjpt.fit`; sweeps that tuning or thinning discard take no memory.
 
     Examples
@@ -106,6 +114,8 @@ def estimate_memory(
     )
     if (plan.split_column >= 0).any():  # segments need fewer nodes, and have longer blocks within the same bound
         workspace += MAX_WORK_BYTES
+    if sampler == COLLAPSED:
+        workspace += 4 * n_row * (longest_path(plan) + n_column) + 8 * BLOCK * plan.leaf_family.size + MAX_TABLE_BYTES
     return MemoryEstimate(
         draws=sum(_product(shape) * dtype.itemsize for shape, dtype in forms),
         workspaces=workspace * n_worker(cores, chains),

@@ -17,6 +17,7 @@ from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS, ColumnTypes, make_colu
 from bayesjpt.defaults import ALPHA, GAMMA, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import LearnerError
 from bayesjpt.kernels.cells import Cells, make_cells
+from bayesjpt.kernels.collapsed_sweeper import BLOCKED, check_sampler, sweeper_class
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.sweeper import Sweeper, is_closed_form
 from bayesjpt.kernels.work import block_rows
@@ -44,6 +45,8 @@ class Target:
         What turns a log likelihood in the families' units into one in the user's, in nats.
     is_closed_form : bool
         Whether draws are independent, and need no sweep; see `bayesjpt.kernels.sweeper.is_closed_form`.
+    sampler : str
+        One of `bayesjpt.kernels.collapsed_sweeper.SAMPLERS`.
     """
 
     circuit: Circuit
@@ -54,10 +57,12 @@ class Target:
     n_block: int
     log_jacobian: float
     is_closed_form: bool
+    sampler: str = BLOCKED
 
     def sweeper(self) -> Sweeper:
         """Return a Sweeper with buffers of its own, for one thread."""
-        return Sweeper(
+        kind = Sweeper if self.is_closed_form else sweeper_class(self.sampler)
+        return kind(
             self.circuit, self.plan, self.priors, self.cells, n_block=self.n_block, column_types=self.column_types
         )
 
@@ -70,7 +75,7 @@ class Target:
 
     def digest(self) -> str:
         """Return a hash of everything that decides the draws beside keys and generators."""
-        total = hashlib.sha256(self.circuit.digest().encode())
+        total = hashlib.sha256(f"{self.circuit.digest()}{self.sampler}".encode())
         for arrays in (self.plan._asdict(), self.priors.arrays(), self.column_types._asdict(), self.cells._asdict()):
             for name, array in arrays.items():
                 total.update(f"{name}{array.dtype.str}{array.shape}".encode())
@@ -86,6 +91,7 @@ def make_target(
     alpha: float = ALPHA,
     prior: str = "default",
     type_prior: str = MEMBERS,
+    sampler: str = BLOCKED,
 ) -> Target:
     """Return the Target of a table.
 
@@ -93,7 +99,7 @@ def make_target(
     ----------
     circuit : Circuit
     table : Table
-    gamma, alpha, prior, type_prior
+    gamma, alpha, prior, type_prior, sampler
         As in `bayesjpt.fit`.
 
     Raises
@@ -103,8 +109,9 @@ def make_target(
     CircuitError
         Where it is not valid, or does not fit the table's columns.
     ModelError
-        For an unknown prior or way to divide concentrations, or concentrations that are not positive.
+        For an unknown prior, sampler or way to divide concentrations, or concentrations that are not positive.
     """
+    check_sampler(sampler)
     check_fits(circuit, table)
     plan = make_plan(circuit, table.schema)
     priors = make_priors(
@@ -128,7 +135,7 @@ def make_target(
     jacobian = float((table.observed.sum(axis=1) * plan.column_log_jacobian).sum())
     n_block = block_rows(plan, MAX_WORK_BYTES, cells)
     closed_form = column_types.n_weight + priors.scales.n_group == 0 and is_closed_form(circuit, plan, cells)
-    return Target(circuit, plan, priors, column_types, cells, n_block, jacobian, closed_form)
+    return Target(circuit, plan, priors, column_types, cells, n_block, jacobian, closed_form, sampler)
 
 
 def check_fits(circuit: Circuit, table: Table) -> None:

@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from bayesjpt.families import dispatch, registry
+from bayesjpt.kernels.collapsed_sweeper import BLOCKED, COLLAPSED
 from bayesjpt.numerics.native import resolve
 from bayesjpt.sampler.target import Target
 from bayesjpt.table.schema import Schema
@@ -24,17 +25,20 @@ _SLOTS = (
 )
 """Of a family: what learners and sweeps call."""
 
+_MORE_SLOTS = {COLLAPSED: ("predictive", "fill_log_predictive", "log_mass")}
+"""What sweeps of a sampler call beside."""
 
-def compile_families(schema: Schema) -> None:
-    """Compile what sweeps call of the families that the columns of a schema are offered."""
+
+def compile_families(schema: Schema, sampler: str = BLOCKED) -> None:
+    """Compile what sweeps of a sampler call of the families that the columns of a schema are offered."""
     for member in {member.name for column in schema for member in registry.dictionary(column)}:
-        _compile_family(registry.number(member))
+        _compile_family(registry.number(member), sampler)
 
 
 @functools.cache
-def _compile_family(number: int) -> None:
+def _compile_family(number: int, sampler: str) -> None:
     for slot, name in enumerate(dispatch.SIGNATURES):
-        if name in _SLOTS and getattr(registry.FAMILIES[number], name) is not None:
+        if name in (*_SLOTS, *_MORE_SLOTS.get(sampler, ())) and getattr(registry.FAMILIES[number], name) is not None:
             resolve(number, slot)
 
 

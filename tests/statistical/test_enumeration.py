@@ -11,6 +11,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Circuit, Params
+from bayesjpt.kernels.collapsed_sweeper import SAMPLERS
 from bayesjpt.kernels.density import rows_log_density
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.table.table import Table
@@ -51,9 +52,11 @@ def tiny(name: str, rng: np.random.Generator) -> tuple[Circuit, Table, Table]:
     return circuit, table.rows(slice(n_row)), table.rows(slice(n_row, None))
 
 
-def sampled_densities(circuit: Circuit, table: Table, further: Table, rng: np.random.Generator) -> np.ndarray:
+def sampled_densities(
+    circuit: Circuit, table: Table, further: Table, rng: np.random.Generator, sampler: str
+) -> np.ndarray:
     """Return float64 (n_further_row, n_sweep): densities of the further rows under the draws of the step."""
-    model = bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA, prior="abda")
+    model = bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA, prior="abda", sampler=sampler)
     step = CircuitGibbs(model=model, random_start=0.0)
     step.setup_chain(rng, 1, N_SWEEP)
     point = model.initial_point()
@@ -68,11 +71,12 @@ def sampled_densities(circuit: Circuit, table: Table, further: Table, rng: np.ra
     return out
 
 
+@pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", TABLES)
-def test_predictive_densities_agree_with_the_enumerated_posterior(name, rng):
+def test_predictive_densities_agree_with_the_enumerated_posterior(name, sampler, rng):
     circuit, table, further = tiny(name, rng)
     log_evidence = reference.log_evidence(circuit, table, gamma=GAMMA, alpha=ALPHA)
-    densities = sampled_densities(circuit, table, further, rng)
+    densities = sampled_densities(circuit, table, further, rng, sampler)
     for row in range(further.n_row):
         longer = Table(
             table.schema,

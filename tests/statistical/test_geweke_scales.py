@@ -12,6 +12,7 @@ from bayesjpt.circuit.priors import Priors, make_priors
 from bayesjpt.families import registry
 from bayesjpt.kernels import sweeper
 from bayesjpt.kernels.cells import row_cells
+from bayesjpt.kernels.collapsed_sweeper import CollapsedSweeper
 from tests import naive, zoo
 from tests.statistical import geweke
 from tests.statistical.geweke import Case
@@ -20,6 +21,7 @@ from tests.statistical.test_geweke import FINE
 N_DRAW = 12_000
 N_ROW = 4
 """Fewer than would fill all leaves: some are without rows in most sweeps."""
+BLOCKED, COLLAPSED = sweeper.Sweeper, CollapsedSweeper
 COLUMN_OF = {"normal": zoo.PLAIN[0], "gamma": FINE, "poisson": zoo.PLAIN[2]}
 
 
@@ -51,7 +53,7 @@ def joint_draws(case: Case, priors: Priors, n: int, rng: np.random.Generator):
     return params, tau, tables
 
 
-def chain(case: Case, priors: Priors, n: int, rng: np.random.Generator):
+def chain(case: Case, priors: Priors, n: int, rng: np.random.Generator, kind: type[sweeper.Sweeper]):
     """Return (weights and parameters, factors, tables) of a chain of sweeps, data redrawn after each."""
     params, tau, tables = joint_draws(case, priors, 1, rng)
     at, values = Params(params.log_weight[0].copy(), np.concatenate([params.theta[0], tau])), tables[0].copy()
@@ -60,7 +62,7 @@ def chain(case: Case, priors: Priors, n: int, rng: np.random.Generator):
     out, key = np.empty((n, 1, N_ROW)), int(rng.integers(2**62))
     for t in range(n):
         cells = row_cells(case.plan, values, case.missing)
-        step = sweeper.Sweeper(case.circuit, case.plan, priors, cells, n_block=geweke.ROW_BLOCK)
+        step = kind(case.circuit, case.plan, priors, cells, n_block=geweke.ROW_BLOCK)
         step.sweep(at, rng, key, t)
         log_weights[t], thetas[t], taus[t] = at.log_weight, at.theta[:n_theta], at.theta[n_theta]
         geweke.record(case.plan, case.snap, case.near_zero, at.log_weight, thetas[t], rng, rows, values)
@@ -82,10 +84,12 @@ def functions(case: Case, params: Params, tau: np.ndarray, tables: np.ndarray) -
     return out | {"scale by parameter": scale * first, "log scale by data": log_scale * data}
 
 
-def agrees(case: Case, priors: Priors, believed: Priors, rng: np.random.Generator) -> tuple[bool, float]:
+def agrees(
+    case: Case, priors: Priors, believed: Priors, rng: np.random.Generator, kind: type[sweeper.Sweeper] = BLOCKED
+) -> tuple[bool, float]:
     """Return whether both simulators agree, and the chain's least effective size."""
     exact = functions(case, *joint_draws(case, priors, N_DRAW, rng))
-    found = functions(case, *chain(case, believed, N_DRAW, rng))
+    found = functions(case, *chain(case, believed, N_DRAW, rng, kind))
     moving = [name for name, values in exact.items() if np.ptp(values) > geweke.ROUNDING]
     first, second = (np.column_stack([values[name] for name in moving]) for values in (exact, found))
     ess = geweke.effective_sizes(second)
@@ -95,19 +99,21 @@ def agrees(case: Case, priors: Priors, believed: Priors, rng: np.random.Generato
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", [BLOCKED, COLLAPSED])
 @pytest.mark.parametrize("family", COLUMN_OF)
-def test_sweeps_that_draw_factors_keep_the_joint_distribution(family, rng):
+def test_sweeps_that_draw_factors_keep_the_joint_distribution(family, kind, rng):
     case, priors = mixture(family, rng)
     assert naive.leaf_family(case.circuit, 0) == family
-    agreed, ess = agrees(case, priors, priors, rng)
+    agreed, ess = agrees(case, priors, priors, rng, kind)
     assert ess > geweke.MIN_ESS
     assert agreed
 
 
 @pytest.mark.slow
-def test_another_prior_of_the_factor_is_caught(rng):
+@pytest.mark.parametrize("kind", [BLOCKED, COLLAPSED])
+def test_another_prior_of_the_factor_is_caught(kind, rng):
     case, priors = mixture("normal", rng)
     other = priors._replace(scales=priors.scales._replace(shape=priors.scales.shape + 2.0))
-    agreed, ess = agrees(case, priors, other, rng)
+    agreed, ess = agrees(case, priors, other, rng, kind)
     assert ess > geweke.MIN_ESS
     assert not agreed

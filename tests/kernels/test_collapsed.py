@@ -1,0 +1,256 @@
+"""Paths row by row: against the slow twin, against the sweep that keeps none, and in what they leave behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bayesjpt.circuit.arrays import Circuit, Params
+from bayesjpt.circuit.layout import make_layout
+from bayesjpt.circuit.paths import Condition
+from bayesjpt.circuit.plan import make_plan
+from bayesjpt.circuit.priors import make_priors
+from bayesjpt.errors import ModelError, SamplingError
+from bayesjpt.kernels import collapsed, gibbs, paths
+from bayesjpt.kernels.cells import make_cells
+from bayesjpt.kernels.collapsed_sweeper import CollapsedSweeper, check_sampler
+from bayesjpt.kernels.exchange import draw_partners, make_guests
+from bayesjpt.kernels.routes import make_routes
+from bayesjpt.kernels.sweeper import Sweeper
+from bayesjpt.kernels.work import make_work
+from bayesjpt.sampler.target import make_target
+from bayesjpt.table.table import Table
+from tests import naive, naive_collapsed, zoo
+from tests.kernels import runs
+from tests.naive_collapsed import Given, Path
+
+KEY, NEXT = np.uint64(77), np.uint64(78)
+N_ROW = 40
+SUMS = 1e-9
+MODES = ("by row", "coded", "mixed")
+GAMMA, ALPHA = 0.7, 0.3
+
+
+class Scanned:
+    """A table under a circuit, its paths given parameters, and after scans."""
+
+    def __init__(self, circuit: Circuit, table: Table, params: Params, mode: str = "mixed", n_block: int = 16):
+        self.circuit, self.table, self.params = circuit, table, params
+        plan = make_plan(circuit, table.schema)
+        routes = make_routes(plan, table.values, table.observed)
+        self.run = runs.Run(plan, make_cells(plan, table.values, table.observed, **runs.MODES[mode], routes=routes))
+        layout = make_layout(circuit, table.schema)
+        self.concentration = make_priors(
+            circuit, table.schema, layout, gamma=GAMMA, alpha=ALPHA, prior="default"
+        ).concentration
+        self.hyper = runs.hyper_of(circuit, table.schema)
+        self.work, self.guests = make_work(*self.run, n_block), make_guests(plan)
+        self.stats, self.edge_count = np.zeros(plan.stat_at[-1]), np.zeros(circuit.n_edge, np.int64)
+        self.kept = paths.make_paths(*self.run, *self.hyper, params.theta)
+        self.found = paths.record(*self.run, *params, self.work, self.kept, KEY)
+
+    @property
+    def order(self) -> np.ndarray:
+        row = self.run.cells.row
+        return row if row.size else np.arange(self.table.n_row)
+
+    def begin(self) -> None:
+        collapsed.begin(*self.run, self.work, self.kept, self.concentration, *self.hyper, self.params.theta)
+
+    def scan(self, key: np.uint64 = NEXT) -> None:
+        collapsed.scan(*self.run, self.kept, self.concentration, *self.hyper, self.params.theta, key)
+
+    def replay(self) -> None:
+        paths.replay(*self.run, self.work, self.guests, self.kept, self.stats, self.edge_count)
+
+    def paths(self) -> list[Path]:
+        """Return the paths by the number of the row."""
+        out = [Path((), {})] * self.table.n_row
+        for place, row in enumerate(self.order):
+            taken, leaf = self.kept.taken[place], self.kept.leaf[place]
+            columns = np.flatnonzero(leaf >= 0)
+            out[row] = Path(tuple(taken[taken >= 0].tolist()), {int(c): int(leaf[c]) for c in columns})
+        return out
+
+    def given(self) -> Given:
+        return Given(self.circuit, self.table, self.params, self.concentration, self.hyper)
+
+
+def sets(path_of_rows: list[Path]) -> list[tuple[frozenset, dict]]:
+    """Return the paths but for the order in which edges were met."""
+    return [(frozenset(path.edges), path.leaves) for path in path_of_rows]
+
+
+def case(name: str, rng: np.random.Generator, n_row: int = N_ROW) -> tuple[Circuit, Table]:
+    """Return circuits that between them have every kind of node, leaf and cell."""
+    if name == "all families":
+        table = zoo.make_table(zoo.PLAIN, n_row, rng, missing=0.25)
+        return zoo.mixture(table), table
+    if name == "two levels":
+        table = zoo.make_table(zoo.COLUMNS, n_row, rng, missing=0.3)
+        return zoo.two_level(table), table
+    if name == "atoms":
+        table = zoo.make_table((zoo.ZEROS, zoo.HEAPED, zoo.FIXED), n_row, rng)
+        return zoo.mixture(table), table
+    if name == "truncated":
+        table = zoo.make_table((zoo.PLAIN[0], zoo.PLAIN[2], zoo.PLAIN[4]), n_row, rng, missing=0.1)
+        conditions = Condition(0, 1.5), Condition(1, 2.5), Condition(2, 0.5, (1,))
+        families = zoo.only("normal", "poisson", "geometric", "categorical")
+        return zoo.hard(table, *conditions, dictionary=families), table
+    if name == "a shared leaf":
+        table = zoo.make_table((zoo.PLAIN[0], zoo.PLAIN[2]), n_row, rng)
+        return zoo.shared_leaf(table), table
+    table = zoo.make_table((zoo.PLAIN[0],), n_row, rng)
+    return zoo.independent(table, zoo.only("normal")), table
+
+
+CASES = ("all families", "two levels", "atoms", "truncated", "a shared leaf", "a single leaf")
+
+
+def scanned(name: str, mode: str, rng: np.random.Generator, n_row: int = N_ROW) -> Scanned:
+    circuit, table = case(name, rng, n_row)
+    return Scanned(circuit, table, zoo.random_params(circuit, table.schema, rng), mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", CASES)
+def test_a_scan_takes_the_paths_of_the_slow_twin(name, mode, rng):
+    at = scanned(name, mode, rng)
+    assert at.found[1] < 0
+    expected = at.paths()
+    at.begin()
+    for key in (NEXT, NEXT + np.uint64(1)):
+        at.scan(key)
+        expected = naive_collapsed.scan(at.given(), expected, key, at.order)
+        assert sets(at.paths()) == sets(expected)
+
+
+def test_the_cases_hold_some_parameters_and_integrate_out_others(rng):
+    modes = np.concatenate([scanned(name, "mixed", rng).kept.mode for name in CASES])
+    assert set(modes) == {paths.HELD, paths.BY_MEAN, paths.BY_PREDICTIVE}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", CASES)
+def test_recorded_paths_are_those_of_a_sweep_that_keeps_none(name, mode, rng):
+    at = scanned(name, mode, rng, 300)
+    stats, edge_count = np.zeros_like(at.stats), np.zeros_like(at.edge_count)
+    draw_partners(at.guests, rng)
+    expected = gibbs.allocate(*at.run, *at.params, at.work, at.guests, KEY, False, stats, edge_count)
+    n_reached, of_guests = at.work.n_reached.copy(), at.guests.stats.copy()
+    kept = at.work.kept_entry[:, : at.work.n_kept.max(initial=0)].copy()
+    at.replay()
+    assert at.found == expected
+    assert at.stats.tobytes() == stats.tobytes()
+    assert at.edge_count.tolist() == edge_count.tolist()
+    assert at.work.n_reached.tolist() == n_reached.tolist()
+    assert at.guests.stats.tobytes() == of_guests.tobytes()
+    assert at.work.kept_entry[:, : kept.shape[1]].tolist() == kept.tolist()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_counts_and_statistics_after_many_scans_are_those_of_the_paths(name, rng):
+    at = scanned(name, "mixed", rng, 300)
+    at.begin()
+    for sweep in range(20):
+        at.scan(NEXT + np.uint64(sweep))
+    at.replay()
+    assert at.kept.count.tolist() == at.edge_count.tolist()
+    assert at.kept.n_here.tolist() == at.work.n_reached.tolist()
+    plan = at.run.plan
+    for leaf in np.flatnonzero(at.kept.mode != paths.HELD):
+        own = slice(plan.stat_at[leaf], plan.stat_at[leaf + 1])
+        np.testing.assert_allclose(at.kept.stats[own], at.stats[own], rtol=SUMS, atol=SUMS)
+
+
+def test_a_leaf_forgets_a_distant_value_that_left_it(rng):
+    table = zoo.make_table((zoo.PLAIN[0],), 3, rng)
+    near = table.schema.columns[0].location + table.schema.columns[0].scale * np.array([1e-3, -1e-3])
+    table = Table(table.schema, np.array([[*near, 1e9]]), table.observed)
+    circuit = zoo.mixture(table, dictionary=zoo.only("normal"))
+    at = Scanned(circuit, table, zoo.start(circuit))
+    at.kept.leaf[:] = at.kept.leaf[0]
+    at.kept.taken[:] = at.kept.taken[0]
+    at.begin()
+    for sweep in range(30):
+        at.scan(NEXT + np.uint64(sweep))
+    near_ones = at.kept.leaf[:2, 0]
+    assert at.kept.leaf[2, 0] not in near_ones
+    first = at.run.plan.stat_at[near_ones]
+    n, squares = at.kept.stats[first], at.kept.stats[first + 2]
+    np.testing.assert_allclose(squares, 1e-6 * n, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["all families", "truncated"])
+def test_draws_depend_neither_on_blocks_nor_on_how_columns_are_evaluated(name, rng):
+    circuit, table = case(name, rng, 2000)
+    params = zoo.random_params(circuit, table.schema, rng)
+    found = []
+    for mode, n_block in (("by row", 64), ("coded", 64), ("mixed", 7)):
+        at = Scanned(circuit, table, params, mode, n_block)
+        at.begin()
+        at.scan()
+        found.append(sets(at.paths()))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("type_prior", ["members", "columns"])
+def test_a_sweep_scans_between_its_allocations_and_its_draws(type_prior, rng):
+    table = zoo.make_table(zoo.PLAIN, 200, rng, missing=0.1)
+    circuit = zoo.mixture(table)
+    first, second, plain = (
+        make_target(circuit, table, type_prior=type_prior, sampler=sampler).sweeper()
+        for sampler in ("collapsed", "collapsed", "blocked")
+    )
+    assert isinstance(first, CollapsedSweeper)
+    assert type(plain) is Sweeper
+    states = [sweeper.learned() for sweeper in (first, second, plain)]
+    scores = []
+    for sweeper, params in zip((first, second, plain), states, strict=True):
+        draws = np.random.default_rng(5)
+        scores.append([sweeper.sweep(params, draws, 9, number) for number in range(3)])
+    assert scores[0] == scores[1]
+    assert scores[0][0] == scores[2][0]  # at the parameters that both found
+    assert states[0].theta.tobytes() == states[1].theta.tobytes()
+    assert states[0].theta.tobytes() != states[2].theta.tobytes()
+
+
+def test_sweeps_with_even_weights_are_those_of_the_blocked_sampler(rng):
+    table = zoo.make_table(zoo.COLUMNS, 100, rng)
+    circuit = zoo.two_level(table)
+    states = []
+    for sampler in ("collapsed", "blocked"):
+        sweeper, draws = make_target(circuit, table, sampler=sampler).sweeper(), np.random.default_rng(5)
+        states.append(sweeper.at_random(draws))
+        sweeper.sweep(states[-1], draws, 9, 0, even=True)
+    assert states[0].theta.tobytes() == states[1].theta.tobytes()
+
+
+def test_draws_in_closed_form_need_no_scan(rng):
+    table = zoo.make_table((zoo.REAL, zoo.LABEL), 60, rng)
+    circuit = zoo.hard(table, Condition(1, 0.5, (1,)), dictionary=zoo.only("normal", "categorical"))
+    target = make_target(circuit, table, prior="abda", sampler="collapsed")
+    assert target.is_closed_form
+    assert type(target.sweeper()) is Sweeper
+
+
+def test_an_impossible_row_is_named(rng):
+    table = zoo.make_table((zoo.PLAIN[1],), 20, rng)
+    values = table.values.copy()
+    circuit = zoo.independent(table, zoo.only("exponential"))
+    values[0, 7] = -3.0
+    sweeper = make_target(circuit, Table(table.schema, values, table.observed), sampler="collapsed").sweeper()
+    with pytest.raises(SamplingError, match="row 8"):
+        sweeper.sweep(sweeper.learned(), rng, 1, 0)
+
+
+def test_an_unknown_sampler_is_refused_with_the_choices():
+    with pytest.raises(ModelError, match="sampler = 'nuts'; expected one of blocked, collapsed"):
+        check_sampler("nuts")
+
+
+def test_the_longest_path_counts_the_sums_of_all_columns(rng):
+    table = zoo.make_table(zoo.COLUMNS, 30, rng)
+    plan = make_plan(zoo.two_level(table), table.schema)
+    longest = max(len(edges) for edges, _ in naive.induced_paths(zoo.two_level(table), np.ones(5, bool)))
+    assert paths.longest_path(plan) == longest
