@@ -85,7 +85,9 @@ CheckpointPath = Annotated[
     Path | None, typer.Option("--checkpoint", help="Folder that keeps the state, for --resume; gone when FIT is there.")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, or start where it holds nothing.")]
-Kind = Annotated[list[str] | None, typer.Option("--kind", help="COLUMN=real|integer|category|ordinal|nominal|aside; repeatable.")]
+Kind = Annotated[
+    list[str] | None, typer.Option("--kind", help="COLUMN=real|integer|category|ordinal|nominal|aside; repeatable.")
+]
 SchemaPath = Annotated[
     Path | None, typer.Option("--schema", help="Document that says what each column is; see `bayesjpt schema`.")
 ]
@@ -112,7 +114,9 @@ def options(
 @app.command()
 def types(
     table: TablePath,
-    full: Annotated[bool, typer.Option("--full", help="Add what each answer is made of, shares and convergence.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Add what each answer is made of, shares and convergence.")
+    ] = False,
     why: Annotated[str | None, typer.Option(metavar="COLUMN", help="Tell all about one column.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
@@ -128,7 +132,8 @@ def types(
     epsilon: Epsilon = None,
     threshold: Threshold = None,
     structures: Annotated[
-        int | None, typer.Option("--structures", help=f"Sample this many structures; {defaults.TYPE_STRUCTURES} for --full.")
+        int | None,
+        typer.Option("--structures", help=f"Sample this many structures; {defaults.TYPE_STRUCTURES} for --full."),
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Weights of structures: even, or stacking.")] = None,
     draws: Annotated[int | None, typer.Option(help=f"Kept sweeps of each chain: {defaults.TYPE_KEPT}.")] = None,
@@ -149,7 +154,12 @@ def types(
 
     shown = cli_types.Shown(full, why, as_json, as_csv)
     n_rows = cli_types.n_rows(rows, quick)
-    chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "families": _names(families)}
+    chosen: dict[str, Any] = {
+        "learner": learner,
+        "prior": prior,
+        "type_prior": type_prior,
+        "families": _names(families),
+    }
     chosen |= _learner_options(min_rows, threshold, epsilon)
     sampler = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     sampler |= {"n_structures": structures, "weights": weights}
@@ -157,8 +167,8 @@ def types(
         read = _read(table, kind, schema, quiet)
         cli_types.check_why(read, why)
         post = cli_types.fitted(read, n_rows, quick, quiet, chosen, sampler)
-        draws = functools.partial(cli_types.sampled, read, n_rows, quiet, chosen, sampler)
-        cli_types.show(read, post, table.name, shown, quiet=quiet, draws=draws)
+        with_draws = functools.partial(cli_types.sampled, read, n_rows, quiet, chosen, sampler)
+        cli_types.show(read, post, table.name, shown, quiet=quiet, draws=with_draws)
 
 
 @app.command()
@@ -309,7 +319,9 @@ def _kinds(kind: list[str] | None) -> dict[str, str] | None:
     pairs = [entry.rpartition("=") for entry in kind or []]
     for name, sign, base in pairs:
         if not (name and sign and base):
-            raise BayesjptError(f"--kind {name}{sign}{base}", "COLUMN=real, integer, category, ordinal, nominal or aside")
+            raise BayesjptError(
+                f"--kind {name}{sign}{base}", "COLUMN=real, integer, category, ordinal, nominal or aside"
+            )
     return {name: base for name, _, base in pairs} or None
 
 

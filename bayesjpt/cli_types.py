@@ -8,13 +8,12 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from bayesjpt import defaults
-from bayesjpt.errors import BayesjptError
+from bayesjpt.errors import BayesjptError, SamplingError
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
@@ -74,7 +73,9 @@ def fitted(
     asked = [name for name, value in sampler.items() if value is not None and name not in ("seed", "cores")]
     if quick and asked:
         raise BayesjptError(f"--quick with --{asked[0].removeprefix('n_')}", "no option of the sampler")
-    if asked:
+    if sampler["cores"] is not None and sampler["cores"] < 1:
+        raise SamplingError(f"cores = {sampler['cores']!r}", "a whole number of at least 1")
+    if asked or (learner["prior"], learner["type_prior"]) != ("default", "members"):
         return sampled(table, rows, quiet, learner, sampler)
     options = {key: value for key, value in learner.items() if key in ("min_rows", "threshold", "epsilon")}
     options |= {"families": learner["families"], "seed": sampler["seed"]}
@@ -82,9 +83,7 @@ def fitted(
         return estimate_for_types(table, learner["learner"], n_rows=rows, **options)
 
 
-def sampled(
-    table: Table, rows: int | None, quiet: bool, learner: dict[str, Any], sampler: dict[str, Any]
-) -> Posterior:
+def sampled(table: Table, rows: int | None, quiet: bool, learner: dict[str, Any], sampler: dict[str, Any]) -> Posterior:
     """Return the posterior of a few structures, with sweeps, for the shares of likelihoods."""
     from bayesjpt.fitting.for_types import fit_for_types
     from bayesjpt.sampler.progress import announced
@@ -98,8 +97,8 @@ def show(
     table: Table, post: Posterior, name: str, shown: Shown, *, quiet: bool, draws: Callable[[], Posterior]
 ) -> None:
     """Print the types of a table's columns; `draws` is called for the posterior that diagnostics are told of."""
-    from bayesjpt.queries.types import types
     from bayesjpt.queries.type_shares import type_shares
+    from bayesjpt.queries.types import types
     from bayesjpt.report.summary import shares_text, types_text, why_text, wrapped
     from bayesjpt.sampler.progress import announced
 
@@ -136,7 +135,7 @@ def _csv(result: Types) -> str:
     from bayesjpt.queries.types import RECORD
 
     text = io.StringIO()
-    writer = csv.DictWriter(text, RECORD, lineterminator="\n")
+    writer = csv.DictWriter(text, list(RECORD), lineterminator="\n")
     writer.writeheader()
     writer.writerows(result.records())
     return text.getvalue()

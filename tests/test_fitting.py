@@ -187,7 +187,9 @@ def test_families_are_the_only_ones_of_the_circuit(table):
 def test_families_of_one_column_leave_the_others_alone_and_the_schema_as_it_was(table):
     post = bj.fit(table, seed=5, families={"size": ["exponential"]}, **FEW)
     assert set(post.types().shares["size"].likelihoods) == {"exponential"}
-    assert set(post.types().shares["twice"].likelihoods) == set(bj.fit(table, seed=5, **FEW).types().shares["twice"].likelihoods)
+    assert set(post.types().shares["twice"].likelihoods) == set(
+        bj.fit(table, seed=5, **FEW).types().shares["twice"].likelihoods
+    )
     assert post.log_density(table).sizes["obs_id"] == table.n_row
 
 

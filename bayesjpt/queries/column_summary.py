@@ -42,9 +42,7 @@ def summary_of(column: Column, kind: str, is_open: bool, order: Sequence[str], c
     return _of_numbers(column, cells)
 
 
-def _of_labels(
-    column: Column, kind: str, is_open: bool, order: Sequence[str], cells: np.ndarray | None
-) -> str:
+def _of_labels(column: Column, kind: str, is_open: bool, order: Sequence[str], cells: np.ndarray | None) -> str:
     if cells is None or not cells.size:
         counts = np.asarray(column.frequencies, np.float64)
     else:
@@ -61,7 +59,7 @@ def _of_labels(
 def _shares(labels: Sequence[str], counts: np.ndarray) -> str:
     first = np.argsort(-counts, kind="stable")[:_N_LABEL]
     total = max(float(counts.sum()), 1e-300)
-    told = [f"{labels[i]} {_percent(counts[i] / total)}" for i in first if counts[i] > 0]
+    told = [f"{labels[i]} {_percent(float(counts[i]) / total)}" for i in first if counts[i] > 0]
     return ", ".join(told)
 
 

@@ -1,4 +1,4 @@
-"""What a user should look at in a table: codes for missing cells, numbers written as text, constants, copies, orders."""
+"""What a user should look at: codes for missing cells, numbers written as text, constants, copies, orders."""
 
 from __future__ import annotations
 
@@ -119,10 +119,10 @@ def _far_code(values: np.ndarray, counts: np.ndarray) -> int | None:
         code, gap = float(values[end]), abs(float(values[end] - values[inner]))
         rest = max(span - gap, 1e-300)
         below_zero = code < 0.0 <= float(values[1]) and end == 0
-        if code in _CODES and counts[end] >= _LEAST_CELLS and (below_zero or gap > max(_FAR * rest, 1.0)):
-            # ages to 79 and 99 in one cell of twenty: a code is met more often than what lies next to it
-            if below_zero or gap > rest or counts[end] > 2 * counts[inner]:
-                return end
+        # a code is met more often than what lies next to it: of ages to 79, one of 99 may be a person's
+        is_code = below_zero or gap > rest or counts[end] > 2 * counts[inner]
+        if code in _CODES and counts[end] >= _LEAST_CELLS and is_code and (below_zero or gap > max(_FAR * rest, 1.0)):
+            return end
         often = counts[end] > _ZERO_SHARE * counts.sum() and counts[end] > 2 * counts[inner]
         if end == 0 and code == 0.0 and values.size > 20 and gap > max(_ZERO_FAR * rest, 1.0) and often:
             return end

@@ -25,22 +25,26 @@ _YEARS = (1500.0, 2100.0)
 _LARGEST_COUNT = 1e9
 """Larger whole numbers are amounts or codes, and digits of their factorials would be lost."""
 
-_CALENDAR = frozenset({(1.0, 31.0), (1.0, 12.0), (1.0, 7.0), (0.0, 6.0), (0.0, 23.0), (0.0, 59.0), (1.0, 4.0), (1.0, 53.0)})
+_CALENDAR = frozenset(
+    {(1.0, 31.0), (1.0, 12.0), (1.0, 7.0), (0.0, 6.0), (0.0, 23.0), (0.0, 59.0), (1.0, 4.0), (1.0, 53.0)}
+)
 """Ends of days, months, weekdays, hours, minutes, quarters and weeks."""
 
 _MOST_NEAR = 3.0
 """Nats from which a column counts as no more crowded near its least value."""
 
 _RARE = 3.0
-"""Levels are hardly ever negative, nor fractions: the larger a feature, the less the weights' prior holds it back."""
+"""What is rare: levels below zero, periods that are no levels, an order of labels that nobody knows. The larger a
+feature, the less the weights' prior holds it back."""
 
 SCALE = "labels on a scale"
 
 _ON_A_SCALE_OF_TWO = 2.0
-"""Two labels on a scale are ordered, though their column is binary: the feature outweighs how common binary columns are."""
+"""Two labels on a scale are ordered, though their column is binary: outweighs how common binary columns are."""
 
-_MOST_KNOWN = 3.0
-"""Of two labels on one scale the feature is 1, of four 2; more than eight count as eight: binary logarithms."""
+_MOST_KNOWN = 6.0
+"""Of two labels on one scale the feature is 2, of four 4; more than eight count as eight: that all labels of a column
+lie on one scale by accident is the less likely, the more there are."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def describe(column: Column) -> Described:
     ['real', 'positive', 'count', 'ordinal', 'nominal']
     >>> size = Column("size", "category", (0.0, 2.0), labels=("large", "medium", "small"), n_distinct=3)
     >>> describe(size).features["ordinal"]
-    {'labels: ordinal': 1.0, 'labels on a scale': 1.58..., 'letters in a row': 0.0}
+    {'labels: ordinal': 3.0, 'labels on a scale': 3.16..., 'letters in a row': 0.0}
     """
     numbers = _numbers(column)
     order = known_order(column.labels) if column.base == "category" and numbers is None else None
@@ -126,9 +130,10 @@ def _of_two_numbers(seen: _Seen) -> dict[str, dict[str, float]]:
 
 
 def _of_labels(order: KnownOrder | None) -> dict[str, dict[str, float]]:
-    known = 0.0 if order is None or order.kind == LETTERS else min(math.log2(order.n_known), _MOST_KNOWN)
-    letters = float(order is not None and order.kind == LETTERS)
-    return {"ordinal": {"labels: ordinal": 1.0, SCALE: known, "letters in a row": letters}, "nominal": {}}
+    known = 0.0 if order is None else min(2.0 * math.log2(order.n_known), _MOST_KNOWN)
+    is_letters = order is not None and order.kind == LETTERS
+    features = {"labels: ordinal": _RARE, SCALE: known * (not is_letters), "letters in a row": 0.5 * known * is_letters}
+    return {"ordinal": features, "nominal": {}}
 
 
 def _of_numbers(column: Column, seen: _Seen) -> dict[str, dict[str, float]]:

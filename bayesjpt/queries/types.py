@@ -1,7 +1,7 @@
 """Which type each column is, how sure that is, and what a user should look at: one answer a column.
 
-The answer is the most probable type (`type_probability`). Shares of likelihoods, their intervals and effective sizes are
-diagnostics, and computed when they are asked for (`Types.shares`).
+The answer is the most probable type (`type_probability`). Shares of likelihoods, their intervals and effective sizes
+are diagnostics, computed when they are asked for (`Types.shares`).
 """
 
 from __future__ import annotations
@@ -179,8 +179,8 @@ class Types:
 def types(post: Posterior, table: Table | None = None, *, interval: float = INTERVAL) -> Types:
     """Return which type each column most probably is, how sure that is, and what to look at.
 
-    The probability that a column *is* of a type is what people who documented columns like this one would call it, given
-    what the schema knows of it, the order that people know of its labels, and how well its reference rows fit the
+    The probability that a column *is* of a type is what people who documented columns like this one would call it,
+    given what the schema knows of it, the order that people know of its labels, and how well its reference rows fit the
     families of each type. How much of a column *looks* like a type is another number: `Types.shares`.
 
     Parameters
@@ -221,12 +221,12 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
     seen = post.reference if table is None else table
     if seen is not None and seen.schema != post.schema:
         seen = None
-    answers = [
-        _answer(column, type_probability(post, position)) for position, column in enumerate(post.schema.columns)
-    ]
+    answers = [_answer(column, type_probability(post, position)) for position, column in enumerate(post.schema.columns)]
     notes = notes_of(answers, post.schema, seen)
     columns = tuple(
-        replace(answer, look_at=own, values=summary_of(column, answer.type, _is_order_open(answer), answer.order, cells))
+        replace(
+            answer, look_at=own, values=summary_of(column, answer.type, _is_order_open(answer), answer.order, cells)
+        )
         for answer, column, own, cells in zip(answers, post.schema.columns, notes, _cells(post, seen), strict=True)
     )
     return Types(columns, post.schema.set_aside, None if table is None else table.n_row, interval, post)

@@ -22,8 +22,11 @@ WIDTH = 80
 HEADERS = ("column", "is", "how sure", "values", "look at")
 
 _GAP = "  "
-_LEAST = {"column": 12, "is": 16, "how sure": 8, "values": 21, "look at": 20}
+_LEAST = {"column": 14, "is": 16, "how sure": 8, "values": 18, "look at": 16}
 """Characters that each part of a line keeps while another can still give some."""
+
+_LONGEST_KIND = 20
+"""Characters of a command that a line has room for."""
 
 _WORDS = {
     "real": "number",
@@ -70,7 +73,9 @@ def types_text(result: Types, name: str | None = None, n_fitted: int | None = No
     table = [HEADERS[:n], *(row[:n] for row in rows)]
     widths = _widths(table)
     for row in table:
-        parts = [_shortened(cell, width) if k == 3 else cell for k, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        parts = [
+            _shortened(cell, width) if k == 3 else cell for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append(_GAP.join(_fitted(cell, width) for cell, width in zip(parts, widths, strict=True)).rstrip())
     lines += _left_out(result.left_out)
     moved = [column.name for column in result.columns if column.rivals and column.certainty != UNSURE]
@@ -91,7 +96,7 @@ def _title(result: Types, name: str | None) -> str:
 
 def _cells(column: ColumnType) -> tuple[str, ...]:
     look_at = "; ".join(column.look_at)
-    if look_at.startswith("--kind") and _width(look_at) > _LEAST["look at"] + 2:
+    if look_at.startswith("--kind") and _width(look_at) > _LONGEST_KIND:
         look_at = "order? --kind"  # a clipped command is none
     return column.name, words_of(column), column.certainty, column.values, look_at
 
@@ -100,11 +105,11 @@ def _widths(table: Sequence[Sequence[str]]) -> list[int]:
     """Return the width of each part of a line: what it needs, or less where that is more than a line has."""
     widths = [max(_width(_plain(row[k])) for row in table) for k in range(len(table[0]))]
     room = WIDTH - len(_GAP) * (len(widths) - 1)
-    for k in (3, 0, 4):
+    for k in (0, 3, 4):
         if k < len(widths):
             widths[k] = max(min(widths[k], _LEAST[HEADERS[k]]), widths[k] - max(sum(widths) - room, 0))
-    for k in (3, 0):
-        widths[k] -= max(min(sum(widths) - room, widths[k] - 8), 0)
+    for k in (0, 3):
+        widths[k] -= max(min(sum(widths) - room, widths[k] - 10), 0)
     return widths
 
 

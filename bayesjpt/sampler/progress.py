@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from bayesjpt.sampler.chains import Chain
 from bayesjpt.sampler.schedule import Schedule
 
-
 ANNOUNCED_SECONDS = 2.0
 """Seconds after which a phase is long enough for a line when it begins, and one when it ends."""
 

@@ -152,7 +152,7 @@ def decide(cells: Cells, view: Cells, wish: Wish = NOTHING) -> tuple[Column, Cel
         elif view.stored == "number":
             numeric.check_exact(cells, wish)
     column = _column(view, wish)
-    if wish.families:
+    if wish.families and (wish.source or column.families):
         _check_families(column, wish)
     return column, view
 

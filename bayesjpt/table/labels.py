@@ -50,6 +50,7 @@ def category(view: Cells, reason: str, wish: Wish) -> Column:
         (0.0, float(len(labels))),
         labels=tuple(labels),
         frequencies=smoothed([counts.get(label, 0) for label in labels] + [0]),
+        families=wish.families if wish.source or len(labels) > 2 else (),  # two labels are ordered either way
         n_missing=view.n_missing,
         n_distinct=view.n_distinct,
         dtype=view.stored,

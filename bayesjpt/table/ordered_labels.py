@@ -24,19 +24,34 @@ _LEAST_SHARE = 0.75
 _PUNCTUATION = re.compile(r"[^\w+\-]|_|(?<!\w)[-+]+|-")
 _NUMBER = r"\d+(?:[.,]\d+)*\s*[km%€$]?"
 _RANGE = re.compile(
-    rf"(?P<below><=?|≤|under|below|less than|up to|at most|unter|bis|weniger als|moins de|jusqu a|menos de|hasta)?\s*[$€]?"
+    rf"(?P<below><=?|≤|under|below|less than|up to|at most|unter|bis|weniger als|moins de|jusqu a|menos de|hasta)?"
+    r"\s*[$€]?"
     rf"(?P<first>{_NUMBER})\s*(?:st|nd|rd|th)?"
-    rf"(?P<rest>\s*(?:-|–|—|\.\.\.?|to|bis|a|à|and|und)\s*[$€]?(?P<second>{_NUMBER})(?:st|nd|rd|th)?"
+    rf"(?P<rest>\s*(?:-|\u2013|\u2014|\.\.\.?|to|bis|a|à|and|und)\s*[$€]?(?P<second>{_NUMBER})(?:st|nd|rd|th)?"
     r"|\s*\+|\s*(?:or |and |und |et |y )?(?:more|over|above|older|up|mehr|plus|más|mas|alter))?",
     re.IGNORECASE,
 )
 _ABOVE = re.compile(
-    rf"(?P<above>>=?|≥|over|above|more than|at least|ab|über|mehr als|plus de|más de|mas de)\s*[$€]?(?P<first>{_NUMBER})",
+    rf"(?P<above>>=?|≥|over|above|more than|at least|ab|über|mehr als|plus de|más de|mas de)"
+    rf"\s*[$€]?(?P<first>{_NUMBER})",
     re.IGNORECASE,
 )
 _RANK = re.compile(r"([^\W\d]{3,})[\s_\-.:]*(\d+|[ivx]+)$|^(\d+)[\s_\-.:]*([^\W\d]{3,})$", re.IGNORECASE)
 _MORE = frozenset({"more", "many", "over", "mehr", "plus", "mas"})
-_ROMAN = {"i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "x": 10, "xi": 11, "xii": 12}
+_ROMAN = {
+    "i": 1,
+    "ii": 2,
+    "iii": 3,
+    "iv": 4,
+    "v": 5,
+    "vi": 6,
+    "vii": 7,
+    "viii": 8,
+    "ix": 9,
+    "x": 10,
+    "xi": 11,
+    "xii": 12,
+}
 
 
 @dataclass(frozen=True)
@@ -130,8 +145,8 @@ def _on_a_scale(labels: Sequence[str], plain: Sequence[str]) -> dict[str, float]
 
 
 def _is_no_scale(names: Collection[str]) -> bool:
-    """Return whether words of scales stand for something else: letters other than sizes, and the two sides of a matter."""
-    if all(len(name) == 1 for name in names):
+    """Return whether words of scales stand for something else: letters that are no sizes, two sides of a matter."""
+    if all(len(name) == 1 and name.isascii() for name in names):
         return len(names) < 3 or not set(names) <= {"s", "m", "l", "h"}
     return len(names) == 2 and set(names) <= _words(scales.TWO_SIDED)
 

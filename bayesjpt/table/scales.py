@@ -180,6 +180,8 @@ muito pequeno < pequeno, pequena < medio, media < grande < muito grande
 nunca < raramente < as vezes < frequentemente < sempre
 segunda, segunda feira, seg < terca, terca feira, ter < quarta, quarta feira, qua < quinta, quinta feira, qui < sexta, sexta feira, sex < sabado, sab < domingo, dom
 janeiro, jan < fevereiro, fev < marco, mar < abril, abr < maio, mai < junho, jun < julho, jul < agosto, ago < setembro, set < outubro, out < novembro, nov < dezembro, dez
+低 < 中, 中等 < 高
+小 < 中 < 大
 zeer laag, heel laag < laag < gemiddeld, midden, matig, middel < hoog < zeer hoog, heel hoog
 zeer klein < klein < gemiddeld, middel, middelgroot < groot < zeer groot
 nooit < zelden < soms < vaak < altijd

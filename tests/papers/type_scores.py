@@ -3,9 +3,10 @@
     python -m tests.papers.type_scores --data DIR [--weights]
 
 Types are judged as the command line does, from the learner's estimate of some rows; with ``--draws``, from a fit of
-``--structures``. On the raw tables with documented types and on the type benchmark (its columns of the kind other left out), beside the
-rule of 20 distinct values, calibrated on the other tables: how often each label had its answer. Tables that hold the
-same data are left out together. ``--weights`` prints the weights that all tables give, which the package holds.
+``--structures``. On the raw tables with documented types and on the type benchmark (its columns of the kind other left
+out), beside the rule of 20 distinct values, calibrated on the other tables: how often each label had its answer. Tables
+that hold the same data are left out together. ``--weights`` prints the weights that all tables give, which the package
+holds.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from typing import NamedTuple
 import numpy as np
 
 import bayesjpt as bj
+from bayesjpt.defaults import TYPE_ROWS, TYPE_STRUCTURES, TYPE_TUNE
+from bayesjpt.fitting.for_types import estimate_for_types, fit_for_types
 from bayesjpt.queries.type_evidence import NOTHING
 from bayesjpt.queries.type_features import describe
 from bayesjpt.queries.type_probability import column_features, judged
 from bayesjpt.table.schema import Column
-from bayesjpt.defaults import TYPE_ROWS, TYPE_STRUCTURES, TYPE_TUNE
-from bayesjpt.fitting.for_types import estimate_for_types, fit_for_types
 from tests.papers.sweeps import add_options
 from tests.papers.type_data import (
     Label,

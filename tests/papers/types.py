@@ -1,4 +1,4 @@
-"""Column types, as `bayesjpt types` answers, against documented ones, with two simple rules beside them in the same run.
+"""Column types, as `bayesjpt types` answers, against documented ones, with two simple rules beside them.
 
     python -m tests.papers.types --data DIR
 
@@ -24,7 +24,6 @@ from bayesjpt.queries.type_probability import numeric_probability
 from bayesjpt.queries.types import UNSURE, ColumnType
 from tests.papers.type_data import (
     LabelledTable,
-    kind_of_type,
     simple_rules,
     simple_types,
     type_benchmark_tables,
@@ -212,7 +211,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     print(
-        f"Learner's estimate; schema from all rows, structure from at most {settings.max_rows} of them, drawn without replacement"
+        f"Learner's estimate; schema from all rows, structure from at most {settings.max_rows} of them, drawn without "
+        "replacement"
     )
     began = time.perf_counter()
     for title, tables in parts.items():

@@ -1,0 +1,177 @@
+"""The one answer a column: its type, how sure that is, its order, and what to look at."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.errors import QueryError, SchemaError
+from bayesjpt.queries.look_at import codes_for_missing, notes_of_left_out, written_as_text
+from bayesjpt.queries.types import LIKELY, RECORD, SURE, UNSURE, certainty, types
+from bayesjpt.table.schema import Column, SetAside
+from tests import zoo
+
+N = 240
+
+
+def answered(columns, **kinds):
+    """Return the types of a table's columns, by independent leaves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bj.errors.BayesjptWarning)  # constants
+        table = bj.as_table(pd.DataFrame(columns), kinds=kinds or None)
+    post = bj.Posterior.from_circuit(zoo.independent(table), table.schema)
+    return types(replace(post, reference=table), table)
+
+
+def drawn(rng, *labels, n=N):
+    return rng.choice(labels, n)
+
+
+@pytest.mark.parametrize(
+    ("probability", "word"),
+    [(1.0, SURE), (0.86, SURE), (0.85, LIKELY), (0.61, LIKELY), (0.6, UNSURE), (0.2, UNSURE)],
+)
+def test_certainty_is_said_in_words(probability, word):
+    assert certainty(probability) == word
+
+
+def test_labels_on_a_scale_are_ordered_and_codes_are_not(rng):
+    result = answered(
+        {
+            "risk": drawn(rng, "low", "medium", "high", "very high"),
+            "stufe": drawn(rng, "nie", "selten", "manchmal", "oft"),
+            "taille": drawn(rng, "petit", "grand"),
+            "code": drawn(rng, "A11", "A12", "A13", "A14"),
+            "plan": drawn(rng, "basic", "plus", "pro"),
+        }
+    )
+    assert [column.type for column in result] == ["ordinal"] * 3 + ["nominal"] * 2
+    assert result["risk"].values == "low < medium < high < very high"
+    assert result["taille"].values == "petit < grand"
+    assert result["code"].certainty == result["plan"].certainty == SURE
+
+
+def test_an_order_that_nothing_tells_is_open_and_says_what_to_do(rng):
+    column = answered({"grade": drawn(rng, "A", "B", "C", "D", "F"), "x": rng.normal(size=N)})["grade"]
+    assert {column.type, column.second} == {"nominal", "ordinal"}
+    if column.certainty == UNSURE:
+        assert column.look_at == ("--kind grade=ordinal",)
+        assert column.values == "A B C D F"
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("ordinal", "ordinal"), ("nominal", "nominal")])
+def test_a_user_settles_what_labels_are(rng, kind, expected):
+    column = answered({"size": drawn(rng, "S", "M", "L", "XL"), "x": rng.normal(size=N)}, size=kind)["size"]
+    assert (column.type, column.certainty, column.look_at) == (expected, SURE, ())
+
+
+def test_ordered_labels_that_were_asked_for_have_their_codes_in_order(rng):
+    table = bj.as_table(pd.DataFrame({"size": drawn(rng, "S", "M", "L")}), kinds={"size": "ordinal"})
+    assert table.schema.columns[0].labels == ("S", "M", "L")
+    with pytest.raises(SchemaError, match="ordinal"):
+        bj.as_table(pd.DataFrame({"size": drawn(rng, "S", "M", "L")}), kinds={"size": "sorted"})
+
+
+def test_each_note_is_there_where_it_belongs_and_nowhere_else(rng):
+    amount = rng.normal(20.0, 4.0, N).round(1)
+    group = drawn(rng, "a", "b", "c")
+    result = answered(
+        {
+            "amount": amount,
+            "coded": np.where(np.arange(N) % 20 == 0, -999.0, amount),
+            "price": drawn(rng, "$9.99", "$1,250.00", "$5.00"),
+            "day": drawn(rng, "01.02.2020", "13.02.2020", "28.12.2020"),
+            "same": np.full(N, 7),
+            "again": amount,
+            "group": group,
+            "renamed": np.char.add("group ", group),
+            "level": drawn(rng, "low", "high"),
+        }
+    )
+    assert {column.name: column.look_at for column in result} == {
+        "amount": (),
+        "coded": ("-999: missing?",),
+        "price": ("numbers as text",),
+        "day": ("dates as text",),
+        "same": ("constant",),
+        "again": ("copy of amount",),
+        "group": (),
+        "renamed": ("copy of group",),
+        "level": (),
+    }
+    assert result["coded"].values.startswith(f"{amount[np.arange(N) % 20 > 0].min():.4g} to ")
+
+
+NUMBERS = Column("x", "integer", (-np.inf, np.inf), n_distinct=50)
+
+
+@pytest.mark.parametrize(
+    ("added", "codes"),
+    [
+        ([], []),
+        ([-1.0, -1.0], [-1.0]),
+        ([-99.0, -99.0, -999.0, -999.0], [-999.0, -99.0]),
+        ([99.0] * 20, [99.0]),
+        ([99.0], []),  # one of ninety-nine may be a person's age
+        ([-999.0], []),
+        ([80.0] * 20, []),
+        ([9999.0, 9999.0], [9999.0]),
+    ],
+)
+def test_codes_for_missing_cells_are_far_and_repeated(added, codes):
+    assert codes_for_missing(NUMBERS, np.array([*map(float, range(18, 80)), *added])) == codes
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_text"),
+    [
+        (["1,5", "2,5", "3,5"], True),
+        (["12%", "7.5%", "3%"], True),
+        (["170 cm", "165 cm", "180 cm"], True),
+        (["3A", "4B", "5C"], False),
+        (["18-24", "25-34", "35+"], False),
+        (["A11", "A12", "A13"], False),
+        (["01", "02", "03"], False),
+    ],
+)
+def test_numbers_written_as_text_are_told_from_codes_and_ranges(labels, is_text):
+    assert bool(written_as_text(labels)) == is_text
+
+
+def test_a_column_that_was_left_out_for_its_commas_is_to_be_looked_at():
+    reason = "identifier or free text: 300 distinct texts; most are numbers with a decimal comma"
+    assert notes_of_left_out(SetAside("x", reason)) == ("numbers as text",)
+    assert notes_of_left_out(SetAside("x", "identifier or free text: 300 distinct texts")) == ()
+
+
+def test_frame_and_records_hold_every_column_those_left_out_last(rng):
+    result = answered({"size": rng.normal(size=N).round(2), "id": np.arange(N), "kind": drawn(rng, "a", "b", "c")})
+    frame = result.to_frame()
+    assert list(frame.columns) == list(RECORD)
+    assert frame["column"].tolist() == ["size", "kind", "id"]
+    assert frame["type"].tolist() == [result["size"].type, "nominal", "left out"]
+    assert [row["probability"] for row in result.records()][:2] == [column.probability for column in result]
+
+
+def test_unknown_columns_and_foreign_tables_are_refused(rng):
+    result = answered({"size": rng.normal(size=N)})
+    with pytest.raises(QueryError, match="no column 'sise'"):
+        result.find("sise")
+    with pytest.raises(KeyError, match="among size"):
+        result["sise"]
+    other = bj.as_table(pd.DataFrame({"other": rng.normal(size=N)}))
+    with pytest.raises(QueryError, match="schema"):
+        types(result._post, other)
+
+
+def test_without_rows_the_schema_alone_answers(rng):
+    table = bj.as_table(pd.DataFrame({"size": rng.normal(size=N), "kind": drawn(rng, "a", "b", "c")}))
+    result = types(bj.Posterior.from_circuit(zoo.independent(table), table.schema))
+    assert " to " in result["size"].values
+    assert result["kind"].type == "nominal"
+    assert result.n_row is None
