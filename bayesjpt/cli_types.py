@@ -135,7 +135,8 @@ def _csv(result: Types) -> str:
     from bayesjpt.queries.types import RECORD
 
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(RECORD), lineterminator="\n")
+    names: list[str] = list(RECORD)
+    writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(result.records())
     return text.getvalue()

@@ -114,14 +114,12 @@ def type_evidence(post: Posterior, position: int, numbers: np.ndarray | None, as
     width = _width(column, values)
     if values is not None and max(np.abs(values).max(), 1.0 / width) > _LARGEST:
         return NOTHING
-    by_draw = evidence_of_counts(counts, values, width, asked)
-    nats = {name: float(np.mean([own[name] for own, _ in by_draw])) for name in by_draw[0][0]}
-    orders = [of_draw for _, of_draw in by_draw if not np.isnan(of_draw)]
-    order = float(np.mean(orders)) if orders else float("nan")
+    by_draw = evidence_by_draw(counts, values, width, asked)
+    nats, order = _mean_of(by_draw)
     return TypeEvidence(nats, order, code.size, float(np.mean([len(each) for each in counts])), tuple(by_draw))
 
 
-def evidence_of_counts(
+def evidence_by_draw(
     counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, asked: Collection[str]
 ) -> list[tuple[dict[str, float], float]]:
     """Return, for each draw, the log evidence of types in nats, and how much better the levels' order is than others.
@@ -138,7 +136,7 @@ def evidence_of_counts(
 
     Examples
     --------
-    >>> ((nats, order),) = evidence_of_counts([np.eye(6) * 20 + 1], np.arange(6.0), 1.0, ("ordinal", "nominal"))
+    >>> ((nats, order),) = evidence_by_draw([np.eye(6) * 20 + 1], np.arange(6.0), 1.0, ("ordinal", "nominal"))
     >>> nats["nominal"] > nats["ordinal"]
     True
     """
@@ -160,6 +158,19 @@ def evidence_of_counts(
             nats |= of_levels
         found.append(({name: value for name, value in nats.items() if name in asked}, order))
     return found
+
+
+def evidence_of_counts(
+    counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, asked: Collection[str]
+) -> tuple[dict[str, float], float]:
+    """Return the mean of `evidence_by_draw`."""
+    return _mean_of(evidence_by_draw(counts, values, width, asked))
+
+
+def _mean_of(by_draw: Sequence[tuple[dict[str, float], float]]) -> tuple[dict[str, float], float]:
+    orders = [order for _, order in by_draw if not np.isnan(order)]
+    nats = {name: float(np.mean([own[name] for own, _ in by_draw])) for name in by_draw[0][0]}
+    return nats, float(np.mean(orders)) if orders else float("nan")
 
 
 def _parts(post: Posterior, rows: Table, position: int) -> list[np.ndarray]:
