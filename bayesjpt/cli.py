@@ -7,9 +7,8 @@ output, timings and progress bars to standard error, the bars on a terminal alon
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
-import json
-import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -23,9 +22,7 @@ from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
-    from bayesjpt.queries.types import Types
-    from bayesjpt.report.convergence import Convergence
-    from bayesjpt.report.stability import Stability
+    from bayesjpt.table.table import Table
 
 app = typer.Typer(
     name="bayesjpt",
@@ -38,9 +35,6 @@ app = typer.Typer(
 USER_MISTAKE = 2
 INTERRUPTED = 130
 """Exit statuses beside 0."""
-
-PLAIN_WIDTH = 160
-"""Characters a line where the output is not a terminal."""
 
 TablePath = Annotated[Path, typer.Argument(help="Table: csv, csv.gz, tsv; parquet or feather with the extra 'arrow'.")]
 Learner = Annotated[str, typer.Option(help="Learner of the structure: mspn, or jpt, a joint probability tree.")]
@@ -98,7 +92,9 @@ CheckpointPath = Annotated[
     Path | None, typer.Option("--checkpoint", help="Folder that keeps the state, for --resume; gone when FIT is there.")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, or start where it holds nothing.")]
-Kind = Annotated[list[str] | None, typer.Option("--kind", help="COLUMN=real|integer|category|aside; repeatable.")]
+Kind = Annotated[
+    list[str] | None, typer.Option("--kind", help="COLUMN=real|integer|category|ordinal|nominal|aside; repeatable.")
+]
 SchemaPath = Annotated[
     Path | None, typer.Option("--schema", help="Document that says what each column is; see `bayesjpt schema`.")
 ]
@@ -125,17 +121,32 @@ def options(
 @app.command()
 def types(
     table: TablePath,
+    full: Annotated[
+        bool, typer.Option("--full", help="Add what each answer is made of, shares and convergence.")
+    ] = False,
+    why: Annotated[str | None, typer.Option(metavar="COLUMN", help="Tell all about one column.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help=f"Learn from {defaults.QUICK_ROWS} rows, and never sample.")
+    ] = False,
+    rows: Annotated[
+        str | None,
+        typer.Option(help=f"Rows to learn from at most, drawn at random, or all: {defaults.TYPE_ROWS}."),
+    ] = None,
     learner: Learner = "mspn",
     min_rows: MinRows = None,
     epsilon: Epsilon = None,
     threshold: Threshold = None,
-    structures: Structures = defaults.STRUCTURES,
-    weights: Weights = "even",
-    draws: Draws = None,
-    tune: Tune = None,
-    thin: Thin = defaults.THIN,
-    chains: Chains = None,
+    structures: Annotated[
+        int | None,
+        typer.Option("--structures", help=f"Sample this many structures; {defaults.TYPE_STRUCTURES} for --full."),
+    ] = None,
+    weights: Annotated[str | None, typer.Option(help="Weights of structures: even, or stacking.")] = None,
+    draws: Annotated[int | None, typer.Option(help=f"Kept sweeps of each chain: {defaults.TYPE_KEPT}.")] = None,
+    tune: Annotated[int | None, typer.Option(help=f"Sweeps before those: {defaults.TYPE_TUNE}.")] = None,
+    thin: Annotated[int | None, typer.Option(help="Keep every so many sweeps after tuning.")] = None,
+    chains: Annotated[int | None, typer.Option(help="Chains of each structure.")] = None,
     cores: Cores = None,
     seed: Seed = None,
     prior: Prior = "default",
@@ -146,27 +157,27 @@ def types(
     schema: SchemaPath = None,
     quiet: Quiet = False,
 ) -> None:
-    """Tell what each column is, with uncertainty."""
-    chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}
+    """Tell what each column is, and how sure that is."""
+    from bayesjpt import cli_types
+
+    shown = cli_types.Shown(full, why, as_json, as_csv)
+    n_rows = cli_types.n_rows(rows, quick)
+    chosen: dict[str, Any] = {
+        "learner": learner,
+        "prior": prior,
+        "type_prior": type_prior,
+        "families": _names(families),
+        "sampler": sampler,
+    }
     chosen |= _learner_options(min_rows, threshold, epsilon)
-    chosen["families"] = _names(families)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     chains_of |= {"n_structures": structures, "weights": weights}
-    post = _fit(table, kind, schema, quiet, **chosen, **chains_of)
-    result = post.types()
-    judged = post.convergence(column_types=result)
-    if as_json:
-        typer.echo(json.dumps(_types_json(result, judged), indent=2))
-        return
-    from rich.console import Console
-
-    from bayesjpt.report.summary import types_table
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=PLAIN_WIDTH)
-    console.print(types_table(result, title=f"{table.name}: {len(result.columns)} columns"), markup=False, emoji=False)
-    console.print(judged.sentence(), markup=False, emoji=False, highlight=False)
+    with _warnings(quiet):
+        read = _read(table, kind, schema, quiet)
+        cli_types.check_why(read, why)
+        post = cli_types.fitted(read, n_rows, quick, quiet, chosen, chains_of)
+        with_draws = functools.partial(cli_types.sampled, read, n_rows, quiet, chosen, chains_of)
+        cli_types.show(read, post, table.name, shown, quiet=quiet, draws=with_draws)
 
 
 @app.command()
@@ -275,6 +286,15 @@ def _warnings(quiet: bool) -> Iterator[None]:
         yield
 
 
+def _read(path: Path, kind: list[str] | None, schema: Path | None, quiet: bool) -> Table:
+    """Return the table in a file."""
+    from bayesjpt.sampler.progress import announced
+    from bayesjpt.table.table import read_table
+
+    with announced(f"reading {path.name}", not quiet):
+        return read_table(path, kinds=_kinds(kind), schema=schema)
+
+
 def _fit(path: Path, kind: list[str] | None, schema: Path | None, quiet: bool, **chosen: Any) -> Posterior:
     """Return the posterior of the table in a file."""
     import bayesjpt
@@ -282,7 +302,7 @@ def _fit(path: Path, kind: list[str] | None, schema: Path | None, quiet: bool, *
     gc.enable()  # a fit runs long enough for garbage to matter; see `main`
     with _warnings(quiet):
         return bayesjpt.fit(
-            bayesjpt.read_table(path, kinds=_kinds(kind), schema=schema),
+            _read(path, kind, schema, quiet),
             progress=not quiet,
             on_phase=None if quiet else _phase,
             **chosen,
@@ -309,7 +329,9 @@ def _kinds(kind: list[str] | None) -> dict[str, str] | None:
     pairs = [entry.rpartition("=") for entry in kind or []]
     for name, sign, base in pairs:
         if not (name and sign and base):
-            raise BayesjptError(f"--kind {name}{sign}{base}", "COLUMN=real, integer, category or aside")
+            raise BayesjptError(
+                f"--kind {name}{sign}{base}", "COLUMN=real, integer, category, ordinal, nominal or aside"
+            )
     return {name: base for name, _, base in pairs} or None
 
 
@@ -323,47 +345,6 @@ def _phase(phase: str, seconds: float) -> None:
         "sample": "chains sampled",
     }
     typer.echo(f"{words[phase]} in {seconds:.1f} s", err=True)
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _types_json(result: Types, judged: Convergence | Stability) -> dict[str, Any]:
-    return {
-        "columns": [
-            {
-                "column": column.name,
-                "base": column.base,
-                "type": column.type,
-                "share": column.share,
-                "interval": [column.lo, column.hi],
-                "ess": _number(column.ess),
-                "rhat": _number(column.rhat),
-                "types": column.types,
-                "likelihoods": column.likelihoods,
-                "probabilities": column.probabilities,
-                "most_probable": column.most_probable,
-                "because": column.because,
-                "missing": column.n_missing,
-                "reason": column.reason,
-            }
-            for column in result.columns
-        ],
-        "set_aside": [{"column": aside.name, "reason": aside.reason} for aside in result.set_aside],
-        "convergence": {
-            "converged": judged.converged,
-            "sentence": judged.sentence(),
-            "quantities": {
-                str(name): {
-                    str(key): _number(float(values.sel(quantity=name)))
-                    for key, values in judged.table.data_vars.items()
-                    if key != "n_entry"
-                }
-                for name in judged.table["quantity"].to_numpy()
-            },
-        },
-    }
 
 
 def run(arguments: list[str] | None = None) -> int:

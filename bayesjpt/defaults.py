@@ -369,6 +369,16 @@ standard deviation of a normal posterior."""
 STABLE_SHARE = 0.95
 """Share of the answers that the sentence about stability is about."""
 
+SURE_TYPE, LIKELY_TYPE = 0.85, 0.6
+"""Probabilities of a column's most probable type above which it is called sure, and likely."""
+
+TYPE_STRUCTURES, TYPE_TUNE, TYPE_KEPT = 4, 10, 10
+"""Structures, sweeps before and kept sweeps of a fit that is asked for types alone, where sweeps are asked for."""
+
+TYPE_ROWS, QUICK_ROWS = 2000, 1000
+"""Rows from which a structure is learned for the types of a larger table, and where they are wanted quickly: evidence
+of values comes from `REFERENCE_ROWS` of them."""
+
 MAX_OVERTAKEN = 0.05
 """Probability that a fit with another seed has another leading type, from which a column's type is not determined."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt import cli
+from bayesjpt.fitting.for_types import estimate_for_types
 from bayesjpt.kernels.sweeper import Sweeper
 
 FEW = ["--structures", "1", "--draws", "12", "--tune", "4", "--chains", "2", "--cores", "1", "--seed", "1"]
@@ -57,51 +59,77 @@ def refused(capfd, *arguments) -> str:
 # --- types
 
 
-def test_types_prints_every_column_and_the_convergence_line(csv, capfd):
-    status, out, err = run(capfd, "types", csv, *FEW)
+def test_types_prints_one_line_a_column_and_nothing_of_chains(csv, capfd):
+    status, out, _ = run(capfd, "types", csv, "--seed", "1")
     assert status == 0
-    for word in ("small.csv: 3 columns", "size", "rings", "colour", "binary", "set aside", "R-hat", "likelihoods"):
+    lines = out.splitlines()
+    assert lines[0] == "small.csv: 120 rows, 4 columns, 1 missing"
+    assert [line.split()[0] for line in lines[1:]] == ["column", "size", "rings", "colour", "left"]
+    assert max(map(len, lines)) <= 80
+    assert "left out: id, running number" in out
+
+
+def test_types_in_full_adds_shares_and_convergence(csv, capfd):
+    status, out, _ = run(capfd, "types", csv, "--full", *FEW)
+    assert status == 0
+    for word in ("because", "shares of cells", "lognormal", "Chains"):
         assert word in out
-    assert out.splitlines()[-1].startswith(("Chains agree", "Chains do not agree yet"))
-    assert [line.split(" in ")[0] for line in err.splitlines()] == [
-        "kernels compiled or loaded",
-        "structure learned",
-        "chains sampled",
-    ]
+    assert max(map(len, out.splitlines())) <= 80
 
 
-def test_types_as_json_has_the_documented_keys_and_nothing_else_on_standard_output(csv, capfd):
-    status, out, _ = run(capfd, "types", csv, "--json", *FEW)
-    assert status == 0
-    answer = json.loads(out)
-    assert set(answer) == {"columns", "set_aside", "convergence"}
-    assert [column["column"] for column in answer["columns"]] == ["size", "rings", "colour"]
-    assert set(answer["columns"][0]) == {
-        "column",
-        "base",
-        "type",
-        "share",
-        "interval",
-        "ess",
-        "rhat",
-        "types",
-        "likelihoods",
-        "missing",
-        "reason",
-        "probabilities",
-        "most_probable",
-        "because",
-    }
+def test_types_as_json_as_csv_and_as_a_frame_are_the_same_answers(csv, capfd):
+    told = json.loads(run(capfd, "types", csv, "--json", "--seed", "1")[1])
+    text = run(capfd, "types", csv, "--csv", "--seed", "1")[1]
+    frame = pd.read_csv(io.StringIO(text), keep_default_na=False)
+    assert frame["column"].tolist() == ["size", "rings", "colour", "id"]
+    assert frame["type"].iloc[-1] == "left out"
+    assert told["left_out"][0]["column"] == "id"
+    for column, row in zip(told["columns"], frame.to_dict("records"), strict=False):
+        for key in ("column", "type", "certainty", "second", "values"):
+            assert column[key] == row[key]
+        assert float(row["probability"]) == pytest.approx(column["probability"])
+        assert "; ".join(column["look_at"]) == row["look_at"]
+    table = bj.read_table(csv)
+    kept = estimate_for_types(table, seed=1).types(table).to_frame()
+    assert kept[["column", "type", "certainty"]].values.tolist() == frame[list(kept.columns)[:3]].values.tolist()
+
+
+def test_types_as_json_in_full_have_the_documented_keys(csv, capfd):
+    answer = json.loads(run(capfd, "types", csv, "--json", "--full", *FEW)[1])
+    assert set(answer) == {"table", "rows", "rows_fitted", "columns", "left_out", "shares", "convergence"}
+    keys = {"column", "type", "certainty", "probability", "second", "values", "look_at", "missing", "distinct"}
+    assert set(answer["columns"][0]) == keys | {"probabilities", "base", "because", "reason"}
     assert answer["columns"][0]["missing"] == 1
-    assert answer["set_aside"][0]["column"] == "id"
-    assert set(answer["convergence"]) == {"converged", "sentence", "quantities"}
     assert set(answer["convergence"]["quantities"]["log_likelihood"]) == {"rhat", "rhat_q95", "ess"}
 
 
 def test_json_holds_null_where_a_number_does_not_exist(csv, capfd):
-    _, out, _ = run(capfd, "types", csv, "--json", *FEW, "--draws", "3", "-q")
+    _, out, _ = run(capfd, "types", csv, "--json", "--full", *FEW, "--draws", "3", "-q")
     assert "NaN" not in out
-    assert json.loads(out)["columns"][0]["rhat"] is None
+    assert json.loads(out)["shares"][0]["rhat"] is None
+
+
+def test_why_tells_of_one_column_and_refuses_an_unknown_one(csv, capfd):
+    _, out, _ = run(capfd, "types", csv, "--why", "rings", "--seed", "1")
+    assert out.startswith("rings: ")
+    assert "because" in out
+    assert run(capfd, "types", csv, "--why", "id", "--seed", "1")[1].startswith("id: left out")
+    assert "'rings'" in refused(capfd, "types", csv, "--why", "ring")
+
+
+def test_large_tables_are_fitted_from_some_rows_and_say_so(csv, capfd):
+    _, out, _ = run(capfd, "types", csv, "--rows", "50", "--seed", "1")
+    assert out.splitlines()[-1].startswith("fitted: 50 of 120 rows, drawn at random; --rows all")
+    assert "fitted" not in run(capfd, "types", csv, "--rows", "all", "--quick", "--seed", "1")[1]
+
+
+def test_phases_that_take_their_time_are_announced_off_a_terminal(csv, capfd, monkeypatch):
+    monkeypatch.setattr("bayesjpt.sampler.progress.ANNOUNCED_SECONDS", 0.0)
+    _, out, err = run(capfd, "types", csv, "--seed", "1")
+    assert "..." not in out
+    for text in ("reading small.csv", "learning a structure", "judging the columns"):
+        assert f"{text} ...\n" in err
+        assert f"{text}: done in " in err
 
 
 def test_same_seed_prints_the_same_answer(csv, capfd):
@@ -201,8 +229,8 @@ def test_resume_without_a_checkpoint_is_refused(csv, tmp_path, capfd):
 
 
 def test_families_are_those_that_were_named(csv, capfd):
-    _, out, _ = run(capfd, "types", csv, "--json", "-q", "--families", "gamma, poisson", *FEW)
-    likelihoods = {column["column"]: set(column["likelihoods"]) for column in json.loads(out)["columns"]}
+    _, out, _ = run(capfd, "types", csv, "--json", "--full", "-q", "--families", "gamma, poisson", *FEW)
+    likelihoods = {column["column"]: set(column["likelihoods"]) for column in json.loads(out)["shares"]}
     of_labels = {"bernoulli"}  # none that was named fits them
     assert likelihoods == {"size": {"gamma"}, "rings": {"poisson"}, "colour": of_labels}
 
@@ -268,7 +296,10 @@ def test_bad_table_is_refused_naming_what_is_wrong(tmp_path, capfd, content, wor
         (["--sampler", "nuts"], ["'nuts'", "blocked, collapsed"]),
         (["--type-prior", "leaves"], ["'leaves'", "members, types, columns"]),
         (["--learner", "magic"], ["'magic'", "mspn"]),
-        (["--kind", "size=colour"], ["'colour'", "category, integer, real, aside"]),
+        (["--rows", "few"], ["--rows few", "or all"]),
+        (["--json", "--csv"], ["--json and --csv"]),
+        (["--quick", "--draws", "3"], ["--quick with --draws"]),
+        (["--kind", "size=colour"], ["'colour'", "category, integer, real, aside, ordinal, nominal"]),
         (["--kind", "size"], ["--kind size"]),
         (["--kind", "sise=real"], ["'sise'", "'size'"]),
         (["--draws", "many"], ["--draws"]),

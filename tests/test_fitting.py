@@ -182,20 +182,22 @@ def test_targets_and_features_of_a_tree_are_on_record(table):
 
 def test_families_are_the_only_ones_of_the_circuit(table):
     post = bj.fit(table, seed=5, families=["gamma", "categorical"], **FEW)
-    assert set(post.types()["size"].likelihoods) == {"gamma"}
+    assert set(post.types().shares["size"].likelihoods) == {"gamma"}
     assert post.settings["families"] == "size: gamma; twice: gamma; colour: categorical"
 
 
 def test_families_of_one_column_leave_the_others_alone_and_the_schema_as_it_was(table):
     post = bj.fit(table, seed=5, families={"size": ["exponential"]}, **FEW)
-    assert set(post.types()["size"].likelihoods) == {"exponential"}
-    assert set(post.types()["twice"].likelihoods) == set(bj.fit(table, seed=5, **FEW).types()["twice"].likelihoods)
+    assert set(post.types().shares["size"].likelihoods) == {"exponential"}
+    assert set(post.types().shares["twice"].likelihoods) == set(
+        bj.fit(table, seed=5, **FEW).types().shares["twice"].likelihoods
+    )
     assert post.log_density(table).sizes["obs_id"] == table.n_row
 
 
 def test_families_reach_learners_of_the_user(table):
     post = bj.fit(table, lambda given, rng: zoo.mixture(given), families=["normal", "categorical"], seed=5, **FEW)
-    assert set(post.types()["size"].likelihoods) == {"normal"}
+    assert set(post.types().shares["size"].likelihoods) == {"normal"}
 
 
 # --- weights of types

@@ -26,7 +26,7 @@ from bayesjpt.queries.resolve import names_of, position_of
 from bayesjpt.queries.route import below, node_weights
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.stability import answers_of, distances
-from bayesjpt.queries.types import types
+from bayesjpt.queries.type_shares import type_shares
 from bayesjpt.table.schema import Schema
 
 
@@ -192,7 +192,7 @@ def _nearest_tree(post: Posterior) -> int:
     if len(structures) == 1:
         return 0
     assert isinstance(post, StackedPosterior)
-    shares = types(post, probabilities=False).draws["type_share"].to_numpy()
+    shares = type_shares(post).draws["type_share"].to_numpy()
     distance = distances(post.split(answers_of(post, shares).values), post.weights)
     return min(trees, key=distance.__getitem__)
 

@@ -13,7 +13,7 @@ continuous and discrete types compare as masses. The families are those of a typ
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +72,8 @@ class TypeEvidence:
     order: float
     n_cell: int
     n_part: float
+    by_draw: tuple[tuple[dict[str, float], float], ...] = ()
+    """(nats, order) by the sub-populations of each draw alone, where there are several."""
 
 
 NOTHING = TypeEvidence({}, float("nan"), 0, 0.0)
@@ -86,7 +88,8 @@ def type_evidence(post: Posterior, position: int, numbers: np.ndarray | None, as
     position : int
         Of the column.
     numbers : float64 (n_label,) or None
-        What the labels of a category stand for where they are numbers; None where they are not, or for numbers.
+        What the labels of a category stand for where they are numbers, or their places in an order that people know,
+        NaN for labels without one; None where there is no order, or for numbers.
     asked : collection of str
         Types to be told apart.
     """
@@ -96,6 +99,8 @@ def type_evidence(post: Posterior, position: int, numbers: np.ndarray | None, as
     kept = rows.observed[position] & ~np.isin(rows.values[position], column.atoms)
     if column.base == "category":
         kept &= rows.values[position] < len(column.labels)
+        if numbers is not None:  # a label beside the order of the others says nothing of it
+            kept &= np.isfinite(np.append(numbers, np.nan)[rows.values[position].astype(np.int64)])
     values, code = np.unique(rows.values[position, kept], return_inverse=True)
     if code.size < MIN_CELLS:
         return NOTHING
@@ -103,22 +108,26 @@ def type_evidence(post: Posterior, position: int, numbers: np.ndarray | None, as
     counts = [_counts(part, code, values.size) for part in parts]
     if column.base == "category":
         values = numbers[values.astype(np.int64)] if numbers is not None else None
+    if values is not None and (np.diff(values) < 0.0).any():  # labels whose codes are not in their order
+        ascending = np.argsort(values)
+        values, counts = values[ascending], [own[:, ascending] for own in counts]
     width = _width(column, values)
     if values is not None and max(np.abs(values).max(), 1.0 / width) > _LARGEST:
         return NOTHING
-    nats, order = evidence_of_counts(counts, values, width, asked)
-    return TypeEvidence(nats, order, code.size, float(np.mean([len(each) for each in counts])))
+    by_draw = evidence_by_draw(counts, values, width, asked)
+    nats, order = _mean_of(by_draw)
+    return TypeEvidence(nats, order, code.size, float(np.mean([len(each) for each in counts])), tuple(by_draw))
 
 
-def evidence_of_counts(
+def evidence_by_draw(
     counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, asked: Collection[str]
-) -> tuple[dict[str, float], float]:
-    """Return the log evidence of types in nats, and how much better the order of the levels is than random ones.
+) -> list[tuple[dict[str, float], float]]:
+    """Return, for each draw, the log evidence of types in nats, and how much better the levels' order is than others.
 
     Parameters
     ----------
     counts : sequence of float64 (n_part, n_value)
-        Cells of each value in each part, one array a draw; the answer is their mean.
+        Cells of each value in each part, one array a draw.
     values : float64 (n_value,) or None
         Ascending; None for labels that are no numbers, whose order is not known.
     width : float
@@ -127,29 +136,41 @@ def evidence_of_counts(
 
     Examples
     --------
-    >>> nats, order = evidence_of_counts([np.eye(6) * 20 + 1], np.arange(6.0), 1.0, ("ordinal", "nominal"))
+    >>> ((nats, order),) = evidence_by_draw([np.eye(6) * 20 + 1], np.arange(6.0), 1.0, ("ordinal", "nominal"))
     >>> nats["nominal"] > nats["ordinal"]
     True
     """
     total = counts[0].sum(axis=0)
-    nats: dict[str, float] = {}
-    order = float("nan")
+    tables, levels = {}, None
     if values is not None:
-        for name, tables in _tables_of_numbers(values, width, total, asked).items():
-            log_masses = [np.log((1.0 - _STRAY) * table + _STRAY / values.size) for table in tables]
-            nats[name] = _mean(lambda own, made=log_masses: _log_mean([_on_grid(own, table) for table in made]), counts)
+        made = _tables_of_numbers(values, width, total, asked)
+        tables = {
+            name: [np.log((1.0 - _STRAY) * each + _STRAY / values.size) for each in own] for name, own in made.items()
+        }
     if len(total) > 1 and {"ordinal", "nominal"} & set(asked):
-        share = (total + 0.5) / (total + 0.5).sum()
-        marginal = _dirichlet(total, np.full(total.size, 0.5))
-        nats["nominal"] = marginal + _mean(lambda own: _nominal(own, share), counts)
-        nats["ordinal"] = nats["nominal"]  # unless the order is known
-        if values is not None:
-            orders = _orders(total.size)
-            found = np.array([_of_order(counts, share, order_of) for order_of in orders])
-            nats["ordinal"] = marginal + float(found[0])
-            if found.size > 1 and max(len(own) for own in counts) > 1:
-                order = float((found[0] - found[1:].mean()) / (found[1:].std() + 1.0))
-    return {name: value for name, value in nats.items() if name in asked}, order
+        levels = _Levels(total, known_order=values is not None)
+    found = []
+    for own in counts:
+        nats = {name: _log_mean([_on_grid(own, table) for table in made]) for name, made in tables.items()}
+        order = float("nan")
+        if levels is not None:
+            of_levels, order = levels.evidence(own)
+            nats |= of_levels
+        found.append(({name: value for name, value in nats.items() if name in asked}, order))
+    return found
+
+
+def evidence_of_counts(
+    counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, asked: Collection[str]
+) -> tuple[dict[str, float], float]:
+    """Return the mean of `evidence_by_draw`."""
+    return _mean_of(evidence_by_draw(counts, values, width, asked))
+
+
+def _mean_of(by_draw: Sequence[tuple[dict[str, float], float]]) -> tuple[dict[str, float], float]:
+    orders = [order for _, order in by_draw if not np.isnan(order)]
+    nats = {name: float(np.mean([own[name] for own, _ in by_draw])) for name in by_draw[0][0]}
+    return nats, float(np.mean(orders)) if orders else float("nan")
 
 
 def _parts(post: Posterior, rows: Table, position: int) -> list[np.ndarray]:
@@ -186,10 +207,6 @@ def _width(column: Column, values: np.ndarray | None) -> float:
     if column.base == "real":
         return column.resolution
     return float(np.diff(values).min()) if values.size > 1 else 1.0
-
-
-def _mean(of_counts: Callable[[np.ndarray], float], counts: Sequence[np.ndarray]) -> float:
-    return float(np.mean([of_counts(own) for own in counts]))
 
 
 def _log_mean(values: Sequence[float]) -> float:
@@ -291,9 +308,25 @@ def _ordinal(counts: np.ndarray, share: np.ndarray, log_mass: np.ndarray) -> flo
     return _log_mean(found) - float((counts @ np.log(share)).sum())
 
 
-def _of_order(counts: Sequence[np.ndarray], share: np.ndarray, order: np.ndarray) -> float:
-    table = _latent_tables(share[order])
-    return _mean(lambda own: _ordinal(own[:, order], share[order], table), counts)
+class _Levels:
+    """Evidence of levels, for parts of a column with these cells altogether."""
+
+    def __init__(self, total: np.ndarray, known_order: bool):
+        self.share = (total + 0.5) / (total + 0.5).sum()
+        self.marginal = _dirichlet(total, np.full(total.size, 0.5))
+        orders = _orders(total.size) if known_order else []
+        self.orders = [(order, _latent_tables(self.share[order])) for order in orders]
+
+    def evidence(self, counts: np.ndarray) -> tuple[dict[str, float], float]:
+        """Return the nats of both types, and the order's lead in standard deviations; NaN where there is none."""
+        nominal = self.marginal + _nominal(counts, self.share)
+        if not self.orders:
+            return {"nominal": nominal, "ordinal": nominal}, float("nan")
+        found = np.array([_ordinal(counts[:, order], self.share[order], table) for order, table in self.orders])
+        lead = float("nan")
+        if found.size > 1 and len(counts) > 1:
+            lead = float((found[0] - found[1:].mean()) / (found[1:].std() + 1.0))
+        return {"nominal": nominal, "ordinal": self.marginal + float(found[0])}, lead
 
 
 def _orders(n_level: int) -> list[np.ndarray]:

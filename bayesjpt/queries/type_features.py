@@ -7,13 +7,13 @@ A column is described by its schema alone. Which of the features speak for which
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayesjpt.defaults import MAX_INTEGER_LEVELS, MAX_LABELS
 from bayesjpt.table.cells import number_of_text
+from bayesjpt.table.ordered_labels import LETTERS, WORDS, KnownOrder, known_order
 from bayesjpt.table.schema import Column
 
 NUMERIC = ("real", "positive", "interval", "count")
@@ -25,20 +25,26 @@ _YEARS = (1500.0, 2100.0)
 _LARGEST_COUNT = 1e9
 """Larger whole numbers are amounts or codes, and digits of their factorials would be lost."""
 
-_WORD = re.compile(r"[a-z]+|\d+")
-
-_SCALE_WORDS = frozenset(
-    _WORD.findall(
-        """
-        low small short few little never none poor weak cold bad some medium med middle moderate average fair normal
-        high big large long tall many more often always good excellent strong hot light heavy mild severe slow fast
-        young old primary secondary tertiary first second third fourth fifth junior senior
-        jan feb mar apr may jun jul aug sep oct nov dec january february march april june july august september october
-        november december mon tue wed thu fri sat sun monday tuesday wednesday thursday friday saturday sunday
-        """
-    )
+_CALENDAR = frozenset(
+    {(1.0, 31.0), (1.0, 12.0), (1.0, 7.0), (0.0, 6.0), (0.0, 23.0), (0.0, 59.0), (1.0, 4.0), (1.0, 53.0)}
 )
-"""Words of scales: sizes, degrees, frequencies, qualities, ranks, months and days."""
+"""Ends of days, months, weekdays, hours, minutes, quarters and weeks."""
+
+_MOST_NEAR = 3.0
+"""Nats from which a column counts as no more crowded near its least value."""
+
+_RARE = 3.0
+"""What is rare: levels below zero, periods that are no levels, an order of labels that nobody knows. The larger a
+feature, the less the weights' prior holds it back."""
+
+SCALE = "labels on a scale"
+
+_ON_A_SCALE_OF_TWO = 2.0
+"""Two labels on a scale are ordered, though their column is binary: outweighs how common binary columns are."""
+
+_MOST_KNOWN = 6.0
+"""Of two labels on one scale the feature is 2, of four 4; more than eight count as eight: that all labels of a column
+lie on one scale by accident is the less likely, the more there are."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +55,14 @@ class Described:
     ----------
     numbers : float64 (n_label,) or None
         What the labels of a category stand for, where all of them are numbers.
+    order : KnownOrder or None
+        The order of labels that are no numbers, where people know one.
     features : dict of str to dict of str to float
         For each type that the column may have: its features, by name.
     """
 
     numbers: np.ndarray | None
+    order: KnownOrder | None
     features: dict[str, dict[str, float]]
 
 
@@ -67,20 +76,35 @@ def describe(column: Column) -> Described:
     ['real', 'positive', 'count', 'ordinal', 'nominal']
     >>> size = Column("size", "category", (0.0, 2.0), labels=("large", "medium", "small"), n_distinct=3)
     >>> describe(size).features["ordinal"]
-    {'labels: ordinal': 1.0, 'words of a scale': 1.0}
+    {'labels: ordinal': 3.0, 'labels on a scale': 3.16..., 'letters in a row': 0.0}
     """
     numbers = _numbers(column)
-    if column.base == "category":
-        least, largest = (float(numbers.min()), float(numbers.max())) if numbers is not None else (math.nan, math.nan)
-        whole = numbers is not None and bool((numbers % 1.0 == 0.0).all())
-    else:
-        least, largest = column.minimum, column.maximum
-        whole = column.base == "integer" or all(x % 1.0 == 0.0 for x in (column.resolution, least, largest))
-    if column.n_distinct <= 2:
-        return Described(numbers, _of_two(math.isfinite(least), whole and least >= 0.0))
-    if not math.isfinite(least):
-        return Described(None, _of_labels(column))
-    return Described(numbers, _of_numbers(column, whole, least, largest))
+    order = known_order(column.labels) if column.base == "category" and numbers is None else None
+    if column.base == "category" and numbers is None:
+        return Described(None, order, _of_two_labels(order) if column.n_distinct <= 2 else _of_labels(order))
+    seen = _seen(column, numbers)
+    return Described(numbers, None, _of_two_numbers(seen) if column.n_distinct == 2 else _of_numbers(column, seen))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a column of numbers looks like."""
+
+    whole: bool
+    least: float
+    largest: float
+    mean: float
+
+
+def _seen(column: Column, numbers: np.ndarray | None) -> _Seen:
+    if numbers is not None:
+        share = np.asarray(column.frequencies[: numbers.size])
+        mean = float(share @ numbers / share.sum()) if share.size == numbers.size and share.sum() > 0.0 else math.nan
+        return _Seen(bool((numbers % 1.0 == 0.0).all()), float(numbers.min()), float(numbers.max()), mean)
+    ends = (column.resolution, column.minimum, column.maximum)
+    # whole numbers are read as real beside atoms, or on request; of others the most frequent grid may be that of 1
+    amounts = bool(column.atoms) and all(x % 1.0 == 0.0 for x in ends)
+    return _Seen(column.base == "integer" or amounts, column.minimum, column.maximum, column.mean)
 
 
 def _numbers(column: Column) -> np.ndarray | None:
@@ -91,37 +115,63 @@ def _numbers(column: Column) -> np.ndarray | None:
     return np.array(numbers, np.float64) if is_number else None
 
 
-def _of_two(is_number: bool, is_count: bool) -> dict[str, dict[str, float]]:
-    types = ["count"] * is_count + ["ordinal"] * is_number + ["nominal", "binary"]
-    return {name: {f"two values: {name}": 1.0} for name in types}
+def _of_two_labels(order: KnownOrder | None) -> dict[str, dict[str, float]]:
+    features = {name: {f"two values: {name}": 1.0} for name in ("nominal", "binary")}
+    if order is not None and order.kind == WORDS:
+        features["ordinal"] = {"two values: ordinal": 1.0, SCALE: _ON_A_SCALE_OF_TWO}
+    return features
 
 
-def _of_labels(column: Column) -> dict[str, dict[str, float]]:
-    known = sum(_is_of_scale(label) for label in column.labels) / max(len(column.labels), 1)
-    return {"ordinal": {"labels: ordinal": 1.0, "words of a scale": 2.0 * known - 1.0}, "nominal": {}}
+def _of_two_numbers(seen: _Seen) -> dict[str, dict[str, float]]:
+    types = ["count"] * (seen.whole and seen.least >= 0.0) + ["ordinal", "nominal", "binary"]
+    features = {name: {f"two values: {name}": 1.0} for name in types}
+    features["binary"]["next to each other"] = float(seen.largest - seen.least == 1.0)
+    return features
 
 
-def _is_of_scale(label: str) -> bool:
-    words = _WORD.findall(label.lower())
-    return any(word.isdigit() or word in _SCALE_WORDS for word in words)
+def _of_labels(order: KnownOrder | None) -> dict[str, dict[str, float]]:
+    known = 0.0 if order is None else min(2.0 * math.log2(order.n_known), _MOST_KNOWN)
+    is_letters = order is not None and order.kind == LETTERS
+    features = {"labels: ordinal": _RARE, SCALE: known * (not is_letters), "letters in a row": 0.5 * known * is_letters}
+    return {"ordinal": features, "nominal": {}}
 
 
-def _of_numbers(column: Column, whole: bool, least: float, largest: float) -> dict[str, dict[str, float]]:
+def _of_numbers(column: Column, seen: _Seen) -> dict[str, dict[str, float]]:
+    least, largest = seen.least, seen.largest
     features: dict[str, dict[str, float]] = {}
-    if column.base != "category" and np.isfinite(column.support).all():
+    if column.base != "category" and np.isfinite(column.support).all() and column.n_distinct > 1:
         features["interval"] = {"numbers: positive": 1.0}  # known ends make it one, whatever else it is
     else:
         features["real"] = {"numbers: real": 1.0, "below zero": float(least < 0.0)}
         if least >= 0.0:
             features["positive"] = {"numbers: positive": 1.0}
-    if whole and least >= 0.0 and largest <= _LARGEST_COUNT:
+    if seen.whole and least >= 0.0 and largest <= _LARGEST_COUNT:
         small = -0.5 * math.log(max(largest, 1.0) / MAX_INTEGER_LEVELS)
-        features["count"] = {"numbers: count": 1.0, "small numbers": small, "from 0": float(least == 0.0)}
-    if column.n_distinct <= MAX_LABELS:
+        features["count"] = {
+            "numbers: count": 1.0,
+            "small numbers": small,
+            "from 0": float(least == 0.0),
+            "mostly near the least": _near_the_least(seen),
+        }
+    if 1 < column.n_distinct <= MAX_LABELS:
+        years = seen.whole and _YEARS[0] <= least and largest <= _YEARS[1]
+        few = math.log(MAX_INTEGER_LEVELS / column.n_distinct)
         shared = {
-            "few values": math.log(MAX_INTEGER_LEVELS / column.n_distinct),
-            "from 1": float(whole and least == 1.0),
-            "years": float(whole and _YEARS[0] <= least and largest <= _YEARS[1]),
+            "few values": max(few, 0.0) if years else few,  # periods, however many
+            "from 1": float(seen.whole and least == 1.0),
+            "years": _RARE * float(years),
+            "levels below zero": _RARE * float(least < 0.0) * (1.0 + 2.0 * (column.n_distinct > MAX_INTEGER_LEVELS)),
+            "levels not whole": float(not seen.whole),
         }
         features |= {name: {f"numbers: {name}": 1.0, **shared} for name in DISCRETE}
+        features["nominal"] |= {"few codes": few, "codes near the least": _near_the_least(seen)}
+        features["ordinal"]["calendar"] = float(seen.whole and (least, largest) in _CALENDAR)
     return features
+
+
+def _near_the_least(seen: _Seen) -> float:
+    """Return by how many nats the mean is nearer to a least value of 0 or 1 than to the middle of the range."""
+    if seen.least not in (0.0, 1.0) or not seen.largest > seen.least or not math.isfinite(seen.mean):
+        return 0.0
+    above = max(seen.mean - seen.least, 1e-9 * seen.largest)
+    return min(max(math.log(0.5 * (seen.largest - seen.least) / above), 0.0), _MOST_NEAR)

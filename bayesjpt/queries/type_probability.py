@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.type_evidence import NOTHING, TypeEvidence, type_evidence
@@ -21,25 +21,33 @@ from bayesjpt.table.schema import Column
 EVIDENCE, ORDER = "evidence of the values", "order of the levels"
 
 WEIGHTS: Mapping[str, float] = {
-    "below zero": 0.55,
-    "evidence of the values": 0.33,
-    "few values": 2.05,
-    "from 0": 0.97,
-    "from 1": 1.11,
-    "labels: ordinal": -0.08,
-    "numbers: count": 1.05,
-    "numbers: nominal": -0.32,
-    "numbers: ordinal": -0.36,
-    "numbers: positive": 0.91,
-    "numbers: real": -1.28,
-    "order of the levels": 0.77,
-    "small numbers": 0.58,
-    "two values: binary": 1.31,
-    "two values: count": -0.78,
-    "two values: nominal": -0.20,
-    "two values: ordinal": -0.33,
-    "words of a scale": 1.32,
-    "years": 0.77,
+    "below zero": 0.05,
+    "calendar": 0.24,
+    "codes near the least": -0.69,
+    "evidence of the values": 0.39,
+    "few codes": 0.44,
+    "few values": 1.89,
+    "from 0": 0.84,
+    "from 1": 1.00,
+    "labels on a scale": 1.13,
+    "labels: ordinal": -0.73,
+    "letters in a row": 0.96,
+    "levels below zero": -0.45,
+    "levels not whole": -0.56,
+    "mostly near the least": 0.09,
+    "next to each other": 0.77,
+    "numbers: count": 1.10,
+    "numbers: nominal": -0.40,
+    "numbers: ordinal": -0.30,
+    "numbers: positive": 0.97,
+    "numbers: real": -1.37,
+    "order of the levels": 0.56,
+    "small numbers": 0.47,
+    "two values: binary": 1.13,
+    "two values: count": -0.65,
+    "two values: nominal": -0.21,
+    "two values: ordinal": -0.26,
+    "years": 0.73,
 }
 """Nats per feature. Penalised maximum likelihood, each with a normal prior of mean 0 and variance 1/2, on the labels of
 31 public tables (21 with documented types, 10 of a benchmark with numeric or categorical), each table with the same
@@ -47,9 +55,6 @@ weight: ``python -m tests.papers.type_scores --data DIR --weights`` prints them,
 
 _ORDER_RANGE = (-3.0, 6.0)
 """Standard deviations beyond which an order is no better or worse."""
-
-CLOSE = 1.0
-"""Nats within which nominal and ordinal are not told apart."""
 
 _MENTIONED = 0.1
 """Nats from which a reason is mentioned."""
@@ -62,17 +67,27 @@ class TypeProbability:
     Parameters
     ----------
     probabilities : dict of str to float
-        Of each type that the column may have; they add up to one. Empty for dates, which are no statistical type.
+        Of each type that the column may have; they add up to one. Empty for dates, which are no statistical type, and
+        of one type where the user says which.
     most_probable : str
-        The most probable type; ``nominal or ordinal`` where these two lead and nothing tells them apart; ``constant``
-        and ``date`` by rule.
+        The most probable type; ``constant`` and ``date`` by rule.
     because : str
         By how many nats it leads, and what they are made of.
+    second : str
+        The second most probable type; empty where there is none.
+    rivals : tuple of str
+        Types that lead by the sub-populations of one draw alone, other than the most probable one.
     """
 
     probabilities: dict[str, float]
     most_probable: str
     because: str
+    second: str = ""
+    rivals: tuple[str, ...] = ()
+
+
+_ASKED_FOR: Mapping[tuple[str, ...], str] = {("ordinal",): "ordinal", ("categorical",): "nominal"}
+"""Types of labels whose only likelihood is named: who names it says what they are."""
 
 
 def type_probability(post: Posterior, position: int, weights: Mapping[str, float] = WEIGHTS) -> TypeProbability:
@@ -80,8 +95,18 @@ def type_probability(post: Posterior, position: int, weights: Mapping[str, float
     column = post.schema.columns[position]
     if column.dtype == "datetime":
         return TypeProbability({}, "date", "dates are set apart by rule")
+    asked = _ASKED_FOR.get(column.families)
+    if asked is not None and column.base == "category" and column.n_distinct > 1:
+        return TypeProbability({asked: 1.0}, asked, f"{asked}, as asked for")
     features, evidence = column_features(post, position)
-    return judged(column, features, evidence, weights)
+    found = judged(column, features, evidence, weights)
+    if len(evidence.by_draw) < 2 or found.most_probable not in found.probabilities:
+        return found
+    leads = {
+        judged(column, with_evidence(features, TypeEvidence(nats, order, 0, 0.0)), NOTHING, weights).most_probable
+        for nats, order in evidence.by_draw
+    }
+    return replace(found, rivals=tuple(sorted(leads - {found.most_probable})))
 
 
 def column_features(post: Posterior, position: int) -> tuple[dict[str, dict[str, float]], TypeEvidence]:
@@ -89,16 +114,27 @@ def column_features(post: Posterior, position: int) -> tuple[dict[str, dict[str,
     column = post.schema.columns[position]
     described = describe(column)
     features = {name: dict(own) for name, own in described.features.items()}
-    is_label = column.base == "category" and described.numbers is None
-    if column.n_distinct <= 2 or is_label:
-        return features, NOTHING  # any family of two values is one of labels, and the order of labels is not known
-    evidence = type_evidence(post, position, described.numbers, features)
+    numbers = described.numbers
+    if described.order is not None:
+        numbers = described.order.places(column.labels)
+    if column.n_distinct <= 2 or (column.base == "category" and numbers is None):
+        return (
+            features,
+            NOTHING,
+        )  # any family of two values is one of labels; an order that nobody knows has no evidence
+    evidence = type_evidence(post, position, numbers, features)
+    return with_evidence(features, evidence), evidence
+
+
+def with_evidence(features: Mapping[str, Mapping[str, float]], evidence: TypeEvidence) -> dict[str, dict[str, float]]:
+    """Return features with those of the values in place of what they had of them."""
+    made = {name: dict(own) for name, own in features.items()}
     for name, behind in _behind(evidence).items():
-        features[name][EVIDENCE] = -math.log1p(behind)
-    if math.isfinite(evidence.order) and "nominal" in features:
+        made[name][EVIDENCE] = -math.log1p(behind)
+    if math.isfinite(evidence.order) and "nominal" in made:
         lo, hi = _ORDER_RANGE
-        features["nominal"][ORDER] = -min(max(evidence.order, lo), hi) / 3.0
-    return features, evidence
+        made["nominal"][ORDER] = -min(max(evidence.order, lo), hi) / 3.0
+    return made
 
 
 def _behind(evidence: TypeEvidence) -> dict[str, float]:
@@ -125,11 +161,10 @@ def judged(
     first, second = ranked[0], ranked[1] if len(ranked) > 1 else ranked[0]
     lead = scores[first] - scores[second]
     because = _because(nats, first, second, lead) + _behind_in_words(evidence, first, second)
+    second = "" if first == second else second
     if column.n_distinct == 1:
         return TypeProbability(probabilities, "constant", f"a single value; {because}")
-    if {first, second} == {"nominal", "ordinal"} and lead < CLOSE:
-        return TypeProbability(probabilities, "nominal or ordinal", f"{because}; {_why_no_order(evidence)}")
-    return TypeProbability(probabilities, first, because)
+    return TypeProbability(probabilities, first, because, second)
 
 
 def numeric_probability(probabilities: Mapping[str, float]) -> float:
@@ -159,9 +194,3 @@ def _behind_in_words(evidence: TypeEvidence, first: str, second: str) -> str:
     if abs(difference) < 0.5:
         return f"; {parts} speak for neither"
     return f"; {parts} speak {'for' if difference > 0.0 else 'against'} it by {abs(difference):.0f} nats"
-
-
-def _why_no_order(evidence: TypeEvidence) -> str:
-    if not math.isfinite(evidence.order):
-        return "nothing tells whether it has an order"
-    return f"other columns follow its order by {evidence.order:.1f} standard deviations more than a random one"

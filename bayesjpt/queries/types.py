@@ -1,36 +1,37 @@
-"""Which statistical type each column is: the shares of ABDA's equation (3), exact under each draw, and P(type)."""
+"""Which type each column is, how sure that is, and what a user should look at: one answer a column.
+
+The answer is the most probable type (`type_probability`). Shares of likelihoods, their intervals and effective sizes
+are diagnostics, computed when they are asked for (`Types.shares`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from statistics import NormalDist
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from bayesjpt.defaults import INTERVAL, MAX_OVERTAKEN, MAX_RHAT
+from bayesjpt.defaults import INTERVAL, LIKELY_TYPE, SURE_TYPE
 from bayesjpt.errors import QueryError
-from bayesjpt.families import registry
-from bayesjpt.kernels.flow import fill_shares
-from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.answer import verb
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.posterior.stacked import StackedPosterior, pooled
-from bayesjpt.queries.stability import moves_of
+from bayesjpt.queries.column_summary import summary_of
+from bayesjpt.queries.look_at import notes_of, notes_of_left_out
 from bayesjpt.queries.type_probability import TypeProbability, type_probability
-from bayesjpt.table.schema import Column, SetAside
+from bayesjpt.table.ordered_labels import known_order
+from bayesjpt.table.schema import Column, SetAside, closest
+from bayesjpt.table.table import Table
 
 if TYPE_CHECKING:
-    import xarray as xr
+    import pandas as pd
 
-TYPES = ("real", "positive", "interval", "count", "ordinal", "nominal", "binary", "none")
-"""Statistical types that families may have, in the order in which they are listed; atoms and backgrounds have none."""
+    from bayesjpt.queries.type_shares import TypeShares
 
-NONE = TYPES.index("none")
+SURE, LIKELY, UNSURE = "sure", "likely", "unsure"
+LEFT_OUT = "left out"
 
-CONSTANT = "constant"
-
-UNDETERMINED = "not determined"
+RECORD = ("column", "type", "certainty", "probability", "second", "values", "look_at", "missing", "distinct")
+"""What `Types.records` says of a column, in this order."""
 
 
 @dataclass(frozen=True)
@@ -41,63 +42,110 @@ class ColumnType:
     ----------
     name, base : str
     type : str
-        Type with the largest posterior mean share, or ``not determined`` where chains disagree about it, another seed
-        could let another type of several structures lead, or no likelihood of the column has a type. Atoms have no type
-        and do not compete; a column of one number is ``constant``.
-    share, lo, hi : float
-        Posterior mean and equal-tailed interval of the leading type's share of the column's cells.
-    ess, rhat : float
-        Bulk effective sample size and R-hat of that share; NaN for one short chain or a share that cannot vary. Of
-        several structures, the number of independent draws from which the share would be as well known, and the largest
-        R-hat: chains of one are compared with each other alone.
-    types, likelihoods : dict of str to float
-        Mean share of each type and likelihood function that the column's dictionary offers.
-    n_missing : int
-        Missing training cells.
-    reason : str
+        The most probable of real, positive, interval, count, ordinal, nominal and binary; ``constant`` and ``date`` by
+        rule.
+    probability : float
+        Of that type; 1 by rule.
+    certainty : str
+        ``sure`` above 85 %, ``likely`` above 60 %, ``unsure`` below.
+    second : str
+        The second most probable type; empty where there is none.
     probabilities : dict of str to float
-        Probability that the column is of each type that its values allow; empty unless asked for, and for dates.
-    most_probable : str
-        The most probable type; ``nominal or ordinal`` where nothing tells these two apart; ``constant`` and ``date`` by
-        rule. Empty unless asked for.
+        Of every type that the values allow; empty for dates.
+    values : str
+        A short summary of the values.
+    look_at : tuple of str
+        What a user should look at, or do; empty for most columns.
+    order : tuple of str
+        Labels in the order that people know; empty where there is none.
+    n_missing, n_distinct : int
+        Missing cells and different values.
     because : str
-        By how many nats the most probable type leads, and what they are made of.
+        By how many nats the type leads, and what they are made of.
+    reason : str
+        Why the schema reads the column as it does.
+    rivals : tuple of str
+        Types that would be most probable by the sub-populations of one draw alone, where that is another one.
+    is_above_zero : bool
+        Whether it holds numbers, all above zero.
     """
 
     name: str
     base: str
     type: str
-    share: float
-    lo: float
-    hi: float
-    ess: float
-    rhat: float
-    types: dict[str, float]
-    likelihoods: dict[str, float]
-    n_missing: int
-    reason: str
-    probabilities: dict[str, float] = field(default_factory=dict)
-    most_probable: str = ""
+    probability: float
+    certainty: str
+    second: str = ""
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    values: str = ""
+    look_at: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    n_missing: int = 0
+    n_distinct: int = 0
     because: str = ""
+    reason: str = ""
+    rivals: tuple[str, ...] = ()
+    is_above_zero: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """Return the answer as plain values, by the names of `RECORD`."""
+        told = (self.name, self.type, self.certainty, self.probability, self.second, self.values)
+        return dict(zip(RECORD, (*told, "; ".join(self.look_at), self.n_missing, self.n_distinct), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class Types:
-    """Types of all columns; `draws` holds the shares under each draw.
+    """The types of all columns, in the table's order.
 
     Parameters
     ----------
     columns : tuple of ColumnType
-    draws : Dataset
-        ``likelihood_share`` (chain, draw, feature, likelihood) and ``type_share`` (chain, draw, feature,
-        statistical_type).
-    set_aside : tuple of SetAside
+    left_out : tuple of SetAside
         Columns that were not modelled, and why.
+    n_row : int or None
+        Rows that the values are summarised from; None where these are a fit's few reference rows.
+    interval : float
+        Probability of the intervals of `shares`.
     """
 
     columns: tuple[ColumnType, ...]
-    draws: xr.Dataset
-    set_aside: tuple[SetAside, ...] = ()
+    left_out: tuple[SetAside, ...]
+    n_row: int | None
+    interval: float
+    _post: Posterior = field(repr=False)
+
+    @cached_property
+    def shares(self) -> TypeShares:
+        """Shares of cells per likelihood and type, with intervals, effective sizes and all draws: diagnostics."""
+        from bayesjpt.queries.type_shares import type_shares
+
+        return type_shares(self._post, interval=self.interval)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the answers as plain values, those of columns that were left out last."""
+        rows = [column.record() for column in self.columns]
+        for column in self.left_out:
+            notes = "; ".join(notes_of_left_out(column))
+            told = (column.name, LEFT_OUT, "", None, "", column.reason, notes, None, None)
+            rows.append(dict(zip(RECORD, told, strict=True)))
+        return rows
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a data frame with one row a column; `records` says which columns it has.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, bayesjpt as bj
+        >>> table = bj.as_table(pd.DataFrame({"size": ["S", "M", "L"] * 20}))
+        >>> post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+        >>> post.types().to_frame()[["column", "type"]].values.tolist()
+        [['size', 'ordinal']]
+        """
+        from bayesjpt.table.frames import build_frame
+
+        rows = self.records()
+        kinds = {"probability": "number", "missing": "number", "distinct": "number"}
+        return build_frame({key: (kinds.get(key, "text"), [row[key] for row in rows]) for key in RECORD}, "pandas")
 
     def __getitem__(self, name: str) -> ColumnType:
         """Return the answer for a column by its name."""
@@ -105,6 +153,20 @@ class Types:
             if column.name == name:
                 return column
         raise KeyError(f"no column {name!r} among {', '.join(column.name for column in self.columns)}")
+
+    def find(self, name: str) -> ColumnType | SetAside:
+        """Return the answer for a column, or why it was left out.
+
+        Raises
+        ------
+        QueryError
+            For an unknown column, naming the closest one.
+        """
+        both: list[Any] = [*self.columns, *self.left_out]
+        for column in both:
+            if column.name == name:
+                return column
+        raise QueryError(f"no column {name!r}", closest(name, [column.name for column in both]))
 
     def __iter__(self) -> Iterator[ColumnType]:
         return iter(self.columns)
@@ -114,25 +176,21 @@ class Types:
 
 
 @verb
-def types(post: Posterior, *, interval: float = INTERVAL, probabilities: bool = True) -> Types:
-    """Return, per column, the share of cells under each likelihood and statistical type, and P(type) with its reason.
+def types(post: Posterior, table: Table | None = None, *, interval: float = INTERVAL) -> Types:
+    """Return which type each column most probably is, how sure that is, and what to look at.
 
-    The share of a likelihood function in a column is the probability that a cell of a random row is generated by it:
-    the weights of all paths that end in it (equation 3, computed exactly under each draw, without data). It answers
-    "how much of this column looks like that", which is not the probability that the column *is* of that type: a
-    positive column half explained by normals reports one half. Intervals are given the learned structure and schema,
-    both chosen on the same rows; they leave that uncertainty out and can be too narrow.
-
-    The probability that a column *is* of a type is another number: what people who documented columns like this one
-    would call it, given what the schema knows of it and how well its reference rows fit the families of each type.
+    The probability that a column *is* of a type is what people who documented columns like this one would call it,
+    given what the schema knows of it, the order that people know of its labels, and how well its reference rows fit the
+    families of each type. How much of a column *looks* like a type is another number: `Types.shares`.
 
     Parameters
     ----------
     post : Posterior
+    table : Table, optional
+        All rows of the fitted table, for the summary of values and for what to look at; the fit's reference rows unless
+        given.
     interval : float, default 0.9
-        Probability of the equal-tailed intervals.
-    probabilities : bool
-        Whether probabilities are wanted; they take a few hundredths of a second a column.
+        Probability of the intervals of `Types.shares`.
 
     Returns
     -------
@@ -141,171 +199,77 @@ def types(post: Posterior, *, interval: float = INTERVAL, probabilities: bool = 
     Raises
     ------
     QueryError
-        For an interval that is not a probability.
+        For an interval that is not a probability, or a table under another schema.
 
-    References
-    ----------
-    Vergari et al. (2019). Automatic Bayesian Density Analysis. Equation 3.
+    Notes
+    -----
+    Takes a few hundredths of a second a column.
 
     Examples
     --------
     >>> import numpy as np, pandas as pd, bayesjpt as bj
-    >>> table = bj.as_table(pd.DataFrame({"grade": ["a", "b", "c"] * 20}))
+    >>> table = bj.as_table(pd.DataFrame({"grade": ["low", "medium", "high"] * 20}))
     >>> circuit = bj.learn_mspn(table, np.random.default_rng(1))
     >>> post = bj.Posterior.from_circuit(circuit, table.schema)
-    >>> post.types()["grade"].type, post.types()["grade"].most_probable
-    ('nominal', 'nominal')
+    >>> post.types()["grade"].type, post.types()["grade"].certainty
+    ('ordinal', 'sure')
     """
     if not 0.0 < interval < 1.0:
         raise QueryError(f"interval = {interval!r}", "a probability between 0 and 1")
-    shares = _shares(post).reshape(post.n_chain, post.n_draw, len(post.schema), len(registry.FAMILIES))
-    by_type = np.zeros((*shares.shape[:3], len(TYPES)))
-    for position, column in enumerate(post.schema.columns):
-        for number, family in enumerate(registry.FAMILIES):
-            by_type[..., position, TYPES.index(column.type_of_cells(family.statistical_type))] += shares[
-                ..., position, number
-            ]
-    np.minimum(by_type, 1.0, out=by_type)  # sums of shares may pass it by a rounding error
-    draws = PlainAnswers(
-        {
-            "likelihood_share": (("chain", "draw", "feature", "likelihood"), shares),
-            "type_share": (("chain", "draw", "feature", "statistical_type"), by_type),
-        },
-        coords=post.coords()
-        | {
-            "feature": list(post.schema.names),
-            "likelihood": [family.name for family in registry.FAMILIES],
-            "statistical_type": list(TYPES),
-        },
-    ).to_xarray()
+    if table is not None and table.schema != post.schema:
+        raise QueryError("a table whose schema is not the fit's", "the table that was fitted")
+    seen = post.reference if table is None else table
+    if seen is not None and seen.schema != post.schema:
+        seen = None
+    answers = [_answer(column, type_probability(post, position)) for position, column in enumerate(post.schema.columns)]
+    notes = notes_of(answers, post.schema, seen)
     columns = tuple(
-        _column_type(
-            post,
-            column,
-            shares[:, :, position],
-            by_type[:, :, position],
-            interval,
-            type_probability(post, position) if probabilities else TypeProbability({}, "", ""),
+        replace(
+            answer, look_at=own, values=summary_of(column, answer.type, _is_order_open(answer), answer.order, cells)
         )
-        for position, column in enumerate(post.schema.columns)
+        for answer, column, own, cells in zip(answers, post.schema.columns, notes, _cells(post, seen), strict=True)
     )
-    return Types(columns, draws, post.schema.set_aside)
+    return Types(columns, post.schema.set_aside, None if table is None else table.n_row, interval, post)
 
 
-@pooled
-def _shares(post: Posterior) -> np.ndarray:
-    """Return float64 (n_draw, n_column, n_family)."""
-    shares = np.empty((post.n_chain * post.n_draw, len(post.schema), len(registry.FAMILIES)))
-    fill_shares(post.plan(), post.flat().log_weight, shares)
-    return shares
+def _cells(post: Posterior, table: Table | None) -> list[Any]:
+    """Return the observed values of each column; None where no rows are at hand."""
+    if table is None:
+        return [None] * len(post.schema)
+    return [values[seen] for values, seen in zip(table.values, table.observed, strict=True)]
 
 
-def _offered(post: Posterior, position: int) -> list[int]:
-    """Return the numbers of the families that the leaves of a column have."""
-    circuits = [structure.circuit for structure in post.by_structure()]
-    return np.unique(np.concatenate([own.leaf_family[own.leaf_var == position] for own in circuits])).tolist()
-
-
-def _column_type(
-    post: Posterior,
-    column: Column,
-    shares: np.ndarray,
-    by_type: np.ndarray,
-    interval: float,
-    probability: TypeProbability,
-) -> ColumnType:
-    offered = _offered(post, post.schema.index(column.name))
-    mean_type = by_type.mean(axis=(0, 1))
-    typed = by_type.copy()
-    if any(registry.FAMILIES[number].statistical_type != "none" for number in offered):
-        typed[..., NONE] = -1.0
-    best = int(typed.mean(axis=(0, 1)).argmax())
-    series = by_type[:, :, best]
-    if isinstance(post, StackedPosterior) and len(post.by_structure()) > 1:
-        ess, rhat, rival = _diagnose_structures(post, typed, best)
-        why = f"another seed could let the type {rival} lead" if rival else ""
-    else:
-        ess, rhat = _diagnose(series)
-        leaders = typed.mean(axis=1).argmax(axis=1)
-        disagree = bool((leaders != best).any()) and (not np.isfinite(rhat) or rhat > MAX_RHAT)
-        why = "chains from different starts settled on different types" if disagree else ""
-    tail = 0.5 * (1.0 - interval)
-    likelihoods = {registry.FAMILIES[number].name: float(shares[..., number].mean()) for number in offered}
-    names = {column.type_of_cells(registry.family(name).statistical_type) for name in likelihoods}
+def _answer(column: Column, found: TypeProbability) -> ColumnType:
+    probability = found.probabilities.get(found.most_probable, 1.0)
+    order = known_order(column.labels) if column.base == "category" else None
     return ColumnType(
         name=column.name,
         base=column.base,
-        type=_name_of_type(column, UNDETERMINED if why else TYPES[best]),
-        share=float(mean_type[best]),
-        lo=float(np.quantile(series, tail)),
-        hi=float(np.quantile(series, 1.0 - tail)),
-        ess=ess,
-        rhat=rhat,
-        types={name: float(mean_type[position]) for position, name in enumerate(TYPES) if name in names},
-        likelihoods=likelihoods,
+        type=found.most_probable,
+        probability=probability,
+        certainty=certainty(probability),
+        second=found.second,
+        probabilities=found.probabilities,
+        order=() if order is None else order.labels,
         n_missing=column.n_missing,
-        reason=_reason(column, TYPES[best], likelihoods, why),
-        **vars(probability),
+        n_distinct=column.n_distinct,
+        because=found.because,
+        reason=column.reason,
+        rivals=found.rivals,
+        is_above_zero=column.base != "category" and column.minimum > 0.0,
     )
 
 
-def _name_of_type(column: Column, best: str) -> str:
-    if best != "none":
-        return best
-    return CONSTANT if column.minimum == column.maximum else UNDETERMINED
+def certainty(probability: float) -> str:
+    """Return how sure a type of that probability is, in a word.
 
-
-def _diagnose(series: np.ndarray) -> tuple[float, float]:
-    """Return (bulk effective sample size, R-hat) of a (chain, draw) array, NaN where they mean nothing."""
-    if series.shape[1] < 4 or np.ptp(series) < 1e-12:
-        return float("nan"), float("nan")
-    from arviz_stats.base.array import array_stats
-
-    stats: Any = array_stats  # its annotations promise tuples where arrays come back
-    ess = float(stats.ess(series, chain_axis=0, draw_axis=1, method="bulk"))
-    if series.shape[0] < 2:
-        return ess, float("nan")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return ess, float(stats.rhat(series, chain_axis=0, draw_axis=1))
-
-
-def _diagnose_structures(post: StackedPosterior, typed: np.ndarray, best: int) -> tuple[float, float, str]:
-    """Return (effective sample size, R-hat, type that could lead with another seed or nothing) of several structures.
-
-    Parameters
-    ----------
-    post : StackedPosterior
-    typed : float64 (n_chain, n_draw, n_type)
-        Shares of those types that compete, -1 for others.
-    best : int
-        The leading type.
-
-    Notes
-    -----
-    The lead of the best type over another, as any answer, differs between two fits by a standard deviation of sqrt(2)
-    Monte Carlo errors. Another type could lead where a lead of at least 0 has a probability of
-    `defaults.MAX_OVERTAKEN`.
+    Examples
+    --------
+    >>> [certainty(p) for p in (0.9, 0.7, 0.5)]
+    ['sure', 'likely', 'unsure']
     """
-    rivals = [k for k in range(len(TYPES)) if k != best and typed[..., k].max() > 0.0]
-    leads = np.stack([typed[..., best], *(typed[..., best] - typed[..., k] for k in rivals)], axis=-1)
-    moves = moves_of(post.split(leads), post.weights)
-    variance = float(leads[..., 0].var())
-    ess = variance / float(moves.error[0]) ** 2 if moves.error[0] > 0.0 else float("nan")
-    found = [_diagnose(own[..., 0])[1] for own in post.split(leads)]
-    overtaken = moves.mean[1:] < NormalDist().inv_cdf(1.0 - MAX_OVERTAKEN) * np.sqrt(2.0) * moves.error[1:]
-    rival = TYPES[rivals[int(np.argmin(moves.mean[1:]))]] if overtaken.any() else ""
-    return ess, float(np.fmax.reduce(found)), rival
+    return SURE if probability > SURE_TYPE else LIKELY if probability > LIKELY_TYPE else UNSURE
 
 
-def _reason(column: Column, best: str, likelihoods: dict[str, float], undetermined: str) -> str:
-    why = column.reason.rstrip(".")
-    if undetermined:
-        return f"{why}; {undetermined}."
-    typed = {name: share for name, share in likelihoods.items() if registry.family(name).statistical_type != "none"}
-    if len(likelihoods) == 1 or not typed:
-        return f"{why}."
-    leading = max(typed, key=typed.__getitem__)
-    kind = column.type_of_cells(registry.family(leading).statistical_type)
-    together = "" if kind == best else f", but {best} ones together describe more"
-    share = f"{likelihoods[leading]:.0%} of its cells are best described by the {leading} likelihood ({kind})"
-    return f"{why}; {share}{together}."
+def _is_order_open(answer: ColumnType) -> bool:
+    return answer.certainty == UNSURE and {answer.type, answer.second} == {"nominal", "ordinal"}

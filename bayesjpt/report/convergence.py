@@ -20,7 +20,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.invariants import marginal_cdf
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.density import log_density
-from bayesjpt.queries.types import UNDETERMINED, Types, types
+from bayesjpt.queries.type_shares import UNDETERMINED, TypeShares, type_shares
 from bayesjpt.report.stability import Stability, stability
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Convergence:
 
 @verb
 def convergence(
-    post: Posterior, rows=None, *, column_types: Types | None = None, superchains: Sequence[int] | None = None
+    post: Posterior, rows=None, *, shares: TypeShares | None = None, superchains: Sequence[int] | None = None
 ) -> Convergence | Stability:
     """Return how far answers can be relied on: another seed's effect on an ensemble, R-hat of one structure's chains.
 
@@ -92,8 +92,8 @@ def convergence(
     rows : Table or data frame, optional
         Of one structure: rows whose log density is followed, best ones that were not fitted; the fit's reference rows
         unless given.
-    column_types : Types, optional
-        What `post.types()` returned, if it is at hand.
+    shares : TypeShares, optional
+        What `post.types().shares` holds, if it is at hand.
     superchains : sequence of int (n_chain,), optional
         Of one structure: the group of each chain, for nested R-hat. Chains of a group begin at one point, groups at
         different ones: where starts are mixed within groups, groups agree by construction. Of a fit with
@@ -140,7 +140,7 @@ def convergence(
     >>> post.convergence().n_structure
     4
     """
-    column_types = types(post, probabilities=False) if column_types is None else column_types
+    shares = type_shares(post) if shares is None else shares
     structures = post.by_structure()
     if len(structures) > 1:
         assert isinstance(post, StackedPosterior)
@@ -148,9 +148,9 @@ def convergence(
             raise QueryError(
                 f"superchains of {len(structures)} structures", "one structure", "Take one of post.by_structure()"
             )
-        return stability(post, column_types)
+        return stability(post, shares)
     one = post.by_structure()[0]
-    quantities = _battery(one, rows, column_types.draws["type_share"].to_numpy())
+    quantities = _battery(one, rows, shares.draws["type_share"].to_numpy())
     if superchains is None:
         summary = {name: _summary(values) for name, values in quantities.items()}
     else:
@@ -163,7 +163,7 @@ def convergence(
         },
         coords={"quantity": list(summary)},
     ).to_xarray()
-    undetermined = tuple(column.name for column in column_types.columns if column.type == UNDETERMINED)
+    undetermined = tuple(column.name for column in shares.columns if column.type == UNDETERMINED)
     return Convergence(table, undetermined, superchains is not None)
 
 

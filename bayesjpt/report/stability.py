@@ -11,7 +11,7 @@ from bayesjpt.defaults import MAX_RHAT, MAX_SEED_MOVE, MIN_WARM_UP_T, STABLE_SHA
 from bayesjpt.posterior.answer import PlainAnswers
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.stability import TYPE, answers_of, moves_of, usual_move
-from bayesjpt.queries.types import UNDETERMINED, Types
+from bayesjpt.queries.type_shares import UNDETERMINED, TypeShares
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -83,16 +83,16 @@ def _percent(share: float) -> str:
     return f"{np.ceil(100.0 * share - 1e-9):.0f} %"
 
 
-def stability(post: StackedPosterior, column_types: Types) -> Stability:
+def stability(post: StackedPosterior, shares: TypeShares) -> Stability:
     """Return how far another seed would move the answers of two structures or more.
 
     Parameters
     ----------
     post : StackedPosterior
-    column_types : Types
-        What `post.types()` returned.
+    shares : TypeShares
+        What `post.types().shares` holds.
     """
-    found = answers_of(post, column_types.draws["type_share"].to_numpy())
+    found = answers_of(post, shares.draws["type_share"].to_numpy())
     parts = post.split(found.values)
     n_effective = float(1.0 / (post.weights**2).sum())
     moves = moves_of(parts, post.weights)
@@ -127,7 +127,7 @@ def stability(post: StackedPosterior, column_types: Types) -> Stability:
             },
             coords={"quantity": list(table)},
         ).to_xarray(),
-        undetermined=tuple(column.name for column in column_types.columns if column.type == UNDETERMINED),
+        undetermined=tuple(column.name for column in shares.columns if column.type == UNDETERMINED),
         n_structure=len(parts),
         move=usual_move(scale, n_effective, STABLE_SHARE) if scale.size else float("nan"),
         warm_up=warm_up,

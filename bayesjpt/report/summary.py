@@ -1,88 +1,186 @@
-"""Tables of types for the terminal, for text and for HTML."""
+"""Types as text of 80 characters a line, as HTML, one column in detail, and the diagnostics behind them."""
 
 from __future__ import annotations
 
 import html
 import math
+import re
+import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bayesjpt.queries.types import ColumnType, Types
+from bayesjpt.queries.look_at import notes_of_left_out
+from bayesjpt.queries.types import UNSURE, ColumnType, Types
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from bayesjpt.queries.type_shares import ColumnShares, TypeShares
+    from bayesjpt.table.schema import SetAside
+
+WIDTH = 80
+"""Characters a line."""
+
+HEADERS = ("column", "is", "how sure", "values", "look at")
+
+_GAP = "  "
+_LEAST = {"column": 14, "is": 16, "how sure": 8, "values": 18, "look at": 16}
+"""Characters that each part of a line keeps while another can still give some."""
+
+_LONGEST_KIND = 20
+"""Characters of a command that a line has room for."""
+
+_WORDS = {
+    "real": "number",
+    "positive": "number >= 0",
+    "count": "number, whole",
+    "interval": "number, bounded",
+    "ordinal": "order",
+    "nominal": "label",
+    "binary": "binary",
+    "constant": "constant",
+    "date": "date",
+}
+"""Types in the words of the table."""
+
+_SHORT = _WORDS | {"positive": "positive", "count": "whole", "interval": "bounded"}
+"""The same where two of them stand side by side."""
 
 
-def _share(column: ColumnType) -> str:
-    return f"{column.share:.0%} [{column.lo:.0%}, {column.hi:.0%}]"
+def words_of(column: ColumnType) -> str:
+    """Return a column's type in a few words, and both where it is unsure: ``label, 3``, ``label/order``."""
+    if column.certainty == UNSURE and column.second:
+        both = [_SHORT[column.type], _SHORT[column.second]]
+        return "/".join(sorted(both) if set(both) == {"label", "order"} else both)
+    words = _WORDS[column.type]
+    if column.type == "positive" and column.is_above_zero:
+        return "number > 0"
+    return f"{words}, {column.n_distinct}" if column.type in ("nominal", "ordinal") else words
 
 
-def _likelihoods(column: ColumnType) -> str:
-    ranked = sorted(column.likelihoods.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name} {share:.0%}" for name, share in ranked if share >= 0.005)
+def types_text(result: Types, name: str | None = None, n_fitted: int | None = None) -> str:
+    """Return the types as aligned text, one line a column, at most `WIDTH` characters wide.
+
+    Parameters
+    ----------
+    result : Types
+    name : str, optional
+        Of the table, for the first line.
+    n_fitted : int, optional
+        Rows that were fitted, where these are not all.
+    """
+    lines = [_title(result, name)]
+    rows = [_cells(column) for column in result.columns]
+    n = len(HEADERS) if any(row[-1] for row in rows) else len(HEADERS) - 1
+    table = [HEADERS[:n], *(row[:n] for row in rows)]
+    widths = _widths(table)
+    for row in table:
+        parts = [
+            _shortened(cell, width) if k == 3 else cell for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append(_GAP.join(_fitted(cell, width) for cell, width in zip(parts, widths, strict=True)).rstrip())
+    lines += _left_out(result.left_out)
+    moved = [column.name for column in result.columns if column.rivals and column.certainty != UNSURE]
+    if moved:
+        lines.append(_one_line("another seed may say otherwise: ", moved))
+    if n_fitted is not None and result.n_row is not None and n_fitted < result.n_row:
+        lines.append(f"fitted: {n_fitted:,} of {result.n_row:,} rows, drawn at random; --rows all takes every row")
+    return "\n".join(lines)
 
 
-def _ess(column: ColumnType) -> str:
-    return "" if math.isnan(column.ess) else f"{column.ess:.0f}"
-
-
-def _probable(column: ColumnType) -> str:
-    """Return the most probable type with its probability, that of both where they are not told apart."""
-    share = sum(column.probabilities.get(name, 0.0) for name in column.most_probable.split(" or "))
-    return f"{column.most_probable} {share:.0%}" if share else column.most_probable
-
-
-def _reason(column: ColumnType) -> str:
-    """Return why the column was read as it was, and by how many nats its most probable type leads."""
-    lead = column.because.partition(";")[0].partition(" (")[0]
-    return f"{column.reason} {lead[:1].upper()}{lead[1:]}." if lead else column.reason
-
-
-HEADERS = ("column", "base", "probably", "type", "share", "likelihoods", "ess", "missing", "reason")
+def _title(result: Types, name: str | None) -> str:
+    n_missing = sum(column.n_missing for column in result.columns)
+    n_column = len(result.columns) + len(result.left_out)
+    rows = "" if result.n_row is None else f"{result.n_row:,} {'row' if result.n_row == 1 else 'rows'}, "
+    told = f"{rows}{n_column} {'column' if n_column == 1 else 'columns'}, {n_missing:,} missing"
+    return told if name is None else f"{_clipped(name, WIDTH - len(told) - 2)}: {told}"
 
 
 def _cells(column: ColumnType) -> tuple[str, ...]:
-    return (
-        column.name,
-        column.base,
-        _probable(column),
-        column.type,
-        _share(column),
-        _likelihoods(column),
-        _ess(column),
-        str(column.n_missing),
-        _reason(column),
-    )
+    look_at = "; ".join(column.look_at)
+    if look_at.startswith("--kind") and _width(look_at) > _LONGEST_KIND:
+        look_at = "order? --kind"  # a clipped command is none
+    return column.name, words_of(column), column.certainty, column.values, look_at
 
 
-def types_table(result: Types, title: str | None = None) -> RichTable:
-    """Return the types as a rich Table."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(title) if title else None, title_justify="left", show_lines=False)
-    for header in HEADERS:
-        numeric = header in ("ess", "missing")
-        table.add_column(
-            header, justify="right" if numeric else "left", no_wrap=header in ("base", "share"), overflow="fold"
-        )
-    for column in result.columns:
-        style = "yellow" if column.type == "not determined" else ""
-        table.add_row(*(Text(cell) for cell in _cells(column)), style=style)
-    for aside in result.set_aside:
-        table.add_row(
-            *(Text(cell) for cell in (aside.name, "", "set aside", "", "", "", "", "", aside.reason)), style="dim"
-        )
-    return table
+def _widths(table: Sequence[Sequence[str]]) -> list[int]:
+    """Return the width of each part of a line: what it needs, or less where that is more than a line has."""
+    widths = [max(_width(_plain(row[k])) for row in table) for k in range(len(table[0]))]
+    room = WIDTH - len(_GAP) * (len(widths) - 1)
+    for k in (0, 3, 4):
+        if k < len(widths):
+            widths[k] = max(min(widths[k], _LEAST[HEADERS[k]]), widths[k] - max(sum(widths) - room, 0))
+    for k in (0, 3):
+        widths[k] -= max(min(sum(widths) - room, widths[k] - 10), 0)
+    return widths
 
 
-def types_text(result: Types) -> str:
-    """Return the types as aligned text."""
-    rows = [HEADERS[:-1], *(_cells(column)[:-1] for column in result.columns)]
-    rows += [(aside.name, "", "set aside", "", "", "", "", "") for aside in result.set_aside]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(HEADERS) - 1)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+def _plain(text: str) -> str:
+    """Return a text without line ends and characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _width(text: str) -> int:
+    """Return the columns of a terminal that a text takes: two for each wide character."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _clipped(text: str, width: int) -> str:
+    """Return a text of at most some width, an ellipsis at the end of one that was longer."""
+    from rich.cells import set_cell_size
+
+    text = _plain(text)
+    return text if _width(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + "…"
+
+
+def _shortened(values: str, width: int) -> str:
+    """Return a summary of values without the parts that a line has no room for, the last rank kept."""
+    if _width(values) <= width:
+        return values
+    between = " < " if " < " in values else ", "
+    parts = values.split(between)
+    end = [parts.pop()] if between == " < " else []
+    for n in range(len(parts) - (not end), 0, -1):
+        shown = between.join([*parts[:n], "…", *end])
+        if _width(shown) <= width:
+            return shown
+    return values
+
+
+def _fitted(text: str, width: int) -> str:
+    clipped = _clipped(text, width)
+    return clipped + " " * (width - _width(clipped))
+
+
+def _left_out(columns: Sequence[SetAside]) -> list[str]:
+    """Return the line of columns that were left out, and one where some of them should be looked at."""
+    if not columns:
+        return []
+    odd = [column.name for column in columns if notes_of_left_out(column)]
+    lines = [_one_line("left out: ", [f"{column.name}, {short_reason(column.reason)}" for column in columns], "; ")]
+    return lines + ([_one_line("look at, numbers as text: ", odd)] if odd else [])
+
+
+def short_reason(reason: str) -> str:
+    """Return why a column was left out, in a few words.
+
+    Examples
+    --------
+    >>> short_reason("identifier or free text: 400 distinct texts in 400 observed cells")
+    '400 different texts'
+    """
+    found = re.search(r"(\d+) (?:distinct texts|labels)", reason)
+    return f"{found[1]} different texts" if found else reason.partition(":")[0]
+
+
+def _one_line(start: str, entries: Sequence[str], between: str = ", ") -> str:
+    """Return as many entries as a line has room for, and how many more there are."""
+    for n in range(len(entries), 0, -1):
+        more = f"{between}{len(entries) - n} more" if n < len(entries) else ""
+        line = f"{start}{between.join(map(_plain, entries[:n]))}{more}"
+        if _width(line) <= WIDTH:
+            return line
+    return _clipped(f"{start}{entries[0]}", WIDTH - 10) + (f" and {len(entries) - 1} more" if len(entries) > 1 else "")
 
 
 def types_html(result: Types) -> str:
@@ -90,15 +188,78 @@ def types_html(result: Types) -> str:
     head = "".join(f"<th style='text-align:left'>{header}</th>" for header in HEADERS)
     rows = [_html_row(_cells(column), "text-align:left") for column in result.columns]
     rows += [
-        _html_row((aside.name, "", "set aside", "", "", "", "", "", aside.reason), "text-align:left;opacity:.6")
-        for aside in result.set_aside
+        _html_row((aside.name, "left out", "", short_reason(aside.reason), ""), "text-align:left;opacity:.6")
+        for aside in result.left_out
     ]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _html_row(cells: tuple[str, ...], style: str) -> str:
+def _html_row(cells: Sequence[str], style: str) -> str:
     return "".join(f"<td style='{style}'>{html.escape(cell)}</td>" for cell in cells)
+
+
+# --- in detail -------------------------------------------------------------------------------------------------------
+
+
+def why_text(result: Types, name: str) -> str:
+    """Return all that is known of one column's type.
+
+    Raises
+    ------
+    QueryError
+        For an unknown column.
+    """
+    column = result.find(name)
+    if not isinstance(column, ColumnType):
+        notes = [f"look at    {note}" for note in notes_of_left_out(column)]
+        return "\n".join([_clipped(f"{name}: left out", WIDTH), *_wrapped("because", column.reason), *notes])
+    lines = [_clipped(f"{column.name}: {words_of(column)}, {column.certainty}", WIDTH)]
+    ranked = sorted(column.probabilities.items(), key=lambda item: -item[1])
+    lines += _wrapped("types", ", ".join(f"{kind} {probability:.1%}" for kind, probability in ranked))
+    lines += _wrapped("because", column.because)
+    lines += _wrapped("read as", f"{column.base}: {column.reason}")
+    lines += _wrapped("values", f"{column.values} ({column.n_distinct} different, {column.n_missing} missing)")
+    lines += _wrapped("order", " < ".join(column.order))
+    lines += _wrapped("look at", "; ".join(column.look_at))
+    lines += _wrapped("rivals", ", ".join(f"{kind} by the sub-populations of one draw" for kind in column.rivals))
+    return "\n".join(lines)
+
+
+def _wrapped(key: str, text: str) -> list[str]:
+    """Return lines that begin with a key, nothing for an empty text; wide characters count as two."""
+    lines, room = [], WIDTH - 11
+    for word in _plain(text).split():
+        while _width(word) > room:
+            lines.append(_clipped(word, room))
+            word = ""
+        if lines and _width(lines[-1]) + 1 + _width(word) <= room:
+            lines[-1] = f"{lines[-1]} {word}".rstrip()
+        elif word:
+            lines.append(word)
+    return [f"{key if k == 0 else '':<11}{line}" for k, line in enumerate(lines)]
+
+
+def wrapped(text: str) -> str:
+    """Return a text in lines of at most `WIDTH` characters."""
+    return textwrap.fill(_plain(text), WIDTH)
+
+
+def shares_text(result: TypeShares) -> str:
+    """Return shares of likelihoods, intervals and effective sizes: a few lines a column."""
+    lines = ["shares of cells by type and likelihood, with 90 % intervals (diagnostics)"]
+    for column in result.columns:
+        lines.append(_clipped(column.name, WIDTH))
+        lines += [f"  {line}" for line in textwrap.wrap(_share_line(column), WIDTH - 2)]
+    return "\n".join(lines)
+
+
+def _share_line(column: ColumnShares) -> str:
+    ranked = sorted(column.likelihoods.items(), key=lambda item: -item[1])
+    likelihoods = ", ".join(f"{name} {share:.0%}" for name, share in ranked if share >= 0.005)
+    ess = "" if math.isnan(column.ess) else f"; effective size {column.ess:.0f}"
+    rhat = "" if math.isnan(column.rhat) else f"; R-hat {column.rhat:.2f}"
+    return f"{column.type} {column.share:.0%} [{column.lo:.0%}, {column.hi:.0%}]: {likelihoods}{ess}{rhat}"
 
 
 # how Types shows itself belongs here; the query does not know of reports

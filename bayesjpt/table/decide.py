@@ -18,7 +18,7 @@ from bayesjpt.table import labels, numeric
 from bayesjpt.table.aside import kind_to_suggest, nearly_number, set_aside_reason
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.schema import Column, Schema, SetAside, closest
-from bayesjpt.table.wishes import KINDS, NOTHING, Wish
+from bayesjpt.table.wishes import KINDS, LABEL_KINDS, NOTHING, Wish
 
 
 def wishes_of_kinds(kinds: Mapping[str, str] | None, names: Sequence[str]) -> dict[str, Wish]:
@@ -34,9 +34,15 @@ def wishes_of_kinds(kinds: Mapping[str, str] | None, names: Sequence[str]) -> di
     for name, kind in (kinds or {}).items():
         if name not in names:
             raise SchemaError(f"kinds names a column {name!r} that the table does not have", closest(str(name), names))
-        if kind not in KINDS:
-            raise SchemaError(f"kind {kind!r} of column {name!r} is unknown", f"one of {', '.join(KINDS)}")
-    return {name: Wish(base=kind) for name, kind in (kinds or {}).items()}
+        if kind not in (*KINDS, *LABEL_KINDS):
+            expected = f"one of {', '.join((*KINDS, *LABEL_KINDS))}"
+            raise SchemaError(f"kind {kind!r} of column {name!r} is unknown", expected)
+    return {name: _wish_of_kind(kind) for name, kind in (kinds or {}).items()}
+
+
+def _wish_of_kind(kind: str) -> Wish:
+    """Return what a kind asks for: ordered and unordered labels are a category with one likelihood."""
+    return Wish(base="category", families=LABEL_KINDS[kind]) if kind in LABEL_KINDS else Wish(base=kind)
 
 
 @dataclass
@@ -146,7 +152,7 @@ def decide(cells: Cells, view: Cells, wish: Wish = NOTHING) -> tuple[Column, Cel
         elif view.stored == "number":
             numeric.check_exact(cells, wish)
     column = _column(view, wish)
-    if wish.families:
+    if wish.families and (wish.source or column.families):
         _check_families(column, wish)
     return column, view
 

@@ -8,8 +8,9 @@ from bayesjpt import defaults
 from bayesjpt.errors import SchemaError, TableError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.schema import Column, closest
-from bayesjpt.table.wishes import Wish
+from bayesjpt.table.wishes import LABEL_KINDS, Wish
 
 
 def category(view: Cells, reason: str, wish: Wish) -> Column:
@@ -34,7 +35,8 @@ def category(view: Cells, reason: str, wish: Wish) -> Column:
     elif view.stored == "boolean" and len(labels) == 2:
         labels = ["False", "True"]
     elif view.stored == "text":
-        labels = _sorted_labels(labels)
+        known = known_order(labels) if wish.families == LABEL_KINDS["ordinal"] else None
+        labels = list(known.labels) if known is not None else _sorted_labels(labels)
     most = defaults.MAX_LABELS if wish.base is None else defaults.MAX_FORCED_LABELS
     if len(labels) > most:
         raise SchemaError(
@@ -48,6 +50,7 @@ def category(view: Cells, reason: str, wish: Wish) -> Column:
         (0.0, float(len(labels))),
         labels=tuple(labels),
         frequencies=smoothed([counts.get(label, 0) for label in labels] + [0]),
+        families=wish.families if wish.source or len(labels) > 2 else (),  # two labels are ordered either way
         n_missing=view.n_missing,
         n_distinct=view.n_distinct,
         dtype=view.stored,

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 KINDS = ("category", "integer", "real", "aside")
 """What may be asked of a column: one of the three bases, or to leave it out."""
 
+LABEL_KINDS = {"ordinal": ("ordinal",), "nominal": ("categorical",)}
+"""What labels may be asked to be, and the only likelihood that says so."""
+
 
 @dataclass(frozen=True)
 class Wish:

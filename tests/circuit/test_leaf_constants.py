@@ -145,4 +145,4 @@ def test_fit_of_pieces_alone_is_saved_and_loaded_and_says_no_type(rng, tmp_path)
     loaded = bj.load(tmp_path / "fit.nc")
     np.testing.assert_array_equal(loaded.log_density(table), post.log_density(table))
     assert np.isfinite(post.log_density(table)).all()
-    assert [post.types()[name].type for name in table.schema.names] == ["not determined"] * 2
+    assert [post.types().shares[name].type for name in table.schema.names] == ["not determined"] * 2

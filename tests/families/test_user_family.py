@@ -84,7 +84,7 @@ path = {str(tmp_path / "fit.nc")!r}
 post.save(path)
 again = bj.load(path)
 np.testing.assert_array_equal(again.log_density(table), post.log_density(table))
-print(post.types()["wait"].likelihoods)
+print(post.types().shares["wait"].likelihoods)
 """,
     )
     assert out == "{'half_normal': 1.0}\n"

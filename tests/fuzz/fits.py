@@ -43,7 +43,7 @@ def check(post: bj.Posterior, table: Table) -> None:
         assert np.isfinite(values).all(), f"log {name} {values[~np.isfinite(values)][0]}"
         if name == "mass":
             assert (values <= ROUNDING).all(), f"log mass {values.max()}"
-    for column in post.types():
+    for column in post.types().shares:
         assert np.isfinite([column.share, column.lo, column.hi]).all(), f"type shares of {column.name!r}"
 
 

@@ -54,6 +54,7 @@ ALLOWED = {
     "cli": {"typer", "rich"},
     "cli_query": {"typer", "numpy"},
     "cli_schema": {"typer"},
+    "cli_types": {"typer"},
 }
 """Third parties of each room, wherever in the file they are imported."""
 

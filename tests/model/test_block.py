@@ -101,7 +101,7 @@ def test_type_weights_of_every_column_sum_to_one(sampled):
 
 def test_type_weights_are_those_that_the_posterior_reports(sampled):
     shares = sampled.idata["posterior"]["x_type_weights"].to_numpy()
-    reported = bj.Posterior.from_idata(sampled.idata, sampled.model).types().draws["likelihood_share"].to_numpy()
+    reported = bj.Posterior.from_idata(sampled.idata, sampled.model).types().shares.draws["likelihood_share"].to_numpy()
     np.testing.assert_allclose(shares, reported, rtol=0.0, atol=TOLERANCE)
 
 

@@ -23,6 +23,7 @@ import bayesjpt as bj
 from bayesjpt.circuit.arrays import LIKELIHOOD
 from bayesjpt.errors import BayesjptError, BayesjptWarning
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.type_shares import type_shares
 from bayesjpt.table.table import Table
 from tests.papers import lace_peer, measures, transductive
 from tests.papers.abda_data import ALPHA, GAMMA, Data, our_tables, paper_schema, read_data, under_schema
@@ -144,7 +145,7 @@ def fit_and_score(train: Table, test: Table, prior: str, settings: Settings, see
 def score(post: Posterior, test: Table) -> Scores:
     """Return densities of test rows and the mixing of type shares under a posterior."""
     log_density, log_mass = post.log_density(test).to_numpy(), post.log_mass(test).to_numpy()
-    shares = post.types(probabilities=False).draws["likelihood_share"].to_numpy()
+    shares = type_shares(post).draws["likelihood_share"].to_numpy()
     edges = post.circuit.edges_of_kind(LIKELIHOOD)
     with np.errstate(invalid="ignore"):
         by_chain = log_density.mean(axis=(1, 2))

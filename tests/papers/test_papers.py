@@ -26,7 +26,7 @@ DATA = os.environ.get("BAYESJPT_DATA")
 needs_data = pytest.mark.skipif(DATA is None, reason="BAYESJPT_DATA does not name the folder of the data sets")
 
 TINY = abda.Settings(min_rows=60, tune=5, draws=8)
-TINY_TYPES = types.Settings(draws=8, tune=5, chains=2)
+TINY_TYPES = types.Settings()
 
 
 def draw_rows(n_row: int, rng: np.random.Generator) -> np.ndarray:
@@ -379,7 +379,7 @@ def test_fault_that_is_no_error_of_ours_is_reported_with_its_class(folder, monke
 
 def test_rows_of_the_fit_are_capped_and_the_note_says_so(folder):
     things = type_data.uci_tables(folder)[0]
-    settings = types.Settings(draws=4, tune=2, chains=1, max_rows=50)
+    settings = types.Settings(max_rows=50)
     assert types.answer_types(things.path, settings)[1].startswith("80 rows, 50 of them fitted")
 
 
@@ -393,7 +393,7 @@ def test_macro_weighs_tables_and_micro_columns():
 
 
 def test_types_script_goes_on_after_a_failing_table(folder, capsys):
-    assert types.main(["--data", str(folder), "--draws", "4", "--tune", "2", "--chains", "1"]) == 0
+    assert types.main(["--data", str(folder)]) == 0
     text = capsys.readouterr().out
     assert "failed: no file" in text
     assert text.count("macro, tables") == 2

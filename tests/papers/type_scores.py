@@ -2,9 +2,11 @@
 
     python -m tests.papers.type_scores --data DIR [--weights]
 
-On the raw tables with documented types and on the type benchmark (its columns of the kind other left out), beside the
-rule of 20 distinct values, calibrated on the other tables: how often each label had its answer. Tables that hold the
-same data are left out together. ``--weights`` prints the weights that all tables give, which the package holds.
+Types are judged as the command line does, from the learner's estimate of some rows; with ``--draws``, from a fit of
+``--structures``. On the raw tables with documented types and on the type benchmark (its columns of the kind other left
+out), beside the rule of 20 distinct values, calibrated on the other tables: how often each label had its answer. Tables
+that hold the same data are left out together. ``--weights`` prints the weights that all tables give, which the package
+holds.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from typing import NamedTuple
 import numpy as np
 
 import bayesjpt as bj
+from bayesjpt.defaults import TYPE_ROWS, TYPE_STRUCTURES, TYPE_TUNE
+from bayesjpt.fitting.for_types import estimate_for_types, fit_for_types
 from bayesjpt.queries.type_evidence import NOTHING
 from bayesjpt.queries.type_features import describe
 from bayesjpt.queries.type_probability import column_features, judged
 from bayesjpt.table.schema import Column
-from tests.papers.sweeps import add_options, fit, some_rows
+from tests.papers.sweeps import add_options
 from tests.papers.type_data import (
     Label,
     LabelledTable,
@@ -114,7 +118,12 @@ KIND = Measure("numeric or categorical", False, True)
 def described(table: LabelledTable, settings: argparse.Namespace) -> list[Judged]:
     """Return what the labelled columns of a table show, those of the kind other left out."""
     whole = bj.read_table(table.path)
-    post = fit(some_rows(whole, settings.max_rows, settings.seed), settings, type_prior=settings.type_prior)
+    if settings.draws:
+        sweeps = {"draws": settings.draws, "tune": settings.tune, "chains": settings.chains, "cores": 1}
+        sweeps |= {"n_structures": settings.structures, "type_prior": settings.type_prior, "progress": False}
+        post = fit_for_types(whole, n_rows=settings.max_rows, seed=settings.seed, **sweeps)
+    else:
+        post = estimate_for_types(whole, n_rows=settings.max_rows, seed=settings.seed)
     rules = simple_types(table)
     found = []
     for label in table.labels:
@@ -237,7 +246,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.papers.type_scores", description=__doc__.split("\n")[0])
     parser.add_argument("--data", required=True, help="folder that holds columns.json, its files and type_benchmark/")
     add_options(parser)
-    parser.add_argument("--max-rows", type=int, default=2000, help="rows of each fit at most; schemas see all")
+    parser.set_defaults(draws=0, tune=TYPE_TUNE, chains=1)
+    parser.add_argument("--structures", type=int, default=TYPE_STRUCTURES)
+    parser.add_argument("--max-rows", type=int, default=TYPE_ROWS, help="rows of each fit at most; schemas see all")
     parser.add_argument("--weights", action="store_true", help="print the weights that all tables give")
     settings = parser.parse_args(arguments)
     began = time.perf_counter()

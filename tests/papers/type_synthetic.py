@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesjpt.queries.type_shares import type_shares
 from tests.papers.abda_data import ALPHA, GAMMA, our_tables, paper_schema, read_data, under_schema
 from tests.papers.sweeps import add_options, fit
 
@@ -78,8 +79,8 @@ def answers_of(directory: str, name: str, settings: argparse.Namespace) -> dict[
     by_paper = fit(told, settings, prior="abda", gamma=GAMMA, alpha=ALPHA, type_prior=divided)
     ours = fit(untold, settings, type_prior=divided).types()
     given = (
-        [column.types for column in by_paper.types(probabilities=False)],
-        [column.types for column in ours],
+        [column.types for column in type_shares(by_paper)],
+        [column.types for column in ours.shares],
         [column.probabilities for column in ours],
     )
     return {

@@ -1,4 +1,4 @@
-"""Column types by their shares against documented ones, with two simple rules beside them in the same run.
+"""Column types, as `bayesjpt types` answers, against documented ones, with two simple rules beside them.
 
     python -m tests.papers.types --data DIR
 
@@ -12,18 +12,18 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import bayesjpt as bj
-from bayesjpt.defaults import CHAINS, DRAWS, TUNE
+from bayesjpt.defaults import TYPE_ROWS
 from bayesjpt.errors import BayesjptError
-from bayesjpt.queries.types import UNDETERMINED
-from tests.papers.sweeps import fit, some_rows
+from bayesjpt.fitting.for_types import estimate_for_types
+from bayesjpt.queries.type_probability import numeric_probability
+from bayesjpt.queries.types import UNSURE, ColumnType
 from tests.papers.type_data import (
     LabelledTable,
-    kind_of_type,
     simple_rules,
     simple_types,
     type_benchmark_tables,
@@ -31,7 +31,7 @@ from tests.papers.type_data import (
 )
 
 SEED = 1
-MAX_ROWS = 5000
+MAX_ROWS = TYPE_ROWS
 """Rows of the fit, drawn without replacement where there are more; the schema is decided from all rows."""
 
 SET_ASIDE, FAILED = "set aside", "failed"
@@ -51,9 +51,6 @@ HEADERS = {
 class Settings:
     """How every fit is made; see `bayesjpt.fit`."""
 
-    draws: int = DRAWS
-    tune: int = TUNE
-    chains: int = CHAINS
     max_rows: int = MAX_ROWS
     seed: int = SEED
 
@@ -65,9 +62,9 @@ class Answer:
     Parameters
     ----------
     type : str
-        A statistical type, ``not determined``, ``set aside`` or ``failed``.
+        A statistical type, ``constant``, ``date``, ``set aside`` or ``failed``.
     kind : str
-        ``numeric`` or ``categorical``, whichever types hold more of the column's cells; ``other`` where it is set
+        ``numeric`` or ``categorical``, whichever is more probable; ``other`` where it is set
         aside, empty where the table failed.
     reason : str
     """
@@ -104,21 +101,19 @@ def answer_types(path: Path, settings: Settings) -> tuple[dict[str, Answer], str
     """
     table = bj.read_table(path)
     n_row = table.n_row
-    table = some_rows(table, settings.max_rows, settings.seed)
-    post = fit(table, settings)
-    result = post.types(probabilities=False)
-    answers = {column.name: Answer(column.type, _kind(column.types), column.reason) for column in result.columns}
-    answers |= {column.name: Answer(SET_ASIDE, "other", column.reason) for column in result.set_aside}
-    note = f"{n_row} rows" if table.n_row == n_row else f"{n_row} rows, {table.n_row} of them fitted"
-    undetermined = sum(column.type == UNDETERMINED for column in result.columns)
-    return answers, note + (f", {undetermined} types not determined" if undetermined else "")
+    post = estimate_for_types(table, n_rows=settings.max_rows, seed=settings.seed)
+    result = post.types()
+    answers = {column.name: Answer(column.type, _kind(column), column.because) for column in result.columns}
+    answers |= {column.name: Answer(SET_ASIDE, "other", column.reason) for column in result.left_out}
+    note = f"{n_row} rows" if n_row <= settings.max_rows else f"{n_row} rows, {settings.max_rows} of them fitted"
+    unsure = sum(column.certainty == UNSURE for column in result.columns)
+    return answers, note + (f", {unsure} types unsure" if unsure else "")
 
 
-def _kind(shares: Mapping[str, float]) -> str:
-    """Return the kind of most cells of a type; atoms and backgrounds have none, and stand among numbers."""
-    typed = {name: share for name, share in shares.items() if name != "none"}
-    numeric = sum(share for name, share in typed.items() if kind_of_type(name) == "numeric")
-    return "numeric" if not typed or numeric > 0.5 * sum(typed.values()) else "categorical"
+def _kind(column: ColumnType) -> str:
+    """Return the more probable kind; dates are numeric."""
+    numeric = not column.probabilities or numeric_probability(column.probabilities) > 0.5
+    return "numeric" if numeric else "categorical"
 
 
 def judge(table: LabelledTable, settings: Settings) -> tuple[list[Verdict], str]:
@@ -204,23 +199,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run both parts and print them; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.papers.types", description=__doc__.split("\n")[0])
     parser.add_argument("--data", required=True, help="folder that holds columns.json, uci/ and type_benchmark/")
-    parser.add_argument("--draws", type=int, default=DRAWS, help="kept sweeps a chain")
-    parser.add_argument("--tune", type=int, default=TUNE, help="burn-in sweeps a chain")
-    parser.add_argument("--chains", type=int, default=CHAINS)
-    parser.add_argument("--max-rows", type=int, default=MAX_ROWS, help="rows of each fit at most")
+    parser.add_argument("--max-rows", type=int, default=MAX_ROWS, help="rows to learn from at most")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--worst", type=int, default=30, help="wrong columns shown")
     parser.add_argument("--only", default="", help="tables whose name holds this text")
     chosen = parser.parse_args(arguments)
-    settings = Settings(chosen.draws, chosen.tune, chosen.chains, chosen.max_rows, chosen.seed)
+    settings = Settings(chosen.max_rows, chosen.seed)
     try:
         parts = {UCI_TITLE: uci_tables(chosen.data), BENCHMARK_TITLE: type_benchmark_tables(chosen.data)}
     except BayesjptError as error:
         print(error, file=sys.stderr)
         return 2
     print(
-        f"{settings.chains} chains of {settings.tune} burn-in and {settings.draws} kept sweeps; "
-        f"schema from all rows, fit on at most {settings.max_rows} of them, drawn without replacement"
+        f"Learner's estimate; schema from all rows, structure from at most {settings.max_rows} of them, drawn without "
+        "replacement"
     )
     began = time.perf_counter()
     for title, tables in parts.items():

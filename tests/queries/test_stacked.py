@@ -16,7 +16,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.stability import answers_of, distances
-from bayesjpt.queries.types import TYPES, _diagnose_structures
+from bayesjpt.queries.type_shares import TYPES, _diagnose_structures
 from tests import zoo
 from tests.statistics import LARGEST_Z, dkw_bound
 
@@ -200,7 +200,7 @@ def _as_rows(found) -> pd.DataFrame:
 
 
 def test_shares_of_types_are_weighted_means_of_the_structures(whole, parts):
-    found, own = whole.types(), [part.types() for part in parts]
+    found, own = whole.types().shares, [part.types().shares for part in parts]
     for column in found:
         first, second = (each[column.name].types for each in own)
         for name, share in column.types.items():
@@ -241,7 +241,7 @@ def test_a_tree_of_an_ensemble_is_that_of_one_structure_and_names_it(trees):
     assert data.n_structure == 3
     assert [node.conditions for node in data.nodes] == [node.conditions for node in own.nodes]
     assert [node.weight for node in data.nodes] == [node.weight for node in own.nodes]
-    shares = trees.types(probabilities=False).draws["type_share"].to_numpy()
+    shares = trees.types().shares.draws["type_share"].to_numpy()
     distance = distances(trees.split(answers_of(trees, shares).values), trees.weights)
     assert data.structure == int(np.argmin(distance))
     words = f"structure {data.structure} of 3"

@@ -69,18 +69,20 @@ def test_numbers_with_known_ends_are_intervals():
     assert set(describe(share).features) == {"interval", "ordinal", "nominal"}
 
 
-def test_words_of_a_scale_and_labels_with_numbers_speak_for_an_order():
+def test_the_more_labels_lie_on_a_scale_the_more_it_says_and_codes_say_nothing():
     told = {
-        name: describe(labels(*names)).features["ordinal"]["words of a scale"]
+        name: describe(labels(*names)).features["ordinal"]["labels on a scale"]
         for name, names in {
             "sizes": ("small", "medium", "large"),
-            "months": ("jan", "feb", "mar"),
+            "months": ("jan", "feb", "mar", "apr"),
             "numbered": ("2", "4", "5more"),
             "colours": ("red", "green", "blue"),
-            "half": ("low", "high", "blue", "red"),
+            "codes": ("A11", "A12", "A13"),
+            "letters": ("A", "B", "C"),
         }.items()
     }
-    assert told == {"sizes": 1.0, "months": 1.0, "numbered": 1.0, "colours": -1.0, "half": 0.0}
+    three = 2.0 * math.log2(3)
+    assert told == {"sizes": three, "months": 4.0, "numbered": three, "colours": 0.0, "codes": 0.0, "letters": 0.0}
 
 
 def test_every_feature_has_a_weight_and_every_weight_a_feature():
@@ -101,14 +103,6 @@ def test_probabilities_are_those_of_the_sums_of_weighted_features():
     assert found.probabilities["ordinal"] == pytest.approx(math.exp(1.4) / (math.exp(1.4) + math.exp(0.7)), rel=EXACT)
     assert sum(found.probabilities.values()) == pytest.approx(1.0, rel=EXACT)
     assert found.because.startswith("ordinal over nominal by 0.7 nats (f +0.7)")
-
-
-def test_nominal_and_ordinal_within_a_nat_of_each_other_are_both_said():
-    features = {"ordinal": {"f": 1.0}, "nominal": {}, "count": {"f": -3.0}}
-    near = judged(labels("a", "b", "c"), features, NOTHING, {"f": 0.9})
-    far = judged(labels("a", "b", "c"), features, NOTHING, {"f": 1.1})
-    assert (near.most_probable, far.most_probable) == ("nominal or ordinal", "ordinal")
-    assert "nothing tells whether it has an order" in near.because
 
 
 def test_other_types_that_are_close_are_not_said_together():
@@ -157,15 +151,15 @@ def test_levels_that_follow_other_columns_are_rather_ordinal_than_the_same_level
     result = types(fitted)
     ordered, coded = result["ordered"].probabilities, result["coded"].probabilities
     assert ordered["ordinal"] / ordered["nominal"] > 4.0 * coded["ordinal"] / coded["nominal"]
-    assert result["ordered"].most_probable == "ordinal"
+    assert result["ordered"].type == "ordinal"
     assert ORDER in result["ordered"].because
 
 
 def test_dates_and_constants_are_set_apart_by_rule(fitted):
     result = types(fitted)
-    assert (result["day"].most_probable, result["day"].probabilities) == ("date", {})
-    assert result["same"].most_probable == "constant"
-    assert result["flag"].most_probable == "binary"
+    assert (result["day"].type, result["day"].probabilities) == ("date", {})
+    assert result["same"].type == "constant"
+    assert result["flag"].type == "binary"
 
 
 def test_probabilities_of_each_column_add_up_to_one(fitted):
@@ -206,11 +200,6 @@ def test_extreme_columns_have_finite_probabilities(rng):
     for column in result:
         assert np.isfinite(list(column.probabilities.values())).all(), column.name
         assert sum(column.probabilities.values()) == pytest.approx(1.0, rel=EXACT)
-
-
-def test_probabilities_are_left_out_on_request(fitted):
-    column = types(fitted, probabilities=False)["ordered"]
-    assert (column.probabilities, column.most_probable, column.because) == ({}, "", "")
 
 
 def test_structures_together_are_asked_too(rng):

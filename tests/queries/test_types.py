@@ -1,249 +1,177 @@
-"""Types of columns: shares equal the sum over all paths; what chains do not agree about is not determined."""
+"""The one answer a column: its type, how sure that is, its order, and what to look at."""
 
 from __future__ import annotations
 
-import re
+import warnings
 from dataclasses import replace
 
-import arviz as az
 import numpy as np
 import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt.circuit.arrays import LIKELIHOOD, Params
-from bayesjpt.errors import QueryError
-from bayesjpt.families import registry
-from bayesjpt.queries.types import TYPES, UNDETERMINED, types
-from tests import naive, zoo
+from bayesjpt.errors import QueryError, SchemaError
+from bayesjpt.queries.look_at import codes_for_missing, notes_of_left_out, written_as_text
+from bayesjpt.queries.types import LIKELY, RECORD, SURE, UNSURE, certainty, types
+from bayesjpt.table.schema import Column, SetAside
+from tests import zoo
 
-EXACT = 1e-12
-N_DRAW = 200
-LEVELS = (("few", 5, 0), ("many", 30, 0), ("below zero", 30, 9))
-"""Name, number of levels, and how far below 0 they begin."""
+N = 240
 
 
-def shares_by_paths(circuit, log_weight, n_column) -> np.ndarray:
-    """Return float64 (n_column, n_family): weights of all allocations of a complete row that end in each family."""
-    out = np.zeros((n_column, len(registry.FAMILIES)))
-    for edges, leaves in naive.induced_paths(circuit, np.ones(n_column, bool)):
-        weight = np.exp(sum(log_weight[edge] for edge in edges))
-        for leaf in leaves:
-            out[naive.leaf_column(circuit, leaf), circuit.leaf_family[leaf]] += weight
-    return out
+def answered(columns, **kinds):
+    """Return the types of a table's columns, by independent leaves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bj.errors.BayesjptWarning)  # constants
+        table = bj.as_table(pd.DataFrame(columns), kinds=kinds or None)
+    post = bj.Posterior.from_circuit(zoo.independent(table), table.schema)
+    return types(replace(post, reference=table), table)
 
 
-@pytest.fixture(params=[zoo.independent, zoo.mixture, zoo.two_level], ids=lambda shape: shape.__name__)
-def post(request, rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT, zoo.LABEL), 30, rng)
-    return zoo.random_posterior(request.param(table), table, rng, n_draw=3)
+def drawn(rng, *labels, n=N):
+    return rng.choice(labels, n)
 
 
-def test_shares_equal_the_sum_over_all_paths_under_each_draw(post):
-    found = types(post).draws["likelihood_share"].to_numpy()
-    for chain in range(post.n_chain):
-        for draw in range(post.n_draw):
-            expected = shares_by_paths(post.circuit, post.params.log_weight[chain, draw], len(post.schema))
-            assert np.abs(found[chain, draw] - expected).max() < EXACT
+@pytest.mark.parametrize(
+    ("probability", "word"),
+    [(1.0, SURE), (0.86, SURE), (0.85, LIKELY), (0.61, LIKELY), (0.6, UNSURE), (0.2, UNSURE)],
+)
+def test_certainty_is_said_in_words(probability, word):
+    assert certainty(probability) == word
 
 
-def test_shares_of_likelihoods_and_of_types_add_up_to_one(post):
-    draws = types(post).draws
-    assert np.abs(draws["likelihood_share"].sum("likelihood") - 1.0).max() < EXACT
-    assert np.abs(draws["type_share"].sum("statistical_type") - 1.0).max() < EXACT
-
-
-def test_share_of_a_type_is_the_sum_of_its_likelihoods(post):
-    draws = types(post).draws
-    likelihoods = draws["likelihood_share"].sel(feature="positive", likelihood=["gamma", "exponential", "lognormal"])
-    found = draws["type_share"].sel(feature="positive", statistical_type="positive")
-    assert np.abs(found - likelihoods.sum("likelihood")).max() < EXACT
-
-
-def test_draws_are_labelled_by_the_users_columns(post):
-    draws = types(post).draws
-    assert draws["feature"].to_numpy().tolist() == list(post.schema.names)
-    assert set(draws.sizes) == {"chain", "draw", "feature", "likelihood", "statistical_type"}
-
-
-def test_answer_lists_only_what_the_dictionary_offers(post):
-    result = types(post)
-    assert set(result["positive"].likelihoods) == {"normal", "gamma", "exponential"}
-    assert set(result["positive"].types) == {"real", "positive"}
-    assert set(result["label"].likelihoods) == {"categorical"}
-
-
-def test_answer_leaves_out_what_the_circuits_own_dictionary_left_out(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT), 30, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("gamma", "poisson"))
-    result = types(zoo.random_posterior(circuit, table, rng))
-    assert set(result["positive"].likelihoods) == {"gamma"}
-    assert set(result["positive"].types) == {"positive"}
-    assert set(result["count"].likelihoods) == {"poisson"}
-
-
-def test_no_share_passes_one(post):
-    result = types(post)
-    assert (result.draws["type_share"] <= 1.0).all()
-    assert all(column.hi <= 1.0 for column in result.columns)
-
-
-def test_means_of_the_answer_are_those_of_the_draws(post):
-    result = types(post)
-    mean = result.draws["likelihood_share"].sel(feature="count").mean(("chain", "draw"))
-    for name, share in result["count"].likelihoods.items():
-        assert abs(share - float(mean.sel(likelihood=name))) < EXACT
-
-
-@pytest.mark.parametrize("interval", [0.5, 0.9])
-def test_interval_is_equal_tailed(post, interval):
-    result = types(post, interval=interval)["count"]
-    leading = types(post).draws["type_share"].sel(feature="count", statistical_type="count").to_numpy()
-    assert abs(result.lo - np.quantile(leading, 0.5 - interval / 2)) < EXACT
-    assert abs(result.hi - np.quantile(leading, 0.5 + interval / 2)) < EXACT
-
-
-@pytest.mark.parametrize("interval", [0.0, 1.0, 2.0, -0.1, float("nan")])
-def test_interval_that_is_no_probability_is_refused(post, interval):
-    with pytest.raises(QueryError, match="between 0 and 1"):
-        types(post, interval=interval)
-
-
-def test_unknown_column_is_an_error_that_lists_the_known_ones(post):
-    with pytest.raises(KeyError, match=r"no column 'size' among positive, count, label"):
-        types(post)["size"]
-
-
-def test_two_labels_are_binary_and_three_are_nominal():
-    table = bj.as_table(pd.DataFrame({"two": ["a", "b"] * 15, "three": ["a", "b", "c"] * 10, "flag": [0, 1] * 15}))
-    result = types(bj.Posterior.from_circuit(zoo.independent(table), table.schema))
-    assert [result[name].type for name in ("two", "three", "flag")] == ["binary", "nominal", "binary"]
-
-
-def test_few_levels_are_ordinal_and_many_are_what_whole_numbers_are():
-    frame = pd.DataFrame({name: np.resize(np.arange(n) - shift, 3600) for name, n, shift in LEVELS})
-    table = bj.as_table(frame)
-    circuit = zoo.independent(table, zoo.only("ordinal"))
-    result = types(bj.Posterior.from_circuit(circuit, table.schema))
-    assert [result[name].type for name, *_ in LEVELS] == ["ordinal", "count", "real"]
-
-
-def test_columns_set_aside_are_handed_through():
-    frame = pd.DataFrame({"id": np.arange(40), "size": np.tile([0.5, 1.5], 20)})
-    table = bj.as_table(frame)
-    result = types(bj.Posterior.from_circuit(zoo.independent(table), table.schema))
-    assert [aside.name for aside in result.set_aside] == ["id"]
-
-
-# --- chains that agree, and chains that do not
-
-
-@pytest.fixture
-def with_shares(rng):
-    """Return a function that makes a Posterior of one positive column from shares of the normal, (n_chain, n_draw)."""
-    table = zoo.make_table((zoo.POSITIVE,), 40, rng)
-    circuit = zoo.independent(table, zoo.only("normal", "gamma", "exponential"))
-    assert circuit.kind[-1] == LIKELIHOOD
-
-    def make(normal: np.ndarray):
-        rest = 1.0 - normal
-        weights = np.stack([normal, 0.75 * rest, 0.25 * rest], axis=-1)
-        theta = np.broadcast_to(circuit.start_theta, (*normal.shape, circuit.n_theta))
-        return bj.Posterior(circuit, table.schema, Params(np.log(weights), theta.copy()))
-
-    return make
-
-
-def around(centres, rng, spread=0.02, n_draw=N_DRAW) -> np.ndarray:
-    return np.clip(np.array(centres)[:, None] + spread * rng.normal(size=(len(centres), n_draw)), 0.01, 0.99)
-
-
-def test_chains_that_settled_on_different_types_leave_it_not_determined(with_shares, rng):
-    result = types(with_shares(around([0.9, 0.1], rng)))["positive"]
-    assert result.type == UNDETERMINED
-    assert "chains" in result.reason
-
-
-def test_chains_that_agree_determine_the_type(with_shares, rng):
-    assert types(with_shares(around([0.2, 0.2], rng)))["positive"].type == "positive"
-    assert types(with_shares(around([0.8, 0.8], rng)))["positive"].type == "real"
-
-
-def test_one_dissenting_chain_of_four_leaves_it_not_determined(with_shares, rng):
-    assert types(with_shares(around([0.2, 0.2, 0.2, 0.9], rng)))["positive"].type == UNDETERMINED
-
-
-def test_chains_that_mix_across_the_middle_determine_the_type(with_shares, rng):
-    normal = around([0.5, 0.5], rng, spread=0.1)
-    normal += np.array([[0.499], [0.501]]) - normal.mean(axis=1, keepdims=True)
-    result = types(with_shares(normal))["positive"]
-    assert result.type != UNDETERMINED
-    assert result.rhat < 1.1
-
-
-def test_chains_apart_that_agree_about_the_leader_determine_the_type(with_shares, rng):
-    result = types(with_shares(around([0.1, 0.3], rng)))["positive"]
-    assert result.type == "positive"
-    assert result.rhat > 1.1
-
-
-def test_two_draws_of_disagreeing_chains_leave_it_not_determined(with_shares):
-    result = types(with_shares(np.array([[0.9, 0.9], [0.1, 0.1]])))["positive"]
-    assert result.type == UNDETERMINED
-    assert np.isnan(result.rhat)
-
-
-def test_ess_and_rhat_are_those_of_arviz(with_shares, rng):
-    post = with_shares(around([0.2, 0.22], rng))
-    result = types(post)["positive"]
-    series = types(post).draws["type_share"].sel(feature="positive", statistical_type="positive").to_numpy()
-    assert result.ess == pytest.approx(az.ess(series, method="bulk"), rel=EXACT)
-    assert result.rhat == pytest.approx(az.rhat(series), rel=EXACT)
-
-
-def test_share_that_cannot_vary_has_no_ess_and_no_rhat(rng):
-    table = zoo.make_table((zoo.LABEL,), 40, rng)
-    result = types(zoo.random_posterior(zoo.independent(table), table, rng, n_draw=8))["label"]
-    assert np.isnan(result.ess)
-    assert np.isnan(result.rhat)
-    assert result.type == "nominal"
-
-
-def test_order_of_chains_does_not_change_the_answer(with_shares, rng):
-    post = with_shares(around([0.9, 0.1, 0.2], rng))
-    turned = replace(post, params=Params(*(array[::-1] for array in post.params)))
-    assert types(post)["positive"].type == types(turned)["positive"].type
-    assert types(post)["positive"].share == pytest.approx(types(turned)["positive"].share, rel=EXACT)
-
-
-@pytest.mark.parametrize("disagree", [False, True])
-def test_reasons_are_one_sentence(disagree, rng):
-    frame = pd.DataFrame(
+def test_labels_on_a_scale_are_ordered_and_codes_are_not(rng):
+    result = answered(
         {
-            "size": np.round(np.linspace(0.1, 6.0, 60), 1),
-            "below": np.linspace(-3.0, 3.0, 60),
-            "rings": np.arange(60) % 30,
-            "grade": np.arange(60) % 4,
-            "flag": np.arange(60) % 2,
-            "colour": ["red", "white", "none"] * 20,
-            "day": pd.date_range("2024-01-01", periods=60),
-            "below_whole": np.arange(60) % 11 - 5,
+            "risk": drawn(rng, "low", "medium", "high", "very high"),
+            "stufe": drawn(rng, "nie", "selten", "manchmal", "oft"),
+            "taille": drawn(rng, "petit", "grand"),
+            "code": drawn(rng, "A11", "A12", "A13", "A14"),
+            "plan": drawn(rng, "basic", "plus", "pro"),
         }
     )
-    table = bj.as_table(frame)
-    post = zoo.random_posterior(zoo.independent(table), table, rng, n_draw=1)
-    for chain, share in enumerate([0.9, 0.1 if disagree else 0.9]):
-        for node in np.flatnonzero(post.circuit.kind == LIKELIHOOD):
-            first, last = post.circuit.child_ptr[node], post.circuit.child_ptr[node + 1]
-            post.params.log_weight[chain, 0, first:last] = np.log((1.0 - share) / (last - first - 1))
-            post.params.log_weight[chain, 0, first] = np.log(share)
-    answers = types(post).columns
-    assert disagree == any(answer.type == UNDETERMINED for answer in answers)
-    for answer in answers:
-        assert re.fullmatch(r"[^\n]*[^.]\.", answer.reason), answer.reason
-        assert not re.search(r"[.!?]\s", answer.reason), answer.reason
+    assert [column.type for column in result] == ["ordinal"] * 3 + ["nominal"] * 2
+    assert result["risk"].values == "low < medium < high < very high"
+    assert result["taille"].values == "petit < grand"
+    assert result["code"].certainty == result["plan"].certainty == SURE
 
 
-def test_types_are_listed_once_and_cover_the_registry():
-    assert len(set(TYPES)) == len(TYPES)
-    assert {family.statistical_type for family in registry.FAMILIES} <= set(TYPES)
+def test_an_order_that_nothing_tells_is_open_and_says_what_to_do(rng):
+    column = answered({"grade": drawn(rng, "A", "B", "C", "D", "F"), "x": rng.normal(size=N)})["grade"]
+    assert {column.type, column.second} == {"nominal", "ordinal"}
+    if column.certainty == UNSURE:
+        assert column.look_at == ("--kind grade=ordinal",)
+        assert column.values == "A B C D F"
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("ordinal", "ordinal"), ("nominal", "nominal")])
+def test_a_user_settles_what_labels_are(rng, kind, expected):
+    column = answered({"size": drawn(rng, "S", "M", "L", "XL"), "x": rng.normal(size=N)}, size=kind)["size"]
+    assert (column.type, column.certainty, column.look_at) == (expected, SURE, ())
+
+
+def test_ordered_labels_that_were_asked_for_have_their_codes_in_order(rng):
+    table = bj.as_table(pd.DataFrame({"size": drawn(rng, "S", "M", "L")}), kinds={"size": "ordinal"})
+    assert table.schema.columns[0].labels == ("S", "M", "L")
+    with pytest.raises(SchemaError, match="ordinal"):
+        bj.as_table(pd.DataFrame({"size": drawn(rng, "S", "M", "L")}), kinds={"size": "sorted"})
+
+
+def test_each_note_is_there_where_it_belongs_and_nowhere_else(rng):
+    amount = rng.normal(20.0, 4.0, N).round(1)
+    group = drawn(rng, "a", "b", "c")
+    result = answered(
+        {
+            "amount": amount,
+            "coded": np.where(np.arange(N) % 20 == 0, -999.0, amount),
+            "price": drawn(rng, "$9.99", "$1,250.00", "$5.00"),
+            "day": drawn(rng, "01.02.2020", "13.02.2020", "28.12.2020"),
+            "same": np.full(N, 7),
+            "again": amount,
+            "group": group,
+            "renamed": np.char.add("group ", group),
+            "level": drawn(rng, "low", "high"),
+        }
+    )
+    assert {column.name: column.look_at for column in result} == {
+        "amount": (),
+        "coded": ("-999: missing?",),
+        "price": ("numbers as text",),
+        "day": ("dates as text",),
+        "same": ("constant",),
+        "again": ("copy of amount",),
+        "group": (),
+        "renamed": ("copy of group",),
+        "level": (),
+    }
+    assert result["coded"].values.startswith(f"{amount[np.arange(N) % 20 > 0].min():.4g} to ")
+
+
+NUMBERS = Column("x", "integer", (-np.inf, np.inf), n_distinct=50)
+
+
+@pytest.mark.parametrize(
+    ("added", "codes"),
+    [
+        ([], []),
+        ([-1.0, -1.0], [-1.0]),
+        ([-99.0, -99.0, -999.0, -999.0], [-999.0, -99.0]),
+        ([99.0] * 20, [99.0]),
+        ([99.0], []),  # one of ninety-nine may be a person's age
+        ([-999.0], []),
+        ([80.0] * 20, []),
+        ([9999.0, 9999.0], [9999.0]),
+    ],
+)
+def test_codes_for_missing_cells_are_far_and_repeated(added, codes):
+    assert codes_for_missing(NUMBERS, np.array([*map(float, range(18, 80)), *added])) == codes
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_text"),
+    [
+        (["1,5", "2,5", "3,5"], True),
+        (["12%", "7.5%", "3%"], True),
+        (["170 cm", "165 cm", "180 cm"], True),
+        (["3A", "4B", "5C"], False),
+        (["18-24", "25-34", "35+"], False),
+        (["A11", "A12", "A13"], False),
+        (["01", "02", "03"], False),
+    ],
+)
+def test_numbers_written_as_text_are_told_from_codes_and_ranges(labels, is_text):
+    assert bool(written_as_text(labels)) == is_text
+
+
+def test_a_column_that_was_left_out_for_its_commas_is_to_be_looked_at():
+    reason = "identifier or free text: 300 distinct texts; most are numbers with a decimal comma"
+    assert notes_of_left_out(SetAside("x", reason)) == ("numbers as text",)
+    assert notes_of_left_out(SetAside("x", "identifier or free text: 300 distinct texts")) == ()
+
+
+def test_frame_and_records_hold_every_column_those_left_out_last(rng):
+    result = answered({"size": rng.normal(size=N).round(2), "id": np.arange(N), "kind": drawn(rng, "a", "b", "c")})
+    frame = result.to_frame()
+    assert list(frame.columns) == list(RECORD)
+    assert frame["column"].tolist() == ["size", "kind", "id"]
+    assert frame["type"].tolist() == [result["size"].type, "nominal", "left out"]
+    assert [row["probability"] for row in result.records()][:2] == [column.probability for column in result]
+
+
+def test_unknown_columns_and_foreign_tables_are_refused(rng):
+    result = answered({"size": rng.normal(size=N)})
+    with pytest.raises(QueryError, match="no column 'sise'"):
+        result.find("sise")
+    with pytest.raises(KeyError, match="among size"):
+        result["sise"]
+    other = bj.as_table(pd.DataFrame({"other": rng.normal(size=N)}))
+    with pytest.raises(QueryError, match="schema"):
+        types(result._post, other)
+
+
+def test_without_rows_the_schema_alone_answers(rng):
+    table = bj.as_table(pd.DataFrame({"size": rng.normal(size=N), "kind": drawn(rng, "a", "b", "c")}))
+    result = types(bj.Posterior.from_circuit(zoo.independent(table), table.schema))
+    assert " to " in result["size"].values
+    assert result["kind"].type == "nominal"
+    assert result.n_row is None

@@ -155,9 +155,9 @@ def test_parameters_themselves_would_not_have_agreed(circuit, table, agreeing):
 
 
 def test_not_determined_types_are_named_and_prevent_a_verdict_of_agreement(disagreeing):
-    types = disagreeing.types()
-    one = replace(types.columns[0], type="not determined")
-    judged = disagreeing.convergence(column_types=replace(types, columns=(one, *types.columns[1:])))
+    shares = disagreeing.types().shares
+    one = replace(shares.columns[0], type="not determined")
+    judged = disagreeing.convergence(shares=replace(shares, columns=(one, *shares.columns[1:])))
     assert one.name in judged.undetermined
     assert f"Type not determined: {one.name}" in judged.sentence()
     assert not judged.converged

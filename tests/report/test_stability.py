@@ -95,7 +95,7 @@ def whole(table) -> StackedPosterior:
 
 
 def test_followed_answers_are_those_of_the_queries(whole, table):
-    shares = whole.types(probabilities=False).draws["type_share"].to_numpy()
+    shares = whole.types().shares.draws["type_share"].to_numpy()
     found = answers_of(whole, shares)
     kinds = list(zip(found.kind, found.name, strict=True))
     means = whole.expectation("real").to_numpy()[..., 0]
@@ -113,7 +113,7 @@ def test_followed_answers_are_those_of_the_queries(whole, table):
 
 def test_pairs_are_the_same_few_for_every_fit_of_a_table(whole, monkeypatch):
     monkeypatch.setattr(answers, "MAX_FOLLOWED_PAIRS", 3)
-    shares = whole.types(probabilities=False).draws["type_share"].to_numpy()
+    shares = whole.types().shares.draws["type_share"].to_numpy()
     names = [
         [name for kind, name in zip(found.kind, found.name, strict=True) if kind == "pair_probability"]
         for found in (answers_of(whole, shares), answers_of(whole.take_draws(np.arange(20)), shares[:, :20]))
@@ -156,7 +156,7 @@ def test_small_tables_fitted_anew_move_as_announced():
     frame = pd.DataFrame({"x": rng.normal(4.0 * kind, 1.0).round(1), "y": rng.normal(0.0, 1.0 + kind).round(1)})
     table = bj.as_table(frame)
     fits = [bj.fit(table, n_structures=6, draws=8, tune=10, seed=seed, progress=False) for seed in range(8)]
-    types = fits[0].types(probabilities=False)
+    types = fits[0].types().shares
     judged = [stability(post, types) for post in fits]
 
     def mean(number: int) -> dict[tuple[str, int], float]:

@@ -1,17 +1,20 @@
-"""Tables of types as text, as HTML and in the terminal."""
+"""Types as text, as HTML, and one column in detail."""
 
 from __future__ import annotations
 
 import html.parser
-import io
 
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
 
 import bayesjpt as bj
-from bayesjpt.report.summary import HEADERS, types_table
+from bayesjpt.queries.types import LIKELY, SURE, UNSURE, ColumnType, Types, types
+from bayesjpt.report.summary import HEADERS, WIDTH, short_reason, types_text, why_text, words_of
+from bayesjpt.table.schema import SetAside
 from tests import zoo
 
 HOSTILE = "<script>alert('x')</script> & [red]\"quoted\""
@@ -31,7 +34,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def result(table):
-    return bj.Posterior.from_circuit(zoo.independent(table), table.schema).types()
+    return types(bj.Posterior.from_circuit(zoo.independent(table), table.schema), table)
 
 
 class Tags(html.parser.HTMLParser):
@@ -56,7 +59,7 @@ def test_html_of_types_escapes_names_and_keeps_them_readable(result):
     assert HOSTILE in seen.text
 
 
-def test_html_of_types_has_a_row_for_each_column_and_each_one_set_aside(result):
+def test_html_of_types_has_a_row_for_each_column_and_each_one_left_out(result):
     assert Tags(result._repr_html_()).tags.count("tr") == 1 + 2 + 1
 
 
@@ -68,18 +71,90 @@ def test_html_of_table_and_schema_escapes_names_and_labels(table):
         assert "&amp;, <b>" in seen.text
 
 
-def test_text_of_types_aligns_one_line_a_column(result):
-    lines = repr(result).splitlines()
-    assert len(lines) == 1 + 2 + 1
-    assert [header for header in HEADERS if header != "reason"] == lines[0].split()
-    assert "set aside" in lines[-1]
-    position = lines[0].index("type")
-    assert lines[2][position:].startswith(result["size"].type)
+def test_text_of_types_has_one_line_a_column_and_one_for_those_left_out(result):
+    lines = types_text(result, "small.csv").splitlines()
+    assert lines[0] == "small.csv: 60 rows, 3 columns, 20 missing"
+    assert len(lines) == 1 + 1 + 2 + 1
+    assert lines[1].split("  ")[0] == HEADERS[0]
+    assert lines[-1] == "left out: id, running number"
 
 
-def test_terminal_table_shows_markup_as_it_is(result):
-    console = Console(width=300, file=io.StringIO())
-    console.print(types_table(result, title="wine.csv"))
-    shown = console.file.getvalue()
-    assert HOSTILE in shown
-    assert "wine.csv" in shown
+def test_notes_have_a_header_only_where_there_are_some(result):
+    assert "look at" not in types_text(result).splitlines()[1]
+    column = ColumnType("x", "category", "nominal", 0.5, UNSURE, "ordinal", look_at=("--kind x=ordinal",))
+    lines = types_text(of(column)).splitlines()
+    assert lines[1].endswith("look at")
+    assert lines[2].endswith("--kind x=ordinal")
+
+
+def of(*columns, left_out=(), n_row=None) -> Types:
+    return Types(columns, tuple(left_out), n_row, 0.9, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "second", "shown"),
+    [
+        ("count", SURE, "positive", "number, whole"),
+        ("nominal", LIKELY, "ordinal", "label, 3"),
+        ("ordinal", SURE, "nominal", "order, 3"),
+        ("ordinal", UNSURE, "nominal", "label/order"),
+        ("nominal", UNSURE, "ordinal", "label/order"),
+        ("positive", UNSURE, "count", "positive/whole"),
+        ("constant", SURE, "", "constant"),
+    ],
+)
+def test_types_are_said_in_words_and_both_where_unsure(kind, word, second, shown):
+    assert words_of(ColumnType("x", "integer", kind, 0.5, word, second, n_distinct=3)) == shown
+
+
+def test_another_seed_is_mentioned_only_where_it_changes_an_answer():
+    steady = ColumnType("x", "integer", "count", 0.9, SURE, "positive")
+    moved = ColumnType("y", "integer", "count", 0.7, LIKELY, "positive", rivals=("positive",))
+    assert "another seed" not in types_text(of(steady))
+    assert types_text(of(steady, moved)).splitlines()[-1] == "another seed may say otherwise: y"
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=60)
+COLUMN = st.builds(
+    ColumnType,
+    name=TEXT,
+    base=st.just("category"),
+    type=st.sampled_from(["real", "positive", "count", "interval", "ordinal", "nominal", "binary", "constant", "date"]),
+    probability=st.floats(0.0, 1.0),
+    certainty=st.sampled_from([SURE, LIKELY, UNSURE]),
+    second=st.sampled_from(["", "real", "positive", "interval", "ordinal", "nominal"]),
+    values=st.lists(TEXT, max_size=8).map(" < ".join) | st.lists(TEXT, max_size=8).map(", ".join),
+    look_at=st.lists(TEXT, max_size=3).map(tuple),
+    n_distinct=st.integers(1, 10**9),
+    n_missing=st.integers(0, 10**9),
+    because=TEXT,
+    reason=TEXT,
+    rivals=st.sampled_from([(), ("real",)]),
+)
+LEFT_OUT = st.builds(SetAside, name=TEXT, reason=TEXT | st.just("text: 4000 labels; most are numbers"))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(COLUMN, max_size=6), st.lists(LEFT_OUT, max_size=6), TEXT, st.integers(1, 10**9))
+def test_no_line_is_wider_than_eighty_and_each_column_has_one(columns, left_out, name, n_row):
+    found = of(*columns, left_out=left_out, n_row=n_row)
+    lines = types_text(found, name, 1).split("\n")
+    assert max(map(cell_len, lines)) <= WIDTH
+    n_extra = bool(left_out) + any("are numbers" in column.reason for column in left_out)
+    n_extra += any(column.rivals and column.certainty != UNSURE for column in columns) + (n_row > 1)
+    assert len(lines) == 2 + len(columns) + n_extra
+    for column in columns:
+        assert max(map(cell_len, why_text(found, column.name).split("\n"))) <= WIDTH
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("identifier or free text: 400 distinct texts in 400 observed cells", "400 different texts"),
+        ("text: 213 labels, more than the 100 of a category", "213 different texts"),
+        ("running number: 60 whole numbers, all distinct", "running number"),
+        ("left out on request", "left out on request"),
+    ],
+)
+def test_reasons_of_columns_left_out_are_short(reason, said):
+    assert short_reason(reason) == said

@@ -84,7 +84,7 @@ def quantities(post, table: Table) -> np.ndarray:
     """Return float64 (n_chain, n_draw, n_quantity) that do not depend on how components are labelled."""
     parts = [
         post.log_density(table.take(range(N_FIXED))).to_numpy(),
-        post.types().draws["likelihood_share"].to_numpy(),
+        post.types().shares.draws["likelihood_share"].to_numpy(),
         np.asarray(marginal_cdf(post)),
     ]
     flat = np.concatenate([part.reshape(*part.shape[:2], -1) for part in parts], axis=-1)

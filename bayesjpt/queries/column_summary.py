@@ -1,0 +1,91 @@
+"""A column's values in a few words: ``18 to 79, half 34 to 67`` or ``basic 45 %, plus 36 %``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayesjpt.queries.look_at import codes_for_missing
+from bayesjpt.table.cells import value_label
+from bayesjpt.table.schema import Column
+
+_N_LABEL = 12
+"""Labels that are named at most; a line has room for fewer."""
+
+_LARGE_SHARE = 0.3
+"""Share of the cells from which the one value that they hold is told."""
+
+
+def summary_of(column: Column, kind: str, is_open: bool, order: Sequence[str], cells: np.ndarray | None) -> str:
+    """Return a short summary of a column's values.
+
+    Parameters
+    ----------
+    column : Column
+    kind : str
+        Its type.
+    is_open : bool
+        Whether it is open if the labels have an order.
+    order : sequence of str
+        Labels in the order that people know; empty where there is none.
+    cells : float64 (n,) or None
+        Observed values, or codes; None where there are no rows.
+    """
+    if column.base == "category":
+        return _of_labels(column, kind, is_open, order, cells)
+    if column.n_distinct == 1:
+        return _shown(column, column.minimum)
+    if kind in ("nominal", "binary") and cells is not None and cells.size:
+        values, counts = np.unique(cells, return_counts=True)
+        return _shares([_shown(column, value) for value in values], counts)
+    return _of_numbers(column, cells)
+
+
+def _of_labels(column: Column, kind: str, is_open: bool, order: Sequence[str], cells: np.ndarray | None) -> str:
+    if cells is None or not cells.size:
+        counts = np.asarray(column.frequencies, np.float64)
+    else:
+        counts = np.bincount(cells.astype(np.int64), minlength=len(column.labels) + 1)
+    counts = counts[: len(column.labels)]
+    if column.n_distinct == 1:
+        return column.labels[int(counts.argmax())]
+    if kind == "ordinal" or (is_open and order):
+        shown = [label for label in (order or column.labels) if counts[column.labels.index(label)] > 0]
+        return (" " if is_open else " < ").join(shown)
+    return _shares(column.labels, counts)
+
+
+def _shares(labels: Sequence[str], counts: np.ndarray) -> str:
+    first = np.argsort(-counts, kind="stable")[:_N_LABEL]
+    total = max(float(counts.sum()), 1e-300)
+    told = [f"{labels[i]} {_percent(float(counts[i]) / total)}" for i in first if counts[i] > 0]
+    return ", ".join(told)
+
+
+def _of_numbers(column: Column, cells: np.ndarray | None) -> str:
+    if cells is None or not cells.size:
+        return f"{_shown(column, column.minimum)} to {_shown(column, column.maximum)}"
+    codes = codes_for_missing(column, cells)
+    kept = cells[~np.isin(cells, codes)] if codes else cells
+    values, counts = np.unique(kept, return_counts=True)
+    most = int(counts.argmax())
+    ends = f"{_shown(column, values[0])} to {_shown(column, values[-1])}"
+    if counts[most] > _LARGE_SHARE * kept.size and values.size > 2 and values[most] in (values[0], values[-1]):
+        rest = kept[kept != values[most]]
+        ends = f"{_shown(column, rest.min())} to {_shown(column, rest.max())}"
+        return f"{_shown(column, values[most])} {_percent(counts[most] / kept.size)}, else {ends}"
+    quartiles = np.quantile(kept, [0.25, 0.75], method="inverted_cdf")
+    return f"{ends}, half {_shown(column, quartiles[0], 3)} to {_shown(column, quartiles[1], 3)}"
+
+
+def _shown(column: Column, value: float, n_digit: int = 4) -> str:
+    """Return a value, a date, or a number with so many digits where it is not whole."""
+    if column.dtype == "datetime":
+        return value_label(float(value), "datetime")
+    value = float(value) + 0.0
+    return str(int(value)) if value.is_integer() and abs(value) < 1e9 else f"{value:.{n_digit}g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.0f} %" if share >= 0.01 else "<1 %"

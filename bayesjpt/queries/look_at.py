@@ -1,0 +1,186 @@
+"""What a user should look at: codes for missing cells, numbers written as text, constants, copies, orders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from bayesjpt.table.cells import number_of_text
+from bayesjpt.table.ordered_labels import NUMBERED, known_order
+from bayesjpt.table.schema import Column, Schema, SetAside
+from bayesjpt.table.table import Table
+
+_CODES = (-1.0, *(sign * (10.0**n - 1.0) for n in (1, 2, 3, 4, 5, 6) for sign in (-1.0, 1.0)))
+"""Numbers that stand for a missing one: -1, 9 and -9, 99 and -99, and so on."""
+
+_FAR = 0.25
+"""Part of the other values' range by which a code must lie beyond them."""
+
+_LEAST_CELLS = 2
+"""Cells that hold a code; one far value alone is an outlier."""
+
+_ZERO_FAR = 0.2
+_ZERO_SHARE = 0.005
+"""A zero that lies so far below all other values, and so often, may be a missing one too."""
+
+_COPIED_ROWS = 20
+"""Rows from which two columns that agree everywhere are copies."""
+
+_NUMBER_TEXT = re.compile(
+    r"""[-+(]?\s*[$€£¥]?\s*[-+]?\d{1,3}(?:[.,'\s]\d{3})*(?:[.,]\d+)?\)?\s*(?P<a>%|[$€£¥]|[^\W\d_]{1,4})?
+    |[-+]?\s*[$€£¥]?\s*\d+(?:[.,]\d+)?\s*(?P<b>%|[$€£¥]|[^\W\d_]{1,5})?""",
+    re.VERBOSE,
+)
+_DATE_TEXT = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{2,4}(\s+\d{1,2}:\d{2}(:\d{2})?(\s*[AaPp][Mm])?)?")
+_TEXT_SHARE = 0.9
+"""Share of a column's labels that must be numbers, or dates, for it to be one of them written as text."""
+
+AS_TEXT, DATES_AS_TEXT, IS_CONSTANT = "numbers as text", "dates as text", "constant"
+
+
+class Answer(Protocol):
+    """What is known of a column's type."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def second(self) -> str: ...
+    @property
+    def certainty(self) -> str: ...
+
+
+def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> list[tuple[str, ...]]:
+    """Return, for each column, what to look at; nothing for most."""
+    copies = {} if table is None else copies_of(table)
+    found = []
+    for position, (answer, column) in enumerate(zip(answers, schema.columns, strict=True)):
+        cells = None if table is None else table.values[position, table.observed[position]]
+        notes = []
+        if column.n_distinct == 1:
+            notes.append(IS_CONSTANT)
+        else:
+            notes += [f"{_number(code)}: missing?" for code in codes_for_missing(column, cells)]
+            notes += written_as_text(column.labels, column.reason) if column.dtype == "text" else []
+            notes += [f"copy of {schema.columns[copies[position]].name}"] if position in copies else []
+            is_open = answer.certainty == "unsure" and {answer.type, answer.second} == {"nominal", "ordinal"}
+            notes += [f"--kind {column.name}=ordinal"] if is_open and not notes else []
+        found.append(tuple(notes))
+    return found
+
+
+def notes_of_left_out(column: SetAside) -> tuple[str, ...]:
+    """Return what to look at in a column that was not modelled: numbers that were written as text."""
+    return (AS_TEXT,) if "are numbers" in column.reason else ()
+
+
+def codes_for_missing(column: Column, cells: np.ndarray | None) -> list[float]:
+    """Return values such as -999 that lie far beyond all others, and are no measurements.
+
+    Parameters
+    ----------
+    column : Column
+    cells : float64 (n,) or None
+        Observed values, or codes of labels.
+
+    Examples
+    --------
+    >>> age = Column("age", "integer", (-np.inf, np.inf), n_distinct=41)
+    >>> codes_for_missing(age, np.array([*range(20, 60), -999.0, -999.0]))
+    [-999.0]
+    """
+    if cells is None or not cells.size or column.dtype in ("datetime", "boolean"):
+        return []
+    if column.base == "category":
+        numbers = [number_of_text(label) for label in column.labels]
+        if len(numbers) < 3 or any(number is None for number in numbers):
+            return []
+        cells = np.array([*(float(number) for number in numbers if number is not None), np.nan])[cells.astype(np.int64)]
+        cells = cells[np.isfinite(cells)]
+    values, counts = np.unique(cells, return_counts=True)
+    found: list[float] = []
+    while values.size > 2:  # the last code found hides the next: -99 and -999
+        end = _far_code(values, counts)
+        if end is None:
+            break
+        found.append(float(values[end]))
+        values, counts = np.delete(values, end), np.delete(counts, end)
+    return found
+
+
+def _far_code(values: np.ndarray, counts: np.ndarray) -> int | None:
+    """Return which end of the values, 0 or -1, is a code for a missing one; None for neither."""
+    span = float(values[-1] - values[0])
+    for end, inner in ((0, 1), (-1, -2)):
+        code, gap = float(values[end]), abs(float(values[end] - values[inner]))
+        rest = max(span - gap, 1e-300)
+        below_zero = code < 0.0 <= float(values[1]) and end == 0
+        # a code is met more often than what lies next to it: of ages to 79, one of 99 may be a person's
+        is_code = below_zero or gap > rest or counts[end] > 2 * counts[inner]
+        if code in _CODES and counts[end] >= _LEAST_CELLS and is_code and (below_zero or gap > max(_FAR * rest, 1.0)):
+            return end
+        often = counts[end] > _ZERO_SHARE * counts.sum() and counts[end] > 2 * counts[inner]
+        if end == 0 and code == 0.0 and values.size > 20 and gap > max(_ZERO_FAR * rest, 1.0) and often:
+            return end
+    return None
+
+
+def written_as_text(labels: Sequence[str], reason: str = "") -> list[str]:
+    """Return whether labels are numbers, or dates, that were written as text.
+
+    Examples
+    --------
+    >>> written_as_text(["$1,200.50", "$80.00", "$99.90"]), written_as_text(["A11", "A12", "A13"])
+    (['numbers as text'], [])
+    """
+    if "are numbers" in reason:
+        return [AS_TEXT]
+    texts = [label.strip() for label in labels]
+    if len(texts) < 3 or all(number_of_text(text) is not None for text in texts):
+        return []
+    if sum(bool(_DATE_TEXT.fullmatch(text)) for text in texts) >= _TEXT_SHARE * len(texts):
+        return [DATES_AS_TEXT]
+    order = known_order(labels)
+    if order is not None and order.kind == NUMBERED:
+        return []
+    matches = [match for text in texts if (match := _NUMBER_TEXT.fullmatch(text))]
+    units = {match["a"] or match["b"] or "" for match in matches}
+    return [AS_TEXT] if len(matches) >= _TEXT_SHARE * len(texts) and len(units - {""}) <= 1 else []
+
+
+def copies_of(table: Table) -> dict[int, int]:
+    """Return which earlier column each copy repeats: the same cells, or the same under other labels."""
+    if table.n_row < _COPIED_ROWS:
+        return {}
+    seen: dict[bytes, int] = {}
+    found = {}
+    for position, column in enumerate(table.schema.columns):
+        if column.n_distinct < 2:
+            continue
+        values, observed = table.values[position], table.observed[position]
+        first, codes = np.unique(np.where(observed, values, np.nan), return_inverse=True, equal_nan=True)
+        if first.size > 0.5 * table.n_row:  # nearly all cells differ: one-to-one with any other such column
+            key = b"values" + np.where(observed, values, np.inf).tobytes()
+        else:
+            key = b"levels" + _by_appearance(codes).tobytes()
+        if key in seen:
+            found[position] = seen[key]
+        else:
+            seen[key] = position
+    return found
+
+
+def _by_appearance(codes: np.ndarray) -> np.ndarray:
+    """Return codes renumbered by their first row, so that columns with other labels agree."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    rank = np.empty(first.size, np.int64)
+    rank[np.argsort(first)] = np.arange(first.size)
+    return rank[inverse]
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"

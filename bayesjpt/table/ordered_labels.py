@@ -1,0 +1,233 @@
+"""Whether labels come in an order that people know: words of one scale, numbered ranks, ranges, letters in a row.
+
+A set of labels is judged as a whole. Digits alone make no order: A11, A12 are codes; 10-19, 20-29 are ranges, level 1,
+level 2 are ranks.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesjpt.table import scales
+
+WORDS, NUMBERED, LETTERS = "words of a scale", "ranks or ranges", "letters in a row"
+
+_LEAST_SHARE = 0.75
+"""Share of the labels that must lie on one scale: a table may have a label or two beside it."""
+
+_PUNCTUATION = re.compile(r"[^\w+\-]|_|(?<!\w)[-+]+|-")
+_NUMBER = r"\d+(?:[.,]\d+)*\s*[km%€$]?"
+_RANGE = re.compile(
+    rf"(?P<below><=?|≤|under|below|less than|up to|at most|unter|bis|weniger als|moins de|jusqu a|menos de|hasta)?"
+    r"\s*[$€]?"
+    rf"(?P<first>{_NUMBER})\s*(?:st|nd|rd|th)?"
+    rf"(?P<rest>\s*(?:-|\u2013|\u2014|\.\.\.?|to|bis|a|à|and|und)\s*[$€]?(?P<second>{_NUMBER})(?:st|nd|rd|th)?"
+    r"|\s*\+|\s*(?:or |and |und |et |y )?(?:more|over|above|older|up|mehr|plus|más|mas|alter))?",
+    re.IGNORECASE,
+)
+_ABOVE = re.compile(
+    rf"(?P<above>>=?|≥|over|above|more than|at least|ab|über|mehr als|plus de|más de|mas de)"
+    rf"\s*[$€]?(?P<first>{_NUMBER})",
+    re.IGNORECASE,
+)
+_RANK = re.compile(r"([^\W\d]{3,})[\s_\-.:]*(\d+|[ivx]+)$|^(\d+)[\s_\-.:]*([^\W\d]{3,})$", re.IGNORECASE)
+_MORE = frozenset({"more", "many", "over", "mehr", "plus", "mas"})
+_ROMAN = {
+    "i": 1,
+    "ii": 2,
+    "iii": 3,
+    "iv": 4,
+    "v": 5,
+    "vi": 6,
+    "vii": 7,
+    "viii": 8,
+    "ix": 9,
+    "x": 10,
+    "xi": 11,
+    "xii": 12,
+}
+
+
+@dataclass(frozen=True)
+class KnownOrder:
+    """Labels in an order that people know.
+
+    Parameters
+    ----------
+    kind : str
+        ``words of a scale``, ``ranks or ranges`` or ``letters in a row``.
+    labels : tuple of str
+        All labels, those on the scale first and in its order, then the others.
+    n_known : int
+        Labels that have a place on the scale.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    n_known: int
+
+    def places(self, labels: Sequence[str]) -> np.ndarray:
+        """Return the place of each of some labels in the order, float64; NaN where it has none."""
+        place = {label: float(position) for position, label in enumerate(self.labels[: self.n_known])}
+        return np.array([place.get(label, np.nan) for label in labels])
+
+
+def known_order(labels: Sequence[str]) -> KnownOrder | None:
+    """Return the order in which a set of labels comes; None where it has none that people know.
+
+    Examples
+    --------
+    >>> known_order(["high", "low", "medium"]).labels
+    ('low', 'medium', 'high')
+    >>> known_order(["Mittwoch", "Montag", "Dienstag"]).labels
+    ('Montag', 'Dienstag', 'Mittwoch')
+    >>> known_order(["20-29", "30+", "under 20"]).labels
+    ('under 20', '20-29', '30+')
+    >>> known_order(["A11", "A12", "A13"]) is None
+    True
+    """
+    stray = [label for label in labels if _normal(label) in _words(scales.STRAYS) or not _normal(label)]
+    plain = [label for label in labels if label not in stray]
+    for kind, places in (
+        (WORDS, _on_a_scale(labels, plain)),
+        (NUMBERED, _numbered(plain)),
+        (LETTERS, _letters(plain)),
+    ):
+        if len(places) >= 2:
+            known = sorted(places, key=places.__getitem__)
+            rest = [label for label in labels if label not in places]
+            return KnownOrder(kind, (*known, *rest), len(known))
+    return None
+
+
+def _normal(label: str) -> str:
+    """Return a label without case, accents and punctuation; ``+`` and ``-`` are kept behind a letter (A+, B-)."""
+    text = unicodedata.normalize("NFKD", label.casefold())
+    text = "".join(c for c in text if not unicodedata.combining(c))
+    kept = re.sub(r"(?<=[a-f0-9])([+\-])(?=\s*$)", r" \1", text) if len(text.strip()) <= 2 else text
+    if len(text.strip()) <= 2 and kept != text:
+        return text.strip()
+    return " ".join(_PUNCTUATION.sub(" ", text).split())
+
+
+@functools.cache
+def _scales() -> list[dict[str, int]]:
+    """Return, for each scale, the rank of each of its words."""
+    return [
+        {_normal(word): rank for rank, words in enumerate(line.split(" < ")) for word in words.split(",")}
+        for line in scales.SCALES.strip().splitlines()
+    ]
+
+
+@functools.cache
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(_normal(word) for word in listed.split(","))
+
+
+def _on_a_scale(labels: Sequence[str], plain: Sequence[str]) -> dict[str, float]:
+    """Return the ranks of labels on the scale that holds most of them, each of a rank of its own."""
+    found: dict[str, float] = {}
+    for names in (_bare(labels), _bare(plain), {label: _normal(label) for label in labels}):
+        if _is_no_scale([name for name in names.values() if name]):
+            continue
+        needed = max(_LEAST_SHARE * len([label for label in plain if label in names] or names), 2)
+        for scale in _scales():
+            places = {label: scale[name] for label, name in names.items() if name in scale}
+            if len(places) >= needed and len(places) > len(found) and len(set(places.values())) == len(places):
+                found = {label: float(place) for label, place in places.items()}
+    return found
+
+
+def _is_no_scale(names: Collection[str]) -> bool:
+    """Return whether words of scales stand for something else: letters that are no sizes, two sides of a matter."""
+    if all(len(name) == 1 and name.isascii() for name in names):
+        return len(names) < 3 or not set(names) <= {"s", "m", "l", "h"}
+    return len(names) == 2 and set(names) <= _words(scales.TWO_SIDED)
+
+
+def _bare(labels: Sequence[str]) -> dict[str, str]:
+    """Return labels without the words that all of them begin or end with: low risk, high risk."""
+    split = [_normal(label).split() for label in labels]
+    if len(split) > 1:
+        while all(len(words) > 1 for words in split) and len({words[0] for words in split}) == 1:
+            split = [words[1:] for words in split]
+        while all(len(words) > 1 for words in split) and len({words[-1] for words in split}) == 1:
+            split = [words[:-1] for words in split]
+        if all(len(words) > 1 for words in split) and all(words[0].isdigit() or len(words[0]) == 1 for words in split):
+            split = [words[1:] for words in split]  # 1 low, 2 medium; a) never, b) often
+    return {label: " ".join(words) for label, words in zip(labels, split, strict=True)}
+
+
+def _numbered(labels: Sequence[str]) -> dict[str, float]:
+    """Return the places of labels that all are ranges, or numbers behind a word for a rank."""
+    ranks = [_RANK.fullmatch(label.strip()) for label in labels]
+    if all(ranks) and len(labels) > 2:
+        words = {_normal(match[1] or match[4]) for match in ranks if match}
+        if len(words) == 1 and words <= _words(scales.RANKED):
+            found = [match[2] or match[3] for match in ranks if match]
+            return {label: float(_ROMAN.get(n.lower()) or n) for label, n in zip(labels, found, strict=True)}
+    bare = labels if len(labels) < 2 else [*_without_unit(labels)]
+    places = {label: _place_of_range(text) for label, text in zip(labels, bare, strict=True)}
+    known = {label: place for label, place in places.items() if place is not None}
+    if len(labels) < 3 or len(known) < len(labels) or not any(_is_range(text) for text in bare):
+        return {}
+    return known if len(set(known.values())) == len(known) else {}
+
+
+def _without_unit(labels: Sequence[str]) -> Sequence[str]:
+    """Return labels without a word that most of them end with: 10-19 years."""
+    ends = [re.search(r"\s+([^\W\d]+)$", label.strip()) for label in labels]
+    words = {match[1] for match in ends if match and match[1].lower() not in _MORE}
+    if len(words) != 1 or sum(bool(match) for match in ends) < len(labels) - 1:
+        return [label.strip() for label in labels]
+    (word,) = words
+    return [label.strip().removesuffix(word).strip() for label in labels]
+
+
+def _place_of_range(text: str) -> float | None:
+    """Return where a number or range lies; None where the text is neither."""
+    if text.lower() in _MORE:
+        return float("inf")
+    above = _ABOVE.fullmatch(text)
+    if above:
+        return _number(above["first"]) + 0.5
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        return None
+    first = _number(match["first"])
+    if match["below"]:
+        return first - 0.5
+    if match["rest"] and match["second"] is None:
+        return first + 0.25
+    return first + (1e-9 * _number(match["second"]) if match["second"] else 0.0)  # 2020-01, 2020-02
+
+
+def _is_range(text: str) -> bool:
+    match = _RANGE.fullmatch(text)
+    return text.lower() in _MORE or bool(_ABOVE.fullmatch(text)) or bool(match and (match["below"] or match["rest"]))
+
+
+def _number(text: str) -> float:
+    text = text.strip().lower()
+    times = {"k": 1e3, "m": 1e6}.get(text[-1:], 1.0)
+    digits = text.rstrip("km%€$ ").replace(",", "")
+    return float(digits if digits.count(".") <= 1 else digits.replace(".", "")) * times
+
+
+def _letters(labels: Sequence[str]) -> dict[str, float]:
+    """Return the places of single letters that follow each other in the alphabet, a gap of one allowed."""
+    letters = [label.strip() for label in labels]
+    if len(letters) < 3 or not all(len(letter) == 1 and letter.isascii() and letter.isalpha() for letter in letters):
+        return {}
+    if not (all(letter.isupper() for letter in letters) or all(letter.islower() for letter in letters)):
+        return {}
+    places = sorted(ord(letter) for letter in letters)
+    if places[-1] - places[0] > len(places) or len(set(places)) < len(places):
+        return {}
+    return {label: float(ord(label.strip())) for label in labels}

@@ -1,0 +1,88 @@
+"""Label sets in an order that people know, in several languages, and sets that have none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bayesjpt.table import scales
+from bayesjpt.table.ordered_labels import LETTERS, NUMBERED, WORDS, _normal, known_order
+
+ORDERED = {
+    "degrees": ["low", "medium", "high"],
+    "two sizes": ["small", "large"],
+    "degrees of a noun": ["Low risk", "Medium risk", "High risk"],
+    "clothes": ["XS", "S", "M", "L", "XL", "XXL"],
+    "frequencies": ["never", "rarely", "sometimes", "often", "always"],
+    "agreement": ["Strongly disagree", "Disagree", "Neutral", "Agree", "Strongly agree"],
+    "education": ["primary", "secondary", "tertiary"],
+    "months": ["Jan", "Feb", "Mar", "Dec"],
+    "numbered words": ["1 - low", "2 - medium", "3 - high"],
+    "German degrees": ["niedrig", "mittel", "hoch"],
+    "German weekdays": ["Mo", "Di", "Mi", "Do", "Fr"],
+    "German schools": ["Hauptschule", "Realschule", "Abitur", "Universität"],
+    "German marks": ["ungenügend", "ausreichend", "befriedigend", "gut", "sehr gut"],
+    "French degrees": ["faible", "moyen", "élevé"],
+    "French sizes": ["petit", "moyen", "grand"],
+    "French frequencies": ["jamais", "parfois", "souvent", "toujours"],
+    "French weekdays": ["lundi", "mardi", "mercredi"],
+    "Spanish degrees": ["bajo", "medio", "alto"],
+    "Spanish months": ["enero", "febrero", "diciembre"],
+    "Spanish schools": ["primaria", "secundaria", "universitaria"],
+}
+RANKS = {
+    "ages": ["18-24", "25-34", "35-44", "65+"],
+    "ends": ["<5", "5-10", ">10"],
+    "in words": ["under 18", "18 to 30", "over 30"],
+    "doors": ["2", "3", "4", "5more"],
+    "levels": ["level 1", "level 2", "level 10"],
+    "periods": ["2020-01", "2020-02", "2021-01"],
+}
+UNORDERED = {
+    "codes with digits": ["A11", "A12", "A13", "A14"],
+    "numbered groups": ["group 1", "group 2", "group 3"],
+    "colours": ["red", "green", "yellow"],
+    "answers": ["no", "yes"],
+    "answers in French": ["non", "oui"],
+    "sexes": ["M", "F", "I"],
+    "plans": ["basic", "plus", "pro"],
+    "one word of a scale": ["High", "Rad Flow", "Bypass"],
+    "places": ["US", "Japan", "Europe"],
+    "lengths": ["5 m", "10 m", "20 m"],
+}
+
+
+SETS = [(WORDS, own) for own in ORDERED.values()] + [(NUMBERED, own) for own in RANKS.values()]
+
+
+@pytest.mark.parametrize(("kind", "labels"), SETS, ids=[*ORDERED, *RANKS])
+def test_known_sets_of_labels_are_put_in_their_order(kind, labels, rng):
+    found = known_order(list(rng.permutation(labels)))
+    assert found is not None
+    assert found.kind == kind
+    assert list(found.labels) in (labels, labels[::-1])
+    assert found.n_known == len(labels)
+
+
+@pytest.mark.parametrize("labels", UNORDERED.values(), ids=UNORDERED)
+def test_other_sets_of_labels_have_no_order(labels):
+    assert known_order(labels) is None
+
+
+def test_letters_in_a_row_are_told_from_scales():
+    assert known_order(["C", "A", "F", "B", "D"]).kind == LETTERS
+    assert known_order(["C", "A", "F", "B", "D"]).labels == ("A", "B", "C", "D", "F")
+    assert known_order(["A", "R", "Z"]) is None
+
+
+def test_a_label_beside_a_scale_has_no_place_on_it():
+    found = known_order(["unknown", "high", "low", "medium"])
+    assert found.labels == ("low", "medium", "high", "unknown")
+    assert np.array_equal(found.places(["high", "unknown", "low"]), [2.0, np.nan, 0.0], equal_nan=True)
+
+
+def test_every_word_of_a_scale_has_one_rank_and_can_be_met():
+    for line in scales.SCALES.strip().splitlines():
+        words = [_normal(word) for rank in line.split(" < ") for word in rank.split(",")]
+        assert len(words) == len(set(words)), line
+        assert all(words), line
