@@ -15,8 +15,8 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels import rows
-from bayesjpt.kernels.boxes import mark_nodes
 from bayesjpt.kernels.mixture import Pieces
+from bayesjpt.kernels.passes import nodes_above
 from bayesjpt.kernels.upward import PRODUCT_KIND
 from bayesjpt.numerics.jit import kernel
 
@@ -50,10 +50,7 @@ def make_reach(plan: Plan, pieces: Pieces, leaves: np.ndarray, columns: Sequence
 
     `pieces` are those columns' whole leaves, `leaves` (n_piece,) which leaf each is.
     """
-    chosen = np.isin(np.arange(plan.column_resolution.size), columns)
-    meets = np.empty(plan.kind.size, bool)
-    mark_nodes(plan, chosen, meets)
-    node = np.flatnonzero(meets & (plan.node_row >= 0)).astype(np.int32)
+    node = np.flatnonzero(nodes_above(plan, columns) & (plan.node_row >= 0)).astype(np.int32)
     at = np.full(plan.kind.size, -1, np.int32)
     at[node] = np.arange(node.size)
     piece_of = {int(leaf): number for number, leaf in enumerate(leaves)}

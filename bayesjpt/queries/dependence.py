@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesjpt.defaults import DEPENDENCE_SPLITS, DEPENDENCE_TOLERANCE, MAX_DEPENDENCE_BYTES
 from bayesjpt.errors import QueryError
+from bayesjpt.kernels.flow import path_probabilities
 from bayesjpt.kernels.pairs import fill_information
 from bayesjpt.kernels.slots import apart, make_slots
 from bayesjpt.posterior.answer import PlainAnswer, verb
@@ -127,7 +128,10 @@ def _information(post: Posterior, positions: Sequence[int]) -> tuple[np.ndarray,
     separate = apart(plan, positions)
     values, doubt = np.empty((2, params.theta.shape[0], len(positions), len(positions)))
     start = first_cells(post.schema, positions)
-    fill_information(plan, slots, start, separate, (DEPENDENCE_TOLERANCE, DEPENDENCE_SPLITS), params, values, doubt)
+    limits = DEPENDENCE_TOLERANCE, DEPENDENCE_SPLITS
+    for part, reach in path_probabilities(plan, positions, params.log_weight):
+        own = params.log_weight[part], params.theta[part]
+        fill_information(plan, slots, start, separate, limits, own, reach, values[part], doubt[part])
     is_cut = np.array([not is_exact(post.schema.columns[position]) for position in positions])
     doubt += np.where(separate, 0.0, 0.2 * DEPENDENCE_TOLERANCE * (is_cut + is_cut[:, None]))
     return values, doubt

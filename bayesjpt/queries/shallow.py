@@ -16,7 +16,7 @@ from bayesjpt.circuit.sub_populations import above, children, path_probability, 
 from bayesjpt.families import registry
 from bayesjpt.families.record import Family
 from bayesjpt.kernels.boxes import make_boxes
-from bayesjpt.kernels.components import fill_leaf_masses
+from bayesjpt.kernels.events import fill_masses
 from bayesjpt.posterior.draws import Posterior
 
 
@@ -77,9 +77,9 @@ def leaf_masses(post: Posterior, position: int, intervals: np.ndarray) -> np.nda
     """
     plan, thetas = post.plan(), post.flat().theta
     boxes = make_boxes(plan, [{position: ends[None]} for ends in np.unique(intervals, axis=0)])
-    mass = np.empty((thetas.shape[0], int(boxes.n_mass[0])))
-    fill_leaf_masses(plan, boxes, thetas, mass)
+    mass = np.empty((int(boxes.n_mass[0]), thetas.shape[0]))
+    fill_masses(boxes, plan.const, thetas, mass)
     own = boxes.leaf[boxes.leaf_ptr[position] : boxes.leaf_ptr[position + 1]]
-    found = np.empty((mass.shape[0], boxes.interval_at.size, own.size))
-    found[..., np.argsort(np.argsort(own))] = np.exp(mass[:, boxes.interval_at[:, None] + np.arange(own.size)])
+    found = np.empty((mass.shape[1], boxes.interval_at.size, own.size))
+    found[..., np.argsort(np.argsort(own))] = np.exp(mass.T[:, boxes.interval_at[:, None] + np.arange(own.size)])
     return found[:, np.unique(intervals, axis=0, return_inverse=True)[1].ravel()]

@@ -112,7 +112,7 @@ def test_event(benchmark, figure, head, family):
         boxes = make_boxes(plan, [{c: np.array([interval]) for c in range(n_column)}])
 
         def kernel(boxes=boxes):
-            fill_box_log_probability(plan, boxes, flat.log_weight, flat.theta, out)
+            fill_box_log_probability(plan, boxes, flat, out)
 
         before = exponential_ns()
         nanoseconds = best(kernel, N_REPEAT) / N_DRAW * 1e9
