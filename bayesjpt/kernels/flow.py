@@ -20,16 +20,14 @@ from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.special import logaddexp
 
 
-def path_probabilities(
-    plan: Plan, columns: Sequence[int], log_weights: np.ndarray
-) -> Iterator[tuple[slice, np.ndarray]]:
+def path_probabilities(plan: Plan, inside: np.ndarray, log_weights: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield parts of the draws, and the probability that the path of a row without evidence takes each node.
 
     Parameters
     ----------
     plan : Plan
-    columns : sequence of int
-        Nodes that have none of them in their scope are left out, and so are products with one such part.
+    inside : bool (n_node,)
+        The nodes to visit (`make_graph`); a product with one part left is left out too.
     log_weights : float64 (n_draw, n_edge), nats
 
     Yields
@@ -37,7 +35,7 @@ def path_probabilities(
     slice, float64 (n_node, n_part)
         0 for nodes left out.
     """
-    graph, _ = make_graph(plan, nodes_above(plan, columns))
+    graph, _ = make_graph(plan, inside)
     n = batch_size(4 * plan.kind.size, log_weights.shape[0])
     for lo in range(0, log_weights.shape[0], n):
         own = log_weights[lo : lo + n]
@@ -49,6 +47,12 @@ def path_probabilities(
         out = np.zeros((plan.kind.size, own.shape[0]))
         out[graph.node] = flow
         yield slice(lo, lo + own.shape[0]), out
+
+
+def node_probabilities(plan: Plan, log_weights: np.ndarray, nodes: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Return `path_probabilities` of some nodes, float64 (n_draw, n)."""
+    parts = path_probabilities(plan, np.ones(plan.kind.size, bool), log_weights)
+    return np.concatenate([reach[nodes].T for _, reach in parts])
 
 
 @kernel
@@ -64,7 +68,7 @@ def _fill_shares(plan, reach, out):
 
 def fill_shares(plan: Plan, log_weights: np.ndarray, out: np.ndarray) -> None:
     """Fill out, float64 (n_draw, n_column, n_family), with each family's share of each column (ABDA equation 3)."""
-    for part, reach in path_probabilities(plan, range(out.shape[1]), log_weights):
+    for part, reach in path_probabilities(plan, np.ones(plan.kind.size, bool), log_weights):
         _fill_shares(plan, reach, out[part])
 
 
@@ -91,7 +95,7 @@ def fill_marginal_cdf(
     out: np.ndarray,
 ) -> None:
     """Fill out, float64 (n_draw, n_point), with P(X_column <= point) for points in the user's units."""
-    for part, reach in path_probabilities(plan, point_column.tolist(), log_weights):
+    for part, reach in path_probabilities(plan, nodes_above(plan, point_column), log_weights):
         _fill_cdf(plan, reach, thetas[part], point_column, points, out[part])
 
 
@@ -140,6 +144,6 @@ def fill_marginal_log_mass(
     ends : float64 (2, n_interval)
         Closed, in the user's units; codes on columns of labels.
     """
-    columns = np.flatnonzero(np.diff(ptr)).tolist()
-    for part, reach in path_probabilities(plan, columns, log_weights):
+    inside = nodes_above(plan, np.flatnonzero(np.diff(ptr)))
+    for part, reach in path_probabilities(plan, inside, log_weights):
         _fill_log_mass(plan, reach, thetas[part], ptr, ends, out[part])

@@ -123,7 +123,7 @@ def _arranged(plan, state):
             else:
                 bound += log_bound[at]
             n_child += 1
-        if product and n_child == first + 1:
+        if product and n_child == first + 1 < first + plan.child_ptr[node + 1] - plan.child_ptr[node]:
             number[node] = child[first]
             n_child, fold[first] = first, False
             continue
@@ -152,7 +152,7 @@ def _mark_above(plan, chosen, out):
                 out[node] = _INSIDE
 
 
-def nodes_above(plan: Plan, columns: Sequence[int]) -> np.ndarray:
+def nodes_above(plan: Plan, columns: Sequence[int] | np.ndarray) -> np.ndarray:
     """Return which nodes have a scope that meets some columns, bool (n_node,)."""
     inside = np.empty(plan.kind.size, np.int8)
     _mark_above(plan, np.isin(np.arange(plan.column_resolution.size), columns), inside)

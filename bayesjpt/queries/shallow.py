@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesjpt.circuit.arrays import LEAF
-from bayesjpt.circuit.sub_populations import above, children, path_probability, sub_populations
+from bayesjpt.circuit.sub_populations import children, sub_populations
 from bayesjpt.families import registry
 from bayesjpt.families.record import Family
 from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.events import fill_masses
+from bayesjpt.kernels.flow import node_probabilities
 from bayesjpt.posterior.draws import Posterior
 
 
@@ -46,12 +47,11 @@ def shallow(post: Posterior, position: int) -> Shallow:
     circuit = post.circuit
     own = np.flatnonzero(circuit.leaf_var[circuit.leaf_var_ptr[:-1]] == position)
     node_of = circuit.leaf_node()
-    weight = path_probability(circuit, post.flat().log_weight, above(circuit, node_of[own].tolist()))
     groups = _groups(post)
     return Shallow(
         leaf=own.astype(np.int32),
         families=tuple(registry.FAMILIES[number] for number in circuit.leaf_family[own]),
-        weight=weight[:, node_of[own]],
+        weight=node_probabilities(post.plan(), post.flat().log_weight, node_of[own]),
         groups=tuple(tuple(sorted(groups[node])) for node in node_of[own].tolist()),
     )
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from bayesjpt.circuit.arrays import LEAF
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.families import registry
-from bayesjpt.kernels.flow import fill_marginal_cdf, fill_shares, path_probabilities
+from bayesjpt.kernels.flow import fill_marginal_cdf, fill_shares, node_probabilities
 from tests import naive, strategies, zoo
 
 EXACT = 1e-12
@@ -35,9 +35,8 @@ def marginal_cdf(case, column, points):
 
 def path_probability(case):
     """Return float64 (n_node,)."""
-    plan, columns = make_plan(case.circuit, case.table.schema), range(case.table.n_column)
-    ((_, reach),) = path_probabilities(plan, columns, case.params.log_weight[None])
-    return reach[:, 0]
+    plan, nodes = make_plan(case.circuit, case.table.schema), np.arange(case.circuit.n_node)
+    return node_probabilities(plan, case.params.log_weight[None], nodes)[0]
 
 
 def log_of(p):
