@@ -151,7 +151,7 @@ def make_groups(plan: Plan, boxes: Boxes) -> list[Group]:
         members.setdefault((conditions >= 0).tobytes(), []).append(number)
     groups = []
     for chosen, box in members.items():
-        graph, _ = make_graph(plan, nodes_above(plan, np.flatnonzero(np.frombuffer(chosen, bool))))
+        graph = make_graph(plan, nodes_above(plan, np.flatnonzero(np.frombuffer(chosen, bool))))
         leaf = plan.leaf_of[graph.node[: n_input(graph)]]
         column = plan.feature_column[plan.leaf_value[leaf]]
         groups.append(Group(graph, column, rank[leaf], np.array(box, np.int32)))

@@ -27,15 +27,15 @@ def path_probabilities(plan: Plan, inside: np.ndarray, log_weights: np.ndarray) 
     ----------
     plan : Plan
     inside : bool (n_node,)
-        The nodes to visit (`make_graph`); a product with one part left is left out too.
+        The nodes to visit (`make_graph`).
     log_weights : float64 (n_draw, n_edge), nats
 
     Yields
     ------
     slice, float64 (n_node, n_part)
-        0 for nodes left out.
+        0 for nodes outside.
     """
-    graph, _ = make_graph(plan, inside)
+    graph = make_graph(plan, inside)
     n = batch_size(4 * plan.kind.size, log_weights.shape[0])
     for lo in range(0, log_weights.shape[0], n):
         own = log_weights[lo : lo + n]

@@ -12,14 +12,13 @@ the sum of s exp(m + log w - maximum); a product adds m and multiplies s. So not
 there are, at one exponential for each edge of a sum and no logarithm. m is -inf where a value is 0, and everywhere else
 s is at least 1.
 
-A `Graph` is the part of a circuit that a question meets; what lies outside is certain and left out, and a product with
-one part left is that part:
+A `Graph` is the part of a circuit that a question meets; of products, what lies outside is certain and left out:
 
       circuit      +            above b alone:      +
                  /   \\                             /   \\
-                x     x                           b     b
-               / \\   / \\
-              a   b a   b
+                x     x                           x     x
+               / \\   / \\                          |     |
+              a   b a   b                         b     b
 """
 
 from __future__ import annotations
@@ -87,58 +86,54 @@ def _mark_certain(plan, state):
 
 
 @kernel
-def _arranged(plan, state):
-    """Return the fields of a Graph, and the number of each of the plan's nodes."""
-    number = np.full(plan.kind.size, -1, np.int32)
-    own = np.empty(plan.kind.size, np.int32)
-    n_input = 0
+def _numbered(plan, state, own, number):
+    """Fill the plan's nodes in the graph's order, and the number of each of them; return (n_node, n_input)."""
+    n = 0
     for node in range(plan.kind.size):
         n_inside = 0
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
-            n_inside += state[plan.child[e]] != _OUTSIDE
+            n_inside += state[plan.child[e]] == _INSIDE
         if state[node] == _CERTAIN or (state[node] == _INSIDE and n_inside == 0):
-            own[n_input], number[node] = node, n_input
-            n_input += 1
-    is_product, child_ptr = np.empty(plan.kind.size, np.bool_), np.zeros(plan.kind.size + 1, np.int32)
+            own[n], number[node] = node, n
+            n += 1
+    n_input = n
+    for node in range(plan.kind.size):
+        if state[node] == _INSIDE and number[node] < 0:
+            own[n], number[node] = node, n
+            n += 1
+    return n, n_input
+
+
+@kernel
+def _arranged(plan, state):
+    """Return the fields of a Graph."""
+    own, number = np.empty(plan.kind.size, np.int32), np.full(plan.kind.size, -1, np.int32)
+    n_node, n_input = _numbered(plan, state, own, number)
+    is_product, child_ptr = np.empty(n_node - n_input, np.bool_), np.zeros(n_node - n_input + 1, np.int32)
     child, edge = np.empty(plan.child.size, np.int32), np.empty(plan.child.size, np.int32)
     fold = np.zeros(plan.child.size, np.bool_)
-    log_bound = np.zeros(plan.kind.size)  # of s, at each node of the graph: 1 at inputs
-    n_inner, n_child = 0, 0
-    for node in range(plan.kind.size):
-        if state[node] != _INSIDE or number[node] >= 0:
-            continue
-        first = n_child
-        product = plan.kind[node] == _PRODUCT_KIND
-        bound = 0.0 if product else -np.inf
+    log_bound = np.zeros(n_node)  # of s: 1 at inputs
+    n = 0
+    for k in range(n_node - n_input):
+        node = own[n_input + k]
+        is_product[k] = plan.kind[node] == _PRODUCT_KIND
+        bound = 0.0 if is_product[k] else -np.inf
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
             at = number[plan.child[e]]
             if at < 0:
                 continue
-            child[n_child], edge[n_child] = at, e
-            if not product:
+            child[n], edge[n] = at, e
+            if not is_product[k]:
                 bound = logaddexp(bound, log_bound[at])
-            elif bound + log_bound[at] > _FOLD_ABOVE:
-                fold[n_child] = True
-                bound = log_bound[at]
             else:
-                bound += log_bound[at]
-            n_child += 1
-        if product and n_child == first + 1 < first + plan.child_ptr[node + 1] - plan.child_ptr[node]:
-            number[node] = child[first]
-            n_child, fold[first] = first, False
-            continue
-        if not product and bound > _FOLD_ABOVE:
-            fold[n_child - 1] = True
-            bound = 0.0
-        number[node] = n_input + n_inner
-        own[number[node]], log_bound[number[node]] = node, bound
-        is_product[n_inner], child_ptr[n_inner + 1] = product, n_child
-        n_inner += 1
-    fields = (
-        own[: n_input + n_inner].copy(), is_product[:n_inner].copy(), child_ptr[: n_inner + 1].copy(),
-        child[:n_child].copy(), edge[:n_child].copy(), fold[:n_child].copy(),
-    )  # fmt: skip
-    return fields, number
+                fold[n] = bound + log_bound[at] > _FOLD_ABOVE
+                bound = log_bound[at] + (0.0 if fold[n] else bound)
+            n += 1
+        if not is_product[k]:
+            fold[n - 1] = bound > _FOLD_ABOVE
+            bound = 0.0 if fold[n - 1] else bound
+        child_ptr[k + 1], log_bound[n_input + k] = n, bound
+    return own[:n_node].copy(), is_product, child_ptr, child[:n].copy(), edge[:n].copy(), fold[:n].copy()
 
 
 @kernel
@@ -159,8 +154,8 @@ def nodes_above(plan: Plan, columns: Sequence[int] | np.ndarray) -> np.ndarray:
     return inside == _INSIDE
 
 
-def make_graph(plan: Plan, inside: np.ndarray) -> tuple[Graph, np.ndarray]:
-    """Return the graph of some nodes, and the number in it of each of the plan's nodes, int32 (n_node,), -1 outside.
+def make_graph(plan: Plan, inside: np.ndarray) -> Graph:
+    """Return the graph of some nodes.
 
     Parameters
     ----------
@@ -171,8 +166,7 @@ def make_graph(plan: Plan, inside: np.ndarray) -> tuple[Graph, np.ndarray]:
     """
     state = np.where(inside, _INSIDE, _OUTSIDE).astype(np.int8)
     _mark_certain(plan, state)
-    fields, number = _arranged(plan, state)
-    return Graph(*fields), number
+    return Graph(*_arranged(plan, state))
 
 
 def n_input(graph: Graph) -> int:

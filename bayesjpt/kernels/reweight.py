@@ -103,7 +103,9 @@ def _edited_params(
     n_draw = params.theta.shape[0]
     log_weight, log_evidence = np.empty((n_draw, edit.circuit.n_edge)), np.zeros(n_draw)
     _fill_prior(edit.edge_from_ptr, edit.edge_from, params.log_weight, log_weight)
-    graph, number = make_graph(new, edit.touched)
+    graph = make_graph(new, edit.touched)
+    number = np.full(new.kind.size, -1)
+    number[graph.node] = np.arange(graph.node.size)
     inputs = graph.node[: n_input(graph)]
     has_evidence = edit.touched[inputs]  # others are children of sums, whose value is 1
     leaf = new.leaf_of[inputs[has_evidence]]

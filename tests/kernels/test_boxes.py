@@ -41,7 +41,7 @@ def groups(plan, boxes):
 def test_graph_of_a_box_has_the_constrained_column_alone(plan):
     (group,) = groups(plan, [{0: interval(0.0, 1.0)}])
     assert group.input_column.tolist() == [0, 0]
-    assert group.graph.is_product.tolist() == [False]
+    assert group.graph.is_product.tolist() == [True, True, False]
 
 
 def test_products_keep_the_constrained_parts_alone(plan):

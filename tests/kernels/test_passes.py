@@ -59,7 +59,7 @@ def asked(draw) -> Asked:
 
 
 def graph_of(case: Asked) -> Graph:
-    return make_graph(case.plan, nodes_above(case.plan, case.columns))[0]
+    return make_graph(case.plan, nodes_above(case.plan, case.columns))
 
 
 def weights_of(graph: Graph, log_weights: np.ndarray) -> np.ndarray:
@@ -149,7 +149,7 @@ def wide(rng, n_column: int, n_leaf: int):
 
 def test_products_of_many_equal_terms_do_not_overflow(rng):
     plan = wide(rng, 340, 10)
-    graph, _ = make_graph(plan, nodes_above(plan, range(340)))
+    graph = make_graph(plan, nodes_above(plan, range(340)))
     assert graph.fold.any()
     weight = np.full((graph.edge.size, 1), -math.log(10.0))
     m, s = values(graph, plan, weight, np.full((plan.leaf_family.size, 2), -3.0))
@@ -198,14 +198,13 @@ def test_flow_is_proportional_to_that_of_the_root(case):
 
 @strategies.law(40)
 @given(asked())
-def test_graph_has_children_before_parents_and_no_product_of_one_part(case):
+def test_graph_has_children_before_parents_and_inputs_first(case):
     graph = graph_of(case)
     first = n_input(graph)
     assert all(case.plan.kind[node] == LEAF for node in graph.node[:first])
     for k in range(graph.is_product.size):
         children = graph.child[graph.child_ptr[k] : graph.child_ptr[k + 1]]
         assert (children < first + k).all()
-        assert not graph.is_product[k] or children.size > 1
         assert graph.is_product[k] == (case.plan.kind[graph.node[first + k]] == PRODUCT)
 
 
@@ -223,13 +222,11 @@ def test_siblings_of_what_is_inside_have_value_one(rng):
     plan = make_plan(circuit, table.schema)
     inside = np.zeros(circuit.n_node, bool)
     inside[[0, 2, circuit.n_node - 1]] = True  # a leaf, the product above it and the root
-    graph, number = make_graph(plan, inside)
-    assert graph.node[: n_input(graph)].tolist() == [0, 5, 8]  # the other products are certain
-    assert number[2] == number[0]
-    assert number[1] == -1
+    graph = make_graph(plan, inside)
+    assert graph.node.tolist() == [0, 5, 8, 2, 9]  # the other products are certain
     m, s = np.zeros((2, graph.node.size, 1))
-    m[number[0]] = math.log(0.2)
-    up(graph, np.log([[0.5], [0.25], [0.25]]), m, s)
+    m[0] = math.log(0.2)
+    up(graph, np.log([[1.0], [0.5], [0.25], [0.25]]), m, s)
     assert (s[-1] * np.exp(m[-1])).tolist() == pytest.approx([0.6], rel=EXACT)
 
 
@@ -238,7 +235,7 @@ def test_graph_without_columns_has_no_node(rng):
         zoo.mixture(zoo.make_table((zoo.REAL, zoo.COUNT), 10, rng)),
         zoo.make_table((zoo.REAL, zoo.COUNT), 10, rng).schema,
     )
-    assert make_graph(plan, nodes_above(plan, []))[0].node.size == 0
+    assert make_graph(plan, nodes_above(plan, [])).node.size == 0
 
 
 def test_batches_are_no_larger_than_what_there_is():
