@@ -169,6 +169,13 @@ def make_graph(plan: Plan, inside: np.ndarray) -> Graph:
     return Graph(*_arranged(plan, state))
 
 
+def numbers_in(graph: Graph, n_node: int) -> np.ndarray:
+    """Return the number in a graph of each of the plan's nodes, int32 (n_node,), -1 outside."""
+    number = np.full(n_node, -1, np.int32)
+    number[graph.node] = np.arange(graph.node.size)
+    return number
+
+
 def n_input(graph: Graph) -> int:
     """Return the number of the graph's inputs."""
     return graph.node.size - graph.is_product.size

@@ -20,7 +20,7 @@ from bayesjpt.circuit.edit import Edit
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.leaf import leaf_buffer, leaf_log_density, leaf_log_mass
-from bayesjpt.kernels.passes import batch_size, gather_weights, make_graph, n_input, up
+from bayesjpt.kernels.passes import batch_size, gather_weights, make_graph, n_input, numbers_in, up
 from bayesjpt.kernels.upward import PRODUCT_KIND
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import logaddexp
@@ -104,8 +104,7 @@ def _edited_params(
     log_weight, log_evidence = np.empty((n_draw, edit.circuit.n_edge)), np.zeros(n_draw)
     _fill_prior(edit.edge_from_ptr, edit.edge_from, params.log_weight, log_weight)
     graph = make_graph(new, edit.touched)
-    number = np.full(new.kind.size, -1)
-    number[graph.node] = np.arange(graph.node.size)
+    number = numbers_in(graph, new.kind.size)
     inputs = graph.node[: n_input(graph)]
     has_evidence = edit.touched[inputs]  # others are children of sums, whose value is 1
     leaf = new.leaf_of[inputs[has_evidence]]

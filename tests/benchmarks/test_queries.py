@@ -153,7 +153,11 @@ def workspace_bytes(post: bj.Posterior, target: str, rows: Table) -> int:
     for _, _, cells, n_block, _ in question.row_parts():
         work = make_work(question.plan, cells, n_block)
         buffers = (
-            2 * n_block + reach.node.size * n_block + 2 * pieces.place.size + reach.part.size + 2 * reach.slot.size
+            n_block
+            + 3 * reach.graph.node.size * n_block
+            + 2 * pieces.place.size
+            + reach.part.size
+            + 2 * reach.slot.size
         )
         most = max(most, sum(array.nbytes for array in work) + 8 * buffers)
     return most
