@@ -22,8 +22,9 @@ def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
         array.meminfo = array.meminfo.type(None)
         return array._getvalue()
     if isinstance(kind, types.BaseTuple):
+        members: Any = kind  # numba declares `types` in each of the subclasses
         # those of tuples inside too: what stayed counted would be given back once more than it was taken
-        for position, member in enumerate(kind.types):
+        for position, member in enumerate(members.types):
             own = _disowned(context, builder, member, builder.extract_value(value, position))
             value = builder.insert_value(value, own, position)
     return value
