@@ -384,6 +384,20 @@ def path_log_joint(
     return float(total + sum(leaf_score(circuit, schema, params, leaf, x, score) for leaf in leaves))
 
 
+def leaf_values_log_value(circuit: Circuit, log_weight: np.ndarray, leaf_value: np.ndarray) -> float:
+    """Return the log value of the root, given those of the leaves, float64 (n_leaf,): in the log domain."""
+
+    def value(node: int) -> float:
+        if circuit.kind[node] == arrays.LEAF:
+            return float(leaf_value[circuit.leaf_of[node]])
+        edges = edges_of(circuit, node)
+        if circuit.kind[node] == arrays.PRODUCT:
+            return sum(value(circuit.child[e]) for e in edges)
+        return float(np.logaddexp.reduce([log_weight[e] + value(circuit.child[e]) for e in edges]))
+
+    return value(circuit.n_node - 1)
+
+
 # --- allocations
 
 

@@ -64,29 +64,3 @@ def above(circuit: Circuit, nodes: list[int]) -> np.ndarray:
     for node in range(circuit.n_node):
         wanted[node] |= wanted[circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]].any()
     return np.flatnonzero(wanted).astype(np.int32)
-
-
-def path_probability(circuit: Circuit, log_weight: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """Return the probability that the path of a row runs through some nodes when nothing is known of it.
-
-    Parameters
-    ----------
-    circuit : Circuit
-    log_weight : float64 (n_draw, n_edge), nats
-    nodes : int32 (n,), ascending
-        With every node that is above one of them.
-
-    Returns
-    -------
-    float64 (n_draw, n_node)
-        0 at other nodes.
-    """
-    wanted = np.zeros(circuit.n_node, bool)
-    wanted[nodes] = True
-    found = np.zeros((log_weight.shape[0], circuit.n_node))
-    found[:, -1] = 1.0
-    for node in nodes[::-1].tolist():  # parents before children
-        for edge in range(circuit.child_ptr[node], circuit.child_ptr[node + 1]):
-            if wanted[circuit.child[edge]]:
-                found[:, circuit.child[edge]] += found[:, node] * np.exp(log_weight[:, edge])
-    return found

@@ -1,18 +1,9 @@
-"""Boxes of events, arranged for one plan: what is asked of each column, and the nodes that have to be visited for it.
+"""Boxes of events, arranged for one plan: what is asked of each column, and where the answers of its leaves lie.
 
-      interval    a closed interval of one column, in the user's units
-      condition   the union of disjoint intervals of one column; boxes share equal conditions
-      box         one condition for each of some columns, all of which hold
-      group       boxes over the same columns: they share one list of steps
-
-A step is a node whose scope meets the group's columns, children first. Below a product, parts whose scope does not
-meet them are exactly 1 and left out; a product with one part left is that part:
-
-      circuit      +            asked of b alone:      +
-                 /   \\                               /   \\
-                x     x                             b     b
-               / \\   / \\
-              a   b a   b
+interval    a closed interval of one column, in the user's units
+condition   the union of disjoint intervals of one column; boxes share equal conditions
+box         one condition for each of some columns, all of which hold
+group       boxes over the same columns: they share one graph (`bayesjpt.kernels.passes`)
 """
 
 from __future__ import annotations
@@ -23,22 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import WHOLE, Plan
 from bayesjpt.families import registry
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.kernels.passes import Graph, make_graph, n_input, nodes_above
 
 Box = Mapping[int, np.ndarray]
 """A column's position to float64 (n_interval, 2): disjoint closed intervals in the user's units."""
 
 EVERYWHERE = np.array([[-np.inf, np.inf]])
-
-LEAF_STEP = 0
-DICTIONARY_STEP = 1
-PRODUCT_STEP = 2
-SUM_STEP = 3
-
-_LEAF_KIND = int(arrays.LEAF)
 
 
 class Boxes(NamedTuple):
@@ -66,15 +49,6 @@ class Boxes(NamedTuple):
     n_mass : int64 (1,)
     box_condition : int32 (n_box, n_column)
         -1 where nothing is asked of a column.
-    box_group : int32 (n_box,)
-    step_ptr : int32 (n_group + 1,)
-        Steps of each group, the root last; none where nothing is asked.
-    step_kind, step_column : int32 (n_step,)
-    entry_ptr : int32 (n_step + 1,)
-    entry : int32 (n_entry,)
-        Ranks of leaves, or numbers of steps within the group.
-    entry_edge : int32 (n_entry,)
-        Edge whose weight belongs to the entry; -1 at products and bare leaves.
     """
 
     leaf_ptr: np.ndarray
@@ -99,25 +73,24 @@ class Boxes(NamedTuple):
     interval_at: np.ndarray
     n_mass: np.ndarray
     box_condition: np.ndarray
-    box_group: np.ndarray
-    step_ptr: np.ndarray
-    step_kind: np.ndarray
-    step_column: np.ndarray
-    entry_ptr: np.ndarray
-    entry: np.ndarray
-    entry_edge: np.ndarray
 
 
-@kernel
-def mark_nodes(plan, chosen, out):
-    """Fill out, bool (n_node,), with whether a node's scope meets the chosen columns, bool (n_column,)."""
-    for node in range(plan.kind.size):
-        if plan.kind[node] == _LEAF_KIND:
-            out[node] = chosen[plan.feature_column[plan.leaf_value[plan.leaf_of[node]]]]
-        else:
-            out[node] = False
-            for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
-                out[node] |= out[plan.child[e]]
+class Group(NamedTuple):
+    """Some of the boxes, all over the same columns, and the graph above these.
+
+    Attributes
+    ----------
+    graph : Graph
+    input_column : int32 (n_input,)
+    input_rank : int32 (n_input,)
+        Of the leaves that are the graph's inputs, among those of their columns.
+    box : int32 (n_own_box,)
+    """
+
+    graph: Graph
+    input_column: np.ndarray
+    input_rank: np.ndarray
+    box: np.ndarray
 
 
 def make_boxes(plan: Plan, boxes: Sequence[Box], also: Sequence[int] = ()) -> Boxes:
@@ -144,11 +117,6 @@ def make_boxes(plan: Plan, boxes: Sequence[Box], also: Sequence[int] = ()) -> Bo
                 intervals.append(given)
             box_condition[number, column] = conditions[key]
     condition_column = np.array([column for column, _ in conditions], np.int32)
-    groups: dict[bytes, int] = {}
-    box_group = np.array([groups.setdefault((row >= 0).tobytes(), len(groups)) for row in box_condition], np.int32)
-    steps = _Steps(plan, leaf_ptr, leaf)
-    for chosen in groups:
-        steps.add_group(np.frombuffer(chosen, bool))
     n_interval = np.array([given.shape[0] for given in intervals], np.int64)
     n_place = n_interval + (n_interval != 1)
     length = np.diff(leaf_ptr)[condition_column].astype(np.int64)
@@ -172,9 +140,29 @@ def make_boxes(plan: Plan, boxes: Sequence[Box], also: Sequence[int] = ()) -> Bo
         interval_at=np.repeat(first_place, n_interval) + within * np.repeat(length, n_interval),
         n_mass=np.array([(n_place * length).sum()], np.int64),
         box_condition=box_condition,
-        box_group=box_group,
-        **steps.arrays(),
     )
+
+
+def make_groups(plan: Plan, boxes: Boxes) -> list[Group]:
+    """Return the groups of some boxes; those that ask of no column have a graph without nodes."""
+    rank = leaf_ranks(plan, boxes)
+    members: dict[bytes, list[int]] = {}
+    for number, conditions in enumerate(boxes.box_condition):
+        members.setdefault((conditions >= 0).tobytes(), []).append(number)
+    groups = []
+    for chosen, box in members.items():
+        graph = make_graph(plan, nodes_above(plan, np.flatnonzero(np.frombuffer(chosen, bool))))
+        leaf = plan.leaf_of[graph.node[: n_input(graph)]]
+        column = plan.feature_column[plan.leaf_value[leaf]]
+        groups.append(Group(graph, column, rank[leaf], np.array(box, np.int32)))
+    return groups
+
+
+def leaf_ranks(plan: Plan, boxes: Boxes) -> np.ndarray:
+    """Return each leaf's position among those of its column, int32 (n_leaf,)."""
+    rank = np.empty(boxes.leaf.size, np.int32)
+    rank[boxes.leaf] = np.arange(boxes.leaf.size)
+    return rank - boxes.leaf_ptr[plan.feature_column[plan.leaf_value]]
 
 
 def _pointer(lengths: Sequence[int]) -> np.ndarray:
@@ -211,64 +199,3 @@ def _batches(plan: Plan, leaf_ptr: np.ndarray, leaf: np.ndarray) -> dict[str, np
         "batch_offset": plan.feature_offset[plan.leaf_value[of_batch]],
         "batch_scale": plan.feature_scale[plan.leaf_value[of_batch]],
     }
-
-
-class _Steps:
-    """The steps of all groups, as they are collected."""
-
-    def __init__(self, plan: Plan, leaf_ptr: np.ndarray, leaf: np.ndarray):
-        self.plan = plan
-        self.column = plan.feature_column[plan.leaf_value]
-        self.rank = np.empty(leaf.size, np.int64)
-        self.rank[leaf] = np.arange(leaf.size)
-        self.rank -= leaf_ptr[self.column]
-        self.counts: list[int] = []
-        self.kind: list[int] = []
-        self.step_column: list[int] = []
-        self.lengths: list[int] = []
-        self.entry: list[int] = []
-        self.edge: list[int] = []
-
-    def add_group(self, chosen: np.ndarray) -> None:
-        """Add the steps for some columns, bool (n_column,)."""
-        plan = self.plan
-        meets = np.empty(plan.kind.size, bool)
-        mark_nodes(plan, chosen.copy(), meets)
-        step_of: dict[int, int] = {}
-        before = len(self.kind)
-        for node in np.flatnonzero(meets & (plan.node_row >= 0)).tolist():
-            edges = range(plan.child_ptr[node], plan.child_ptr[node + 1])
-            children = [(int(plan.child[e]), e) for e in edges if meets[plan.child[e]]]
-            column = -1
-            if plan.kind[node] == arrays.LEAF:
-                leaf = plan.leaf_of[node]
-                column, kind, entries = self.column[leaf], LEAF_STEP, [(self.rank[leaf], -1)]
-            elif plan.kind[node] == arrays.LIKELIHOOD:
-                leaves = [(plan.leaf_of[child], e) for child, e in children]
-                column, kind = self.column[leaves[0][0]], DICTIONARY_STEP
-                entries = [(self.rank[leaf], e) for leaf, e in leaves]
-            elif plan.kind[node] == arrays.PRODUCT:
-                if len(children) == 1:
-                    step_of[node] = step_of[children[0][0]]
-                    continue
-                kind, entries = PRODUCT_STEP, [(step_of[child], -1) for child, _ in children]
-            else:
-                kind, entries = SUM_STEP, [(step_of[child], e) for child, e in children]
-            step_of[node] = len(self.kind) - before
-            self.kind.append(kind)
-            self.step_column.append(int(column))
-            self.lengths.append(len(entries))
-            self.entry += [int(child) for child, _ in entries]
-            self.edge += [int(e) for _, e in entries]
-        self.counts.append(len(self.kind) - before)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the fields of Boxes that hold the steps."""
-        return {
-            "step_ptr": _pointer(self.counts),
-            "step_kind": np.array(self.kind, np.int32),
-            "step_column": np.array(self.step_column, np.int32),
-            "entry_ptr": _pointer(self.lengths),
-            "entry": np.array(self.entry, np.int32),
-            "entry_edge": np.array(self.edge, np.int32),
-        }

@@ -7,20 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesjpt.kernels.events import fill_masses
 from bayesjpt.kernels.leaf import leaf_buffer, leaf_mode
 from bayesjpt.kernels.mixture import forget
 from bayesjpt.kernels.quantiles import mixture_quantile
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import lent
-
-
-@kernel
-def fill_leaf_masses(plan, boxes, thetas, out):
-    """Fill out, float64 (n_draw, n_mass), with the log masses of all intervals of `boxes` under all leaves."""
-    plan, boxes = lent(plan), lent(boxes)
-    for draw in range(out.shape[0]):
-        fill_masses(boxes, plan.const, thetas[draw], out[draw])
 
 
 @kernel

@@ -1,59 +1,102 @@
-"""What flows from the root by the weights alone: the share of rows that each node describes."""
+"""What flows from the root by the weights alone: how often paths come to a node, and what each column is like.
+
+Nothing goes in at the leaves: every value is 1. Collected is the probability of each leaf, with what the leaf says.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.events import cut_log_mass
 from bayesjpt.kernels.leaf import leaf_cdf
-from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
+from bayesjpt.kernels.passes import batch_size, down, gather_weights, make_graph, nodes_above
+from bayesjpt.kernels.upward import LEAF_KIND
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.special import logaddexp
 
 
-@kernel
-def fill_reach(plan, log_weight, reach):
-    """Fill reach, float64 (n_node,), with the probability that a row without evidence takes a path through a node."""
-    reach[:] = 0.0
-    reach[plan.kind.size - 1] = 1.0
-    for node in range(plan.kind.size - 1, -1, -1):
-        for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
-            share = 1.0 if plan.kind[node] == PRODUCT_KIND else math.exp(log_weight[e])
-            reach[plan.child[e]] += reach[node] * share
+def path_probabilities(plan: Plan, inside: np.ndarray, log_weights: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield parts of the draws, and the probability that the path of a row without evidence takes each node.
+
+    Parameters
+    ----------
+    plan : Plan
+    inside : bool (n_node,)
+        The nodes to visit (`make_graph`).
+    log_weights : float64 (n_draw, n_edge), nats
+
+    Yields
+    ------
+    slice, float64 (n_node, n_part)
+        0 for nodes outside.
+    """
+    graph = make_graph(plan, inside)
+    n = batch_size(4 * plan.kind.size, log_weights.shape[0])
+    for lo in range(0, log_weights.shape[0], n):
+        own = log_weights[lo : lo + n]
+        weight = np.empty((graph.edge.size, own.shape[0]))
+        gather_weights(graph, own, weight)
+        shape = graph.node.size, own.shape[0]
+        flow = np.ones(shape)
+        down(graph, weight, np.zeros(shape), np.ones(shape), flow)
+        out = np.zeros((plan.kind.size, own.shape[0]))
+        out[graph.node] = flow
+        yield slice(lo, lo + own.shape[0]), out
+
+
+def node_probabilities(plan: Plan, log_weights: np.ndarray, nodes: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Return `path_probabilities` of some nodes, float64 (n_draw, n)."""
+    parts = path_probabilities(plan, np.ones(plan.kind.size, bool), log_weights)
+    return np.concatenate([reach[nodes].T for _, reach in parts])
 
 
 @kernel
-def fill_shares(plan, log_weights, out):
-    """Fill out, float64 (n_draw, n_column, n_family), with each family's share of each column (ABDA equation 3)."""
-    reach = np.empty(plan.kind.size)
+def _fill_shares(plan, reach, out):
     out[:] = 0.0
-    for draw in range(out.shape[0]):
-        fill_reach(plan, log_weights[draw], reach)
-        for node in range(plan.kind.size):
-            if plan.kind[node] == LEAF_KIND:
-                leaf = plan.leaf_of[node]
-                column = plan.feature_column[plan.leaf_value[leaf]]
-                out[draw, column, plan.leaf_family[leaf]] += reach[node]
-
-
-@kernel
-def fill_marginal_cdf(plan, log_weights, thetas, point_column, points, out):
-    """Fill out, float64 (n_draw, n_point), with P(X_column <= point) for points in the user's units."""
-    reach = np.empty(plan.kind.size)
-    out[:] = 0.0
-    for draw in range(out.shape[0]):
-        fill_reach(plan, log_weights[draw], reach)
-        for node in range(plan.kind.size):
-            if plan.kind[node] != LEAF_KIND:
-                continue
+    for node in range(plan.kind.size):
+        if plan.kind[node] == LEAF_KIND:
             leaf = plan.leaf_of[node]
-            column = plan.feature_column[plan.leaf_value[leaf]]
-            for p in range(points.size):
-                if point_column[p] == column:
-                    out[draw, p] += reach[node] * leaf_cdf(plan, thetas[draw], leaf, points[p])
+            column, family = plan.feature_column[plan.leaf_value[leaf]], plan.leaf_family[leaf]
+            for draw in range(out.shape[0]):
+                out[draw, column, family] += reach[node, draw]
+
+
+def fill_shares(plan: Plan, log_weights: np.ndarray, out: np.ndarray) -> None:
+    """Fill out, float64 (n_draw, n_column, n_family), with each family's share of each column (ABDA equation 3)."""
+    for part, reach in path_probabilities(plan, np.ones(plan.kind.size, bool), log_weights):
+        _fill_shares(plan, reach, out[part])
+
+
+@kernel
+def _fill_cdf(plan, reach, thetas, point_column, points, out):
+    out[:] = 0.0
+    for node in range(plan.kind.size):
+        if plan.kind[node] != LEAF_KIND:
+            continue
+        leaf = plan.leaf_of[node]
+        column = plan.feature_column[plan.leaf_value[leaf]]
+        for p in range(points.size):
+            if point_column[p] == column:
+                for draw in range(out.shape[0]):
+                    out[draw, p] += reach[node, draw] * leaf_cdf(plan, thetas[draw], leaf, points[p])
+
+
+def fill_marginal_cdf(
+    plan: Plan,
+    log_weights: np.ndarray,
+    thetas: np.ndarray,
+    point_column: np.ndarray,
+    points: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fill out, float64 (n_draw, n_point), with P(X_column <= point) for points in the user's units."""
+    for part, reach in path_probabilities(plan, nodes_above(plan, point_column), log_weights):
+        _fill_cdf(plan, reach, thetas[part], point_column, points, out[part])
 
 
 @kernel
@@ -65,7 +108,31 @@ def _add_intervals(family, cell, units, parameters, constants, log_reach, ends, 
 
 
 @kernel
-def fill_marginal_log_mass(plan, log_weights, thetas, ptr, ends, out):
+def _fill_log_mass(plan, reach, thetas, ptr, ends, out):
+    plan, thetas = lent(plan), lent(thetas)
+    out[:] = -np.inf
+    for node in range(plan.kind.size):
+        if plan.kind[node] != LEAF_KIND:
+            continue
+        leaf = plan.leaf_of[node]
+        feature = plan.leaf_value[leaf]
+        column = plan.feature_column[feature]
+        first, last = ptr[column], ptr[column + 1]
+        for draw in range(out.shape[0] if first < last else 0):
+            if reach[node, draw] == 0.0:
+                continue
+            _add_intervals(
+                plan.leaf_family[leaf], (plan.leaf_lower[leaf], plan.leaf_upper[leaf]),
+                (plan.feature_offset[feature], plan.feature_scale[feature]),
+                thetas[draw, plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]],
+                plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]],
+                math.log(reach[node, draw]), ends[:, first:last], out[draw, first:last],
+            )  # fmt: skip
+
+
+def fill_marginal_log_mass(
+    plan: Plan, log_weights: np.ndarray, thetas: np.ndarray, ptr: np.ndarray, ends: np.ndarray, out: np.ndarray
+) -> None:
     """Fill out, float64 (n_draw, n_interval), with the log probabilities of intervals, each of one column.
 
     Parameters
@@ -77,23 +144,6 @@ def fill_marginal_log_mass(plan, log_weights, thetas, ptr, ends, out):
     ends : float64 (2, n_interval)
         Closed, in the user's units; codes on columns of labels.
     """
-    plan = lent(plan)
-    reach = np.empty(plan.kind.size)
-    out[:] = -np.inf
-    for draw in range(out.shape[0]):
-        theta = thetas[draw]
-        fill_reach(plan, log_weights[draw], reach)
-        for node in range(plan.kind.size):
-            if plan.kind[node] != LEAF_KIND or reach[node] == 0.0:
-                continue
-            leaf = plan.leaf_of[node]
-            feature = plan.leaf_value[leaf]
-            column = plan.feature_column[feature]
-            first, last = ptr[column], ptr[column + 1]
-            _add_intervals(
-                plan.leaf_family[leaf], (plan.leaf_lower[leaf], plan.leaf_upper[leaf]),
-                (plan.feature_offset[feature], plan.feature_scale[feature]),
-                theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]],
-                plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]],
-                math.log(reach[node]), ends[:, first:last], out[draw, first:last],
-            )  # fmt: skip
+    inside = nodes_above(plan, np.flatnonzero(np.diff(ptr)))
+    for part, reach in path_probabilities(plan, inside, log_weights):
+        _fill_log_mass(plan, reach, thetas[part], ptr, ends, out[part])

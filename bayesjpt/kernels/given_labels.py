@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bayesjpt.kernels.leaf import leaf_log_mass
-from bayesjpt.kernels.reach import fill_reach
+from bayesjpt.kernels.reach import reach_buffers, reach_of
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
@@ -35,8 +35,7 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
     """
     log_weights, thetas = params
     work = make_work(plan, cells, n_block)
-    total, share = np.empty(n_block), np.empty(n_block)
-    reach = np.empty((targets.node.size, n_block))
+    on_the_way = reach_buffers(targets, n_block)
     longest = 1
     for t in range(label_ptr.size - 1):
         longest = max(longest, label_ptr[t + 1] - label_ptr[t])
@@ -50,7 +49,7 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
             n = block_size(cells.segment_ptr, lo, n_block, out.shape[2])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
-            fill_reach(plan, targets, work, total, share, reach, n)
+            reach = reach_of(plan, targets, log_weight, work, on_the_way, n)
             out[draw, :, lo : lo + n] = 0.0
             for t in range(label_ptr.size - 1):
                 n_label = label_ptr[t + 1] - label_ptr[t]

@@ -23,7 +23,7 @@ from bayesjpt.kernels.mixture import (
     mixture_moments,
 )
 from bayesjpt.kernels.quantiles import mixture_quantile
-from bayesjpt.kernels.reach import fill_part_weights, fill_reach, fill_row_shares
+from bayesjpt.kernels.reach import fill_part_weights, fill_row_shares, reach_buffers, reach_of
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
@@ -139,8 +139,8 @@ def fill_row_moments(plan, cells, all_pieces, targets, params, n_block, log_evid
     pieces, whole = lent(all_pieces[0]), lent(all_pieces[1])
     log_weights, thetas = lent(params)
     work = make_work(plan, cells, n_block)
-    total, share = np.empty(n_block), np.empty(n_block)
-    reach = np.empty((targets.node.size, n_block))
+    total = np.empty(n_block)
+    on_the_way = reach_buffers(targets, n_block)
     centre, spread = np.empty(pieces.place.size), np.empty(pieces.place.size)
     weight = np.empty(targets.part.size)
     buffers = np.empty(pieces.place.size), np.empty(pieces.place.size)
@@ -159,7 +159,7 @@ def fill_row_moments(plan, cells, all_pieces, targets, params, n_block, log_evid
             n = block_size(cells.segment_ptr, lo, n_block, mean.shape[2])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
-            fill_reach(plan, targets, work, total, share, reach, n)
+            reach = reach_of(plan, targets, log_weight, work, on_the_way, n)
             for t in range(mean.shape[1]):
                 _row_moments(
                     targets, reach, slot_moments, t, total[:n],
@@ -177,8 +177,7 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
     plan, cells, pieces, targets = lent(plan), lent(cells), lent(pieces), lent(targets)
     log_weights, thetas = lent(params)
     work = make_work(plan, cells, n_block)
-    total, share = np.empty(n_block), np.empty(n_block)
-    reach = np.empty((targets.node.size, n_block))
+    on_the_way = reach_buffers(targets, n_block)
     held, below = np.empty((pieces.place.size, 3)), np.empty(pieces.place.size)
     weight = np.empty(targets.part.size)
     slot_cdf = np.empty((points.size, targets.slot.size))
@@ -199,7 +198,7 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
             n = block_size(cells.segment_ptr, lo, n_block, out.shape[3])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
-            fill_reach(plan, targets, work, total, share, reach, n)
+            reach = reach_of(plan, targets, log_weight, work, on_the_way, n)
             for j in range(points.size):
                 own = out[draw, j, 0, lo : lo + n]
                 own[:] = 0.0
@@ -216,8 +215,7 @@ def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, 
     plan, cells, pieces, targets = lent(plan), lent(cells), lent(pieces), lent(targets)
     log_weights, thetas = lent(params)
     work = make_work(plan, cells, n_block)
-    total, buffer = np.empty(n_block), np.empty(n_block)
-    reach = np.empty((targets.node.size, n_block))
+    on_the_way = reach_buffers(targets, n_block)
     held, share = np.empty((pieces.place.size, 3)), np.empty(pieces.place.size)
     weight = np.empty(targets.part.size)
     const = plan.const
@@ -232,7 +230,7 @@ def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, 
             n = block_size(cells.segment_ptr, lo, n_block, out.shape[3])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
-            fill_reach(plan, targets, work, total, buffer, reach, n)
+            reach = reach_of(plan, targets, log_weight, work, on_the_way, n)
             for t in range(out.shape[2]):
                 for i in range(n):
                     for k in range(out.shape[1]):

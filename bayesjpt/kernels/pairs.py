@@ -117,7 +117,7 @@ def _pair(slots, joint, mass, parents, n, t, u, buffers):
 
 
 @kernel
-def fill_information(plan, slots, start, apart, limits, params, out, doubt):
+def fill_information(plan, slots, start, apart, limits, params, reach, out, doubt):
     """Fill the mutual information of columns under many draws, in nats, and how far two estimates of it are apart.
 
     Parameters
@@ -128,6 +128,8 @@ def fill_information(plan, slots, start, apart, limits, params, out, doubt):
     limits : tuple of float and int
         Nats by which halvings of a column's cells may disagree; splits of cells at most.
     params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
+    reach : float64 (n_node, n_draw)
+        The `path_probabilities` of the columns.
     out, doubt : float64 (n_draw, n_target, n_target)
         The diagonal is NaN.
     """
@@ -137,7 +139,7 @@ def fill_information(plan, slots, start, apart, limits, params, out, doubt):
     grid = make_grid(slots, start, n_split)
     longest = 4 * grid.total.size
     joint = np.empty((n_slot, n_slot))
-    reach, taken, weight = np.empty(plan.kind.size), np.empty(slots.below.size), np.empty(slots.entry_leaf.size)
+    taken, weight = np.empty(slots.below.size), np.empty(slots.entry_leaf.size)
     mass, parents, n = (
         np.empty((n_slot, longest)),
         np.empty((n_target, 2, longest), np.int32),
@@ -146,7 +148,7 @@ def fill_information(plan, slots, start, apart, limits, params, out, doubt):
     buffers = np.empty((n_slot, longest)), np.empty(longest), np.empty(longest), np.empty(longest * longest)
     for draw in range(out.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
-        fill_joint(plan, slots, log_weight, reach, taken, joint)
+        fill_joint(plan, slots, log_weight, reach[:, draw], taken, joint)
         for slot in range(n_slot):
             for k in range(slots.entry_ptr[slot], slots.entry_ptr[slot + 1]):
                 edge = slots.entry_edge[k]

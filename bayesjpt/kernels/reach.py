@@ -1,7 +1,7 @@
 """How far each row's probability reaches: given the row, the probability that its path runs through a node.
 
-Only nodes above some wanted columns are visited, from the root down to the columns' slots. What is above them in the
-workspace was left by `bayesjpt.kernels.upward`.
+Only nodes above some wanted columns are visited, from the root down to the columns' slots, which take the place of
+inputs. The pairs of these nodes, for all that the row observes, were left by `bayesjpt.kernels.upward`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels import rows
-from bayesjpt.kernels.boxes import mark_nodes
 from bayesjpt.kernels.mixture import Pieces
-from bayesjpt.kernels.upward import PRODUCT_KIND
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.kernels.passes import Graph, down, gather_weights, make_graph, nodes_above, numbers_in
+from bayesjpt.numerics.jit import inlined, kernel
 
 
 class Reach(NamedTuple):
@@ -26,18 +25,15 @@ class Reach(NamedTuple):
 
     Attributes
     ----------
-    node : int32 (n_reached,)
-        Nodes whose scope meets the columns, ascending, the root last; leaves inside dictionaries left out.
-    at : int32 (n_node,)
-        Position in `node`, -1 elsewhere.
+    graph : Graph
+        Of the nodes whose scope meets the columns, slots being the inputs.
     slot_ptr : int32 (n_target + 1,), slot : int32 (n_target_slot,)
-        Positions in `node` of each column's slots.
+        Nodes of the graph that are each column's slots.
     part_ptr : int32 (n_target_slot + 1,), part : int32 (n_part,), part_edge : int32 (n_part,)
         The pieces of each slot, by number, and the edges of their weights (-1 for bare leaves).
     """
 
-    node: np.ndarray
-    at: np.ndarray
+    graph: Graph
     slot_ptr: np.ndarray
     slot: np.ndarray
     part_ptr: np.ndarray
@@ -50,12 +46,8 @@ def make_reach(plan: Plan, pieces: Pieces, leaves: np.ndarray, columns: Sequence
 
     `pieces` are those columns' whole leaves, `leaves` (n_piece,) which leaf each is.
     """
-    chosen = np.isin(np.arange(plan.column_resolution.size), columns)
-    meets = np.empty(plan.kind.size, bool)
-    mark_nodes(plan, chosen, meets)
-    node = np.flatnonzero(meets & (plan.node_row >= 0)).astype(np.int32)
-    at = np.full(plan.kind.size, -1, np.int32)
-    at[node] = np.arange(node.size)
+    graph = make_graph(plan, nodes_above(plan, columns) & (plan.node_row >= 0))
+    at = numbers_in(graph, plan.kind.size)
     piece_of = {int(leaf): number for number, leaf in enumerate(leaves)}
     slot: list[int] = []
     counts: list[int] = []
@@ -75,8 +67,7 @@ def make_reach(plan: Plan, pieces: Pieces, leaves: np.ndarray, columns: Sequence
             part += [piece_of[int(plan.leaf_of[child])] for child, _ in members]
             part_edge += [e for _, e in members]
     return Reach(
-        node=node,
-        at=at,
+        graph=graph,
         slot_ptr=np.cumsum([0, *counts]).astype(np.int32),
         slot=np.array(slot, np.int32),
         part_ptr=np.cumsum([0, *lengths]).astype(np.int32),
@@ -86,43 +77,43 @@ def make_reach(plan: Plan, pieces: Pieces, leaves: np.ndarray, columns: Sequence
 
 
 @kernel
-def _add_product(x, y, out):
-    for i in range(out.size):
-        out[i] += x[i] * y[i]
+def reach_buffers(targets, n_block):
+    """Return the buffers of `reach_of`: for the weights, the pairs and the flow of the nodes."""
+    return np.empty((targets.graph.edge.size, 1)), np.empty((3, targets.graph.node.size * n_block))
+
+
+@inlined
+def _copy_pair(graph, work, k, n, m, s):
+    at = work.node_at[graph.node[k]]
+    if at >= 0:
+        rows.copy(work.m[at, :n], m[k])
+        rows.copy(work.s[at, :n], s[k])
+    else:  # no row of this segment can take it
+        m[k], s[k] = -np.inf, 0.0
 
 
 @kernel
-def _divide(x, total, out):
-    for i in range(out.size):
-        out[i] = x[i] / total[i] if total[i] > 0.0 else 0.0
+def reach_of(plan, targets, log_weight, work, buffers, n):
+    """Return the reach of the nodes, float64 (n_reached, n), from what `upward` left behind for n rows.
 
-
-@kernel
-def fill_reach(plan, targets, work, total, share, reach, n):
-    """Fill reach, float64 (n_reached, n_block), from what `upward` left behind for n rows.
-
-    `total` and `share` are buffers, float64 (n_block,). All 0 below the root where the row has no density.
+    It lies in the buffers. All 0 below the root where the row has no density.
     """
-    reach[:, :n] = 0.0
-    last = targets.node.size - 1
-    reach[last, :n] = 1.0
-    for position in range(last, -1, -1):
-        node = targets.node[position]
-        if plan.slot_of_node[node] >= 0 or work.node_at[node] < 0:
-            continue
-        own = reach[position, :n]
-        first, end = plan.child_ptr[node], plan.child_ptr[node + 1]
-        if plan.kind[node] == PRODUCT_KIND:
-            for e in range(first, end):
-                if targets.at[plan.child[e]] >= 0:
-                    rows.add(own, reach[targets.at[plan.child[e]], :n])
-        else:
-            total[:n] = 0.0
-            for e in range(first, end):
-                rows.add(work.term[work.edge_at[e], :n], total[:n])
-            _divide(own, total[:n], share[:n])
-            for e in range(first, end):
-                _add_product(share[:n], work.term[work.edge_at[e], :n], reach[targets.at[plan.child[e]], :n])
+    graph, weight = targets.graph, buffers[0]
+    n_node = graph.node.size
+    # whole rows of a contiguous array, also where the last block is shorter than the others
+    m = buffers[1][0, : n_node * n].reshape(n_node, n)
+    s = buffers[1][1, : n_node * n].reshape(n_node, n)
+    flow = buffers[1][2, : n_node * n].reshape(n_node, n)
+    first = n_node - graph.is_product.size
+    for k in range(graph.is_product.size):
+        if not graph.is_product[k]:  # a product hands its flow on as it is
+            _copy_pair(graph, work, first + k, n, m, s)
+            for j in range(graph.child_ptr[k], graph.child_ptr[k + 1]):
+                _copy_pair(graph, work, graph.child[j], n, m, s)
+    gather_weights(graph, log_weight.reshape(1, log_weight.size), weight)
+    flow[n_node - 1] = 1.0
+    down(graph, weight, m, s, flow)
+    return flow
 
 
 @kernel

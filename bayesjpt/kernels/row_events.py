@@ -16,13 +16,17 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
-from bayesjpt.kernels.boxes import Boxes, mark_nodes
+from bayesjpt.kernels.boxes import Boxes, leaf_ranks
 from bayesjpt.kernels.events import fill_masses
+from bayesjpt.kernels.passes import nodes_above
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward, upward_again
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import logaddexp
+
+_DRAWS_AT_ONCE = 64
+"""Draws whose masses are found together: one leaf under many draws is one loop."""
 
 
 class Asked(NamedTuple):
@@ -46,12 +50,7 @@ class Asked(NamedTuple):
 
 def make_asked(plan: Plan, boxes: Boxes, columns: np.ndarray) -> Asked:
     """Return what an event over some columns, their positions, has to evaluate for each box."""
-    chosen = np.isin(np.arange(plan.column_resolution.size), columns)
-    meets = np.empty(plan.kind.size, bool)
-    mark_nodes(plan, chosen, meets)
-    slot = np.flatnonzero(chosen[plan.slot_column]).astype(np.int32)
-    rank = np.empty(boxes.leaf.size, np.int64)
-    rank[boxes.leaf] = np.arange(boxes.leaf.size)
+    slot = np.flatnonzero(np.isin(plan.slot_column, columns)).astype(np.int32)
     leaves: list[int] = []
     edges: list[int] = []
     lengths: list[int] = []
@@ -65,12 +64,11 @@ def make_asked(plan: Plan, boxes: Boxes, columns: np.ndarray) -> Asked:
         leaves += plan.leaf_of[plan.child[first:last]].tolist()
         edges += range(first, last)
         lengths.append(last - first)
-    column = plan.feature_column[plan.leaf_value[leaves]]
     return Asked(
-        node=np.flatnonzero(meets & (plan.node_row >= 0)).astype(np.int32),
+        node=np.flatnonzero(nodes_above(plan, columns) & (plan.node_row >= 0)).astype(np.int32),
         slot=slot,
         part_ptr=np.cumsum([0, *lengths]).astype(np.int32),
-        part_rank=(rank[leaves] - boxes.leaf_ptr[column]).astype(np.int32),
+        part_rank=leaf_ranks(plan, boxes)[leaves],
         part_edge=np.array(edges, np.int32),
     )
 
@@ -117,13 +115,17 @@ def fill_row_log_probability(plan, cells, boxes, asked, params, n_block, allowed
     """
     log_weights, thetas = params
     work = make_work(plan, cells, n_block)
-    mass, value = np.empty(boxes.n_mass[0]), np.empty(n_block)
+    value = np.empty(n_block)
     n_row = log_joint.shape[1]
+    masses = np.empty((boxes.n_mass[0], 0))
     for draw in range(log_joint.shape[0]):
         log_weight = log_weights[draw]
+        if draw % _DRAWS_AT_ONCE == 0:
+            masses = np.empty((boxes.n_mass[0], min(log_joint.shape[0] - draw, _DRAWS_AT_ONCE)))
+            fill_masses(boxes, plan.const, thetas[draw : draw + masses.shape[1]], masses)
+        mass = masses[:, draw % _DRAWS_AT_ONCE]
         prepare_coefficients(plan, cells, thetas[draw], work)
         fill_tables(plan, cells, log_weight, work)
-        fill_masses(boxes, plan.const, thetas[draw], mass)
         lo = 0
         while lo < n_row:
             n = block_size(cells.segment_ptr, lo, n_block, n_row)

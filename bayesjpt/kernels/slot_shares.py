@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from bayesjpt.kernels.reach import fill_reach
+from bayesjpt.kernels.reach import reach_buffers, reach_of
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
@@ -26,8 +24,7 @@ def fill_slot_shares(plan, cells, targets, params, n_block, out):
     """
     log_weights, thetas = params
     work = make_work(plan, cells, n_block)
-    total, share = np.empty(n_block), np.empty(n_block)
-    reach = np.empty((targets.node.size, n_block))
+    on_the_way = reach_buffers(targets, n_block)
     for draw in range(out.shape[0]):
         prepare_coefficients(plan, cells, thetas[draw], work)
         fill_tables(plan, cells, log_weights[draw], work)
@@ -35,7 +32,7 @@ def fill_slot_shares(plan, cells, targets, params, n_block, out):
         while lo < out.shape[2]:
             n = block_size(cells.segment_ptr, lo, n_block, out.shape[2])
             upward(plan, cells, log_weights[draw], work, lo, n)
-            fill_reach(plan, targets, work, total, share, reach, n)
+            reach = reach_of(plan, targets, log_weights[draw], work, on_the_way, n)
             for k in range(targets.slot.size):
                 out[draw, k, lo : lo + n] = reach[targets.slot[k], :n]
             lo += n

@@ -1,7 +1,7 @@
 """The slots that rows take: which of some columns' slots go together, and how often.
 
 Every row takes one *slot* of each column: one dictionary, at the end of its path. One pass from the leaves gives the
-slots that rows take below every node, one pass from the root how often rows come through it; two slots are taken
+slots that rows take below every node, `path_probabilities` how often rows come through it; two slots are taken
 together where their paths part, at a product.
 """
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
-from bayesjpt.kernels.flow import fill_reach
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
 from bayesjpt.numerics.jit import kernel
 
@@ -160,9 +159,8 @@ def fill_joint(plan, slots, log_weight, reach, taken, out):
     """Fill out, float64 (n_slot, n_slot), with the probability that a row takes two slots.
 
     Filled above the diagonal; on it lies the probability of each slot. Two slots of one column are never taken
-    together. `reach` (n_node,) and `taken` (n_below,) are buffers.
+    together. `reach` (n_node,) are `path_probabilities`, `taken` (n_below,) is a buffer.
     """
-    fill_reach(plan, log_weight, reach)
     _fill_taken(plan, slots, log_weight, taken)
     _fill_joint(plan, slots, reach, taken, out)
     for slot in range(slots.node.size):

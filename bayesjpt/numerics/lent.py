@@ -17,23 +17,24 @@ from numba.extending import intrinsic
 
 
 def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    array = context.make_array(kind)(context, builder, value)
-    array.meminfo = array.meminfo.type(None)
-    return array._getvalue()
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = array.meminfo.type(None)
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        members: Any = kind  # numba declares `types` in each of the subclasses
+        # those of tuples inside too: what stayed counted would be given back once more than it was taken
+        for position, member in enumerate(members.types):
+            own = _disowned(context, builder, member, builder.extract_value(value, position))
+            value = builder.insert_value(value, own, position)
+    return value
 
 
 def _lent(_typing_context: Any, arrays: Any) -> tuple[Any, Callable]:
-    """Return the same array, or the same tuple, whose arrays belong to nobody."""
+    """Return the same array, or the same tuple, whose arrays, at any depth, belong to nobody."""
 
     def generate(context, builder, signature, operands):
-        (packed,) = operands
-        if isinstance(signature.args[0], types.Array):
-            return _disowned(context, builder, signature.args[0], packed)
-        for position, kind in enumerate(signature.args[0].types):
-            if isinstance(kind, types.Array):
-                own = _disowned(context, builder, kind, builder.extract_value(packed, position))
-                packed = builder.insert_value(packed, own, position)
-        return packed
+        return _disowned(context, builder, signature.args[0], operands[0])
 
     return arrays(arrays), generate
 

@@ -8,7 +8,9 @@ import numpy as np
 
 from bayesjpt.defaults import DEPENDENCE_SPLITS, DEPENDENCE_TOLERANCE, MAX_DEPENDENCE_BYTES
 from bayesjpt.errors import QueryError
+from bayesjpt.kernels.flow import path_probabilities
 from bayesjpt.kernels.pairs import fill_information
+from bayesjpt.kernels.passes import nodes_above
 from bayesjpt.kernels.slots import apart, make_slots
 from bayesjpt.posterior.answer import PlainAnswer, verb
 from bayesjpt.posterior.draws import Posterior
@@ -127,7 +129,10 @@ def _information(post: Posterior, positions: Sequence[int]) -> tuple[np.ndarray,
     separate = apart(plan, positions)
     values, doubt = np.empty((2, params.theta.shape[0], len(positions), len(positions)))
     start = first_cells(post.schema, positions)
-    fill_information(plan, slots, start, separate, (DEPENDENCE_TOLERANCE, DEPENDENCE_SPLITS), params, values, doubt)
+    limits = DEPENDENCE_TOLERANCE, DEPENDENCE_SPLITS
+    for part, reach in path_probabilities(plan, nodes_above(plan, positions), params.log_weight):
+        own = params.log_weight[part], params.theta[part]
+        fill_information(plan, slots, start, separate, limits, own, reach, values[part], doubt[part])
     is_cut = np.array([not is_exact(post.schema.columns[position]) for position in positions])
     doubt += np.where(separate, 0.0, 0.2 * DEPENDENCE_TOLERANCE * (is_cut + is_cut[:, None]))
     return values, doubt

@@ -125,11 +125,7 @@ def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") 
     if not points.size:
         raise QueryError(f"x = {x!r}", "one value at least")
     if question.rows is None:
-        boxes, pieces, wanted, log_box = question.event_setting()
-        values = np.empty((question.n_draw, points.size, 1))
-        everywhere = np.broadcast_to(points[:, None], values.shape).copy()
-        fill_event_cdf(question.plan, boxes, pieces, question.params, wanted, log_box, everywhere, values)
-        question.check_boxes(log_box)
+        values = _cdf_at(question, np.broadcast_to(points[:, None], (question.n_draw, points.size, 1)))
     else:
         values = _by_rows(question, fill_row_cdf, points, points.size)
         known(question, question.rows, values, lambda seen: (seen <= points[:, None]).astype(float))
@@ -208,12 +204,8 @@ def _quantiles(question: Question, levels: np.ndarray) -> np.ndarray:
     """Return float64 (n_draw, n_q, n_target[, n_row]); `levels` broadcasts to it, with or without rows."""
     n_q = levels.shape[1]
     if question.rows is None:
-        boxes, pieces, wanted, log_box = question.event_setting()
-        values = np.empty((question.n_draw, n_q, question.n_target))
-        levels = np.broadcast_to(levels, values.shape).copy()
-        fill_event_quantiles(question.plan, boxes, pieces, question.params, wanted, log_box, levels, values)
-        question.check_boxes(log_box)
-        return values
+        levels = np.broadcast_to(levels, (question.n_draw, n_q, question.n_target))
+        return _by_event(question, fill_event_quantiles, levels)
     if levels.ndim == 3:
         levels = levels[..., None]
     values = _by_rows(question, fill_row_quantiles, levels, n_q)
@@ -224,12 +216,16 @@ def _quantiles(question: Question, levels: np.ndarray) -> np.ndarray:
 def _cdf_at(question: Question, points: np.ndarray) -> np.ndarray:
     """Return P(X <= point), of the shape of the points, float64 (n_draw, n_point, n_target[, n_row])."""
     if question.rows is None:
-        boxes, pieces, wanted, log_box = question.event_setting()
-        values = np.empty(points.shape)
-        fill_event_cdf(question.plan, boxes, pieces, question.params, wanted, log_box, points.copy(), values)
-        question.check_boxes(log_box)
-        return values
+        return _by_event(question, fill_event_cdf, points)
     return _by_rows(question, fill_row_cdf_at, points, points.shape[1])
+
+
+def _by_event(question: Question, fill, numbers: np.ndarray) -> np.ndarray:
+    """Return what a kernel makes of some numbers given the event, float64 (n_draw, n_number, n_target) both."""
+    values, numbers = np.empty(numbers.shape), numbers.copy()
+    for part, pieces, share in question.event_parts():
+        fill(pieces, question.plan.const, question.params.theta[part], share, numbers[part], values[part])
+    return values
 
 
 def _by_rows(question: Question, fill, numbers: np.ndarray, n_number: int) -> np.ndarray:

@@ -45,9 +45,7 @@ def box_log_probability(post: Posterior, plan: Plan, boxes: Sequence[Box]) -> np
     flat = post.flat()
     out = np.empty((flat.theta.shape[0], len(boxes)))
     if boxes:
-        fill_box_log_probability(
-            plan, make_boxes(plan, [box.intervals for box in boxes]), flat.log_weight, flat.theta, out
-        )
+        fill_box_log_probability(plan, make_boxes(plan, [box.intervals for box in boxes]), flat, out)
     return out
 
 

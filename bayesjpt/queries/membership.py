@@ -11,6 +11,7 @@ from bayesjpt.circuit.paths import regions
 from bayesjpt.circuit.sub_populations import above, sub_populations
 from bayesjpt.defaults import MAX_PAIRED_ROWS
 from bayesjpt.errors import QueryError
+from bayesjpt.kernels.passes import make_graph, numbers_in
 from bayesjpt.kernels.reach import Reach
 from bayesjpt.kernels.slot_shares import fill_slot_shares
 from bayesjpt.posterior.answer import PlainAnswer, verb
@@ -197,15 +198,14 @@ def _responsibilities(post: Posterior, rows: Table, which: slice) -> np.ndarray:
 def _reach_of(post: Posterior) -> Reach:
     """Return the nodes from the root to the sub-populations, which take the place of slots."""
     nodes = sub_populations(post.circuit, len(post.schema))
-    node = above(post.circuit, nodes)
-    at = np.full(post.circuit.n_node, -1, np.int32)
-    at[node] = np.arange(node.size)
+    inside = np.zeros(post.circuit.n_node, bool)
+    inside[above(post.circuit, nodes)] = True
+    graph = make_graph(post.plan(), inside)
     nothing = np.empty(0, np.int32)
     return Reach(
-        node=node,
-        at=at,
+        graph=graph,
         slot_ptr=np.array([0, len(nodes)], np.int32),
-        slot=at[nodes],
+        slot=numbers_in(graph, post.circuit.n_node)[nodes],
         part_ptr=np.zeros(len(nodes) + 1, np.int32),
         part=nothing,
         part_edge=nothing,

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.circuit.plan import ATOM
-from bayesjpt.circuit.sub_populations import above, path_probability, sub_populations
+from bayesjpt.circuit.sub_populations import sub_populations
 from bayesjpt.defaults import COMPONENTS
+from bayesjpt.kernels.flow import node_probabilities
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.marginals import Axis, cell_ends, cell_masses
 from bayesjpt.queries.membership import names_of_sub_populations
@@ -44,7 +45,7 @@ def by_sub_population(post: Posterior, axis: Axis) -> dict[str, np.ndarray]:
     """
     one = representative(post, [axis.position]).post
     nodes = sub_populations(one.circuit, len(one.schema))
-    weight = path_probability(one.circuit, one.flat().log_weight, above(one.circuit, nodes))[:, nodes]
+    weight = node_probabilities(one.plan(), one.flat().log_weight, nodes)
     names = names_of_sub_populations(one)
     parts = []
     for node, own in zip(nodes, weight.T, strict=True):

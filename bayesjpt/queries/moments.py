@@ -97,11 +97,12 @@ def moments(
     some of the columns are known to lie, each given its own; NaN where that is impossible.
     """
     if question.rows is None:
-        boxes, pieces, wanted, log_box = question.event_setting()
         mean = np.empty((question.n_draw, question.n_target))
         squares = np.empty((question.n_draw, question.n_target if spread else 0))
-        fill_event_moments(question.plan, boxes, pieces, question.params, wanted, log_box, mean, squares)
-        question.check_boxes(log_box)
+        for part, pieces, share in question.event_parts():
+            fill_event_moments(
+                pieces, question.plan.const, question.params.theta[part], share, mean[part], squares[part]
+            )
         location, scale = question.units.T
     else:
         mean, squares = _given_rows(question, spread, near)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesjpt.circuit.paths import Interval
-from bayesjpt.circuit.sub_populations import above, path_probability, sub_populations
+from bayesjpt.circuit.sub_populations import sub_populations
 from bayesjpt.defaults import EXPLAINED_DIFFERENCE, EXPLAINED_FACTS, PATTERN_COVERAGE, PATTERN_SUPPORT
 from bayesjpt.errors import QueryError
+from bayesjpt.kernels.flow import node_probabilities
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import Box
@@ -175,7 +176,7 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
     source = representative(post, range(len(post.schema)))
     one = source.post
     nodes = sub_populations(one.circuit, len(one.schema))
-    weight = path_probability(one.circuit, one.flat().log_weight, above(one.circuit, nodes))[:, nodes]
+    weight = node_probabilities(one.plan(), one.flat().log_weight, nodes)
     boxes = compared(one, range(len(one.schema)))
     whole = mean_probabilities(one, boxes)
     found = []

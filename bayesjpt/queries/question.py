@@ -11,8 +11,9 @@ import numpy as np
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.errors import QueryError
-from bayesjpt.kernels.boxes import Boxes, make_boxes
+from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.cells import Cells
+from bayesjpt.kernels.events import leaf_shares
 from bayesjpt.kernels.mixture import Pieces, make_pieces
 from bayesjpt.kernels.reach import Reach, make_reach
 from bayesjpt.posterior.answer import PlainAnswer
@@ -101,17 +102,22 @@ class Question:
     def rows(self) -> Table | None:
         return self.evidence.rows
 
-    def event_setting(self) -> tuple[Boxes, Pieces, np.ndarray, np.ndarray]:
-        """Return (boxes, pieces, wanted columns, log probabilities of the boxes to be filled, (n_draw, n_box))."""
+    def event_parts(self) -> Iterator[tuple[slice, Pieces, np.ndarray]]:
+        """Yield parts of the draws: (which, pieces of the columns, shares of their leaves given the event).
+
+        Raises
+        ------
+        EvidenceError
+            After the last part, where the event is impossible under some draw, unless that is to be NaN.
+        """
         found = self.evidence.boxes
         assert found is not None
         boxes = make_boxes(self.plan, [box.intervals for box in found] or [{}], also=self.positions)
         wanted = np.isin(np.arange(len(self.post.schema)), self.positions)
         log_box = np.empty((self.n_draw, len(found)))
-        return boxes, make_pieces(self.plan, boxes, self.positions, self.units), wanted, log_box
-
-    def check_boxes(self, log_box: np.ndarray) -> None:
-        """Raise `EvidenceError` where the event is impossible under some draw, unless that is to be NaN."""
+        pieces = make_pieces(self.plan, boxes, self.positions, self.units)
+        for part, share in leaf_shares(self.plan, boxes, self.params, wanted, log_box):
+            yield part, pieces, share
         if self.on_zero == "error":
             refuse_impossible_boxes(self.post, self.evidence, log_sum(log_box, 1))
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesjpt.circuit.arrays import LEAF
-from bayesjpt.circuit.sub_populations import above, children, path_probability, sub_populations
+from bayesjpt.circuit.sub_populations import children, sub_populations
 from bayesjpt.families import registry
 from bayesjpt.families.record import Family
 from bayesjpt.kernels.boxes import make_boxes
-from bayesjpt.kernels.components import fill_leaf_masses
+from bayesjpt.kernels.events import fill_masses
+from bayesjpt.kernels.flow import node_probabilities
 from bayesjpt.posterior.draws import Posterior
 
 
@@ -46,12 +47,11 @@ def shallow(post: Posterior, position: int) -> Shallow:
     circuit = post.circuit
     own = np.flatnonzero(circuit.leaf_var[circuit.leaf_var_ptr[:-1]] == position)
     node_of = circuit.leaf_node()
-    weight = path_probability(circuit, post.flat().log_weight, above(circuit, node_of[own].tolist()))
     groups = _groups(post)
     return Shallow(
         leaf=own.astype(np.int32),
         families=tuple(registry.FAMILIES[number] for number in circuit.leaf_family[own]),
-        weight=weight[:, node_of[own]],
+        weight=node_probabilities(post.plan(), post.flat().log_weight, node_of[own]),
         groups=tuple(tuple(sorted(groups[node])) for node in node_of[own].tolist()),
     )
 
@@ -77,9 +77,9 @@ def leaf_masses(post: Posterior, position: int, intervals: np.ndarray) -> np.nda
     """
     plan, thetas = post.plan(), post.flat().theta
     boxes = make_boxes(plan, [{position: ends[None]} for ends in np.unique(intervals, axis=0)])
-    mass = np.empty((thetas.shape[0], int(boxes.n_mass[0])))
-    fill_leaf_masses(plan, boxes, thetas, mass)
+    mass = np.empty((int(boxes.n_mass[0]), thetas.shape[0]))
+    fill_masses(boxes, plan.const, thetas, mass)
     own = boxes.leaf[boxes.leaf_ptr[position] : boxes.leaf_ptr[position + 1]]
-    found = np.empty((mass.shape[0], boxes.interval_at.size, own.size))
-    found[..., np.argsort(np.argsort(own))] = np.exp(mass[:, boxes.interval_at[:, None] + np.arange(own.size)])
+    found = np.empty((mass.shape[1], boxes.interval_at.size, own.size))
+    found[..., np.argsort(np.argsort(own))] = np.exp(mass.T[:, boxes.interval_at[:, None] + np.arange(own.size)])
     return found[:, np.unique(intervals, axis=0, return_inverse=True)[1].ravel()]

@@ -112,7 +112,7 @@ def test_event(benchmark, figure, head, family):
         boxes = make_boxes(plan, [{c: np.array([interval]) for c in range(n_column)}])
 
         def kernel(boxes=boxes):
-            fill_box_log_probability(plan, boxes, flat.log_weight, flat.theta, out)
+            fill_box_log_probability(plan, boxes, flat, out)
 
         before = exponential_ns()
         nanoseconds = best(kernel, N_REPEAT) / N_DRAW * 1e9
@@ -153,7 +153,11 @@ def workspace_bytes(post: bj.Posterior, target: str, rows: Table) -> int:
     for _, _, cells, n_block, _ in question.row_parts():
         work = make_work(question.plan, cells, n_block)
         buffers = (
-            2 * n_block + reach.node.size * n_block + 2 * pieces.place.size + reach.part.size + 2 * reach.slot.size
+            n_block
+            + 3 * reach.graph.node.size * n_block
+            + 2 * pieces.place.size
+            + reach.part.size
+            + 2 * reach.slot.size
         )
         most = max(most, sum(array.nbytes for array in work) + 8 * buffers)
     return most

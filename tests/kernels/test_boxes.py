@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.plan import make_plan
-from bayesjpt.kernels.boxes import PRODUCT_STEP, SUM_STEP, make_boxes
+from bayesjpt.kernels.boxes import make_boxes, make_groups
 from bayesjpt.kernels.events import fill_box_log_probability
 from bayesjpt.kernels.mixture import make_pieces
 from tests import zoo
@@ -28,28 +29,30 @@ def interval(lo: float, hi: float) -> np.ndarray:
 
 def probability(plan, params, boxes) -> np.ndarray:
     out = np.empty((1, len(boxes)))
-    arranged = make_boxes(plan, boxes)
-    fill_box_log_probability(plan, arranged, params.log_weight[None], params.theta[None], out)
+    draws = Params(params.log_weight[None], params.theta[None])
+    fill_box_log_probability(plan, make_boxes(plan, boxes), draws, out)
     return np.exp(out[0])
 
 
-def test_products_with_one_part_left_are_no_steps(plan):
-    boxes = make_boxes(plan[0], [{0: interval(0.0, 1.0)}])
-    assert PRODUCT_STEP not in boxes.step_kind
-    assert boxes.step_kind.size == 3  # two leaves and the sum
-    assert boxes.step_kind[-1] == SUM_STEP
+def groups(plan, boxes):
+    return make_groups(plan[0], make_boxes(plan[0], boxes))
+
+
+def test_graph_of_a_box_has_the_constrained_column_alone(plan):
+    (group,) = groups(plan, [{0: interval(0.0, 1.0)}])
+    assert group.input_column.tolist() == [0, 0]
+    assert group.graph.is_product.tolist() == [True, True, False]
 
 
 def test_products_keep_the_constrained_parts_alone(plan):
-    boxes = make_boxes(plan[0], [{0: interval(0.0, 1.0), 2: interval(0.0, 0.0)}])
-    products = np.flatnonzero(boxes.step_kind == PRODUCT_STEP)
-    assert (np.diff(boxes.entry_ptr)[products] == 2).all()
+    (group,) = groups(plan, [{0: interval(0.0, 1.0), 2: interval(0.0, 0.0)}])
+    products = np.flatnonzero(group.graph.is_product)
+    assert (np.diff(group.graph.child_ptr)[products] == 2).all()
 
 
-def test_boxes_over_the_same_columns_share_their_steps(plan):
-    boxes = make_boxes(plan[0], [{0: interval(0.0, 1.0)}, {0: interval(2.0, 3.0)}, {1: interval(2.0, 3.0)}])
-    assert boxes.box_group.tolist() == [0, 0, 1]
-    assert boxes.step_ptr.size == 3
+def test_boxes_over_the_same_columns_share_their_graph(plan):
+    found = groups(plan, [{0: interval(0.0, 1.0)}, {1: interval(2.0, 3.0)}, {0: interval(2.0, 3.0)}])
+    assert [group.box.tolist() for group in found] == [[0, 2], [1]]
 
 
 def test_boxes_share_equal_conditions(plan):
@@ -57,8 +60,8 @@ def test_boxes_share_equal_conditions(plan):
     assert boxes.condition_column.tolist() == [0, 1]
 
 
-def test_box_without_constraint_has_probability_one_without_a_step(plan):
-    assert make_boxes(plan[0], [{}]).step_kind.size == 0
+def test_box_without_constraint_has_probability_one_without_a_pass(plan):
+    assert groups(plan, [{}])[0].graph.node.size == 0
     assert probability(*plan, [{}])[0] == 1.0
 
 

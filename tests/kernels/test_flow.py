@@ -11,7 +11,7 @@ from hypothesis import given
 from bayesjpt.circuit.arrays import LEAF
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.families import registry
-from bayesjpt.kernels.flow import fill_marginal_cdf, fill_reach, fill_shares
+from bayesjpt.kernels.flow import fill_marginal_cdf, fill_shares, node_probabilities
 from tests import naive, strategies, zoo
 
 EXACT = 1e-12
@@ -31,6 +31,12 @@ def marginal_cdf(case, column, points):
     plan = make_plan(case.circuit, case.table.schema)
     fill_marginal_cdf(plan, case.params.log_weight[None], case.params.theta[None], which, np.array(points), out)
     return out[0]
+
+
+def path_probability(case):
+    """Return float64 (n_node,)."""
+    plan, nodes = make_plan(case.circuit, case.table.schema), np.arange(case.circuit.n_node)
+    return node_probabilities(plan, case.params.log_weight[None], nodes)[0]
 
 
 def log_of(p):
@@ -80,8 +86,7 @@ def test_shares_equal_the_enumeration_of_paths(case):
 
 
 def test_reach_of_leaves_equals_the_enumeration_of_paths(case):
-    reach = np.full(case.circuit.n_node, np.nan)
-    fill_reach(make_plan(case.circuit, case.table.schema), case.params.log_weight, reach)
+    reach = path_probability(case)
     expected = np.zeros(case.circuit.n_leaf)
     for edges, leaves in naive.induced_paths(case.circuit, np.ones(3, bool)):
         expected[list(leaves)] += math.exp(sum(case.params.log_weight[e] for e in edges))
@@ -133,6 +138,5 @@ def test_marginal_cdf_rises_from_zero_to_one(case):
 def test_every_leaf_of_the_zoo_is_reached(rng):
     table = zoo.make_table(zoo.COLUMNS, 10, rng)
     circuit = zoo.two_level(table)
-    reach = np.empty(circuit.n_node)
-    fill_reach(make_plan(circuit, table.schema), zoo.random_params(circuit, table.schema, rng).log_weight, reach)
+    reach = path_probability(strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng)))
     assert (reach[circuit.kind == LEAF] > 0.0).all()

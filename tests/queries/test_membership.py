@@ -13,8 +13,9 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
 from bayesjpt.circuit.paths import Condition
-from bayesjpt.circuit.sub_populations import above, path_probability, sub_populations
+from bayesjpt.circuit.sub_populations import above, sub_populations
 from bayesjpt.errors import EvidenceError, QueryError
+from bayesjpt.kernels.flow import node_probabilities
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.table.table import Table
 from tests import naive, zoo
@@ -108,7 +109,7 @@ def test_a_row_without_cells_has_the_weights_of_the_sub_populations(rng):
     post = zoo.random_posterior(nested(table), table, rng)
     nothing = Table(table.schema, table.values[:, :1], np.zeros((5, 1), bool))
     nodes = sub_populations(post.circuit, 5)
-    weights = path_probability(post.circuit, post.flat().log_weight, above(post.circuit, nodes))[:, nodes]
+    weights = node_probabilities(post.plan(), post.flat().log_weight, nodes)
     assert np.abs(post.membership(nothing).to_numpy().reshape(weights.shape) - weights).max() < EXACT
     assert np.abs(weights.sum(axis=1) - 1.0).max() < EXACT
 
@@ -120,7 +121,7 @@ def test_weights_are_the_mean_responsibilities_of_rows_that_the_draw_makes(rng):
     rows = post.sample(20_000, rng=rng, labels="all")
     found = post.membership(rows)[0, 0].to_numpy()
     nodes = sub_populations(post.circuit, 5)
-    weights = path_probability(post.circuit, post.flat().log_weight, above(post.circuit, nodes))[0, nodes]
+    weights = node_probabilities(post.plan(), post.flat().log_weight, nodes)[0]
     error = found.std(axis=0) / np.sqrt(found.shape[0])
     assert (np.abs(found.mean(axis=0) - weights) < 5.0 * error).all()
 
