@@ -496,9 +496,3 @@ OUTLIER_DRAWS = 4
 NEAR = 0.3
 """Scales of a column to either side of its location that are near a value there; farther out it is as many of the
 distance. Chosen on the validation tables of docs/results.md."""
-
-NEAR_CELLS = 159
-"""Intervals of a column of numbers whose values share one neighbourhood, which is 4.8 times as wide."""
-
-NEAR_REACH = 1e4
-"""Scales of a column to either side of its location that these intervals reach."""

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesjpt.defaults import NEAR, NEAR_CELLS, NEAR_REACH
+from bayesjpt.defaults import NEAR
 from bayesjpt.kernels.flow import fill_marginal_log_mass
 from bayesjpt.kernels.surprise import fill_log_gamma_tail
 from bayesjpt.posterior.draws import Posterior
@@ -34,6 +34,12 @@ _ROUNDING = 1e-9
 
 _N_MASS = 2**22
 """Masses, over draws and intervals, that are held at a time unless a column has more: 32 MB."""
+
+_N_CELL = 159
+"""Intervals of a column of numbers whose values share one neighbourhood, which is 4.8 times as wide."""
+
+_REACH = 1e4
+"""Scales of a column to either side of its location that these intervals reach."""
 
 
 class Near(NamedTuple):
@@ -113,7 +119,7 @@ def _places(column: Column) -> _Places:
     if column.base == "category":
         codes = np.arange(float(len(column.code_names)))
         return _Places(codes, np.zeros((2, codes.size)))
-    edges = column.location + column.scale * np.sinh(np.arcsinh(NEAR_REACH) * np.linspace(-1.0, 1.0, NEAR_CELLS + 1))
+    edges = column.location + column.scale * np.sinh(np.arcsinh(_REACH) * np.linspace(-1.0, 1.0, _N_CELL + 1))
     if column.base == "integer":
         edges = np.unique(np.rint(edges)) - 0.5
     centre, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)

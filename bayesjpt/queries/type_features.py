@@ -66,6 +66,11 @@ class Described:
     features: dict[str, dict[str, float]]
 
 
+def n_values(column: Column) -> int:
+    """Return how many values a column has; of a schema by hand that does not count them, its labels."""
+    return column.n_distinct or len(column.labels)
+
+
 def describe(column: Column) -> Described:
     """Return the types that a column may have, with the features of each.
 
@@ -81,7 +86,7 @@ def describe(column: Column) -> Described:
     numbers = _numbers(column)
     order = known_order(column.labels) if column.base == "category" and numbers is None else None
     if column.base == "category" and numbers is None:
-        return Described(None, order, _of_two_labels(order) if column.n_distinct <= 2 else _of_labels(order))
+        return Described(None, order, _of_two_labels(order) if n_values(column) <= 2 else _of_labels(order))
     seen = _seen(column, numbers)
     return Described(numbers, None, _of_two_numbers(seen) if column.n_distinct == 2 else _of_numbers(column, seen))
 

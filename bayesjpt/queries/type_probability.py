@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.type_evidence import NOTHING, TypeEvidence, type_evidence
-from bayesjpt.queries.type_features import NUMERIC, describe
+from bayesjpt.queries.type_features import NUMERIC, describe, n_values
 from bayesjpt.table.schema import Column
 
 EVIDENCE, ORDER = "evidence of the values", "order of the levels"
@@ -117,7 +117,7 @@ def column_features(post: Posterior, position: int) -> tuple[dict[str, dict[str,
     numbers = described.numbers
     if described.order is not None:
         numbers = described.order.places(column.labels)
-    if column.n_distinct <= 2 or (column.base == "category" and numbers is None):
+    if n_values(column) <= 2 or (column.base == "category" and numbers is None):
         return (
             features,
             NOTHING,

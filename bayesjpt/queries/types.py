@@ -212,7 +212,7 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
     >>> circuit = bj.learn_mspn(table, np.random.default_rng(1))
     >>> post = bj.Posterior.from_circuit(circuit, table.schema)
     >>> post.types()["grade"].type, post.types()["grade"].certainty
-    ('ordinal', 'sure')
+    ('ordinal', 'likely')
     """
     if not 0.0 < interval < 1.0:
         raise QueryError(f"interval = {interval!r}", "a probability between 0 and 1")

@@ -180,7 +180,8 @@ def _one_line(start: str, entries: Sequence[str], between: str = ", ") -> str:
         line = f"{start}{between.join(map(_plain, entries[:n]))}{more}"
         if _width(line) <= WIDTH:
             return line
-    return _clipped(f"{start}{entries[0]}", WIDTH - 10) + (f" and {len(entries) - 1} more" if len(entries) > 1 else "")
+    more = f" and {len(entries) - 1} more" if len(entries) > 1 else ""
+    return _clipped(f"{start}{entries[0]}", WIDTH - len(more)) + more
 
 
 def types_html(result: Types) -> str:

@@ -22,7 +22,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries import condition as verbs
 from bayesjpt.queries.boxes import boxes, contains, intersections, why_null
 from bayesjpt.table.table import Table
-from tests import naive, statistics, strategies, zoo
+from tests import naive_events, statistics, strategies, zoo
 from tests.queries import events
 
 EXACT = 1e-10  # relative, of probabilities and of log densities
@@ -42,7 +42,7 @@ def draws(post: Posterior) -> list[Params]:
 def probabilities(post: Posterior, found) -> np.ndarray:
     """Return the probability of boxes under each draw, from the definition."""
     parts = [box.intervals for box in found]
-    return np.array([naive.probability(post.circuit, post.schema, draw, parts) for draw in draws(post)])
+    return np.array([naive_events.probability(post.circuit, post.schema, draw, parts) for draw in draws(post)])
 
 
 def log_density(post: Posterior, table: Table) -> np.ndarray:

@@ -18,7 +18,7 @@ from bayesjpt.queries.averages import averages
 from bayesjpt.queries.tails import near_cells, together
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import naive, zoo
+from tests import naive_events, zoo
 
 EXACT = 1e-9
 
@@ -217,7 +217,7 @@ def log_mass_of_boxes(post, table, lo: np.ndarray, hi: np.ndarray) -> np.ndarray
         for row in range(table.n_row):
             ends = np.stack([lo[:, row], hi[:, row]], axis=1)
             box = {int(column): ends[[column]] for column in np.flatnonzero(table.observed[:, row])}
-            out[draw, row] = naive.probability(post.circuit, post.schema, type(flat)(*point), [box])
+            out[draw, row] = naive_events.probability(post.circuit, post.schema, type(flat)(*point), [box])
     return np.log(out.mean(axis=0))
 
 

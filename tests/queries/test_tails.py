@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from bayesjpt.circuit.arrays import Params
-from bayesjpt.defaults import NEAR, NEAR_REACH
+from bayesjpt.defaults import NEAR
 from bayesjpt.kernels.flow import fill_marginal_log_mass
+from bayesjpt.queries import tails
 from bayesjpt.queries.tails import near_cells
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import naive, zoo
+from tests import naive_events, zoo
 
 EXACT = 1e-9
 FAR = 0.8
@@ -31,7 +32,7 @@ def draws(post) -> list[Params]:
 
 
 def mass_between(post, params: Params, column: int, lo: float, hi: float) -> float:
-    return naive.probability(post.circuit, post.schema, params, [{column: np.array([[lo, hi]])}])
+    return naive_events.probability(post.circuit, post.schema, params, [{column: np.array([[lo, hi]])}])
 
 
 def log_beyond(post, column: int, lo: float, hi: float) -> float:
@@ -111,7 +112,7 @@ def test_tails_of_numbers_are_the_content_of_what_is_near_no_more(rng, column):
 def test_values_far_out_are_told_apart_by_how_far(case):
     table, post = case
     own = table.schema.columns[0]
-    far = np.array([20.0, 40.0, 80.0, 2.0 * own.scale * NEAR_REACH])
+    far = np.array([20.0, 40.0, 80.0, 2.0 * own.scale * tails._REACH])
     only = np.repeat(np.arange(table.n_column)[:, None] == 0, far.size, axis=1)
     found = near_cells(post, Table(table.schema, np.where(only, far, 0.0), only), evenly(post)).tail[0]
     assert (np.diff(found) < -1.0).all()
@@ -176,5 +177,5 @@ def test_marginal_masses_of_intervals_are_those_of_boxes(case):
     fill_marginal_log_mass(plan, flat.log_weight, flat.theta, ptr, ends, out)
     for k, column in enumerate((0, 2, 4)):
         params = type(flat)(flat.log_weight[0], flat.theta[0])
-        expected = naive.probability(post.circuit, post.schema, params, [{column: ends[:, [k]].T}])
+        expected = naive_events.probability(post.circuit, post.schema, params, [{column: ends[:, [k]].T}])
         assert np.exp(out[0, k]) == pytest.approx(expected, rel=EXACT)

@@ -120,7 +120,15 @@ def test_an_error_in_one_chain_stops_the_others_and_is_raised(target, monkeypatc
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("chains-")]
 
 
-def test_an_interrupt_leaves_every_chain_behind_a_complete_sweep(target):
+@pytest.fixture
+def interrupts():
+    """Have an interrupt raise KeyboardInterrupt, which a shell may have switched off for its background jobs."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_leaves_every_chain_behind_a_complete_sweep(target, interrupts):
     schedule = Schedule(n_chain=2, n_tune=5, n_draw=100_000)
     chains = seeded(schedule)
     draws = empty_draws(schedule, target.circuit.n_edge, target.circuit.n_theta)

@@ -402,8 +402,8 @@ class TestKinds:
             as_table(pd.DataFrame({"alcohol": [1.5, 2.5], "color": ["a", "b"]}), kinds={"alchohol": "real"})
 
     def test_unknown_kind_lists_the_kinds(self):
-        with pytest.raises(SchemaError, match=r"'ordinal'.*category, integer, real, aside"):
-            column_of([1, 2, 3], kinds={"x": "ordinal"})
+        with pytest.raises(SchemaError, match=r"'cardinal'.*category, integer, real.*aside"):
+            column_of([1, 2, 3], kinds={"x": "cardinal"})
 
 
 def test_row_order_does_not_change_the_schema(rng):
