@@ -212,14 +212,17 @@ def test_ways_to_divide_alpha_give_other_draws_of_the_same_form(table, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore:interrupted")
-def test_fit_with_weights_of_columns_is_resumed_bitwise(table, tmp_path, monkeypatch):
-    columns = FEW | {"seed": 5, "checkpoint": tmp_path / "fit", "type_prior": "columns"}
+@pytest.mark.parametrize(
+    "option", [{"type_prior": "columns"}, {"sampler": "collapsed"}], ids=lambda option: next(iter(option))
+)
+def test_fit_with_an_option_of_the_sweep_is_resumed_bitwise(table, tmp_path, monkeypatch, option):
+    options = FEW | {"seed": 5, "checkpoint": tmp_path / "fit", **option}
     with monkeypatch.context() as patch:
         stop_after(patch, 7)
         with contextlib.suppress(SamplingError):
-            bj.fit(table, cores=1, **columns)
-    undisturbed = bj.fit(table, cores=2, **columns | {"checkpoint": None})
-    assert same_draws(bj.fit(table, resume=True, cores=2, **columns), undisturbed)
+            bj.fit(table, cores=1, **options)
+    undisturbed = bj.fit(table, cores=2, **options | {"checkpoint": None})
+    assert same_draws(bj.fit(table, resume=True, cores=2, **options), undisturbed)
 
 
 def test_several_structures_divide_alpha_in_the_same_way(table):
@@ -249,17 +252,6 @@ def test_a_collapsed_fit_has_other_draws_of_the_same_form_for_any_number_of_core
             assert first.params.theta.tobytes() != other.params.theta.tobytes()
         one.save(tmp_path / "fit.nc")
         assert bj.load(tmp_path / "fit.nc").settings["sampler"] == "collapsed"
-
-
-@pytest.mark.filterwarnings("ignore:interrupted")
-def test_a_collapsed_fit_is_resumed_bitwise(table, tmp_path, monkeypatch):
-    options = FEW | COLLAPSED | {"checkpoint": tmp_path / "fit"}
-    with monkeypatch.context() as patch:
-        stop_after(patch, 7)
-        with contextlib.suppress(SamplingError):
-            bj.fit(table, cores=1, **options)
-    undisturbed = bj.fit(table, cores=2, **options | {"checkpoint": None})
-    assert same_draws(bj.fit(table, resume=True, cores=2, **options), undisturbed)
 
 
 # --- checkpoints

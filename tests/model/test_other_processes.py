@@ -1,10 +1,13 @@
-"""Models that travel: a process that only unpickled one samples it by the Gibbs step."""
+"""Models that travel: a process that only unpickled one samples it by the Gibbs step.
+
+PyMC sends models to its workers by cloudpickle, and users do likewise: what is read here was written by the same test.
+The package itself reads no pickle.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,8 +22,9 @@ from tests import zoo
 MODES = {"PYTENSOR_FLAGS": "mode=FAST_COMPILE"}
 
 UNPICKLE_AND_SAMPLE = """
-import pickle, sys
-model = pickle.loads(sys.stdin.buffer.read())  # imports what the pickle names, and nothing else of ours
+import sys
+import cloudpickle
+model = cloudpickle.load(sys.stdin.buffer)  # imports what the model names, and nothing else of ours
 import pymc as pm
 options = {"progressbar": False, "compute_convergence_checks": False}
 idata = pm.sample(5, tune=2, chains=1, cores=1, random_seed=1, model=model, **options)
@@ -30,7 +34,7 @@ print(*sorted(idata.sample_stats), len(set(idata.posterior["x_normal_mu"].to_num
 
 def statistics_and_distinct_draws(pickled: bytes) -> tuple[list[str], int]:
     """Return the statistics and the number of distinct draws of a pickled model that a worker samples."""
-    model = pickle.loads(pickled)
+    model = cloudpickle.loads(pickled)
     options = {"progressbar": False, "compute_convergence_checks": False}
     idata = pm.sample(5, tune=2, chains=1, cores=1, random_seed=1, model=model, **options)
     return sorted(idata.sample_stats), len(set(idata.posterior["x_normal_mu"].to_numpy()[0, :, 0]))

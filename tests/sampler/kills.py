@@ -2,8 +2,9 @@
 
       python -m tests.sampler.kills --kills 20
 
-Each round starts or resumes one fit with a checkpoint and ends it with SIGKILL: at a random moment of the clock, while
-the structure is learned, at a random sweep of tuning or of sampling, or in the middle of writing a file (see `PLANTS`).
+Each round starts or resumes one fit with a checkpoint and ends it with SIGKILL: before it learns, while the structure
+is learned, at a random sweep of tuning or of sampling, or in the middle of writing a file (see `PLANTS`). No kill looks
+at the clock: each waits for what it is aimed at.
 Then a copy of the checkpoint is resumed to the end and compared with the undisturbed run; the checkpoint itself goes
 into the next round, so later resumptions have many kills behind them. When it is done, a new fit begins.
 """
@@ -17,7 +18,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +30,11 @@ from bayesjpt.sampler.checkpoint import read_progress
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "notebooks" / "data" / "abalone.csv"
-PLANTS = ("structure", "begin", "record", "draw", "saving")
-"""Files in whose writing the process kills itself: the learned structure, the mark that a fit has begun, the state of a
-chain (half of it is there), a draw (its record is not), the fit at the very end."""
-WAYS = ("clock", "learning", "tuning", "sampling", *PLANTS)
+PLANTS = ("compiling", "learning", "structure", "begin", "record", "draw", "saving")
+"""Where the process kills itself: before kernels are compiled; at a split of the learner's; and in the writing of the
+learned structure, the mark that a fit has begun, the state of a chain (half of it is there), a draw (its record is
+not), the fit at the very end."""
+WAYS = ("tuning", "sampling", *PLANTS)
 POLL_SECONDS = 0.002
 LONGEST_SECONDS = 600.0
 
@@ -84,12 +85,10 @@ class Kill:
 
 def run_kills(case: Case, ways: list[str], rng: np.random.Generator) -> Iterator[Kill]:
     """Yield one kill for each way, after an undisturbed run."""
-    began = time.perf_counter()
     reference = finish(case, case.folder / "undisturbed.nc", None)
-    seconds = time.perf_counter() - began
     checkpoint, copy, output = (case.folder / name for name in ("checkpoint", "copy", "killed.nc"))
     for way in ways:
-        while (phase := kill_once(case, way, rng, seconds)) is None:
+        while (phase := kill_once(case, way, rng)) is None:
             pass  # it came to its end before it was hit: a new fit begins
         done = read_progress(checkpoint)
         shutil.rmtree(copy, ignore_errors=True)
@@ -121,14 +120,14 @@ def same(one: Posterior, two: Posterior) -> bool:
     )
 
 
-def kill_once(case: Case, way: str, rng: np.random.Generator, seconds: float) -> str | None:
+def kill_once(case: Case, way: str, rng: np.random.Generator) -> str | None:
     """Start or resume the fit and kill it; return the phase that was hit, or None where it came to its end before."""
     checkpoint, said = case.folder / "checkpoint", case.folder / "said.txt"
     done = read_progress(checkpoint)
     if done is not None and is_behind(case, way, done[0]):
         shutil.rmtree(checkpoint)
         done = None
-    reached = _moment(case, way, rng, seconds, done[0] if done else [0])
+    reached = _moment(case, way, rng, done[0] if done else [0])
     module = ["-m", "tests.sampler.kills", "--plant", way, str(_count(case, way, rng)), "--"]
     module = module if way in PLANTS else ["-m", "bayesjpt"]
     with said.open("w") as stderr:
@@ -143,8 +142,6 @@ def kill_once(case: Case, way: str, rng: np.random.Generator, seconds: float) ->
                 process.wait(LONGEST_SECONDS)
             else:
                 _wait(process, reached)
-            if way == "learning":
-                time.sleep(rng.uniform(0.0, 0.2))
         finally:
             process.kill()  # nothing, if it has ended
             status = process.wait()
@@ -157,7 +154,7 @@ def kill_once(case: Case, way: str, rng: np.random.Generator, seconds: float) ->
 def is_behind(case: Case, way: str, done: list[int]) -> bool:
     """Return whether a fit whose chains have done so many sweeps cannot be hit in this way any more."""
     match way:
-        case "learning" | "structure" | "begin":
+        case "compiling" | "learning" | "structure" | "begin":
             return True
         case "tuning":
             return min(done) >= case.tune
@@ -176,32 +173,27 @@ def goal(case: Case, way: str, rng: np.random.Generator, done: list[int]) -> int
 
 def _count(case: Case, way: str, rng: np.random.Generator) -> int:
     """Return at which call a planted kill strikes."""
+    if way == "learning":
+        return int(rng.integers(1, 6))
     return int(rng.integers(1, case.n_sweep // 2)) if way in ("record", "draw") else 1
 
 
-def _moment(case: Case, way: str, rng: np.random.Generator, seconds: float, done: list[int]) -> Callable[[], bool]:
+def _moment(case: Case, way: str, rng: np.random.Generator, done: list[int]) -> Callable[[], bool]:
     """Return a function that tells whether the moment of a kill has come."""
-    checkpoint, said = case.folder / "checkpoint", case.folder / "said.txt"
-    match way:
-        case "clock":
-            moment = time.perf_counter() + rng.uniform(0.0, seconds)
-            return lambda: time.perf_counter() >= moment
-        case "learning":
-            return lambda: "kernels" in said.read_text()
-        case "tuning" | "sampling":
-            sweep = goal(case, way, rng, done)
-            return lambda: _sweeps(checkpoint) > sweep
-        case _:
-            return lambda: False
+    if way in PLANTS:
+        return lambda: False
+    checkpoint, sweep = case.folder / "checkpoint", goal(case, way, rng, done)
+    return lambda: _sweeps(checkpoint) > sweep
 
 
 def _wait(process: subprocess.Popen, reached: Callable[[], bool]) -> None:
     """Wait for the moment of a kill, or for the end of the process."""
-    limit = time.perf_counter() + LONGEST_SECONDS
-    while process.poll() is None and not reached():
-        if time.perf_counter() > limit:
-            raise TimeoutError(f"no kill within {LONGEST_SECONDS:g} seconds")
-        time.sleep(POLL_SECONDS)
+    while not reached():
+        try:
+            process.wait(POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+        return
 
 
 def _sweeps(checkpoint: Path) -> int:
@@ -229,8 +221,10 @@ def _phase(case: Case, said: str) -> str:
 def plant(place: str, count: int) -> None:
     """Make this process kill itself in the middle of writing a file."""
     from bayesjpt import replace_file
+    from bayesjpt.fitting import facade
     from bayesjpt.posterior import store
     from bayesjpt.sampler import checkpoint, files, records
+    from bayesjpt.structure import mspn
 
     calls = 0
 
@@ -241,7 +235,7 @@ def plant(place: str, count: int) -> None:
 
     def die(*arguments) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(LONGEST_SECONDS)
+        signal.pause()
 
     replace = replace_file.replace_file
 
@@ -251,6 +245,11 @@ def plant(place: str, count: int) -> None:
         replace(path, content)
 
     match place:
+        case "compiling":
+            facade.compile_for = die
+        case "learning":
+            split = mspn._Learner._split_columns
+            mspn._Learner._split_columns = lambda *arguments: die() if strikes() else split(*arguments)
         case "structure" | "saving":
             name = checkpoint.STRUCTURE if place == "structure" else "killed.nc"
             store.replace_file = half_written
