@@ -219,6 +219,7 @@ def fit(
         _tell_progress(checkpoint, structures)
     chains_of |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}
     post = _fit(table, kind, schema, quiet, **chosen, **chains_of)
+    post.save(output)  # before anything else can fail or be interrupted
     stability = post.convergence().sentence()
     post.noted(stability=stability).save(output)
     if checkpoint is not None and "interrupted" not in post.settings:
