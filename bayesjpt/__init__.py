@@ -12,18 +12,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bayesjpt.errors import BayesjptError as BayesjptError
     from bayesjpt.errors import BayesjptWarning as BayesjptWarning
+    from bayesjpt.experts.fit import fit_experts as fit_experts
+    from bayesjpt.experts.posterior import ExpertPosterior as ExpertPosterior
+    from bayesjpt.experts.store import load_experts as load_experts
     from bayesjpt.families.registry import register_family as register_family
+    from bayesjpt.fitting.compare import compare as compare
     from bayesjpt.fitting.facade import fit as fit
     from bayesjpt.model.block import CircuitMixture as CircuitMixture
     from bayesjpt.model.build import build_model as build_model
+    from bayesjpt.model.expert_tree import ExpertTree as ExpertTree
     from bayesjpt.posterior.draws import Posterior as Posterior
     from bayesjpt.posterior.select import select_column as select_column
     from bayesjpt.posterior.store import load as load
     from bayesjpt.queries.column import col as col
     from bayesjpt.queries.grammar import parse_event as parse_event
     from bayesjpt.sampler.memory import estimate_memory as estimate_memory
+    from bayesjpt.structure.cutset import learn_cutset as learn_cutset
     from bayesjpt.structure.jpt import learn_jpt as learn_jpt
     from bayesjpt.structure.mspn import learn_mspn as learn_mspn
+    from bayesjpt.structure.wmispn import learn_wmispn as learn_wmispn
     from bayesjpt.table.document import SchemaDocument as SchemaDocument
     from bayesjpt.table.document import read_schema as read_schema
     from bayesjpt.table.read import ReadLimits as ReadLimits
@@ -44,10 +51,17 @@ _HOME = {
     "SchemaDocument": "bayesjpt.table.document",
     "register_family": "bayesjpt.families.registry",
     "learn_mspn": "bayesjpt.structure.mspn",
+    "learn_cutset": "bayesjpt.structure.cutset",
     "learn_jpt": "bayesjpt.structure.jpt",
+    "learn_wmispn": "bayesjpt.structure.wmispn",
     "CircuitMixture": "bayesjpt.model.block",
+    "ExpertTree": "bayesjpt.model.expert_tree",
     "build_model": "bayesjpt.model.build",
     "fit": "bayesjpt.fitting.facade",
+    "compare": "bayesjpt.fitting.compare",
+    "fit_experts": "bayesjpt.experts.fit",
+    "ExpertPosterior": "bayesjpt.experts.posterior",
+    "load_experts": "bayesjpt.experts.store",
     "estimate_memory": "bayesjpt.sampler.memory",
     "Posterior": "bayesjpt.posterior.draws",
     "load": "bayesjpt.posterior.store",
@@ -59,7 +73,7 @@ _HOME = {
 }
 
 # whoever asks for these wants the verbs on Posterior too
-_WITH_VERBS = {"fit", "Posterior", "load"}
+_WITH_VERBS = {"fit", "fit_experts", "ExpertPosterior", "load_experts", "Posterior", "load"}
 
 __all__ = [
     "read_table",
@@ -71,10 +85,17 @@ __all__ = [
     "SchemaDocument",
     "register_family",
     "learn_mspn",
+    "learn_cutset",
     "learn_jpt",
+    "learn_wmispn",
     "CircuitMixture",
+    "ExpertTree",
     "build_model",
     "fit",
+    "compare",
+    "fit_experts",
+    "ExpertPosterior",
+    "load_experts",
     "estimate_memory",
     "Posterior",
     "load",
@@ -92,6 +113,7 @@ def __getattr__(name: str):
     if name in _WITH_VERBS:
         importlib.import_module("bayesjpt.queries.verbs")
         importlib.import_module("bayesjpt.report")
+        importlib.import_module("bayesjpt.fitting.report")
     value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value

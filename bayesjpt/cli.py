@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesjpt import cli_query, defaults
+from bayesjpt import cli_compare, cli_experts, cli_query, cli_report, defaults, defaults_experts
+from bayesjpt.announced import announced
+from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 
 if TYPE_CHECKING:
@@ -36,8 +38,14 @@ USER_MISTAKE = 2
 INTERRUPTED = 130
 """Exit statuses beside 0."""
 
-TablePath = Annotated[Path, typer.Argument(help="Table: csv, csv.gz, tsv; parquet or feather with the extra 'arrow'.")]
-Learner = Annotated[str, typer.Option(help="Learner of the structure: mspn, or jpt, a joint probability tree.")]
+TablePath = Annotated[Path, typer.Argument(help="Table: csv, tsv (also with .gz), xlsx, ods, jsonl, parquet, feather.")]
+Learner = Annotated[
+    str,
+    typer.Option(
+        help="Learner: mspn; jpt, a joint probability tree; wmispn; cutset, a cutset network; or, of fit, experts: "
+        "columns (--target) given others."
+    ),
+]
 Epsilon = Annotated[float | None, typer.Option(help="Learner jpt: mean squared error of a histogram's distribution.")]
 MinRows = Annotated[
     float | None,
@@ -92,11 +100,23 @@ CheckpointPath = Annotated[
     Path | None, typer.Option("--checkpoint", help="Folder that keeps the state, for --resume; gone when FIT is there.")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, or start where it holds nothing.")]
+Time = Annotated[
+    float | None,
+    typer.Option("--time", help="Seconds: the structures that are done by then are the fit, one at least."),
+]
 Kind = Annotated[
     list[str] | None, typer.Option("--kind", help="COLUMN=real|integer|category|ordinal|nominal|aside; repeatable.")
 ]
 SchemaPath = Annotated[
     Path | None, typer.Option("--schema", help="Document that says what each column is; see `bayesjpt schema`.")
+]
+Target = Annotated[str | None, typer.Option(help="Learner experts: columns to explain, separated by commas.")]
+Given = Annotated[
+    str | None, typer.Option(help="Learner experts: covariates, separated by commas; all others unless given.")
+]
+Depth = Annotated[int | None, typer.Option(help=f"Learner experts: depth of the tree; {defaults_experts.DEPTH}.")]
+Experts = Annotated[
+    str | None, typer.Option(help="Learner experts: gaussian, logistic, multinomial, poisson, gamma or auto.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no timings, no warnings.")]
 
@@ -119,6 +139,7 @@ def options(
 
 
 @app.command()
+@reads_table
 def types(
     table: TablePath,
     full: Annotated[
@@ -156,6 +177,8 @@ def types(
     kind: Kind = None,
     schema: SchemaPath = None,
     quiet: Quiet = False,
+    *,
+    reader: TableReader,
 ) -> None:
     """Tell what each column is, and how sure that is."""
     from bayesjpt import cli_types
@@ -173,7 +196,7 @@ def types(
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     chains_of |= {"n_structures": structures, "weights": weights}
     with _warnings(quiet):
-        read = _read(table, kind, schema, quiet)
+        read = _read(reader, table, quiet, kind, schema)
         cli_types.check_why(read, why)
         post = cli_types.fitted(read, n_rows, quick, quiet, chosen, chains_of)
         with_draws = functools.partial(cli_types.sampled, read, n_rows, quiet, chosen, chains_of)
@@ -181,6 +204,7 @@ def types(
 
 
 @app.command()
+@reads_table
 def fit(
     table: TablePath,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write, netCDF.")],
@@ -202,15 +226,38 @@ def fit(
     families: Families = None,
     checkpoint: CheckpointPath = None,
     resume: Resume = False,
+    time: Time = None,
+    target: Target = None,
+    given: Given = None,
+    depth: Depth = None,
+    experts: Experts = None,
     kind: Kind = None,
     schema: SchemaPath = None,
     quiet: Quiet = False,
+    *,
+    reader: TableReader,
 ) -> None:
     """Fit a table and save the draws; `bayesjpt.load` and ArviZ read the file."""
     if not output.parent.is_dir():
         raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
+    of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
+    if learner == cli_experts.LEARNER:
+        others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time}
+        cli_experts.check_learner(learner, others | _learner_options(min_rows, threshold, epsilon))
+        of_experts |= {
+            "given": cli_experts.names(given),
+            "draws": draws,
+            "tune": tune,
+            "chains": chains,
+            "cores": cores,
+        }
+        with _warnings(quiet):
+            read = _read(reader, table, quiet, kind, schema)
+            cli_experts.fit_and_save(read, output, quiet, seed=seed, **of_experts)
+        return
+    cli_experts.check_learner(learner, of_experts)
     chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}
     chosen |= _learner_options(min_rows, threshold, epsilon)
     chosen["families"] = _names(families)
@@ -218,9 +265,12 @@ def fit(
     if resume and checkpoint is not None and not quiet:
         _tell_progress(checkpoint, structures)
     chains_of |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}
-    post = _fit(table, kind, schema, quiet, **chosen, **chains_of)
+    with _warnings(quiet):
+        read = _read(reader, table, quiet, kind, schema)
+    post = _fit(read, quiet, time=time, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
     post.save(output)  # before anything else can fail or be interrupted
-    stability = post.convergence().sentence()
+    with announced("judging how stable the answers are", not quiet):
+        stability = post.convergence().sentence()
     post.noted(stability=stability).save(output)
     if checkpoint is not None and "interrupted" not in post.settings:
         _remove(checkpoint, structures)
@@ -259,6 +309,7 @@ def _remove(checkpoint: Path, n_structures: int) -> None:
 
 
 @app.command("schema")
+@reads_table
 def show_schema(
     table: TablePath,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write, TOML.")] = None,
@@ -266,15 +317,18 @@ def show_schema(
     schema: SchemaPath = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write over the file where it exists.")] = False,
     quiet: Quiet = False,
+    *,
+    reader: TableReader,
 ) -> None:
     """Write what each column is, and why, as a document to edit; hand it back with --schema."""
-    from bayesjpt.cli_schema import write_schema
+    from bayesjpt.cli_schema import check_output, write_schema
 
     with _warnings(quiet):
-        write_schema(table, output, kinds=_kinds(kind), schema=schema, overwrite=overwrite)
+        if overwrite or check_output(output):
+            write_schema(reader.table(table, kinds=kinds_of(kind), schema=schema).schema, output)
 
 
-for command, example in cli_query.COMMANDS.items():
+for command, example in {**cli_query.COMMANDS, **cli_report.COMMANDS, **cli_compare.COMMANDS}.items():
     app.command(epilog=f"Example: {example}")(command)
 
 
@@ -287,23 +341,20 @@ def _warnings(quiet: bool) -> Iterator[None]:
         yield
 
 
-def _read(path: Path, kind: list[str] | None, schema: Path | None, quiet: bool) -> Table:
+def _read(reader: TableReader, path: Path, quiet: bool, kind: list[str] | None, schema: Path | None) -> Table:
     """Return the table in a file."""
-    from bayesjpt.sampler.progress import announced
-    from bayesjpt.table.table import read_table
-
     with announced(f"reading {path.name}", not quiet):
-        return read_table(path, kinds=_kinds(kind), schema=schema)
+        return reader.table(path, kinds=kinds_of(kind), schema=schema)
 
 
-def _fit(path: Path, kind: list[str] | None, schema: Path | None, quiet: bool, **chosen: Any) -> Posterior:
-    """Return the posterior of the table in a file."""
+def _fit(table: Table, quiet: bool, **chosen: Any) -> Posterior:
+    """Return the posterior of a table."""
     import bayesjpt
 
     gc.enable()  # a fit runs long enough for garbage to matter; see `main`
     with _warnings(quiet):
         return bayesjpt.fit(
-            _read(path, kind, schema, quiet),
+            table,
             progress=not quiet,
             on_phase=None if quiet else _phase,
             **chosen,
@@ -324,16 +375,6 @@ def _learner_options(min_rows: float | None, threshold: float | None, epsilon: f
 
 def _names(families: str | None) -> list[str] | None:
     return None if families is None else [name.strip() for name in families.split(",")]
-
-
-def _kinds(kind: list[str] | None) -> dict[str, str] | None:
-    pairs = [entry.rpartition("=") for entry in kind or []]
-    for name, sign, base in pairs:
-        if not (name and sign and base):
-            raise BayesjptError(
-                f"--kind {name}{sign}{base}", "COLUMN=real, integer, category, ordinal, nominal or aside"
-            )
-    return {name: base for name, _, base in pairs} or None
 
 
 def _phase(phase: str, seconds: float) -> None:
@@ -357,7 +398,7 @@ def run(arguments: list[str] | None = None) -> int:
             status = app(args=arguments, prog_name="bayesjpt", standalone_mode=False)
         except BayesjptError as error:
             # the mark under a place in an event stands on lines of its own
-            typer.echo(f"bayesjpt: {error}", err=True)
+            typer.echo(f"bayesjpt: {error.at_the_command_line()}", err=True)
             return USER_MISTAKE
         except typer.Abort:
             status = INTERRUPTED

@@ -1,4 +1,4 @@
-"""The commands that question a saved fit: ``query``, ``dependence``, ``sample``, ``impute``, ``outliers``, ``tree``.
+"""The commands that question a saved fit: ``query``, ``dependence``, ``sample``, ``impute``, ``predict``, ``tree``, ...
 
 None of them loads PyMC or ArviZ, xarray or pandas; each loads what it needs when it is called.
 """
@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesjpt import defaults
-from bayesjpt.errors import BayesjptError
+from bayesjpt import cli_experts, defaults
+from bayesjpt.announced import announced
+from bayesjpt.cli_reading import TableReader, reads_table
+from bayesjpt.errors import BayesjptError, FitFileError, QueryError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +35,9 @@ Interval = Annotated[float, typer.Option(help="Probability of the interval.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 MaxDraws = Annotated[int, typer.Option("--draws", help="Draws to look at, of all chains; fewer are faster.")]
 Seed = Annotated[int | None, typer.Option(help="Same seed, same rows.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="File to write: csv or tsv, also with gz.")]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="File to write: csv or tsv (also with .gz), parquet or feather.")
+]
 
 
 def query(
@@ -50,10 +56,13 @@ def query(
     from bayesjpt.queries.probability import probability
 
     post = _load(fit)
-    answer = probability(post, event, given).values
+    with _asking():
+        answer = probability(post, event, given).values
+        why = _explained(post, event, given) if explain else None
     lo, hi = np.quantile(answer, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]).tolist()
     mean = float(answer.mean())
-    why = _explained(post, event, given) if explain else None
+    _tell_zero(post, event, mean)
+    _tell_rare(post, given)
     move = _move(post, answer[..., None])
     if as_json:
         found: dict[str, Any] = {"event": event, "given": given, "probability": mean, "interval": [lo, hi]}
@@ -99,7 +108,8 @@ def dependence(
     from bayesjpt.queries.dependence import dependence
 
     post = _load(fit)
-    found = dependence(post, _names(columns), normalised=normalised, given=given, max_draws=draws)
+    with _asking():
+        found = dependence(post, _names(columns), normalised=normalised, given=given, max_draws=draws)
     values, names = found.values, found.coords["feature"]
     mean = values.mean(axis=(0, 1))
     lo, hi = np.quantile(values, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)], axis=(0, 1))
@@ -140,12 +150,14 @@ def sample(
 
     check_path(output)
     post = _load(fit)
-    rows = sample(post, n, given, rng=_rng(seed), recorded=recorded, labels=labels)
+    with _asking():
+        rows = sample(post, n, given, rng=_rng(seed), recorded=recorded, labels=labels)
     write_table(rows, output)
     typer.echo(f"Wrote {output}: {rows.n_row} rows", err=True)
     _tell_stability(post)
 
 
+@reads_table
 def impute(
     fit: FitPath,
     table: TablePath,
@@ -157,23 +169,25 @@ def impute(
     draws: Annotated[
         int, typer.Option("--draws", help="With --mean: draws to average over, of all chains.")
     ] = defaults.COMMAND_DRAWS,
+    *,
+    reader: TableReader,
 ) -> None:
     """Write a table with its missing cells filled in, drawn jointly given the rest of their row."""
     from bayesjpt.queries.impute import impute, impute_mean
     from bayesjpt.queries.some_draws import some_draws
-    from bayesjpt.table.read import read_cells
-    from bayesjpt.table.table import read_table
     from bayesjpt.table.write import check_path, write_filled
 
     check_path(output)
     post = _load(fit)
-    rows = read_table(table, schema=post.schema)
-    filled = impute_mean(some_draws(post, draws)[1], rows).table if mean else impute(post, rows, rng=_rng(seed))[0]
-    write_filled(read_cells(table), filled, rows.observed, output)
+    rows = reader.rows(table, post.schema)
+    with _asking():
+        filled = impute_mean(some_draws(post, draws)[1], rows).table if mean else impute(post, rows, rng=_rng(seed))[0]
+    write_filled(reader.cells(table), filled, rows.observed, output)
     typer.echo(f"Wrote {output}: {rows.n_missing} cells filled in", err=True)
     _tell_stability(post)
 
 
+@reads_table
 def outliers(
     fit: FitPath,
     table: TablePath,
@@ -186,16 +200,18 @@ def outliers(
         str, typer.Option(help="tail: how far out cells are. log_mass: how improbable rows are.")
     ] = "tail",
     as_json: Json = False,
+    *,
+    reader: TableReader,
 ) -> None:
     """Show the oddest rows of a table, each with the column that makes it so."""
     from bayesjpt.queries.outliers import outliers
     from bayesjpt.queries.some_draws import some_draws
-    from bayesjpt.table.table import read_table
     from bayesjpt.table.write import texts
 
     post = _load(fit)
-    rows = read_table(table, schema=post.schema)
-    found = outliers(post if training else some_draws(post, draws)[1], rows, score=score, training=training)
+    rows = reader.rows(table, post.schema)
+    with _asking():
+        found = outliers(post if training else some_draws(post, draws)[1], rows, score=score, training=training)
     lines = []
     for row in _oddest(found)[:top]:
         name = str(found["responsible"][row])
@@ -224,6 +240,56 @@ def outliers(
     _tell_stability(post)
 
 
+@reads_table
+def predict(
+    fit: FitPath,
+    table: TablePath,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="Column to predict; its own cells are not looked at. May be left out for the target of experts."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write: csv, tsv, parquet or feather. Printed as csv without it."),
+    ] = None,
+    interval: Interval = defaults.INTERVAL,
+    draws: MaxDraws = defaults.COMMAND_DRAWS,
+    *,
+    reader: TableReader,
+) -> None:
+    """Predict a column of new rows: the probability of each label, or mean and interval of a number."""
+    from bayesjpt.cli_predict import as_csv, write
+
+    _check_interval(interval)
+    from bayesjpt.queries.predict import prediction
+    from bayesjpt.queries.resolve import position_of
+    from bayesjpt.table.write import check_path
+
+    if output is not None:
+        check_path(output)
+    post = None
+    if cli_experts.is_experts(fit):
+        with _asking():
+            found = cli_experts.predicted(fit, lambda schema: reader.rows(table, schema), target, interval)
+    else:
+        post = _load(fit)
+        if target is None:
+            raise QueryError("no --target", "the column to predict")
+        position_of(target, post.schema)
+        rows = reader.rows(table, post.schema)
+        with _asking():
+            found = prediction(post, target, rows, interval=interval, max_draws=draws)
+    if output is None:
+        typer.echo(as_csv(found), nl=False)
+    else:
+        write(found, output)
+        typer.echo(f"Wrote {output}: {found.column.name} of {len(found.values)} rows", err=True)
+    if post is not None:
+        _tell_stability(post)
+
+
 def tree(
     fit: FitPath,
     output: Annotated[
@@ -241,7 +307,8 @@ def tree(
     if output is not None:
         check_picture(output)
     post = _load(fit)
-    view = tree(post, _names(columns), max_leaves=leaves, max_draws=draws)
+    with _asking():
+        view = tree(post, _names(columns), max_leaves=leaves, max_draws=draws)
     if output is None:
         typer.echo(view)
     else:
@@ -255,6 +322,7 @@ COMMANDS = {
     dependence: "bayesjpt dependence wine.nc --columns alcohol,density,quality --given \"color = 'red'\"",
     sample: 'bayesjpt sample wine.nc -n 1000 -o rows.csv --given "quality >= 8" --seed 1 --recorded',
     impute: "bayesjpt impute wine.nc holes.csv -o filled.csv --seed 1",
+    predict: "bayesjpt predict wine.nc new.csv --target quality -o predicted.csv",
     outliers: "bayesjpt outliers wine.nc wine.csv --top 10",
     tree: "bayesjpt tree wine.nc -o tree.svg --columns alcohol,quality,color",
 }
@@ -271,13 +339,16 @@ def _move(post: Posterior, answers: np.ndarray) -> float | None:
 
     Answers are those of all draws, float64 (n_chain, n_draw, n_answer).
     """
+    import numpy as np
+
     from bayesjpt.posterior.stacked import StackedPosterior
     from bayesjpt.queries.stability import Moves, moves_of, usual_move
 
     if not isinstance(post, StackedPosterior):
         return None
     moves = moves_of(post.split(answers), post.weights)
-    varies = moves.width > 0.0
+    # rounding errors of an answer of 1 are no interval
+    varies = moves.width > _LEAST_WIDTH * (1.0 + np.abs(moves.mean))
     scale = Moves(*(values[varies] for values in moves)).scale
     return usual_move(scale, float(1.0 / (post.weights**2).sum()), defaults.STABLE_SHARE) if scale.size else 0.0
 
@@ -309,10 +380,57 @@ def _oddest(found: PlainAnswers) -> np.ndarray:
     return np.lexsort((-found["score"], np.where(np.isnan(quantile), 2.0, quantile)))
 
 
+def _asking() -> AbstractContextManager[None]:
+    """Say that an answer takes its time, where it does."""
+    return announced("asking the fit; the first time compiles what it needs", True)
+
+
 def _load(fit: Path) -> Posterior:
     from bayesjpt.posterior.store import load
 
+    if fit.name.lower().endswith(_TABLES):
+        raise FitFileError(
+            f"{fit.name!r} is a table, not a fit",
+            "what `bayesjpt fit` wrote",
+            f"Fit it first: bayesjpt fit {shlex.quote(str(fit))} -o {shlex.quote(fit.name.split('.')[0] + '.nc')}.",
+        )
     return load(fit)
+
+
+_TABLES = (".csv", ".tsv", ".txt", ".gz", ".xlsx", ".xls", ".ods", ".jsonl", ".ndjson", ".json", ".parquet", ".feather")
+
+
+_LEAST_WIDTH = 1e-9
+"""Of an interval, in parts of the answer."""
+
+_RARE = 1e-4
+"""Probability of evidence of which a table of some thousand rows has hardly one."""
+
+
+def _tell_zero(post: Posterior, event: str, mean: float) -> None:
+    """Print, beside an answer of zero, why it can be nothing else, and what to ask."""
+    from bayesjpt.queries.boxes import boxes, why_null
+    from bayesjpt.queries.grammar import as_event
+
+    asked = as_event(event)
+    reason = why_null(boxes(asked, post.schema), post.schema, asked) if mean == 0.0 else None
+    if reason is not None:
+        typer.echo(f"bayesjpt: {reason}", err=True)
+
+
+def _tell_rare(post: Posterior, given: str | None) -> None:
+    """Print, beside an answer, that its evidence is so rare that hardly a row of the fit tells of it."""
+    if given is None:
+        return
+    from bayesjpt.queries.probability import probability
+
+    share = float(probability(post, given).values.mean())
+    if share < _RARE:
+        typer.echo(
+            f"bayesjpt: P({given}) = {share:.1g}: hardly a row of the table tells of it, and the answer rests on the "
+            "tails of the model",
+            err=True,
+        )
 
 
 def _rng(seed: int | None) -> np.random.Generator:

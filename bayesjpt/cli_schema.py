@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from bayesjpt.errors import SchemaError
 
+if TYPE_CHECKING:
+    from bayesjpt.table.schema import Schema
 
-def write_schema(
-    table: Path, output: Path | None, *, kinds: Mapping[str, str] | None, schema: Path | None, overwrite: bool
-) -> None:
-    """Write the schema document of the table in a file, to standard output where no other file is named.
 
-    Raises
-    ------
-    SchemaError
-        Where the output exists, unless `overwrite`, or cannot be written.
-    """
-    if output is not None and output.exists() and not overwrite:
+def check_output(output: Path | None) -> bool:
+    """Return True, or raise `SchemaError` where the output exists."""
+    if output is not None and output.exists():
         raise SchemaError(
             f"{str(output)!r} exists, and may hold your decisions",
             "the name of a new file",
             "Pass --overwrite, or --schema to start from it.",
         )
-    import bayesjpt
+    return True
+
+
+def write_schema(decided: Schema, output: Path | None) -> None:
+    """Write the document of a schema, to standard output where no other file is named.
+
+    Raises
+    ------
+    SchemaError
+        Where the output cannot be written.
+    """
     from bayesjpt.table.document import text_of
 
-    decided = bayesjpt.read_table(table, kinds=kinds, schema=schema).schema
     if output is None:
         typer.echo(text_of(decided), nl=False)
     else:

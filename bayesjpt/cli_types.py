@@ -67,8 +67,8 @@ def fitted(
     table: Table, rows: int | None, quick: bool, quiet: bool, learner: dict[str, Any], sampler: dict[str, Any]
 ) -> Posterior:
     """Return the posterior whose types are wanted: the learner's estimate, unless an option asks for sweeps."""
+    from bayesjpt.announced import announced
     from bayesjpt.fitting.for_types import estimate_for_types
-    from bayesjpt.sampler.progress import announced
 
     asked = [name for name, value in sampler.items() if value is not None and name not in ("seed", "cores")]
     if quick and asked:
@@ -85,8 +85,8 @@ def fitted(
 
 def sampled(table: Table, rows: int | None, quiet: bool, learner: dict[str, Any], sampler: dict[str, Any]) -> Posterior:
     """Return the posterior of a few structures, with sweeps, for the shares of likelihoods."""
+    from bayesjpt.announced import announced
     from bayesjpt.fitting.for_types import fit_for_types
-    from bayesjpt.sampler.progress import announced
 
     options = {key: value for key, value in learner.items() if key != "learner"}
     with announced("learning and sampling structures", not quiet):
@@ -97,10 +97,10 @@ def show(
     table: Table, post: Posterior, name: str, shown: Shown, *, quiet: bool, draws: Callable[[], Posterior]
 ) -> None:
     """Print the types of a table's columns; `draws` is called for the posterior that diagnostics are told of."""
+    from bayesjpt.announced import announced
     from bayesjpt.queries.type_shares import type_shares
     from bayesjpt.queries.types import types
     from bayesjpt.report.summary import shares_text, types_text, why_text, wrapped
-    from bayesjpt.sampler.progress import announced
 
     with announced("judging the columns", not quiet):
         result = types(post, table)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bayesjpt.defaults_intervals import *  # noqa: F403 - one name for all defaults, two files of them
+
 # --- files -----------------------------------------------------------------------------------------------------------
 
 MAX_LINE_BYTES = 16 * 2**20
@@ -242,10 +244,11 @@ QUANTILE_MAX_SEGMENTS = 64
 
 # --- model -----------------------------------------------------------------------------------------------------------
 
-GAMMA = 0.1
+GAMMA, ESS = 0.1, 1.0
 """Dirichlet concentration per edge at structure sums: below half the number of parameters of a part, so that parts in
 excess become empty in place of sharing rows (Rousseau and Mengersen, 2011, Asymptotic behaviour of the posterior
-distribution in overfitted mixture models). ABDA has 10."""
+distribution in overfitted mixture models). ABDA has 10.
+Imaginary rows of each split, divided evenly over its ways: of two ways the prior of Jeffreys."""
 
 ALPHA = 0.1
 """Dirichlet concentration per member of a likelihood dictionary (Vergari et al., 2019, section 6)."""
@@ -436,11 +439,8 @@ MAX_DEPENDENCE_BYTES = 2**28
 
 # --- explanations ----------------------------------------------------------------------------------------------------
 
-EXPLAINED_PARTS = 5
-"""Sub-populations that are told apart: as many lines as are read at a glance."""
-
-EXPLAINED_FACTS = 3
-"""Columns that describe a sub-population in words."""
+EXPLAINED_PARTS, EXPLAINED_FACTS = 5, 3
+"""Sub-populations that are told apart, as many lines as are read at a glance; columns that describe each in words."""
 
 EXPLAINED_DIFFERENCE = 0.2
 """From which a column sets a sub-population apart: a fifth of its rows lie elsewhere than those of the whole table."""

@@ -23,12 +23,17 @@ class BayesjptError(Exception):
         What would have been right.
     remedy : str, optional
         What to do about it.
+    command : str, optional
+        What to do about it at the command line, where that is something else.
     """
 
-    def __init__(self, found: str, expected: str | None = None, remedy: str | None = None):
+    def __init__(
+        self, found: str, expected: str | None = None, remedy: str | None = None, *, command: str | None = None
+    ):
         self.found = found
         self.expected = expected
         self.remedy = remedy
+        self.command = command
         text = _shortened(found)
         if expected is not None:
             text += f"; expected {_shortened(expected)}"
@@ -36,8 +41,17 @@ class BayesjptError(Exception):
             text += f". {_shortened(remedy)}"
         super().__init__(text)
 
+    def at_the_command_line(self) -> str:
+        """Return the message with what to do about it at the command line."""
+        return str(self if self.command is None else BayesjptError(self.found, self.expected, self.command))
+
     def __reduce__(self):
-        return (type(self), (self.found, self.expected, self.remedy))
+        return (_made_again, (type(self), self.found, self.expected, self.remedy, self.command))
+
+
+def _made_again(kind: type[BayesjptError], found: str, expected: str, remedy: str, command: str) -> BayesjptError:
+    """Return an error that came from another process."""
+    return kind(found, expected, remedy, command=command)
 
 
 class TableError(BayesjptError, ValueError):

@@ -72,6 +72,9 @@ def family_log_density(family: str, column: Column, theta: np.ndarray, x) -> flo
         return np.log(((1.0 - other) * (1.0 - theta[0]), (1.0 - other) * theta[0], other)[int(x)])
     if family == "ordinal":
         return np.log(ordinal_masses(column, theta).get(x, 0.0))
+    if family == "label":
+        share = (theta if len(theta) else column.frequencies)[int(x)]
+        return math.log(share) if share > 0.0 else -math.inf
     if family == "categorical":
         values = tuple(range(column.n_label)) if column.base == "category" else column.levels
         share = theta[values.index(x)] if x in values else 0.0
@@ -150,7 +153,8 @@ def family_cdf(family: str, column: Column, theta: np.ndarray, x: float) -> floa
     """Return the probability of (-inf, x], in the user's units."""
     if family == "atom":
         return float(sum(p for p, atom in zip(theta, column.atoms, strict=True) if atom <= x))
-    if family == "categorical":
+    if family in ("categorical", "label"):
+        theta = theta if len(theta) else column.frequencies
         values = column.levels if column.levels else range(column.n_label)
         return float(sum(p for p, value in zip(theta, values, strict=True) if value <= x))
     if family == "ordinal":
@@ -182,7 +186,7 @@ def family_log_mass(family: str, column: Column, theta: np.ndarray, x: float) ->
 
 def family_log_interval(family: str, column: Column, theta: np.ndarray, lo: float, hi: float) -> float:
     """Return the log probability of the closed interval lo ... hi, in the user's units."""
-    if family in ("atom", "categorical", "bernoulli", "ordinal"):
+    if family in ("atom", "categorical", "bernoulli", "ordinal", "label"):
         values = column.atoms or column.levels or range(column.n_label)
         scores = [family_log_density(family, column, theta, float(x)) for x in values if lo <= x <= hi]
         total = math.fsum(map(math.exp, scores))
@@ -253,7 +257,7 @@ def family_statistics(family: str, column: Column, x: list[float]) -> list[float
     if family == "lognormal":
         logs = [math.log(value / column.scale) for value in x if value / column.scale >= half]
         return [len(logs), math.fsum(logs), math.fsum(value * value for value in logs), len(x) - len(logs)]
-    if family == "uniform":
+    if family in ("uniform", "label"):
         return [float(len(x))]
     if family in ("poisson", "geometric"):
         factorials = [math.fsum(math.lgamma(value + 1.0) for value in x)] if family == "poisson" else []
@@ -282,6 +286,8 @@ def leaf_theta(circuit: Circuit, schema: Schema, params: Params, leaf: int) -> n
     theta = params.theta[circuit.theta_at[leaf] : circuit.theta_at[leaf] + circuit.theta_len[leaf]]
     if leaf_family(circuit, leaf) == "quantile":
         return Pieces(theta, piece_ends(circuit, schema, leaf))
+    if leaf_family(circuit, leaf) == "label":
+        return np.split(circuit.constants_of(leaf), 2)[1]
     if leaf_family(circuit, leaf) != "categorical":
         return theta
     inside = theta * circuit.const[circuit.const_at[leaf] + theta.size :][: theta.size]

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt import cli
+from bayesjpt import cli, cli_query
 from bayesjpt.posterior.stacked import StackedPosterior
 
 EVENT = "size > 2 and colour = 'red'"
@@ -215,6 +215,12 @@ def test_query_tells_on_stderr_how_far_another_seed_moves_the_answer(tmp_path, f
     _, out, _ = run(capfd, "query", path, "colour = 'red'", "--json")
     assert int(re.search(r"than (\d+) %", err)[1]) > 0
     assert math.ceil(100 * json.loads(out)["another_seed_moves"]) == int(re.search(r"than (\d+) %", err)[1])
+
+
+def test_answer_that_rounding_alone_moves_is_not_said_to_move(post, rng):
+    several = StackedPosterior([post, post], [0.5, 0.5])
+    answers = 1.0 - 1e-16 * rng.integers(0, 3, (several.n_chain, several.n_draw, 1))
+    assert cli_query._move(several, answers) == 0.0
 
 
 def test_other_commands_repeat_what_was_found_at_the_fit(tmp_path, post, capfd):

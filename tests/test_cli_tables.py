@@ -45,18 +45,18 @@ BAD_TEXT = {
     "no bytes": ("", ["is empty"]),
     "no names": ("\n\n", ["is empty"]),
     "no rows": ("x,y\n", ["0 rows and 2 columns"]),
-    "no observed cell": ("x,y\n1.5,\n2.5,NA\n3.5,?\n", ["column 'y' has no observed cell in 3 rows", "'aside'"]),
-    "white space alone": ("x,y\n1.5,  \n2.5,\t\n", ["column 'y' has no observed cell in 2 rows"]),
+    "no value at all": ("x,y\n,\nNA,?\n  ,\t\n", ["no column is left", "'y': empty: no value in 3 rows"]),
     "infinity": ("x,y\n" + "1.5,1\n" * 3 + "-inf,2\n", ["column 'x' holds -inf in row 4", "finite"]),
     "beyond float64": ("x,y\n1.5,1\n2e999,2\n", ["column 'x' holds inf in row 2"]),
-    "whole beyond 2^53": (f"x,y\n1,1\n2,2\n{BIG},3\n2,3\n", [f"the whole number {BIG} in row 3", "2^53", "'aside'"]),
+    "whole beyond 2^53": (
+        f"x,y\n1,1\n2,2\n{BIG},3\n2,3\n",
+        [f"the whole number {BIG} in row 3", "2^53", "--kind x=aside"],
+    ),
     "thousands of digits": (f"x,y\n1,1\n{'9' * 5_000},2\n", ["column 'x'", "row 2"]),
-    "same name twice": ("x,y,x\n1,2,3\n", ["columns 1 and 3 are both named 'x'"]),
-    "numbers for names": ("1,2\n3,4\n", ["numbers only", "Add a header line"]),
     "ragged": ("x,y\n1,2\n1,2,3\n", ["data row 2 of 't.csv' has 3 cells", "2 as in the header"]),
     "open quote": ('x,y\n"a,2\n', ["'t.csv' cannot be read"]),
     "values too far apart": ("x\n1.5\n2.5\n3.5\n4.5\n1e300\n", ["column 'x' holds 1e+300 in row 5", "logarithms"]),
-    "no column left": ("id\n" + "\n".join(map(str, range(N))), ["no column is left", "kinds={'id': 'integer'}"]),
+    "no column left": ("id\n" + "\n".join(map(str, range(N))), ["no column is left", "--kind id=integer"]),
     "no column left, nor a kind": (
         "text\n" + "\n".join(f"name {i}" for i in range(1_001)),
         ["no column is left", "identifier or free text", "Add columns"],
@@ -74,13 +74,7 @@ def test_bad_text_file_is_refused_in_one_line(command, case, tmp_path, capfd):
         assert word in line
 
 
-def test_file_that_is_not_utf8_is_refused_in_one_line(command, tmp_path, capfd):
-    path = tmp_path / "t.csv"
-    path.write_bytes("x\nMüller\n".encode("latin-1"))
-    assert "'t.csv' is not UTF-8 text" in refused(capfd, *command, path)
-
-
-@pytest.mark.parametrize("name", ["t.xlsx", "t.json", "table"])
+@pytest.mark.parametrize("name", ["t.docx", "t.pdf", "table"])
 def test_unknown_kind_of_file_is_refused_listing_the_known(command, name, tmp_path, capfd):
     path = tmp_path / name
     path.write_text("x\n1\n")
@@ -91,7 +85,6 @@ def test_unknown_kind_of_file_is_refused_listing_the_known(command, name, tmp_pa
 
 BAD_TYPE = {
     "durations": [datetime.timedelta(days=i) for i in range(N)],
-    "times": [datetime.time(i % 24) for i in range(N)],
     "bytes": [b"a"] * N,
     "lists": [[1, 2]] * N,
     "structs": [{"a": {"b": 1}}] * N,
@@ -100,25 +93,16 @@ BAD_TYPE = {
 
 
 @pytest.mark.parametrize("case", BAD_TYPE)
-def test_column_of_an_unknown_type_is_refused_by_name(command, case, tmp_path, capfd):
+def test_column_of_an_unknown_type_is_excluded_and_costs_no_other(case, tmp_path, capfd):
     path = arrow_file(tmp_path / "t.feather", {"plain": PLAIN, "odd": BAD_TYPE[case]})
-    line = refused(capfd, *command, path)
-    assert "column 'odd' is of type" in line
-    assert "numbers, texts, booleans or dates" in line
+    status, out, _ = run(capfd, "schema", path)
+    assert status == 0
+    assert "# of type" in out
 
 
 def test_dates_beyond_the_calendar_are_refused_with_column_row_and_year(command, tmp_path, capfd):
     path = arrow_file(tmp_path / "t.feather", {"day": pa.array([0, 5, 10**14], pa.timestamp("s"))})
     assert "column 'day' holds a date of the year 3170843 in row 3" in refused(capfd, *command, path)
-
-
-def test_arrow_columns_of_one_name_are_refused_with_their_positions(command, tmp_path, capfd):
-    path = tmp_path / "t.feather"
-    with pa.OSFile(str(path), "wb") as sink:
-        data = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"])
-        with pa.ipc.new_file(sink, data.schema) as writer:
-            writer.write_table(data)
-    assert "columns 1 and 2 are both named 'a'" in refused(capfd, *command, path)
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-300])

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt.errors import BayesjptError, QueryError, TableError
+from bayesjpt.errors import BayesjptError, BayesjptWarning, QueryError
 
 LONGEST = 1000
 
@@ -27,9 +27,9 @@ def test_an_error_is_a_line_of_some_hundred_characters_with_both_ends_of_what_wa
 
 def test_an_error_about_long_names_and_labels_is_short(tmp_path):
     name = "long " * 20_000
-    with pytest.raises(TableError) as caught:
-        bj.as_table(pd.DataFrame([[1.0, 2.0]], columns=[name, name]))
-    assert len(str(caught.value)) <= LONGEST
+    with pytest.warns(BayesjptWarning) as warned:
+        bj.as_table(pd.DataFrame([[1.0, 2.0], [2.0, 3.0], [5.0, 7.0]], columns=[name, name]))
+    assert len(str(warned[0].message)) <= LONGEST
     table = bj.as_table(pd.DataFrame({"a": [0.5, 1.5, 2.5], name: ["x", "y", "x"]}))
     post = bj.fit(table, n_structures=1, draws=2, tune=2, chains=1, progress=False, seed=1)
     for event in (bj.col(name + "!") > 1, bj.col(name) == name):

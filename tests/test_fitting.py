@@ -60,6 +60,7 @@ def test_settings_say_how_the_fit_was_made(table):
         "thin": 1,
         "gamma": 2.0,
         "alpha": 0.5,
+        "ess": 1.0,
         "prior": "default",
         "type_prior": "members",
         "sampler": "blocked",

@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from bayesjpt import replace_file as module
 from bayesjpt.replace_file import PART, reason, replace_file
 
 OLD, NEW = b"old " * 50, b"the new content " * 40
-N_KILL = 12
+MOST_CALLS = 60
 N_WRITER = 6
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="plants errors into calls of POSIX")
@@ -256,21 +255,47 @@ def is_whole(content: bytes) -> bool:
     return len(content) == 100_000 and len(set(content)) == 1
 
 
-def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path, rng, way):
+KILLED = """
+import itertools, os, signal, sys
+from bayesjpt import replace_file as module
+path, letter, named, last = sys.argv[1], sys.argv[2], sys.argv[3] == "named", int(sys.argv[4])
+if named:
+    del os.O_TMPFILE
+module._CHUNK = 10_000
+number = itertools.count(1)
+
+
+def counted(call):
+    def counting(*arguments, **options):
+        if next(number) == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments, **options)
+
+    return counting
+
+
+for name in ("open", "fchmod", "write", "fsync", "link", "replace", "unlink", "close"):
+    setattr(os, name, counted(getattr(os, name)))
+module.replace_file(path, letter * 100_000)
+"""
+
+
+def test_a_kill_before_any_call_leaves_a_whole_file(tmp_path, way):
     path = tmp_path / "file"
     path.write_bytes(b"o" * 100_000)
-    for letter in "abcdefghijkl"[:N_KILL]:
-        process = start_writer(path, letter, way)
-        time.sleep(rng.uniform(0.0, 0.02))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()  # pyright: ignore[reportOptionalMemberAccess]
+    for last in range(1, MOST_CALLS):
+        command = [sys.executable, "-c", KILLED, str(path), "abcdefgh"[last % 8], way, str(last)]
+        code = subprocess.run(command, check=False).returncode
         assert is_whole(path.read_bytes())
+        if code == 0:  # it came to its end before so many calls
+            break
+        assert code == -signal.SIGKILL
         parts = [file.name for file in tmp_path.iterdir() if file != path]
         assert all(map(PART.fullmatch, parts))
         if way == "unnamed":  # a kill between link and rename leaves a whole part
             assert all(len((tmp_path / part).read_bytes()) == 100_000 for part in parts)
         assert len(parts) <= 1  # the writer before left none that this one did not delete
+    assert 15 < last < MOST_CALLS - 1
     replace_file(path, NEW)
     assert list(tmp_path.iterdir()) == [path]
 

@@ -5,8 +5,8 @@
       child_ptr[n]:child_ptr[n + 1] are node n's edges; child[e] < n; log_weight[e] belongs to the edge
       leaf_of[n] is the row of the leaf table, or -1
 
-Sums are told apart by what decides: rows choose softly (`LATENT`), a leaf's dictionary (`LIKELIHOOD`), a split
-(`HARD`), or given columns (`GATE`).
+Sums are told apart by what decides: rows choose softly (`LATENT`), a leaf's dictionary (`LIKELIHOOD`), or a split of
+a column in two or more ways (`HARD`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import numpy as np
 LATENT = 0
 LIKELIHOOD = 1
 HARD = 2
-GATE = 3
 PRODUCT = 4
 LEAF = 5
 
-KIND_NAMES = ("latent", "likelihood", "hard", "gate", "product", "leaf")
-SUM_KINDS = (LATENT, LIKELIHOOD, HARD, GATE)
+KIND_NAMES = {LATENT: "latent", LIKELIHOOD: "likelihood", HARD: "hard", PRODUCT: "product", LEAF: "leaf"}
+"""Codes are stored in files."""
+
+SUM_KINDS = (LATENT, LIKELIHOOD, HARD)
 STRUCTURE_KINDS = (LATENT, HARD)
 """Sums of the structure, whose weights are drawn; rows choose among their children, or a split does."""
 
@@ -35,7 +36,7 @@ class Circuit(NamedTuple):
     Attributes
     ----------
     kind : int8 (n_node,)
-        `LATENT`, `LIKELIHOOD`, `HARD`, `GATE`, `PRODUCT` or `LEAF`.
+        `LATENT`, `LIKELIHOOD`, `HARD`, `PRODUCT` or `LEAF`.
     child_ptr : int32 (n_node + 1,)
         Edges of node n are ``child_ptr[n]:child_ptr[n + 1]``.
     child : int32 (n_edge,)
@@ -45,7 +46,7 @@ class Circuit(NamedTuple):
     leaf_family : int16 (n_leaf,)
         Number in `bayesjpt.families.registry`.
     leaf_var_ptr : int32 (n_leaf + 1,), leaf_var : int32 (n_leaf_var,)
-        Columns of each leaf.
+        The column of each leaf; one each.
     leaf_cell : int32 (n_leaf,)
         Number of the cell to which the leaf is truncated, -1 for the whole domain.
     cell : float64 (2 n_cell,)
@@ -140,7 +141,7 @@ class Circuit(NamedTuple):
         return total.hexdigest()
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{int((self.kind == code).sum())} {name}" for code, name in enumerate(KIND_NAMES))
+        counts = ", ".join(f"{int((self.kind == code).sum())} {name}" for code, name in KIND_NAMES.items())
         return f"Circuit({counts}; {self.n_theta} parameters)"
 
 

@@ -1,6 +1,6 @@
 """From a learner's tree of objects to the frozen arrays of a Circuit, starting values included.
 
-A learner grows `Sum`, `Product` and `ColumnLeaf` objects; here a `ColumnLeaf` becomes a likelihood sum over the
+A learner grows `Sum`, `Product`, `ColumnLeaf` and `Tree` objects; here a `ColumnLeaf` becomes a likelihood sum over the
 column's dictionary (ABDA equation 2), or a bare leaf where the dictionary has one member. A `Sum` with a condition is
 hard: leaves below it are truncated to the part of its region that their path leaves (`bayesjpt.circuit.paths`).
 """
@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesjpt import defaults
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.paths import Condition, Interval, Labels, Region, halves
+from bayesjpt.circuit.paths import Condition, Division, Region, divided, halves
 from bayesjpt.circuit.plan import ATOM
+from bayesjpt.circuit.possible import Interval, Labels
+from bayesjpt.circuit.trees import Tree, group_codes, grow_tree, split_shares, ways
 from bayesjpt.errors import CircuitError
-from bayesjpt.families import categorical, features, registry
+from bayesjpt.families import categorical, features, label, registry
 from bayesjpt.families.record import Family
 from bayesjpt.table.schema import Column
 
@@ -45,15 +49,16 @@ class Product:
 class Sum:
     """A split of a sub-population; `n_rows` counts each child's rows.
 
-    With a condition there are two children: of the rows that meet it, and of the others.
+    With a condition there are two children: of the rows that meet it, and of the others. With a division there is one
+    for each group of its labels.
     """
 
     children: tuple[Node, ...]
     n_rows: tuple[int, ...]
-    condition: Condition | None = None
+    condition: Condition | Division | None = None
 
 
-Node = ColumnLeaf | Product | Sum
+Node = ColumnLeaf | Tree | Product | Sum
 Dictionary = Callable[[Column], Sequence[Family]]
 
 _WHOLE = Interval(-np.inf, np.inf)
@@ -68,8 +73,11 @@ class _Arrays:
 
     def __post_init__(self):
         self.kind: list[int] = []
-        self.children: list[list[int]] = []
-        self.weights: list[list[float]] = []
+        self.n_children: list[int] = []
+        self.child: list[int] = []
+        self.log_weight: list[float] = []
+        self.count: list[float] = []
+        """Of each edge; of use at hard sums alone."""
         self.leaf_of: list[int] = []
         self.family: list[int] = []
         self.var: list[int] = []
@@ -79,11 +87,22 @@ class _Arrays:
         self.cell_of: list[int] = []
         self.cells: dict[Interval, int] = {}
         self._shared: dict[tuple[int, str, Labels], int] = {}
+        self._labels: dict[tuple[int, Labels], int] = {}
+        self._offered: dict[int, tuple[Family, ...]] = {}
+        self._hyper: dict[tuple[int, int], np.ndarray] = {}
 
-    def node(self, kind: int, children: Sequence[int] = (), log_weights: Sequence[float] | None = None) -> int:
+    def node(
+        self,
+        kind: int,
+        children: Sequence[int] = (),
+        log_weights: Sequence[float] | None = None,
+        counts: Sequence[float] | None = None,
+    ) -> int:
         self.kind.append(kind)
-        self.children.append(list(children))
-        self.weights.append([0.0] * len(children) if log_weights is None else list(log_weights))
+        self.n_children.append(len(children))
+        self.child.extend(children)
+        self.log_weight.extend([0.0] * len(children) if log_weights is None else log_weights)
+        self.count.extend([0.0] * len(children) if counts is None else counts)
         self.leaf_of.append(-1)
         return len(self.kind) - 1
 
@@ -106,8 +125,50 @@ class _Arrays:
                 self._shared[key] = self._add_constants(constants)
             number = self._shared[key]
         self.const_of.append(number)
-        self.theta.append(features.initial_theta(family, facts, cells, self.const[number]))
+        constants = self.const[number]
+        if (column, number) not in self._hyper:
+            self._hyper[column, number] = features.hyper_before_rows(family, facts, constants)
+        self.theta.append(features.initial_theta(family, facts, cells, constants, self._hyper[column, number]))
         return node
+
+    def label_leaf(self, column: int, codes: Labels) -> int:
+        """Return the leaf of some labels, one for the whole circuit."""
+        if (column, codes) not in self._labels:
+            node = self.node(arrays.LEAF)
+            self.leaf_of[node] = len(self.family)
+            self.family.append(registry.number("label"))
+            self.var.append(column)
+            self.cell_of.append(-1)
+            self.const_of.append(self._add_constants(label.constants_of(codes, self.table.schema.columns[column])))
+            self.theta.append(np.empty(0))
+            self._labels[column, codes] = node
+        return self._labels[column, codes]
+
+    @cached_property
+    def label_groups(self) -> list[tuple[Labels, ...]]:
+        """The labels of each column that go together; none of a column of numbers."""
+        return [label.label_groups(column) if column.n_label else () for column in self.table.schema.columns]
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """int16 (n_column, n_row): cells as `bayesjpt.circuit.trees.group_codes` has them."""
+        return group_codes(self.table.schema, self.table.values, self.table.observed)
+
+    def tree(self, tree: Tree, region: Region) -> int:
+        """Add a tree of labels and return its root, a product where there are several."""
+        found = ways(tree, self.table.schema, region, self.label_groups)
+        allowed = [[number for number, _ in each] for each in found]
+        pairs = zip(np.asarray(tree.columns).tolist(), found, strict=True)
+        leaves = [self.label_leaf(column, codes) for column, each in pairs for _, codes in each]
+        grown = grow_tree(tree, self.groups, allowed, leaves, len(self.kind))
+        self.kind.extend(grown.kind.tolist())
+        self.n_children.extend(grown.n_children.tolist())
+        self.child.extend(grown.child.tolist())
+        self.log_weight.extend([0.0] * grown.child.size)
+        self.count.extend(grown.count.tolist())
+        self.leaf_of.extend([-1] * grown.kind.size)
+        roots = grown.roots.tolist()
+        return roots[0] if len(roots) == 1 else self.node(arrays.PRODUCT, roots)
 
     def _add_constants(self, constants: np.ndarray) -> int:
         self.const.append(constants)
@@ -115,7 +176,9 @@ class _Arrays:
 
     def column_leaf(self, leaf: ColumnLeaf, region: Region) -> int:
         column, part = self.table.schema.columns[leaf.column], region.get(leaf.column, _WHOLE)
-        offered = self.dictionary(column)
+        if leaf.column not in self._offered:
+            self._offered[leaf.column] = tuple(self.dictionary(column))
+        offered = self._offered[leaf.column]
         if not offered:
             raise CircuitError(f"column {column.name!r} has an empty likelihood dictionary", "at least one family")
         members = [family for family in offered if _reaches(family, column, part)]
@@ -136,6 +199,8 @@ class _Arrays:
             node, region, expanded = stack.pop()
             if isinstance(node, ColumnLeaf):
                 done[id(node)] = self.column_leaf(node, region)
+            elif isinstance(node, Tree):
+                done[id(node)] = self.tree(node, region)
             elif not expanded:
                 stack.append((node, region, True))
                 parts = zip(node.children, self._parts(node, region), strict=True)
@@ -147,7 +212,7 @@ class _Arrays:
                 else:
                     share = np.asarray(node.n_rows, float) + 1.0
                     kind = arrays.LATENT if node.condition is None else arrays.HARD
-                    done[id(node)] = self.node(kind, children, np.log(share / share.sum()).tolist())
+                    done[id(node)] = self.node(kind, children, np.log(share / share.sum()).tolist(), node.n_rows)
         return done[id(root)]
 
     def _parts(self, node: Product | Sum, region: Region) -> Sequence[Region]:
@@ -155,9 +220,13 @@ class _Arrays:
         if isinstance(node, Product) or node.condition is None:
             return [region] * len(node.children)
         column = self.table.schema.columns[node.condition.column]
-        parts = halves(region, node.condition, column)
-        if parts is None or len(node.children) != 2:
-            raise CircuitError(f"a split of column {column.name!r} leaves one side empty", "values on both sides")
+        if isinstance(node.condition, Division):
+            parts = divided(region, node.condition, column)
+            expected = "each label in one of the groups, and a child for each group"
+        else:
+            parts, expected = halves(region, node.condition, column), "values on both sides"
+        if parts is None or len(node.children) != len(parts):
+            raise CircuitError(f"a split of column {column.name!r} leaves one side empty", expected)
         return parts
 
 
@@ -170,16 +239,21 @@ def _reaches(family: Family, column: Column, part: Interval | Labels) -> bool:
     return any(part.lo <= atom <= part.hi for atom in column.atoms)
 
 
-def build_circuit(root: Node, table: Table, dictionary: Dictionary | None = None) -> Circuit:
+def build_circuit(
+    root: Node, table: Table, dictionary: Dictionary | None = None, *, ess: float = defaults.ESS
+) -> Circuit:
     """Return the frozen Circuit of a learner's tree.
 
     Parameters
     ----------
-    root : ColumnLeaf, Product or Sum
+    root : ColumnLeaf, Tree, Product or Sum
     table : Table
         The training rows that the leaves point into.
     dictionary : callable, optional
         ``(column) -> families`` for each column; `bayesjpt.families.registry.dictionary` unless given.
+    ess : float
+        Imaginary rows of each hard sum, divided evenly over its edges: these sums start at the posterior mean of their
+        weights under that prior, given the rows that the learner counts there.
 
     Raises
     ------
@@ -192,11 +266,10 @@ def build_circuit(root: Node, table: Table, dictionary: Dictionary | None = None
     parts.add(root)
     theta_len = np.array([theta.size for theta in parts.theta], np.int32)
     const_len = np.array([constants.size for constants in parts.const], np.int32)
-    n_children = [len(children) for children in parts.children]
     circuit = Circuit(
         kind=np.array(parts.kind, np.int8),
-        child_ptr=np.concatenate([[0], np.cumsum(n_children)]).astype(np.int32),
-        child=np.array([c for children in parts.children for c in children], np.int32),
+        child_ptr=np.concatenate([[0], np.cumsum(parts.n_children)]).astype(np.int32),
+        child=np.array(parts.child, np.int32),
         leaf_of=np.array(parts.leaf_of, np.int32),
         leaf_family=np.array(parts.family, np.int16),
         leaf_var_ptr=np.arange(len(parts.var) + 1, dtype=np.int32),
@@ -208,11 +281,24 @@ def build_circuit(root: Node, table: Table, dictionary: Dictionary | None = None
         const_at=(np.cumsum(const_len) - const_len)[parts.const_of].astype(np.int32),
         const_len=const_len[parts.const_of],
         const=np.concatenate([*parts.const, np.empty(0)]),
-        start_log_weight=np.array([w for weights in parts.weights for w in weights], np.float64),
+        start_log_weight=np.array(parts.log_weight, np.float64),
         start_theta=np.concatenate(parts.theta),
     )
+    start = _start(circuit, np.array(parts.count), ess)
+    circuit = circuit._replace(start_log_weight=start)
     check_circuit(circuit, table.n_column)
     return freeze(circuit)
+
+
+def _start(circuit: Circuit, count: np.ndarray, ess: float) -> np.ndarray:
+    """Return the starting weights, float64 (n_edge,): posterior means at hard sums, elsewhere what they are."""
+    parent = circuit.edge_parent()
+    share = count + ess * split_shares(circuit)
+    hard = circuit.kind[parent] == arrays.HARD
+    total = np.bincount(parent[hard], share[hard], minlength=circuit.n_node)
+    start = circuit.start_log_weight.copy()
+    start[hard] = np.log(share[hard] / total[parent[hard]])
+    return start
 
 
 def freeze(circuit: Circuit) -> Circuit:

@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.paths import regions, separating_column
 from bayesjpt.circuit.plan import ATOM
+from bayesjpt.circuit.possible import possible
 from bayesjpt.circuit.scope import scopes
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
@@ -48,10 +48,12 @@ def _check_shapes(c: Circuit) -> None:
         _fail(f"leaf_var_ptr has {c.leaf_var_ptr.size} entries", f"one a leaf and one more ({c.n_leaf + 1})")
     if c.child_ptr[0] != 0 or c.child_ptr[-1] != c.n_edge or (np.diff(c.child_ptr) < 0).any():
         _fail("child_ptr does not partition the edges", "ascending offsets from 0 to the number of edges")
-    if c.leaf_var_ptr[0] != 0 or c.leaf_var_ptr[-1] != c.leaf_var.size or (np.diff(c.leaf_var_ptr) < 1).any():
-        _fail("leaf_var_ptr does not partition the leaves' columns", "offsets from 0 on, at least one column a leaf")
-    if ((c.kind < arrays.LATENT) | (c.kind > arrays.LEAF)).any():
-        _fail("unknown node kind", f"codes {arrays.LATENT} to {arrays.LEAF}")
+    if c.leaf_var.size != c.n_leaf or not np.array_equal(c.leaf_var_ptr, np.arange(c.n_leaf + 1)):
+        _fail("leaf_var_ptr does not give each leaf one column", "offsets 0, 1, 2, ...: one column a leaf")
+    unknown = ~np.isin(c.kind, list(arrays.KIND_NAMES))
+    if unknown.any():
+        known = ", ".join(f"{code} ({name})" for code, name in arrays.KIND_NAMES.items())
+        _fail(f"node {np.flatnonzero(unknown)[0]} is of the unknown kind {c.kind[unknown][0]}", known)
 
 
 def _check_order(c: Circuit) -> None:
@@ -83,14 +85,13 @@ def _check_leaves(c: Circuit, n_column: int) -> None:
         if ((at < 0) | (length < 0) | (at.astype(np.int64) + length > size)).any():
             _fail("a leaf's parameters or constants lie outside their array", "offsets inside")
     _check_cells(c)
-    single = np.diff(c.leaf_var_ptr) == 1
     for node in np.flatnonzero(c.kind == arrays.LIKELIHOOD):
         children = c.child[c.child_ptr[node] : c.child_ptr[node + 1]]
         members = c.leaf_of[children]
-        if (members < 0).any() or not single[members].all() or np.unique(c.leaf_var[c.leaf_var_ptr[members]]).size > 1:
+        if (members < 0).any() or np.unique(c.leaf_var[members]).size > 1:
             _fail(f"the dictionary at node {node} holds other than leaves of one column", "leaves of one column")
     parent = c.edge_parent()
-    if np.unique(np.stack([parent, c.child]), axis=1).shape[1] != c.n_edge:
+    if np.unique(parent.astype(np.int64) * c.n_node + c.child).size != c.n_edge:
         _fail("a node has one child twice", "distinct children")
     inside = np.unique(c.child[c.kind[parent] == arrays.LIKELIHOOD])
     shared = np.intersect1d(inside, c.child[c.kind[parent] != arrays.LIKELIHOOD])
@@ -155,9 +156,12 @@ def check_leaves_fit(circuit: Circuit, schema: Schema) -> None:
             f"a dictionary of column {schema.columns[column].name!r} does not hold its atoms",
             f"a leaf of the family {ATOM!r} in every dictionary of the column",
         )
-    for leaf in range(circuit.n_leaf):
+    column_of = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
+    alike = np.stack([circuit.leaf_family, column_of, circuit.const_at, circuit.const_len, circuit.theta_len])
+    _, different = np.unique(alike, axis=1, return_index=True)
+    for leaf in np.sort(different).tolist():
         family = registry.FAMILIES[circuit.leaf_family[leaf]]
-        column = schema.columns[circuit.leaf_var[circuit.leaf_var_ptr[leaf]]]
+        column = schema.columns[column_of[leaf]]
         constants = circuit.constants_of(leaf)
         if (
             column.base not in family.bases
@@ -188,25 +192,28 @@ def _slots_without_atoms(circuit: Circuit, schema: Schema) -> list[int]:
 def _check_scopes(c: Circuit, n_column: int) -> None:
     scope = scopes(c, n_column)
     size = scope.sum(axis=1)
-    for node in np.flatnonzero(c.kind != arrays.LEAF):
-        children = c.child[c.child_ptr[node] : c.child_ptr[node + 1]]
-        if c.kind[node] == arrays.PRODUCT:
-            if size[children].sum() != size[node]:
-                _fail(f"product {node} has children with a column in common", "disjoint scopes (decomposability)")
-        elif not (scope[children] == scope[node]).all():
-            _fail(f"sum {node} has children over different columns", "equal scopes (smoothness)")
+    parent = c.edge_parent()
+    together = np.bincount(parent, size[c.child], minlength=c.n_node)
+    shared = np.flatnonzero((c.kind == arrays.PRODUCT) & (together != size))
+    if shared.size:
+        _fail(f"product {shared[0]} has children with a column in common", "disjoint scopes (decomposability)")
+    # a node's scope is the union of its children's: one as large is the same
+    rough = np.isin(c.kind[parent], arrays.SUM_KINDS) & (size[c.child] != size[parent])
+    if rough.any():
+        _fail(f"sum {parent[rough][0]} has children over different columns", "equal scopes (smoothness)")
     if not scope[-1].all():
         missing = np.flatnonzero(~scope[-1])
         _fail(f"the root does not cover column {missing[0]}", "every column of the table")
 
 
 def _check_splits(c: Circuit) -> None:
-    hard = np.flatnonzero((c.kind == arrays.HARD) & (np.diff(c.child_ptr) > 1))
-    region = regions(c) if hard.size else []
-    for node in hard:
-        children = c.child[c.child_ptr[node] : c.child_ptr[node + 1]]
-        if separating_column([region[child] for child in children]) < 0:
-            _fail(f"no column tells the children of hard sum {node} apart", "leaves truncated to disjoint cells")
+    hard = (c.kind == arrays.HARD) & (np.diff(c.child_ptr) > 1)
+    if not hard.any():
+        return
+    undecided = np.flatnonzero(hard & (possible(c).split_columns(c) < 0))
+    if undecided.size:
+        found = f"no column tells the children of hard sum {undecided[0]} apart"
+        _fail(found, "leaves truncated to disjoint cells, or to different labels")
 
 
 def _check_start(c: Circuit) -> None:

@@ -21,10 +21,11 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.build import freeze
-from bayesjpt.circuit.paths import allowed_labels, regions, separating_column
+from bayesjpt.circuit.paths import allowed_labels
 from bayesjpt.circuit.plan import ATOM
+from bayesjpt.circuit.possible import possible
 from bayesjpt.circuit.scope import scopes
-from bayesjpt.errors import CircuitError, EvidenceError, QueryError
+from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.families import registry
 from bayesjpt.table.schema import Schema
 
@@ -58,8 +59,6 @@ class _Leaves:
     """What the leaves of a circuit can take."""
 
     def __init__(self, circuit: Circuit, schema: Schema):
-        if circuit.leaf_var.size != circuit.n_leaf:
-            raise CircuitError("leaves over several columns", "leaves over one column each")
         self.lower, self.upper = circuit.leaf_interval().T.tolist()
         self.atoms = [np.array(schema.columns[var].atoms) for var in circuit.leaf_var]
         self.is_real = [schema.columns[var].base == "real" for var in circuit.leaf_var]
@@ -260,7 +259,7 @@ def marginalised(circuit: Circuit, columns: Sequence[int], *, max_edges: int) ->
     """
     kept = np.zeros(int(circuit.leaf_var.max()) + 1, bool)
     kept[list(columns)] = True
-    region = regions(circuit)
+    split_column = possible(circuit).split_columns(circuit)
     parts = _Builder(circuit, max_edges)
     made = np.full(circuit.n_node, -1)
     for node in range(circuit.n_node):
@@ -281,7 +280,7 @@ def marginalised(circuit: Circuit, columns: Sequence[int], *, max_edges: int) ->
         elif kind == arrays.PRODUCT:
             made[node] = parts.add(kind, list(sources), [()] * len(sources), False)
         else:
-            decided = kind != arrays.HARD or kept[separating_column([region[child] for child in circuit.child[edges]])]
+            decided = kind != arrays.HARD or kept[split_column[node]]
             made[node] = parts.add(kind if decided else arrays.LATENT, list(sources), list(sources.values()), False)
     new_column = np.full(kept.size, -1)
     new_column[list(columns)] = np.arange(len(columns))

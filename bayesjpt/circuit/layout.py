@@ -1,6 +1,6 @@
 """Which named variable holds which weight or parameter: the bridge between flat arrays and a model's variables.
 
-One variable a *kind*, never one a node: the weights of all structure sums, the weights of all dictionaries, and one
+One variable a *kind*, never one a node: the weights of all latent sums, of all splits, of all dictionaries, and one
 variable for each parameter of each family. The model room makes random variables of these, the posterior room reads
 their draws back.
 """
@@ -19,6 +19,7 @@ from bayesjpt.families.record import Parameter
 from bayesjpt.table.schema import Schema
 
 SUM_WEIGHTS = "sum_weights"
+SPLIT_WEIGHTS = "split_weights"
 LIKELIHOOD_WEIGHTS = "likelihood_weights"
 
 
@@ -71,7 +72,7 @@ class ParameterVariable(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """All variables of a circuit: weights (one or two, where there are such sums) and parameters."""
+    """All variables of a circuit: weights (up to three, where there are such sums) and parameters."""
 
     weights: tuple[WeightVariable, ...]
     parameters: tuple[ParameterVariable, ...]
@@ -108,13 +109,14 @@ def make_layout(circuit: Circuit, schema: Schema) -> Layout:
     names = _node_names(circuit, schema, parent)
     weights = []
     for kinds, name, dim in (
-        (arrays.STRUCTURE_KINDS, SUM_WEIGHTS, "edge"),
+        ((arrays.LATENT,), SUM_WEIGHTS, "edge"),
+        ((arrays.HARD,), SPLIT_WEIGHTS, "split_edge"),
         ((arrays.LIKELIHOOD,), LIKELIHOOD_WEIGHTS, "likelihood_edge"),
     ):
-        edges = circuit.edges_of_kind(*kinds)
+        edges = np.flatnonzero(np.isin(circuit.kind[parent], kinds))
         if edges.size:
             children = circuit.child[edges]
-            if name == SUM_WEIGHTS:
+            if name != LIKELIHOOD_WEIGHTS:
                 ends = [f"->{names[child]}" for child in children]
             else:
                 ends = [

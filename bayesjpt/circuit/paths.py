@@ -12,9 +12,8 @@ leaf below the tree is truncated to it, so children of a hard sum are disjoint i
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,21 +21,9 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.families import categorical, registry
+from bayesjpt.circuit.possible import LABEL_FAMILIES, Interval, Labels, possible
+from bayesjpt.families import categorical
 from bayesjpt.families.record import ColumnFacts
-
-LABELS_FAMILY = registry.number("categorical")
-
-
-class Interval(NamedTuple):
-    """A closed interval in the user's units; open ends are neighbouring floats or integers."""
-
-    lo: float
-    hi: float
-
-
-Labels = tuple[int, ...]
-"""Codes of labels, ascending."""
 
 Region = Mapping[int, Interval | Labels]
 """What each constrained column may be."""
@@ -48,6 +35,13 @@ class Condition(NamedTuple):
     column: int
     threshold: float
     labels: Labels = ()
+
+
+class Division(NamedTuple):
+    """A split of a column of labels in as many ways as there are groups, which hold all of its codes together."""
+
+    column: int
+    groups: tuple[Labels, ...]
 
 
 @dataclass(frozen=True)
@@ -107,6 +101,23 @@ def halves(region: Region, condition: Condition, column: ColumnFacts) -> tuple[R
     return ({**region, k: below}, {**region, k: above}) if enough else None
 
 
+def divided(region: Region, division: Division, column: ColumnFacts) -> list[Region] | None:
+    """Return the part of a region for each group of a division; None where one is empty or a code is in no group.
+
+    Examples
+    --------
+    >>> from bayesjpt.table.schema import Column
+    >>> size = Column("size", "category", (0.0, 3.0), ("S", "M", "L"))
+    >>> divided({}, Division(0, ((0,), (1, 3), (2,))), size)
+    [{0: (0,)}, {0: (1, 3)}, {0: (2,)}]
+    """
+    here = region.get(division.column, tuple(range(column.n_label)))
+    parts: list[Labels] = [tuple(code for code in sorted(group) if code in here) for group in division.groups]
+    if not all(parts) or sorted(code for part in parts for code in part) != sorted(here):
+        return None
+    return [{**region, division.column: part} for part in parts]
+
+
 def _differ(lo: float, hi: float, column: ColumnFacts) -> bool:
     """Return whether the support between two numbers has a width in the units of likelihoods.
 
@@ -116,29 +127,10 @@ def _differ(lo: float, hi: float, column: ColumnFacts) -> bool:
     return (lo - column.location) / column.scale < (hi - column.location) / column.scale
 
 
-def regions(circuit: Circuit) -> list[Region]:
-    """Return the region of every node: the hull of those below a sum, all together below a product."""
-    cells = circuit.leaf_interval()
-    found: list[Region] = []
-    for node in range(circuit.n_node):
-        leaf = int(circuit.leaf_of[node])
-        below = [found[child] for child in circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]]
-        if leaf >= 0:
-            found.append(_of_leaf(circuit, leaf, cells[leaf]))
-        elif circuit.kind[node] == arrays.PRODUCT:
-            found.append({column: part for region in below for column, part in region.items()})
-        else:
-            found.append(_hull(below, circuit))
-    return found
-
-
-def separating_column(parts: Sequence[Region]) -> int:
-    """Return the first column in which regions are pairwise disjoint, -1 where there is none."""
-    shared = set(parts[0]).intersection(*parts[1:])
-    for column in sorted(shared):
-        if _disjoint([region[column] for region in parts]):
-            return column
-    return -1
+def regions(circuit: Circuit, nodes: Iterable[int]) -> list[Region]:
+    """Return the regions of some nodes: the hull of those below a sum, all together below a product."""
+    values = possible(circuit)
+    return [values.region(node) for node in nodes]
 
 
 def tree_nodes(circuit: Circuit) -> tuple[TreeNode, ...]:
@@ -146,68 +138,47 @@ def tree_nodes(circuit: Circuit) -> tuple[TreeNode, ...]:
 
     A circuit that does not begin with a hard sum is a tree of one leaf.
     """
-    region = regions(circuit)
+    values = possible(circuit)
     found: list[TreeNode] = []
+    is_tree = splits_of_tree(circuit)
     pending = [circuit.n_node - 1]
     n_known = 1
     while pending:
         node = pending.pop(0)
         edges = range(circuit.child_ptr[node], circuit.child_ptr[node + 1])
-        if circuit.kind[node] != arrays.HARD:
-            found.append(TreeNode(node, region[node], -1, (), ()))
+        region = values.region(node)
+        if not is_tree[node]:
+            found.append(TreeNode(node, region, -1, (), ()))
             continue
         children = circuit.child[edges.start : edges.stop].tolist()
-        column = separating_column([region[child] for child in children])
+        column = values.separating_column(np.array(children))
         places = tuple(range(n_known, n_known + len(children)))
-        found.append(TreeNode(node, region[node], column, places, tuple(edges)))
+        found.append(TreeNode(node, region, column, places, tuple(edges)))
         pending += children
         n_known += len(children)
     return tuple(found)
 
 
+def splits_of_tree(circuit: Circuit) -> np.ndarray:
+    """Return bool (n_node,): the hard sums of the tree that a circuit begins with.
+
+    A tree of labels below it is no part of that: its sums share their children, and a row passes one in each column.
+    """
+    tree = np.zeros(circuit.n_node, bool)
+    n_parent = np.bincount(circuit.child, minlength=circuit.n_node)
+    pending = [circuit.n_node - 1]
+    while pending:
+        node = pending.pop()
+        children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]
+        if circuit.kind[node] == arrays.HARD and (n_parent[children] == 1).all():
+            tree[node] = True
+            pending += children.tolist()
+    return tree
+
+
 def allowed_labels(circuit: Circuit, leaf: int) -> np.ndarray | None:
     """Return the codes that a leaf may take, ascending, where it is restricted to some labels; else None."""
-    if circuit.leaf_family[leaf] != LABELS_FAMILY:
+    if circuit.leaf_family[leaf] not in LABEL_FAMILIES:
         return None
     allowed = categorical.allowed(circuit.constants_of(leaf))
     return None if allowed.all() else np.flatnonzero(allowed)
-
-
-def _of_leaf(circuit: Circuit, leaf: int, cell: np.ndarray) -> Region:
-    if circuit.leaf_var_ptr[leaf + 1] - circuit.leaf_var_ptr[leaf] != 1:
-        return {}
-    column = int(circuit.leaf_var[circuit.leaf_var_ptr[leaf]])
-    labels = allowed_labels(circuit, leaf)
-    if labels is not None:
-        return {column: tuple(labels[(labels >= cell[0]) & (labels <= cell[1])].tolist())}
-    return {column: Interval(float(cell[0]), float(cell[1]))} if circuit.leaf_cell[leaf] >= 0 else {}
-
-
-def _hull(below: Sequence[Region], circuit: Circuit) -> Region:
-    shared = set(below[0]).intersection(*below[1:])
-    hull: dict[int, Interval | Labels] = {}
-    for column in shared:
-        parts = [region[column] for region in below]
-        intervals = [part for part in parts if isinstance(part, Interval)]
-        if len(intervals) == len(parts):
-            whole = Interval(min(part.lo for part in intervals), max(part.hi for part in intervals))
-            if whole != (-np.inf, np.inf):
-                hull[column] = whole
-        elif not intervals:
-            labels = sorted({int(label) for part in parts for label in part})
-            if len(labels) < _n_label(circuit, column):
-                hull[column] = tuple(labels)
-    return hull
-
-
-def _n_label(circuit: Circuit, column: int) -> int:
-    leaves = np.flatnonzero((circuit.leaf_var == column) & (circuit.leaf_family == LABELS_FAMILY))
-    return int(circuit.const_len[leaves[0]]) // 2
-
-
-def _disjoint(parts: Sequence[Interval | Labels]) -> bool:
-    intervals = sorted(part for part in parts if isinstance(part, Interval))
-    if intervals:
-        apart = all(before.hi < after.lo for before, after in itertools.pairwise(intervals))
-        return apart and len(intervals) == len(parts)
-    return sum(len(part) for part in parts) == len(set().union(*parts))

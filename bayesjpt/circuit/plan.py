@@ -25,6 +25,7 @@ from bayesjpt.circuit.routes import routes
 from bayesjpt.families import registry
 from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.record import N_EXTRA_COEFFICIENTS, Family
+from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Schema
 
 ATOM = "atom"
@@ -228,22 +229,25 @@ def _slots(circuit: Circuit, parent: np.ndarray) -> dict[str, np.ndarray]:
 
 def _renormalise(circuit: Circuit) -> np.ndarray:
     """Return where a product's linear factor could pass the bound, from the largest factor each node can have."""
-    flag = np.zeros(circuit.n_edge, bool)
-    log_bound = np.zeros(circuit.n_node)
-    for node in range(circuit.n_node):
-        edges = range(circuit.child_ptr[node], circuit.child_ptr[node + 1])
-        if circuit.kind[node] == arrays.PRODUCT:
-            total = 0.0
-            for edge in edges:
-                bound = log_bound[circuit.child[edge]]
-                if total > 0.0 and total + bound > RENORMALISE_ABOVE_LOG:
-                    flag[edge] = True
-                    total = 0.0
-                total += bound
-            log_bound[node] = total
-        elif circuit.kind[node] != arrays.LEAF:
-            children = log_bound[circuit.child[edges.start : edges.stop]]
-            log_bound[node] = np.logaddexp.reduce(children)
+    return _too_large(circuit.kind, circuit.child_ptr, circuit.child)
+
+
+@kernel
+def _too_large(kind, child_ptr, child):
+    flag = np.zeros(child.size, np.bool_)
+    log_bound = np.zeros(kind.size)
+    for node in range(kind.size):
+        total = 0.0
+        for e in range(child_ptr[node], child_ptr[node + 1]):
+            bound = log_bound[child[e]]
+            if kind[node] != arrays.PRODUCT:
+                total = bound if e == child_ptr[node] else np.logaddexp(total, bound)
+                continue
+            if total > 0.0 and total + bound > RENORMALISE_ABOVE_LOG:
+                flag[e] = True
+                total = 0.0
+            total += bound
+        log_bound[node] = total
     return flag
 
 

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.layout import SUM_WEIGHTS, Layout, ParameterVariable
+from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, SPLIT_WEIGHTS, SUM_WEIGHTS, Layout, ParameterVariable
 from bayesjpt.circuit.scales import Scales, make_scales
+from bayesjpt.circuit.trees import split_shares
 from bayesjpt.circuit.type_prior import MEMBERS, TYPES, check_type_prior, make_column_types
+from bayesjpt.defaults import ESS
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
 from bayesjpt.table.schema import Schema
@@ -49,18 +51,21 @@ def make_priors(
     alpha: float,
     prior: str,
     type_prior: str = MEMBERS,
+    ess: float = ESS,
 ) -> Priors:
     """Return the Priors of a circuit.
 
     Parameters
     ----------
     gamma, alpha : float
-        Concentration per edge at structure sums and at dictionaries.
+        Concentration per edge at latent sums and at dictionaries.
     prior : str
         Name of the priors of the families' parameters: ``default``, or ``abda`` for the paper's in raw units.
     type_prior : str
         One of `bayesjpt.circuit.type_prior.TYPE_PRIORS`; for ``columns`` concentrations are those of ``members``, and
         sweeps divide them.
+    ess : float
+        Imaginary rows of each hard sum, divided evenly over its edges.
 
     Raises
     ------
@@ -69,7 +74,7 @@ def make_priors(
         divide concentrations.
     """
     check_type_prior(type_prior)
-    for name, value in (("gamma", gamma), ("alpha", alpha)):
+    for name, value in (("gamma", gamma), ("alpha", alpha), ("ess", ess)):
         if isinstance(value, bool) or not (
             isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
         ):
@@ -87,17 +92,17 @@ def make_priors(
             raise ModelError(f"prior {prior!r} of {family.name} is not a number on column {column.name!r}")
         blocks.append(block)
     concentration = np.zeros(circuit.n_edge)
-    for variable, value in zip(layout.weights, _per_variable(layout, gamma, alpha), strict=True):
-        concentration[variable.edges] = value
+    unit = {SUM_WEIGHTS: float(gamma), LIKELIHOOD_WEIGHTS: float(alpha)}
+    for variable in layout.weights:
+        if variable.name == SPLIT_WEIGHTS:
+            concentration[variable.edges] = float(ess) * split_shares(circuit)[variable.edges]
+        else:
+            concentration[variable.edges] = unit[variable.name]
     if type_prior == TYPES:
         types = make_column_types(circuit, schema)
         concentration[types.edge] *= types.factor * types.even()[types.entry]
     hyper_at = np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32)
     return Priors(np.concatenate(blocks), hyper_at, concentration, make_scales(circuit, schema, hyper_at, prior))
-
-
-def _per_variable(layout: Layout, gamma: float, alpha: float) -> list[float]:
-    return [float(gamma) if variable.name == SUM_WEIGHTS else float(alpha) for variable in layout.weights]
 
 
 def hyper_by_name(priors: Priors, variable: ParameterVariable, scale: Any = None) -> dict[str, Any]:
@@ -112,14 +117,15 @@ def hyper_by_name(priors: Priors, variable: ParameterVariable, scale: Any = None
     """
     family = registry.FAMILIES[variable.family]
     names = family.hyper_names
+    hyper: dict[str, Any]
     if variable.parameter.constraint == "simplex":
-        return {
-            names[0]: np.concatenate(
-                [priors.hyper[priors.hyper_at[k] : priors.hyper_at[k + 1]] for k in variable.leaves]
-            )
-        }
-    at = priors.hyper_at[variable.leaves]
-    hyper: dict[str, Any] = {name: priors.hyper[at + i] for i, name in enumerate(names)}
+        blocks = [priors.hyper[priors.hyper_at[k] : priors.hyper_at[k + 1]] for k in variable.leaves]
+        hyper = {names[0]: np.concatenate(blocks)}
+        if scale is not None:
+            scale = scale[np.repeat(np.arange(len(blocks)), [block.size for block in blocks])]
+    else:
+        at = priors.hyper_at[variable.leaves]
+        hyper = {name: priors.hyper[at + i] for i, name in enumerate(names)}
     if scale is not None and family.shared_scale is not None:
         for name, power in family.shared_scale.exponents.items():
             hyper[name] = hyper[name] * scale**power

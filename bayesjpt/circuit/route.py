@@ -20,7 +20,8 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.edit import offsets
-from bayesjpt.circuit.paths import LABELS_FAMILY, allowed_labels
+from bayesjpt.circuit.paths import allowed_labels
+from bayesjpt.circuit.possible import LABEL_FAMILIES
 
 
 class Part(NamedTuple):
@@ -88,7 +89,7 @@ def _possible(circuit: Circuit, values: Mapping[int, np.ndarray]) -> np.ndarray:
         lo = np.maximum(intervals[:, 0], lower[leaves, None])
         hi = np.minimum(intervals[:, 1], upper[leaves, None])
         possible[leaves] = (lo <= hi).any(axis=1)
-        for number in np.flatnonzero(circuit.leaf_family[leaves] == LABELS_FAMILY).tolist():
+        for number in np.flatnonzero(np.isin(circuit.leaf_family[leaves], LABEL_FAMILIES)).tolist():
             labels = allowed_labels(circuit, leaves[number])
             if labels is not None:
                 possible[leaves[number]] = ((labels >= lo[number, :, None]) & (labels <= hi[number, :, None])).any()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.paths import Interval, regions, separating_column
+from bayesjpt.circuit.possible import Possible, possible
 from bayesjpt.table.schema import Schema
 
 
@@ -20,29 +19,28 @@ def routes(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
     edge_lower, edge_upper : float64 (n_edge,)
         The closed interval of numbers that reaches the child, in the user's units.
     edge_label_at : int32 (n_edge,), label_reaches : bool
-        On a column of labels: where the flags of the child begin, one a code; -1 elsewhere.
+        On a column of labels: where the flags of the child begin, one a code; -1 elsewhere. Children that the same
+        codes reach share them.
     """
-    split = np.full(circuit.n_node, -1, np.int32)
+    values = possible(circuit)
+    split = values.split_columns(circuit)
+    column = split[circuit.edge_parent()]
     lower, upper = np.full(circuit.n_edge, -np.inf), np.full(circuit.n_edge, np.inf)
+    for place, bounded in enumerate(values.bounded.tolist()):
+        edges = np.flatnonzero(column == bounded)
+        lower[edges] = values.lower[circuit.child[edges], place]
+        upper[edges] = values.upper[circuit.child[edges], place]
     label_at = np.full(circuit.n_edge, -1, np.int32)
     flags: list[np.ndarray] = []
-    hard = np.flatnonzero(circuit.kind == arrays.HARD)
-    region = regions(circuit) if hard.size else []
     n_flag = 0
-    for node in hard:
-        edges = range(circuit.child_ptr[node], circuit.child_ptr[node + 1])
-        parts = [region[child] for child in circuit.child[edges.start : edges.stop]]
-        column = separating_column(parts) if len(parts) > 1 else -1
-        if column < 0:
+    for place, flagged in enumerate(values.flagged.tolist()):
+        edges = np.flatnonzero(column == flagged)
+        if not edges.size:
             continue
-        split[node] = column
-        for edge, part in zip(edges, parts, strict=True):
-            reaches = part[column]
-            if isinstance(reaches, Interval):
-                lower[edge], upper[edge] = reaches
-                continue
-            label_at[edge] = n_flag
-            flags.append(np.isin(np.arange(schema.columns[column].n_label), reaches))
+        reaching, number = _distinct(values, circuit.child[edges], place)
+        label_at[edges] = n_flag + schema.columns[flagged].n_label * number
+        for node in reaching.tolist():
+            flags.append(np.isin(np.arange(schema.columns[flagged].n_label), values.codes(node, place)))
             n_flag += flags[-1].size
     return {
         "split_column": split,
@@ -51,3 +49,13 @@ def routes(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
         "edge_label_at": label_at,
         "label_reaches": np.concatenate([*flags, np.empty(0, bool)]),
     }
+
+
+def _distinct(values: Possible, nodes: np.ndarray, place: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes that stand for all that the same codes of a column reach, and which of them each node is alike."""
+    words = values.bits[nodes][:, values.words(place)] & values.mask(place)
+    if words.shape[1] == 1:
+        _, first, number = np.unique(words[:, 0], return_index=True, return_inverse=True)
+    else:
+        _, first, number = np.unique(words, axis=0, return_index=True, return_inverse=True)
+    return nodes[first], number.ravel()

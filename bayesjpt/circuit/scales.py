@@ -15,6 +15,7 @@ import numpy as np
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
+from bayesjpt.families.record import Family
 from bayesjpt.table.schema import Schema
 
 SCALE = "scale"
@@ -31,6 +32,8 @@ class Scales(NamedTuple):
         Of the prior Gamma(shape, shape).
     has_normaliser : bool (n_group,)
         Whether the conditional is no gamma.
+    from_statistics : bool (n_group,)
+        Whether the factor is drawn given statistics, parameters integrated out.
     leaf_ptr : int64 (n_group + 1,), leaf : int64 (n,)
     exponent : float64 (n_hyper,)
         Power of the factor in each hyperparameter of all leaves; 0 where it has none.
@@ -42,6 +45,7 @@ class Scales(NamedTuple):
     column: np.ndarray
     shape: np.ndarray
     has_normaliser: np.ndarray
+    from_statistics: np.ndarray
     leaf_ptr: np.ndarray
     leaf: np.ndarray
     exponent: np.ndarray
@@ -76,10 +80,11 @@ def make_scales(circuit: Circuit, schema: Schema, hyper_at: np.ndarray, prior: s
                 groups.setdefault((int(circuit.leaf_family[leaf]), int(column[leaf])), []).append(leaf)
                 for out, named in ((exponent, family.shared_scale.exponents), (shift, family.shared_scale.shifts)):
                     for name, value in named.items():
-                        out[hyper_at[leaf] + family.hyper_names.index(name)] = value
+                        out[_places(family, name, int(hyper_at[leaf]), int(hyper_at[leaf + 1]))] = value
     keys = sorted(groups)
-    shared = [registry.FAMILIES[family].shared_scale for family, _ in keys]
-    shape = [each.shape(schema.columns[at]) for each, (_, at) in zip(shared, keys, strict=True) if each is not None]
+    found = [registry.FAMILIES[family].shared_scale for family, _ in keys]
+    shared = [each for each in found if each is not None]
+    shape = [each.shape(schema.columns[at]) for each, (_, at) in zip(shared, keys, strict=True)]
     for value, (family, at) in zip(shape, keys, strict=True):
         if not 0.0 < value < np.inf:
             raise ModelError(
@@ -91,12 +96,21 @@ def make_scales(circuit: Circuit, schema: Schema, hyper_at: np.ndarray, prior: s
         family=np.array([family for family, _ in keys], np.int64),
         column=np.array([column for _, column in keys], np.int64),
         shape=np.array(shape, np.float64),
-        has_normaliser=np.array([each.log_normaliser is not None for each in shared if each is not None], np.bool_),
+        has_normaliser=np.array([each.log_normaliser is not None for each in shared], np.bool_),
+        from_statistics=np.array([each.log_evidence is not None for each in shared], np.bool_),
         leaf_ptr=np.cumsum([0, *(len(groups[key]) for key in keys)]).astype(np.int64),
         leaf=np.array([leaf for key in keys for leaf in groups[key]], np.int64),
         exponent=exponent,
         shift=shift,
     )
+
+
+def _places(family: Family, name: str, first: int, last: int) -> slice:
+    """Return where a hyperparameter of a leaf stands, whose own are those from `first` to `last`."""
+    if family.parameters[0].constraint == "simplex":  # one name of a whole vector
+        return slice(first, last)
+    at = first + family.hyper_names.index(name)
+    return slice(at, at + 1)
 
 
 def scale_name(family: int) -> str:
@@ -107,6 +121,5 @@ def scale_name(family: int) -> str:
 def no_scales(n_hyper: int) -> Scales:
     """Return Scales without any group, for so many hyperparameters."""
     empty = np.empty(0, np.int64)
-    return Scales(
-        empty, empty, np.empty(0), np.empty(0, np.bool_), np.zeros(1, np.int64), empty, *np.zeros((2, n_hyper))
-    )
+    nothing = np.empty(0, np.bool_)
+    return Scales(empty, empty, np.empty(0), nothing, nothing, np.zeros(1, np.int64), empty, *np.zeros((2, n_hyper)))

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesjpt.circuit.arrays import LEAF, Circuit
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.numerics.jit import kernel
 
 
 def scopes(circuit: Circuit, n_column: int) -> np.ndarray:
     """Return bool (n_node, n_column): the columns of every node's scope. Cost: n_edge * n_column."""
-    scope = np.zeros((circuit.n_node, n_column), bool)
-    for node in range(circuit.n_node):
-        if circuit.kind[node] == LEAF:
-            leaf = circuit.leaf_of[node]
-            scope[node, circuit.leaf_var[circuit.leaf_var_ptr[leaf] : circuit.leaf_var_ptr[leaf + 1]]] = True
-        else:
-            edges = slice(circuit.child_ptr[node], circuit.child_ptr[node + 1])
-            scope[node] = scope[circuit.child[edges]].any(axis=0)
+    return _scopes(circuit.child_ptr, circuit.child, circuit.leaf_of, circuit.leaf_var, n_column)
+
+
+@kernel
+def _scopes(child_ptr, child, leaf_of, leaf_var, n_column):
+    scope = np.zeros((leaf_of.size, n_column), np.bool_)
+    for node in range(leaf_of.size):
+        if leaf_of[node] >= 0:
+            scope[node, leaf_var[leaf_of[node]]] = True
+        for e in range(child_ptr[node], child_ptr[node + 1]):
+            below = scope[child[e]]
+            for column in range(n_column):
+                scope[node, column] |= below[column]
     return scope
 
 
@@ -26,9 +32,14 @@ def levels(circuit: Circuit) -> list[np.ndarray]:
     A node's parents all lie in earlier groups, so quantities that flow from the root can be computed group by group.
     """
     parent = circuit.edge_parent()
-    depth = np.zeros(circuit.n_node, np.int64)
-    for edge in range(circuit.n_edge - 1, -1, -1):
-        child = circuit.child[edge]
-        depth[child] = max(depth[child], depth[parent[edge]] + 1)
+    depth = _depths(circuit.n_node, parent, circuit.child)
     edge_depth = depth[parent]
     return [np.flatnonzero(edge_depth == d) for d in range(int(edge_depth.max()) + 1)] if circuit.n_edge else []
+
+
+@kernel
+def _depths(n_node, parent, child):
+    depth = np.zeros(n_node, np.int64)
+    for edge in range(child.size - 1, -1, -1):
+        depth[child[edge]] = max(depth[child[edge]], depth[parent[edge]] + 1)
+    return depth

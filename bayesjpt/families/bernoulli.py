@@ -13,7 +13,8 @@ import math
 
 import numpy as np
 
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling
+from bayesjpt.families import simplex
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale
 from bayesjpt.numerics.draw import draw_beta
 from bayesjpt.numerics.jit import kernel
 
@@ -24,7 +25,7 @@ _OTHER = 0
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative: p ~ Beta of twice the smoothed training frequencies, as the categorical's Dirichlet."""
+    """Beta of twice the smoothed training frequencies times the factor that leaves share, as the categorical has it."""
     return 2.0 * np.array([column.frequencies[1], column.frequencies[0]])
 
 
@@ -38,7 +39,7 @@ def _constants(column: ColumnFacts) -> np.ndarray:
 
 
 def _offers(column: ColumnFacts) -> bool:
-    return column.n_label == _N_CODE
+    return column.n_label == _N_CODE and column.other
 
 
 @kernel
@@ -106,6 +107,13 @@ def log_marginal(stats, hyper, constants):
     return (
         math.lgamma(a0 + b0) - math.lgamma(a0) - math.lgamma(b0) + math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
     )
+
+
+@kernel
+def _log_evidence(tau, stats, hyper, constants, lo, hi):
+    a, b = tau * hyper[_A0], tau * hyper[_B0]
+    value = simplex.log_rising(a, stats[1]) + simplex.log_rising(b, stats[0])
+    return value - simplex.log_rising(a + b, stats[0] + stats[1])
 
 
 @kernel
@@ -193,6 +201,7 @@ FAMILY = Family(
     ),
     hyper_names=("a0", "b0"),
     priors={"default": default_prior, "abda": abda_prior},
+    shared_scale=SharedScale({"a0": 1.0, "b0": 1.0}, simplex.SCALE_SHAPE, log_evidence=_log_evidence),
     constants=_constants,
     n_stats=2,
     offers=_offers,

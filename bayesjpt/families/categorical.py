@@ -17,8 +17,8 @@ import numpy as np
 
 from bayesjpt import defaults
 from bayesjpt.families import simplex
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling
-from bayesjpt.numerics.draw import draw_dirichlet, redraw_outside
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling, SharedScale
+from bayesjpt.numerics.draw import draw_dirichlet, draw_dirichlet_inside
 from bayesjpt.numerics.jit import kernel
 
 _N_CODE_OF_TWO_LABELS = 3
@@ -29,7 +29,7 @@ def _n_value(column: ColumnFacts) -> int:
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative: concentration 2 in all, shared out by the smoothed training frequencies."""
+    """The smoothed training frequencies, with the weight of 2 rows, times the factor that leaves share."""
     return 2.0 * np.asarray(column.frequencies, np.float64)
 
 
@@ -68,8 +68,8 @@ def _valid_constants(column: ColumnFacts, constants: np.ndarray) -> bool:
 
 
 def _offers(column: ColumnFacts) -> bool:
-    """Levels of integers and labels, but for columns of two labels, which the Bernoulli describes."""
-    return _n_value(column) > 0 and column.n_label != _N_CODE_OF_TWO_LABELS
+    """Levels of integers and labels, but for columns of two labels and "other", which the Bernoulli describes."""
+    return _n_value(column) > 0 and not (column.n_label == _N_CODE_OF_TWO_LABELS and column.other)
 
 
 def _by_name(column: ColumnFacts) -> bool:
@@ -134,14 +134,10 @@ def accumulate(z, aux, rows, constants, stats):
 
 @kernel
 def draw_posterior(stats, hyper, constants, theta, rng):
-    if not draw_dirichlet(hyper + stats, theta, rng):
-        return INVALID
     inside = constants[theta.size :] > 0.0
-    if not inside.all():
-        prior = np.empty_like(theta)
-        draw_dirichlet(hyper, prior, rng)
-        redraw_outside(prior, inside, theta)
-    return OK
+    if inside.all():
+        return OK if draw_dirichlet(hyper + stats, theta, rng) else INVALID
+    return OK if draw_dirichlet_inside(hyper, stats, inside, theta, rng) else INVALID
 
 
 @kernel
@@ -172,6 +168,17 @@ def log_marginal(stats, hyper, constants):
             total += hyper[k] + stats[k]
             value += math.lgamma(hyper[k] + stats[k]) - math.lgamma(hyper[k])
     return value + math.lgamma(total_prior) - math.lgamma(total)
+
+
+@kernel
+def _log_evidence(tau, stats, hyper, constants, lo, hi):
+    prior, n, value = 0.0, 0.0, 0.0
+    for k in range(hyper.size):
+        if lo <= constants[k] <= hi and constants[hyper.size + k] > 0.0:
+            prior += tau * hyper[k]
+            n += stats[k]
+            value += simplex.log_rising(tau * hyper[k], stats[k])
+    return value - simplex.log_rising(prior, n)
 
 
 @kernel
@@ -251,6 +258,7 @@ FAMILY = Family(
     parameters=(simplex.PROBABILITY,),
     hyper_names=("concentration",),
     priors={"default": default_prior, "abda": abda_prior},
+    shared_scale=SharedScale({"concentration": 1.0}, simplex.SCALE_SHAPE, log_evidence=_log_evidence),
     constants=_constants,
     valid_constants=_valid_constants,
     entry_labels=_entry_labels,

@@ -41,7 +41,8 @@ _RNG = types.npy_rng
     LOG_SCALE_NORMALISER,
     PREDICTIVE,
     FILL_LOG_PREDICTIVE,
-) = range(21)
+    SCALE_EVIDENCE,
+) = range(22)
 
 SIGNATURES: dict[str, Any] = {
     "prepare": void(_FLOATS, _FLOATS, _FLOATS),
@@ -65,6 +66,7 @@ SIGNATURES: dict[str, Any] = {
     "log_scale_normaliser": float64(float64, _FLOATS, _FLOATS),
     "predictive": void(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS),
     "fill_log_predictive": void(_FLOATS, _FLOATS, _FLOATS, _FLOATS),
+    "scale_evidence": float64(float64, _FLOATS, _FLOATS, _FLOATS, float64, float64),
 }
 """The compiled slots in the order of their numbers, with the exact types that they take and return."""
 
@@ -85,17 +87,20 @@ def _no_normaliser(tau, theta, hyper):
     return 0.0
 
 
+_OF_SCALES = {
+    "accumulate_scale": "accumulate",
+    "log_scale_normaliser": "log_normaliser",
+    "scale_evidence": "log_evidence",
+}
+"""Slots that are a shared scale's, by what they are called there."""
 _ABSENT = {"prepare": _copy, "draw_posterior": _keep, "draw_afresh": _keep, "log_scale_normaliser": _no_normaliser}
 
 
 def _slot(family: Family, name: str) -> Any:
     """Return what a family provides for a slot, or None."""
-    if name not in ("accumulate_scale", "log_scale_normaliser"):
+    if name not in _OF_SCALES:
         return getattr(family, name)
-    shared = family.shared_scale
-    if shared is None:
-        return None
-    return shared.accumulate if name == "accumulate_scale" else shared.log_normaliser
+    return None if family.shared_scale is None else getattr(family.shared_scale, _OF_SCALES[name])
 
 
 def install(number: int, family: Family) -> None:
@@ -131,9 +136,7 @@ _draw_posterior, _draw_from_values, _log_posterior, _accumulate_gradient = (
     caller(SIGNATURES[name]) for name in ("draw_posterior", "draw_from_values", "log_posterior", "accumulate_gradient")
 )
 _log_evidence, _draw_afresh = (caller(SIGNATURES[name]) for name in ("log_evidence", "draw_afresh"))
-_accumulate_scale, _log_scale_normaliser = (
-    caller(SIGNATURES[name]) for name in ("accumulate_scale", "log_scale_normaliser")
-)
+_accumulate_scale, _log_scale_normaliser, _scale_evidence = (caller(SIGNATURES[name]) for name in _OF_SCALES)
 _predictive, _fill_log_predictive = (caller(SIGNATURES[name]) for name in ("predictive", "fill_log_predictive"))
 _log_mass, _cdf, _moment, _mode, _sample, _fill_log_masses = (
     caller(SIGNATURES[name]) for name in ("log_mass", "cdf", "moment", "mode", "sample", "fill_log_masses")
@@ -210,6 +213,12 @@ def accumulate_scale(family, theta, hyper, out):
 def log_scale_normaliser(family, tau, theta, hyper):
     """Return the part of the log density of parameters that depends on their factor otherwise; 0 where none does."""
     return _log_scale_normaliser(address(family * N_SLOT + LOG_SCALE_NORMALISER), (tau, theta, hyper))
+
+
+@kernel
+def scale_evidence(family, tau, stats, hyper, constants, lo, hi):
+    """Return the log probability of a leaf's statistics at a factor; only for families that have the slot."""
+    return _scale_evidence(address(family * N_SLOT + SCALE_EVIDENCE), (tau, stats, hyper, constants, lo, hi))
 
 
 @kernel

@@ -47,12 +47,28 @@ def statistics(family: Family, column: ColumnFacts, x: np.ndarray, constants: np
 
 
 def initial_theta(
-    family: Family, column: ColumnFacts, x: np.ndarray, constants: np.ndarray | None = None
+    family: Family,
+    column: ColumnFacts,
+    x: np.ndarray,
+    constants: np.ndarray | None = None,
+    hyper: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return an estimate of the parameters, float64 (n_theta,), from observed values in the user's units."""
+    """Return an estimate of the parameters, float64 (n_theta,), from observed values in the user's units.
+
+    `hyper` are those of `hyper_before_rows`, where many leaves share them.
+    """
     constants = family.constants(column) if constants is None else constants
-    n = family.n_theta(constants)
-    theta = np.full(n, 1.0 / max(n, 1))
-    hyper = np.asarray(family.priors["default"](column, theta), np.float64)
+    theta = _even(family, constants)
+    hyper = hyper_before_rows(family, column, constants) if hyper is None else hyper
     family.initial(statistics(family, column, x, constants), hyper, constants, theta)
     return theta
+
+
+def hyper_before_rows(family: Family, column: ColumnFacts, constants: np.ndarray) -> np.ndarray:
+    """Return the default prior's hyperparameters before there is an estimate, float64 (n_hyper,)."""
+    return np.asarray(family.priors["default"](column, _even(family, constants)), np.float64)
+
+
+def _even(family: Family, constants: np.ndarray) -> np.ndarray:
+    n = family.n_theta(constants)
+    return np.full(n, 1.0 / max(n, 1))

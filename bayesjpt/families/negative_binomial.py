@@ -2,8 +2,8 @@
 
 theta = (size, p), mass Gamma(z + size) / (Gamma(size) z!) p^size (1 - p)^z, mean size (1 - p) / p; size = 1 is the
 geometric, a large size close to the Poisson. Prior: log size ~ Normal(log_size_mean, log_size_sd^2), truncated above at
-log cap; p given size ~ Beta(a0 + a1 size, b1 + b0 / size^k), which is what a1 rows with the sum b1 leave of Beta(a0,
-b0 / size^k). Beyond the cap, 1e6, p comes so close to 1 that 1 - p loses digits.
+log cap; p given size ~ Beta(a0 + a1 size, b1 + b0 / (least + size)), which is what a1 rows with the sum b1 leave of
+Beta(a0, b0 / (least + size)). Beyond the cap, 1e6, p comes so close to 1 that 1 - p loses digits.
 
 The auxiliary table is log z!, infinite where z is no count, so that such a value has mass 0. The update of the
 parameters is in `negative_binomial_posterior`.
@@ -26,9 +26,12 @@ from bayesjpt.numerics.rising import digamma_step, log_rising
 from bayesjpt.numerics.special import log1mexp, log_normal_cdf, logaddexp
 
 _SIZE, _P = 0, 1
-_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _K, _A1, _B1 = range(8)
+_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _LEAST, _A1, _B1 = range(8)
 _N, _SUM, _SQUARES = range(3)
 _SMALLEST_MEAN = 1e-3
+_LEAST_SIZE = 0.25
+"""Ratio of the column's mean and standard deviation, whose square is the least size, at which a part with that mean
+would be four times as wide as the column."""
 _LARGEST_SIZE = 1e6
 _LARGEST_P = 1.0 - 1.1102230246251565e-16
 _SMALLEST = 1e-300
@@ -44,15 +47,17 @@ _LARGEST_RATE = 1e300
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """Parts have means size (1 - p) / p with the column's mean m, and about its variance at most, whatever the size.
 
-    That is p given size ~ Beta(3 + a1 size, a1 m + 2 m / size), a1 = m / variance; the centre of log size is that of a
-    part with half of the column's variance.
+    That is p given size ~ Beta(3 + a1 size, a1 m + 2 m / (least + size)), a1 = m / variance; the centre of log size is
+    that of a part with half of the column's variance. Parts of less than the least size have smaller means in place of
+    tails without bounds: they are how a leaf describes many zeros.
     """
     mean, sd = max(plausible.mean(column), _SMALLEST_MEAN), plausible.deviation(column)
     variance = max(sd * sd, _SMALLEST_MEAN)
     size = mean * (mean / max(0.5 * variance - mean, 0.1 * variance))
     rows = mean / variance
     log_size = math.log(min(max(size, 0.01), 0.01 * _LARGEST_SIZE))
-    return np.array([log_size, 1.5, _LARGEST_SIZE, 3.0, 2.0 * mean, 1.0, rows, rows * mean])
+    least = (_LEAST_SIZE * mean / sd) ** 2
+    return np.array([log_size, 1.5, _LARGEST_SIZE, 3.0, 2.0 * mean, least, rows, rows * mean])
 
 
 def _by_name(column: ColumnFacts) -> bool:
@@ -62,7 +67,7 @@ def _by_name(column: ColumnFacts) -> bool:
 
 def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """In the spirit of the paper, which has no negative binomial: p ~ Beta(1, 1), as for its geometric."""
-    return np.array([0.0, 1.5, _LARGEST_SIZE, 1.0, 1.0, 0.0, 0.0, 0.0])
+    return np.array([0.0, 1.5, _LARGEST_SIZE, 1.0, 0.0, 0.0, 0.0, 1.0])
 
 
 @kernel
@@ -358,12 +363,12 @@ FAMILY = Family(
             "beta",
             lambda hyper, theta: (
                 hyper["a0"] + hyper["a1"] * theta["size"],
-                hyper["b1"] + hyper["b0"] / theta["size"] ** hyper["k"],
+                hyper["b1"] + hyper["b0"] / (hyper["least"] + theta["size"]),
             ),
             "probability",
         ),
     ),
-    hyper_names=("log_size_mean", "log_size_sd", "cap", "a0", "b0", "k", "a1", "b1"),
+    hyper_names=("log_size_mean", "log_size_sd", "cap", "a0", "b0", "least", "a1", "b1"),
     shared_scale=SharedScale({}, 2.0, _accumulate_scale, _log_scale_normaliser, {"log_size_mean": -1.0}),
     priors={"default": default_prior, "abda": abda_prior},
     n_stats=3,

@@ -20,13 +20,13 @@ from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_
 from bayesjpt.numerics.special import normal_quantile_between
 
 _SIZE, _P = 0, 1
-_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _K, _A1, _B1 = range(8)
+_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _LEAST, _A1, _B1 = range(8)
 
 
 @kernel
 def prior_of_p(size, hyper):
     """Return (a, b) of the beta prior of p given size."""
-    return hyper[_A0] + hyper[_A1] * size, hyper[_B1] + hyper[_B0] * math.exp(-hyper[_K] * math.log(size))
+    return hyper[_A0] + hyper[_A1] * size, hyper[_B1] + hyper[_B0] / (hyper[_LEAST] + size)
 
 
 @kernel
@@ -67,10 +67,11 @@ def _valid_hyper(hyper):
         and 0.0 < hyper[_LOG_SIZE_SD] < np.inf
         and hyper[_CAP] > 0.0
         and 0.0 < hyper[_A0] < np.inf
-        and 0.0 < hyper[_B0] < np.inf
-        and -np.inf < hyper[_K] < np.inf
+        and 0.0 <= hyper[_B0] < np.inf
+        and 0.0 <= hyper[_LEAST] < np.inf
         and 0.0 <= hyper[_A1] < np.inf
         and 0.0 <= hyper[_B1] < np.inf
+        and hyper[_B0] + hyper[_B1] > 0.0
     )
 
 

@@ -30,6 +30,8 @@ from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logspace import fast_log
 from bayesjpt.numerics.special import (
+    is_lost,
+    log_lost_normal,
     log_normal_interval,
     log_normal_mass,
     normal_cdf,
@@ -166,6 +168,8 @@ def fill_log_predictive(z, aux, coefficients, out):
 @kernel
 def log_mass(lo, hi, theta, constants):
     scale = math.sqrt(theta[_VARIANCE])
+    if is_lost(lo, hi, theta[_MU]):
+        return log_lost_normal(lo, hi, theta[_MU], scale)
     return log_normal_interval((lo - theta[_MU]) / scale, (hi - theta[_MU]) / scale)
 
 
@@ -175,6 +179,8 @@ def fill_log_masses(lo, hi, theta, at, constants, out):
         mean = theta[at[i] + _MU]
         precision = 1.0 / math.sqrt(theta[at[i] + _VARIANCE])
         out[i] = log_normal_mass((lo - mean) * precision, (hi - mean) * precision)
+        if is_lost(lo, hi, mean):
+            out[i] = log_lost_normal(lo, hi, mean, 1.0 / precision)
 
 
 @kernel

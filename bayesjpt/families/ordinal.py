@@ -60,7 +60,7 @@ def _n_level(column: ColumnFacts) -> int:
 
 
 def _offers(column: ColumnFacts) -> bool:
-    return _n_level(column) >= _LEAST_LEVELS
+    return _n_level(column) >= _LEAST_LEVELS and column.other
 
 
 def _by_name(column: ColumnFacts) -> bool:

@@ -55,6 +55,8 @@ class ColumnFacts(Protocol):
     @property
     def n_label(self) -> int: ...  # labels with "other" (category); 0 otherwise
     @property
+    def other(self) -> bool: ...  # whether a code stands for labels that training never showed
+    @property
     def code_names(self) -> tuple[str, ...]: ...  # their names, that of "other" last
     @property
     def levels(self) -> tuple[float, ...]: ...  # distinct training values of an integer column with few of them
@@ -125,14 +127,17 @@ class Parameter:
 class SharedScale:
     """A factor of the default prior's hyperparameters that all leaves of one column and family share.
 
-    It says how wide, or how large, parts of this column are, and is drawn in each sweep given the parameters of all
-    leaves that have rows; those without rows then follow it. Prior: Gamma(shape, shape), so that a factor of 1 is
-    expected. The model's variable is ``<block>_<family>_scale``, one entry a column.
+    It says how wide, or how large, parts of this column are, or how alike their shares of labels, and is drawn in each
+    sweep. Prior: Gamma(shape, shape), so that a factor of 1 is expected. The model's variable is
+    ``<block>_<family>_scale``, one entry a column.
 
-    With hyperparameters h_j tau^e_j + s_j log tau the parameters theta of a leaf have the log density, as a function of
-    the factor,
+    Hyperparameters are h_j tau^e_j + s_j log tau. A family says one of two things of the factor. With `accumulate` it
+    is drawn given the parameters theta of all leaves that have rows, whose log density is, as a function of it,
 
         A log tau - B tau - log Z(tau)        A, B from theta and h alone
+
+    and those without rows then follow it. With `log_evidence` it is drawn given the statistics of all leaves, their
+    parameters integrated out, and these follow it: for shares, which may underflow where the factor is small.
 
     Parameters
     ----------
@@ -141,7 +146,7 @@ class SharedScale:
     shape : callable or float
         ``(column) -> float``, positive, or the number where it is the same for all columns. At least 3 where a mean
         falls with the factor, whose inverse then has a variance.
-    accumulate : kernel
+    accumulate : kernel or None
         ``(theta, hyper, out)``: adds A and B to `out`, float64 (2,); `theta` float64 (n_leaf * n_theta,) holds the
         leaves' parameters one after the other, `hyper` float64 (n_hyper,) what they share at a factor of 1.
     log_normaliser : kernel or None
@@ -149,13 +154,18 @@ class SharedScale:
         factor, which then has a gamma conditional.
     shifts : mapping from str to float
         s_j, likewise: for hyperparameters that are means of logarithms.
+    log_evidence : kernel or None
+        ``(tau, stats, hyper, constants, lo, hi) -> float``: the log probability of one leaf's statistics at a factor,
+        up to what does not depend on it; 0 without rows. `hyper` is the leaf's at a factor of 1, `lo` and `hi` the ends
+        of its interval.
     """
 
     exponents: Mapping[str, float]
     shape: Any  # a number is made a callable in __post_init__
-    accumulate: Callable
+    accumulate: Callable | None = None
     log_normaliser: Callable | None = None
     shifts: Mapping[str, float] = field(default_factory=dict)
+    log_evidence: Callable | None = None
 
     def __post_init__(self):
         if isinstance(self.shape, int | float) and 0.0 < self.shape < np.inf:
@@ -176,7 +186,8 @@ class Family:
     support : tuple of float
         Smallest and largest value with positive density; a column whose support is wider is not offered the family.
     statistical_type : str
-        ``real``, ``positive``, ``interval``, ``count``, ``nominal``, ``ordinal``, ``binary`` or ``none``.
+        ``real``, ``positive``, ``interval``, ``count``, ``nominal``, ``ordinal``, ``binary`` or ``none``; or
+        ``support``: real, positive or count, as the column's support has it.
     scaling : Scaling
         Units of z.
     parameters : tuple of Parameter

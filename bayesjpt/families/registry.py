@@ -17,6 +17,7 @@ from bayesjpt.families import (
     exponential,
     gamma,
     geometric,
+    label,
     lognormal,
     negative_binomial,
     normal,
@@ -24,6 +25,7 @@ from bayesjpt.families import (
     poisson,
     quantile,
     rounded_normal,
+    spline,
     student_t,
     truncated_rounded_normal,
     uniform,
@@ -85,6 +87,8 @@ for _built_in in (
     truncated_rounded_normal,
     quantile,
     ordinal,
+    spline,
+    label,
 ):
     _add(_built_in.FAMILY)
 
@@ -101,6 +105,11 @@ def _check_shared_scale(family: Family) -> None:
             )
     if not shared.exponents and not shared.shifts:
         raise SchemaError(f"the shared scale of family {family.name!r} changes nothing", "exponents or shifts")
+    if (shared.accumulate is None) == (shared.log_evidence is None):
+        raise SchemaError(
+            f"the shared scale of family {family.name!r} is given parameters and statistics, or neither",
+            "one of accumulate and log_evidence",
+        )
     if not callable(shared.shape):
         raise SchemaError(
             f"the shared scale of family {family.name!r} has the prior shape {shared.shape!r}, which is not proper",

@@ -12,6 +12,10 @@ from bayesjpt.numerics.draw import draw_dirichlet
 from bayesjpt.numerics.jit import kernel
 
 SMALLEST = 1e-300
+SCALE_SHAPE = 1.0
+"""Shape of the prior of the factor that concentrations share: anything from parts that are alike to pure ones."""
+_FEW = 8.0
+"""Up to so many rows a product is quicker than gamma functions."""
 
 PROBABILITY = Parameter(
     "probability", "simplex", "dirichlet", lambda hyper, theta: (hyper["concentration"],), "probability"
@@ -26,6 +30,19 @@ def initial(stats, hyper, constants, theta):
         total += theta[k]
     for k in range(theta.size):
         theta[k] /= total
+
+
+@kernel
+def log_rising(h, n):
+    """Return log Gamma(h + n) - log Gamma(h)."""
+    if n == 0.0:
+        return 0.0
+    if n > _FEW or n != math.floor(n):
+        return math.lgamma(h + n) - math.lgamma(h)
+    product = h
+    for k in range(1, int(n)):
+        product *= h + k
+    return math.log(product)
 
 
 @kernel

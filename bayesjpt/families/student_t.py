@@ -34,6 +34,8 @@ from bayesjpt.families.student_t_posterior import draw_from_values
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import (
     digamma,
+    is_lost,
+    log_lost_student,
     log_student_interval,
     log_student_level,
     student_cdf,
@@ -130,6 +132,8 @@ def initial(stats, hyper, constants, theta):
 @kernel
 def log_mass(lo, hi, theta, constants):
     scale = math.sqrt(theta[_VARIANCE])
+    if is_lost(lo, hi, theta[_MU]):
+        return log_lost_student(theta[_NU], lo, hi, theta[_MU], scale)
     return log_student_interval(theta[_NU], (lo - theta[_MU]) / scale, (hi - theta[_MU]) / scale)
 
 

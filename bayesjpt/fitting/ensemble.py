@@ -16,12 +16,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesjpt.defaults import HALVED_ROWS, STRUCTURE_ROWS, WATCH_SECONDS
 from bayesjpt.errors import SamplingError
+from bayesjpt.fitting.learning import StoppedError
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from bayesjpt.table.table import Table
 
 Learn = Callable[..., "Circuit"]
-"""A function (table, rng, **learner_options) that returns a circuit."""
+"""A function (table, rng, stop, **learner_options) that returns a circuit."""
 
 _STRUCTURE = 1
 """What a seed is for."""
@@ -76,7 +78,7 @@ class Ensemble:
 
     def rows(self, number: int, table: Table, rng: np.random.Generator) -> Table:
         """Return the rows that a structure is learned from."""
-        if number < len(self.learners):
+        if number < len(self.learners) or self._chooses_at_random(number):
             return table
         if self.resampling == "half":
             n = math.ceil(STRUCTURE_ROWS * table.n_row)
@@ -86,14 +88,27 @@ class Ensemble:
         return table
 
     def _draws_at_random(self, number: int) -> bool:
-        """Return whether a structure's learner finds another one with another seed: ours without chance is known."""
-        return self.learner(number).__name__.removeprefix("learn_") != "jpt" or bool(self.options.get("validation"))
+        """Return whether a structure's learner finds another one with another seed: ours without chance are known."""
+        held_out = {"jpt": "validation", "cutset": "prune"}
+        name = self.learner(number).__name__.removeprefix("learn_")
+        return name not in held_out or bool(self.options.get(held_out[name]))
 
-    def learn(self, number: int, table: Table) -> Circuit:
-        """Return a structure; the first is that of a fit of one structure with the same seed."""
+    def _chooses_at_random(self, number: int) -> bool:
+        """Return whether chance alone decides on a structure, so that rows need not differ for structures to do so."""
+        name = self.learner(number).__name__.removeprefix("learn_")
+        return name == "cutset" and self.options.get("select", "random") == "random"
+
+    def learn(self, number: int, table: Table, stop: threading.Event) -> Circuit:
+        """Return a structure; the first is that of a fit of one structure with the same seed.
+
+        Raises
+        ------
+        StoppedError
+            Where it was stopped before its end: learners of ours look up at every cluster of rows.
+        """
         learn_seed, _ = np.random.SeedSequence(self.own_seed(number)).spawn(2)
         rng = np.random.default_rng(learn_seed)
-        return self.learner(number)(self.rows(number, table, rng), rng, **self.options)
+        return self.learner(number)(self.rows(number, table, rng), rng, stop, **self.options)
 
     def sample(
         self, circuit: Circuit, table: Table, schedule: Schedule, seed: np.random.SeedSequence, stop: threading.Event
@@ -120,7 +135,7 @@ class Ensemble:
         """Return the posterior of a structure, learned and sampled in this thread; None where it was stopped."""
         from bayesjpt.fitting.sampling import to_posterior
 
-        circuit = self.learn(number, learnt_from)
+        circuit = self.learn(number, learnt_from, stop)
         _, chain_seed = np.random.SeedSequence(self.own_seed(number)).spawn(2)
         draws = self.sample(circuit, table, schedule, chain_seed, stop)
         if draws is None:
@@ -159,16 +174,21 @@ class Crew:
     work : callable
         (number, stop) to a result; None where it stopped because the event was set.
     n_thread : int
+    deadline : float, optional
+        Time of `time.perf_counter` at which the work ends, but not before the first piece is done.
 
     Attributes
     ----------
-    interrupted : bool
-        Whether an interrupt ended the work before all was done.
+    interrupted, is_late : bool
+        Whether an interrupt, or the deadline, ended the work before all was done.
     """
 
     work: Callable[[int, threading.Event], Any]
     n_thread: int
+    deadline: float | None = None
     interrupted: bool = False
+    is_late: bool = False
+    _any_done: bool = False
     _stop: threading.Event = field(default_factory=threading.Event)
     _found: SimpleQueue = field(default_factory=SimpleQueue)
 
@@ -190,6 +210,7 @@ class Crew:
                 number, result = self._next()
                 if number is None:
                     break
+                self._any_done = True
                 yield number, result
         except KeyboardInterrupt:
             self.interrupted = True
@@ -198,14 +219,17 @@ class Crew:
             for thread in threads:
                 if thread.ident is not None:  # an interrupt came before it was started
                     thread.join()
-        while self.interrupted and not self._found.empty():
+        while (self.interrupted or self.is_late) and not self._found.empty():
             number, result = self._found.get()
             if result is not None and not isinstance(result, BaseException):
                 yield number, result
 
     def _next(self) -> tuple[int | None, Any]:
-        """Return the next result; (None, None) behind an interrupt; raise the error of the work."""
+        """Return the next result; (None, None) behind an interrupt or the deadline; raise the error of the work."""
         while True:
+            if self._any_done and self._is_over():
+                self.is_late = True
+                return None, None
             try:
                 number, result = self._found.get(timeout=WATCH_SECONDS)  # without one, no interrupt gets through
             except Empty:
@@ -217,6 +241,9 @@ class Crew:
                 raise result
             return number, result
 
+    def _is_over(self) -> bool:
+        return self.deadline is not None and perf_counter() >= self.deadline
+
     def _serve(self, waiting: deque[int]) -> None:
         """Do the work that waits, until none is left or it is to stop."""
         while not self._stop.is_set():
@@ -226,10 +253,14 @@ class Crew:
                 return
             try:
                 result = self.work(number, self._stop)
+            except StoppedError:
+                return
             except BaseException as error:  # an exception ends with its thread: `results` raises it
                 result = error
                 self._stop.set()
             self._found.put((number, result))
+            if self._is_over():
+                return
 
 
 def fit_structures(
@@ -240,8 +271,9 @@ def fit_structures(
     *,
     done: dict[int, Posterior],
     keep: Callable[[int, Posterior], None],
-) -> bool:
-    """Fit structures, put each into `done` as it is finished; return whether an interrupt ended this before.
+    deadline: float | None = None,
+) -> str | None:
+    """Fit structures, put each into `done` as it is finished; return what ended this before all were, in words.
 
     Parameters
     ----------
@@ -254,6 +286,8 @@ def fit_structures(
         Structures that are done are not done again.
     keep : callable
         Told each number and posterior, in this thread, when they are in `done`.
+    deadline : float, optional
+        Time of `time.perf_counter` from which no more structures are waited for than the first.
 
     Raises
     ------
@@ -264,10 +298,10 @@ def fit_structures(
     def work(number: int, stop: threading.Event) -> Posterior | None:
         return ensemble.fit(number, table, learnt_from, schedules[number], stop)
 
-    crew = Crew(work, ensemble.n_thread)
+    crew = Crew(work, ensemble.n_thread, deadline, _any_done=bool(done))
     for number, post in crew.results([number for number in schedules if number not in done]):
         done[number] = post
         keep(number, post)
     if not done:
         raise SamplingError("interrupted before the first structure was done", remedy="Nothing was kept; start again")
-    return crew.interrupted
+    return "interrupted" if crew.interrupted else "the time is up" if crew.is_late else None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,9 @@ import numpy as np
 from bayesjpt.defaults import (
     ALPHA,
     CHAINS,
+    CUTSET_DRAWS,
     DRAWS,
+    ESS,
     GAMMA,
     LARGE_MEMORY_BYTES,
     STRUCTURE_CHAINS,
@@ -66,9 +68,11 @@ def fit(
     prior: str = "default",
     type_prior: str = "members",
     sampler: str = "blocked",
+    ess: float = ESS,
     families: Mapping[str, Iterable[str]] | Iterable[str] | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
+    time: float | None = None,
     progress: bool = True,
     on_phase: Callable[[str, float], None] | None = None,
     on_structure: Callable[[Posterior], None] | None = None,
@@ -89,8 +93,8 @@ def fit(
     table : Table or data frame
         What `read_table` returned, or a frame that `as_table` can read.
     learner : str or callable, or a sequence of them
-        ``mspn``, ``jpt`` (a joint probability tree), or a function ``(table, rng, **learner_options) -> Circuit``.
-        Several take turns in the structures.
+        ``mspn``, ``jpt`` (a joint probability tree), ``wmispn`` (a network over intervals), ``cutset`` (a cutset
+        network), or a function ``(table, rng, **learner_options) -> Circuit``. Several take turns in the structures.
     n_structures : int
         Structures that are learned and averaged. All but the first (of each learner) are learned from half of the rows,
         drawn anew, where the table has `defaults.HALVED_ROWS` or more; from all rows with a seed of their own, where it
@@ -100,8 +104,9 @@ def fit(
         ``even``, or ``stacking``: weights under which rows that are held out are most probable, for the price of
         learning and sampling each structure four times more.
     draws : int, optional
-        Kept sweeps of each chain of each structure; 25 unless given, 150 of a single structure. The whole has
-        `n_structures` times as many a chain; with stacking these are divided over the structures by their weights.
+        Kept sweeps of each chain of each structure; 25 unless given, 2 of cutset networks, 150 of a single structure.
+        The whole has `n_structures` times as many a chain; with stacking these are divided over the structures by their
+        weights.
     tune : int, optional
         Discarded first sweeps of each chain; 30 unless given, 150 of a single structure.
     thin : int
@@ -115,7 +120,7 @@ def fit(
     seed : int, optional
         Of everything random; a fresh one unless given, kept in ``Posterior.settings``.
     gamma, alpha : float
-        Dirichlet concentrations per edge at structure sums and at likelihood dictionaries.
+        Dirichlet concentrations per edge at latent sums and at likelihood dictionaries.
     prior : str
         ``default`` or ``abda``; see `CircuitMixture`.
     type_prior : str
@@ -125,6 +130,9 @@ def fit(
         How a sweep draws the allocations of rows: ``blocked``, all at once given weights and parameters; or
         ``collapsed``, then also one after the other given all others, weights and conjugate parameters integrated out,
         which takes many times as long: for small tables.
+    ess : float
+        Imaginary rows of the prior of each split, divided evenly over its ways. ``cutset`` judges by them how columns
+        depend on each other, too.
     families : names, or mapping from column to names, optional
         The only likelihood families of all columns (each keeps those that fit it, or all of its own where none does),
         or of some columns.
@@ -135,8 +143,12 @@ def fit(
     resume : bool
         Go on from what the checkpoint holds, with the draws that an undisturbed run would have had; start where it
         holds nothing. Table and options must be the same; `cores` may differ.
+    time : float, optional
+        Seconds after which the structures that are done are the fit: always one, and as many more as there is time for.
+        Those that are done are what they would have been without a limit; how many they are depends on the machine.
     progress : bool
-        Show progress bars, where standard error is a terminal or in a notebook with ipywidgets.
+        Show progress bars, where standard error is a terminal or in a notebook with ipywidgets; elsewhere a line when a
+        phase of more than two seconds begins, and one when it ends.
     on_phase : callable, optional
         ``(phase, seconds)`` is called when ``compile``, ``weigh`` (for stacking) and ``structures`` are done; of a
         single structure ``compile``, ``learn`` (or ``resume``) and ``sample``. The first fit after an installation
@@ -145,7 +157,7 @@ def fit(
         ``(posterior)`` is called with the posterior of all structures that are done, each time that one is. Answers
         can be had from it while the others are at work.
     **learner_options
-        Passed to the learner: `learn_mspn`, `learn_jpt`.
+        Passed to the learner: `learn_mspn`, `learn_jpt`, `learn_wmispn`, `learn_cutset`.
 
     Returns
     -------
@@ -189,7 +201,8 @@ def fit(
     'positive'
     """
     several = _check_number("n_structures", n_structures, 1) > 1
-    draws = (STRUCTURE_DRAWS if several else DRAWS) if draws is None else draws
+    few = CUTSET_DRAWS if learner in ("cutset", ["cutset"]) else STRUCTURE_DRAWS
+    draws = (few if several else DRAWS) if draws is None else draws
     tune = (STRUCTURE_TUNE if several else TUNE) if tune is None else tune
     chains = (STRUCTURE_CHAINS if several else CHAINS) if chains is None else chains
     for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("thin", thin, 1), ("chains", chains, 1)):
@@ -197,6 +210,8 @@ def fit(
     for name, value, least in (("cores", cores, 1), ("seed", seed, 0)):
         if value is not None:
             _check_number(name, value, least)
+    if time is not None:
+        _check_time(time, several and weights == "even")
     if weights not in WEIGHTS:
         raise LearnerError(f"weights = {weights!r}", f"one of {', '.join(WEIGHTS)}")
     learners = [learner] if isinstance(learner, str) or callable(learner) else list(learner)
@@ -216,7 +231,9 @@ def fit(
         check_options(each, table, learner_options)
     learnt_from = restricted(table, families)
     schedule = Schedule(int(chains), int(tune), int(draws), int(thin))
-    priors = {"gamma": gamma, "alpha": alpha, "prior": prior, "type_prior": type_prior, "sampler": sampler}
+    priors = {"gamma": gamma, "alpha": alpha, "ess": ess, "prior": prior, "type_prior": type_prior, "sampler": sampler}
+    if all(each == "cutset" for each in learners):
+        learner_options = {"ess": ess} | learner_options
     settings: dict[str, Any] = {
         "learner": ", ".join(map(name_of, learners)),
         "seed": int(np.random.default_rng().integers(2**31)) if seed is None else int(seed),
@@ -225,11 +242,12 @@ def fit(
         **priors,
         "gamma": float(gamma),
         "alpha": float(alpha),
+        "ess": float(ess),
     }
     if families is not None:
         settings["families"] = "; ".join(f"{c.name}: {', '.join(c.families)}" for c in learnt_from.schema if c.families)
     settings |= _settings_of(learner_options)
-    clock = _Clock(on_phase or (lambda phase, seconds: None))
+    clock = _Clock(on_phase, progress, time)
     running: dict[str, Any] = {"learnt_from": learnt_from, "clock": clock, "progress": progress}
     if not several:
         requested = {"seed": seed, "checkpoint": checkpoint, "resume": resume, "options": learner_options}
@@ -280,16 +298,16 @@ def _fit_one(
     with contextlib.ExitStack() as stack:
         folder = None if checkpoint is None else stack.enter_context(Checkpoint(Path(checkpoint)))
         resumed = folder is not None and check_resumable(folder, table, schedule, settings, resume, seed)
-        compile_for(learnt_from, progress, settings["sampler"])
-        clock.done("compile")
+        with clock.phase("compile"):
+            compile_for(learnt_from, progress, settings["sampler"])
 
         learn_seed, chain_seed = np.random.SeedSequence(settings["seed"]).spawn(2)
-        if folder is not None and resumed:
-            circuit = stored_circuit(folder)
-        else:
-            circuit = learn(learnt_from, learner, np.random.default_rng(learn_seed), progress, options)
-        check_fits(circuit, table)
-        clock.done("resume" if resumed else "learn")
+        with clock.phase("resume" if resumed else "learn"):
+            if folder is not None and resumed:
+                circuit = stored_circuit(folder)
+            else:
+                circuit = learn(learnt_from, learner, np.random.default_rng(learn_seed), progress, options)
+            check_fits(circuit, table)
 
         memory = estimate_memory(
             circuit,
@@ -307,8 +325,8 @@ def _fit_one(
             settle(folder, table, target, schedule, settings)
         if target.is_closed_form:
             schedule = Schedule(schedule.n_chain, 0, schedule.n_draw, 1)
-        run = sample(target, schedule, new_chains(schedule.n_chain, chain_seed), folder, cores, progress)
-        clock.done("sample")
+        with clock.phase("sample"):
+            run = sample(target, schedule, new_chains(schedule.n_chain, chain_seed), folder, cores, progress)
     if run.theta.shape[1] < schedule.n_draw:
         kept = f"{schedule.n_chain} chains of {run.theta.shape[1]} draws"
         warnings.warn(
@@ -342,14 +360,13 @@ def _fit_several(
     from bayesjpt.posterior.weights import draws_for
     from bayesjpt.sampler.progress import count_bar, task_bar
 
-    compile_for(learnt_from, progress, settings["sampler"])
-    clock.done("compile")
+    with clock.phase("compile"):
+        compile_for(learnt_from, progress, settings["sampler"])
     weights = np.full(ensemble.n, 1.0 / ensemble.n)
     if settings["weights"] == "stacking":
-        with task_bar("Weighing structures on held-out rows", progress) as tell:
+        with clock.phase("weigh"), task_bar("Weighing structures on held-out rows", progress) as tell:
             weights = weigh(held_out_scores(ensemble, learnt_from, folder=folder, tell=tell))
         settings["structure_weights"] = ", ".join(f"{weight:.4g}" for weight in weights)
-        clock.done("weigh")
     n_draws = draws_for(weights, ensemble.n * schedule.n_draw)
     schedules = {k: replace(schedule, n_draw=int(n_draws[k])) for k in np.flatnonzero(n_draws).tolist()}
     done: dict[int, Posterior] = {}
@@ -374,25 +391,62 @@ def _fit_several(
         if on_structure is not None:
             on_structure(whole())
 
-    with count_bar("Structures", len(done), len(schedules), progress) as tell_done:
-        interrupted = fit_structures(ensemble, table, learnt_from, schedules, done=done, keep=keep)
-    clock.done("structures")
-    if interrupted:
+    with clock.phase("structures"), count_bar("Structures", len(done), len(schedules), progress) as tell_done:
+        ended = fit_structures(ensemble, table, learnt_from, schedules, done=done, keep=keep, deadline=clock.deadline)
+    if ended is not None and len(done) < len(schedules):
         settings["interrupted"] = f"{len(done)} of {len(schedules)} structures"
-        warnings.warn(f"interrupted: {settings['interrupted']} are kept", BayesjptWarning, stacklevel=3)
+        warnings.warn(f"{ended}: {settings['interrupted']} are kept", BayesjptWarning, stacklevel=3)
     return whole()
 
 
+_PHASES = {
+    "compile": "compiling (kept on disk for the next time)",
+    "learn": "learning the structure",
+    "resume": "reading the checkpoint",
+    "weigh": "weighing structures on held-out rows",
+    "structures": "learning and sampling structures",
+    "sample": "sampling chains",
+}
+
+
 class _Clock:
-    """Reports how long each phase took."""
+    """Says which phase a fit is in, how long each took, and when its time is up.
 
-    def __init__(self, report: Callable[[str, float], None]):
-        self._report, self._began = report, time.perf_counter()
+    Parameters
+    ----------
+    report : callable, optional
+        ``(phase, seconds)``, called at the end of each; a line is printed where there is none.
+    progress : bool
+        Whether anything is printed.
+    time : float, optional
+        Seconds.
+    """
 
-    def done(self, phase: str) -> None:
-        now = time.perf_counter()
-        self._report(phase, now - self._began)
-        self._began = now
+    def __init__(self, report: Callable[[str, float], None] | None, progress: bool, time: float | None):
+        self._report, self._progress = report, progress
+        self.deadline = None if time is None else perf_counter() + time
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        from bayesjpt.announced import announced
+        from bayesjpt.sampler.progress import visible
+
+        began = perf_counter()
+        with announced(_PHASES[name], self._progress and not visible(), end=self._report is None):
+            yield
+        if self._report is not None:
+            self._report(name, perf_counter() - began)
+
+
+def _check_time(time: object, can_end_early: bool) -> None:
+    if isinstance(time, bool) or not isinstance(time, int | float | np.number) or not 0.0 < time < np.inf:
+        raise SamplingError(f"time = {time!r}", "a number of seconds above 0")
+    if not can_end_early:
+        raise SamplingError(
+            "a limit of time for one structure, or for stacking",
+            "several structures with even weights",
+            "Ask for fewer draws instead.",
+        )
 
 
 def _check_number(name: str, value: object, least: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import threading
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
     from bayesjpt.table.table import Table
 
-LEARNERS = ("mspn", "jpt")
+LEARNERS = ("mspn", "jpt", "wmispn", "cutset")
 
 Learner = str | Callable[..., "Circuit"]
 """A name of `LEARNERS`, or a function (table, rng, **learner_options) -> Circuit."""
@@ -54,6 +53,11 @@ def check_options(learner: Learner, table: Table, options: dict[str, Any]) -> No
             base.rows_of("min_rows", options["min_rows"], table.n_row)
         for name in {"epsilon", "threshold"}.intersection(options):
             base.check_between(name, options[name], 0.0, 1.0)
+        if learner == "wmispn":
+            from bayesjpt.structure.wmispn import rule_of
+
+            rule_of(options.get("bins", "width"), options.get("n_bins"), options.get("order"))
+            base.check_between("p_value", options.get("p_value", 0.0), 0.0, 1.0)
 
 
 def restricted(table: Table, families: Any) -> Table:
@@ -64,6 +68,10 @@ def restricted(table: Table, families: Any) -> Table:
     from bayesjpt.table.table import Table
 
     return Table(restrict_families(table.schema, families), table.values, table.observed)
+
+
+class StoppedError(Exception):
+    """A learner was stopped: nobody waits for its structure any more."""
 
 
 def learn(table: Table, learner: Learner, rng: np.random.Generator, progress: bool, options: dict[str, Any]) -> Circuit:
@@ -77,14 +85,30 @@ def learn(table: Table, learner: Learner, rng: np.random.Generator, progress: bo
     return learner(table, rng, **options)
 
 
+def _learn_unless_stopped(
+    table: Table, learner: str, rng: np.random.Generator, stop: threading.Event, options: dict[str, Any]
+) -> Circuit:
+    """Return the structure that a learner of ours finds; it is stopped where it tells of its progress."""
+    import bayesjpt
+
+    def look_up(n_done: int, n_total: int) -> None:
+        if stop.is_set():
+            raise StoppedError
+
+    return getattr(bayesjpt, f"learn_{learner}")(table, rng, progress=look_up, **options)
+
+
 def as_function(learner: Learner) -> Callable[..., Circuit]:
-    """Return a learner as a function (table, rng, **options) that keeps its name, for threads to call.
+    """Return a learner as a function (table, rng, stop, **options) that keeps its name, for threads to call.
 
-    A function of the user's is called by one thread at a time: it may change what its calls share.
+    A function of the user's is called by one thread at a time: it may change what its calls share. It cannot be
+    stopped.
     """
-    gate = threading.Lock() if callable(learner) else contextlib.nullcontext()
+    gate = threading.Lock()
 
-    def learn_as_asked(table: Table, rng: np.random.Generator, **options: Any) -> Circuit:
+    def learn_as_asked(table: Table, rng: np.random.Generator, stop: threading.Event, **options: Any) -> Circuit:
+        if not callable(learner):
+            return _learn_unless_stopped(table, learner, rng, stop, options)
         with gate:
             return learn(table, learner, rng, False, options)
 

@@ -79,7 +79,7 @@ def _scores_of_fold(ensemble: Ensemble, train: Table, held: Table, fold: int) ->
     schedule = Schedule(1, FOLD_TUNE, FOLD_DRAWS, FOLD_THIN)
 
     def score(number: int, stop: threading.Event) -> np.ndarray | None:
-        circuit = ensemble.learn(number, train)
+        circuit = ensemble.learn(number, train, stop)
         seed = np.random.SeedSequence(derived_seed(ensemble.seed, _CHAIN, number, fold))
         draws = ensemble.sample(circuit, train, schedule, seed, stop)
         if draws is None:

@@ -195,14 +195,22 @@ def _arrange(plan, values, missing, row, coded):
     n_column, n_row = values.shape
     feature_at = np.zeros(plan.feature_column.size + 1, np.int64)
     mark_at = np.zeros(n_column + 1, np.int64)
-    length = np.where(code_row >= 0, np.diff(known_ptr), n_row)
+    length = np.full(n_column, n_row, np.int64)
+    for column in range(n_column):
+        if code_row[column] >= 0:
+            length[column] = known_ptr[column + 1] - known_ptr[column]
     for f in range(plan.feature_column.size):
         feature_at[f + 1] = feature_at[f] + length[plan.feature_column[f]]
     for column in range(n_column):
         has_atoms = plan.atom_ptr[column + 1] > plan.atom_ptr[column]
         mark_at[column + 1] = mark_at[column] + (length[column] if has_atoms else 0)
     feature, at_atom = np.empty(feature_at[-1]), np.empty(mark_at[-1], np.bool_)
-    code, moved = np.empty(((code_row >= 0).sum(), n_row), np.int32), np.empty(row.size)
+    n_coded, atom_at = 0, np.full(n_column, -1, np.int64)
+    for column in range(n_column):
+        n_coded += code_row[column] >= 0
+        if plan.atom_ptr[column + 1] > plan.atom_ptr[column]:
+            atom_at[column] = mark_at[column]
+    code, moved = np.empty((n_coded, n_row), np.int32), np.empty(row.size)
     for column in range(n_column):
         x = values[column]
         if row.size > 0:
@@ -224,8 +232,10 @@ def _arrange(plan, values, missing, row, coded):
                 )  # fmt: skip
         if mark_at[column + 1] > mark_at[column]:
             _mark_atoms(plan, column, x, at_atom[mark_at[column] : mark_at[column + 1]])
-    atom_at = np.where(np.diff(plan.atom_ptr) > 0, mark_at[:-1], -1)
-    return feature, feature_at[:-1].copy(), np.diff(feature_at), code, at_atom, atom_at
+    feature_len = np.empty(plan.feature_column.size, np.int64)
+    for f in range(feature_len.size):
+        feature_len[f] = feature_at[f + 1] - feature_at[f]
+    return feature, feature_at[:-1].copy(), feature_len, code, at_atom, atom_at
 
 
 @kernel

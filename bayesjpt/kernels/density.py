@@ -11,7 +11,7 @@ from bayesjpt.kernels.upward import fill_mass_tables, fill_tables, prepare_coeff
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.counter_rng import mix
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
+from bayesjpt.numerics.lent import keep, lent
 
 DENSITY_BLOCK = 256
 _HIDDEN = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -36,7 +36,11 @@ def _fill_root(plan, cells, log_weight, theta, work, out):
 @kernel
 def fill_log_density(plan, cells, log_weight, theta, work, out):
     """Fill out, float64 (n_row,), with each row's log density in the families' units."""
-    plan, cells, work = lent(plan), lent(cells), lent(work)
+    _fill_log_density(lent(plan), lent(cells), log_weight, theta, lent(work), out)
+
+
+@kernel
+def _fill_log_density(plan, cells, log_weight, theta, work, out):
     prepare_coefficients(plan, cells, theta, work)
     fill_tables(plan, cells, log_weight, work)
     _fill_root(plan, cells, log_weight, log_weight[:0], work, out)
@@ -58,15 +62,18 @@ def fill_row_evidence(plan, cells, params, n_block, out):
     `params` is a pair of float64 (n_draw, n_edge) and (n_draw, n_theta).
     """
     log_weights, thetas = params
-    work = make_work(plan, cells, n_block)
+    made = make_work(plan, cells, n_block)
+    plan, cells, work = lent(plan), lent(cells), lent(made)
     for draw in range(out.shape[0]):
-        fill_log_density(plan, cells, log_weights[draw], thetas[draw], work, out[draw])
+        _fill_log_density(plan, cells, log_weights[draw], thetas[draw], work, out[draw])
+    keep(made)
 
 
 @kernel
 def rows_log_density(values, missing, log_weight, theta, plan):
     """Return float64 (n_row,): log density of rows in the user's units; values and missing are (n_row, n_column)."""
     n_row, n_column = values.shape
+    jacobians = plan.column_log_jacobian
     by_column = np.empty((n_column, n_row))
     hidden = np.empty((n_column, n_row), np.bool_)
     jacobian = np.zeros(n_row)
@@ -75,10 +82,13 @@ def rows_log_density(values, missing, log_weight, theta, plan):
             by_column[j, i] = values[i, j]
             hidden[j, i] = missing[i, j]
             if not missing[i, j]:
-                jacobian[i] += plan.column_log_jacobian[j]
+                jacobian[i] += jacobians[j]
     cells = row_cells(plan, by_column, hidden)
     out = np.empty(n_row)
-    fill_log_density(plan, cells, log_weight, theta, make_work(plan, cells, DENSITY_BLOCK), out)
+    made = make_work(plan, cells, DENSITY_BLOCK)
+    _fill_log_density(lent(plan), lent(cells), log_weight, theta, lent(made), out)
+    keep(cells)
+    keep(made)
     for i in range(n_row):
         out[i] += jacobian[i]
     return out

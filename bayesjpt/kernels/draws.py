@@ -17,6 +17,7 @@ from bayesjpt.kernels.leaf import leaf_sample
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import keep, lent
 
 
 @kernel
@@ -130,8 +131,9 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
         Missing cells are overwritten, except where the row's observed cells have no density.
     """
     log_weights, thetas = params
-    cells = row_cells(plan, values, missing)
-    work = make_work(plan, cells, n_block)
+    filled = row_cells(plan, values, missing)
+    made = make_work(plan, filled, n_block)
+    plan, cells, work = lent(plan), lent(filled), lent(made)
     stack = np.empty(plan.kind.size + 1, np.int64)
     n_row = draw.size
     begin = 0
@@ -156,3 +158,5 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
                     if inside[lo + i]:
                         break
         begin = end
+    keep(filled)
+    keep(made)

@@ -57,6 +57,7 @@ def node_probabilities(plan: Plan, log_weights: np.ndarray, nodes: Sequence[int]
 
 @kernel
 def _fill_shares(plan, reach, out):
+    plan = lent(plan)
     out[:] = 0.0
     for node in range(plan.kind.size):
         if plan.kind[node] == LEAF_KIND:
@@ -74,6 +75,7 @@ def fill_shares(plan: Plan, log_weights: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def _fill_cdf(plan, reach, thetas, point_column, points, out):
+    plan = lent(plan)
     out[:] = 0.0
     for node in range(plan.kind.size):
         if plan.kind[node] != LEAF_KIND:

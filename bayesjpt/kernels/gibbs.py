@@ -123,6 +123,7 @@ def draw_params(plan, cells, work, stats, edge_count, concentration, hyper, hype
     int
         -1, or the node at which a conditional was invalid.
     """
+    plan, cells, work = lent(plan), lent(cells), lent(work)
     sort_kept(plan, work)
     for node in range(plan.kind.size):
         kind = plan.kind[node]

@@ -12,6 +12,7 @@ from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import keep, lent
 
 
 @kernel
@@ -34,7 +35,8 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
         All 0 where a row has no density.
     """
     log_weights, thetas = params
-    work = make_work(plan, cells, n_block)
+    made = make_work(plan, cells, n_block)
+    plan, cells, targets, work = lent(plan), lent(cells), lent(targets), lent(made)
     on_the_way = reach_buffers(targets, n_block)
     longest = 1
     for t in range(label_ptr.size - 1):
@@ -66,3 +68,4 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
                         for i in range(n):
                             row[lo + i] += reach[targets.slot[slot], i] * says[label]
             lo += n
+    keep(made)

@@ -28,7 +28,7 @@ from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
+from bayesjpt.numerics.lent import keep, lent
 
 _NEGLIGIBLE = 1e-14
 
@@ -135,10 +135,10 @@ def fill_row_moments(plan, cells, all_pieces, targets, params, n_block, log_evid
         `variance` may be of shape (n_draw, n_target, 0): not wanted. NaN where the pieces hold nothing, as where a row
         has no density.
     """
-    plan, cells, targets = lent(plan), lent(cells), lent(targets)
+    made = make_work(plan, cells, n_block)
+    plan, cells, targets, work = lent(plan), lent(cells), lent(targets), lent(made)
     pieces, whole = lent(all_pieces[0]), lent(all_pieces[1])
-    log_weights, thetas = lent(params)
-    work = make_work(plan, cells, n_block)
+    log_weights, thetas = lent(params[0]), lent(params[1])
     total = np.empty(n_block)
     on_the_way = reach_buffers(targets, n_block)
     centre, spread = np.empty(pieces.place.size), np.empty(pieces.place.size)
@@ -166,6 +166,7 @@ def fill_row_moments(plan, cells, all_pieces, targets, params, n_block, log_evid
                     mean[draw, t, lo : lo + n], variance[draw, t, lo : lo + n],
                 )  # fmt: skip
             lo += n
+    keep(made)
 
 
 @kernel
@@ -174,9 +175,9 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
 
     `points` is float64 (n_point,): what a slot says of them is found once a draw.
     """
-    plan, cells, pieces, targets = lent(plan), lent(cells), lent(pieces), lent(targets)
-    log_weights, thetas = lent(params)
-    work = make_work(plan, cells, n_block)
+    made = make_work(plan, cells, n_block)
+    plan, cells, pieces, targets, work = lent(plan), lent(cells), lent(pieces), lent(targets), lent(made)
+    log_weights, thetas = lent(params[0]), lent(params[1])
     on_the_way = reach_buffers(targets, n_block)
     held, below = np.empty((pieces.place.size, 3)), np.empty(pieces.place.size)
     weight = np.empty(targets.part.size)
@@ -207,14 +208,15 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
                 for i in range(n):
                     own[i] = min(own[i], 1.0)
             lo += n
+    keep(made)
 
 
 @kernel
 def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, numbers, quantiles, out):
     """Fill quantiles at, or cumulative probabilities of, numbers that may differ from row to row."""
-    plan, cells, pieces, targets = lent(plan), lent(cells), lent(pieces), lent(targets)
-    log_weights, thetas = lent(params)
-    work = make_work(plan, cells, n_block)
+    made = make_work(plan, cells, n_block)
+    plan, cells, pieces, targets, work = lent(plan), lent(cells), lent(pieces), lent(targets), lent(made)
+    log_weights, thetas = lent(params[0]), lent(params[1])
     on_the_way = reach_buffers(targets, n_block)
     held, share = np.empty((pieces.place.size, 3)), np.empty(pieces.place.size)
     weight = np.empty(targets.part.size)
@@ -244,6 +246,7 @@ def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, 
                             below = mixture_cdf(pieces, const, theta, held, share, t, number)
                             out[draw, k, t, lo + i] = min(below, 1.0)
             lo += n
+    keep(made)
 
 
 @kernel

@@ -27,6 +27,7 @@ from bayesjpt.kernels.leaf import INTERVAL_CUT
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import inlined, kernel
+from bayesjpt.numerics.lent import keep, lent
 
 _STEP = 1e-5  # of parameters on the whole line, in the families' units
 _RELATIVE_STEP = 1e-4
@@ -211,8 +212,9 @@ def rows_gradient(cotangent, values, missing, log_weight, theta, plan):
         for j in range(n_column):
             by_column[j, i] = values[i, j]
             hidden[j, i] = missing[i, j]
-    cells = row_cells(plan, by_column, hidden)
-    work = make_work(plan, cells, DENSITY_BLOCK)
+    filled = row_cells(plan, by_column, hidden)
+    made = make_work(plan, filled, DENSITY_BLOCK)
+    plan, cells, work = lent(plan), lent(filled), lent(made)
     prepare_coefficients(plan, cells, theta, work)
     flow = np.empty_like(work.m)
     share = np.empty(DENSITY_BLOCK)
@@ -227,4 +229,6 @@ def rows_gradient(cotangent, values, missing, log_weight, theta, plan):
         _begin(work.m[root, :n], work.s[root, :n], cotangent[lo : lo + n], flow[root, :n])
         _flow_down(plan, cells, theta, work, lo, flow, share[:n], weight_gradient, theta_gradient, cell_flow)
     _subtract_cells(plan, theta, cell_flow, theta_gradient)
+    keep(filled)
+    keep(made)
     return weight_gradient, theta_gradient

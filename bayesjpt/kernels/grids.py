@@ -23,6 +23,7 @@ import numpy as np
 from bayesjpt.families import dispatch
 from bayesjpt.kernels.leaf import WHOLE_CUT, leaf_cdf
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.ordering import stable_order
 
 _NEGLIGIBLE = 1e-11  # of a row: where a leaf or cell holds less is not looked at
 _MOST = 0.5  # of a likelihood, in one cell: its shape may be hidden there
@@ -220,7 +221,7 @@ def _chosen(grid, n_cell, tolerance, split):
         n += split[cell]
         left += grid.fault[cell]
     if left > tolerance:
-        for cell in np.argsort(-grid.fault[:n_cell]):
+        for cell in stable_order(-grid.fault[:n_cell]):
             if left <= 0.5 * tolerance:
                 break
             left -= grid.fault[cell]
@@ -290,7 +291,7 @@ def fill_quarters(slots, t, weight, grid, n_cell, mass, parents):
     """
     base = slots.entry_ptr[slots.ptr[t]]
     n, n_half, n_kept = 0, 0, 0
-    for cell in np.argsort(grid.point[grid.cell[:n_cell, 0]]):
+    for cell in stable_order(grid.point[grid.cell[:n_cell, 0]]):
         if grid.total[cell] < _NEGLIGIBLE:
             continue
         points = grid.cell[cell]

@@ -33,7 +33,7 @@ from bayesjpt.kernels.upward import (
 )
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import lent
+from bayesjpt.numerics.lent import keep, lent
 
 
 class Candidates(NamedTuple):
@@ -378,12 +378,12 @@ def fill_modes(plan, found, values, missing, params, n_block, log_evidence, log_
     out : float64 (n_draw, n_row, k, n_column)
         Filled with rows, in the user's units.
     """
-    plan, found = lent(plan), lent(found)
-    log_weights, thetas = lent(params)
+    filled = row_cells(plan, values, missing)
+    made = make_work(plan, filled, n_block)
+    plan, found, cells, work = lent(plan), lent(found), lent(filled), lent(made)
+    log_weights, thetas = lent(params[0]), lent(params[1])
     n_row, k = log_mass.shape[1], log_mass.shape[2]
     n_node, n_column = plan.kind.size, missing.shape[0]
-    cells = row_cells(plan, values, missing)
-    work = make_work(plan, cells, n_block)
     buffer = leaf_buffer(plan)
     n_candidate = 0
     any_missing = np.zeros(n_column, np.bool_)
@@ -452,3 +452,5 @@ def fill_modes(plan, found, values, missing, params, n_block, log_evidence, log_
                     for column in range(n_column):
                         pick = picks[final_rank[r], column]
                         out[draw, row, r, column] = value[pick] if hidden[column] else values[column, row]
+    keep(filled)
+    keep(made)

@@ -20,6 +20,7 @@ import numpy as np
 from bayesjpt.kernels.grids import fill_grid, fill_quarters, make_grid
 from bayesjpt.kernels.slots import fill_joint
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import keep, lent
 from bayesjpt.numerics.logspace import fast_log
 
 
@@ -133,10 +134,12 @@ def fill_information(plan, slots, start, apart, limits, params, reach, out, doub
     out, doubt : float64 (n_draw, n_target, n_target)
         The diagonal is NaN.
     """
+    plan, slots, start = lent(plan), lent(slots), lent(start)
     log_weights, thetas = params
     tolerance, n_split = limits
     n_target, n_slot = slots.ptr.size - 1, slots.node.size
-    grid = make_grid(slots, start, n_split)
+    made = make_grid(slots, start, n_split)
+    grid = lent(made)
     longest = 4 * grid.total.size
     joint = np.empty((n_slot, n_slot))
     taken, weight = np.empty(slots.below.size), np.empty(slots.entry_leaf.size)
@@ -164,3 +167,4 @@ def fill_information(plan, slots, start, apart, limits, params, reach, out, doub
                     found = _pair(slots, joint, mass, parents, n, t, u, buffers)
                 out[draw, t, u] = out[draw, u, t] = found[0]
                 doubt[draw, t, u] = doubt[draw, u, t] = found[1]
+    keep(made)

@@ -20,6 +20,7 @@ import numpy as np
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.numerics.counter_rng import mix
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.ordering import stable_order
 
 _FEW = 32
 """Rows below which a group joins the next."""
@@ -41,7 +42,7 @@ class Routes(NamedTuple):
     n_needed : int64 (3,)
         The most nodes with a value, edges of sums, and nodes, that one segment needs.
     n_open : int64 (1,)
-        Rows that come to a split without an observed cell of its column.
+        Rows that may come to a split without an observed cell of its column; none is left out.
     """
 
     row: np.ndarray
@@ -97,38 +98,35 @@ def _longer(array, size):
 
 
 @kernel
-def _part(rows, x, known, ends, flags, right, neither):
-    """Move the rows that go left to the front, in their order; return how many go left, right, and neither way.
+def _part(rows, x, known, lower, upper, flags, rest):
+    """Move the rows that reach a child to the front, in their order, the others behind; return how many do.
 
-    `ends` are those of two intervals of numbers; of labels, `flags` tell the codes that go left and right, and are
-    empty for numbers. Rows that do not go left are copied to `right` and `neither`.
+    The child is reached by the numbers of an interval, or by the codes that `flags` tell, empty for numbers.
     """
-    is_label = flags[0].size > 0
-    n_left, n_right, n_neither = 0, 0, 0
+    is_label = flags.size > 0
+    n, n_rest = 0, 0
     for i in range(rows.size):
         row = rows[i]
         value = x[row] if known[row] else np.nan
-        goes_left, goes_right = ends[0] <= value <= ends[1], ends[2] <= value <= ends[3]
+        reaches = lower <= value <= upper
         if is_label:
-            code = np.uint32(value if value >= 0.0 else 0.0)
-            goes_left, goes_right = value >= 0.0 and flags[0][code], value >= 0.0 and flags[1][code]
-        rows[n_left], right[n_right], neither[n_neither] = row, row, row
-        n_left += goes_left
-        n_right += goes_right and not goes_left
-        n_neither += not (goes_left or goes_right)
-    return n_left, n_right, n_neither
+            reaches = value >= 0.0 and flags[np.uint32(value if value >= 0.0 else 0.0)]
+        rows[n], rest[n_rest] = row, row
+        n += reaches
+        n_rest += not reaches
+    rows[n:] = rest[:n_rest]
+    return n
 
 
 @kernel
-def _descend(plan, leads, values, observed, half):
+def _descend(plan, leads, decides, values, observed, half):
     """Return (rows, party_ptr, start): rows by parties that stand at the same node, and the node of each party.
 
-    Node by node, rows part where a known value goes one of two ways. Those that come to an exit together are a party;
-    any other row is one by itself, at the node where its value does not decide.
+    Node by node, rows part where a known value goes one way. Those that come to an exit together are a party; any other
+    row is one by itself, at the node where its value does not decide.
     """
     n_row = values.shape[1]
-    here, rows = np.arange(n_row).astype(np.uint32), np.empty(n_row, np.uint32)
-    right, neither = np.empty(n_row + 1, np.uint32), np.empty(n_row + 1, np.uint32)
+    here, rows, rest = np.arange(n_row).astype(np.uint32), np.empty(n_row, np.uint32), np.empty(n_row + 1, np.uint32)
     party_ptr, start = np.zeros(n_row + 1, np.int64), np.empty(n_row, np.int32)
     stack = np.empty((plan.kind.size + 1, 3), np.int64)
     stack[0] = plan.kind.size - 1, 0, n_row
@@ -136,22 +134,25 @@ def _descend(plan, leads, values, observed, half):
     while depth > 0:
         depth -= 1
         node, begin, end = stack[depth]
-        stay, column, e = here[begin:end], plan.split_column[node], plan.child_ptr[node]
-        if leads[node] and column >= 0 and half[column] == 0.0 and plan.child_ptr[node + 1] - e == 2:
-            at = plan.edge_label_at[e : e + 2]
-            flags = plan.label_reaches[at[0] if at[0] >= 0 else plan.label_reaches.size :], plan.label_reaches[at[1] :]
-            ends = plan.edge_lower[e], plan.edge_upper[e], plan.edge_lower[e + 1], plan.edge_upper[e + 1]
-            n_left, n_right, n_stay = _part(stay, values[column], observed[column], ends, flags, right, neither)
-            for i in range(n_right):
-                stay[n_left + i] = right[i]
-            middle = begin + n_left
-            stack[depth] = np.int64(plan.child[e + 1]), middle, middle + n_right
-            stack[depth + 1] = np.int64(plan.child[e]), begin, middle
-            depth += 2
-            stay = neither[:n_stay]
-        for i in range(stay.size):
-            rows[n] = stay[i]
-            if i == 0 or leads[node]:
+        column = decides[node]
+        if leads[node] and column >= 0 and half[column] == 0.0:
+            first = depth
+            for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+                at = plan.edge_label_at[e]
+                flags = plan.label_reaches[at if at >= 0 else plan.label_reaches.size :]
+                ends = plan.edge_lower[e], plan.edge_upper[e]
+                n_here = _part(here[begin:end], values[column], observed[column], ends[0], ends[1], flags, rest)
+                if n_here > 0:
+                    stack[depth] = np.int64(plan.child[e]), begin, begin + n_here
+                    depth += 1
+                begin += n_here
+            for i in range((depth - first) // 2):  # the first child comes first
+                for k in range(3):
+                    one, other = stack[first + i, k], stack[depth - 1 - i, k]
+                    stack[first + i, k], stack[depth - 1 - i, k] = other, one
+        for i in range(begin, end):
+            rows[n] = here[i]
+            if i == begin or leads[node]:
                 start[n_party] = node
                 n_party += 1
             n += 1
@@ -160,13 +161,13 @@ def _descend(plan, leads, values, observed, half):
 
 
 @kernel
-def _find_exits(plan, leads, start, leader, values, observed, half):
+def _find_exits(plan, leads, decides, start, leader, values, observed, half):
     """Return (exit_ptr, exits, digest, is_open): the exits of some rows, from left to right, and a hash of each row's.
 
     Each row, `leader`, begins at its node `start`.
     """
     n_node = plan.kind.size
-    child_ptr, child, split_column = plan.child_ptr, plan.child, plan.split_column
+    child_ptr, child = plan.child_ptr, plan.child
     lower, upper, label_at, label_reaches = plan.edge_lower, plan.edge_upper, plan.edge_label_at, plan.label_reaches
     stack, visited = np.empty(n_node + 1, np.int32), np.full(n_node, -1, np.int64)
     exit_ptr, exits = np.zeros(start.size + 1, np.int64), np.empty(start.size + n_node, np.int32)
@@ -187,7 +188,7 @@ def _find_exits(plan, leads, start, leader, values, observed, half):
                 n += 1
                 digest[party] = mix(digest[party] + np.uint64(node + 1))
                 continue
-            column = split_column[node]
+            column = decides[node]
             known = column >= 0 and observed[column, row]
             is_open |= column >= 0 and not known
             x = values[column, row] if known else 0.0
@@ -229,7 +230,7 @@ def _sort_by(first, digest, n_node):
         for j in range(1, group.size):
             mixed |= digest[group[j]] != digest[group[0]]
         if mixed:
-            group[:] = group[np.argsort(digest[group], kind="mergesort")]
+            group[:] = group[stable_order(digest[group])]
     return order
 
 
@@ -279,19 +280,19 @@ def _mark_below(plan, node, alive, found, n):
 
 
 @kernel
-def _mark_above(plan, leads, alive, found, n):
+def _mark_above(plan, leads, decides, alone, alive, found, n):
     """Mark the nodes that lead to marked ones, and what these need besides; count as in `_mark_below`."""
     lead = np.flatnonzero(leads)
     for node in lead:
         needed = node == alive.size - 1
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
-            needed |= alive[plan.child[e]]
+            needed |= alive[plan.child[e]] and alone[plan.child[e]]  # leaves of labels have many parents
         if needed and not alive[node]:
             alive[node] = True
             found[n] = node
             n += 1
     for node in lead[::-1]:
-        if alive[node] and plan.split_column[node] < 0:
+        if alive[node] and decides[node] < 0:
             for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
                 child = plan.child[e]
                 if not leads[child]:  # no exit of these rows, where another parent brought this node in
@@ -304,20 +305,66 @@ def _mark_above(plan, leads, alive, found, n):
 
 
 @kernel
+def _deciding(plan):
+    """Return (decides, alone): the column at splits by which rows are brought together, -1 elsewhere, int32 (n_node,);
+    and whether a single way leads from the root to a node.
+
+    These are splits on the only way from the root, whose children have no other parent. Below them lie trees of labels,
+    whose sums share their children: there each column would be an exit of its own, and nearly all nodes are needed.
+    """
+    n_node = plan.kind.size
+    n_parent = np.zeros(n_node, np.int64)
+    for e in range(plan.child.size):
+        n_parent[plan.child[e]] += 1
+    alone = np.zeros(n_node, np.bool_)
+    alone[n_node - 1] = True
+    decides = np.full(n_node, -1, np.int32)
+    for node in range(n_node - 1, -1, -1):
+        if not alone[node]:
+            continue
+        apart = True
+        for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+            child = plan.child[e]
+            alone[child] = n_parent[child] == 1
+            apart &= alone[child]
+        if apart:
+            decides[node] = plan.split_column[node]
+    return decides, alone
+
+
+@kernel
+def _n_open_below(plan, decides, observed):
+    """Return how many rows lack a cell of a column that decides at another split: at most so many are not decided."""
+    inner = np.zeros(observed.shape[0], np.bool_)
+    for node in range(plan.kind.size):
+        if plan.split_column[node] >= 0 and decides[node] < 0:
+            inner[plan.split_column[node]] = True
+    n = 0
+    for row in range(observed.shape[1]):
+        for column in range(observed.shape[0]):
+            if inner[column] and not observed[column, row]:
+                n += 1
+                break
+    return n
+
+
+@kernel
 def _make_routes(plan, values, observed, half):
     n_node, n_row = plan.kind.size, values.shape[1]
-    leads = np.zeros(n_node, np.bool_)
+    decides, alone = _deciding(plan)
+    leads = decides >= 0
     for node in range(n_node):
-        leads[node] = plan.split_column[node] >= 0
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
             leads[node] |= leads[plan.child[e]]
-    rows, party_ptr, start = _descend(plan, leads, values, observed, half)
-    exit_ptr, exits, digest, n_open = _find_exits(plan, leads, start, rows[party_ptr[:-1]], values, observed, half)
+    rows, party_ptr, start = _descend(plan, leads, decides, values, observed, half)
+    leader = rows[party_ptr[:-1]]
+    exit_ptr, exits, digest, n_open = _find_exits(plan, leads, decides, start, leader, values, observed, half)
+    n_open += _n_open_below(plan, decides, observed)
     first = np.zeros(start.size, np.int32)
     for party in range(start.size):
         first[party] = exits[exit_ptr[party]] if exit_ptr[party + 1] > exit_ptr[party] else 0
     order = _sort_by(first, digest, n_node)
-    ends = _segments(first, digest, order, np.diff(party_ptr))
+    ends = _segments(first, digest, order, party_ptr[1:] - party_ptr[:-1])
     place, row = 0, np.empty(n_row, np.int64)
     needed = np.zeros(3, np.int64)
     segment_ptr, live_ptr = np.zeros(ends.size, np.int64), np.zeros(ends.size, np.int64)
@@ -334,7 +381,7 @@ def _make_routes(plan, values, observed, half):
                 for at in range(exit_ptr[party], exit_ptr[party + 1]):
                     n = _mark_below(plan, exits[at], alive, found, n)
         segment_ptr[segment + 1] = place
-        n = _mark_above(plan, leads, alive, found, n)
+        n = _mark_above(plan, leads, decides, alone, alive, found, n)
         at = live_ptr[segment]
         if at + n > live.size:
             live = _longer(live, at + n)

@@ -23,6 +23,7 @@ from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward, upward_again
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import keep, lent
 from bayesjpt.numerics.special import logaddexp
 
 _DRAWS_AT_ONCE = 64
@@ -114,15 +115,17 @@ def fill_row_log_probability(plan, cells, boxes, asked, params, n_block, allowed
         Filled, in the families' units; their difference is the log probability of the event given the row.
     """
     log_weights, thetas = params
-    work = make_work(plan, cells, n_block)
+    made = make_work(plan, cells, n_block)
     value = np.empty(n_block)
     n_row = log_joint.shape[1]
     masses = np.empty((boxes.n_mass[0], 0))
+    all_boxes, const = boxes, plan.const
+    plan, cells, boxes, asked, work = lent(plan), lent(cells), lent(boxes), lent(asked), lent(made)
     for draw in range(log_joint.shape[0]):
         log_weight = log_weights[draw]
         if draw % _DRAWS_AT_ONCE == 0:
             masses = np.empty((boxes.n_mass[0], min(log_joint.shape[0] - draw, _DRAWS_AT_ONCE)))
-            fill_masses(boxes, plan.const, thetas[draw : draw + masses.shape[1]], masses)
+            fill_masses(all_boxes, const, thetas[draw : draw + masses.shape[1]], masses)
         mass = masses[:, draw % _DRAWS_AT_ONCE]
         prepare_coefficients(plan, cells, thetas[draw], work)
         fill_tables(plan, cells, log_weight, work)
@@ -139,3 +142,5 @@ def fill_row_log_probability(plan, cells, boxes, asked, params, n_block, allowed
                 root_log_value(plan, work, n, value)
                 _add_log(value, allowed[box, lo : lo + n], log_joint[draw, lo : lo + n])
             lo += n
+    keep(made)
+    keep(all_boxes)

@@ -9,6 +9,7 @@ import numpy as np
 from bayesjpt.kernels.leaf import leaf_sample
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import lent
 
 
 @kernel
@@ -17,6 +18,7 @@ def sample_rows(plan, log_weight, theta, rng, out):
 
     Values are drawn as the circuit has them: reals are not rounded to the resolution.
     """
+    plan = lent(plan)
     n_node = plan.kind.size
     stack = np.empty(n_node + 1, np.int64)
     for i in range(out.shape[0]):

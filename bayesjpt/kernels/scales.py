@@ -1,11 +1,13 @@
-"""The draw of the factors that default priors share, given the parameters of the leaves that have rows.
+"""The draw of the factors that default priors share.
 
+    factors                          given statistics  `draw_scales_given_statistics`
     parameters of leaves with rows   given factors     `gibbs.draw_params`
     factors                          given these       `draw_scales`
     parameters of leaves without     given factors     `draw_without_rows`
 
-Leaves without rows are integrated out of the second step, which is exact since their parameters are drawn from the
-prior at once; given them, a factor would hardly move where many leaves have no rows (van Dyk and Park, 2008).
+A factor is drawn in the first step or in the third, as its family says. All parameters are integrated out of the first,
+leaves without rows out of the third, which is exact since parameters are drawn at once given factors; given them, a
+factor would hardly move where many leaves have no rows (van Dyk and Park, 2008), or shares have underflowed.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ from bayesjpt.families.record import OK
 from bayesjpt.kernels.truncated import AS_WHOLE_UPDATE
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
+_WIDTH = 1.0
+"""First width of the slice of the logarithm of a factor given statistics: about its spread given a few leaves."""
 
 
 @kernel
@@ -38,13 +43,23 @@ def apply_scales(scales, base, hyper_at, tau, hyper):
     hyper : float64 (n_hyper,)
         Written.
     """
-    hyper[:] = base
+    scales = lent(scales)
+    hyper[:] = base  # a shift is added to it
     for group in range(scales.shape.size):
+        factor, log_factor = tau[group], math.log(tau[group])
+        inverse = 1.0 / factor
         for i in range(scales.leaf_ptr[group], scales.leaf_ptr[group + 1]):
             leaf = scales.leaf[i]
             for j in range(hyper_at[leaf], hyper_at[leaf + 1]):
-                if scales.exponent[j] != 0.0 or scales.shift[j] != 0.0:
-                    hyper[j] = base[j] * tau[group] ** scales.exponent[j] + scales.shift[j] * math.log(tau[group])
+                power = scales.exponent[j]
+                if power == 1.0:  # as a rule
+                    hyper[j] = base[j] * factor
+                elif power == -1.0:
+                    hyper[j] = base[j] * inverse
+                elif power != 0.0:
+                    hyper[j] = base[j] * factor**power
+                if scales.shift[j] != 0.0:
+                    hyper[j] += scales.shift[j] * log_factor
 
 
 @kernel
@@ -79,8 +94,70 @@ def _draw_scale(family, tau, shape, has_normaliser, theta, hyper, rng):
 
 
 @kernel
+def _log_density(plan, scales, group, leaves, stats, base, hyper_at, x):
+    """Return the log density of the logarithm of a group's factor given statistics."""
+    tau = math.exp(x)
+    if not _SMALLEST < tau < _LARGEST:
+        return -np.inf
+    value = scales.shape[group] * (x - tau)
+    for leaf in leaves:
+        value += dispatch.scale_evidence(
+            scales.family[group],
+            tau,
+            stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]],
+            base[hyper_at[leaf] : hyper_at[leaf + 1]],
+            plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]],
+            plan.leaf_lower[leaf],
+            plan.leaf_upper[leaf],
+        )
+    return value
+
+
+@kernel
+def draw_scales_given_statistics(plan, scales, stats, base, hyper_at, tau, rng):
+    """Replace the factors that are drawn given statistics by slice updates, parameters integrated out.
+
+    Parameters
+    ----------
+    plan : Plan
+    scales : Scales
+    stats : float64 (n_stat,)
+    base, hyper_at : as in `apply_scales`
+    tau : float64 (n_group,)
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    int
+        -1, or a leaf of the group whose conditional was invalid.
+    """
+    plan, scales = lent(plan), lent(scales)
+    state = slice_state()
+    for group in range(scales.shape.size):
+        if not scales.from_statistics[group]:
+            continue
+        members = scales.leaf[scales.leaf_ptr[group] : scales.leaf_ptr[group + 1]]
+        leaves = np.empty(members.size, np.int64)
+        n = 0
+        for leaf in members:
+            if (stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]] != 0.0).any():
+                leaves[n] = leaf
+                n += 1
+        x = math.log(tau[group])
+        density = _log_density(plan, scales, group, leaves[:n], stats, base, hyper_at, x)
+        if not -np.inf < density < np.inf:
+            return members[0]
+        x = slice_begin(state, x, density, _WIDTH, rng)
+        while slice_wants_more(state):
+            density = _log_density(plan, scales, group, leaves[:n], stats, base, hyper_at, x)
+            x = slice_next(state, density, rng)
+        tau[group] = math.exp(x)
+    return np.int64(-1)
+
+
+@kernel
 def draw_scales(plan, scales, work, stats, base, hyper_at, theta, tau, rng):
-    """Draw all factors from their conditionals given the parameters of leaves with rows, in place.
+    """Draw the other factors from their conditionals given the parameters of leaves with rows, in place.
 
     Parameters
     ----------
@@ -98,7 +175,10 @@ def draw_scales(plan, scales, work, stats, base, hyper_at, theta, tau, rng):
     int
         -1, or a leaf of the group whose conditional was invalid.
     """
+    plan, scales, work = lent(plan), lent(scales), lent(work)
     for group in range(scales.shape.size):
+        if scales.from_statistics[group]:
+            continue
         first, last = scales.leaf_ptr[group], scales.leaf_ptr[group + 1]
         size = np.int64(0)
         for i in range(first, last):
@@ -137,10 +217,14 @@ def draw_without_rows(plan, scales, work, stats, hyper, hyper_at, theta, rng):
     int
         -1, or a leaf whose prior was invalid.
     """
+    plan, scales, work = lent(plan), lent(scales), lent(work)
     nothing = np.empty(0)
+    group = 0
     for i in range(scales.leaf.size):
         leaf = scales.leaf[i]
-        if _has_rows(plan, work, stats, leaf):
+        while i >= scales.leaf_ptr[group + 1]:
+            group += 1
+        if scales.from_statistics[group] or _has_rows(plan, work, stats, leaf):
             continue
         const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
         prior = hyper[hyper_at[leaf] : hyper_at[leaf + 1]]

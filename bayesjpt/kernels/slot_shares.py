@@ -7,6 +7,7 @@ from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import keep, lent
 
 
 @kernel
@@ -23,7 +24,8 @@ def fill_slot_shares(plan, cells, targets, params, n_block, out):
         Rows that are evaluated together.
     """
     log_weights, thetas = params
-    work = make_work(plan, cells, n_block)
+    made = make_work(plan, cells, n_block)
+    plan, cells, targets, work = lent(plan), lent(cells), lent(targets), lent(made)
     on_the_way = reach_buffers(targets, n_block)
     for draw in range(out.shape[0]):
         prepare_coefficients(plan, cells, thetas[draw], work)
@@ -36,3 +38,4 @@ def fill_slot_shares(plan, cells, targets, params, n_block, out):
             for k in range(targets.slot.size):
                 out[draw, k, lo : lo + n] = reach[targets.slot[k], :n]
             lo += n
+    keep(made)

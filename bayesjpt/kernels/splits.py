@@ -33,6 +33,8 @@ from bayesjpt.kernels.impurity import (
     set_out,
 )
 from bayesjpt.numerics.jit import inlined, kernel
+from bayesjpt.numerics.lent import lent
+from bayesjpt.numerics.ordering import stable_order
 
 _FEW = 8
 """Rows of which each is worth so many codes when they are sorted."""
@@ -243,7 +245,7 @@ def _order(groups, target, n_numeric):
         else:
             above, n = float(groups.n_common[k, target - n_numeric]), float(groups.n_labelled[k, target - n_numeric])
         key[k] = above / n if n > 0.0 else 0.0
-    return np.argsort(key, kind="mergesort")
+    return stable_order(key)
 
 
 @inlined
@@ -310,6 +312,7 @@ def best_split(records, targets, scratch, features, n_code, is_label, first, las
     `features` are columns, int32 (n_feature,); `n_code` and `is_label` belong to all columns. Where no split is allowed
     or improves anything, the score is 0. Ties are decided for the earlier feature and the smaller code.
     """
+    records, targets, scratch = lent(records), lent(targets), lent(scratch)
     best, at, chosen = 0.0, 0, 0
     go_left = np.zeros(1, np.bool_)
     rows = last - first

@@ -20,6 +20,7 @@ from bayesjpt.kernels import rows
 from bayesjpt.kernels.upward import PRODUCT_KIND, fill_mass_tables, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import keep, lent
 from bayesjpt.numerics.logspace import fast_exp
 from bayesjpt.numerics.special import log_gamma_q, logaddexp
 
@@ -162,7 +163,8 @@ def fill_cell_log_mass(plan, cells, params, draw_weights, n_block, log_row, log_
         Equal to the row's where the cell is missing.
     """
     log_weights, thetas = params
-    work = make_work(plan, cells, n_block)
+    made = make_work(plan, cells, n_block)
+    plan, cells, work = lent(plan), lent(cells), lent(made)
     value, derivative = np.empty(work.m.shape), np.empty(work.m.shape)
     buffer, n_impossible = np.empty((2, n_block)), np.empty(n_block, np.int64)
     row, rest = np.empty(n_block), np.empty(n_block)
@@ -189,6 +191,7 @@ def fill_cell_log_mass(plan, cells, params, draw_weights, n_block, log_row, log_
                     without = row[i] if missing else min(max(rest[i], row[i]), 0.0)
                     weight = draw_weights[draw, min(lo + i, draw_weights.shape[1] - 1)]
                     log_rest[column, lo + i] = logaddexp(log_rest[column, lo + i], without + weight)
+    keep(made)
 
 
 @kernel

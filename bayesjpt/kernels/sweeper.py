@@ -14,10 +14,18 @@ from bayesjpt.families import registry
 from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.exchange import draw_partners, exchange_rows, make_guests
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
-from bayesjpt.kernels.scales import apply_scales, draw_scales, draw_without_rows
+from bayesjpt.kernels.scales import (
+    apply_scales,
+    draw_scales,
+    draw_scales_given_statistics,
+    draw_without_rows,
+)
 from bayesjpt.kernels.type_prior import draw_type_prior
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.counter_rng import sweep_key
+
+_UPDATES = 4
+"""Slice updates of a factor between independent draws: its logarithm forgets where it was in one or two."""
 
 
 class Sweeper:
@@ -131,10 +139,17 @@ class Sweeper:
             params.log_weight[self._soft] = self._even
 
     def redraw(self, params: Params, rng: np.random.Generator) -> None:
-        """Replace params by an independent draw, where `is_closed_form` holds: rows are allocated once and for all."""
+        """Replace params by an independent draw, where `is_closed_form` holds: rows are allocated once and for all.
+
+        Factors of priors have slice updates before, so many that they hardly depend on the draw before.
+        """
         if not self._allocated:
             self._allocate(self.learned(), np.uint64(0), False)
             self._allocated = True
+        if self._scales.n_group:
+            for _ in range(_UPDATES):
+                self._draw_scales_given_statistics(params.theta[self.circuit.n_theta :], rng)
+            self._scale(params)
         self._draw(params, self.concentration, rng)
 
     @property
@@ -186,8 +201,11 @@ class Sweeper:
             params.theta,
             rng,
         )
+        if self._scales.from_statistics.any():
+            self._draw_scales_given_statistics(tau, rng)
+            self._scale(params)
         self._draw(params, concentration, rng)
-        if self._scales.n_group:
+        if not self._scales.from_statistics.all():
             self._draw_scales(params.theta, tau, rng)
 
     def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
@@ -222,6 +240,14 @@ class Sweeper:
         if node >= 0:
             raise SamplingError(f"the conditional distribution at node {node} of block {self.name!r} is not valid")
 
+    def _draw_scales_given_statistics(self, tau: np.ndarray, rng: np.random.Generator) -> None:
+        priors = self.priors
+        leaf = draw_scales_given_statistics(
+            self.plan, self._scales, self._stats, priors.hyper, priors.hyper_at, tau, rng
+        )
+        if leaf >= 0:
+            raise SamplingError(f"the prior of leaf {leaf} of block {self.name!r} is not valid")
+
     def _draw_scales(self, theta: np.ndarray, tau: np.ndarray, rng: np.random.Generator) -> None:
         """Draw the factors of the priors given leaves with rows, and then the parameters of those without."""
         scales, hyper_at = self._scales, self.priors.hyper_at
@@ -239,6 +265,7 @@ def is_closed_form(circuit: Circuit, plan: Plan, cells: Cells) -> bool:
 
     Sums of the structure are hard and no row lacks the cell that decides; a slot holds one family, and beside it atoms,
     which are told from it by value; families are conjugate, also on the cells to which their leaves are truncated.
+    Factors of their priors are another matter.
     """
     families = [registry.FAMILIES[number] for number in circuit.leaf_family]
     has_parameters = plan.theta_len > 0

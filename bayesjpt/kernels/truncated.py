@@ -21,7 +21,7 @@ import numpy as np
 from bayesjpt.circuit.plan import AS_WHOLE, CONJUGATE, POSITIVE, SLICE, UNIT
 from bayesjpt.families import dispatch
 from bayesjpt.families.record import INVALID, OK
-from bayesjpt.numerics.draw import redraw_outside
+from bayesjpt.numerics.draw import draw_dirichlet_inside
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
 
@@ -90,18 +90,14 @@ def _slice_coordinate(family, j, space, stats, hyper, constants, theta, cell, rn
 def _draw_conjugate(family, stats, hyper, constants, theta, cell, rng):
     """Draw a simplex given counts of the entries inside the cell; return the status."""
     lo, hi, _ = cell
-    status = dispatch.draw_posterior(family, stats, hyper, constants, theta, rng)
-    if status != OK or dispatch.log_mass(family, lo, hi, theta, constants) == 0.0:
-        return status
-    other, corner = np.empty_like(theta), np.zeros_like(theta)
-    inside = np.empty(theta.size, np.bool_)
+    corner, inside = np.zeros_like(theta), np.empty(theta.size, np.bool_)
     for k in range(theta.size):
         corner[k] = 1.0
         inside[k] = dispatch.log_mass(family, lo, hi, corner, constants) > -np.inf
         corner[k] = 0.0
-    status = dispatch.draw_posterior(family, np.zeros_like(stats), hyper, constants, other, rng)
-    redraw_outside(other, inside, theta)
-    return status
+    if inside.all():
+        return dispatch.draw_posterior(family, stats, hyper, constants, theta, rng)
+    return OK if draw_dirichlet_inside(hyper, stats, inside, theta, rng) else INVALID
 
 
 @kernel

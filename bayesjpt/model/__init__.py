@@ -4,6 +4,8 @@ Importing any module of this package registers the step. A process that only unp
 define its ops, and so this package first; without the step ``pm.sample`` would give the block to NUTS.
 """
 
+from bayesjpt.model.expert_step import ExpertGibbs
 from bayesjpt.model.gibbs_step import register_step
 
 register_step()
+register_step(ExpertGibbs)

@@ -22,7 +22,7 @@ from bayesjpt.circuit.type_prior import (
     make_column_types,
     no_column_types,
 )
-from bayesjpt.defaults import ALPHA, GAMMA
+from bayesjpt.defaults import ALPHA, ESS, GAMMA
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
 from bayesjpt.kernels.collapsed_sweeper import BLOCKED, check_sampler
@@ -70,6 +70,9 @@ class CircuitMixture:
         How Gibbs sweeps draw the allocations of rows: ``blocked``, all at once given weights and parameters; or
         ``collapsed``, then also one after the other given all others, weights and conjugate parameters integrated out,
         which takes many times as long. One step then has to draw the whole block.
+    ess : float, vector or tensor, default 1
+        Imaginary rows of the prior of each split, divided evenly over its ways. Or one number an edge, its Dirichlet
+        concentration.
     transforms : bool, default False
         Make the block for samplers that follow gradients (NUTS, ``pm.fit``, ``pm.find_MAP``) instead of Gibbs sweeps:
         its variables then live on the whole line, begin at the learner's estimate, and other factors may depend on
@@ -120,13 +123,14 @@ class CircuitMixture:
         prior: str = "default",
         type_prior: str = MEMBERS,
         sampler: str = BLOCKED,
+        ess: Any = ESS,
         transforms: bool = False,
     ):
         model = pm.modelcontext(None)
         _check(model, name, circuit, data)
         layout = make_layout(circuit, data.schema)
         priors, expressions = block_priors(
-            circuit, data.schema, layout, gamma=gamma, alpha=alpha, prior=prior, type_prior=type_prior
+            circuit, data.schema, layout, gamma=gamma, alpha=alpha, prior=prior, type_prior=type_prior, ess=ess
         )
         check_sampler(sampler)
         if transforms:

@@ -8,7 +8,7 @@ import pymc as pm
 
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.type_prior import MEMBERS
-from bayesjpt.defaults import ALPHA, GAMMA
+from bayesjpt.defaults import ALPHA, ESS, GAMMA
 from bayesjpt.kernels.collapsed_sweeper import BLOCKED
 from bayesjpt.model.block import CircuitMixture
 from bayesjpt.table.table import Table
@@ -24,6 +24,7 @@ def build_model(
     prior: str = "default",
     type_prior: str = MEMBERS,
     sampler: str = BLOCKED,
+    ess: Any = ESS,
     transforms: bool = False,
 ) -> pm.Model:
     """Return a PyMC model of the circuit, ready for ``pm.sample()``; see `CircuitMixture` for the arguments.
@@ -45,6 +46,7 @@ def build_model(
             prior=prior,
             type_prior=type_prior,
             sampler=sampler,
+            ess=ess,
             transforms=transforms,
         )
     return model

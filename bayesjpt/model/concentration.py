@@ -17,15 +17,19 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors, graph_inputs
 
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, SUM_WEIGHTS, Layout
+from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, SPLIT_WEIGHTS, SUM_WEIGHTS, Layout
 from bayesjpt.circuit.priors import Priors, make_priors
 from bayesjpt.circuit.type_prior import MEMBERS, ColumnTypes, check_type_prior
+from bayesjpt.defaults import ESS
 from bayesjpt.errors import ModelError, SamplingError
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.table.schema import Schema
 
 TAG = "circuit_concentration"
 """Attribute of ``variable.tag``; it survives ``model.copy``, ``pm.do`` and ``pm.observe``."""
+
+_ARGUMENT = {SUM_WEIGHTS: "gamma", SPLIT_WEIGHTS: "ess", LIKELIHOOD_WEIGHTS: "alpha"}
+"""What gives the concentrations of each kind of weights."""
 
 
 def block_priors(
@@ -37,16 +41,19 @@ def block_priors(
     alpha: Any,
     prior: str,
     type_prior: str = MEMBERS,
+    ess: Any = ESS,
 ) -> tuple[Priors, dict[str, Any]]:
     """Return the Priors of a block, and the expressions among its concentrations by the name of the weights' variable.
 
     Parameters
     ----------
     gamma, alpha : float, vector or tensor
-        One concentration for all edges at structure sums (dictionaries), or one an edge. Edges whose concentration is
-        an expression have NaN in the Priors.
+        One concentration for all edges at latent sums (dictionaries), or one an edge. Edges whose concentration is an
+        expression have NaN in the Priors.
     type_prior : str
         How alpha is divided; weights of the columns' types come later, by `divide_by`.
+    ess : float, vector or tensor
+        Imaginary rows of each split, divided evenly over its ways; or a concentration of each of their edges.
 
     Raises
     ------
@@ -54,7 +61,7 @@ def block_priors(
         For concentrations that are not positive numbers or not as many as edges, or one an edge that are to be divided.
     """
     check_type_prior(type_prior)
-    given = {"gamma": _plain(gamma), "alpha": _plain(alpha)}
+    given = {"gamma": _plain(gamma), "alpha": _plain(alpha), "ess": _plain(ess)}
     if type_prior != MEMBERS and getattr(given["alpha"], "ndim", 0) > 0:
         raise ModelError(
             f"concentrations alpha of each edge with type_prior={type_prior!r}", "one for all to be divided"
@@ -64,7 +71,7 @@ def block_priors(
     concentration = priors.concentration.copy()
     expressions = {}
     for variable in layout.weights:
-        name = "gamma" if variable.name == SUM_WEIGHTS else "alpha"
+        name = _ARGUMENT[variable.name]
         value, n = given[name], variable.edges.size
         if isinstance(value, Variable):
             expressions[variable.name] = _expression(name, value, n) * concentration[variable.edges]
@@ -190,7 +197,7 @@ class Concentrations:
             raise SamplingError(
                 f"concentration {float(self._at(point)[self._edges].min())} of block {self._block!r}",
                 "positive numbers at every point",
-                "Give gamma and alpha expressions that are positive everywhere, such as pm.Gamma or pm.HalfNormal",
+                "Give gamma, alpha and ess expressions that are positive everywhere, such as pm.Gamma or pm.HalfNormal",
             )
         return out
 

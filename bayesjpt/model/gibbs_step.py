@@ -34,10 +34,11 @@ SAME_POINT = 1e-9
 """Relative: the prior's centre for a symbolic concentration differs in the last bits from that for another."""
 
 
-def register_step() -> None:
-    """Append the step to the methods among which ``pm.sample`` chooses; once, however often it is called."""
-    if CircuitGibbs not in mcmc.STEP_METHODS:
-        mcmc.STEP_METHODS.append(CircuitGibbs)
+def register_step(step: type[BlockedStep] | None = None) -> None:
+    """Append a step to the methods among which ``pm.sample`` chooses; once, however often it is called."""
+    step = CircuitGibbs if step is None else step
+    if step not in mcmc.STEP_METHODS:
+        mcmc.STEP_METHODS.append(step)
 
 
 class Allocated(NamedTuple):

@@ -13,6 +13,9 @@ import numpy as np
 from bayesjpt.numerics.jit import kernel
 
 _SMALLEST = 1e-300
+_LEAST_LOG_SHARE = -345.0
+_SMALL = 0.1
+"""Below, NumPy's beta tries again and again until a power does not underflow."""
 
 
 @kernel
@@ -24,11 +27,21 @@ def draw_gamma(shape, rate, rng):
 
 
 @kernel
+def _log_gamma_draw(a, rng):
+    """Return log Gamma(a): log Gamma(a + 1) + log(U) / a (Marsaglia and Tsang, 2000, section 6)."""
+    return math.log(rng.standard_gamma(a + 1.0)) + math.log(1.0 - rng.random()) / a
+
+
+@kernel
 def draw_beta(a, b, rng):
     """Return a draw of Beta(a, b) inside (0, 1), or NaN where the parameters are not positive and finite."""
     if not (a > 0.0 and b > 0.0 and a < np.inf and b < np.inf):
         return np.nan
-    return min(max(rng.beta(a, b), _SMALLEST), 1.0 - 1.1102230246251565e-16)
+    if min(a, b) < _SMALL:
+        p = 1.0 / (1.0 + math.exp(min(_log_gamma_draw(b, rng) - _log_gamma_draw(a, rng), 700.0)))
+    else:
+        p = rng.beta(a, b)
+    return min(max(p, _SMALLEST), 1.0 - 1.1102230246251565e-16)
 
 
 @kernel
@@ -66,8 +79,6 @@ def draw_gamma_below(shape, rate, upper, rng):
 def draw_log_dirichlet(concentration, out, rng):
     """Fill `out` with the logarithm of a Dirichlet draw, without underflow at small concentrations.
 
-    log Gamma(a) draws are made as log Gamma(a + 1) + log(U) / a (Marsaglia and Tsang, 2000, section 6).
-
     Returns
     -------
     bool
@@ -79,7 +90,7 @@ def draw_log_dirichlet(concentration, out, rng):
         a = concentration[i]
         if not (a > 0.0 and a < np.inf):
             return False
-        g = math.log(rng.standard_gamma(a + 1.0)) + math.log(1.0 - rng.random()) / a
+        g = _log_gamma_draw(a, rng)
         out[i] = g
         top = max(top, g)
     total = 0.0
@@ -113,16 +124,31 @@ def draw_dirichlet(concentration, out, rng):
 
 
 @kernel
-def redraw_outside(prior, inside, theta):
-    """Keep the shares of theta among the entries inside a set, and take everything else from a draw of the prior.
+def draw_dirichlet_inside(prior, count, inside, out, rng):
+    """Fill `out` with a Dirichlet draw given counts of what lies inside a set, of which it is known that it does.
 
-    The posterior of a Dirichlet vector given counts of entries inside alone, if theta was drawn as if they were all
-    there is: the shares inside are independent of the set's own share and of the shares outside (neutrality).
+    The shares inside, relative to each other, are those given prior and counts; the set's own share and the shares
+    outside are the prior's, independent of them (neutrality). All in logarithms: at small concentrations a set may have
+    a share that underflows. The largest entry inside is at least 1e-150, so that those inside keep their ratios.
+
+    Returns
+    -------
+    bool
+        False where a concentration is not positive and finite; `out` is then as it was.
     """
-    share, prior_share = 0.0, 0.0
-    for k in range(theta.size):
+    log_out, log_in = np.empty(out.size), np.empty(out.size)
+    if not (draw_log_dirichlet(prior, log_out, rng) and draw_log_dirichlet(prior + count, log_in, rng)):
+        return False
+    top_out, top_in = -np.inf, -np.inf
+    for k in range(out.size):
         if inside[k]:
-            share += theta[k]
-            prior_share += prior[k]
-    for k in range(theta.size):
-        theta[k] = max(theta[k] * (prior_share / share), _SMALLEST) if inside[k] else prior[k]
+            top_out, top_in = max(top_out, log_out[k]), max(top_in, log_in[k])
+    share_out, share_in = 0.0, 0.0
+    for k in range(out.size):
+        if inside[k]:
+            share_out += math.exp(log_out[k] - top_out)
+            share_in += math.exp(log_in[k] - top_in)
+    level = max(top_out + math.log(share_out / share_in), _LEAST_LOG_SHARE)
+    for k in range(out.size):
+        out[k] = max(math.exp(log_in[k] - top_in + level if inside[k] else log_out[k]), _SMALLEST)
+    return True

@@ -18,6 +18,10 @@ _LOG_2 = 0.6931471805599453
 _TAIL = 5.0
 _FRACTION_SPREAD, _FRACTION_LEAST = 90.0, 5  # levels for full precision: 22 at 5, 12 at 10, 5 at 50
 _N_NEWTON = 60
+_LOST = 1e-11
+"""Width of an interval over its distance from the mean, below which too few digits of the difference are left."""
+_FLAT, _STEEP = 1e-6, 300.0
+_SMALLEST, _LEAST = 1e-300, -1e300
 
 
 @kernel
@@ -101,6 +105,28 @@ def log_normal_mass(a, b):
     tail = 0.5 * math.erfc(-near * _SQRT_HALF)
     mass = tail if far == -np.inf else tail - 0.5 * math.erfc(-far * _SQRT_HALF)
     return math.log(mass) if 100.0 * mass > tail * (1.0 + near * near) else log_normal_interval(a, b)
+
+
+@kernel
+def is_lost(lo, hi, mean):
+    """Return whether an interval is so narrow, that far from a mean, that the distance of its ends is rounded away."""
+    return lo < hi and hi - lo < _LOST * abs(lo - mean)
+
+
+@kernel
+def log_lost_normal(lo, hi, mean, scale):
+    """Return log(Phi(b) - Phi(a)) for a, b = (lo, hi - mean) / scale where `is_lost` holds.
+
+    The density is that of the middle times an exponential there, whose integral is a hyperbolic sine. Never -inf.
+    """
+    width, middle = (hi - lo) / scale, abs(0.5 * lo + 0.5 * hi - mean) / scale
+    y = 0.5 * width * middle
+    log_sinh = 0.0
+    if y > _STEEP:
+        log_sinh = y - math.log(2.0 * y)
+    elif y > _FLAT:
+        log_sinh = math.log(math.sinh(y) / y)
+    return max(math.log(max(width, _SMALLEST)) + log_sinh - 0.5 * middle * middle - _HALF_LOG_2PI, _LEAST)
 
 
 @kernel

@@ -1,10 +1,18 @@
 """Arrays, and tuples of them, that kernels hand on for nothing.
 
-A compiled function counts a reference to every array of a tuple that it is given, in one locked instruction each: for
-the hundred arrays of a plan, its cells and a workspace that is a microsecond a call, more than the work of many calls.
-So does every slice: those of a leaf's parameters and constants cost as much as a cheap mass of it. Arrays that are lent
-are not counted, nor are slices of them. The caller holds what it lent until its kernels are done, so a function lends
-what it was given, never what it made; and it returns no array that came from there.
+A compiled function counts a reference to every array of a tuple that it is given, in one locked instruction each, and
+numba spreads the tuple over seven arguments an array: for the hundred arrays of a plan, its cells and a workspace that
+is a microsecond a call, and a second or two of compilation a function. Slices are counted too: those of a leaf's
+parameters and constants cost as much as a cheap mass of it.
+
+What is lent is not counted, nor are slices of it, and a named tuple that is lent is handed on as one address:
+
+      caller's frame     | kind | child_ptr | child | ...       <- written once, by `lent`
+                           ^
+      callee's argument    |                                     plan.child is read there
+
+The caller holds what it lent until its kernels are done. So a function lends what it was given; what it made it lends
+only with `keep(made)` behind the last use. Neither is returned.
 """
 
 from __future__ import annotations
@@ -13,7 +21,45 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import config, types
-from numba.extending import intrinsic
+from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import intrinsic, models, register_model
+
+
+class Lent(types.Type):
+    """The type of a named tuple that is read where it lies.
+
+    Parameters
+    ----------
+    members : numba.types.BaseNamedTuple
+    """
+
+    def __init__(self, members: Any):
+        self.members = members
+        super().__init__(name=f"lent({members.name})")
+
+
+register_model(Lent)(models.OpaqueModel)
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):
+    key = Lent
+
+    def generic_resolve(self, kind: Lent, name: str) -> Any:
+        """Return the type of a field; None where there is none."""
+        if name not in kind.members.fields:
+            return None
+        return kind.members.types[kind.members.fields.index(name)]
+
+
+@lower_getattr_generic(Lent)
+def _read(context: Any, builder: Any, kind: Lent, address: Any, name: str) -> Any:
+    position = kind.members.fields.index(name)
+    place = builder.bitcast(address, context.get_value_type(kind.members).as_pointer())
+    member = builder.load(cgutils.gep_inbounds(builder, place, 0, position))
+    return impl_ret_borrowed(context, builder, kind.members.types[position], member)
 
 
 def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
@@ -31,13 +77,27 @@ def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def _lent(_typing_context: Any, arrays: Any) -> tuple[Any, Callable]:
-    """Return the same array, or the same tuple, whose arrays, at any depth, belong to nobody."""
+    """Return the same array or tuple, whose arrays, at any depth, belong to nobody; of a named tuple the address."""
+    if isinstance(arrays, Lent):
+        return arrays(arrays), lambda context, builder, signature, operands: operands[0]
+    by_address = isinstance(arrays, types.BaseNamedTuple)
 
     def generate(context, builder, signature, operands):
-        return _disowned(context, builder, signature.args[0], operands[0])
+        value = _disowned(context, builder, signature.args[0], operands[0])
+        if not by_address:
+            return value
+        return builder.bitcast(cgutils.alloca_once_value(builder, value), cgutils.voidptr_t)
 
-    return arrays(arrays), generate
+    return (Lent(arrays) if by_address else arrays)(arrays), generate
 
 
-lent: Any = (lambda arrays: arrays) if getattr(config, "DISABLE_JIT", False) else intrinsic(_lent)
+def _keep(_typing_context: Any, arrays: Any) -> tuple[Any, Callable]:
+    """Do nothing; what was made in this function and lent lives up to here."""
+    return types.void(arrays), lambda context, builder, signature, operands: context.get_dummy_value()
+
+
+_plain = getattr(config, "DISABLE_JIT", False)
+lent: Any = (lambda arrays: arrays) if _plain else intrinsic(_lent)
 """``plan = lent(plan)``, to be called in compiled code alone."""
+keep: Any = (lambda arrays: None) if _plain else intrinsic(_keep)
+"""``keep(made)`` behind the last use of ``lent(made)``, in compiled code alone."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bayesjpt.numerics.cancellation import log1mexp, log1p_minus, logaddexp
 from bayesjpt.numerics.digamma import digamma
 from bayesjpt.numerics.gaussian import (
+    is_lost,
+    log_lost_normal,
     log_normal_cdf,
     log_normal_interval,
     log_normal_mass,
@@ -33,6 +35,7 @@ from bayesjpt.numerics.incomplete_gamma import (
     stirling_error,
 )
 from bayesjpt.numerics.student import (
+    log_lost_student,
     log_student_cdf,
     log_student_interval,
     log_student_level,
@@ -48,6 +51,7 @@ __all__ = [
     "gamma_mean_between",
     "gamma_p",
     "gamma_quantile_between",
+    "is_lost",
     "log1mexp",
     "log1p_minus",
     "log_beta",
@@ -58,6 +62,8 @@ __all__ = [
     "log_gamma_interval",
     "log_gamma_p",
     "log_gamma_q",
+    "log_lost_normal",
+    "log_lost_student",
     "log_normal_cdf",
     "log_normal_interval",
     "log_normal_mass",

@@ -27,6 +27,7 @@ _PANEL = 2.0
 _FALL = 20.0
 """Largest width of a panel of the quadrature, and largest fall of the log density along it."""
 _N_NEWTON = 100
+_SMALLEST = 1e-300
 
 
 @kernel
@@ -128,6 +129,14 @@ def log_student_interval(nu, a, b):
     if outside < 0.5:
         return math.log1p(-outside)
     return logaddexp(_one_sided_interval(nu, 0.0, b), _one_sided_interval(nu, 0.0, -a))
+
+
+@kernel
+def log_lost_student(nu, lo, hi, mean, scale):
+    """Return log P(lo < mean + scale T < hi) where `is_lost` holds; never -inf. The density is that of the middle."""
+    middle = (0.5 * lo + 0.5 * hi - mean) / scale
+    log_density = log_student_level(nu) - (nu + 1.0) * math.log(math.hypot(1.0, middle / math.sqrt(nu)))
+    return log_density + math.log(max((hi - lo) / scale, _SMALLEST))
 
 
 @kernel

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from bayesjpt.announced import announced
 from bayesjpt.posterior.draws import Posterior
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ class PlainAnswers:
         return xr.Dataset(dict(self.data), coords=dict(self.coords), attrs=dict(self.attrs))
 
 
+_USED: set[str] = set()
+"""Verbs that this process has used."""
+
 _HANDED_OUT = {"PlainAnswer": "xr.DataArray", "PlainAnswers": "xr.Dataset"}
 
 
@@ -85,8 +89,16 @@ def labelled[**P, Result](function: Callable[P, Result]) -> Callable[P, Result]:
 def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that does the same and answers with xarray objects."""
 
+    name = function.__name__
+
     @functools.wraps(function)
     def method(*args, **kwargs):
+        is_first = name not in _USED
+        _USED.add(name)
+        with announced(f"{name}: its first use compiles or loads what it needs", is_first):
+            return answered(*args, **kwargs)
+
+    def answered(*args, **kwargs):
         # beyond 1e308 an answer is infinite, which says more than a warning from inside; NaNs still warn
         with np.errstate(over="ignore"):
             answer = function(*args, **kwargs)

@@ -50,7 +50,7 @@ def _check_column(column: Column) -> None:
         _fail(f"{where} has a scale or resolution that is not positive, or a location that is not finite", "numbers")
     if not column.support[0] <= column.support[1]:
         _fail(f"{where} has the support {column.support}", "two bounds in ascending order")
-    n_share = len(column.labels) + 1 if column.base == "category" else len(column.levels)
+    n_share = column.n_label if column.base == "category" else len(column.levels)
     shares = np.array(column.frequencies)
     if shares.size != n_share or not (np.isfinite(shares).all() and (shares > 0.0).all()):
         _fail(f"{where} has {shares.size} frequencies, or some that are not positive", f"{n_share} positive ones")

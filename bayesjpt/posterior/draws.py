@@ -46,6 +46,7 @@ class Posterior:
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
 
     if TYPE_CHECKING:  # the verbs, for editors and type checkers; queries and report register them at run time
+        from bayesjpt.fitting.report import report
         from bayesjpt.posterior import answer as _answer
         from bayesjpt.queries import verbs as _verbs
         from bayesjpt.queries.components import components
@@ -53,6 +54,7 @@ class Posterior:
         from bayesjpt.queries.explain import explain
         from bayesjpt.queries.impute import impute, impute_mean
         from bayesjpt.queries.patterns import patterns
+        from bayesjpt.queries.predict import predict
         from bayesjpt.queries.sample import sample
         from bayesjpt.queries.types import types
         from bayesjpt.report.convergence import convergence
@@ -181,5 +183,12 @@ class Posterior:
 
 def check_format(found: object, expected: str) -> None:
     """Raise `FitFileError` unless a file's format mark is the expected one."""
+    if str(found).startswith("bayesjpt experts") and found != expected:
+        raise FitFileError(
+            "a saved mixture of experts",
+            "a joint distribution",
+            "Open it with bj.load_experts",
+            command="Ask it with bayesjpt predict",
+        )
     if found != expected:
         raise FitFileError(f"format {found!r}", repr(expected), "Write the file again with this version of bayesjpt")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,10 +52,25 @@ def save(post: Posterior, path) -> None:
     FitFileError
         Where the file cannot be written. A file that was there before is then left as it was.
     """
-    path = Path(path)
-    if path.is_dir():
+    check_is_no_folder(path)  # before the work
+    write_tree(_tree(post), path)
+
+
+def check_is_no_folder(path) -> None:
+    """Raise `FitFileError` where a path to write to is a folder."""
+    if Path(path).is_dir():
         raise FitFileError(f"{str(path)!r} is a folder", "the name of a file to write")
-    tree = _tree(post)
+
+
+def write_tree(tree: xr.DataTree, path) -> None:
+    """Write a DataTree as netCDF, its arrays with checksums; a file that was there is replaced whole or not at all.
+
+    Raises
+    ------
+    FitFileError
+        Where the file cannot be written.
+    """
+    path = Path(path)
     checksums = {
         group.path: {key: {"fletcher32": True} for key, array in group.data_vars.items() if array.size}
         for group in tree.subtree
@@ -158,14 +174,27 @@ def load(path) -> Posterior:
     path = Path(path)
     if not path.is_file():
         raise FitFileError(f"no file {str(path)!r}")
+    return read_with(path, lambda file: _several(file) if _is_stacked(file) else _posterior(file))
+
+
+def read_with[Read](path: Path, read: Callable[[SafeFile], Read]) -> Read:
+    """Return what a function reads from a file.
+
+    Raises
+    ------
+    FitFileError
+        Whatever is wrong with the file.
+    """
     try:
         with SafeFile(path) as file, np.errstate(all="ignore"):  # absurd numbers are refused where they are checked
-            return _several(file) if _is_stacked(file) else _posterior(file)
+            return read(file)
     except MemoryError:
         raise FitFileError(f"{path.name} cannot be read: it does not fit into memory") from None
+    except BayesjptError as error:
+        found = f"{path.name} cannot be read: {error.found}"
+        raise FitFileError(found, error.expected, error.remedy, command=error.command) from None
     except _UNREADABLE as error:
-        text = str(error) if isinstance(error, BayesjptError) else f"{_first_line(error)}; expected a saved fit"
-        raise FitFileError(f"{path.name} cannot be read: {text}") from None
+        raise FitFileError(f"{path.name} cannot be read: {_first_line(error)}; expected a saved fit") from None
 
 
 _UNREADABLE = (

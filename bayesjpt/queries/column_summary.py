@@ -35,10 +35,10 @@ def summary_of(column: Column, kind: str, is_open: bool, order: Sequence[str], c
     if column.base == "category":
         return _of_labels(column, kind, is_open, order, cells)
     if column.n_distinct == 1:
-        return _shown(column, column.minimum)
+        return shown(column, column.minimum)
     if kind in ("nominal", "binary") and cells is not None and cells.size:
         values, counts = np.unique(cells, return_counts=True)
-        return _shares([_shown(column, value) for value in values], counts)
+        return _shares([shown(column, value) for value in values], counts)
     return _of_numbers(column, cells)
 
 
@@ -65,22 +65,24 @@ def _shares(labels: Sequence[str], counts: np.ndarray) -> str:
 
 def _of_numbers(column: Column, cells: np.ndarray | None) -> str:
     if cells is None or not cells.size:
-        return f"{_shown(column, column.minimum)} to {_shown(column, column.maximum)}"
+        return f"{shown(column, column.minimum)} to {shown(column, column.maximum)}"
     codes = codes_for_missing(column, cells)
     kept = cells[~np.isin(cells, codes)] if codes else cells
     values, counts = np.unique(kept, return_counts=True)
     most = int(counts.argmax())
-    ends = f"{_shown(column, values[0])} to {_shown(column, values[-1])}"
+    ends = f"{shown(column, values[0])} to {shown(column, values[-1])}"
     if counts[most] > _LARGE_SHARE * kept.size and values.size > 2 and values[most] in (values[0], values[-1]):
         rest = kept[kept != values[most]]
-        ends = f"{_shown(column, rest.min())} to {_shown(column, rest.max())}"
-        return f"{_shown(column, values[most])} {_percent(counts[most] / kept.size)}, else {ends}"
+        ends = f"{shown(column, rest.min())} to {shown(column, rest.max())}"
+        return f"{shown(column, values[most])} {_percent(counts[most] / kept.size)}, else {ends}"
     quartiles = np.quantile(kept, [0.25, 0.75], method="inverted_cdf")
-    return f"{ends}, half {_shown(column, quartiles[0], 3)} to {_shown(column, quartiles[1], 3)}"
+    return f"{ends}, half {shown(column, quartiles[0], 3)} to {shown(column, quartiles[1], 3)}"
 
 
-def _shown(column: Column, value: float, n_digit: int = 4) -> str:
+def shown(column: Column, value: float, n_digit: int = 4) -> str:
     """Return a value, a date, or a number with so many digits where it is not whole."""
+    if column.notation is not None and column.base != "category":
+        return column.text(float(value))
     if column.dtype == "datetime":
         return value_label(float(value), "datetime")
     value = float(value) + 0.0

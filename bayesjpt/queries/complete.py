@@ -12,6 +12,7 @@ from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES, SAMPLED_ROWS
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.draws import draw_missing
 from bayesjpt.kernels.work import block_rows
+from bayesjpt.numerics.generator import as_generator
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.condition import condition
 from bayesjpt.queries.density import log_density
@@ -30,10 +31,12 @@ def check_count(n: object, name: str) -> int:
     return int(n)
 
 
-def check_rng(rng: object) -> None:
-    """Raise `QueryError` unless it is a generator of NumPy."""
-    if not isinstance(rng, np.random.Generator):
-        raise QueryError(f"rng of type {type(rng).__name__}", "a generator such as numpy.random.default_rng(1)")
+def as_rng(rng: object) -> np.random.Generator:
+    """Return a generator of NumPy: itself, that of a seed, or a fresh one for None; raise `QueryError` for others."""
+    generator = as_generator(rng)
+    if generator is None:
+        raise QueryError(f"rng = {rng!r}", "None, a seed from 0, or a generator such as numpy.random.default_rng(1)")
+    return generator
 
 
 def grid(schema: Schema) -> np.ndarray:
@@ -73,7 +76,7 @@ def seen_labels(schema: Schema) -> np.ndarray:
 
 def highest_label(schema: Schema) -> np.ndarray:
     """Return float64 (n_column,): the last code of each column's training labels, infinite for numbers."""
-    return np.array([column.n_label - 2.0 if column.base == "category" else np.inf for column in schema])
+    return np.array([len(column.labels) - 1.0 if column.base == "category" else np.inf for column in schema])
 
 
 def empty_rows(schema: Schema, n_row: int) -> Table:

@@ -21,7 +21,6 @@ from bayesjpt.queries.membership import names_of_sub_populations
 from bayesjpt.queries.representative import representative, whose
 from bayesjpt.queries.resolve import position_of, value_name
 from bayesjpt.queries.shallow import leaf_masses, shallow
-from bayesjpt.table.cells import value_label
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import restored
 
@@ -226,7 +225,7 @@ def components(post: Posterior, column: str, *, k: int = COMPONENTS) -> Componen
 
 def _shown(column: Column, mode: float, ends: np.ndarray) -> list[str]:
     """Return mode and ends without more digits than they need."""
-    return [value_label(x, column.dtype) for x in rounded(column, [mode, *ends.tolist()])]
+    return [column.text(x) for x in rounded(column, [mode, *ends.tolist()])]
 
 
 def _groups_in_words(groups: tuple[int, ...], names: list[str]) -> str:

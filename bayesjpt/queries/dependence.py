@@ -98,7 +98,8 @@ def dependence(
     asked = given_posterior(some, given)
     values, doubt = _information(asked, positions)
     if normalised:
-        values = np.sqrt(-np.expm1(-2.0 * values))
+        # what is carried on to the limit may end a hair below 0
+        values = np.sqrt(-np.expm1(-2.0 * np.maximum(values, 0.0)))
     names = [post.schema.names[position] for position in positions]
     return PlainAnswer(
         "correlation" if normalised else "mutual_information",

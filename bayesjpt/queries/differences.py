@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -62,9 +62,12 @@ def features_of(group: Posterior) -> dict[str, np.ndarray]:
     return out
 
 
-def facts_of(post: Posterior, features: Mapping[str, np.ndarray], row: int) -> tuple[str, ...]:
-    """Return what sets a group apart, in words, the most different column first."""
-    difference = features["difference"][row]
+def facts_of(
+    post: Posterior, features: Mapping[str, np.ndarray], row: int, *, known: Collection[int] = ()
+) -> tuple[str, ...]:
+    """Return what sets a group apart, in words, the most different column first, but for columns that are `known`."""
+    difference = features["difference"][row].copy()
+    difference[sorted(known)] = -np.inf
     order = np.argsort(-difference, kind="stable")[:EXPLAINED_FACTS]
     return tuple(
         _fact(post.schema.columns[c], features, row, int(c)) for c in order if difference[c] >= EXPLAINED_DIFFERENCE

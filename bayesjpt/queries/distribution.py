@@ -18,6 +18,7 @@ from bayesjpt.queries.moments import moments
 from bayesjpt.queries.question import Question, ask, known
 from bayesjpt.queries.resolve import value_in
 from bayesjpt.table.schema import Column
+from bayesjpt.table.table import Table
 
 _LEAST_SHARE = 1e-9
 """On either side of an expectation: quantiles of levels 0 and 1 would be ends of the support."""
@@ -190,6 +191,14 @@ def confidence_bounds(
     middle = question.answer(mean, "expectation")
     ends = [question.answer(values[:, k], name) for k, name in enumerate(("lower", "upper"))]
     return PlainAnswers({part.name: (part.dims, part.values) for part in (ends[0], middle, ends[1])}, middle.coords)
+
+
+@pooled
+def cdf_of_rows(post: Posterior, column: str, given: Table, points: np.ndarray) -> np.ndarray:
+    """Return P(X <= point) given each row, with a point of its own for each, float64 (n_draw, n_row)."""
+    question = ask(post, column, given, "error")
+    numbers = np.broadcast_to(points, (question.n_draw, 1, 1, points.size))
+    return _by_rows(question, fill_row_cdf_at, numbers, 1)[:, 0, 0]
 
 
 def _point(column: Column, value: object) -> float:

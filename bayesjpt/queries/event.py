@@ -63,9 +63,15 @@ class EventError(QueryError):
     """A mistake in an event; where the event was a text, the message ends with the text and a caret under the place."""
 
     def __init__(
-        self, found: str, expected: str | None = None, remedy: str | None = None, *, place: Place | None = None
+        self,
+        found: str,
+        expected: str | None = None,
+        remedy: str | None = None,
+        *,
+        place: Place | None = None,
+        command: str | None = None,
     ):
-        super().__init__(found, expected, remedy)
+        super().__init__(found, expected, remedy, command=command)
         self.place = place
 
     def __str__(self) -> str:
@@ -73,11 +79,18 @@ class EventError(QueryError):
         return line if self.place is None else f"{line}\n{self.place.drawn()}"
 
     def __reduce__(self):
-        return (_made_again, (self.found, self.expected, self.remedy, self.place))
+        return (_made_again, (self.found, self.expected, self.remedy, self.place, self.command))
+
+    def at_the_command_line(self) -> str:
+        return str(
+            self if self.command is None else EventError(self.found, self.expected, self.command, place=self.place)
+        )
 
 
-def _made_again(found: str, expected: str | None, remedy: str | None, place: Place | None) -> EventError:
-    return EventError(found, expected, remedy, place=place)
+def _made_again(
+    found: str, expected: str | None, remedy: str | None, place: Place | None, command: str | None
+) -> EventError:
+    return EventError(found, expected, remedy, place=place, command=command)
 
 
 class Event:

@@ -16,7 +16,7 @@ from bayesjpt.queries.event import Event
 from bayesjpt.queries.grammar import as_event
 from bayesjpt.queries.resolve import position_of, value_in
 from bayesjpt.table import cells as cells_of
-from bayesjpt.table.encode import encode, filler
+from bayesjpt.table.encode import encode, expected_of, filler
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table, as_table
 
@@ -144,5 +144,9 @@ def _checked(column: Column, value: float) -> float:
     """Return a value that lies in its column's support, as it would in a table; codes are known to."""
     if column.base == "category":
         return value
+    if column.base == "integer" and np.isfinite(value) and value != np.rint(value):
+        # of a file's cell it would be a slip to be told of; what is asked for is meant
+        found = f"column {column.name!r} holds {column.text(value)} in row 1"
+        raise SchemaError(found, expected_of(column), "Give a whole number.")
     cells = cells_of.from_floats(column.name, np.array([value]), column.dtype)
     return float(encode([cells], Schema((column,)), 1, "error")[0][0, 0])

@@ -50,7 +50,8 @@ class SubPopulation:
     probability : float
         P(event given the part and the evidence). Weighted by `weight_given` they add up to the answer.
     facts : tuple of str
-        What sets it apart from the whole table, the most different column first; none where there are conditions.
+        What sets it apart from the whole table, the most different column first, but for the columns that event and
+        evidence are about; none where there are conditions.
     conditions : str
         What its rows have in common, as an event, where a tree tells sub-populations apart; else empty.
     intervals : mapping from str to (float, float)
@@ -227,7 +228,7 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
     >>> circuit = bj.learn_mspn(table, np.random.default_rng(1), min_rows=20)
     >>> found = bj.Posterior.from_circuit(circuit, table.schema).explain("size > 8")
     >>> found.parts[0].facts[0]
-    "size = '9' 49% (whole table 25%)"
+    "kind = 'b' 97% (whole table 50%)"
     >>> round(sum(part.weight_given * part.probability for part in found.parts) / found.answer.item(), 6)
     1.0
     """
@@ -269,9 +270,14 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
         | {name: (("part", "feature"), values) for name, values in features.items()},
         coords={"part": np.arange(-1, order.size), "feature": list(post.schema.names)},
     )
+    asked = _asked(one, event, evidence)
     parts = tuple(
         SubPopulation(
-            float(share[j]), float(weight[j]), float(within[j]), float(conditional[j]), facts_of(post, features, i + 1)
+            float(share[j]),
+            float(weight[j]),
+            float(within[j]),
+            float(conditional[j]),
+            facts_of(post, features, i + 1, known=asked),
         )
         for i, j in enumerate(order)
     )

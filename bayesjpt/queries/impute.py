@@ -16,7 +16,8 @@ from bayesjpt.kernels.mixture import make_pieces
 from bayesjpt.kernels.reach import make_reach
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.complete import check_count, check_rng, complete, even_draws, grid, limits_of, possible_values
+from bayesjpt.posterior.stacked import pooled
+from bayesjpt.queries.complete import as_rng, check_count, complete, even_draws, grid, limits_of, possible_values
 from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.given import refuse_impossible_rows, row_blocks
 from bayesjpt.queries.moments import moments
@@ -57,7 +58,12 @@ class MeanImputation:
 
 @verb
 def impute(
-    post: Posterior, table, n_imputations: int = 1, *, rng: np.random.Generator, recorded: bool = True
+    post: Posterior,
+    table,
+    n_imputations: int = 1,
+    *,
+    rng: int | np.random.Generator | None = None,
+    recorded: bool = True,
 ) -> list[Table]:
     """Return completed tables: each from a draw of its own, missing cells drawn jointly given the row's observed cells.
 
@@ -69,7 +75,8 @@ def impute(
     table : Table or data frame
         A frame is read under the posterior's schema.
     n_imputations : int
-    rng : numpy.random.Generator
+    rng : int, numpy.random.Generator or None
+        A seed, a generator, or None for other draws each time.
     recorded : bool
         Round drawn numbers to the grid on which their column was recorded.
 
@@ -106,7 +113,7 @@ def impute(
     (['a', 'b'], 0)
     """
     n_imputations = check_count(n_imputations, "n_imputations")
-    check_rng(rng)
+    rng = as_rng(rng)
     rows = as_rows(table, post.schema)
     limits = limits_of(post.schema, bounds=possible_values(post.schema), recorded=recorded)
     completed = []
@@ -217,7 +224,21 @@ def _by_own_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray
     for number in set(range(rows.n_column)) - set(numbers):
         which = np.flatnonzero(~rows.observed[number])
         if which.size:
-            yield number, which, _label_probability(post, rows.take(which), number).swapaxes(0, 1)
+            yield number, which, label_probability(post, rows.take(which), number).swapaxes(0, 1)
+
+
+@pooled
+def _near_expectations(post: Posterior, rows: Table, number: int) -> np.ndarray:
+    """Return float64 (n_draw, n_row): expectations given each row, and that the value is near the training values."""
+    question = ask(post, [post.schema.names[number]], rows, "error")
+    return moments(question, spread=False, near={number: _near_training(post.schema.columns[number])})[0][:, 0]
+
+
+def near_expectation(post: Posterior, rows: Table, number: int) -> np.ndarray:
+    """Return the expectation of a column of numbers in rows that do not have it, float64 (n_row,), over all draws."""
+    n_part = max(_N_EXPECTATION // (post.n_chain * post.n_draw), _N_ROW)
+    parts = [rows.rows(slice(lo, lo + n_part)) for lo in range(0, rows.n_row, n_part)]
+    return np.concatenate([_near_expectations(post, part, number).mean(axis=0) for part in parts])
 
 
 def _near_training(column: Column) -> np.ndarray:
@@ -242,10 +263,10 @@ def _rounded(post: Posterior, number: int, x: np.ndarray, recorded: bool) -> np.
     return (np.round(x / resolution) / per_unit if per_unit else np.round(x / resolution) * resolution) + 0.0
 
 
-def _label_probability(post: Posterior, rows: Table, number: int) -> np.ndarray:
+def label_probability(post: Posterior, rows: Table, number: int) -> np.ndarray:
     """Return float64 (n_draw, n_label, n_row): probabilities of the training labels of a column given each row."""
     plan, params = post.plan(), post.flat()
-    n_label = post.schema.columns[number].n_label - 1
+    n_label = len(post.schema.columns[number].labels)
     boxes = make_boxes(plan, [{}], also=[number])
     leaves = boxes.leaf[boxes.leaf_ptr[number] : boxes.leaf_ptr[number + 1]]
     targets = make_reach(plan, make_pieces(plan, boxes, [number], np.array([[0.0, 1.0]])), leaves, [number])

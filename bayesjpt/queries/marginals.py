@@ -18,7 +18,6 @@ from bayesjpt.queries.boxes import Box
 from bayesjpt.queries.differences import rounded
 from bayesjpt.queries.distribution import quantile
 from bayesjpt.queries.given import box_log_probability
-from bayesjpt.table.cells import value_label
 from bayesjpt.table.schema import Column
 
 _ENDS = (0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL)
@@ -93,10 +92,10 @@ def _axis(column: Column, position: int, ends: tuple[float, float] | None, n_cel
         room = 0.02 * (hi - lo) or 10.0 * column.resolution
         edges = np.linspace(lo - room, hi + room, n_cell + 1)
     atoms = np.array([atom for atom in column.atoms if edges[0] <= atom < edges[-1]])
-    return Axis(column.name, position, (), edges, whole, atoms, _ticks(column, edges[0], edges[-1]))
+    return Axis(column.name, position, (), edges, whole, atoms, ticks_of(column, edges[0], edges[-1]))
 
 
-def _ticks(column: Column, lo: float, hi: float) -> tuple[tuple[float, str], ...]:
+def ticks_of(column: Column, lo: float, hi: float) -> tuple[tuple[float, str], ...]:
     """Return round numbers inside a range."""
     size = 10.0 ** math.floor(math.log10((hi - lo) / _N_TICK))
     n_most = 2 if column.dtype == "datetime" else _N_TICK
@@ -106,7 +105,7 @@ def _ticks(column: Column, lo: float, hi: float) -> tuple[tuple[float, str], ...
         if len(places) <= n_most and (step >= 1.0 or column.base != "integer"):
             break
     n_digit = max(0, -math.floor(math.log10(step) + 1e-9))
-    return tuple((place, value_label(round(place, n_digit) + 0.0, column.dtype)) for place in places)
+    return tuple((place, column.text(round(place, n_digit) + 0.0)) for place in places)
 
 
 def cell_masses(post: Posterior, axes: Sequence[Axis]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -166,6 +165,6 @@ def summaries(post: Posterior, axes: Sequence[Axis], masses: Sequence[tuple[np.n
             out.append(f"{axis.labels[int(mean.argmax())]} {mean.max():.0%}")
         else:
             lo, hi, *_ = rounded(column, [*deciles[axis.name], axis.edges[0], axis.edges[-1]])
-            ends = [value_label(end, column.dtype) for end in (lo, hi)]
+            ends = [column.text(end) for end in (lo, hi)]
             out.append(" to ".join(ends) if lo != hi else ends[0])
     return out

@@ -173,8 +173,7 @@ def names_of_sub_populations(post: Posterior) -> list[str]:
     nodes = sub_populations(post.circuit, len(post.schema))
     if post.circuit.kind[-1] != HARD:
         return [str(number) for number in range(len(nodes))]
-    region = regions(post.circuit)
-    return [conditions(region[node], post.schema) for node in nodes]
+    return [conditions(region, post.schema) for region in regions(post.circuit, nodes)]
 
 
 def _responsibilities(post: Posterior, rows: Table, which: slice) -> np.ndarray:

@@ -9,8 +9,8 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.paths import regions, separating_column
 from bayesjpt.circuit.plan import ATOM
+from bayesjpt.circuit.possible import possible
 from bayesjpt.defaults import MODE_ROWS, MODE_WIDTH, QUERY_WORK_BYTES
 from bayesjpt.families import registry
 from bayesjpt.kernels.modes import fill_modes, make_candidates
@@ -275,10 +275,9 @@ def is_deterministic(circuit: Circuit) -> bool:
     It is decided by their regions (`bayesjpt.circuit.paths`): two children differ for certain where their cells of some
     column are apart.
     """
-    region = regions(circuit)
-    for node in np.flatnonzero(np.isin(circuit.kind, (arrays.LATENT, arrays.GATE))):
+    values = possible(circuit)
+    for node in np.flatnonzero(circuit.kind == arrays.LATENT):
         children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]
-        pairs = itertools.combinations([region[child] for child in children], 2)
-        if any(separating_column(pair) < 0 for pair in pairs):
+        if any(values.separating_column(np.array(pair)) < 0 for pair in itertools.combinations(children, 2)):
             return False
     return True

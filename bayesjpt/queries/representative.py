@@ -80,13 +80,17 @@ def mean_probabilities(post: Posterior, boxes: Sequence[Box]) -> np.ndarray:
 
 def compared(post: Posterior, columns: Sequence[int]) -> list[Box]:
     """Return what distributions of columns are compared by: each label, and all below each decile of numbers."""
-    few = some_draws(post, _N_DRAW)[1]
+    numbers = [c for c in columns if post.schema.columns[c].base != "category"]
+    deciles: dict[int, np.ndarray] = {}
+    if numbers:
+        few = some_draws(post, _N_DRAW)[1]
+        found = quantile(few, list(_DECILES), [post.schema.names[c] for c in numbers]).values.mean(axis=(0, 1))
+        deciles = dict(zip(numbers, found.T, strict=True))
     boxes: list[Box] = []
     for c in columns:
-        column = post.schema.columns[c]
-        if column.base == "category":
-            boxes += [Box({c: np.array([[float(code), float(code)]])}) for code in range(column.n_label)]
+        if c in deciles:
+            boxes += [Box({c: np.array([[-np.inf, x]])}) for x in deciles[c]]
         else:
-            deciles = quantile(few, list(_DECILES), column.name).values.mean(axis=(0, 1))[:, 0]
-            boxes += [Box({c: np.array([[-np.inf, x]])}) for x in deciles]
+            codes = range(post.schema.columns[c].n_label)
+            boxes += [Box({c: np.array([[float(code), float(code)]])}) for code in codes]
     return boxes

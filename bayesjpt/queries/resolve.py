@@ -26,6 +26,7 @@ from bayesjpt.queries.event import (
 from bayesjpt.queries.intervals import Domain, Intervals, domain_of, intersection
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
+from bayesjpt.table.yes_no import same_answer
 
 _RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _N_LABELS_SHOWN = 10
@@ -65,8 +66,9 @@ def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
             )
         if column.name == name:
             raise EventError(
-                f"column {name!r} is not part of the model; it was set aside: {column.reason}",
+                f"column {name!r} is not part of the model; it is left out: {column.reason}",
                 remedy=f"To model it, fit again with kinds={{{name!r}: ...}}.",
+                command=f"To model it, fit again with --kind {name}=...",
                 place=place,
             )
     raise EventError(f"no column {name!r}", closest(name, schema.names), place=place)
@@ -192,6 +194,10 @@ def _label_scale(column: Column) -> list[float] | None:
 def _number(column: Column, value: Value, place: Place | None) -> float:
     if column.dtype == "datetime":
         return _date(column, value, place)
+    if isinstance(value, str) and column.notation is not None:
+        written = column.notation.value(value)
+        if written is not None:
+            return written
     if isinstance(value, bool | str):
         spelled = isinstance(value, str) and cells_of.number_of_text(value) is not None
         _refuse_kind(column, value, "numbers", "Write it without quotes." if spelled else None, place)
@@ -200,6 +206,8 @@ def _number(column: Column, value: Value, place: Place | None) -> float:
 
 def _date(column: Column, value: Value, place: Place | None) -> float:
     day = _days_of(value) if isinstance(value, str) else None
+    if day is None and isinstance(value, str) and column.notation is not None:
+        day = column.notation.value(value)
     if day is None:
         _refuse_kind(column, value, "dates", "Write '2020-01-31' or '2020-01-31T12:30' in single quotes.", place)
     return day
@@ -226,6 +234,8 @@ def _code(column: Column, value: Value, place: Place | None) -> float:
         case "number":
             number = cells_of.number_of_text(value) if isinstance(value, str) else float(value)
             label = label if number is None or math.isinf(number) else cells_of.number_label(number)
+        case "text" if column.is_yes_no and label is not None:
+            label = same_answer(label, column.labels) or label
         case "datetime":
             label = None if label is None else cells_of.label_as_stored(label, "datetime") or label
     if label is None:

@@ -10,8 +10,8 @@ from bayesjpt.errors import QueryError
 from bayesjpt.posterior.answer import verb
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.complete import (
+    as_rng,
     check_count,
-    check_rng,
     complete,
     empty_rows,
     even_draws,
@@ -31,7 +31,7 @@ def sample(
     n: int,
     given: Any = None,
     *,
-    rng: np.random.Generator,
+    rng: int | np.random.Generator | None = None,
     recorded: bool = False,
     labels: str = "seen",
 ) -> Table:
@@ -45,7 +45,8 @@ def sample(
     given : optional
         An event (text or object): rows that lie in it. A mapping from columns to values, a Table or a data frame: `n`
         completions of each row, its observed cells as they are, the others drawn jointly from their conditional.
-    rng : numpy.random.Generator
+    rng : int, numpy.random.Generator or None
+        A seed, a generator, or None for other rows each time.
     recorded : bool
         Round real columns to the grid on which they were recorded. A value whose grid point lies outside the event
         takes the next one inside, or stays as it is where there is none.
@@ -89,7 +90,7 @@ def sample(
     3
     """
     n = check_count(n, "n")
-    check_rng(rng)
+    rng = as_rng(rng)
     if labels not in LABELS:
         raise QueryError(f"labels={labels!r}", "'seen' or 'all'")
     evidence = as_evidence(given, post.schema)

@@ -1,5 +1,5 @@
-"""What people look at: convergence, tables, plots. Heavy libraries are imported inside functions."""
+"""What people look at: convergence, tables, plots, pages. Heavy libraries are imported inside functions."""
 
-from bayesjpt.report import convergence, plots, summary, tree
+from bayesjpt.report import convergence, notebook, plots, summary, tree
 
-__all__ = ["convergence", "plots", "summary", "tree"]
+__all__ = ["convergence", "notebook", "plots", "summary", "tree"]

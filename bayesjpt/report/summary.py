@@ -91,19 +91,19 @@ def _title(result: Types, name: str | None) -> str:
     n_column = len(result.columns) + len(result.left_out)
     rows = "" if result.n_row is None else f"{result.n_row:,} {'row' if result.n_row == 1 else 'rows'}, "
     told = f"{rows}{n_column} {'column' if n_column == 1 else 'columns'}, {n_missing:,} missing"
-    return told if name is None else f"{_clipped(name, WIDTH - len(told) - 2)}: {told}"
+    return told if name is None else f"{clipped(name, WIDTH - len(told) - 2)}: {told}"
 
 
 def _cells(column: ColumnType) -> tuple[str, ...]:
     look_at = "; ".join(column.look_at)
-    if look_at.startswith("--kind") and _width(look_at) > _LONGEST_KIND:
+    if look_at.startswith("--kind") and display_width(look_at) > _LONGEST_KIND:
         look_at = "order? --kind"  # a clipped command is none
     return column.name, words_of(column), column.certainty, column.values, look_at
 
 
 def _widths(table: Sequence[Sequence[str]]) -> list[int]:
     """Return the width of each part of a line: what it needs, or less where that is more than a line has."""
-    widths = [max(_width(_plain(row[k])) for row in table) for k in range(len(table[0]))]
+    widths = [max(display_width(_plain(row[k])) for row in table) for k in range(len(table[0]))]
     room = WIDTH - len(_GAP) * (len(widths) - 1)
     for k in (0, 3, 4):
         if k < len(widths):
@@ -118,38 +118,38 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def _width(text: str) -> int:
+def display_width(text: str) -> int:
     """Return the columns of a terminal that a text takes: two for each wide character."""
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
-def _clipped(text: str, width: int) -> str:
+def clipped(text: str, width: int) -> str:
     """Return a text of at most some width, an ellipsis at the end of one that was longer."""
     from rich.cells import set_cell_size
 
     text = _plain(text)
-    return text if _width(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + "…"
+    return text if display_width(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + "…"
 
 
 def _shortened(values: str, width: int) -> str:
     """Return a summary of values without the parts that a line has no room for, the last rank kept."""
-    if _width(values) <= width:
+    if display_width(values) <= width:
         return values
     between = " < " if " < " in values else ", "
     parts = values.split(between)
     end = [parts.pop()] if between == " < " else []
     for n in range(len(parts) - (not end), 0, -1):
         shown = between.join([*parts[:n], "…", *end])
-        if _width(shown) <= width:
+        if display_width(shown) <= width:
             return shown
     return values
 
 
 def _fitted(text: str, width: int) -> str:
-    clipped = _clipped(text, width)
-    return clipped + " " * (width - _width(clipped))
+    short = clipped(text, width)
+    return short + " " * (width - display_width(short))
 
 
 def _left_out(columns: Sequence[SetAside]) -> list[str]:
@@ -178,10 +178,10 @@ def _one_line(start: str, entries: Sequence[str], between: str = ", ") -> str:
     for n in range(len(entries), 0, -1):
         more = f"{between}{len(entries) - n} more" if n < len(entries) else ""
         line = f"{start}{between.join(map(_plain, entries[:n]))}{more}"
-        if _width(line) <= WIDTH:
+        if display_width(line) <= WIDTH:
             return line
     more = f" and {len(entries) - 1} more" if len(entries) > 1 else ""
-    return _clipped(f"{start}{entries[0]}", WIDTH - len(more)) + more
+    return clipped(f"{start}{entries[0]}", WIDTH - len(more)) + more
 
 
 def types_html(result: Types) -> str:
@@ -214,8 +214,8 @@ def why_text(result: Types, name: str) -> str:
     column = result.find(name)
     if not isinstance(column, ColumnType):
         notes = [f"look at    {note}" for note in notes_of_left_out(column)]
-        return "\n".join([_clipped(f"{name}: left out", WIDTH), *_wrapped("because", column.reason), *notes])
-    lines = [_clipped(f"{column.name}: {words_of(column)}, {column.certainty}", WIDTH)]
+        return "\n".join([clipped(f"{name}: left out", WIDTH), *_wrapped("because", column.reason), *notes])
+    lines = [clipped(f"{column.name}: {words_of(column)}, {column.certainty}", WIDTH)]
     ranked = sorted(column.probabilities.items(), key=lambda item: -item[1])
     lines += _wrapped("types", ", ".join(f"{kind} {probability:.1%}" for kind, probability in ranked))
     lines += _wrapped("because", column.because)
@@ -231,10 +231,10 @@ def _wrapped(key: str, text: str) -> list[str]:
     """Return lines that begin with a key, nothing for an empty text; wide characters count as two."""
     lines, room = [], WIDTH - 11
     for word in _plain(text).split():
-        while _width(word) > room:
-            lines.append(_clipped(word, room))
+        while display_width(word) > room:
+            lines.append(clipped(word, room))
             word = ""
-        if lines and _width(lines[-1]) + 1 + _width(word) <= room:
+        if lines and display_width(lines[-1]) + 1 + display_width(word) <= room:
             lines[-1] = f"{lines[-1]} {word}".rstrip()
         elif word:
             lines.append(word)
@@ -250,7 +250,7 @@ def shares_text(result: TypeShares) -> str:
     """Return shares of likelihoods, intervals and effective sizes: a few lines a column."""
     lines = ["shares of cells by type and likelihood, with 90 % intervals (diagnostics)"]
     for column in result.columns:
-        lines.append(_clipped(column.name, WIDTH))
+        lines.append(clipped(column.name, WIDTH))
         lines += [f"  {line}" for line in textwrap.wrap(_share_line(column), WIDTH - 2)]
     return "\n".join(lines)
 

@@ -5,44 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 from bayesjpt.sampler.chains import Chain
 from bayesjpt.sampler.schedule import Schedule
-
-ANNOUNCED_SECONDS = 2.0
-"""Seconds after which a phase is long enough for a line when it begins, and one when it ends."""
-
-
-@contextlib.contextmanager
-def announced(text: str, wanted: bool) -> Iterator[None]:
-    """Say on standard error that a phase has begun, and that it has ended, where it takes its time: off a terminal too.
-
-    Nothing is said of a phase that ends before `ANNOUNCED_SECONDS`.
-    """
-    if not wanted or sys.stderr is None:
-        yield
-        return
-    began, said = time.perf_counter(), threading.Event()
-
-    def say() -> None:
-        said.set()
-        sys.stderr.write(f"{text} ...\n")
-        sys.stderr.flush()
-
-    timer = threading.Timer(ANNOUNCED_SECONDS, say)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()  # a line that is being written comes before the next
-    if said.is_set():
-        sys.stderr.write(f"{text}: done in {time.perf_counter() - began:.1f} s\n")
-        sys.stderr.flush()
 
 
 def visible() -> bool:

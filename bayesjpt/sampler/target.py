@@ -14,7 +14,7 @@ from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors, make_priors
 from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS, ColumnTypes, make_column_types, no_column_types
-from bayesjpt.defaults import ALPHA, GAMMA, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
+from bayesjpt.defaults import ALPHA, ESS, GAMMA, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import LearnerError
 from bayesjpt.kernels.cells import Cells, make_cells
 from bayesjpt.kernels.collapsed_sweeper import BLOCKED, check_sampler, sweeper_class
@@ -92,6 +92,7 @@ def make_target(
     prior: str = "default",
     type_prior: str = MEMBERS,
     sampler: str = BLOCKED,
+    ess: float = ESS,
 ) -> Target:
     """Return the Target of a table.
 
@@ -99,7 +100,7 @@ def make_target(
     ----------
     circuit : Circuit
     table : Table
-    gamma, alpha, prior, type_prior, sampler
+    gamma, alpha, prior, type_prior, sampler, ess
         As in `bayesjpt.fit`.
 
     Raises
@@ -122,6 +123,7 @@ def make_target(
         alpha=alpha,
         prior=prior,
         type_prior=type_prior,
+        ess=ess,
     )
     column_types = make_column_types(circuit, table.schema) if type_prior == COLUMNS else no_column_types()
     cells = make_cells(
@@ -134,7 +136,8 @@ def make_target(
     )
     jacobian = float((table.observed.sum(axis=1) * plan.column_log_jacobian).sum())
     n_block = block_rows(plan, MAX_WORK_BYTES, cells)
-    closed_form = column_types.n_weight + priors.scales.n_group == 0 and is_closed_form(circuit, plan, cells)
+    drawn_at_once = column_types.n_weight == 0 and bool(priors.scales.from_statistics.all())
+    closed_form = drawn_at_once and is_closed_form(circuit, plan, cells)
     return Target(circuit, plan, priors, column_types, cells, n_block, jacobian, closed_form, sampler)
 
 

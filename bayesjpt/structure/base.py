@@ -23,6 +23,7 @@ import numpy as np
 
 from bayesjpt.circuit.build import ColumnLeaf, Node, Product, Sum
 from bayesjpt.errors import LearnerError
+from bayesjpt.numerics.generator import as_generator
 from bayesjpt.table.table import Table
 
 if TYPE_CHECKING:
@@ -180,8 +181,8 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def check_input(table: Table, rng: np.random.Generator) -> None:
-    """Raise `LearnerError` unless there is a table with cells and a NumPy Generator."""
+def check_input(table: Table, rng: int | np.random.Generator | None) -> np.random.Generator:
+    """Return the generator that a seed, a generator or None stands for; raise `LearnerError` without cells or one."""
     if not isinstance(table, Table):
         raise LearnerError(
             f"a {type(table).__name__} instead of a table", "a bayesjpt Table", "Read the data with as_table(data)."
@@ -190,11 +191,11 @@ def check_input(table: Table, rng: np.random.Generator) -> None:
         raise LearnerError(
             f"a table of {table.n_row} rows and {table.n_column} columns", "at least one row and one column"
         )
-    if not isinstance(rng, np.random.Generator):
-        remedy = "np.random.default_rng(seed)"
-        if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
-            remedy = f"np.random.default_rng({rng})"
-        raise LearnerError(f"rng is {_shown(rng)}", "a numpy.random.Generator", f"Pass rng={remedy}.")
+    generator = as_generator(rng)
+    if generator is None:
+        expected = "None, a seed from 0 or a numpy.random.Generator"
+        raise LearnerError(f"rng is {_shown(rng)}", expected, "Pass np.random.default_rng(seed).")
+    return generator
 
 
 def check_count(name: str, value: int) -> int:

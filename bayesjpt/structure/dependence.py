@@ -170,17 +170,20 @@ def whiten(column: ColumnFeatures, rows: np.ndarray | None = None) -> ColumnFeat
     -----
     The singular values of the features over n rows are those of the lines, each times the root of its count.
     """
-    index = column.index if rows is None else column.index[rows]
-    used, index = np.unique(index, return_inverse=True)
-    counts = np.bincount(index)
-    n_distinct = used.size - int(used[-1] == column.n_distinct)
-    counts = counts[:n_distinct]
-    lines = _centred(column.table[used[:n_distinct]], counts)
+    if rows is None:
+        index, lines = column.index, column.table[:-1]
+    else:
+        used, index = np.unique(column.index[rows], return_inverse=True)
+        index = index.astype(np.int32)
+        lines = column.table[used[: used.size - int(used[-1] == column.n_distinct)]]
+    n_distinct = len(lines)
+    counts = np.bincount(index, minlength=n_distinct)[:n_distinct]
+    lines = _centred(lines, counts)
     _, singular, directions = np.linalg.svd(np.sqrt(counts)[:, None] * lines, full_matrices=False)
     kept = singular > defaults.RDC_TOLERANCE * max(singular[:1], default=0.0)
     table = np.zeros((n_distinct + 1, int(kept.sum())))
     table[:-1] = (lines @ directions[kept].T) / singular[kept]
-    return ColumnFeatures(index.astype(np.int32), table)
+    return ColumnFeatures(index, table)
 
 
 def coefficients(features: Sequence[ColumnFeatures], rows: np.ndarray | None = None) -> np.ndarray:
@@ -306,7 +309,7 @@ def _common_whiteners(blocks: np.ndarray, seen: np.ndarray, complete: np.ndarray
 
 def dependence(
     table: Table,
-    rng: np.random.Generator,
+    rng: int | np.random.Generator | None = None,
     *,
     n_features: int = defaults.RDC_N_FEATURES,
     scale: float = defaults.RDC_SCALE,
@@ -317,7 +320,7 @@ def dependence(
     Parameters
     ----------
     table : Table
-    rng : numpy.random.Generator
+    rng : int, numpy.random.Generator or None
         Draws the weights, and the rows where there are more than `max_rows`.
     n_features, scale, max_rows
         See `RandomFeatures`.
@@ -343,7 +346,7 @@ def dependence(
            [ True,  True, False],
            [False, False,  True]])
     """
-    base.check_input(table, rng)
+    rng = base.check_input(table, rng)
     settings = RandomFeatures(n_features, scale, max_rows)
     with base.one_thread():
         features = column_features(table, np.arange(table.n_row), range(table.n_column), settings, rng)

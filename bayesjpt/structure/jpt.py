@@ -30,7 +30,7 @@ ASSIGNMENTS = ("hard", "soft")
 
 def learn_jpt(
     table: Table,
-    rng: np.random.Generator,
+    rng: int | np.random.Generator | None = None,
     *,
     targets: Sequence[str] | None = None,
     features: Sequence[str] | None = None,
@@ -51,7 +51,7 @@ def learn_jpt(
     ----------
     table : Table
         Missing cells are allowed: see Notes.
-    rng : numpy.random.Generator
+    rng : int, numpy.random.Generator or None
         Draws the rows held out for `validation`; without, the tree is a function of the table.
     targets, features : sequence of str, optional
         Columns that splits are judged by, and columns that are split; all of them unless given. With both, this is
@@ -116,7 +116,7 @@ def learn_jpt(
     >>> [node.region for node in tree_nodes(circuit)][1:]
     [{1: (0,)}, {1: (1, 2)}]
     """
-    base.check_input(table, rng)
+    rng = base.check_input(table, rng)
     is_hard = base.check_choice("assignment", assignment, ASSIGNMENTS) == "hard"
     settings = Settings(
         targets=_columns(table, "targets", targets),

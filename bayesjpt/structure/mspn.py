@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from bayesjpt import defaults
@@ -31,7 +32,7 @@ from bayesjpt.table.table import Table
 
 def learn_mspn(
     table: Table,
-    rng: np.random.Generator,
+    rng: int | np.random.Generator | None = None,
     *,
     min_rows: float | None = None,
     threshold: float | None = None,
@@ -48,7 +49,7 @@ def learn_mspn(
     ----------
     table : Table
         Missing cells are allowed: see Notes.
-    rng : numpy.random.Generator
+    rng : int, numpy.random.Generator or None
         The same state gives the same circuit, whatever the number of cores.
     min_rows : int or float, optional
         A sub-population of at most so many rows is not divided further: a number of rows, or a share of the table's.
@@ -109,7 +110,7 @@ def learn_mspn(
     >>> [int(column) for column in np.unique(circuit.leaf_var)]
     [0, 1, 2]
     """
-    base.check_input(table, rng)
+    rng = base.check_input(table, rng)
     settings = Settings(
         min_rows=_least_rows(table.n_row) if min_rows is None else base.rows_of("min_rows", min_rows, table.n_row),
         threshold=None if threshold is None else base.check_between("threshold", threshold, 0.0, 1.0),
@@ -174,7 +175,8 @@ class _Learner:
         if threshold is None:
             threshold = np.maximum(defaults.MSPN_THRESHOLD, chance(white))
         together = largest_correlations(white) >= threshold
-        n_part, part_of = connected_components(together, directed=False)
+        # sparse, since a dense matrix is copied through masked arrays, which takes longer than the coefficients
+        n_part, part_of = connected_components(csr_array(together), directed=False)
         if n_part == 1:
             return None
         parts = [task.scope[part_of == part] for part in range(n_part)]

@@ -9,6 +9,7 @@ import numpy as np
 from bayesjpt import defaults
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.written_numbers import number_readings
 
 _ID_NAME = re.compile(
     r"""[\W_]*(id|ids|idx|index|key|pk|serial|no|nr|row[\W_]?(id|no|nr|names?|number)|index_level_\d+)[\W_]*
@@ -18,7 +19,6 @@ _ID_NAME = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _CAMEL_ID_NAME = re.compile(r"[a-z](Id|ID|Key|Uuid|UUID)$")
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 def set_aside_reason(cells: Cells, view: Cells) -> str | None:
@@ -80,9 +80,9 @@ def is_identifier_name(name: str) -> bool:
 
 def nearly_number(cells: Cells) -> str:
     """Return a hint for a text column most of whose cells nearly spell numbers."""
-    if sum(bool(_DECIMAL_COMMA.fullmatch(text)) for text in cells.distinct) > 0.5 * cells.n_distinct:
-        return "; most are numbers with a decimal comma, which is not read as a point"
-    odd = [i for i, text in enumerate(cells.distinct) if cells_of.number_of_text(text) is None]
+    if cells_of.zero_padded(cells):
+        return ""
+    odd = [i for i, text in enumerate(cells.distinct) if number_readings([text]) is None]
     if not odd or len(odd) > 0.1 * cells.n_distinct:
         return ""
     row, value = cells.first(odd)

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesjpt import defaults
-from bayesjpt.errors import TableError
 
-MISSING_TOKENS = frozenset({"", "?", "NA", "na", "NaN", "nan", "NAN", "null", "NULL", "Null"})
+if TYPE_CHECKING:
+    from bayesjpt.table.written_dates import DateNotation
+    from bayesjpt.table.written_numbers import NumberNotation
+
+MISSING_TOKENS = frozenset(
+    {"", "?", "NA", "na", "NaN", "nan", "NAN", "null", "NULL", "Null"} | {"N/A", "n/a", "#N/A", "#NA", "<NA>", "NaT"}
+)
 """What a missing cell looks like in text, once white space is stripped. `Na` is sodium, and not among them."""
 
-NO_NUMBER_TOKENS = frozenset({"N/A", "n/a", "#N/A", "<NA>", "None", "none", "-"})
+NO_NUMBER_TOKENS = frozenset(
+    {"None", "none", "-", "--", "---", "\u2013", "\u2014", ".", "..", "n.a.", "k.A.", "k. A.", "unknown", "missing"}
+    | {"#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NULL!", "#NAME?", "(blank)"}
+)
 """What a missing cell looks like among numbers; among other texts each of these may be a label."""
 
 MICROSECONDS_PER_DAY = 86_400_000_000
@@ -57,6 +65,14 @@ class Cells:
         Position in `distinct`, -1 where the cell is missing.
     labels : tuple of str
         All labels in their declared order, where the column was stored with one; empty otherwise.
+    notation : NumberNotation or DateNotation, optional
+        How the texts were written from which numbers or days were read, where that was no plain number or ISO date.
+    note : str
+        What the user should know of how the column was read; empty for nothing.
+    excluded : str
+        Why the column cannot be modelled, whatever its values; its cells then stand for nothing.
+    is_yes_no : bool
+        Whether the labels are yes and no.
     """
 
     name: str
@@ -64,6 +80,10 @@ class Cells:
     distinct: np.ndarray
     codes: np.ndarray
     labels: tuple[str, ...] = ()
+    notation: NumberNotation | DateNotation | None = None
+    note: str = ""
+    excluded: str = ""
+    is_yes_no: bool = False
 
     @property
     def n_distinct(self) -> int:
@@ -114,15 +134,69 @@ def from_floats(name: str, values: np.ndarray, stored: str = "number") -> Cells:
     return Cells(name, stored, distinct, codes)
 
 
-def check_distinct(names: list[str]) -> None:
-    """Raise `TableError` where two columns have one name."""
-    seen: dict[str, int] = {}
-    for position, name in enumerate(names, start=1):
+def told_apart(names: Sequence[str]) -> list[str]:
+    """Return names of columns made distinct: the second ``a`` is ``a_2``.
+
+    Examples
+    --------
+    >>> told_apart(["a", "b", "a", "a_2", "a"])
+    ['a', 'b', 'a_3', 'a_2', 'a_4']
+    """
+    taken = set(names)
+    seen: set[str] = set()
+    made = []
+    for name in names:
         if name in seen:
-            raise TableError(
-                f"columns {seen[name]} and {position} are both named {name!r}", "distinct names", "Rename one."
-            )
-        seen[name] = position
+            number = 2
+            while f"{name}_{number}" in taken:
+                number += 1
+            name = f"{name}_{number}"
+        seen.add(name)
+        taken.add(name)
+        made.append(name)
+    return made
+
+
+def renamed_note(old: Sequence[str], new: Sequence[str]) -> str:
+    """Return which columns were renamed because another one has their name; empty for none."""
+    changed = [
+        f"column {position} is {_short(after)!r}, for {_short(before)!r} is the name of column {old.index(before) + 1}"
+        for position, (before, after) in enumerate(zip(old, new, strict=True), start=1)
+        if before != after
+    ]
+    more = f"; and {len(changed) - 3} more" if len(changed) > 3 else ""
+    return f"{'; '.join(changed[:3])}{more}" if changed else ""
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 60 else f"{name[:57]}..."
+
+
+def without_values(cells: Cells, tokens: Sequence[str]) -> Cells:
+    """Return cells with those as missing that some tokens stand for, as a text or as a number."""
+    mine = [token.partition("=")[2] if token.startswith(f"{cells.name}=") else token for token in tokens]
+    if not mine or cells.excluded:
+        return cells
+    numbers = {float(token) for token in mine if number_of_text(token) is not None}
+    if cells.stored == "text":
+        gone = [text in mine or (number_of_text(text) in numbers) for text in cells.distinct]
+    else:
+        gone = [value in numbers for value in cells.distinct.tolist()]
+        gone = [one or label in mine for one, label in zip(gone, labels_of(cells), strict=True)]
+    return without_distinct(cells, np.array(gone, bool))
+
+
+def without_distinct(cells: Cells, gone: np.ndarray) -> Cells:
+    """Return cells with some distinct values, bool (n_distinct,), as missing."""
+    if not gone.any():
+        return cells
+    renumber = np.append(np.where(gone, -1, np.cumsum(~gone) - 1), -1)
+    return replace(cells, distinct=cells.distinct[~gone], codes=renumber[cells.codes])
+
+
+def excluded(name: str, n_row: int, reason: str) -> Cells:
+    """Return the cells of a column that cannot be modelled, all of them missing."""
+    return Cells(name, "text", np.empty(0, object), np.full(n_row, -1, np.int64), excluded=reason)
 
 
 def unstorable(text: str) -> bool:
@@ -163,23 +237,6 @@ def spelled_number(cells: Cells) -> Cells | None:
             return None
         values[position] = value
     return cells.retold("number", values + 0.0) if np.isfinite(values).any() else None
-
-
-def without_tokens(cells: Cells, alone: bool = False) -> tuple[Cells, list[str]]:
-    """Return cells with "N/A" and the like as missing, and those tokens, where all other texts spell numbers.
-
-    Where some do not, the cells as they are, and no tokens. So too where there are no other texts, unless `alone`.
-    """
-    if cells.stored != "text" or cells.labels:
-        return cells, []
-    is_token = np.array([text in NO_NUMBER_TOKENS for text in cells.distinct], bool)
-    if not is_token.any():
-        return cells, []
-    renumber = np.append(np.where(is_token, -1, np.cumsum(~is_token) - 1), -1)
-    kept = Cells(cells.name, "text", cells.distinct[~is_token], renumber[cells.codes])
-    if not (spelled_number(kept) if kept.n_distinct else alone):
-        return cells, []
-    return kept, cells.distinct[is_token].tolist()
 
 
 def spelled_datetime(cells: Cells) -> Cells | None:
@@ -233,21 +290,6 @@ def _beyond(digits: str) -> bool:
 def is_whole(values: np.ndarray) -> bool:
     """Return whether numbers are all whole, and none beyond 2^53 in size."""
     return bool((np.abs(values) <= defaults.LARGEST_INTEGER).all() and (values == np.rint(values)).all())
-
-
-def interpret(cells: Cells) -> Cells:
-    """Return text cells as booleans, numbers or dates where every one of them says so; others as they are."""
-    if cells.stored != "text" or cells.labels or not cells.n_distinct:
-        return cells
-    booleans = spelled_boolean(cells)
-    if booleans is not None:
-        return booleans
-    if not zero_padded(cells):
-        numbers = spelled_number(cells)
-        if numbers is not None:
-            return numbers
-    dates = spelled_datetime(cells)
-    return cells if dates is None else dates
 
 
 def number_label(value: float) -> str:

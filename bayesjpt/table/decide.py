@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bayesjpt import defaults
 from bayesjpt.errors import BayesjptWarning, SchemaError, TableError
@@ -17,6 +17,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table import labels, numeric
 from bayesjpt.table.aside import kind_to_suggest, nearly_number, set_aside_reason
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, without_tokens
 from bayesjpt.table.schema import Column, Schema, SetAside, closest
 from bayesjpt.table.wishes import KINDS, LABEL_KINDS, NOTHING, Wish
 
@@ -49,35 +50,41 @@ def _wish_of_kind(kind: str) -> Wish:
 class _Decided:
     """What a pass over the columns gathers."""
 
+    hints: Hints = NO_HINTS
     columns: list[Column] = field(default_factory=list)
     read: list[Cells] = field(default_factory=list)
     set_aside: list[SetAside] = field(default_factory=list)
     constant: list[str] = field(default_factory=list)
     tokens: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     remedies: dict[str, str] = field(default_factory=dict)
 
 
-def decide_schema(table: Sequence[Cells], wishes: Mapping[str, Wish]) -> tuple[Schema, list[Cells]]:
+def decide_schema(
+    table: Sequence[Cells], wishes: Mapping[str, Wish], hints: Hints = NO_HINTS
+) -> tuple[Schema, list[Cells]]:
     """Return the schema of a training table, and its modelled columns' cells as the schema reads them.
 
     Raises
     ------
     SchemaError
-        Where a wish contradicts the values, a column has no observed cell or too many labels, or nothing is left to
-        model.
+        Where a wish contradicts the values, a column has too many labels, or nothing is left to model.
     TableError
         Where a column holds infinities or whole numbers beyond 2^53, or a name or label cannot be stored.
     """
     _check_names(table)
-    made = _Decided()
+    made = _Decided(hints)
     for cells in table:
         _decide_next(cells, wishes.get(cells.name, NOTHING), made)
     if not made.columns:
         reasons = "; ".join(f"{column.name!r}: {column.reason}" for column in made.set_aside)
-        remedy = "Add columns that describe the rows, or group rare labels."
+        command = remedy = "Add columns that describe the rows, or group rare labels."
         for name, kind in list(made.remedies.items())[:1]:
             remedy = f"Ask for one, for example {wishes.get(name, NOTHING).remedy(name, kind)}."
-        raise SchemaError(f"no column is left to model ({reasons})", None, remedy)
+            command = f"Ask for one, for example {wishes.get(name, NOTHING).command(name, kind)}."
+        raise SchemaError(f"no column is left to model ({reasons})", None, remedy, command=command)
+    if made.notes:
+        _tell(made.notes)
     if made.tokens:
         warnings.warn(f"read as missing among numbers: {'; '.join(made.tokens)}", BayesjptWarning, stacklevel=4)
     if made.constant:
@@ -90,7 +97,10 @@ def _decide_next(cells: Cells, wish: Wish, made: _Decided) -> None:
     if wish.base != "category":
         cells, dropped = _without_tokens(cells, wish)
         made.tokens += dropped if wish.base != "aside" else []
-    view = cells_of.interpret(cells)
+    if cells.excluded or not (cells.n_distinct or wish.base in ("real", "integer", "category")):
+        _exclude(cells, wish, made)
+        return
+    view = interpret(cells, made.hints)
     found = set_aside_reason(cells, view) if wish.base is None or wish.source else None
     if wish.base == "aside":
         found = found or "left out on request"
@@ -102,11 +112,31 @@ def _decide_next(cells: Cells, wish: Wish, made: _Decided) -> None:
         if kind:
             made.remedies[cells.name] = kind
         return
-    column, view = decide(cells, view, wish)
+    column, view = decide(cells, view, wish, hints=made.hints)
+    made.notes += [note for note in (cells.note, view.note) if note]
     made.columns.append(column)
     made.read.append(view)
     if column.n_distinct == 1 and wish.base is None:
         made.constant.append(repr(cells.name))
+
+
+def _exclude(cells: Cells, wish: Wish, made: _Decided) -> None:
+    """Note a column that has no values that could be modelled."""
+    if wish.base is not None and wish.base != "aside":
+        raise SchemaError(
+            f"{wish.at('base')} asks for {wish.base!r} but column {cells.name!r} is {cells.excluded}",
+            "numbers, texts, booleans or dates",
+            "Convert it.",
+        )
+    made.set_aside.append(SetAside(cells.name, cells.excluded or f"empty: no value in {cells.codes.size} rows"))
+
+
+def _tell(notes: Sequence[str]) -> None:
+    more = f"; and {len(notes) - _N_NOTES} columns more" if len(notes) > _N_NOTES else ""
+    warnings.warn(f"{'; '.join(notes[:_N_NOTES])}{more}", BayesjptWarning, stacklevel=5)
+
+
+_N_NOTES = 4
 
 
 def _check_names(table: Sequence[Cells]) -> None:
@@ -121,13 +151,13 @@ def _check_names(table: Sequence[Cells]) -> None:
 
 def _without_tokens(cells: Cells, wish: Wish) -> tuple[Cells, list[str]]:
     """Return cells without the tokens for missing numbers, and a note where there were some."""
-    kept, tokens = cells_of.without_tokens(cells)
+    kept, tokens = without_tokens(cells)
     if not tokens or (wish.base is None and cells_of.zero_padded(kept)):  # codes with leading zeros are labels
         return cells, []
     return kept, [f"{', '.join(map(repr, tokens))} in column {cells.name!r}"]
 
 
-def decide(cells: Cells, view: Cells, wish: Wish = NOTHING) -> tuple[Column, Cells]:
+def decide(cells: Cells, view: Cells, wish: Wish = NOTHING, *, hints: Hints = NO_HINTS) -> tuple[Column, Cells]:
     """Return what one column, as stored and as interpreted, is, and its cells as the decision reads them.
 
     Raises
@@ -142,19 +172,29 @@ def decide(cells: Cells, view: Cells, wish: Wish = NOTHING) -> tuple[Column, Cel
             f"column {cells.name!r} has no observed cell in {cells.codes.size} rows",
             None,
             f"Drop it, or leave it out with {wish.remedy(cells.name, 'aside')}.",
+            command=f"Drop it, or leave it out with {wish.command(cells.name, 'aside')}.",
         )
     if wish.base in ("integer", "real"):
-        view = numeric.on_request(cells, wish)
+        view = numeric.on_request(cells, wish, hints)
     if view.stored in ("number", "datetime"):
         numeric.check_finite(view)
         if wish.base == "category" and cells_of.inexact(cells):
             view = cells  # as texts no digit is lost
         elif view.stored == "number":
             numeric.check_exact(cells, wish)
-    column = _column(view, wish)
+    if view.notation is not None and view.stored == "number" and _is_coded(view, wish):
+        view = cells  # labels are shown as they are written
+    column = replace(_column(view, wish), notation=view.notation, is_yes_no=view.is_yes_no)
+    if view.notation is not None:
+        column = replace(column, reason=f"{column.reason}; {view.notation.in_words()}")
     if wish.families and (wish.source or column.families):
         _check_families(column, wish)
     return column, view
+
+
+def _is_coded(view: Cells, wish: Wish) -> bool:
+    """Return whether numbers are labels all the same."""
+    return wish.base == "category" or (wish.base is None and rule(view)[0] == "category")
 
 
 def _column(view: Cells, wish: Wish) -> Column:
@@ -181,9 +221,11 @@ def rule(view: Cells) -> tuple[str, str]:
     if view.stored == "text":
         if view.n_distinct == 1:
             return "category", _only_value(view)
+        if view.is_yes_no:
+            return "category", "yes or no"
         return "category", "stored as a category" if view.labels else f"text with few labels{nearly_number(view)}"
     if view.n_distinct == 1:
-        return "real", f"{_only_value(view)}, an atom over a uniform background"
+        return "real", _only_value(view)
     if view.stored == "datetime":
         return "real", "dates, in days since 1970-01-01"
     if cells_of.is_whole(view.distinct):

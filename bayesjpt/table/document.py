@@ -29,11 +29,11 @@ FORMAT = 1
 KEYS = {
     "real": ("support", "resolution", "location", "scale", "atoms", "families"),
     "integer": ("support", "location", "scale", "families"),
-    "category": ("labels", "families"),
+    "category": ("labels", "other", "families"),
 }
 """What may be decided about a column of each base."""
 
-_ALL_KEYS = ("base", "labels", "support", "resolution", "location", "scale", "atoms", "families")
+_ALL_KEYS = ("base", "labels", "other", "support", "resolution", "location", "scale", "atoms", "families")
 
 _HEADER = """\
 What each column of the table is, as bayesjpt decided it from the rows. Change what you know better and hand the file
@@ -46,6 +46,7 @@ base        "real" (density per unit), "integer" (probability of each whole numb
             label), or "aside": left out. Write another base to bring a column back or to change it, and delete
             the keys that the new base does not have.
 labels      of a category: all of them, in their order; what the rows hold must be listed.
+other       of a category: true for a little probability of labels that the rows do not show, false for none.
 support     least and largest possible value, such as [0.0, inf].
 resolution  of a real column: the step in which it was recorded; a value stands for its cell of this width.
 location    and scale: inside, real likelihoods see (x - location) / scale.
@@ -317,8 +318,15 @@ def _families(value: Any, _base: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _other(value: Any, _base: str) -> bool:
+    if not isinstance(value, bool):
+        raise _UnfitError(f"is {toml.shown(value)}", "true or false")
+    return value
+
+
 _READERS: dict[str, Callable[[Any, str], Any]] = {
     "labels": _labels,
+    "other": _other,
     "support": _support,
     "resolution": _positive,
     "location": _finite,
@@ -376,6 +384,8 @@ def _section(column: Column) -> str:
         value = getattr(column, key)
         if key == "labels":
             lines.append(f"labels = {toml.array([toml.text(label) for label in value])}")
+        elif key == "other":
+            lines += [] if value else ["other = false"]
         elif key == "families":
             names = value or [member.name for member in registry.dictionary(column)]
             line = f"families = {toml.array([toml.text(name) for name in names])}"

@@ -16,15 +16,23 @@ from bayesjpt import defaults
 from bayesjpt.errors import BayesjptWarning, SchemaError, TableError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.interpret import spelled_datetime, spelled_number, without_tokens
 from bayesjpt.table.numeric import check_standardised
 from bayesjpt.table.schema import Column, Schema, closest
+from bayesjpt.table.written_dates import DateNotation
+from bayesjpt.table.yes_no import same_answer
 
 UNSEEN = ("other", "error", "missing")
 """What becomes of a label that training never showed."""
 
+OUTSIDE = ("error", "missing")
+"""What becomes of a number that no likelihood of its column can give."""
 
-def align(table: Sequence[Cells], schema: Schema) -> list[Cells | None]:
+
+def align(table: Sequence[Cells], schema: Schema, *, ignore_new: bool = False) -> list[Cells | None]:
     """Return the cells of each column of a schema, None where new rows do not have it.
+
+    Columns that the schema does not know are an error, or are ignored with a warning where `ignore_new`.
 
     Raises
     ------
@@ -33,18 +41,26 @@ def align(table: Sequence[Cells], schema: Schema) -> list[Cells | None]:
     """
     ignored = {column.name for column in schema.set_aside}
     by_name = {cells.name: cells for cells in table}
-    for name in by_name:
-        if name not in ignored and name not in schema.names:
+    new = [name for name in by_name if name not in ignored and name not in schema.names]
+    if new and not ignore_new:
+        raise SchemaError(
+            f"the rows have a column {new[0]!r} that training did not show",
+            closest(new[0], schema.names),
+            "Rename or drop it.",
+        )
+    if new:
+        shown = ", ".join(map(repr, new[:5])) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
+        warnings.warn(f"columns that training did not show are ignored: {shown}", BayesjptWarning, stacklevel=4)
+    for name in schema.names:
+        if name in by_name and by_name[name].excluded:
             raise SchemaError(
-                f"the rows have a column {name!r} that training did not show",
-                closest(name, schema.names),
-                "Rename or drop it.",
+                f"column {name!r} is {by_name[name].excluded}", "cells as in training", "Convert or drop it."
             )
     return [by_name.get(name) for name in schema.names]
 
 
 def encode(
-    table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: str
+    table: Sequence[Cells | None], schema: Schema, n_row: int, unseen: str, *, outside: str = "error"
 ) -> tuple[np.ndarray, np.ndarray, dict[int, np.ndarray]]:
     """Return values, float64 (n_column, n_row), observed, bool of the same shape, and unseen labels of cells.
 
@@ -69,7 +85,7 @@ def encode(
             values[position] = filler(column)
             continue
         if column.dtype == "number":
-            cells, dropped = cells_of.without_tokens(cells, alone=True)
+            cells, dropped = without_tokens(cells, alone=True)
             tokens += [f"{', '.join(map(repr, dropped))} in column {column.name!r}"] if dropped else []
         if column.base == "category":
             known = _label_codes(cells, column, unseen, news)
@@ -78,7 +94,7 @@ def encode(
                 labels[:-1][known != len(column.labels)] = None
                 unknown[position] = labels[cells.codes]
         else:
-            cells = _as_numbers(cells, column, beyond)
+            cells = _as_numbers(cells, column, beyond, outside)
             known = cells.distinct
         row = np.append(known, np.nan)[cells.codes]
         observed[position] = ~np.isnan(row)
@@ -102,6 +118,8 @@ def filler(column: Column) -> float:
 
 def _label_codes(cells: Cells, column: Column, unseen: str, news: list[str]) -> np.ndarray:
     """Return the code of each distinct value, NaN for missing; append a note on unseen labels to `news`."""
+    if not column.other and unseen == "other":
+        unseen = "error"
     names = column.code_names if unseen == "other" else column.labels
     code = {label: float(number) for number, label in enumerate(names)}
     labels = _labels(cells, column)
@@ -113,7 +131,7 @@ def _label_codes(cells: Cells, column: Column, unseen: str, news: list[str]) -> 
             raise SchemaError(
                 f"column {column.name!r} holds the unseen label {first!r} in row {row}",
                 f"one of {', '.join(map(repr, column.labels[:10]))}{', ...' if len(column.labels) > 10 else ''}",
-                "Use unseen='other' or unseen='missing' to accept it.",
+                f"Use {'' if not column.other else "unseen='other' or "}unseen='missing' to accept it.",
             )
         shown = ", ".join(repr(labels[position]) for position in unknown[:5])
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
@@ -134,47 +152,79 @@ def _spelled_as(label: str, cells: Cells, column: Column) -> str:
         return label if value is None or not np.isfinite(value) else cells_of.number_label(value)
     if column.dtype == "boolean":
         return {"1": "True", "0": "False", "true": "True", "false": "False"}.get(label.lower(), label)
+    if column.is_yes_no and label not in column.labels:
+        return same_answer(label, column.labels) or label
     if column.dtype == "datetime" and cells.stored == "text":
         return cells_of.label_as_stored(label, "datetime") or label
     return label
 
 
-def _as_numbers(cells: Cells, column: Column, beyond: list[str]) -> Cells:
+def _as_numbers(cells: Cells, column: Column, beyond: list[str], outside: str) -> Cells:
     """Return cells as the numbers or days that a schema expects, checked against what its likelihoods can give.
 
-    A note on values outside the column's support that they can give all the same is appended to `beyond`.
+    What they cannot give is an error, or missing. A note on that, on values outside the column's support that they can
+    give all the same, and on fractions among whole numbers, which are rounded, is appended to `beyond`.
     """
     if not cells.n_distinct:
         return replace(cells, stored=column.dtype, distinct=np.empty(0))
     view = cells
     if cells.stored == "text":
-        spelled = cells_of.spelled_datetime if column.dtype == "datetime" else cells_of.spelled_number
-        view = spelled(cells) or cells
+        view = _as_written(cells, column) or cells
     if view.stored != column.dtype:
         _refuse_text(cells, column)
     infinite = np.flatnonzero(np.isinf(view.distinct))
     if infinite.size:
         row, value = view.first(infinite)
         raise TableError(f"column {view.name!r} holds {value} in row {row}", "finite numbers")
+    if column.base == "integer" and (view.distinct != np.rint(view.distinct)).any():
+        view = _rounded(view, column, beyond)
     unusual = _outside(view.distinct, column.support)
-    outside = unusual
+    impossible = unusual
     if column.base == "real" and unusual.any():
-        outside = unusual & _outside(view.distinct, _reach(column))
+        impossible = unusual & _outside(view.distinct, _reach(column))
     if column.base == "integer":
-        outside |= (view.distinct != np.rint(view.distinct)) | (np.abs(view.distinct) > defaults.LARGEST_INTEGER)
-    if outside.any():
-        row, value = view.first(np.flatnonzero(outside))
+        impossible |= np.abs(view.distinct) > defaults.LARGEST_INTEGER
+    if impossible.any() and outside == "missing":
+        row, value = view.first(np.flatnonzero(impossible))
+        beyond.append(f"{column.text(value)} in column {column.name!r} (first in row {row}), read as missing")
+        view, unusual = cells_of.without_distinct(view, impossible), unusual[~impossible]
+    elif impossible.any():
+        row, value = view.first(np.flatnonzero(impossible))
         raise SchemaError(
-            f"column {column.name!r} holds {cells_of.value_label(value, column.dtype)} in row {row}",
-            _expected(column),
+            f"column {column.name!r} holds {column.text(value)} in row {row}",
+            expected_of(column),
             "Mend the cell, or leave it empty.",
         )
     if unusual.any():
         row, value = view.first(np.flatnonzero(unusual))
-        beyond.append(f"{cells_of.value_label(value, column.dtype)} in column {column.name!r} (first in row {row})")
+        beyond.append(f"{column.text(value)} in column {column.name!r} (first in row {row})")
     if column.base == "real":
         check_standardised(view, column)
     return view
+
+
+def _rounded(view: Cells, column: Column, beyond: list[str]) -> Cells:
+    """Return numbers of a column of whole numbers, fractions rounded, with a note."""
+    row, value = view.first(np.flatnonzero(view.distinct != np.rint(view.distinct)))
+    whole = column.text(float(np.rint(value)) + 0.0)
+    beyond.append(
+        f"{column.text(value)} in column {column.name!r} of whole numbers, read as {whole} (first in row {row})"
+    )
+    return view.retold(view.stored, np.rint(view.distinct) + 0.0)
+
+
+def _as_written(cells: Cells, column: Column) -> Cells | None:
+    """Return texts as numbers or days: as the training table spells them, or in any other way that they agree on."""
+    if column.notation is not None:
+        values = [column.notation.value(text) for text in cells.distinct]
+        if None not in values:
+            return cells.retold(column.dtype, np.array(values, np.float64))
+    if column.dtype == "datetime":
+        return spelled_datetime(cells)
+    found = spelled_number(cells)
+    if found is None and isinstance(column.notation, DateNotation):
+        return spelled_datetime(cells)
+    return found
 
 
 def _outside(values: np.ndarray, interval: tuple[float, float]) -> np.ndarray:
@@ -190,13 +240,15 @@ def _reach(column: Column) -> tuple[float, float]:
 
     typed = [family for family in registry.dictionary(column) if family.statistical_type != "none"]
     free = [family for family in typed if family.statistical_type not in ("nominal", "ordinal")]
-    found = [family.support for family in free or typed]
+    found = [
+        column.support if family.statistical_type == "support" else family.support for family in free or typed
+    ]  # where the column ends, so does a family of any shape
     return min((lo for lo, _ in found), default=math.inf), max((hi for _, hi in found), default=-math.inf)
 
 
-def _expected(column: Column) -> str:
+def expected_of(column: Column) -> str:
     """Return in words what a column of numbers may hold."""
-    lo, hi = (cells_of.value_label(bound, column.dtype) for bound in column.support)
+    lo, hi = (column.text(bound) for bound in column.support)
     kind = "whole numbers" if column.base == "integer" else "dates" if column.dtype == "datetime" else "numbers"
     if np.isfinite(column.support).all():
         told = "around the only value of training" if column.minimum == column.maximum else "the column's support"
@@ -210,6 +262,8 @@ def _refuse_text(cells: Cells, column: Column) -> None:
     odd: Sequence[int] = range(cells.n_distinct)
     if cells.stored == "text" and column.dtype == "number":
         odd = [i for i, text in enumerate(cells.distinct) if cells_of.number_of_text(text) is None] or odd
+    if cells.stored == "text" and column.notation is not None:
+        odd = [i for i, text in enumerate(cells.distinct) if column.notation.value(text) is None] or odd
     row, _ = cells.first(odd)
     label = cells_of.labels_of(cells)[int(cells.codes[row - 1])]
     expected = "dates" if column.dtype == "datetime" else "numbers"

@@ -6,7 +6,8 @@ import datetime
 import decimal
 import numbers
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from bayesjpt import defaults
 from bayesjpt.errors import TableError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.header import made_distinct
 
 _N_DIGITS = 80
 """Digits of a whole decimal number that are looked at; Arrow's widest has 76."""
@@ -33,29 +35,30 @@ _TYPES = {
 
 
 def frame_cells(frame: Any) -> list[Cells]:
-    """Return the cells of each column of a data frame.
+    """Return the cells of each column of a data frame, of an array, or of a mapping from names to columns.
 
     Raises
     ------
     TableError
-        Where it is not a data frame, its names are no distinct texts, or a column is of a type that is not a column of
-        numbers, texts, booleans or dates.
+        Where it is neither a data frame nor an array nor a mapping from names to columns of one length.
+
+    Notes
+    -----
+    Columns of types that are no numbers, texts, booleans or dates are there, with the reason why they are excluded.
     """
     if hasattr(frame, "collect"):
         raise TableError(f"a lazy frame ({type(frame).__name__})", "rows that can be read", "Call .collect() first.")
-    names = getattr(frame, "columns", None)
-    if names is not None and hasattr(names, "tolist"):  # pandas: narwhals does not look at names that are no texts
-        _check_names(names.tolist())
+    if isinstance(frame, Mapping):
+        return _mapping_cells(frame)
+    if isinstance(frame, np.ndarray):
+        return _array_cells(frame)
     try:
-        wide = nw.from_native(frame, eager_only=True)
-    except nw.exceptions.DuplicateError:
-        _check_names(list(frame.column_names))
-        raise
+        wide = nw.from_native(_with_names(frame), eager_only=True)
     except TypeError:
         package = type(frame).__module__.split(".")[0]
         raise TableError(
             f"a {type(frame).__name__}" if package == "builtins" else f"a {package} {type(frame).__name__}",
-            "a data frame of pandas, polars or pyarrow",
+            "a data frame of pandas, polars or pyarrow, an array, or a dict of columns",
             "To read a file use bj.read_table(path)."
             if isinstance(frame, (str, Path))
             else "Wrap it in a DataFrame with named columns.",
@@ -63,20 +66,82 @@ def frame_cells(frame: Any) -> list[Cells]:
     return [_series_cells(name, wide[name]) for name in wide.columns]
 
 
+def _with_names(frame: Any) -> Any:
+    """Return a frame whose names are distinct texts."""
+    columns = getattr(frame, "columns", None)
+    if columns is not None and hasattr(columns, "tolist"):  # pandas
+        old = columns.tolist()
+        names = _distinct_names(old)
+        return frame if names == old else frame.set_axis(names, axis=1)
+    if hasattr(frame, "rename_columns"):  # pyarrow
+        names = _distinct_names(frame.column_names)
+        return frame if names == frame.column_names else frame.rename_columns(names)
+    return frame
+
+
+def _distinct_names(names: Sequence[Any]) -> list[str]:
+    """Return names as distinct texts: 7 is ``7``, and a pair of names is joined."""
+    texts = []
+    for position, name in enumerate(names, start=1):
+        if isinstance(name, tuple):
+            name = "_".join(str(part) for part in name if str(part))
+        empty = name is None or (isinstance(name, float) and name != name)
+        texts.append(f"unnamed_{position}" if empty else str(name))
+    return made_distinct(texts)
+
+
+def _mapping_cells(columns: Mapping[Any, Any]) -> list[Cells]:
+    """Return the cells of a mapping from names to columns: sequences, arrays or series of one length."""
+    names = _distinct_names(list(columns))
+    table = [_column_cells(name, column) for name, column in zip(names, columns.values(), strict=True)]
+    for cells in table:
+        if cells.codes.size != table[0].codes.size:
+            raise TableError(
+                f"column {cells.name!r} has {cells.codes.size} cells",
+                f"{table[0].codes.size} as column {table[0].name!r} has",
+            )
+    return table
+
+
+def _array_cells(array: np.ndarray) -> list[Cells]:
+    """Return the cells of an array (n_row, n_column), or of one with named fields (n_row,)."""
+    if array.dtype.names:
+        return [_column_cells(str(name), array[name].ravel()) for name in array.dtype.names]
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise TableError(
+            f"an array of shape {array.shape}", "rows and columns", "Reshape it: array.reshape(n_row, -1)."
+        )
+    return [_column_cells(f"column_{position}", array[:, position - 1]) for position in range(1, array.shape[1] + 1)]
+
+
+def _column_cells(name: str, column: Any) -> Cells:
+    if not isinstance(column, np.ndarray):
+        try:
+            return _series_cells(name, nw.from_native(column, series_only=True))
+        except TypeError:
+            if isinstance(column, str | bytes) or not isinstance(column, Iterable):
+                raise TableError(
+                    f"column {name!r} is a {type(column).__name__}", "a sequence with a cell for each row"
+                ) from None
+            return object_cells(name, list(column))
+    if column.ndim != 1:
+        return cells_of.excluded(name, len(column), f"an array of shape {column.shape}, not one value a row")
+    if column.dtype.kind == "f" and column.dtype.itemsize <= 8:
+        return _narrow_floats(name, column)
+    if column.dtype.kind in "iu" and np.abs(column.astype(object)).max(initial=0) <= defaults.LARGEST_INTEGER:
+        return cells_of.from_floats(name, column.astype(np.float64))
+    if column.dtype.kind == "b":
+        return cells_of.from_floats(name, column.astype(np.float64), "boolean")
+    if column.dtype.kind == "M":
+        return cells_of.from_floats(name, _calendar_days(name, column), "datetime")
+    return object_cells(name, column.tolist() if column.dtype.kind != "m" else list(column))
+
+
 def _arrow_type(series: nw.Series) -> str:
     """Return the name of a type of Arrow's that narwhals does not know, empty for all others."""
     return str(series.to_native().type) if series.dtype == nw.Unknown and series.implementation.is_pyarrow() else ""
-
-
-def _check_names(names: list[Any]) -> None:
-    for position, name in enumerate(names):
-        if not isinstance(name, str):
-            raise TableError(
-                f"column {position + 1} is named {name!r}, a {type(name).__name__}",
-                "texts as names",
-                "Rename it, for example frame.columns = [str(name) for name in frame.columns].",
-            )
-    cells_of.check_distinct(names)
 
 
 def _series_cells(name: str, series: nw.Series) -> Cells:
@@ -90,26 +155,44 @@ def _series_cells(name: str, series: nw.Series) -> Cells:
     if dtype.is_float():
         return _float_cells(name, series)
     if dtype == nw.Decimal or _arrow_type(series).startswith("decimal"):
-        return _object_cells(name, series.to_list())
+        return object_cells(name, series.to_list())
     # narwhals looks at the first hundred objects alone to call a column text
     if dtype == nw.String and series.implementation.is_pandas_like() and series.to_native().dtype == object:
-        return _object_cells(name, series.to_list())
+        return object_cells(name, series.to_list())
     if dtype == nw.String:
         return text_cells(name, (None if _is_missing(value) else value for value in series.to_list()))
     if dtype in (nw.Categorical, nw.Enum):
         return _labelled_cells(name, series)
     if dtype in (nw.Datetime, nw.Date):
         return cells_of.from_floats(name, _days(name, series), "datetime")
+    if dtype == nw.Time:
+        return text_cells(name, (None if _is_missing(value) else value.isoformat() for value in series.to_list()))
     if dtype == nw.Object:
-        return _object_cells(name, series.to_list())
+        return object_cells(name, series.to_list())
     if all(_is_missing(value) for value in series.to_list()):
         return text_cells(name, [None] * len(series))
     shown = dtype if dtype != nw.Unknown else _arrow_type(series) or series.to_native().dtype
-    raise TableError(
-        f"column {name!r} is of type {shown}",
-        "numbers, texts, booleans or dates",
-        "Convert or drop it.",
+    return cells_of.excluded(
+        name, len(series), f"of type {shown}: {_REMEDIES.get(_kind_of_type(str(shown)), _CONVERT)}"
     )
+
+
+_CONVERT = "no numbers, texts, booleans or dates"
+_REMEDIES = {
+    "duration": "lengths of time; as numbers they can be modelled, for example their seconds",
+    "period": "stretches of time; as the dates on which they begin they can be modelled",
+    "list": "several values a row; a column for each can be modelled",
+}
+"""What is said of columns that cannot be modelled as they are."""
+
+
+def _kind_of_type(shown: str) -> str:
+    name = shown.lower()
+    if name.startswith(("duration", "timedelta")):
+        return "duration"
+    if name.startswith("period"):
+        return "period"
+    return "list" if name.startswith(("list", "array", "large_list", "fixed_size_list")) else ""
 
 
 def text_cells(name: str, values: Iterable[str | None]) -> Cells:
@@ -151,6 +234,12 @@ def _float_cells(name: str, series: nw.Series) -> Cells:
     values = np.asarray(series.to_numpy())
     if values.dtype.itemsize >= 8 and series.dtype == nw.Float64:
         return cells_of.from_floats(name, values.astype(np.float64))
+    return _narrow_floats(name, values)
+
+
+def _narrow_floats(name: str, values: np.ndarray) -> Cells:
+    if values.dtype == np.float64:
+        return cells_of.from_floats(name, values)
     # a narrow float stands for its shortest decimal: 5.1, not 5.099999904632568, or no grid is ever visible
     narrow = cells_of.from_floats(name, values.astype(np.float64))
     kind = values.dtype if values.dtype.kind == "f" and values.dtype.itemsize < 8 else np.float32
@@ -192,7 +281,10 @@ def _days(name: str, series: nw.Series) -> np.ndarray:
         series = series.cast(nw.Datetime("us"))
     elif isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    moments = np.asarray(series.to_numpy())
+    return _calendar_days(name, np.asarray(series.to_numpy()))
+
+
+def _calendar_days(name: str, moments: np.ndarray) -> np.ndarray:
     years = moments.astype("datetime64[Y]").astype(np.int64) + 1970
     outside = np.flatnonzero(~np.isnat(moments) & ((years < 1) | (years > 9999)))
     if outside.size:
@@ -205,18 +297,25 @@ def _days(name: str, series: nw.Series) -> np.ndarray:
     return cells_of.days(moments)
 
 
-def _object_cells(name: str, values: list[Any]) -> Cells:
-    """Return the cells of a column of Python objects that are all of one kind."""
+def object_cells(name: str, values: list[Any]) -> Cells:
+    """Return the cells of a column of Python objects: of several kinds as a file of text would hold them."""
+    values = [value.isoformat() if isinstance(value, datetime.time) else value for value in values]
     kinds = [None if _is_missing(value) else _kind(value) for value in values]
     first = next((kind for kind in kinds if kind is not None), "text")
-    for row, kind in enumerate(kinds, start=1):
-        if kind is not None and (kind != first or kind == "object"):
-            raise TableError(
-                f"column {name!r} mixes kinds: {values[row - 1]!r} in row {row} is of type "
-                f"{type(values[row - 1]).__name__}",
-                f"each cell a {first}" if first != "object" else "numbers, texts, booleans or dates",
-                "Convert the column to one type.",
-            )
+    if "object" in kinds:
+        row = kinds.index("object")
+        shown = type(values[row]).__name__
+        told = _REMEDIES.get(_kind_of_type(shown.lower()), _CONVERT)
+        return cells_of.excluded(name, len(values), f"of type {shown} in row {row + 1}: {told}")
+    odd = next((row for row, kind in enumerate(kinds) if kind not in (None, first)), None)
+    if odd is not None:
+        texts = text_cells(
+            name, [None if kind is None else _as_text(value) for kind, value in zip(kinds, values, strict=True)]
+        )
+        shown = str(values[odd])
+        shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
+        note = f"column {name!r} mixes kinds ({shown!r} in row {odd + 1} is no {first}), so its cells are read as texts"
+        return replace(texts, note=note)
     present = [None if kind is None else value for kind, value in zip(kinds, values, strict=True)]
     if first == "text":
         return text_cells(name, present)
@@ -239,6 +338,17 @@ def _is_inexact(value: Any) -> bool:
 
 def _beyond(value: Any) -> bool:
     return abs(int(value)) > defaults.LARGEST_INTEGER
+
+
+def _as_text(value: Any) -> str:
+    """Return a value as a file of text would hold it."""
+    if isinstance(value, (bool, np.bool_, str)) or _is_inexact(value):
+        return str(value) if not _is_inexact(value) else _digits(value)
+    if isinstance(value, (numbers.Real, decimal.Decimal)):
+        return cells_of.number_label(float(value))
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        return str(value.date())
+    return str(value)
 
 
 def _digits(value: Any) -> str:

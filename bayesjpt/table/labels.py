@@ -11,6 +11,7 @@ from bayesjpt.table.cells import Cells
 from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.schema import Column, closest
 from bayesjpt.table.wishes import LABEL_KINDS, Wish
+from bayesjpt.table.written_numbers import number_readings
 
 
 def category(view: Cells, reason: str, wish: Wish) -> Column:
@@ -43,14 +44,17 @@ def category(view: Cells, reason: str, wish: Wish) -> Column:
             f"column {view.name!r} has {len(labels)} labels in {view.n_observed} observed cells",
             f"at most {most} for a category",
             f"Is it an identifier or a text? Group rare labels, or leave it out: {wish.remedy(view.name, 'aside')}.",
+            command="Is it an identifier or a text? Group rare labels, or leave it out: "
+            f"{wish.command(view.name, 'aside')}.",
         )
     return Column(
         view.name,
         "category",
-        (0.0, float(len(labels))),
+        (0.0, float(len(labels) - 1 + wish.other)),
         labels=tuple(labels),
-        frequencies=smoothed([counts.get(label, 0) for label in labels] + [0]),
+        frequencies=smoothed([counts.get(label, 0) for label in labels] + [0] * wish.other),
         families=wish.families if wish.source or len(labels) > 2 else (),  # two labels are ordered either way
+        other=wish.other,
         n_missing=view.n_missing,
         n_distinct=view.n_distinct,
         dtype=view.stored,
@@ -95,9 +99,12 @@ def _check_listed(view: Cells, labels: Sequence[str], wish: Wish) -> None:
 
 def _sorted_labels(labels: Sequence[str]) -> list[str]:
     """Return labels in numeric order where all are numbers, otherwise in the order of their characters."""
-    numbers = [cells_of.number_of_text(label) for label in labels]
+    numbers: Sequence[float | None] = [cells_of.number_of_text(label) for label in labels]
     if any(number is None for number in numbers):
-        return sorted(labels)
+        found = number_readings(labels)
+        if found is None:
+            return sorted(labels)
+        numbers = found.values[0].tolist()
     return [label for _, label in sorted(zip(numbers, labels, strict=True))]
 
 

@@ -13,6 +13,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table import resolution
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.heaps import find_heaps
+from bayesjpt.table.interpret import Hints, spelled_datetime, spelled_number
 from bayesjpt.table.labels import smoothed
 from bayesjpt.table.schema import Column
 from bayesjpt.table.wishes import Wish
@@ -77,6 +78,7 @@ def real(view: Cells, reason: str, wish: Wish) -> Column:
     SchemaError
         Where a value is outside the support that was asked for, or too far out in scale units.
     """
+    check_span(view)
     distinct, counts = view.distinct, view.counts()
     found = atoms_of.find(distinct, counts)
     atoms = tuple(distinct[found].tolist())
@@ -91,7 +93,7 @@ def real(view: Cells, reason: str, wish: Wish) -> Column:
         width, note = wish.resolution, f"resolution as {wish.source} says"
     width = max(width, np.finfo(np.float64).tiny)  # half of a narrower cell may be 0
     column = _numbers(view, "real", "; ".join([reason, note, *notes]), wish)
-    held = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
+    held = {float(distinct[i]): int(counts[i]) for i in np.flatnonzero(np.isin(distinct, atoms))} if atoms else {}
     mean, deviation = resolution.mean_and_deviation(distinct[kept], counts[kept])
     column = replace(
         column,
@@ -225,11 +227,11 @@ def few_and_apart(view: Cells) -> bool:
     return view.n_distinct < defaults.CODE_GRID_FILL * n_point
 
 
-def on_request(cells: Cells, wish: Wish) -> Cells:
+def on_request(cells: Cells, wish: Wish, hints: Hints) -> Cells:
     """Return cells as the numbers that somebody asked for, or raise `SchemaError` naming the first that is none."""
     view = cells
     if cells.stored == "text" and not cells.labels:
-        view = cells_of.spelled_number(cells) or cells_of.spelled_datetime(cells) or cells
+        view = spelled_number(cells, hints) or spelled_datetime(cells, hints) or cells
     elif cells.stored == "text":
         view = cells_of.spelled_number(cells) or cells
     if view.stored == "number" or (view.stored == "datetime" and wish.base == "real"):
@@ -266,6 +268,17 @@ def check_exact(cells: Cells, wish: Wish) -> None:
             f"column {cells.name!r} holds the whole number {shown} in row {row}",
             _WHOLE_LIMIT,
             f"Leave an identifier out with {wish.remedy(cells.name, 'aside')}, or divide the column.",
+            command=f"Leave an identifier out with {wish.command(cells.name, 'aside')}, or divide the column.",
+        )
+
+
+def check_span(view: Cells) -> None:
+    """Raise `SchemaError` where the largest value less the smallest overflows."""
+    lowest, highest = float(view.distinct[0]), float(view.distinct[-1])
+    if highest - lowest == np.inf:
+        raise SchemaError(
+            f"column {view.name!r} holds numbers from {lowest:.3g} to {highest:.3g}, whose difference is no number",
+            remedy="Divide the column by 10, or read the extremes as missing.",
         )
 
 

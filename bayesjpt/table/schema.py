@@ -16,9 +16,12 @@ import numpy as np
 
 from bayesjpt.defaults import MAX_INTEGER_LEVELS
 from bayesjpt.errors import SchemaError
+from bayesjpt.table import cells as cells_of
+from bayesjpt.table.written_dates import DateNotation
+from bayesjpt.table.written_numbers import NumberNotation
 
 BASES = ("real", "integer", "category")
-FORMAT = 4
+FORMAT = 6
 """Version of the plain form that `Schema.to_dict` writes."""
 
 _N_SHOWN = 40
@@ -56,12 +59,19 @@ class Column:
         (`bayesjpt.table.heaps`); empty where none is.
     families : tuple of str
         Names of the only families of its likelihood dictionary; empty for all that fit.
+    other : bool
+        Whether the last code of labels stands for those that training never showed. Without it the list of labels is
+        closed: there are no others.
     n_missing, n_distinct : int
         Missing training cells, distinct observed values.
     dtype : str
         How the column was stored, in words (``text``, ``number``, ``boolean``, ``datetime``).
     reason : str
         One sentence: why this base.
+    notation : NumberNotation or DateNotation, optional
+        How the table spells the column's numbers or dates, where that is no plain number or ISO date.
+    is_yes_no : bool
+        Whether the labels are yes and no, so that other spellings of them are the same labels.
     """
 
     name: str
@@ -83,21 +93,38 @@ class Column:
     cell_ends: tuple[float, ...] = ()
     cell_shifts: tuple[float, ...] = ()
     families: tuple[str, ...] = ()
+    other: bool = True
     n_missing: int = 0
     n_distinct: int = 0
     dtype: str = "number"
     reason: str = ""
+    notation: NumberNotation | DateNotation | None = None
+    is_yes_no: bool = False
+
+    def text(self, value: float) -> str:
+        """Return a value, in the user's units, as the table spells it; a label for a code.
+
+        Examples
+        --------
+        >>> Column("size", "real", (0.0, 9.0), notation=NumberNotation(",", suffix=" cm")).text(1.5)
+        '1,5 cm'
+        """
+        if self.base == "category":
+            return self.code_names[int(value)]
+        if self.notation is not None:
+            return self.notation.text(float(value))
+        return cells_of.value_label(float(value), self.dtype)
 
     @property
     def n_label(self) -> int:
-        """Number of codes: the labels and one for "other"; 0 for numbers."""
-        return len(self.labels) + 1 if self.base == "category" else 0
+        """Number of codes: the labels and one for "other", unless the list is closed; 0 for numbers."""
+        return len(self.labels) + self.other if self.base == "category" else 0
 
     @property
     def code_names(self) -> tuple[str, ...]:
         """Labels in the order of their codes and, last, the name of "other"; empty for numbers."""
-        if self.base != "category":
-            return ()
+        if self.base != "category" or not self.other:
+            return self.labels
         other = "other"
         while other in self.labels:
             other = f"<{other}>"
@@ -107,12 +134,16 @@ class Column:
         """Return the type that the column's cells have under a family of that statistical type.
 
         Two labels are binary, whatever describes them. Many levels are numbers, typed as all whole numbers are; order
-        is news of few.
+        is news of few. ``support``, of a family without a shape of its own, says what the column may hold.
         """
         if self.base == "category" and len(self.labels) == 2:
             return "binary"
         if statistical_type in ("ordinal", "nominal") and len(self.levels) > MAX_INTEGER_LEVELS:
             return "count" if self.support[0] >= 0.0 else "real"
+        if statistical_type == "support":
+            if self.support[0] < 0.0:
+                return "real"
+            return "positive" if self.base == "real" else "count"
         return statistical_type
 
 
@@ -221,9 +252,9 @@ class Schema:
             rows.append((column.name, column.base, width, _shortened(labels, 40), missing, column.reason))
         if len(self.columns) > _N_SHOWN:
             rows.append((f"... {len(self.columns) - _N_SHOWN} more", "", "", "", "", ""))
-        rows += [(column.name, "set aside", "", "", "", column.reason) for column in self.set_aside[:_N_SHOWN]]
+        rows += [(column.name, "left out", "", "", "", column.reason) for column in self.set_aside[:_N_SHOWN]]
         if len(self.set_aside) > _N_SHOWN:
-            rows.append((f"... {len(self.set_aside) - _N_SHOWN} more", "set aside", "", "", "", ""))
+            rows.append((f"... {len(self.set_aside) - _N_SHOWN} more", "left out", "", "", "", ""))
         return rows
 
     def __repr__(self) -> str:
@@ -267,6 +298,8 @@ _ADDED: dict[int, dict[str, Any]] = {
     2: {"minimum": 0.0, "atoms": (), "atom_frequencies": (), "families": ()},
     3: {"cell_ends": (), "cell_shifts": ()},
     4: {"mean_without_atoms": 0.0, "deviation_without_atoms": 0.0},
+    5: {"notation": None, "is_yes_no": False},
+    6: {"other": True},
 }
 """What columns hold since each format, with the defaults that those of older ones get."""
 
@@ -276,16 +309,31 @@ _NAMES = ("labels", "families")
 _TUPLES = ("support", "levels", "frequencies", "atoms", "atom_frequencies", "cell_ends", "cell_shifts")
 
 
+def _notation_of(plain: Mapping[str, Any] | None) -> NumberNotation | DateNotation | None:
+    if plain is None:
+        return None
+    if "order" in plain:
+        return DateNotation(*(str(plain[name]) for name in ("order", "pattern", "language")))
+    texts = {name: str(plain[name]) for name in ("decimal", "group", "prefix", "suffix", "negative")}
+    return NumberNotation(**texts, digits=int(plain["digits"]))
+
+
 def _column_of(entry: Mapping[str, Any]) -> Column:
     made: dict[str, Any] = {}
     for field in fields(Column):
         value = entry[field.name]
         if field.name in _TEXTS:
             made[field.name] = str(value)
+        elif field.name == "other":
+            made[field.name] = bool(value)
         elif field.name in _COUNTS:
             made[field.name] = int(value)
         elif field.name in _NAMES:
             made[field.name] = tuple(str(name) for name in value)
+        elif field.name == "notation":
+            made[field.name] = _notation_of(value)
+        elif field.name == "is_yes_no":
+            made[field.name] = bool(value)
         elif field.name in _TUPLES:
             made[field.name] = tuple(float(number) for number in value)
         else:

@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from bayesjpt.errors import SchemaError, TableError
 from bayesjpt.table.schema import Column, Schema
 
 if TYPE_CHECKING:
+    from bayesjpt.table.cells import Cells
     from bayesjpt.table.document import SchemaDocument
     from bayesjpt.table.read import ReadLimits
+    from bayesjpt.table.reading import Reading, ReadingOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,18 +183,20 @@ def read_table(
     kinds: Mapping[str, str] | None = None,
     schema: Schema | SchemaDocument | str | Path | None = None,
     unseen: str = "other",
+    other: bool = True,
+    ignore_new: bool = False,
     limits: ReadLimits | None = None,
+    **reading: Unpack[ReadingOptions],
 ) -> Table:
     """Return the table in a file; each column's kind is decided from its values unless a schema is given.
 
     Parameters
     ----------
     path : str or Path
-        A .csv, .tsv or .txt file (also with .gz) in UTF-8 with a header line, or a .parquet, .feather, .arrow, .arrows
-        or .ipc file (of Arrow both files and streams, compressed or not). The separator is the first of comma,
-        semicolon, tab and bar that header and first record hold equally often, or else that the header holds; or the
-        one that a first line such as ``sep=;`` names. Missing
-        cells are empty or say NA, NaN, null or ?; among numbers also N/A, #N/A, None or - (one warning).
+        A .csv, .tsv or .txt file (also with .gz); a workbook (.xlsx, .xls, .ods); JSON lines (.jsonl, .ndjson) or a
+        JSON list of objects; or a .parquet, .feather, .arrow, .arrows or .ipc file (of Arrow both files and streams,
+        compressed or not). Missing cells are empty or say NA, N/A, NaN, null or ?; among numbers and dates also None,
+        -, unknown or #DIV/0! (one warning).
     kinds : mapping from str to str, optional
         ``category``, ``integer``, ``real``, or ``aside`` to leave a column out: overrides the decision for it.
     schema : Schema, SchemaDocument, str or Path, optional
@@ -202,8 +206,17 @@ def read_table(
     unseen : str
         With a Schema, what becomes of a label that training never showed: ``other`` (one warning), ``error`` or
         ``missing``.
+    ignore_new : bool
+        With a Schema, whether columns that it does not know are ignored with a warning; otherwise they are an error.
+    other : bool
+        Without a schema, whether each column of labels keeps a little probability for labels that these rows do not
+        show. False closes the lists: an unseen label in new rows is an error, or missing.
     limits : ReadLimits, optional
         How long a line may be, and how often more bytes than it has a compressed file may hold.
+    **reading
+        What is known of the file, each found where it is not given: ``encoding``, ``sep``, ``decimal`` (``.`` or
+        ``,``), ``na`` (more texts that mean a missing cell), ``sheet`` (name or number), ``header`` (whether there is
+        one) and ``day_first`` (whether 03/04/2024 is in April). See `bayesjpt.table.reading.Reading`.
 
     Raises
     ------
@@ -211,12 +224,23 @@ def read_table(
         Where the file cannot be read, is empty, ragged or beyond a limit, or a column holds infinities or whole numbers
         beyond 2^53.
     SchemaError
-        Where `kinds` or a schema document contradicts the values, a column has no observed cell, or new rows do not
+        Where `kinds` or a schema document contradicts the values, no column is left to model, or new rows do not
         fit the schema.
+
+    Notes
+    -----
+    Numbers may be written as people write them: with a decimal comma, marks between thousands, a currency, a percent
+    sign or another unit, and in parentheses where negative; dates in any order of day, month and year, with names of
+    months in seven languages; times of day become minutes (with seconds, seconds) since midnight. All cells of a column
+    must agree. Where they could be read in two ways, unambiguous columns of the table decide, and a warning says what
+    was decided. Columns without values, of free texts, identifiers, lists and the like are excluded;
+    ``schema.set_aside`` says why.
     """
     from bayesjpt.table.read import read_cells
+    from bayesjpt.table.reading import Reading
 
-    return _assemble(read_cells(path, limits), kinds, schema, unseen)
+    table, known = read_cells(path, limits, Reading(**reading))
+    return _assemble(table, known, kinds, schema, unseen, other=other, ignore_new=ignore_new)
 
 
 def as_table(
@@ -225,20 +249,26 @@ def as_table(
     kinds: Mapping[str, str] | None = None,
     schema: Schema | SchemaDocument | str | Path | None = None,
     unseen: str = "other",
+    other: bool = True,
+    ignore_new: bool = False,
+    outside: str = "error",
+    **reading: Unpack[ReadingOptions],
 ) -> Table:
-    """Return the table of a data frame of pandas, polars or pyarrow; a Table is returned as it is.
+    """Return the table of a data frame of pandas, polars or pyarrow, an array or a dict; a Table is returned as it is.
 
     Parameters are those of `read_table`. None, NaN, NaT and pandas NA are missing, and so are the missing tokens of
-    `read_table` in columns of plain texts; texts that all spell numbers or ISO dates are read as such. Dates and times
-    become days since 1970-01-01 (UTC).
+    `read_table` in columns of plain texts; texts that all spell numbers or dates are read as such, as those of a file
+    are. Dates and times become days since 1970-01-01 (UTC). Columns of arrays are named ``column_1`` and so on.
+
+    With ``outside="missing"``, numbers that no likelihood of a Schema can give are missing, with a warning. With
+    `ignore_new`, columns that a Schema does not know are ignored with a warning; otherwise they are an error.
 
     Raises
     ------
     TableError
-        Where it is not a data frame, is empty, has duplicate names or names that are no texts, or a column mixes kinds
-        or holds infinities or whole numbers beyond 2^53.
+        Where it is not a data frame, is empty, or a column holds infinities or whole numbers beyond 2^53.
     SchemaError
-        Where `kinds` or a schema document contradicts the values, a column has no observed cell, or new rows do not
+        Where `kinds` or a schema document contradicts the values, no column is left to model, or new rows do not
         fit the schema.
 
     Examples
@@ -257,34 +287,59 @@ def as_table(
             )
         return frame
     from bayesjpt.table.frames import frame_cells
+    from bayesjpt.table.reading import Reading
 
-    return _assemble(frame_cells(frame), kinds, schema, unseen)
+    known = Reading(**reading)
+    return _assemble(
+        frame_cells(frame), known, kinds, schema, unseen, other=other, ignore_new=ignore_new, outside=outside
+    )
 
 
 def _assemble(
-    table: list, kinds: Mapping[str, str] | None, schema: Schema | SchemaDocument | str | Path | None, unseen: str
+    table: list[Cells],
+    reading: Reading,
+    kinds: Mapping[str, str] | None,
+    schema: Schema | SchemaDocument | str | Path | None,
+    unseen: str,
+    *,
+    other: bool = True,
+    ignore_new: bool = False,
+    outside: str = "error",
 ) -> Table:
     from bayesjpt.table import decide, encode
+    from bayesjpt.table.cells import without_values
     from bayesjpt.table.document import SchemaDocument, read_schema
+    from bayesjpt.table.interpret import hints_of
+    from bayesjpt.table.wishes import NOTHING
 
+    table = [without_values(cells, reading.tokens) for cells in table]
     n_row = table[0].codes.size if table else 0
     if not n_row:
         raise TableError(f"the table has {n_row} rows and {len(table)} columns", "at least one of each")
     if unseen not in encode.UNSEEN:
         raise SchemaError(f"unseen={unseen!r}", f"one of {', '.join(encode.UNSEEN)}")
+    if outside not in encode.OUTSIDE:
+        raise SchemaError(f"outside={outside!r}", f"one of {', '.join(encode.OUTSIDE)}")
     if schema is not None and kinds is not None:
         raise SchemaError("both kinds and schema were given", "one of them", "A schema already holds the kinds.")
+    if schema is not None and not other:
+        raise SchemaError(
+            "both other=False and schema were given", "one of them", "A schema says which lists are closed."
+        )
     if isinstance(schema, (str, Path)):
         schema = read_schema(schema)
     names = [cells.name for cells in table]
     if schema is None:
-        schema, read = decide.decide_schema(table, decide.wishes_of_kinds(kinds, names))
+        wishes = decide.wishes_of_kinds(kinds, names)
+        if not other:
+            wishes = {name: replace(wishes.get(name, NOTHING), other=False) for name in names}
+        schema, read = decide.decide_schema(table, wishes, hints_of(table, reading))
     elif isinstance(schema, SchemaDocument):
         schema.check_names(names)
-        schema, read = decide.decide_schema(table, schema.wishes)
+        schema, read = decide.decide_schema(table, schema.wishes, hints_of(table, reading))
     elif isinstance(schema, Schema):
-        read = encode.align(table, schema)
+        read = encode.align(table, schema, ignore_new=ignore_new)
     else:
         raise SchemaError(f"schema is a {type(schema).__name__}", "a Schema, a SchemaDocument, or the path of one")
-    values, observed, unknown = encode.encode(read, schema, n_row, unseen)
+    values, observed, unknown = encode.encode(read, schema, n_row, unseen, outside=outside)
     return Table(schema, values, observed, unknown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -29,6 +30,8 @@ class Wish:
         Ascending.
     families : tuple of str
         Names of the only likelihoods; empty for all that fit.
+    other : bool
+        Whether a category keeps a code for labels that its training rows do not show.
     source : str
         Name of the schema document; empty for `kinds`.
     lines : mapping from str to int
@@ -43,6 +46,7 @@ class Wish:
     scale: float | None = None
     atoms: tuple[float, ...] | None = None
     families: tuple[str, ...] = ()
+    other: bool = True
     source: str = field(default="", compare=False)
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
@@ -60,6 +64,10 @@ class Wish:
     def remedy(self, name: str, base: str) -> str:
         """Return how to ask for another base of a column."""
         return f"base = {base!r} in {self.source!r}" if self.source else f"kinds={{{name!r}: {base!r}}}"
+
+    def command(self, name: str, base: str) -> str:
+        """Return how to ask for another base of a column at the command line."""
+        return self.remedy(name, base) if self.source else f"--kind {shlex.quote(f'{name}={base}')}"
 
 
 NOTHING = Wish()

@@ -1,4 +1,4 @@
-"""Tables to delimited text, with labels in place of codes; nothing but the standard library."""
+"""Tables to files: delimited text as the table spells its cells, or parquet and feather with their types."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import gzip
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +29,13 @@ def texts(column: Column, values: np.ndarray, unseen: np.ndarray | None = None) 
         return (
             names if unseen is None else [name if new is None else new for name, new in zip(names, unseen, strict=True)]
         )
-    return [cells_of.value_label(value, column.dtype) for value in values.tolist()]
+    return [column.text(value) for value in values.tolist()]
 
 
 def write_table(table: Table, path: str | Path) -> None:
-    """Write a table to a .csv or .tsv file (also with .gz); missing cells are empty.
+    """Write a table to a .csv or .tsv file (also with .gz) as it spells its cells, or typed to .parquet or .feather.
+
+    Missing cells are empty.
 
     Raises
     ------
@@ -53,12 +56,15 @@ def write_table(table: Table, path: str | Path) -> None:
     ,
     <BLANKLINE>
     """
+    if is_typed(path):
+        write_arrow(table.to_frame("pyarrow"), path)
+        return
     columns = []
     for position, column in enumerate(table.schema):
         shown = texts(column, table.values[position], table.unseen.get(position))
         seen = table.observed[position].tolist()
         columns.append([text if here else "" for text, here in zip(shown, seen, strict=True)])
-    _write(path, table.names, columns)
+    write_columns(path, table.names, columns)
 
 
 def write_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray, path: str | Path) -> None:
@@ -79,6 +85,9 @@ def write_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray, pat
     TableError
         As `write_table`.
     """
+    if is_typed(path):
+        _write_filled_arrow(read, filled, path)
+        return
     made = dict(zip(filled.names, zip(filled.schema, filled.values, ~observed, strict=True), strict=True))
     names, columns = [], []
     for cells in read:
@@ -95,15 +104,36 @@ def write_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray, pat
             names.append(name)
             column, values, _ = made[name]
             columns.append(texts(column, values))
-    _write(path, names, columns)
+    write_columns(path, names, columns)
+
+
+def _write_filled_arrow(read: Sequence[Cells], filled: Table, path: str | Path) -> None:
+    """Write completed columns with their types, others as texts, in the order in which they were read."""
+    import pyarrow as pa
+
+    frame = filled.to_frame("pyarrow")
+    columns = {}
+    for cells in read:
+        if cells.name in frame.column_names:
+            columns[cells.name] = frame.column(cells.name)
+        else:
+            labels = np.array([*cells_of.labels_of(cells), None], object)
+            columns[cells.name] = pa.array(labels[cells.codes].tolist(), pa.string())
+    columns |= {name: frame.column(name) for name in frame.column_names if name not in columns}
+    write_arrow(pa.table(columns), path)
+
+
+_TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_ARROWS = (".parquet", ".feather")
 
 
 def check_path(path: str | Path) -> Path:
     """Return the path of a file that can be written to, or raise `TableError`."""
     path = Path(path)
-    if not path.name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
+    if not path.name.lower().endswith(_TEXTS + _ARROWS):
         raise TableError(
-            f"file {path.name!r} is of an unknown kind", "a name that ends in .csv or .tsv, or these with .gz"
+            f"file {path.name!r} is of an unknown kind",
+            "a name that ends in .csv or .tsv, these with .gz, .parquet or .feather",
         )
     if path.is_dir():
         raise TableError(f"{str(path)!r} is a folder", "the name of a file to write")
@@ -112,7 +142,45 @@ def check_path(path: str | Path) -> Path:
     return path
 
 
-def _write(path: str | Path, names: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
+def is_typed(path: str | Path) -> bool:
+    """Return whether a file keeps the types of its columns.
+
+    Examples
+    --------
+    >>> is_typed("rows.parquet"), is_typed("rows.csv")
+    (True, False)
+    """
+    return Path(path).name.lower().endswith(_ARROWS)
+
+
+def write_arrow(frame: Any, path: str | Path) -> None:
+    """Write a table of Arrow's to a .parquet or .feather file.
+
+    Raises
+    ------
+    TableError
+        Where it cannot be written.
+    """
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    path = check_path(path)
+    content = pa.BufferOutputStream()
+    if path.name.lower().endswith(".parquet"):
+        parquet.write_table(frame, content)
+    else:
+        feather.write_feather(frame, content)
+    _replace(path, content.getvalue().to_pybytes())
+
+
+def write_columns(path: str | Path, names: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
+    """Write columns of texts, each (n_row,), to a .csv or .tsv file, also with .gz.
+
+    Raises
+    ------
+    TableError
+        For another kind of file, and where it cannot be written.
+    """
     path = check_path(path)
     separator = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
     text = io.StringIO(newline="")
@@ -120,8 +188,10 @@ def _write(path: str | Path, names: Sequence[str], columns: Sequence[Sequence[st
     writer.writerow(names)
     writer.writerows(zip(*columns, strict=True))
     content = text.getvalue().encode()
-    if path.name.lower().endswith(".gz"):
-        content = gzip.compress(content)
+    _replace(path, gzip.compress(content) if path.name.lower().endswith(".gz") else content)
+
+
+def _replace(path: Path, content: bytes) -> None:
     try:
         replace_file(path, content)
     except OSError as error:

@@ -38,7 +38,7 @@ def test_edge_parent_is_the_node_that_owns_the_edge(case):
 @strategies.law(20)
 @given(strategies.cases())
 def test_edges_of_all_kinds_are_all_edges(case):
-    by_kind = [case.circuit.edges_of_kind(kind) for kind in range(len(arrays.KIND_NAMES))]
+    by_kind = [case.circuit.edges_of_kind(kind) for kind in arrays.KIND_NAMES]
     assert sorted(np.concatenate(by_kind).tolist()) == list(range(case.circuit.n_edge))
 
 
@@ -74,4 +74,4 @@ def test_digest_changes_where_entries_move_between_arrays(circuit):
 
 def test_repr_counts_nodes_by_kind_and_parameters(rng):
     circuit = zoo.mixture(zoo.make_table((zoo.POSITIVE, zoo.REAL), 20, rng))
-    assert repr(circuit) == ("Circuit(1 latent, 2 likelihood, 0 hard, 0 gate, 2 product, 8 leaf; 14 parameters)")
+    assert repr(circuit) == ("Circuit(1 latent, 2 likelihood, 0 hard, 2 product, 8 leaf; 14 parameters)")

@@ -90,8 +90,15 @@ DAMAGES = {
     ),
     "constants that begin below 0": (lambda c: c._replace(const_at=put(c.const_at, 0, -1)), "parameters or const"),
     # kinds and order
-    "a kind above the last": (lambda c: c._replace(kind=put(c.kind, 0, arrays.LEAF + 1)), "unknown node kind"),
-    "a kind below the first": (lambda c: c._replace(kind=put(c.kind, 0, -1)), "unknown node kind"),
+    "a kind above the last": (lambda c: c._replace(kind=put(c.kind, 0, arrays.LEAF + 1)), "of the unknown kind"),
+    "a kind below the first": (lambda c: c._replace(kind=put(c.kind, 0, -1)), "of the unknown kind"),
+    "a kind that no longer is": (lambda c: c._replace(kind=put(c.kind, 0, 3)), "of the unknown kind 3"),
+    "a leaf over two columns": (
+        lambda c: c._replace(
+            leaf_var_ptr=np.r_[0, c.leaf_var_ptr[1:] + 1].astype(np.int32), leaf_var=np.r_[c.leaf_var[:1], c.leaf_var]
+        ),
+        "leaf_var_ptr",
+    ),
     "a child after its parent": (lambda c: c._replace(child=put(c.child, 0, c.n_node - 1)), "edge 0 leads"),
     "a child that is its parent": (
         lambda c: c._replace(child=put(c.child, c.n_edge - 1, c.n_node - 1)),

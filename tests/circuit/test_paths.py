@@ -84,7 +84,7 @@ def test_complete_rows_have_a_density_under_one_child_of_every_hard_sum(data):
     scope = tuple(range(table.n_column))
     table = Table(table.schema, table.values, np.ones_like(table.observed))
     circuit = build_circuit(data.draw(strategies.trees(table, scope, region={})), table)
-    region = regions(circuit)
+    region = regions(circuit, range(circuit.n_node))
     params = start_params(circuit)
     seen = np.ones(table.n_column, bool)
     for row in table.values.T:

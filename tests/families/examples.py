@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.stats
 
-from bayesjpt.families import dispatch, features, registry
+from bayesjpt.families import dispatch, features, registry, spline_choice
 from bayesjpt.families.record import N_EXTRA_COEFFICIENTS, OK, Family
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Column
 from tests.families.ordered import ordered
 from tests.families.rounded import RoundedNormal
+from tests.families.splines import RoundedSpline, Spline, SplineDistribution
 
 REAL = Column("height", "real", (-np.inf, np.inf), resolution=0.1, location=3.0, scale=2.0, mean=3.2, maximum=11.0)
 TIED = Column("rounded", "real", (-np.inf, np.inf), resolution=2.0, location=0.0, scale=2.0, mean=1.0, maximum=4.0)
@@ -60,18 +61,35 @@ LABELS = Column("colour", "category", (0.0, 3.0), labels=("red", "green", "blue"
 
 _LARGEST_LOG = 300.0
 
-LISTED = ("categorical", "bernoulli", "atom", "ordinal")
+LISTED = ("categorical", "bernoulli", "atom", "ordinal", "label")
 """Families whose values are few, listed, and without tails."""
 
-SIMPLEX = ("categorical", "atom", "quantile")
+SIMPLEX = ("categorical", "atom", "quantile", "spline")
 """Families whose parameters are the probabilities of something."""
 
 PIECES = {REAL: (0.0, -2.0, -1.1, -0.3, 0.4, 3.0), COUNT: (1.0, -0.5, 1.5, 2.5, 6.5, 14.5)}
 """Constants of a quantile leaf: step and hinges."""
 
 
+SPLINES = {
+    REAL.name: Spline((), 4, (-2.0, -1.1, 0.4, 3.0), 0.7, (-np.inf, np.inf)),
+    POSITIVE.name: Spline((), 3, (0.25, 1.0, 6.0), 1.5, (0.0, 9.0)),
+    CONSTANT.name: Spline((), 6, (-1.0, 0.5), 0.2, (-1.0, 0.5)),
+    COUNT.name: Spline((), 3, (2.5, 3.5, 6.5, 14.5), 3.0, (-0.5, np.inf)),
+    SIZE.name: Spline((), 6, (-0.5, 4.5, 99.5), 0.2, (-0.5, 110.5)),
+    CHANGE.name: Spline((), 1, (-9.5, 2.5, 12.5), 4.0, (-np.inf, np.inf)),
+}
+"""Order, breaks, scale of the tails and ends of a spline leaf; weights are an example's."""
+
+
 def constants_of(family: Family, column: Column) -> np.ndarray:
-    """Return the constants of a leaf of a column: those of the column, but for hinges, which a leaf learns."""
+    """Return the constants of a leaf of a column: those of the column, but for hinges and breaks, its own."""
+    if family.name == "spline":
+        leaf = SPLINES[column.name]
+        step = float(column.base == "integer")
+        return spline_choice.make_constants(
+            leaf.order, np.array(leaf.breaks), step=step, sigma=leaf.sigma, ends=leaf.ends
+        )
     pieces = {known.name: constants for known, constants in PIECES.items()}
     return np.array(pieces[column.name]) if family.name == "quantile" else family.constants(column)
 
@@ -116,6 +134,9 @@ class Example:
             return listed_values(self.column)
         if self.name == "quantile":
             return np.arange(self.constants[1] + 0.5, self.constants[-1])
+        if self.name == "spline":
+            lo, hi = SPLINES[self.column.name].ends
+            return np.arange(max(lo + 0.5, self.reference().ppf(1e-14)), min(hi, self.reference().isf(1e-14) + 1.0))
         least = self.reference().ppf(1e-14) - 10.0 if self.name == "rounded_normal" else 0.0
         return np.arange(least, self.reference().ppf(1.0 - 1e-14) + 10.0)
 
@@ -180,8 +201,13 @@ def reference(name: str, theta: np.ndarray, column: Column):
         n = np.diff(hinges)
         values = np.arange(hinges[0] + 0.5, hinges[-1])
         return scipy.stats.rv_discrete(values=(values, np.repeat(theta / n, n.astype(int))))
+    if name == "spline":
+        leaf = SPLINES[column.name]._replace(weights=tuple(theta))
+        return RoundedSpline(leaf) if column.base == "integer" else SplineDistribution(leaf)
     if name == "ordinal":
         return ordered(theta[0], theta[1], column)
+    if name == "label":
+        return scipy.stats.rv_discrete(values=(listed_values(column), column.frequencies))
     if name == "bernoulli":
         other = column.frequencies[-1]
         shares = ((1.0 - other) * (1.0 - theta[0]), (1.0 - other) * theta[0], other)
@@ -231,6 +257,14 @@ EXAMPLES = (
     Example("ordinal", LEVELS, (0.4, 0.9), 1.5, 9.0),
     Example("ordinal", GRADES, (1.7, -0.6), 2.0, np.inf),
     Example("ordinal", LABELS, (0.6, 1.2), 1.0, 3.0),
+    Example("spline", REAL, (0.1, 0.2, 0.05, 0.25, 0.29, 0.03, 0.02, 0.06), -0.7, 1.9),
+    Example("spline", POSITIVE, (0.2, 0.4, 0.1, 0.2, 0.06, 0.04), 0.1, 2.0),
+    Example("spline", CONSTANT, (0.3, 0.05, 0.25, 0.02, 0.08, 0.3), -0.2, np.inf),
+    Example("spline", COUNT, (0.1, 0.25, 0.15, 0.2, 0.1, 0.12, 0.08), 1.0, 9.0),
+    Example("spline", SIZE, (0.2, 0.1, 0.05, 0.25, 0.1, 0.15, 0.1, 0.05), 2.0, 90.0),
+    Example("spline", CHANGE, (0.55, 0.4, 0.02, 0.03), -12.0, 4.0),
+    Example("label", LABELS, (), 1.0, 3.0),
+    Example("label", ANSWER, (), 1.0, 2.0),
 )
 
 

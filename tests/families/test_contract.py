@@ -10,7 +10,7 @@ import pytest
 import scipy.integrate
 
 from bayesjpt.families import dispatch, features, registry
-from tests.families.examples import EXAMPLES, LISTED, SIMPLEX, Example, fill_samples, identify
+from tests.families.examples import EXAMPLES, LISTED, SIMPLEX, SPLINES, Example, fill_samples, identify
 from tests.statistics import cdf_deviation, dkw_bound
 
 PROMISED = 1e-10
@@ -22,8 +22,11 @@ each_example = pytest.mark.parametrize("example", EXAMPLES, ids=identify)
 continuous_examples = [e for e in EXAMPLES if not e.discrete]
 continuous = pytest.mark.parametrize("example", continuous_examples, ids=identify)
 discrete = pytest.mark.parametrize("example", [e for e in EXAMPLES if e.discrete], ids=identify)
+without_tails = [e for e in EXAMPLES if e.name == "spline" and not np.isinf(SPLINES[e.column.name].ends).all()]
 with_tails = pytest.mark.parametrize(
-    "example", [e for e in EXAMPLES if e.name not in (*LISTED, "quantile")], ids=identify
+    "example",
+    [e for e in EXAMPLES if e.name not in (*LISTED, "quantile") and e not in without_tails],
+    ids=identify,
 )
 positive = pytest.mark.parametrize(
     "example", [e for e in continuous_examples if e.family.statistical_type == "positive"], ids=identify
@@ -62,6 +65,8 @@ def _weights(example: Example) -> tuple[np.ndarray, np.ndarray]:
 
 def _quad(example: Example, f, lo: float, hi: float) -> float:
     jumps = example.constants[1:] if example.name == "quantile" else np.empty(0)
+    if example.name == "spline":
+        jumps = np.array(SPLINES[example.column.name].breaks)
     ends = [lo, *jumps[(jumps > lo) & (jumps < hi)], hi]
     return math.fsum(
         scipy.integrate.quad(f, a, b, epsabs=0.0, epsrel=1e-12, limit=200)[0] for a, b in itertools.pairwise(ends)
@@ -94,7 +99,7 @@ def test_values_outside_the_support_have_no_density(example):
     lo, hi = example.family.support
     outside = [value for value in (lo - 1.0, hi + 1.0) if np.isfinite(value)]
     if example.discrete:
-        outside += [0.5] if example.name == "rounded_normal" else [0.5, -1.0]
+        outside += [0.5] if example.name in ("rounded_normal", "spline") else [0.5, -1.0]
     if outside:
         assert (example.log_density(outside) == -np.inf).all()
 
@@ -184,7 +189,9 @@ def test_slope_of_cdf_is_the_density(example):
 @continuous
 def test_narrow_interval_has_density_times_width(example):
     frozen = example.reference()
-    share = 0.01 if example.name in ("uniform", "quantile") else 1e-12  # further out, the interval passes the end
+    share = (
+        0.01 if example.name in ("uniform", "quantile", "spline") else 1e-12
+    )  # further out, the interval passes the end
     for x in (frozen.ppf(share), frozen.ppf(0.4), frozen.isf(share)):
         width = 1e-7 * abs(x)
         expected = frozen.logpdf(x + 0.5 * width) + math.log(width)
@@ -267,6 +274,8 @@ def test_samples_of_other_parameters_are_caught(example, rng):
         other = np.ascontiguousarray(other[::-1])
     elif example.name == "uniform":
         constants = 1.1 * constants
+    elif example.name == "label":
+        constants = np.concatenate([constants[: constants.size // 2], constants[constants.size // 2 :][::-1]])
     else:
         other[0] *= 0.9 if example.name == "geometric" else 1.5
     fill_samples(example.number, (-np.inf, np.inf), other, constants, rng, draws)
@@ -294,12 +303,15 @@ def test_dispatch_calls_the_family_of_that_number(example, rng):
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e.family.fill_log_masses is not None], ids=identify)
 def test_masses_under_several_leaves_are_those_under_each(example):
-    other = example.parameters * np.array([1.7, 0.9])
+    n = len(example.theta)
+    other = example.parameters * np.array([1.7, 0.9] * n)[:n]
+    if example.name in SIMPLEX:
+        other /= other.sum()
     theta = np.concatenate([[np.nan], example.parameters, other])
-    at = np.array([1, 3, 1], np.int32)
+    at = np.array([1, 1 + n, 1], np.int32)
     ends = [example.lo, example.hi, example.hi + 1e-3, 40.0, -40.0, 1e3]
     for lo, hi in [*itertools.combinations(sorted(ends), 2), (-np.inf, example.hi), (example.lo, np.inf)]:
         out = np.empty(3)
         dispatch.fill_log_masses(example.number, lo, hi, theta, at, example.constants, out)
-        each = [example.family.log_mass(lo, hi, theta[k : k + 2], example.constants) for k in at]
+        each = [example.family.log_mass(lo, hi, theta[k : k + n], example.constants) for k in at]
         np.testing.assert_allclose(out, each, rtol=1e-12, atol=1e-12)

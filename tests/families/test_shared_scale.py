@@ -13,6 +13,8 @@ TOLERANCE = 1e-9
 N_LEAF = 4
 N_SCALE = 6
 WITH_SCALE = [family for family in registry.FAMILIES if family.shared_scale is not None]
+GIVEN_PARAMETERS = [family for family in WITH_SCALE if family.shared_scale.accumulate is not None]
+GIVEN_STATISTICS = [family for family in WITH_SCALE if family.shared_scale.log_evidence is not None]
 
 each_family = pytest.mark.parametrize("family", WITH_SCALE, ids=lambda family: family.name)
 
@@ -84,7 +86,47 @@ def difference(family, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
     return kernels - kernels[0], definition - definition[0]
 
 
-@each_family
+def log_probability_of_rows(rows: np.ndarray, hyper: np.ndarray) -> float:
+    """Return the log probability of labels one after the other, each by those before it: Polya's urn."""
+    urn, total = hyper.copy(), 0.0
+    for label in rows:
+        total += np.log(urn[label] / urn.sum())
+        urn[label] += 1.0
+    return total
+
+
+@pytest.mark.parametrize("family", GIVEN_STATISTICS, ids=lambda family: family.name)
+def test_evidence_at_a_factor_is_that_of_rows_one_by_one(family, rng):
+    column, number = column_of(family), registry.number(family.name)
+    hyper, constants = family.priors["default"](column, np.full(9, 0.5)), family.constants(column)
+    whole = constants.size == 1 or bool(constants[hyper.size :].all())
+    assert whole
+    for n in (0, 1, 5, 60):
+        rows = rng.choice(hyper.size, n, p=rng.dirichlet(np.ones(hyper.size)))
+        stats = np.bincount(rows, minlength=hyper.size).astype(float)
+        if family.name == "bernoulli":  # a0 is that of label 1, which is counted second
+            stats = stats[::-1].copy()
+        for tau in (1e-3, 0.2, 1.0, 30.0):
+            found = dispatch.scale_evidence(number, tau, stats, hyper, constants, -np.inf, np.inf)
+            np.testing.assert_allclose(found, log_probability_of_rows(rows, tau * hyper), rtol=1e-9, atol=1e-12)
+
+
+def test_evidence_of_labels_on_a_cell_counts_no_others(rng):
+    family = registry.family("categorical")
+    column = next(e.column for e in EXAMPLES if e.name == "categorical" and len(e.column.levels) > 3)
+    hyper, constants = family.priors["default"](column, np.ones(1)), family.constants(column)
+    inside = np.arange(hyper.size) >= 2
+    constants[hyper.size :][-1], inside[-1] = 0.0, False
+    rows = rng.choice(np.flatnonzero(inside), 30)
+    stats = np.bincount(rows, minlength=hyper.size).astype(float)
+    place = np.cumsum(inside) - 1
+    for tau in (0.1, 3.0):
+        given = (tau, stats, hyper, constants, constants[2], np.inf)
+        found = dispatch.scale_evidence(registry.number("categorical"), *given)
+        np.testing.assert_allclose(found, log_probability_of_rows(place[rows], tau * hyper[inside]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("family", GIVEN_PARAMETERS, ids=lambda family: family.name)
 def test_conditional_of_the_factor_is_the_density_of_parameters_at_scaled_hyperparameters(family, rng):
     for _ in range(5):
         kernels, definition = difference(family, rng)

@@ -27,6 +27,7 @@ import numpy as np
 
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptError, BayesjptWarning
+from bayesjpt.families import dispatch, registry
 from tests.fuzz.mutants import mutate
 from tests.fuzz.seeds import ONE, SETTINGS, SEVERAL, copy, make_seeds, table
 
@@ -58,6 +59,9 @@ class Mutants:
         self.table = table()
         for path in self.seeds:  # compiled kernels are the parent's
             assert self.open(copy(path, folder / "warm_up")) == "opened", path
+        # a mutant may name any family; compiled code comes from a cache that it is not to read
+        for number, family in enumerate(registry.FAMILIES):
+            dispatch.compile_slots(number, family)
 
     def outcome(self, number: int) -> tuple[str, str]:
         """Return the name of the seed and what became of a mutant: ``opened``, ``refused``, or an error."""

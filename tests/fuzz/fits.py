@@ -14,9 +14,7 @@ from bayesjpt.table.table import Table
 
 SETTINGS = {"n_structures": 2, "draws": 2, "tune": 2, "chains": 2, "cores": 1, "progress": False}
 ROUNDING = 1e-9
-
-
-LEARNERS = ("mspn", "jpt")
+LEARNERS = ("mspn", "jpt", "cutset", "wmispn")
 
 
 def outcome(frame: Any, seed: int, learner: str = "mspn") -> str:

@@ -38,6 +38,10 @@ def test_a_column_as_wide_as_numbers_go_is_fitted_or_refused_with_an_error_of_ou
     assert outcome(pd.DataFrame({"wide": values}), 0)
 
 
+def test_a_column_whose_mean_is_far_from_most_of_its_numbers_is_fitted():
+    assert outcome(pd.DataFrame({"far": [-7e16, 0.0, 1e-39, 1.4, 1e-7]}), 0) == "fitted"
+
+
 @pytest.mark.parametrize("top", [2**50, 2**51, 2**52, 2**53])
 def test_a_tree_holds_whole_numbers_up_to_the_largest_that_are_told_apart(top, rng):
     assert outcome(pd.DataFrame({"whole": rng.integers(1, top, 60)}), 0, "jpt") == "fitted"

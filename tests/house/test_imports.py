@@ -30,18 +30,23 @@ HEAVY = (
     "narwhals",
     "h5netcdf",
     "h5py",
+    "jinja2",
     "lark",
 )
 
 ALLOWED = {
     "__init__": set(),
     "__main__": set(),
+    "announced": set(),
     "errors": set(),
     "defaults": set(),
+    "defaults_experts": set(),
+    "defaults_intervals": set(),
+    "defaults_report": set(),
     "replace_file": set(),
     "numerics": {"numpy", "numba", "llvmlite"},  # calls by address: docs/decisions/0021
     "families": {"numpy", "numba"},
-    "table": {"numpy", "narwhals", "pyarrow"},
+    "table": {"numpy", "narwhals", "pyarrow", "python_calamine"},
     "circuit": {"numpy"},
     "kernels": {"numpy", "numba"},
     "sampler": {"numpy", "rich"},
@@ -50,11 +55,18 @@ ALLOWED = {
     "posterior": {"numpy", "xarray", "h5py"},
     "queries": {"numpy", "xarray", "scipy", "arviz_stats", "lark"},
     "report": {"numpy", "xarray", "arviz", "arviz_stats", "matplotlib", "jinja2", "rich"},
-    "fitting": {"numpy"},
+    "fitting": {"numpy", "scipy"},
+    "experts": {"numpy", "xarray"},
     "cli": {"typer", "rich"},
     "cli_query": {"typer", "numpy"},
+    "cli_experts": {"typer"},
+    "cli_predict": {"pyarrow"},
+    "cli_reading": {"typer"},
+    "cli_compare": {"typer"},
+    "cli_report": {"typer"},
     "cli_schema": {"typer"},
     "cli_types": {"typer"},
+    "sklearn": {"numpy", "sklearn"},
 }
 """Third parties of each room, wherever in the file they are imported."""
 
@@ -65,7 +77,9 @@ AT_IMPORT = {
     "model": {"numpy", "pymc", "pytensor"},
     "posterior": {"numpy", "xarray"},
     "queries": {"numpy"},
+    "experts": {"numpy"},
     "report": {"numpy"},
+    "fitting": {"numpy"},
     "cli": {"typer"},
     "cli_query": {"typer"},
 }

@@ -202,7 +202,7 @@ CASES = [
     for bad in (np.nan, -1.0)
 ]
 HARMLESS = {("normal", "m0", -1.0), ("gamma", "log_shape_mean", -1.0), ("gamma", "k", -1.0)}
-HARMLESS |= {("negative_binomial", "log_size_mean", -1.0), ("negative_binomial", "k", -1.0)}
+HARMLESS |= {("negative_binomial", "log_size_mean", -1.0)}
 HARMLESS |= {("ordinal", "log_scale_mean", -1.0), ("ordinal", "mu_mean", -1.0)}
 HARMLESS |= {
     ("lognormal", "m0", -1.0),

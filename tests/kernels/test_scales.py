@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.priors import make_priors
-from bayesjpt.kernels.scales import draw_scales
+from bayesjpt.kernels.scales import draw_scales, draw_scales_given_statistics
 from tests import naive, statistics, zoo
 from tests.kernels import runs
 from tests.model import reference
@@ -21,6 +22,8 @@ NEGLIGIBLE = -700.0
 """Log weight of a component that gets no rows."""
 CASES = {"poisson": zoo.PLAIN[2], "exponential": zoo.PLAIN[1], "normal": zoo.PLAIN[0], "gamma": zoo.PLAIN[1]}
 """Families whose factors have gamma conditionals, and such that need slice updates."""
+COUNTED = {"categorical": zoo.LABEL, "bernoulli": zoo.FLAG}
+"""Families whose factors are drawn given counts."""
 
 
 def drawn_and_expected(family: str, rng: np.random.Generator, twice: bool = False):
@@ -28,7 +31,7 @@ def drawn_and_expected(family: str, rng: np.random.Generator, twice: bool = Fals
 
     The draws may count the first leaf twice.
     """
-    table = zoo.make_table((CASES[family],), 12, rng)
+    table = zoo.make_table(((CASES | COUNTED)[family],), 12, rng)
     circuit = zoo.mixture(table, 3, zoo.only(family))
     priors = make_priors(
         circuit, table.schema, make_layout(circuit, table.schema), gamma=1.0, alpha=1.0, prior="default"
@@ -43,10 +46,13 @@ def drawn_and_expected(family: str, rng: np.random.Generator, twice: bool = Fals
     if twice:
         scales = scales._replace(leaf=np.concatenate([scales.leaf[:1], scales.leaf]), leaf_ptr=np.array([0, 4]))
     tau, draws = np.ones(1), np.empty(N_DRAW)
-    given = (run.plan, scales, found.work, found.stats, priors.hyper, priors.hyper_at, params.theta, tau, rng)
+    theta = params.theta.copy()
+    hyper = (found.stats, priors.hyper, priors.hyper_at)
     for draw in range(N_DRAW):
         for _ in range(THIN):
-            assert draw_scales(*given) == -1
+            if family in COUNTED:
+                assert draw_scales_given_statistics(run.plan, scales, *hyper, tau, rng) == -1
+            assert draw_scales(run.plan, scales, found.work, *hyper, theta, tau, rng) == -1
         draws[draw] = np.log(tau[0])
     column, grid = table.schema.columns[0], np.linspace(*LOG_RANGE, N_GRID)
     log_mass = np.empty(N_GRID)
@@ -56,19 +62,29 @@ def drawn_and_expected(family: str, rng: np.random.Generator, twice: bool = Fals
         for leaf in range(2):
             at = slice(circuit.theta_at[leaf], circuit.theta_at[leaf] + circuit.theta_len[leaf])
             assert naive.leaf_family(circuit, leaf) == family
-            log_mass[k] += float(reference.default_log_prior(family, column, params.theta[at], scale=factor))
+            if family in COUNTED:
+                counts = found.stats[run.plan.stat_at[leaf] : run.plan.stat_at[leaf + 1]]
+                log_mass[k] += log_probability_of_counts(family, counts, factor, column)
+            else:
+                log_mass[k] += float(reference.default_log_prior(family, column, params.theta[at], scale=factor))
     mass = np.exp(log_mass - log_mass.max())
     upto = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
     return draws, lambda x: np.interp(x, grid, upto, left=0.0, right=1.0)
 
 
-@pytest.mark.parametrize("family", CASES)
+def log_probability_of_counts(family: str, counts: np.ndarray, factor: float, column) -> float:
+    """Return the log probability of counts in some order, shares integrated out, by SciPy."""
+    expected = 2.0 * factor * np.array(column.frequencies[: counts.size])
+    return float(scipy.stats.dirichlet_multinomial(expected, int(counts.sum())).logpmf(counts.astype(int)))
+
+
+@pytest.mark.parametrize("family", [*CASES, *COUNTED])
 def test_factors_follow_their_conditional_given_leaves_with_rows(family, rng):
     draws, cdf = drawn_and_expected(family, rng)
     assert statistics.cdf_deviation(draws, cdf) < statistics.dkw_bound(N_DRAW)
 
 
-@pytest.mark.parametrize("family", CASES)
+@pytest.mark.parametrize("family", [*CASES, *COUNTED])
 def test_a_leaf_that_is_counted_twice_is_caught(family, rng):
     draws, cdf = drawn_and_expected(family, rng, twice=True)
     assert statistics.cdf_deviation(draws, cdf) > statistics.dkw_bound(N_DRAW)

@@ -79,7 +79,7 @@ def _log_prior_negative_binomial(column: Column, theta, scale):
     variance = sd**2
     half = mean**2 / max(0.5 * variance - mean, 0.1 * variance)  # size of a part with half of the column's variance
     rows = mean / variance
-    at_p = scipy.stats.beta.logpdf(p, 3.0 + rows * size, rows * mean + 2.0 * mean / size)
+    at_p = scipy.stats.beta.logpdf(p, 3.0 + rows * size, rows * mean + 2.0 * mean / (size + (0.25 * mean / sd) ** 2))
     return _log_prior_size(size, min(max(half, 0.01), 1e4) / scale) + at_p
 
 
@@ -87,6 +87,7 @@ SCALE_SHAPES = {
     **dict.fromkeys(("normal", "student_t", "lognormal", "rounded_normal", "truncated_rounded_normal"), 2.0),
     **dict.fromkeys(("gamma", "negative_binomial"), 2.0),
     **dict.fromkeys(("exponential", "poisson", "geometric")),
+    **dict.fromkeys(("categorical", "bernoulli"), 1.0),
 }
 """Shapes of the factors that leaves share, by family; None where it is that of the inverse gamma of means."""
 
@@ -134,9 +135,9 @@ def default_log_prior(family: str, column: Column, theta, start=None, scale=1.0)
         return _log_prior_ordinal(theta, -0.5, 0.8, 2.0)
     if family == "bernoulli":
         zero, one, _ = column.frequencies
-        return scipy.stats.beta.logpdf(theta[0], 2.0 * one, 2.0 * zero)
+        return scipy.stats.beta.logpdf(theta[0], 2.0 * one * scale, 2.0 * zero * scale)
     if family == "categorical":
-        return scipy.stats.dirichlet.logpdf(theta, 2.0 * np.array(column.frequencies))
+        return scipy.stats.dirichlet.logpdf(theta, 2.0 * np.array(column.frequencies) * scale)
     if family == "atom":
         return _log_simplex(theta, 2.0 * np.array(column.atom_frequencies))
     if family == "quantile":
@@ -204,16 +205,21 @@ def log_prior(
     *,
     gamma: float,
     alpha: float,
+    ess: float = 1.0,
     prior: str = "default",
     scales: dict[tuple[str, int], float] | None = None,
 ) -> float:
-    """Return the log density of all weights, parameters and factors, these by family and column."""
+    """Return the log density of all weights, parameters and factors, these by family and column.
+
+    `ess` imaginary rows are divided evenly over the ways of each split.
+    """
     scales = scales or {}
     total = 0.0
     for node in range(circuit.n_node):
         edges = naive.edges_of(circuit, node)
         kind = int(circuit.kind[node])
-        concentration = gamma if kind in arrays.STRUCTURE_KINDS else {arrays.LIKELIHOOD: alpha}.get(kind)
+        of_kind = {arrays.LATENT: gamma, arrays.LIKELIHOOD: alpha, arrays.HARD: ess / max(len(edges), 1)}
+        concentration = of_kind.get(kind)
         if concentration is not None and len(edges) > 1:
             weights = np.exp(params.log_weight[edges.start : edges.stop])
             total += scipy.stats.dirichlet.logpdf(weights, np.full(len(edges), concentration))

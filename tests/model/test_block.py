@@ -32,6 +32,7 @@ def test_variables_are_one_of_each_kind_under_the_name_of_the_block(sampled):
         "x_poisson_rate",
         "x_geometric_scale",
         "x_geometric_p",
+        "x_categorical_scale",
         "x_categorical_probability",
     }
     assert {rv.name for rv in sampled.model.free_RVs} == expected
@@ -116,7 +117,8 @@ def test_concentrations_are_gamma_at_sums_and_alpha_at_dictionaries(rng):
 def test_a_circuit_without_sums_has_no_weights(rng):
     table = zoo.make_table((zoo.REAL, zoo.LABEL), 4, rng)
     model = bj.build_model(zoo.independent(table, zoo.only("normal")), table)
-    parameters = {"x_normal_scale", "x_normal_variance", "x_normal_mu", "x_categorical_probability"}
+    parameters = {"x_normal_scale", "x_normal_variance", "x_normal_mu"}
+    parameters |= {"x_categorical_scale", "x_categorical_probability"}
     assert {rv.name for rv in model.free_RVs} == parameters
     with model:
         shares = pm.draw(model["x_type_weights"])

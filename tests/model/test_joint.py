@@ -62,10 +62,11 @@ def test_log_joint_of_a_hard_tree_is_the_complete_data_joint_summed_over_allocat
     conditions = Condition(0, threshold), Condition(1, 0.5, (1,))
     circuit = zoo.hard(table, *conditions, dictionary=zoo.only("normal", "atom"))
     assert circuit.is_truncated
-    log_joint = bj.build_model(circuit, table, gamma=1.5, alpha=0.7).compile_logp()
+    log_joint = bj.build_model(circuit, table, gamma=1.5, alpha=0.7, ess=3.0).compile_logp()
     params = zoo.random_params(circuit, table.schema, rng)
     scales = random_scales(circuit, table.schema, rng)
-    expected = reference.log_prior(circuit, table.schema, params, gamma=1.5, alpha=0.7, scales=scales)
+    concentrations = {"gamma": 1.5, "alpha": 0.7, "ess": 3.0}
+    expected = reference.log_prior(circuit, table.schema, params, scales=scales, **concentrations)
     expected += reference.log_likelihood_by_enumeration(circuit, params, table)
     assert log_joint(point_of(circuit, table.schema, params, scales)) == pytest.approx(expected, rel=0.0, abs=TOLERANCE)
 

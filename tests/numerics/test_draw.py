@@ -30,6 +30,14 @@ def _fill_beta(a, b, rng, out):
 
 
 @kernel
+def _fill_inside(prior, count, inside, rng, out):
+    valid = True
+    for i in range(out.shape[0]):
+        valid &= draw.draw_dirichlet_inside(prior, count, inside, out[i], rng)
+    return valid
+
+
+@kernel
 def _fill_log_dirichlet(concentration, rng, out):
     valid = True
     for i in range(out.shape[0]):
@@ -147,3 +155,33 @@ def test_slice_update_with_nan_outside_its_start_stays_there(rng):
     while slice_wants_more(state):
         point = slice_next(state, np.nan, rng)
     assert point == 1.5
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-2, 1e-4])
+def test_dirichlet_draws_inside_a_set_keep_their_ratios_however_small_the_concentrations(factor, rng):
+    prior = factor * np.array([0.5, 0.5, 0.02, 0.02, 0.02, 0.02, 0.02])
+    inside = np.arange(7) >= 2
+    count = np.array([0.0, 0.0, 90.0, 6.0, 2.0, 1.0, 1.0])
+    out = np.empty((N_DRAW, 7))
+    assert _fill_inside(prior, count, inside, rng, out)
+    drawn = out[:, inside] / out[:, inside].sum(axis=1)[:, None]
+    expected = scipy.stats.beta(prior[2:] + count[2:], (prior + count)[2:].sum() - prior[2:] - count[2:])
+    assert (np.abs(drawn.mean(axis=0) - expected.mean()) < LARGEST_Z * expected.std() / np.sqrt(len(drawn))).all()
+
+
+def test_dirichlet_draws_inside_a_set_without_counts_are_the_priors(rng):
+    prior, inside = 1e-4 * np.ones(6), np.arange(6) >= 3
+    out = np.empty((2_000, 6))
+    assert _fill_inside(prior, np.zeros(6), inside, rng, out)
+    largest = out[:, inside].max(axis=1) > 0.999 * out[:, inside].sum(axis=1)
+    assert largest.sum() > 1_950  # one entry has all, as a rule; underflow would make them equal
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.02, 0.05), (1e-6, 3.0), (0.5, 1e-3)])
+def test_beta_draws_of_small_parameters_are_on_the_right_side(a, b, rng):
+    p = np.empty(N_DRAW)
+    _fill_beta(a, b, rng, p)
+    share = scipy.stats.beta(a, b).sf(0.5)
+    assert abs((p > 0.5).mean() - share) < LARGEST_Z * np.sqrt(max(share * (1.0 - share), 1e-4) / p.size)
+    assert (p > 0.0).all()
+    assert (p < 1.0).all()

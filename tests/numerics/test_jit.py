@@ -110,3 +110,22 @@ def test_hash_covers_the_files_of_all_named_tuples_that_kernels_are_given():
 
 def test_source_version_is_below_two_to_the_56():
     assert 0 <= jit.source_version() < 2**56
+
+
+@jit.kernel
+def _twice(x):
+    return 2 * x
+
+
+@jit.kernel
+def _some_calls(n):
+    at, total = 0, 0
+    while at < n:
+        total += _twice(at) + _twice(-1)
+        at += 1
+    return total
+
+
+def test_numbers_in_the_source_of_callers_compile_nothing_of_their_own():
+    assert _some_calls(3) == 0
+    assert len(_twice.signatures) == 1

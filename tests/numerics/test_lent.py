@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pytest
+from numba.core.errors import TypingError
 
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
+from bayesjpt.numerics.lent import keep, lent
 
 N = 1000
 
@@ -40,3 +42,41 @@ def _total_after_loans():
 def test_arrays_of_tuples_inside_tuples_survive_being_lent():
     assert _total(Outer(Inner(np.ones(N)), np.ones(3))) == N + 3
     assert _total_after_loans() == (7.0 * N, N)
+
+
+@kernel
+def _read(outer, position):
+    return outer.array[position] + outer.inner.array[position]
+
+
+@kernel
+def _total_of_own(n):
+    made = Outer(Inner(np.ones(n)), np.arange(n) * 1.0)
+    outer = lent(made)
+    total = 0.0
+    for position in range(n):
+        other = np.full(n, 100.0)  # takes the place of what was given back too early
+        total += _read(lent(outer), position) + 0.0 * other[position]
+    keep(made)
+    return total
+
+
+def test_what_a_kernel_made_lives_until_it_is_no_longer_kept():
+    assert _total_of_own(50) == 50.0 + 49.0 * 50.0 / 2.0
+
+
+def test_a_lent_tuple_is_handed_on_as_one_address():
+    _total_of_own(3)
+    (signature,) = _read.signatures
+    assert "lent" in str(signature[0])
+
+
+@kernel
+def _misspelt(outer):
+    outer = lent(outer)
+    return outer.arrays.size
+
+
+def test_a_field_that_a_lent_tuple_lacks_is_refused():
+    with pytest.raises(TypingError, match="arrays"):
+        _misspelt(Outer(Inner(np.ones(2)), np.ones(2)))

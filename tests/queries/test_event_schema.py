@@ -28,7 +28,7 @@ SCHEMA = Schema(SCHEMA.columns, (SetAside("patient", "identifier or free text: 4
         (
             "patient = 'p1'",
             "patient = 'p1'",
-            "column 'patient' is not part of the model; it was set aside: identifier or free text: 40 distinct texts",
+            "column 'patient' is not part of the model; it is left out: identifier or free text: 40 distinct texts",
         ),
         ("color = 'rde'", "'rde'", "column 'color' has no label 'rde'; expected one like 'red'"),
         ("color != 'rde'", "'rde'", "column 'color' has no label 'rde'"),

@@ -39,7 +39,7 @@ def frame_of(name: str) -> pd.DataFrame:
 @pytest.mark.parametrize("name", list(N_ROW))
 def test_moments_samples_and_bounds_are_those_of_the_columns(name, learner):
     frame = frame_of(name)
-    for column in judge(bj.fit(bj.as_table(frame), learner, **SCHEDULE), frame, n_sampled=5000):
+    for column in judge(bj.fit(bj.as_table(frame), learner, **SCHEDULE), frame, n_sampled=20_000):
         missed = {figure for figure, misses in column.misses.items() if misses}
         assert not missed - {"wide"}, column.row()  # a share of 50 draws is too coarse for one in a hundred
         assert (column.deviation > 1.3 * column.sd).mean() <= 0.04, column.row()
@@ -58,6 +58,6 @@ def test_the_same_figures_catch_priors_without_moments(monkeypatch):
             )
             patched[number] = former
     monkeypatch.setattr(registry, "FAMILIES", patched)
-    judged = judge(bj.fit(table, **SCHEDULE), frame, n_sampled=5000)
+    judged = judge(bj.fit(table, **SCHEDULE), frame, n_sampled=20_000)
     assert any(column.misses["sampled"] or column.misses["sd"] for column in judged)
     assert sum(any(column.misses.values()) for column in judged) >= 2

@@ -232,9 +232,9 @@ def test_numbers_of_rows_below_one_are_refused(post, n, rng):
         post.sample(n, rng=rng)
 
 
-def test_seeds_in_place_of_generators_are_refused(post):
+def test_other_things_in_place_of_generators_are_refused(post):
     with pytest.raises(QueryError, match="generator"):
-        post.sample(1, rng=1)
+        post.sample(1, rng="one")
 
 
 def test_grid_points_per_unit_are_whole_or_none(rng):

@@ -48,6 +48,7 @@ OTHERS = {
     "impute": lambda post, table, rng: post.impute(table, rng=rng),
     "impute_mean": lambda post, table, rng: post.impute_mean(table),
     "outliers": lambda post, table, rng: post.outliers(table),
+    "predict": lambda post, table, rng: post.predict("real", table),
     "types": lambda post, table, rng: post.types(),
     "convergence": lambda post, table, rng: post.convergence(),
     "condition": lambda post, table, rng: post.condition(EVENT),
@@ -60,6 +61,7 @@ OTHERS = {
     "explain": lambda post, table, rng: post.explain(EVENT),
     "plot_marginal": lambda post, table, rng: post.plot_marginal("real", max_draws=4),
     "tree": lambda post, table, rng: post.tree(),
+    "_repr_html_": lambda post, table, rng: post._repr_html_(),
 }
 REFUSED = {"membership": "each with sub-populations of its own", "tree": "not told apart by splits"}
 """Query methods of a single structure, or that need trees, with their refusals."""

@@ -97,7 +97,7 @@ def test_each_note_is_there_where_it_belongs_and_nowhere_else(rng):
         "amount": (),
         "coded": ("-999: missing?",),
         "price": ("numbers as text",),
-        "day": ("dates as text",),
+        "day": (),
         "same": ("constant",),
         "again": ("copy of amount",),
         "group": (),

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 import bayesjpt as bj
-from bayesjpt.circuit.layout import SUM_WEIGHTS, make_layout
+from bayesjpt.circuit.layout import SPLIT_WEIGHTS, make_layout
 from bayesjpt.circuit.paths import Condition
 from bayesjpt.families import registry
 from bayesjpt.sampler.target import Target, make_target
@@ -18,7 +18,10 @@ from tests.statistics import cdf_deviation, dkw_bound
 
 N_DRAW = 3000
 LARGEST_AUTOCORRELATION = 5.0 / np.sqrt(N_DRAW)
-GAMMA = 2.0
+THIN = 3
+"""Sweeps for each draw of a factor that is compared with independent ones."""
+ESS = 4.0
+"""Of which each side of a single split gets half."""
 CONJUGATE = zoo.only("normal", "atom", "poisson", "categorical")
 
 
@@ -60,7 +63,7 @@ def single(column):
 
 
 def test_independent_draws_have_the_distribution_of_sweeps(table, rng):
-    target = make_target(tree(table, single), table, gamma=GAMMA, prior="abda")
+    target = make_target(tree(table, single), table, ess=ESS, prior="abda")
     assert target.is_closed_form
     one, other = independent(target, rng), swept(target, rng)
     varies = one.std(axis=0) > 0.0
@@ -73,12 +76,12 @@ def test_independent_draws_have_the_distribution_of_sweeps(table, rng):
 
 def test_independent_draws_follow_the_posterior_by_formula(table, rng):
     circuit = tree(table, single)
-    target = make_target(circuit, table, gamma=GAMMA, prior="abda")
+    target = make_target(circuit, table, ess=ESS, prior="abda")
     draws = independent(target, rng)
     bound = dkw_bound(N_DRAW)
     first = circuit.child_ptr[-2]
     meets = table.values[2] == 1.0
-    share = scipy.stats.beta(GAMMA + meets.sum(), GAMMA + (~meets).sum())
+    share = scipy.stats.beta(0.5 * ESS + meets.sum(), 0.5 * ESS + (~meets).sum())
     assert cdf_deviation(np.exp(draws[:, first]), share.cdf) < bound
     checked = 0
     hyper = runs.hyper_of(circuit, table.schema, "abda")
@@ -138,7 +141,7 @@ def test_fit_says_that_draws_are_independent_and_tunes_nothing(table):
     assert (post.settings["tune"], post.settings["thin"]) == (0, 1)
     assert post.params.theta.shape[:2] == (2, 20)
     assert "log_likelihood" not in post.sample_stats
-    weights = make_layout(post.circuit, post.schema).split(post.params)[SUM_WEIGHTS]
+    weights = make_layout(post.circuit, post.schema).split(post.params)[SPLIT_WEIGHTS]
     assert np.unique(weights[..., 0]).size == 40
 
 
@@ -172,3 +175,18 @@ def test_bare_tree_of_quantile_leaves_is_in_closed_form(rng):
     params = target.sweeper().learned()
     target.sweeper().redraw(params, rng)
     assert (runs.log_scores(runs.Run(target.plan, target.cells), params) > -np.inf).all()
+
+
+def test_independent_draws_of_factors_have_the_distribution_of_sweeps(rng):
+    table = zoo.make_table((zoo.LABEL, zoo.FLAG), 60, rng)
+    target = make_target(
+        zoo.hard(table, Condition(0, 0.5, (1,)), dictionary=zoo.only("categorical", "bernoulli")), table
+    )
+    assert target.is_closed_form
+    n_group = target.priors.scales.n_group
+    assert n_group == 2
+    one, other = independent(target, rng)[:, -n_group:], swept(target, rng)[:, -n_group:]
+    for j in range(n_group):
+        assert scipy.stats.ks_2samp(one[:, j], other[::THIN, j]).statistic < 3.0 * dkw_bound(N_DRAW // THIN)
+        logs = np.log(one[:, j]) - np.log(one[:, j]).mean()
+        assert abs((logs[1:] * logs[:-1]).mean() / logs.var()) < LARGEST_AUTOCORRELATION

@@ -146,7 +146,7 @@ def _below(mean: float, sd: np.ndarray, upper: np.ndarray, rng: np.random.Genera
 def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return float64 (n, n_theta): a leaf's parameters from their prior.
 
-    Hyperparameters are one number each, or, but for simplexes, float64 (n,).
+    Hyperparameters are one number each, or float64 (n,).
     """
     if family in NORMALS:
         m0, v0 = hyper[:2]
@@ -159,11 +159,10 @@ def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator)
         mean, sd, cap, a0, b0, k = hyper[:6]
         prior = scipy.stats.lognorm(sd, scale=np.exp(mean))
         shape = prior.ppf(rng.random(n) * prior.cdf(cap))
-        b = b0 / shape**k
         if family == "gamma":
-            return np.column_stack([shape, rng.gamma(a0, 1.0 / b)])
+            return np.column_stack([shape, rng.gamma(a0, shape**k / b0)])
         a1, b1 = hyper[6:]
-        return np.column_stack([shape, rng.beta(a0 + a1 * shape, b1 + b)])
+        return np.column_stack([shape, rng.beta(a0 + a1 * shape, b1 + b0 / (k + shape))])
     if family == "ordinal":
         mean, sd, cap, mu_mean, mu_sd = hyper
         prior = scipy.stats.lognorm(sd, scale=np.exp(mean))
@@ -171,10 +170,13 @@ def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator)
     if family in ("exponential", "poisson"):
         return rng.gamma(hyper[0], 1.0 / hyper[1], n)[:, None]
     if family in ("geometric", "bernoulli"):
-        return rng.beta(hyper[0], hyper[1], n)[:, None]
+        return np.clip(rng.beta(hyper[0], hyper[1], n), 1e-300, 1.0 - 2.0**-53)[:, None]
     if family == "uniform":
         return np.empty((n, 0))
-    return rng.dirichlet(hyper, n)
+    # logarithms of gamma draws, since shares of small concentrations underflow
+    log_draw = np.array([np.log(rng.gamma(a + 1.0, size=n)) - rng.exponential(size=n) / a for a in hyper])
+    share = np.exp(log_draw - log_draw.max(axis=0))
+    return np.maximum(share / share.sum(axis=0), 1e-300).T
 
 
 def prior_draws(case: Case, n: int, rng: np.random.Generator) -> Params:

@@ -22,7 +22,13 @@ N_DRAW = 12_000
 N_ROW = 4
 """Fewer than would fill all leaves: some are without rows in most sweeps."""
 BLOCKED, COLLAPSED = sweeper.Sweeper, CollapsedSweeper
-COLUMN_OF = {"normal": zoo.PLAIN[0], "gamma": FINE, "poisson": zoo.PLAIN[2]}
+COLUMN_OF = {
+    "normal": zoo.PLAIN[0],
+    "gamma": FINE,
+    "poisson": zoo.PLAIN[2],
+    "categorical": zoo.LABEL,
+    "bernoulli": zoo.FLAG,
+}
 
 
 def mixture(family: str, rng: np.random.Generator) -> tuple[Case, Priors]:
@@ -44,7 +50,8 @@ def joint_draws(case: Case, priors: Priors, n: int, rng: np.random.Generator):
     assert shared is not None
     for leaf in range(case.circuit.n_leaf):
         hyper = np.repeat(case.hyper[case.hyper_at[leaf] : case.hyper_at[leaf + 1]][:, None], n, axis=1)
-        for j, name in enumerate(family.hyper_names):
+        names = family.hyper_names if len(family.hyper_names) > 1 else family.hyper_names * len(hyper)
+        for j, name in enumerate(names):
             hyper[j] = hyper[j] * tau ** shared.exponents.get(name, 0.0) + shared.shifts.get(name, 0.0) * np.log(tau)
         at = slice(case.circuit.theta_at[leaf], case.circuit.theta_at[leaf] + case.circuit.theta_len[leaf])
         params.theta[:, at] = geweke.prior_leaf(family.name, hyper, n, rng)

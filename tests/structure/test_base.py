@@ -116,10 +116,20 @@ def test_number_at_the_end_of_its_interval_is_accepted():
     assert base.check_between("threshold", 1, 0.0, 1.0) == 1.0
 
 
-@pytest.mark.parametrize("rng", [1, None, np.random, np.random.RandomState(0)])
+@pytest.mark.parametrize("rng", [-1, True, np.random, np.random.RandomState(0)])
 def test_anything_but_a_generator_is_refused(rng):
     with pytest.raises(LearnerError, match=r"numpy\.random\.Generator.*default_rng\("):
         base.check_input(table_of([1.0]), rng)
+
+
+@pytest.mark.parametrize("rng", [7, np.int64(7), np.random.default_rng(7)])
+def test_a_seed_stands_for_its_generator(rng):
+    assert base.check_input(table_of([1.0]), rng).random() == np.random.default_rng(7).random()
+
+
+def test_without_a_seed_the_generator_is_a_fresh_one():
+    first, second = (base.check_input(table_of([1.0]), None).random() for _ in range(2))
+    assert first != second
 
 
 def test_a_table_without_rows_or_columns_is_refused(rng):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bayesjpt as bj
 from bayesjpt import defaults
 from bayesjpt.errors import LearnerError
 from bayesjpt.structure.dependence import (
@@ -300,9 +301,12 @@ def test_senseless_setting_is_refused_by_name(rng, setting):
         dependence(table_of([1.0, 2.0]), rng, **setting)
 
 
-def test_integer_instead_of_generator_is_refused_with_the_remedy():
-    with pytest.raises(LearnerError, match=r"np\.random\.default_rng\(7\)"):
-        dependence(table_of([1.0, 2.0]), 7)
+@pytest.mark.parametrize("ask", [dependence, bj.learn_mspn, bj.learn_jpt, bj.learn_wmispn, bj.learn_cutset])
+def test_a_seed_stands_for_its_generator(ask, rng):
+    table = table_of(rng.normal(size=60), rng.integers(0, 2, 60).astype(float), bases="rc")
+    by_seed, by_generator = ask(table, 7), ask(table, np.random.default_rng(7))
+    for one, other in zip(by_seed, by_generator, strict=True):
+        assert np.array_equal(one, other)
 
 
 # --- chance

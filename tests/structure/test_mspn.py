@@ -396,8 +396,3 @@ def test_progress_ends_with_all_cells(rng):
 def test_senseless_setting_is_refused_by_name(rng, setting):
     with pytest.raises(LearnerError, match=next(iter(setting))):
         learn_mspn(table_of([1.0, 2.0]), rng, **setting)
-
-
-def test_seed_instead_of_generator_is_refused_with_the_remedy():
-    with pytest.raises(LearnerError, match=r"default_rng\(7\)"):
-        learn_mspn(table_of([1.0, 2.0]), 7)

@@ -250,16 +250,16 @@ def test_missing_tokens_of_text_are_missing(token):
     assert (column.labels, column.n_missing) == (("a", "b"), 1)
 
 
-@pytest.mark.parametrize("text", ["Na", "N/A", "none", "-", "unknown"])
+@pytest.mark.parametrize("text", ["Na", "none", "-", "unknown"])
 def test_texts_that_are_no_missing_token_are_labels(text):
     assert text in column_of(["a", text, "b"]).labels
 
 
 def test_category_of_mostly_numbers_names_the_first_that_is_none():
-    assert "'unknown' in row 31" in column_of([str(i) for i in range(15)] * 2 + ["unknown"]).reason
+    assert "'many' in row 31" in column_of([str(i) for i in range(15)] * 2 + ["many"]).reason
 
 
-@pytest.mark.parametrize("token", ["N/A", "n/a", "#N/A", "<NA>", "None", "none", "-"])
+@pytest.mark.parametrize("token", ["None", "none", "-", "unknown", "#DIV/0!"])
 def test_tokens_among_numbers_are_missing_with_one_warning(token):
     with pytest.warns(BayesjptWarning, match=f"{token!r} in column 'x'") as caught:
         column = column_of(["1.5", token, "2", "3"])
@@ -271,12 +271,12 @@ def test_token_among_codes_with_leading_zeros_is_a_label():
     assert column_of(["007", "010", "-"]).labels == ("-", "007", "010")
 
 
-@pytest.mark.parametrize("texts", [["1.5", "N/A", "2"], ["N/A"]])
+@pytest.mark.parametrize("texts", [["1.5", "None", "2"], ["None"]])
 def test_tokens_among_numbers_of_new_rows_are_missing_with_one_warning(texts):
     schema = as_table(pd.DataFrame({"x": [1.5, 2.0, 3.0]})).schema
-    with pytest.warns(BayesjptWarning, match="'N/A' in column 'x'"):
+    with pytest.warns(BayesjptWarning, match="'None' in column 'x'"):
         table = as_table(pd.DataFrame({"x": texts}), schema=schema)
-    assert table.observed[0].tolist() == [text != "N/A" for text in texts]
+    assert table.observed[0].tolist() == [text != "None" for text in texts]
 
 
 def test_every_column_has_a_reason():
@@ -297,11 +297,8 @@ class TestSetAside:
         assert str(defaults.MAX_LABELS) in reason
 
     def test_text_column_of_mostly_numbers_is_set_aside_naming_the_first_that_is_none(self):
-        reason = set_aside_of([str(i % 200) for i in range(500)] + ["unknown"])
-        assert "'unknown' in row 501" in reason
-
-    def test_numbers_with_decimal_commas_are_set_aside_saying_so(self):
-        assert "decimal comma" in set_aside_of([f"{i % 150},5" for i in range(500)])
+        reason = set_aside_of([str(i % 200) for i in range(500)] + ["many"])
+        assert "'many' in row 501" in reason
 
     @pytest.mark.parametrize("start", [0, 1, 1_000, -7])
     @pytest.mark.parametrize("step", [1, -1])
@@ -318,9 +315,9 @@ class TestSetAside:
         assert set_aside_of(rng.permutation(50)) is None
 
     def test_distinct_texts_of_mostly_numbers_are_set_aside_naming_the_first_that_is_none(self):
-        reason = set_aside_of([f"{i}.5" for i in range(50)] + ["unknown"])
+        reason = set_aside_of([f"{i}.5" for i in range(50)] + ["many"])
         assert "identifier" in reason
-        assert "'unknown' in row 51" in reason
+        assert "'many' in row 51" in reason
 
     @pytest.mark.parametrize(
         "name",

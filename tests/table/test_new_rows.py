@@ -120,7 +120,6 @@ def test_dates_are_recognised_however_stored(schema, values):
     ("name", "values", "shown"),
     [
         ("quality", [3, -1], "holds -1 in row 2"),
-        ("quality", [3, 4.5], "holds 4.5 in row 2"),
         ("quality", [3.0, 1e16], "in row 2"),
         ("alcohol", ["9.5", "strong"], "holds 'strong' in row 2"),
         ("alcohol", [True, False], "holds 'True' in row 1"),
@@ -158,8 +157,19 @@ def test_negative_number_is_refused_where_only_levels_have_no_least_value(n_leve
 
 def test_whole_numbers_below_zero_bind_new_rows_to_whole_numbers_alone(schema):
     assert cells(as_table(pd.DataFrame({"balance": [-99]}), schema=schema))["balance"] == [-99.0]
-    with pytest.raises(SchemaError, match=r"'balance' holds -2\.5 in row 1; expected whole numbers"):
-        as_table(pd.DataFrame({"balance": [-2.5]}), schema=schema)
+    with pytest.warns(BayesjptWarning, match=r"-2\.5 in column 'balance' of whole numbers, read as -2"):
+        assert cells(as_table(pd.DataFrame({"balance": [-2.5]}), schema=schema))["balance"] == [-2.0]
+
+
+def test_numbers_that_no_likelihood_can_give_may_be_missing(schema):
+    with pytest.warns(BayesjptWarning, match=r"-1 in column 'quality' \(first in row 2\), read as missing"):
+        table = as_table(pd.DataFrame({"quality": [3, -1]}), schema=schema, outside="missing")
+    assert table.observed[schema.index("quality")].tolist() == [True, False]
+
+
+def test_unknown_word_for_outside_is_refused(schema):
+    with pytest.raises(SchemaError, match="outside='near'; expected one of error, missing"):
+        as_table(pd.DataFrame({"quality": [3]}), schema=schema, outside="near")
 
 
 def test_infinity_in_new_rows_is_refused(schema):

@@ -1,0 +1,256 @@
+"""Trees of labels as nodes of a circuit: hard sums over label leaves, for every label of the parent one.
+
+      b given a         a: hard          the root: which label a has
+                        /    \\
+                      x        x         a product a label: the label itself, and the sums of the columns that depend
+                    / |        | \\       on it, given this label
+                  a=0 hard   hard a=1    b given a = 0, b given a = 1: different weights ...
+                      |  \\ /  |
+                      b=0   b=1          ... and the same children
+
+A column of one label needs no sum. So any number of labels, missing cells and any circuit around a tree are what sums,
+products and leaves do anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.paths import Region
+from bayesjpt.circuit.possible import Labels
+from bayesjpt.errors import CircuitError
+from bayesjpt.families.label import label_groups
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.table.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A tree of columns of labels in the sub-population `rows`: each depends on its parent alone.
+
+    Parameters
+    ----------
+    columns : int (n,)
+        Of labels, each once.
+    parents : int (n,)
+        The position of each column's parent among `columns`, -1 for roots, of which there may be several.
+    rows : int (n_row,)
+        Positions in the training table; from their cells the circuit's starting weights are counted.
+    """
+
+    columns: np.ndarray
+    parents: np.ndarray
+    rows: np.ndarray
+
+
+class Grown(NamedTuple):
+    """Nodes of a tree, children first, numbered from some number on.
+
+    Attributes
+    ----------
+    kind : int8 (n_node,)
+    n_children : int32 (n_node,)
+    child : int32 (n_edge,)
+    count : float64 (n_edge,)
+        Rows that take each edge of a sum, where the cells that decide are known; 0 at products.
+    roots : int32 (n_root,)
+    """
+
+    kind: np.ndarray
+    n_children: np.ndarray
+    child: np.ndarray
+    count: np.ndarray
+    roots: np.ndarray
+
+
+def group_codes(schema: Schema, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """Return int16 (n_column, n_row): which of its `label_groups` a cell is in; -1 if missing, or of no labels."""
+    out = np.full(values.shape, -1, np.int16)
+    for position, column in enumerate(schema.columns):
+        if column.base == "category":
+            group = np.empty(column.n_label, np.int16)
+            for number, codes in enumerate(label_groups(column)):
+                group[list(codes)] = number
+            cells = observed[position]
+            out[position, cells] = group[values[position, cells].astype(np.intp)]
+    return out
+
+
+def ways(
+    tree: Tree, schema: Schema, region: Region, groups: Sequence[Sequence[Labels]]
+) -> list[list[tuple[int, Labels]]]:
+    """Return for each column of a tree what it may be: the number of a group of labels, and those left of it.
+
+    `groups` are the `label_groups` of each column of the schema.
+
+    Raises
+    ------
+    CircuitError
+        For columns that hold no labels, stand there twice, or have none left.
+    """
+    columns = np.asarray(tree.columns).tolist()
+    if not columns or len(set(columns)) < len(columns) or len(tree.parents) != len(columns):
+        raise CircuitError(
+            f"a tree of {len(columns)} columns and {len(tree.parents)} parents", "each column once, with a parent"
+        )
+    found = []
+    for position in columns:
+        column = schema.columns[position]
+        if column.base != "category":
+            raise CircuitError(f"column {column.name!r} of numbers in a tree of labels", "columns of labels")
+        each = list(enumerate(groups[position]))
+        if position in region:
+            part = set(region[position])
+            each = [(number, tuple(code for code in codes if code in part)) for number, codes in each]
+        found.append([(number, codes) for number, codes in each if codes])
+    return found
+
+
+def grow_tree(
+    tree: Tree, groups: np.ndarray, allowed: Sequence[Sequence[int]], leaf_node: Sequence[int], first: int
+) -> Grown:
+    """Return the nodes of a tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    groups : int16 (n_column, n_row)
+        `group_codes` of the table.
+    allowed : sequence of sequences of int
+        The groups that each column of the tree may be in.
+    leaf_node : sequence of int
+        The node of each of these, column by column.
+    first : int
+        The number of the first new node.
+
+    Raises
+    ------
+    CircuitError
+        Where parents go round in a circle, or are none of the columns.
+    """
+    n_way = np.array([len(each) for each in allowed], np.int64)
+    way = np.full((len(allowed), int(groups.max(initial=0)) + 2), -1, np.int64)  # the last entry: missing
+    for position, each in enumerate(allowed):
+        way[position, list(each)] = np.arange(len(each))
+    parents = np.ascontiguousarray(tree.parents, np.int64)
+    if ((parents < -1) | (parents >= parents.size)).any():
+        raise CircuitError(f"parents {parents.tolist()} in a tree of {parents.size} columns", "positions, -1 for roots")
+    order, kid_ptr, kid = _order(parents)
+    if order.size < parents.size:
+        raise CircuitError("parents that go round in a circle", "a tree, or several")
+    rows, columns = np.ascontiguousarray(tree.rows, np.int64), np.ascontiguousarray(tree.columns, np.int64)
+    count, count_at = _count(groups, rows, columns, parents, n_way, way)
+    return Grown(
+        *_grow(order, parents, kid_ptr, kid, n_way, np.array(leaf_node, np.int32), count, count_at, np.int64(first))
+    )
+
+
+def split_shares(circuit: Circuit) -> np.ndarray:
+    """Return float64 (n_edge,): one over the ways of a hard sum, the share of each of its edges; 0 elsewhere."""
+    parent = circuit.edge_parent()
+    share = 1.0 / np.maximum(np.diff(circuit.child_ptr), 1)
+    return np.where(circuit.kind[parent] == arrays.HARD, share[parent], 0.0)
+
+
+@kernel
+def _order(parents):
+    """Return (order, kid_ptr, kid): columns reached from the roots, parents first, and the children of each."""
+    n = parents.size
+    kid_ptr = np.zeros(n + 1, np.int64)
+    for parent in parents:
+        if parent >= 0:
+            kid_ptr[parent + 1] += 1
+    kid_ptr = np.cumsum(kid_ptr)
+    kid, filled = np.empty(max(kid_ptr[n], 1), np.int64), kid_ptr[:-1].copy()
+    order, n_found = np.empty(n, np.int64), 0
+    for k in range(n):
+        if parents[k] < 0:
+            order[n_found] = k
+            n_found += 1
+        else:
+            kid[filled[parents[k]]] = k
+            filled[parents[k]] += 1
+    at = 0
+    while at < n_found:
+        for j in range(kid_ptr[order[at]], kid_ptr[order[at] + 1]):
+            order[n_found] = kid[j]
+            n_found += 1
+        at += 1
+    return order[:n_found], kid_ptr, kid
+
+
+@kernel
+def _count(groups, rows, columns, parents, n_way, way):
+    """Return (count, count_at): rows by the way of the parent and of the column itself, where both are known."""
+    n = columns.size
+    count_at = np.zeros(n + 1, np.int64)
+    for k in range(n):
+        count_at[k + 1] = count_at[k] + n_way[k] * (n_way[parents[k]] if parents[k] >= 0 else 1)
+    count = np.zeros(count_at[n])
+    for k in range(n):
+        x, own = groups[columns[k]], way[k]
+        if parents[k] < 0:
+            for row in rows:
+                if own[x[row]] >= 0:
+                    count[count_at[k] + own[x[row]]] += 1.0
+        else:
+            y, above = groups[columns[parents[k]]], way[parents[k]]
+            for row in rows:
+                if own[x[row]] >= 0 and above[y[row]] >= 0:
+                    count[count_at[k] + above[y[row]] * n_way[k] + own[x[row]]] += 1.0
+    return count, count_at
+
+
+@kernel
+def _grow(order, parents, kid_ptr, kid, n_way, leaf_node, count, count_at, first):
+    n = order.size
+    way_at, sum_at = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    n_node, n_edge, n_root = 0, 0, 0
+    for k in range(n):
+        n_above = n_way[parents[k]] if parents[k] >= 0 else 1
+        way_at[k + 1], sum_at[k + 1] = way_at[k] + n_way[k], sum_at[k] + n_above
+        n_node += n_way[k] + n_above
+        n_edge += n_way[k] * (1 + kid_ptr[k + 1] - kid_ptr[k]) + n_above * n_way[k]
+        n_root += parents[k] < 0
+    kind, n_children = np.empty(n_node, np.int8), np.empty(n_node, np.int32)
+    child, through = np.empty(n_edge, np.int32), np.zeros(n_edge)
+    product, sums = np.empty(way_at[n], np.int32), np.empty(sum_at[n], np.int32)
+    node, edge = 0, 0
+    for at in range(n - 1, -1, -1):
+        k = order[at]
+        for w in range(n_way[k]):
+            product[way_at[k] + w] = leaf_node[way_at[k] + w]
+            if kid_ptr[k + 1] == kid_ptr[k]:
+                continue
+            kind[node], n_children[node] = arrays.PRODUCT, 1 + kid_ptr[k + 1] - kid_ptr[k]
+            child[edge] = leaf_node[way_at[k] + w]
+            edge += 1
+            for j in range(kid_ptr[k], kid_ptr[k + 1]):
+                child[edge] = sums[sum_at[kid[j]] + w]
+                edge += 1
+            product[way_at[k] + w] = first + node
+            node += 1
+        for above in range(sum_at[k + 1] - sum_at[k]):
+            sums[sum_at[k] + above] = product[way_at[k]]
+            if n_way[k] == 1:
+                continue
+            kind[node], n_children[node] = arrays.HARD, n_way[k]
+            for w in range(n_way[k]):
+                child[edge] = product[way_at[k] + w]
+                through[edge] = count[count_at[k] + above * n_way[k] + w]
+                edge += 1
+            sums[sum_at[k] + above] = first + node
+            node += 1
+    roots = np.empty(n_root, np.int32)
+    n_root = 0
+    for k in range(n):
+        if parents[k] < 0:
+            roots[n_root] = sums[sum_at[k]]
+            n_root += 1
+    return kind[:node], n_children[:node], child[:edge], through[:edge], roots

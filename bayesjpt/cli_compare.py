@@ -1,0 +1,87 @@
+"""The command ``bayesjpt compare``: where two tables, or a saved fit and a table, differ."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesjpt.announced import announced
+from bayesjpt.cli_reading import TableReader, reads_table
+from bayesjpt.errors import BayesjptWarning
+
+if TYPE_CHECKING:
+    from bayesjpt.fitting.compare import TableComparison
+
+FIT = ".nc"
+
+First = Annotated[Path, typer.Argument(metavar="A", help="A table, or what `bayesjpt fit` wrote (.nc).")]
+Second = Annotated[Path, typer.Argument(metavar="B", help="A table, or a fit.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Seed = Annotated[int, typer.Option(min=0, help="Divides rows into those that parts are chosen on, and judged on.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no warnings.")]
+
+
+@reads_table
+def compare(
+    first: First,
+    second: Second,
+    as_json: Json = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    *,
+    reader: TableReader,
+) -> None:
+    """Tell where two tables differ, column by column and together, with probabilities."""
+    from bayesjpt.fitting.compare import compare
+
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", BayesjptWarning)
+        tables = [_rows(path, reader, quiet) for path in (first, second)]
+        with announced("comparing", not quiet):
+            found = compare(*tables, seed=seed, names=_names(first, second))
+    typer.echo(json.dumps(_plain(found), indent=2, ensure_ascii=False) if as_json else repr(found))
+
+
+def _rows(path: Path, reader: TableReader, quiet: bool) -> Any:
+    with announced(f"reading {path.name}", not quiet):
+        if path.suffix.lower() != FIT:
+            return reader.table(path)
+        from bayesjpt.posterior.store import load
+
+        post = load(path)
+        kept, n_row = 0 if post.reference is None else post.reference.n_row, post.settings.get("n_row")
+        if not quiet and isinstance(n_row, int) and kept < n_row:
+            typer.echo(
+                f"{path.name} keeps {kept} of its {n_row:,} rows: give the table itself to see small differences",
+                err=True,
+            )
+        return post
+
+
+def _names(first: Path, second: Path) -> tuple[str, str]:
+    """Return what the files are called, with their folders where the names are the same."""
+    if first.name != second.name:
+        return first.name, second.name
+    return str(first), str(second)
+
+
+def _plain(found: TableComparison) -> dict[str, Any]:
+    return {
+        "tables": list(found.names),
+        "rows": list(found.n_row),
+        "together": found.together,
+        "columns": [asdict(column) | {"verdict": column.verdict} for column in found.columns],
+        "parts": [asdict(part) for part in found.parts],
+        "only_in": {"first": list(found.only_first), "second": list(found.only_second)},
+        "not_compared": list(found.left_out),
+    }
+
+
+COMMANDS = {compare: "bayesjpt compare january.csv february.csv"}
+"""Each command with an example of its use."""

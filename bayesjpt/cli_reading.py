@@ -1,0 +1,143 @@
+"""How a table is read, as options of every command that reads one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesjpt import defaults
+from bayesjpt.errors import BayesjptError
+from bayesjpt.table.reading import Reading
+
+if TYPE_CHECKING:
+    from bayesjpt.table.cells import Cells
+    from bayesjpt.table.schema import Schema
+    from bayesjpt.table.table import Table
+
+_PANEL = "Reading the table"
+
+Encoding = Annotated[
+    str | None, typer.Option(help="Of a text file, such as cp1252 or utf-16; found.", rich_help_panel=_PANEL)
+]
+Sep = Annotated[
+    str | None, typer.Option(help="Character between cells of a text file, or tab; found.", rich_help_panel=_PANEL)
+]
+Decimal = Annotated[str | None, typer.Option(help="Decimal mark, a point or a comma; found.", rich_help_panel=_PANEL)]
+Na = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="More values that mean a missing cell, separated by commas: -999,unknown, or age=99 for one column.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(help="Sheet of a workbook, by name or number; the first with cells.", rich_help_panel=_PANEL),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether the first row holds names; found.", rich_help_panel=_PANEL),
+]
+DayFirst = Annotated[
+    bool | None,
+    typer.Option("--day-first/--month-first", help="Whether 03/04/2024 is in April; found.", rich_help_panel=_PANEL),
+]
+LineBytes = Annotated[
+    int, typer.Option(help="Bytes of a line at most, a guard against damaged files.", rich_help_panel=_PANEL)
+]
+Expansion = Annotated[
+    float, typer.Option(help="Bytes in a compressed file at most, for each of its own.", rich_help_panel=_PANEL)
+]
+
+_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "encoding": (Encoding, None),
+    "sep": (Sep, None),
+    "decimal": (Decimal, None),
+    "na": (Na, None),
+    "sheet": (Sheet, None),
+    "header": (Header, None),
+    "day_first": (DayFirst, None),
+    "line_bytes": (LineBytes, defaults.MAX_LINE_BYTES),
+    "expansion": (Expansion, defaults.MAX_EXPANSION),
+}
+"""Type and default of each."""
+
+
+def kinds_of(kind: list[str] | None) -> dict[str, str] | None:
+    """Return what ``--kind COLUMN=KIND`` says of columns; None where it says nothing."""
+    pairs = [entry.rpartition("=") for entry in kind or []]
+    for name, sign, base in pairs:
+        if not (name and sign and base):
+            raise BayesjptError(
+                f"--kind {name}{sign}{base}", "COLUMN=real, integer, category, ordinal, nominal or aside"
+            )
+    return {name: base for name, _, base in pairs} or None
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """Reads tables as the options of a command say.
+
+    Parameters
+    ----------
+    reading : Reading
+    line_bytes : int
+    expansion : float
+    """
+
+    reading: Reading = field(default_factory=Reading)
+    line_bytes: int = defaults.MAX_LINE_BYTES
+    expansion: float = defaults.MAX_EXPANSION
+
+    def table(self, path: Path, **decided: Any) -> Table:
+        """Return the table in a file; `decided` are kinds or a schema, as `bayesjpt.read_table` takes them."""
+        from bayesjpt.table.table import read_table
+
+        return read_table(path, limits=self._limits(), **vars(self.reading), **decided)
+
+    def rows(self, path: Path, schema: Schema) -> Table:
+        """Return new rows under the schema of a fit; columns that it does not know are ignored with a warning."""
+        return self.table(path, schema=schema, ignore_new=True)
+
+    def cells(self, path: Path) -> list[Cells]:
+        """Return the cells of a file as they are written."""
+        from bayesjpt.table.read import read_cells
+
+        return read_cells(path, self._limits(), self.reading, as_written=True)[0]
+
+    def _limits(self) -> Any:
+        from bayesjpt.table.read import ReadLimits
+
+        return ReadLimits(line_bytes=self.line_bytes, expansion=self.expansion)
+
+
+def reads_table(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options of reading in place of its parameter ``reader``, a `TableReader`."""
+    # Typer resolves the texts of annotations, but not those of a signature that was made
+    signature = inspect.signature(command, eval_str=True)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in _OPTIONS.items()
+    ]
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        chosen = {name: given.pop(name) for name in _OPTIONS}
+        limits = {name: chosen.pop(name) for name in ("line_bytes", "expansion")}
+        chosen["na"] = [token for entry in chosen["na"] or [] for token in entry.split(",")]
+        command(**given, reader=TableReader(Reading(**chosen), **limits))
+
+    kept = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in signature.parameters.items()
+        if name != "reader"
+    ]
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in [*kept, *added]}
+    with_options.__signature__ = signature.replace(parameters=[*kept, *added])  # pyright: ignore[reportFunctionMemberAccess, reportAttributeAccessIssue]
+    return with_options

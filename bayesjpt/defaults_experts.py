@@ -1,0 +1,24 @@
+"""Numbers of hierarchical mixtures of experts: how chains run, and priors."""
+
+from __future__ import annotations
+
+DEPTH = 2
+DRAWS = 100
+TUNE = 200
+CHAINS = 4
+"""Of `bj.fit_experts`: chains begin with trees of their own and do not leave their modes, so some are averaged."""
+GATE_PRECISION = (1.0, 1.0)
+PRECISION = (2.0, 1.0)
+"""Shape and rate of the gamma priors of precisions: coefficients are then a Student's t, whose variance exists where
+draws of leaves without rows enter answers."""
+NOISE_SHAPE = 2.0
+NOISE_RATE = (1.0, 2.0)
+"""Variances of gaussian experts: inverse gamma, around half of the target's variance before any row."""
+LOG_SHAPE = (0.0, 1.5)
+"""Mean and standard deviation of the logarithm of gamma experts' shapes, as of the family gamma."""
+LEAST_VARIANCE = 1e-10
+"""In units of the target's variance, where its resolution is finer."""
+PAIR_BYTES = 64 * 2**20
+"""Of the pairs of a draw and a row that are made at once."""
+PREDICTED_DRAWS = 100
+"""Averaged by predictions: an end of an interval is a quantile of all their leaves together, and takes twenty steps."""

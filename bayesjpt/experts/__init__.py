@@ -1,0 +1,1 @@
+"""Hierarchical mixtures of experts: densities of some columns given others."""

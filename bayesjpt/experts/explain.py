@@ -1,0 +1,109 @@
+"""A tree of gated experts in words: where each gate cuts, and what each leaf's expert says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesjpt.families import features
+from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, LOGISTIC, MULTINOMIAL, POISSON
+from bayesjpt.table.covariates import Covariates
+
+if TYPE_CHECKING:
+    from bayesjpt.experts.posterior import ExpertPosterior
+
+_N_TERM = 3
+
+
+def explain(post: ExpertPosterior, own: int) -> str:
+    """Return the tree of one chain in words, gates and experts at their posterior means.
+
+    Chains have trees of their own, and a gate with its mirror image says the same: means over chains would be of no
+    tree.
+    """
+    lines = [repr(post), f"the tree of chain {own} at its posterior mean"]
+    gates = post.coefficients.gate[own].mean(axis=0)
+    node = post.coefficients.node[own].mean(axis=0)
+    dispersion = post.coefficients.dispersion[own].mean(axis=0)
+    _describe(post, (gates, node, dispersion), 0, "", lines)
+    return "\n".join(lines)
+
+
+def _describe(post: ExpertPosterior, means: tuple[np.ndarray, ...], number: int, indent: str, lines: list[str]) -> None:
+    gates, node, dispersion = means
+    model = post.model
+    if number >= model.n_gate:
+        leaf = number - model.n_gate
+        lines += [f"{indent}{text}" for text in _expert(post, node[number], dispersion[leaf])]
+        return
+    question = gate_in_words(gates[number], model.gate_covariates)
+    lines.append(f"{indent}if {question}:")
+    _describe(post, means, 2 * number + 2, indent + "    ", lines)
+    lines.append(f"{indent}else:")
+    _describe(post, means, 2 * number + 1, indent + "    ", lines)
+
+
+def gate_in_words(gate: np.ndarray, covariates: Covariates) -> str:
+    """Return the question whose answer is yes where a gate's log odds are positive, and how sharp the answer is.
+
+    Examples
+    --------
+    >>> import numpy as np, bayesjpt as bj
+    >>> from bayesjpt.table.covariates import make_covariates
+    >>> table = bj.as_table({"size": [1.5, 2.5, 3.5], "kind": ["a", "b", "c"]})
+    >>> gate_in_words(np.array([0.0, 9.0, 0.1, 0.0, 0.0]), make_covariates(table, ["size", "kind"]))
+    'size > 2.5 (sharp)'
+    """
+    slopes = gate[1:]
+    if not slopes.size or not np.abs(slopes).max() > 0.0:
+        share = 1.0 / (1.0 + np.exp(-gate[0]))
+        return f"always with probability {share:.2g}"
+    order = np.argsort(-np.abs(slopes), kind="stable")
+    largest = order[0]
+    member = covariates.members[largest]
+    size = float(np.sqrt((slopes**2).sum()))
+    sharpness = "sharp" if size > 5.0 else "soft" if size > 1.0 else "faint"
+    if np.abs(slopes[largest]) > 0.9 * size:
+        if member.code >= 0:
+            return f"{member.name} {'likely' if slopes[largest] > 0 else 'unlikely'} ({sharpness})"
+        cut = member.centre - member.scale * gate[0] / slopes[largest]
+        return f"{member.name} {'>' if slopes[largest] > 0 else '<'} {cut:.4g} ({sharpness})"
+    return f"{_terms(gate, covariates)} > 0 ({sharpness})"
+
+
+def _terms(coefficients: np.ndarray, covariates: Covariates) -> str:
+    """Return the largest terms of a linear predictor, in the units of the table."""
+    centre = np.array([member.centre for member in covariates.members])
+    scale = np.array([member.scale for member in covariates.members])
+    slopes = coefficients[1:] / scale
+    order = np.argsort(-np.abs(coefficients[1:]), kind="stable")[:_N_TERM]
+    parts = [f"{coefficients[0] - slopes @ centre:.3g}"]
+    parts += [f"{'-' if slopes[k] < 0 else '+'} {abs(slopes[k]):.3g} {covariates.members[k].name}" for k in order]
+    rest = slopes.size - order.size
+    return " ".join(parts) + (f" and {rest} smaller terms" if rest > 0 else "")
+
+
+def _expert(post: ExpertPosterior, coefficients: np.ndarray, dispersion: np.ndarray) -> list[str]:
+    """Return a line for each target: what the leaf's expert says of it."""
+    model, lines = post.model, []
+    for c, (name, kind) in enumerate(zip(model.targets, model.kind, strict=True)):
+        column, own = model.response.columns[c], coefficients[model.at[c] : model.at[c + 1]].copy()
+        if kind == MULTINOMIAL:
+            likely = column.labels[int(np.argmax(own[:, 0]))]
+            lines.append(f"{name}: multinomial, {likely!r} at average covariates")
+            continue
+        own[0, 0] += model.offset[c]
+        if kind == GAUSSIAN:
+            offset, scale = features.offset_and_scale(model.families[c].scaling, column)
+            own *= scale
+            own[0, 0] += offset
+            says = f"{_terms(own[0], model.covariates)}, give or take {np.sqrt(dispersion[c]) * scale:.3g}"
+        elif kind == LOGISTIC:
+            says = f"log odds of {column.labels[1]!r} {_terms(own[0], model.covariates)}"
+        else:
+            own[0, 0] += np.log(column.scale) if kind == GAMMA else 0.0
+            says = f"log mean {_terms(own[0], model.covariates)}"
+            says += f", shape {dispersion[c]:.3g}" if kind != POISSON else ""
+        lines.append(f"{name}: {says}")
+    return lines

@@ -1,0 +1,248 @@
+"""A tree of gated experts before it has draws: what is explained, by what, and by which experts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from bayesjpt.circuit import arrays
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
+from bayesjpt.errors import LearnerError, TableError
+from bayesjpt.families import features, registry
+from bayesjpt.families.record import Family
+from bayesjpt.kernels.expert_pairs import Leaves
+from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, MULTINOMIAL, POISSON, Task
+from bayesjpt.table.covariates import Covariates, check_size
+from bayesjpt.table.schema import Column, Schema
+from bayesjpt.table.table import Table
+
+KINDS = {name: code for code, name in KIND_NAMES.items()}
+LARGEST_DEPTH = 6
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertModel:
+    """What is explained by what.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of all columns that are used, under which rows are read.
+    targets : tuple of str
+    covariates, gate_covariates : Covariates
+        Of experts, and of gates; without any, weights are the same for all rows.
+    depth : int
+        Of the tree, which has 2^depth leaves.
+    experts : tuple of str
+        The kind of expert of each target.
+    offset : float64 (n_target,)
+        What is added to each target's linear predictor, in the family's units.
+    """
+
+    schema: Schema
+    targets: tuple[str, ...]
+    covariates: Covariates
+    gate_covariates: Covariates
+    depth: int
+    experts: tuple[str, ...]
+    offset: np.ndarray
+
+    @property
+    def n_leaf(self) -> int:
+        return 2**self.depth
+
+    @property
+    def n_gate(self) -> int:
+        return self.n_leaf - 1
+
+    @property
+    def n_node(self) -> int:
+        return 2 * self.n_leaf - 1
+
+    @property
+    def covariate_columns(self) -> tuple[str, ...]:
+        """The columns that experts or gates look at."""
+        return tuple(dict.fromkeys((*self.covariates.columns, *self.gate_covariates.columns)))
+
+    @cached_property
+    def response(self) -> Schema:
+        """The schema of the targets alone, over which the circuit is."""
+        return Schema(tuple(self.schema.columns[self.schema.index(name)] for name in self.targets))
+
+    @cached_property
+    def kind(self) -> np.ndarray:
+        """int8 (n_target,): the experts' codes."""
+        return np.array([KINDS[name] for name in self.experts], np.int8)
+
+    @cached_property
+    def at(self) -> np.ndarray:
+        """int32 (n_target + 1,): which linear predictors belong to each target."""
+        n = [len(column.labels) if KINDS[name] == MULTINOMIAL else 1 for column, name in self._pairs]
+        return np.concatenate([[0], np.cumsum(n)]).astype(np.int32)
+
+    @property
+    def _pairs(self) -> list[tuple[Column, str]]:
+        return list(zip(self.response, self.experts, strict=True))
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """The likelihood family of each target's experts."""
+        return tuple(registry.family(family_of(name, column)) for column, name in self._pairs)
+
+    @cached_property
+    def circuit(self) -> Circuit:
+        """A sum over the leaves, each of which is the product of its experts' families."""
+        return mixture_circuit(self.response, self.families, self.n_leaf)
+
+    @cached_property
+    def leaves(self) -> Leaves:
+        """Where the circuit keeps what belongs to each leaf."""
+        circuit, shape = self.circuit, (self.n_leaf, len(self.targets))
+        # the builder numbers leaves child by child, target by target
+        assert (circuit.leaf_var.reshape(shape) == np.arange(shape[1])).all()
+        edges = np.flatnonzero(circuit.kind[circuit.edge_parent()] == arrays.LATENT).astype(np.int32)
+        other = [column.frequencies[-1] if column.n_label and column.other else -1.0 for column in self.response]
+        return Leaves(
+            self.kind,
+            self.at,
+            self.offset,
+            np.array(other),
+            edges,
+            circuit.leaf_family[: shape[1]].astype(np.int64),
+            circuit.theta_at.reshape(shape),
+            circuit.theta_len.reshape(shape),
+            circuit.const_at[: shape[1]].copy(),
+            circuit.const_len[: shape[1]].copy(),
+            circuit.const,
+        )
+
+    def units(self, values: np.ndarray) -> np.ndarray:
+        """Return target values, float64 (n_target, n_row), in the families' units."""
+        pairs = zip(self.families, self.response, values, strict=True)
+        return np.array([features.to_units(family, column, own) for family, column, own in pairs])
+
+    def target_cells(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        """Return values and mask of the targets, (n_target, n_row) each."""
+        index = [table.schema.index(name) for name in self.targets]
+        return np.ascontiguousarray(table.values[index]), np.ascontiguousarray(table.observed[index])
+
+    def task(self, table: Table) -> Task:
+        """Return training rows, without missing targets, as kernels take them."""
+        values, observed = self.target_cells(table)
+        assert observed.all()
+        x, gate_x = self.covariates.matrix(table), self.gate_covariates.matrix(table)
+        return Task(x, gate_x, self.units(values), self.kind, self.at, self.offset)
+
+
+def mixture_circuit(schema: Schema, families: Sequence[Family], n_leaf: int) -> Circuit:
+    """Return the circuit of a mixture of products of one family for each column; of a single product without a sum."""
+    members = dict(zip(schema.names, families, strict=True))
+    rows = np.zeros(0, np.int64)
+
+    def product() -> ColumnLeaf | Product:
+        leaf = tuple(ColumnLeaf(position, rows) for position in range(len(schema)))
+        return leaf[0] if len(leaf) == 1 else Product(leaf)
+
+    root = product() if n_leaf == 1 else Sum(tuple(product() for _ in range(n_leaf)), (0,) * n_leaf)
+    values = np.zeros((len(schema), 0))
+    table = Table(schema, values, np.ones(values.shape, bool))
+    return build_circuit(root, table, lambda column: [members[column.name]])
+
+
+def family_of(expert: str, column: Column) -> str:
+    """Return the name of the likelihood family of an expert's leaves."""
+    if expert == "logistic":
+        return "bernoulli" if column.other else "categorical"
+    return {"gaussian": "normal", "multinomial": "categorical"}.get(expert, expert)
+
+
+def chosen_expert(column: Column, wanted: str) -> str:
+    """Return the kind of expert of a target; ``auto`` follows what the column is.
+
+    Raises
+    ------
+    LearnerError
+        For an unknown kind, or one that the column's values do not allow.
+    """
+    if wanted not in (*KINDS, "auto"):
+        raise LearnerError(f"experts={wanted!r}", f"auto or one of {', '.join(KINDS)}")
+    if column.base == "category":
+        fitting = ["logistic", "multinomial"] if len(column.labels) == 2 else ["multinomial"]
+        if len(column.labels) < 2:
+            raise LearnerError(f"target {column.name!r} has a single label", "two at least")
+    elif column.base == "integer":
+        fitting = ["poisson", "gaussian"] if column.minimum >= 0.0 else ["gaussian"]
+    else:
+        fitting = ["gaussian"]
+    if column.base != "category" and column.minimum > 0.0:
+        fitting.append("gamma")
+    if wanted == "auto":
+        return fitting[0]
+    if wanted not in fitting:
+        raise LearnerError(
+            f"{wanted} experts for column {column.name!r}, which is {column.base} from {column.minimum:g}",
+            f"one of {', '.join(fitting)}",
+            f"Override what the column is with kinds={{{column.name!r}: ...}}.",
+        )
+    return wanted
+
+
+def as_real(column: Column, values: np.ndarray, support: tuple[float, float]) -> Column:
+    """Return a target of numbers as a column with a density on some support, in units of its spread."""
+    check_size(column.name, values)
+    scale = float(values.std()) if values.size else 1.0
+    scale = scale if scale > 0.0 else max(column.resolution, 1e-300)
+    centre = float(values.mean()) if values.size else 0.0
+    return replace(
+        column,
+        base="real",
+        support=support,
+        levels=(),
+        frequencies=(),
+        atoms=(),
+        atom_frequencies=(),
+        location=centre,
+        scale=scale,
+    )
+
+
+def offset_of(expert: str, values: np.ndarray) -> float:
+    """Return what is added to a predictor, so that coefficients of zero are the mean; `values` in its units."""
+    code = KINDS[expert]
+    if code == GAUSSIAN:
+        return float(values.mean())
+    return float(np.log(max(values.mean(), 1e-3))) if code in (POISSON, GAMMA) else 0.0
+
+
+def experts_of(columns: Sequence[Column], wanted: object) -> tuple[str, ...]:
+    """Return the kind of expert of each target; `wanted` is one name for all, or a mapping from names of targets."""
+    if isinstance(wanted, str):
+        return tuple(chosen_expert(column, wanted) for column in columns)
+    if not isinstance(wanted, dict) or set(wanted) - {column.name for column in columns}:
+        raise LearnerError(f"experts={wanted!r}", "a name, or a dict from targets to names")
+    return tuple(chosen_expert(column, wanted.get(column.name, "auto")) for column in columns)
+
+
+def with_targets(table: Table, targets: Sequence[str], experts: Sequence[str]) -> Table:
+    """Return the table with targets of gaussian and gamma experts as columns with densities.
+
+    Raises
+    ------
+    TableError
+        Where no row has all targets.
+    """
+    columns = list(table.schema.columns)
+    for name, expert in zip(targets, experts, strict=True):
+        position = table.schema.index(name)
+        if KINDS[expert] in (GAUSSIAN, GAMMA):
+            support = (-np.inf, np.inf) if KINDS[expert] == GAUSSIAN else (0.0, np.inf)
+            seen = table.values[position, table.observed[position]]
+            columns[position] = as_real(columns[position], seen, support)
+    full = table.observed[[table.schema.index(name) for name in targets]].all(axis=0)
+    if not full.any():
+        raise TableError(f"no row has a value of {', '.join(targets)}", "one at least")
+    return Table(Schema(tuple(columns), table.schema.set_aside), table.values, table.observed, table.unseen)

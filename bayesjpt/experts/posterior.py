@@ -1,0 +1,372 @@
+"""Draws of a tree of gated experts; each question takes rows of covariates and is answered under each draw.
+
+Given a row, a draw is an ordinary circuit over the targets. So questions are those of `Posterior`, asked of a posterior
+whose draws are the pairs of a draw and a row; what rows see of that is the last axis, ``obs_id``.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Params
+from bayesjpt.defaults import CONFIDENCE, INTERVAL
+from bayesjpt.defaults_experts import PAIR_BYTES, PREDICTED_DRAWS
+from bayesjpt.errors import QueryError, TableError
+from bayesjpt.experts.missing import check_joint, imputed
+from bayesjpt.experts.model import ExpertModel
+from bayesjpt.families import features
+from bayesjpt.kernels.expert_pairs import fill_log_density, fill_log_mass, fill_params
+from bayesjpt.kernels.expert_tree import Coefficients
+from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries import complete, distribution, mode, moments, probability
+from bayesjpt.table.heaps import recorded_cells
+from bayesjpt.table.table import Table, as_table
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertPosterior:
+    """Draws of a hierarchical mixture of experts, from `bj.fit_experts`.
+
+    Parameters
+    ----------
+    model : ExpertModel
+    coefficients : Coefficients
+        With leading axes (n_chain, n_draw).
+    settings : mapping
+        How the fit was made, for the record.
+    missing : Posterior, optional
+        A joint posterior of the covariates, from which missing ones are imputed; see `with_missing`.
+
+    Notes
+    -----
+    Rows are data frames, Tables or dicts of columns, with all covariates; the targets are looked at by `log_density`
+    and `log_mass` alone. Answers have the dims of those of `Posterior` given rows: (chain, draw, ..., obs_id).
+    """
+
+    model: ExpertModel
+    coefficients: Coefficients
+    settings: Mapping[str, str | int | float] = field(default_factory=dict)
+    missing: Posterior | None = None
+
+    @property
+    def n_chain(self) -> int:
+        return self.coefficients.gate.shape[0]
+
+    @property
+    def n_draw(self) -> int:
+        return self.coefficients.gate.shape[1]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return self.model.targets
+
+    # --- rows ---------------------------------------------------------------------------------------------------------
+
+    def read(self, rows: Any) -> Table:
+        """Return rows of covariates, and of targets where they are there, as a Table of the fit's schema."""
+        if isinstance(rows, Table) and rows.schema == self.model.schema:
+            return rows
+        frame = rows.to_frame() if isinstance(rows, Table) else rows
+        if isinstance(frame, Mapping):
+            frame = {
+                name: [cells] if isinstance(cells, str) or np.ndim(cells) == 0 else cells
+                for name, cells in frame.items()
+            }
+        return as_table(frame, schema=self.model.schema, ignore_new=True)
+
+    def _matrices(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        """Return the covariates of experts and gates, float64 (n_version, n_row, n_covariate) each."""
+        versions = [table]
+        if self.missing is not None:  # the same imputations for all questions about the same rows
+            rng = np.random.default_rng(0)
+            versions = imputed(self.missing, table, self.model.covariate_columns, _N_IMPUTATION, rng)
+        experts, gates = self.model.covariates, self.model.gate_covariates
+        return np.stack([experts.matrix(each) for each in versions]), np.stack(
+            [gates.matrix(each) for each in versions]
+        )
+
+    def params(self, rows: Any) -> Params:
+        """Return the weights and parameters of `circuit` for each pair, with axes (draw, row) in front.
+
+        Draws are numbered over all chains, those of a chain side by side.
+        """
+        x, gate_x = self._matrices(self.read(rows))
+        return self._params(x, gate_x)
+
+    def _params(self, x: np.ndarray, gate_x: np.ndarray) -> Params:
+        circuit, n_row = self.model.circuit, x.shape[1]
+        flat = self._flat()
+        log_weight = np.zeros((flat.gate.shape[0], n_row, circuit.n_edge))
+        theta = np.empty((flat.gate.shape[0], n_row, circuit.n_theta))
+        fill_params(self.model.leaves, x, gate_x, flat, log_weight, theta)
+        return Params(log_weight, theta)
+
+    def _flat(self) -> Coefficients:
+        return Coefficients(
+            *(array.reshape(self.n_chain * self.n_draw, *array.shape[2:]) for array in self.coefficients)
+        )
+
+    def at(self, row: Any) -> Posterior:
+        """Return the posterior of the targets given one row of covariates: an ordinary one, with all its queries.
+
+        Examples
+        --------
+        >>> import numpy as np, bayesjpt as bj
+        >>> x = np.linspace(-2.0, 2.0, 100)
+        >>> post = bj.fit_experts({"x": x, "y": x**2}, target="y", depth=1, draws=5, tune=20, chains=2, rng=1)
+        >>> post.at({"x": 1.0}).probability("y > 0").sizes
+        Frozen({'chain': 2, 'draw': 5})
+        """
+        table = self.read(row)
+        if table.n_row != 1:
+            raise QueryError(f"{table.n_row} rows", "one row of covariates")
+        log_weight, theta = self.params(table)
+        shape = (self.n_chain, self.n_draw, -1)
+        n_edge = self.model.circuit.n_edge
+        params = Params(log_weight.reshape(*shape[:2], n_edge), theta.reshape(shape))
+        return Posterior(self.model.circuit, self.model.response, params)
+
+    def some_draws(self, max_draws: int | None) -> ExpertPosterior:
+        """Return the posterior of at most so many draws of all chains, evenly spaced; one of each chain at least."""
+        n = self.n_draw if max_draws is None else max(complete.check_count(max_draws, "max_draws") // self.n_chain, 1)
+        if n >= self.n_draw:
+            return self
+        kept = np.floor((np.arange(n) + 0.5) * (self.n_draw / n)).astype(np.int64)
+        return replace(self, coefficients=Coefficients(*(array[:, kept] for array in self.coefficients)))
+
+    def with_missing(self, joint: Posterior) -> ExpertPosterior:
+        """Return the same posterior, answering rows with missing covariates by averaging over imputations.
+
+        Parameters
+        ----------
+        joint : Posterior
+            Of the covariates, as `bj.fit` of a table with these columns makes it. Draws of the experts take turns
+            with a few imputations of every row.
+        """
+        check_joint(joint, self.model.covariate_columns)
+        return replace(self, missing=joint)
+
+    def _parts(self, table: Table) -> Iterator[tuple[slice, Params]]:
+        """Yield parts of the rows with their pairs, as many as a part of memory holds."""
+        if not table.n_row:
+            raise TableError("no rows", "one at least")
+        x, gate_x = self._matrices(table)
+        circuit = self.model.circuit
+        each = 8 * self.n_chain * self.n_draw * (circuit.n_edge + circuit.n_theta)
+        step = max(1, PAIR_BYTES // each)
+        for lo in range(0, table.n_row, step):
+            which = slice(lo, min(lo + step, table.n_row))
+            part = (np.ascontiguousarray(x[:, which]), np.ascontiguousarray(gate_x[:, which]))
+            yield which, self._params(*part)
+
+    def _asked(self, rows: Any, ask: Callable[[Posterior], PlainAnswer | PlainAnswers]) -> Any:
+        """Return the answer to a question of `Posterior` for every row, which becomes the last axis."""
+        answers, n_row = [], 0
+        for _, params in self._parts(self.read(rows)):
+            n_part = params.theta.shape[1]
+            pairs = Params(*(array.reshape(1, array.shape[0] * n_part, array.shape[2]) for array in params))
+            answers.append((ask(Posterior(self.model.circuit, self.model.response, pairs)), n_part))
+            n_row += n_part
+        coords = {"chain": np.arange(self.n_chain), "draw": np.arange(self.n_draw), "obs_id": np.arange(n_row)}
+        first = answers[0][0]
+        coords = {**first.coords, **coords}
+
+        def joined(values_of: Callable[[Any], np.ndarray]) -> np.ndarray:
+            return np.concatenate([self._rows_last(values_of(answer), n) for answer, n in answers], axis=-1)
+
+        if isinstance(first, PlainAnswer):
+            dims = (*first.dims, "obs_id")
+            return PlainAnswer(first.name, dims, joined(lambda answer: answer.values), coords, first.attrs).to_xarray()
+        data = {
+            name: ((*dims, "obs_id"), joined(lambda answer, name=name: answer[name]))
+            for name, (dims, _) in first.data.items()
+        }
+        return PlainAnswers(data, coords, first.attrs).to_xarray()
+
+    def _rows_last(self, values: np.ndarray, n_row: int) -> np.ndarray:
+        """Return (chain, draw, ..., row) of an answer over pairs, (1, chain * draw * row, ...)."""
+        return np.moveaxis(values.reshape(self.n_chain, self.n_draw, n_row, *values.shape[2:]), 2, -1)
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def log_density(self, rows: Any) -> Any:
+        """Return the log density of the targets given the covariates, in nats; dims (chain, draw, obs_id).
+
+        Per user's unit of real targets; missing targets are marginalised.
+        """
+        table = self.read(rows)
+        values, seen = self.model.target_cells(table)
+        z = np.where(seen, self.model.units(values), 1.0)
+        constants = [family.constants(c) for family, c in zip(self.model.families, self.model.response, strict=True)]
+        aux = np.array(
+            [features.auxiliary(f, own, k) for f, own, k in zip(self.model.families, z, constants, strict=True)]
+        )
+        out = np.empty((self.n_chain * self.n_draw, table.n_row))
+        for which, params in self._parts(table):
+            part = np.empty((out.shape[0], params.theta.shape[1]))
+            own_z, own_aux, own_seen = (np.ascontiguousarray(array[:, which]) for array in (z, aux, seen))
+            fill_log_density(self.model.leaves, own_z, own_aux, own_seen, params.log_weight, params.theta, part)
+            out[:, which] = part
+        out += self.model.response.log_jacobian() @ seen
+        return self._by_row("log_density", out)
+
+    def log_mass(self, rows: Any) -> Any:
+        """Return the log probability of the targets' recorded cells given the rows; dims (chain, draw, obs_id)."""
+        table = self.read(rows)
+        values, seen = self.model.target_cells(table)
+        centre, half = recorded_cells(self.model.response, values)
+        lo, hi = self.model.units(centre - half), self.model.units(centre + half)
+        return self._by_row("log_mass", self._log_masses(table, lo, hi, seen))
+
+    def _log_masses(self, table: Table, lo: np.ndarray, hi: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Return the log probability of each row's own intervals, float64 (n_draw, n_row)."""
+        out = np.empty((self.n_chain * self.n_draw, table.n_row))
+        for which, params in self._parts(table):
+            part = np.empty((out.shape[0], params.theta.shape[1]))
+            own_lo, own_hi, own_seen = (np.ascontiguousarray(array[:, which]) for array in (lo, hi, seen))
+            fill_log_mass(self.model.leaves, own_lo, own_hi, own_seen, params.log_weight, params.theta, part)
+            out[:, which] = part
+        return out
+
+    def _by_row(self, name: str, values: np.ndarray) -> Any:
+        coords = {
+            "chain": np.arange(self.n_chain),
+            "draw": np.arange(self.n_draw),
+            "obs_id": np.arange(values.shape[1]),
+        }
+        return PlainAnswer(
+            name, ("chain", "draw", "obs_id"), values.reshape(self.n_chain, self.n_draw, -1), coords
+        ).to_xarray()
+
+    def probability(self, event: Any, rows: Any) -> Any:
+        """Return the probability of an event of the targets given each row; dims (chain, draw, obs_id).
+
+        Parameters
+        ----------
+        event : Event or str
+            Such as ``"y > 3"`` or ``bj.col("y").between(0, 1)``.
+        rows : data frame, Table or dict of columns
+        """
+        return self._asked(rows, lambda post: probability.probability(post, event))
+
+    def expectation(self, rows: Any) -> Any:
+        """Return the expectation of targets of numbers given each row; dims (chain, draw, feature, obs_id)."""
+        return self._asked(rows, moments.expectation)
+
+    def variance(self, rows: Any) -> Any:
+        """Return the variance of targets of numbers given each row; dims (chain, draw, feature, obs_id)."""
+        return self._asked(rows, moments.variance)
+
+    def variance_parts(self, rows: Any) -> Any:
+        """Return the variance of targets of numbers as that ``within`` experts and ``between`` their means.
+
+        Returns
+        -------
+        Dataset, dims (chain, draw, feature, obs_id)
+            Their sum is `variance`.
+        """
+        from bayesjpt.experts.leaf_moments import variance_parts
+
+        return variance_parts(self, rows).to_xarray()
+
+    def quantile(self, q: Any, rows: Any) -> Any:
+        """Return quantiles of targets of numbers given each row; dims (chain, draw, quantile, feature, obs_id)."""
+        return self._asked(rows, lambda post: distribution.quantile(post, q))
+
+    def cdf(self, x: Any, rows: Any, target: str | None = None) -> Any:
+        """Return the probability that a target is at most x given each row; dims (chain, draw, value, feature, obs_id).
+
+        `target` may be left out where there is one.
+        """
+        return self._asked(rows, lambda post: distribution.cdf(post, x, self._target(target)))
+
+    def confidence_bounds(self, rows: Any, *, confidence: float = CONFIDENCE) -> Any:
+        """Return the expectation with confidence bounds for values given each row, as `Posterior.confidence_bounds`."""
+        return self._asked(rows, lambda post: distribution.confidence_bounds(post, confidence=confidence))
+
+    def mode(self, rows: Any, k: int = 1) -> Any:
+        """Return the k most probable values of the targets given each row, as `Posterior.mode` does."""
+        return self._asked(rows, lambda post: mode.mode(post, None, k))
+
+    def sample(self, n: int, rows: Any, *, rng: int | np.random.Generator | None = None) -> Any:
+        """Return a data frame of n draws of the targets for each row, side by side, each from a draw of its own.
+
+        Numbers in the user's units, labels of the training table.
+        """
+        n, generator = complete.check_count(n, "n"), complete.as_rng(rng)
+        found = []
+        for _, params in self._parts(self.read(rows)):
+            n_part = params.theta.shape[1]
+            draw = np.concatenate(
+                [complete.even_draws(n, self.n_chain * self.n_draw, generator) for _ in range(n_part)]
+            )
+            row = np.repeat(np.arange(n_part), n)
+            chosen = Params(*(np.ascontiguousarray(array[draw, row])[None] for array in params))
+            post = Posterior(self.model.circuit, self.model.response, chosen)
+            limits = complete.limits_of(post.schema, bounds=complete.seen_labels(post.schema), recorded=False)
+            empty = complete.empty_rows(post.schema, draw.size)
+            each = np.arange(draw.size)
+            found.append(complete.complete(post, empty, each, generator, limits=limits, one_row=False))
+        values = np.concatenate(found, axis=1)
+        return Table(self.model.response, values, np.ones(values.shape, bool)).to_frame()
+
+    def predict(
+        self,
+        rows: Any,
+        *,
+        target: str | None = None,
+        interval: float = INTERVAL,
+        max_draws: int | None = PREDICTED_DRAWS,
+    ) -> Any:
+        """Return a data frame of what a target is in some rows: probabilities of labels, or mean and interval.
+
+        The interval is that of the mixture over draws, of all chains at most `max_draws` (None for all): it holds what
+        the posterior does not know and how far values scatter.
+        """
+        from bayesjpt.experts.predict import prediction
+        from bayesjpt.queries.predict import as_frame
+
+        table = self.read(rows)
+        return as_frame(prediction(self.some_draws(max_draws), table, self._target(target), interval), rows)
+
+    def explain(self, chain: int = 0) -> str:
+        """Return the tree of a chain in words: what each gate asks, and what each leaf's expert says."""
+        from bayesjpt.experts.explain import explain
+
+        if chain not in range(self.n_chain):
+            raise QueryError(f"chain={chain!r}", f"0 to {self.n_chain - 1}")
+        return explain(self, chain)
+
+    def save(self, path: Any) -> None:
+        """Write the fit to a netCDF file; read it back with `bayesjpt.load_experts`."""
+        from bayesjpt.experts.store import save
+
+        save(self, path)
+
+    def _target(self, target: str | None) -> str:
+        if target is None and len(self.targets) == 1:
+            return self.targets[0]
+        if target not in self.targets:
+            raise QueryError(f"target={target!r}", f"one of {', '.join(self.targets)}")
+        return str(target)
+
+    def __repr__(self) -> str:
+        given = ", ".join(self.model.covariates.columns) or "nothing"
+        kinds = ", ".join(f"{name} ({kind})" for name, kind in zip(self.targets, self.model.experts, strict=True))
+        return (
+            f"ExpertPosterior({kinds} given {given}; {self.model.n_leaf} leaves, "
+            f"{self.n_chain} chains x {self.n_draw} draws)"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{html.escape(repr(self))}</b></p><pre>{html.escape(self.explain())}</pre>"
+
+
+_N_IMPUTATION = 10
+"""Of each row with missing covariates; draws take turns with them."""

@@ -1,0 +1,162 @@
+"""Saved trees of experts: one netCDF file, draws in ArviZ's group ``posterior``, what they mean as JSON beside them.
+
+What is read is checked as if it came from anywhere, and no code runs from it (`bayesjpt.posterior.hdf5`).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesjpt.errors import FitFileError
+from bayesjpt.experts.model import KINDS, LARGEST_DEPTH, ExpertModel, chosen_expert
+from bayesjpt.experts.posterior import ExpertPosterior
+from bayesjpt.kernels.expert_tree import Coefficients
+from bayesjpt.posterior import check
+from bayesjpt.posterior.draws import check_format
+from bayesjpt.posterior.hdf5 import SafeFile
+from bayesjpt.posterior.store import check_is_no_folder, read_with, write_tree
+from bayesjpt.table.covariates import Covariate, Covariates
+from bayesjpt.table.schema import Schema
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FORMAT = "bayesjpt experts 1"
+_GROUP = "bayesjpt"
+_DIMS = {
+    "gate": ("gate_number", "gate_covariate"),
+    "node": ("node_number", "predictor", "covariate"),
+    "dispersion": ("leaf", "target"),
+    "gate_precision": ("one",),
+    "precision": ("level", "target"),
+    "noise": ("target",),
+}
+_POSITIVE = ("dispersion", "gate_precision", "precision", "noise")
+
+
+def save(post: ExpertPosterior, path: Any) -> None:
+    """Write a fit; see `ExpertPosterior.save`.
+
+    Raises
+    ------
+    FitFileError
+        Where the file cannot be written. A file that was there before is then left as it was.
+    """
+    check_is_no_folder(path)
+    write_tree(_tree(post), path)
+
+
+def _tree(post: ExpertPosterior) -> xr.DataTree:
+    import xarray as xr
+
+    model = post.model
+    arrays = {name: (("chain", "draw", *_DIMS[name]), array) for name, array in post.coefficients._asdict().items()}
+    attrs = {
+        "format": FORMAT,
+        "schema": json.dumps(model.schema.to_dict()),
+        "model": json.dumps(
+            {
+                "targets": model.targets,
+                "experts": model.experts,
+                "depth": model.depth,
+                "offset": model.offset.tolist(),
+                "covariates": model.covariates.to_list(),
+                "gate_covariates": model.gate_covariates.to_list(),
+            }
+        ),
+        "settings": json.dumps(dict(post.settings)),
+    }
+    coords = {"chain": np.arange(post.n_chain), "draw": np.arange(post.n_draw)}
+    return xr.DataTree.from_dict({"posterior": xr.Dataset(arrays, coords), _GROUP: xr.Dataset(attrs=attrs)})
+
+
+def load_experts(path: Any) -> ExpertPosterior:
+    """Return the ExpertPosterior that `ExpertPosterior.save` wrote.
+
+    Raises
+    ------
+    FitFileError
+        For a file that is not one, is damaged, or of another version.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, pathlib, bayesjpt as bj
+    >>> x = np.linspace(-2.0, 2.0, 60)
+    >>> post = bj.fit_experts({"x": x, "y": x**2}, target="y", depth=1, draws=3, tune=5, chains=1, rng=1)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "fit.nc"
+    >>> post.save(path)
+    >>> bj.load_experts(path)
+    ExpertPosterior(y (gaussian) given x; 2 leaves, 1 chains x 3 draws)
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FitFileError(f"no file {str(path)!r}")
+    return read_with(path, _read)
+
+
+def _read(file: SafeFile) -> ExpertPosterior:
+    check_format(file.text(_GROUP, "format"), FORMAT)
+    schema = Schema.from_dict(file.json(_GROUP, "schema"))
+    check.check_columns(schema)
+    model = _model(schema, file.json(_GROUP, "model"))
+    sizes = {
+        "gate_number": model.n_gate,
+        "gate_covariate": len(model.gate_covariates.names),
+        "node_number": model.n_node,
+        "predictor": int(model.at[-1]),
+        "covariate": len(model.covariates.names),
+        "leaf": model.n_leaf,
+        "target": len(model.targets),
+        "level": model.depth + 1,
+        "one": 1,
+    }
+    n_chain, n_draw = file.shape("posterior/noise")[:2]
+    if not (n_chain and n_draw):
+        raise FitFileError("a fit without draws", "one chain and one draw at least")
+    arrays = []
+    for name, dims in _DIMS.items():
+        shape = (n_chain, n_draw, *(sizes[dim] for dim in dims))
+        array = (
+            np.ascontiguousarray(file.array(f"posterior/{name}", shape), np.float64)
+            if 0 not in shape
+            else np.empty(shape)
+        )
+        if not np.isfinite(array).all() or (name in _POSITIVE and not (array > 0.0).all()):
+            raise FitFileError(
+                f"draws of {name!r} that no sampler gives", "finite numbers, of precisions positive ones"
+            )
+        arrays.append(array)
+    settings = file.json(_GROUP, "settings")
+    if not isinstance(settings, dict):
+        raise FitFileError("settings that are none", "names and values")
+    return ExpertPosterior(model, Coefficients(*arrays), settings)
+
+
+def _model(schema: Schema, plain: Any) -> ExpertModel:
+    targets, experts = tuple(map(str, plain["targets"])), tuple(map(str, plain["experts"]))
+    depth, offset = plain["depth"], np.array(plain["offset"], np.float64)
+    if type(depth) is not int or not 0 <= depth <= LARGEST_DEPTH or not targets or len(set(targets)) < len(targets):
+        raise FitFileError(f"a tree of depth {depth!r} of {targets!r}", f"0 to {LARGEST_DEPTH}, and targets")
+    if len(experts) != len(targets) or offset.shape != (len(targets),) or not np.isfinite(offset).all():
+        raise FitFileError("experts and offsets that do not fit the targets", "one of each for each")
+    for name, expert in zip(targets, experts, strict=True):
+        if expert not in KINDS:
+            raise FitFileError(f"experts {expert!r}", f"one of {', '.join(KINDS)}")
+        chosen_expert(schema.columns[schema.index(name)], expert)
+    made = [_covariates(schema, plain[key]) for key in ("covariates", "gate_covariates")]
+    return ExpertModel(schema, targets, made[0], made[1], depth, experts, offset)
+
+
+def _covariates(schema: Schema, plain: Any) -> Covariates:
+    members = []
+    for name, column, code, centre, scale in plain:
+        facts = schema.columns[schema.index(column)]
+        fits = code in range(len(facts.labels)) if facts.base == "category" else code == -1
+        if not fits or not np.isfinite([centre, scale]).all() or not scale > 0.0:
+            raise FitFileError(f"a covariate {name!r} that cannot be made", "one of the columns")
+        members.append(Covariate(str(name), str(column), int(code), float(centre), float(scale)))
+    return Covariates(schema, tuple(members))

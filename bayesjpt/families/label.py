@@ -1,0 +1,186 @@
+"""Label: fixed shares of some labels of a column; nothing is unknown.
+
+What a tree of labels is made of: below a hard sum a column has one label, and weights of sums are all there is to
+learn. The constants are the codes of the labels, and then the share of each, 0 for labels that cannot occur. "Other",
+which training never showed, goes with the most frequent label of its column, in their smoothed training shares; so a
+tree needs no ways for it.
+
+The auxiliary table holds the code, -1 where a value is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayesjpt.families.record import ColumnFacts, Family, Scaling
+from bayesjpt.numerics.jit import kernel
+
+
+def no_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """Return no hyperparameters: nothing is unknown."""
+    return np.empty(0)
+
+
+def label_groups(column: ColumnFacts) -> tuple[tuple[int, ...], ...]:
+    """Return the codes that go together: one group a label, "other" with the most frequent one.
+
+    Examples
+    --------
+    >>> from bayesjpt.table.schema import Column
+    >>> label_groups(Column("size", "category", (0.0, 3.0), ("S", "M", "L"), frequencies=(0.2, 0.6, 0.15, 0.05)))
+    ((0,), (1, 3), (2,))
+    """
+    n = column.n_label
+    if not column.other:
+        return tuple((code,) for code in range(n))
+    most = int(np.argmax(column.frequencies[: n - 1])) if n > 1 else 0
+    return tuple((code, n - 1) if code == most else (code,) for code in range(n - 1)) or ((0,),)
+
+
+def constants_of(codes: Sequence[int], column: ColumnFacts) -> np.ndarray:
+    """Return the constants of a leaf that holds some labels of a column, in their training shares."""
+    share = np.where(np.isin(np.arange(column.n_label), codes), column.frequencies, 0.0)
+    return np.concatenate([np.arange(float(column.n_label)), share / share.sum()])
+
+
+def _constants(column: ColumnFacts) -> np.ndarray:
+    return constants_of(range(column.n_label), column)
+
+
+def _valid_constants(column: ColumnFacts, constants: np.ndarray) -> bool:
+    n = column.n_label
+    share = constants[n:]
+    return (
+        constants.size == 2 * n
+        and np.array_equal(constants[:n], np.arange(n))
+        and bool((share >= 0.0).all() and abs(share.sum() - 1.0) < 1e-9)
+    )
+
+
+@kernel
+def prepare(z, constants, out):
+    n = constants.size // 2
+    for i in range(out.size):
+        out[i] = z[i] if 0.0 <= z[i] < n and z[i] == math.floor(z[i]) else -1.0
+
+
+@kernel
+def coefficients(theta, constants, out):
+    n = constants.size // 2
+    out[0] = -np.inf  # code -1
+    for k in range(n):
+        out[k + 1] = math.log(constants[n + k]) if constants[n + k] > 0.0 else -np.inf
+
+
+@kernel
+def fill_log_density(z, aux, coefficients, out):
+    for i in range(out.size):
+        out[i] = coefficients[int(aux[i]) + 1]
+
+
+@kernel
+def accumulate(z, aux, rows, constants, stats):
+    stats[0] += rows.size
+
+
+@kernel
+def accumulate_gradient(z, aux, flow, theta, constants, out):
+    pass
+
+
+@kernel
+def initial(stats, hyper, constants, theta):
+    pass
+
+
+@kernel
+def log_mass(lo, hi, theta, constants):
+    n = constants.size // 2
+    inside, outside = 0.0, 0.0
+    for k in range(n):
+        if lo <= constants[k] <= hi:
+            inside += constants[n + k]
+        else:
+            outside += constants[n + k]
+    if inside == 0.0:
+        return -np.inf
+    return 0.0 if outside == 0.0 else math.log(inside / (inside + outside))
+
+
+@kernel
+def cdf(x, theta, constants):
+    return math.exp(log_mass(-np.inf, x, theta, constants))
+
+
+@kernel
+def mode(lo, hi, theta, constants):
+    n = constants.size // 2
+    best, best_anywhere = -1, 0
+    for k in range(n):
+        if constants[n + k] > constants[n + best_anywhere]:
+            best_anywhere = k
+        inside = lo <= constants[k] <= hi and constants[n + k] > 0.0
+        if inside and (best < 0 or constants[n + k] > constants[n + best]):
+            best = k
+    return constants[best] if best >= 0 else min(max(constants[best_anywhere], lo), hi)
+
+
+@kernel
+def moment(k, lo, hi, theta, constants):
+    n = constants.size // 2
+    total, value = 0.0, 0.0
+    for i in range(n):
+        if lo <= constants[i] <= hi:
+            total += constants[n + i]
+            value += constants[n + i] * (constants[i] if k == 1 else constants[i] * constants[i])
+    if total == 0.0:
+        end = mode(lo, hi, theta, constants)
+        return end if k == 1 else end * end
+    return min(max(value / total, lo), hi) if k == 1 else value / total
+
+
+@kernel
+def sample(lo, hi, theta, constants, rng):
+    n = constants.size // 2
+    total, n_possible = 0.0, 0
+    for k in range(n):
+        if lo <= constants[k] <= hi and constants[n + k] > 0.0:
+            total += constants[n + k]
+            n_possible += 1
+    if n_possible < 2:
+        return mode(lo, hi, theta, constants)
+    left, last = total * rng.random(), 0
+    for k in range(n):
+        if lo <= constants[k] <= hi and constants[n + k] > 0.0:
+            last = k
+            left -= constants[n + k]
+            if left < 0.0:
+                break
+    return constants[last]
+
+
+FAMILY = Family(
+    name="label",
+    bases=("category",),
+    statistical_type="nominal",
+    scaling=Scaling.NONE,
+    priors={"default": no_prior, "abda": no_prior},
+    constants=_constants,
+    valid_constants=_valid_constants,
+    n_stats=1,
+    by_name=True,
+    prepare=prepare,
+    coefficients=coefficients,
+    fill_log_density=fill_log_density,
+    accumulate=accumulate,
+    initial=initial,
+    accumulate_gradient=accumulate_gradient,
+    log_mass=log_mass,
+    cdf=cdf,
+    moment=moment,
+    mode=mode,
+    sample=sample,
+)

@@ -1,0 +1,325 @@
+"""Spline: a mixture of M-splines over a leaf's breaks, and an exponential tail beyond each end that is open.
+
+theta = weight of each spline, then of the lower and of the upper tail where there is one. Prior: Dirichlet. The density
+is never negative, integrates to 1, and is smooth up to its order, which the leaf chose with its breaks
+(`bayesjpt.families.spline_choice`). z = (x - m) / s on real columns and z = x on whole numbers, whose breaks lie
+halfway between them and whose mass is the integral over the cell around each.
+
+      density |        .--.               constants = (order, number of bins, step, sigma, low end, high end,
+              |      .'    '-.              breaks 0 ... n, ordinates)
+              |  __.'         '-.___
+              |-'   |    |    |     '--   step = 1 on whole numbers, 0 on others; sigma = scale of both tails
+             end    0    1    2    end    ordinates: of every spline on every bin (`bayesjpt.families.spline_basis`),
+                                            and, on whole numbers, those of their masses
+
+An end is what a condition, or the support, leaves of the line; a tail is truncated there, so that the mass between the
+ends is 1 under any weights. A row allocated to the leaf belongs to one spline or tail, drawn given theta; weights are
+then a Dirichlet given counts: a Gibbs step on both, reversible in theta.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt import defaults
+from bayesjpt.families import simplex, spline_interval
+from bayesjpt.families.features import offset_and_scale
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling
+from bayesjpt.families.spline_basis import bin_of, fill_bernstein
+from bayesjpt.families.spline_choice import constants_of_column, leaf_constants, valid_constants
+from bayesjpt.families.spline_layout import (
+    HIGH,
+    LOW,
+    N_BIN,
+    ORDER,
+    SIGMA,
+    STEP,
+    breaks_of,
+    has_lower_tail,
+    has_upper_tail,
+    log_tail_level,
+    masses_of_values,
+    n_weight,
+)
+from bayesjpt.numerics.draw import draw_dirichlet
+from bayesjpt.numerics.jit import kernel
+
+_LOWER_LEVEL, _UPPER_LEVEL, _TO_BREAKS = HIGH + 1, HIGH + 2, HIGH + 3
+"""Layout of the coefficients: the constants' head, log densities at the near ends of the tails, breaks, and for each
+bin its inverse width and the ordinates of the mixture, times binomial coefficients."""
+_FEW = 8.0
+"""Up to so many equal values are shared out one by one: quicker than binomial draws."""
+
+
+def default_prior(_column: ColumnFacts, start: np.ndarray) -> np.ndarray:
+    """Two rows like the leaf's training rows, and half a row (Jeffreys) for each spline and tail."""
+    return defaults.SPLINE_CONCENTRATION + defaults.SPLINE_START * start
+
+
+def abda_prior(_column: ColumnFacts, start: np.ndarray) -> np.ndarray:
+    """The paper's prior of a categorical: concentration 1 each."""
+    return np.ones(start.size)
+
+
+def entry_labels(column: ColumnFacts, constants: np.ndarray) -> list[str]:
+    """Return where each spline has its mean, ``near 11.2``, and where tails begin, in the user's units."""
+    offset, scale = offset_and_scale(Scaling.REAL_LOCATION_SCALE, column)
+    order, largest = int(constants[ORDER]), np.finfo(np.float64).max
+    with np.errstate(over="ignore"):
+        breaks = np.clip(breaks_of(constants) * scale + offset, -largest, largest)
+    knots = np.concatenate([[breaks[0]] * (order - 1), breaks, [breaks[-1]] * (order - 1)])
+    names = [f"near {(knots[j : j + order + 1] / (order + 1.0)).sum():.15g}" for j in range(knots.size - order)]
+    half = 0.5 * constants[STEP]
+    names += [f"below {breaks[0] + half:.15g}"] if has_lower_tail(constants) else []
+    return names + ([f"above {breaks[-1] - half:.15g}"] if has_upper_tail(constants) else [])
+
+
+@kernel
+def coefficients(theta, constants, out):
+    order, n_bin = int(constants[ORDER]), int(constants[N_BIN])
+    out[:_LOWER_LEVEL] = constants[:_LOWER_LEVEL]
+    out[_LOWER_LEVEL], out[_UPPER_LEVEL] = -np.inf, -np.inf
+    if has_lower_tail(constants):
+        weight = theta[n_bin + order - 1]
+        out[_LOWER_LEVEL] = math.log(max(weight, simplex.SMALLEST)) + log_tail_level(0, constants)
+    if has_upper_tail(constants):
+        out[_UPPER_LEVEL] = math.log(max(theta[theta.size - 1], simplex.SMALLEST)) + log_tail_level(1, constants)
+    breaks, ordinates = breaks_of(constants), masses_of_values(constants)
+    out[_TO_BREAKS : _TO_BREAKS + n_bin + 1] = breaks
+    at = _TO_BREAKS + n_bin + 1
+    for i in range(n_bin):
+        width = breaks[i + 1] - breaks[i] - constants[STEP]
+        out[at] = 1.0 / width if width > 0.0 else 0.0
+        binomial = 1.0
+        for p in range(order):
+            value = 0.0
+            for r in range(order):
+                value += theta[i + r] * ordinates[i, r, p]
+            out[at + 1 + p] = binomial * value
+            binomial *= (order - 1.0 - p) / (p + 1.0)
+        at += 1 + order
+
+
+@kernel
+def fill_log_density(z, aux, coefficients, out):
+    """Polynomials first and logarithms after them: a loop without calls is quicker."""
+    order, n_bin = int(coefficients[ORDER]), int(coefficients[N_BIN])
+    breaks = coefficients[_TO_BREAKS : _TO_BREAKS + n_bin + 1]
+    polynomials = coefficients[_TO_BREAKS + n_bin + 1 :]
+    half = 0.5 * coefficients[STEP]
+    first, last = breaks[0], breaks[n_bin]
+    for i in range(out.size):
+        x = z[i]
+        k = 0
+        for m in range(1, n_bin):
+            k += x >= breaks[m]
+        at = k * (order + 1)
+        u = (x - breaks[k] - half) * polynomials[at]
+        rest = 1.0 - u
+        value = polynomials[at + 1]
+        power = 1.0
+        for p in range(1, order):
+            power *= u
+            value = value * rest + power * polynomials[at + 1 + p]
+        out[i] = value
+    for i in range(out.size):
+        x = z[i]
+        if first <= x <= last:
+            out[i] = math.log(out[i]) if out[i] > 0.0 else -np.inf
+        elif coefficients[LOW] <= x < first:
+            out[i] = coefficients[_LOWER_LEVEL] - (first - half - x) / coefficients[SIGMA]
+        elif last < x <= coefficients[HIGH]:
+            out[i] = coefficients[_UPPER_LEVEL] - (x - half - last) / coefficients[SIGMA]
+        else:
+            out[i] = -np.inf
+    if half > 0.0:
+        for i in range(out.size):
+            out[i] = out[i] if z[i] == np.rint(z[i]) else -np.inf
+
+
+@kernel
+def _place(x, constants, bernstein):
+    """Return the bin of a value and fill B_p there; or -1 (lower tail), -2 (upper tail), -3 (nowhere)."""
+    breaks, half = breaks_of(constants), 0.5 * constants[STEP]
+    if breaks[0] <= x <= breaks[-1]:
+        k = bin_of(x, breaks)
+        width = breaks[k + 1] - breaks[k] - constants[STEP]
+        fill_bernstein((x - breaks[k] - half) / width if width > 0.0 else 0.0, bernstein)
+        return k
+    if constants[LOW] <= x < breaks[0]:
+        return -1
+    return -2 if breaks[-1] < x <= constants[HIGH] else -3
+
+
+@kernel
+def _tail_entry(place, constants):
+    """Return the position in theta of the tail of a place."""
+    n_spline = int(constants[ORDER]) + int(constants[N_BIN]) - 1
+    return n_spline + (1 if place == -2 and has_lower_tail(constants) else 0)
+
+
+@kernel
+def accumulate(z, aux, rows, constants, stats):
+    """Count a value for the splines that are not zero there, in the shares that they have under equal weights."""
+    order, n_bin, half = int(constants[ORDER]), int(constants[N_BIN]), 0.5 * constants[STEP]
+    breaks, ordinates = breaks_of(constants), masses_of_values(constants)
+    bernstein, share = np.empty(order), np.empty(order)
+    for j in range(rows.size):
+        x = z[rows[j]]
+        if breaks[0] <= x <= breaks[n_bin]:
+            k = bin_of(x, breaks)
+            width = breaks[k + 1] - breaks[k] - constants[STEP]
+            fill_bernstein((x - breaks[k] - half) / width if width > 0.0 else 0.0, bernstein)
+            total = 0.0
+            for r in range(order):
+                value = 0.0
+                for p in range(order):
+                    value += ordinates[k, r, p] * bernstein[p]
+                share[r] = value
+                total += value
+            for r in range(order):
+                stats[k + r] += share[r] / total
+        elif constants[LOW] <= x <= constants[HIGH]:
+            stats[_tail_entry(-1 if x < breaks[0] else -2, constants)] += 1.0
+
+
+@kernel
+def accumulate_gradient(z, aux, flow, theta, constants, out):
+    order = int(constants[ORDER])
+    ordinates = masses_of_values(constants)
+    bernstein, density = np.empty(order), np.empty(order)
+    for i in range(flow.size):
+        place = _place(z[i], constants, bernstein) if flow[i] != 0.0 else -3
+        if place >= 0:
+            total = 0.0
+            for r in range(order):
+                value = 0.0
+                for p in range(order):
+                    value += ordinates[place, r, p] * bernstein[p]
+                density[r] = value
+                total += theta[place + r] * value
+            for r in range(order):
+                out[place + r] += flow[i] * density[r] / max(total, simplex.SMALLEST)
+        elif place > -3:
+            at = _tail_entry(place, constants)
+            out[at] += flow[i] / max(theta[at], simplex.SMALLEST)
+
+
+@kernel
+def _share_out(n, weight, total, out, rng):
+    """Add n things to `out`, each to an entry in proportion to its weight; `total` is the sum of the weights."""
+    if n <= _FEW:
+        for _ in range(int(n)):
+            left = rng.random() * total
+            k = 0
+            while k < weight.size - 1 and left >= weight[k]:
+                left -= weight[k]
+                k += 1
+            # rounding may leave the last entry where it has no weight
+            while weight[k] <= 0.0 and k > 0:
+                k -= 1
+            out[k] += 1.0
+        return
+    for k in range(weight.size - 1):
+        share = weight[k] / total if total > 0.0 else 0.0
+        taken = float(rng.binomial(np.int64(n), min(max(share, 0.0), 1.0))) if n > 0.0 else 0.0
+        out[k] += taken
+        n -= taken
+        total -= weight[k]
+    out[weight.size - 1] += n
+
+
+@kernel
+def draw_from_values(z, count, hyper, constants, theta, rng):
+    """Draw the spline of each value given theta, then theta given how many each spline has.
+
+    A value is first given a Bernstein polynomial of its bin, and only counts of these a spline: the density is a
+    mixture of both, and a bin has few of them, however many values.
+    """
+    for j in range(hyper.size):
+        if not 0.0 < hyper[j] < np.inf:  # counts would hide it
+            return INVALID
+    order, n_bin, half = int(constants[ORDER]), int(constants[N_BIN]), 0.5 * constants[STEP]
+    breaks, ordinates = breaks_of(constants), masses_of_values(constants)
+    mixed, n_of, inverse = np.zeros((n_bin, order)), np.zeros((n_bin, order)), np.zeros(n_bin)
+    for i in range(n_bin):
+        width = breaks[i + 1] - breaks[i] - constants[STEP]
+        inverse[i] = 1.0 / width if width > 0.0 else 0.0
+        binomial = 1.0
+        for p in range(order):
+            for r in range(order):
+                mixed[i, p] += theta[i + r] * ordinates[i, r, p] * binomial
+            binomial *= (order - 1.0 - p) / (p + 1.0)
+    posterior = hyper.copy()
+    weight, upto = np.empty(order), np.empty(order)
+    for j in range(z.size):
+        x = z[j]
+        if breaks[0] <= x <= breaks[n_bin]:
+            k = 0
+            for m in range(1, n_bin):
+                k += x >= breaks[m]
+            u = (x - breaks[k] - half) * inverse[k]
+            power = 1.0
+            for p in range(order):
+                weight[p] = mixed[k, p] * power
+                power *= u
+            power, total = 1.0, 0.0
+            for p in range(order - 1, -1, -1):
+                weight[p] *= power
+                power *= 1.0 - u
+            for p in range(order):
+                total += weight[p]
+                upto[p] = total
+            if count[j] != 1.0:
+                _share_out(count[j], weight, total, n_of[k], rng)
+            else:
+                # counting needs no branch that a processor would have to guess
+                at = rng.random() * total
+                p = 0
+                for q in range(order - 1):
+                    p += at >= upto[q]
+                n_of[k, p] += 1.0
+        elif constants[LOW] <= x <= constants[HIGH]:
+            posterior[_tail_entry(-1 if x < breaks[0] else -2, constants)] += count[j]
+    for i in range(n_bin):
+        for p in range(order):
+            if n_of[i, p] > 0.0:
+                total = 0.0
+                for r in range(order):
+                    weight[r] = theta[i + r] * ordinates[i, r, p]
+                    total += weight[r]
+                _share_out(n_of[i, p], weight, total, posterior[i : i + order], rng)
+    return OK if draw_dirichlet(posterior, theta, rng) else INVALID
+
+
+FAMILY = Family(
+    name="spline",
+    bases=("real", "integer"),
+    statistical_type="support",
+    scaling=Scaling.REAL_LOCATION_SCALE,
+    parameters=(simplex.PROBABILITY,),
+    hyper_names=("concentration",),
+    priors={"default": default_prior, "abda": abda_prior},
+    constants=constants_of_column,
+    leaf_constants=leaf_constants,
+    valid_constants=valid_constants,
+    entry_labels=entry_labels,
+    n_theta=n_weight,
+    n_stats=n_weight,
+    by_name=True,
+    reversible_draw=True,
+    coefficients=coefficients,
+    fill_log_density=fill_log_density,
+    accumulate=accumulate,
+    initial=simplex.initial,
+    draw_from_values=draw_from_values,
+    accumulate_gradient=accumulate_gradient,
+    log_mass=spline_interval.log_mass,
+    fill_log_masses=spline_interval.fill_log_masses,
+    cdf=spline_interval.cdf,
+    mode=spline_interval.mode,
+    moment=spline_interval.moment,
+    sample=spline_interval.sample,
+)

@@ -1,0 +1,435 @@
+"""Where two tables differ: column by column, and in what hangs together, with probabilities."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesjpt.errors import BayesjptError, BayesjptWarning, SamplingError, TableError
+
+if TYPE_CHECKING:
+    from bayesjpt.circuit.paths import Region
+    from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.table.schema import Column
+    from bayesjpt.table.table import Table
+
+DIFFERS, MAY_DIFFER = 0.95, 0.5
+"""Probabilities from which two columns are said to differ, and perhaps to do so."""
+
+_LEAVES, _LEAST_SHARE = 12, 0.02
+"""Parts that rows are divided into, and the least share of the rows in each."""
+
+_LEAST_ROWS = 40
+"""Rows of both tables below which nothing is said about columns together."""
+
+_SHOWN_PARTS = 4
+"""Parts in which the tables differ most that are told."""
+
+
+@dataclass(frozen=True)
+class ColumnComparison:
+    """How a column differs between two tables.
+
+    Parameters
+    ----------
+    name : str
+    probability : float
+        That its values have another distribution in the second table, where either was equally probable before.
+    size : float
+        How much they differ: the largest difference in the probability of any run of values, or set of labels.
+    missing : float
+        Probability that cells are missing more, or less, often.
+    words : str
+        What is different.
+    """
+
+    name: str
+    probability: float
+    size: float
+    missing: float
+    words: str
+
+    @property
+    def verdict(self) -> str:
+        """``differs``, ``may differ`` or ``alike``: of the values or of what is missing."""
+        both = max(self.probability, self.missing)
+        return "differs" if both >= DIFFERS else "may differ" if both >= MAY_DIFFER else "alike"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that have something in common, and the share of each table that they are, with 90 % intervals."""
+
+    event: str
+    first: tuple[float, float, float]
+    second: tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class TableComparison:
+    """Where two tables differ; prints as text of at most 80 characters a line.
+
+    Parameters
+    ----------
+    columns : tuple of ColumnComparison
+        In the order of the first table.
+    together : float or None
+        Probability that the rows as a whole are distributed differently; None of too few rows.
+    parts : tuple of Part
+        Where the shares of the two tables differ most; none where they do not.
+    only_first, only_second, left_out : tuple of str
+        Columns that one table has alone, and those that are not compared: names, texts.
+    n_row : tuple of int
+        Of both tables.
+    names : tuple of str
+        What the tables are called.
+    """
+
+    columns: tuple[ColumnComparison, ...]
+    together: float | None
+    parts: tuple[Part, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    left_out: tuple[str, ...]
+    n_row: tuple[int, int]
+    names: tuple[str, str]
+
+    def __getitem__(self, name: str) -> ColumnComparison:
+        """Return the answer for a column by its name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"no column {name!r} among {', '.join(column.name for column in self.columns)}")
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """Columns that differ with a probability of `DIFFERS`."""
+        return tuple(column.name for column in self.columns if column.verdict == "differs")
+
+    def __repr__(self) -> str:
+        from bayesjpt.report.comparison import comparison_text
+
+        return comparison_text(self)
+
+    def _repr_html_(self) -> str:
+        from bayesjpt.report.comparison import comparison_html
+
+        return comparison_html(self)
+
+
+def compare(
+    first: Table | Posterior | Any,
+    second: Table | Posterior | Any,
+    *,
+    seed: int = 0,
+    names: tuple[str, str] = ("first", "second"),
+) -> TableComparison:
+    """Return where two tables differ, column by column and together, with probabilities.
+
+    Parameters
+    ----------
+    first, second : Table, data frame or Posterior
+        A posterior stands for the rows that it keeps of its table: a few hundred, so small differences are not seen.
+    seed : int
+        Divides rows into those on which parts are chosen and those on which they are judged.
+    names : (str, str)
+        What to call the two tables.
+
+    Returns
+    -------
+    TableComparison
+
+    Raises
+    ------
+    TableError, SchemaError
+        For what cannot be read as a table, and tables without a column in common.
+    SamplingError
+        For a seed that makes no sense.
+
+    Notes
+    -----
+    Each probability is that of "differ" where "differ" and "alike" were equally probable before the tables were seen,
+    by Bayes factors in closed form (`bayesjpt.queries.two_sample`): of labels and missing cells by their shares, of
+    numbers by the mix of both tables in parts of the line. Together: a joint probability tree is grown on one half of
+    the rows to tell the tables apart by all columns, and its leaves are judged on the other half, and the other way
+    round; the two log factors are averaged. See docs/explanation/compare.md.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, bayesjpt as bj
+    >>> rng = np.random.default_rng(1)
+    >>> one, other = (pd.DataFrame({"x": rng.normal(size=200), "y": rng.normal(m, 1.0, 200)}) for m in (0.0, 1.0))
+    >>> bj.compare(one, other).differing
+    ('y',)
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise SamplingError(f"seed = {seed!r}", "a whole number of at least 0")
+    both = _as_table(first), _as_table(second)
+    shared = [name for name in both[0].names if name in both[1].names]
+    if not shared:
+        raise TableError("two tables without a column in common", "tables with the same columns")
+    cells = {name: _cells(*(_column(table, name) for table in both)) for name in shared}
+    together, parts = _together(cells, [table.n_row for table in both], np.random.default_rng(seed))
+    known = [{*table.names, *(column.name for column in table.schema.set_aside)} for table in both]
+    left_out = [name for name in (*known[0], *known[1]) if name in known[0] & known[1] and name not in shared]
+    return TableComparison(
+        columns=tuple(_compared(name, *cells[name]) for name in shared),
+        together=together,
+        parts=parts,
+        only_first=tuple(sorted(known[0] - known[1])),
+        only_second=tuple(sorted(known[1] - known[0])),
+        left_out=tuple(sorted(set(left_out))),
+        n_row=(both[0].n_row, both[1].n_row),
+        names=names,
+    )
+
+
+def _as_table(given: Any) -> Table:
+    from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.table.table import as_table
+
+    if not isinstance(given, Posterior):
+        return as_table(given)
+    if given.reference is None:
+        raise TableError("a posterior without rows of its table", "one that `fit` returned, or a table")
+    return given.reference
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """A column of one table: its observed values as numbers or as labels, and which rows these are."""
+
+    column: Column
+    values: np.ndarray
+    observed: np.ndarray
+
+
+def _column(table: Table, name: str) -> tuple[_Cells, np.ndarray | None]:
+    k = table.schema.index(name)
+    seen, unseen = table.observed[k], table.unseen.get(k)
+    return _Cells(table.schema.columns[k], table.values[k, seen], seen), None if unseen is None else unseen[seen]
+
+
+def _cells(first: tuple[_Cells, Any], second: tuple[_Cells, Any]) -> tuple[_Cells, _Cells]:
+    """Return a column of both tables in one language: numbers where both hold numbers, labels elsewhere."""
+    from bayesjpt.table.write import texts
+
+    kinds = [_kind(own.column) for own, _ in (first, second)]
+    if kinds[0] == kinds[1] != "label":
+        return first[0], second[0]
+    if set(kinds) == {"label", "number"}:
+        numbers = [
+            own if kind == "number" else _as_numbers(own) for (own, _), kind in zip((first, second), kinds, strict=True)
+        ]
+        if numbers[0] is not None and numbers[1] is not None:
+            return numbers[0], numbers[1]
+    found = [
+        _Cells(own.column, np.array(texts(own.column, own.values, new), object), own.observed)
+        for own, new in (first, second)
+    ]
+    return found[0], found[1]
+
+
+def _kind(column: Column) -> str:
+    return "label" if column.base == "category" else "date" if column.dtype == "datetime" else "number"
+
+
+def _as_numbers(own: _Cells) -> _Cells | None:
+    """Return labels as the numbers that they spell, as those of a few rows may be; None where one spells none."""
+    from bayesjpt.table.cells import number_of_text
+
+    numbers = [number_of_text(label) for label in own.column.labels]
+    if any(number is None for number in numbers) or (own.values >= len(numbers)).any():
+        return None
+    column = replace(own.column, base="real", labels=())
+    return _Cells(column, np.array(numbers, np.float64)[own.values.astype(np.int64)], own.observed)
+
+
+def _compared(name: str, first: _Cells, second: _Cells) -> ColumnComparison:
+    from bayesjpt.queries.two_sample import labels_log_factor, numbers_log_factor, probability_of
+
+    gaps = [np.array([own.observed.sum(), (~own.observed).sum()], np.float64) for own in (first, second)]
+    missing = probability_of(labels_log_factor(*gaps)) if sum(gap[1] for gap in gaps) else 0.0
+    if not (first.values.size and second.values.size):
+        return ColumnComparison(name, 0.5, 0.0, missing, _gap_words(gaps))
+    if first.values.dtype == object:
+        tallies = [Counter(own.values.tolist()) for own in (first, second)]
+        labels = sorted({*tallies[0], *tallies[1]})
+        counts = [np.array([tally[label] for label in labels], np.float64) for tally in tallies]
+        probability = probability_of(labels_log_factor(*counts))
+        shares = [count / count.sum() for count in counts]
+        size = 0.5 * float(np.abs(shares[0] - shares[1]).sum())
+        words = _label_words(labels, *shares)
+    else:
+        probability = probability_of(numbers_log_factor(first.values, second.values))
+        size = _largest_gap(first.values, second.values)
+        words = _number_words(first, second)
+    told = [words] if probability >= MAY_DIFFER else []
+    told += [_gap_words(gaps)] if missing >= MAY_DIFFER else []
+    return ColumnComparison(name, probability, size, missing, "; ".join(told))
+
+
+def _largest_gap(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the largest difference in the share of any interval: Kuiper's statistic."""
+    places = np.concatenate([first, second])
+    below = [np.searchsorted(np.sort(own), places, side="right") / own.size for own in (first, second)]
+    difference = np.append(below[0] - below[1], 0.0)
+    return float(np.ptp(difference))
+
+
+def _label_words(labels: Sequence[str], first: np.ndarray, second: np.ndarray) -> str:
+    order = np.argsort(-np.abs(first - second), kind="stable")[:3].tolist()
+    shares = [(labels[k], float(first[k]), float(second[k])) for k in order]
+    return ", ".join(f"{label} {percent(one)} -> {percent(other)}" for label, one, other in shares if one != other)
+
+
+def _number_words(first: _Cells, second: _Cells) -> str:
+    from bayesjpt.queries.column_summary import shown
+
+    halves = []
+    for own in (first, second):
+        ends = np.quantile(own.values, [0.25, 0.75], method="inverted_cdf")
+        halves.append(" to ".join(shown(own.column, end, 3) for end in ends))
+    if halves[0] != halves[1]:
+        return f"half {halves[0]} -> {halves[1]}"
+    ends = [
+        f"{shown(own.column, own.values.min())} to {shown(own.column, own.values.max())}" for own in (first, second)
+    ]
+    return f"{ends[0]} -> {ends[1]}" if ends[0] != ends[1] else f"half {halves[0]} in both, other values in between"
+
+
+def _gap_words(gaps: Sequence[np.ndarray]) -> str:
+    return "missing " + " -> ".join(percent(gap[1] / max(gap.sum(), 1.0)) for gap in gaps)
+
+
+def percent(share: float) -> str:
+    """Return a share in percent; what is there is never told as nothing, nor what is not all as all."""
+    if 0.0 < share < 0.01:
+        return "<1 %"
+    if 0.99 < share < 1.0:
+        return ">99 %"
+    return f"{100.0 * share:.0f} %"
+
+
+# --- together --------------------------------------------------------------------------------------------------------
+
+
+def _together(
+    cells: dict[str, tuple[_Cells, _Cells]], n_row: Sequence[int], rng: np.random.Generator
+) -> tuple[float | None, tuple[Part, ...]]:
+    """Return the probability that rows as a whole differ, and the parts in which they do."""
+    from bayesjpt.queries.two_sample import parts_log_factor, probability_of
+
+    if min(n_row) < _LEAST_ROWS:
+        return None, ()
+    side = np.repeat([0, 1], n_row)
+    made = _both(cells, n_row, side)
+    if made is None:
+        return None, ()
+    table, indicator = made
+    # halves with the same shares of both tables
+    half = np.concatenate([rng.permutation(np.arange(n) % 2) for n in n_row])
+    factors, parts = [], []
+    for number in range(2):
+        train, judged = np.flatnonzero(half == number), np.flatnonzero(half != number)
+        found = _leaves(table.take(train), indicator)
+        part = _which(table.take(judged), found)
+        counts = [np.bincount(part[side[judged] == k], minlength=len(found)).astype(np.float64) for k in range(2)]
+        factors.append(parts_log_factor(*counts))
+        parts.append((found, counts))
+    probability = probability_of(float(np.mean(factors)))
+    shown = _parts(table, *parts[int(np.argmax(factors))]) if probability >= MAY_DIFFER else ()
+    return probability, shown
+
+
+def _both(cells: dict[str, tuple[_Cells, _Cells]], n_row: Sequence[int], side: np.ndarray) -> tuple[Table, str] | None:
+    """Return the rows of both tables as one, and the name of the column that says whose each is."""
+    from bayesjpt.table.cells import moments
+    from bayesjpt.table.table import as_table
+
+    columns: dict[str, Any] = {}
+    for name, both in cells.items():
+        is_text = both[0].values.dtype == object
+        column = np.full(sum(n_row), None, object) if is_text else np.full(sum(n_row), np.nan)
+        column[np.concatenate([own.observed for own in both])] = np.concatenate([own.values for own in both])
+        is_date = both[0].column.dtype == "datetime" and not is_text
+        columns[name] = moments(column) if is_date else column
+    indicator = "table"
+    while indicator in columns:
+        indicator += "_"
+    columns[indicator] = np.array(["first", "second"], object)[side]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesjptWarning)
+        try:
+            return as_table(columns), indicator
+        except BayesjptError:  # nothing but the indicator is left to look at
+            return None
+
+
+def _leaves(table: Table, indicator: str) -> list[Region]:
+    """Return the conditions of the leaves of a tree that tells the tables apart, those of most rows first."""
+    from bayesjpt.circuit.paths import tree_nodes
+    from bayesjpt.families import registry
+    from bayesjpt.structure.jpt import learn_jpt
+
+    features = [column.name for column in table.schema if column.name != indicator and column.n_distinct != 1]
+    if not features:
+        return [{}]
+    circuit = learn_jpt(
+        table,
+        targets=[indicator],
+        features=features,
+        max_leaves=_LEAVES,
+        min_rows=max(int(_LEAST_SHARE * table.n_row), 5),
+        min_improvement=0.0,
+        dictionary=lambda column: registry.dictionary(column)[:1],
+    )
+    regions = [node.region for node in tree_nodes(circuit) if not node.children]
+    return sorted(regions, key=lambda region: -int(_meets(table, region).sum()))
+
+
+def _meets(table: Table, region: Region) -> np.ndarray:
+    """Return which rows may be in a region: bool (n_row,); a missing cell excludes nothing."""
+    from bayesjpt.circuit.paths import Interval
+
+    found = np.ones(table.n_row, bool)
+    for k, part in region.items():
+        values = table.values[k]
+        inside = (
+            (values >= part.lo) & (values <= part.hi) if isinstance(part, Interval) else np.isin(values, list(part))
+        )
+        found &= inside | ~table.observed[k]
+    return found
+
+
+def _which(table: Table, regions: Sequence[Region]) -> np.ndarray:
+    """Return the part of each row: the first that it meets."""
+    met = np.array([_meets(table, region) for region in regions])
+    return met.argmax(axis=0)
+
+
+def _parts(table: Table, regions: Sequence[Region], counts: Sequence[np.ndarray]) -> tuple[Part, ...]:
+    """Return the parts whose shares differ most, where it is certain that they do."""
+    from scipy.special import betaincinv
+
+    from bayesjpt.queries.paths import conditions
+
+    found = []
+    for k, region in enumerate(regions):
+        told = []
+        for own in counts:
+            inside, outside = own[k] + 0.5, own.sum() - own[k] + 0.5
+            ends = betaincinv(inside, outside, [0.05, 0.95]).tolist()
+            told.append((float(own[k] / max(own.sum(), 1.0)), *ends))
+        first, second = told
+        if region and (first[1] > second[2] or second[1] > first[2]):
+            found.append(Part(conditions(region, table.schema), first, second))
+    return tuple(sorted(found, key=lambda part: -abs(part.first[0] - part.second[0]))[:_SHOWN_PARTS])

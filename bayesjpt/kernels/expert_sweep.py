@@ -1,0 +1,433 @@
+"""One Gibbs sweep of a tree of gated experts: coefficients given the rows' paths, then paths given coefficients.
+
+Rows are kept in the order of their leaves, so that the rows of every node, gates included, are a slice of one array:
+
+      order     | leaf 0 | leaf 1 | leaf 2 | leaf 3 |
+      first                ^        ^                      rows of the left child of the root: order[first[0]:first[2]]
+
+Logistic likelihoods are made Gaussian by Polya-Gamma draws; a multinomial one is updated label by label, each given
+the others (Holmes and Held, 2006, section 3, with the augmentation of Polson, Scott and Windle, 2013). Coefficients of
+Poisson and gamma experts are drawn one by one by slice sampling (Neal, 2003).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.kernels.expert_tree import (
+    GAMMA,
+    GAUSSIAN,
+    LOGISTIC,
+    MULTINOMIAL,
+    POISSON,
+    bounded,
+    dot,
+    fill_log_weights,
+    leaf_log_likelihood,
+)
+from bayesjpt.numerics.draw import draw_beta, draw_gamma, draw_gamma_below
+from bayesjpt.numerics.incomplete_gamma import log_gamma_p
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import lent
+from bayesjpt.numerics.normal_draw import draw_normal
+from bayesjpt.numerics.polya_gamma import draw_polya_gamma
+from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
+
+_SMALLEST_WEIGHT = 1e-12
+
+
+class Prior(NamedTuple):
+    """Hyperparameters; gamma distributions by shape and rate.
+
+    Attributes
+    ----------
+    gate_shape, gate_rate : float
+        Of the precision of gates' coefficients around 0.
+    precision_shape, precision_rate : float
+        Of the precisions of experts' coefficients around their parent's.
+    noise_shape : float
+        Of gaussian experts' precisions, whose rate is shared and drawn.
+    noise_rate_shape, noise_rate_rate : float
+        Of that rate.
+    log_shape_mean, log_shape_deviation : float
+        Of the logarithm of gamma experts' shapes, which is normal.
+    floor : float64 (n_response,)
+        Least variance of a gaussian expert: that of a rounding error.
+    """
+
+    gate_shape: float
+    gate_rate: float
+    precision_shape: float
+    precision_rate: float
+    noise_shape: float
+    noise_rate_shape: float
+    noise_rate_rate: float
+    log_shape_mean: float
+    log_shape_deviation: float
+    floor: np.ndarray
+
+
+@kernel
+def fill_order(leaf, order, first):
+    """Fill the rows in the order of their leaves, and where each leaf's begin; first is int64 (n_leaf + 1,)."""
+    first[:] = 0
+    for row in range(leaf.size):
+        first[leaf[row] + 1] += 1
+    for k in range(1, first.size):
+        first[k] += first[k - 1]
+    place = first.copy()
+    for row in range(leaf.size):
+        order[place[leaf[row]]] = row
+        place[leaf[row]] += 1
+
+
+@kernel
+def fill_paths(task, state, rng, leaf):
+    """Draw the leaf of every row given coefficients."""
+    n_leaf = state.dispersion.shape[0]
+    n_gate = n_leaf - 1
+    value, eta = np.empty(n_leaf), np.empty(state.node.shape[1])
+    for row in range(leaf.size):
+        fill_log_weights(task.gate_x[row], state.gate, value)
+        top = -np.inf
+        for k in range(n_leaf):
+            value[k] += leaf_log_likelihood(task, row, state.node[n_gate + k], state.dispersion[k], eta)
+            top = max(top, value[k])
+        total = 0.0
+        for k in range(n_leaf):
+            total += math.exp(value[k] - top)
+            value[k] = total
+        level = rng.random() * total
+        chosen = 0
+        while chosen < n_leaf - 1 and value[chosen] <= level:
+            chosen += 1
+        leaf[row] = chosen
+
+
+@kernel
+def _add_row(x, weight, linear, a, b):
+    """Add one row to a precision matrix (lower triangle) and its linear term."""
+    for i in range(x.size):
+        scaled = weight * x[i]
+        b[i] += linear * x[i]
+        for j in range(i + 1):
+            a[i, j] += scaled * x[j]
+
+
+@kernel
+def _begin(a, b, precision, centre):
+    """Set the terms of a normal prior with one precision."""
+    for i in range(b.size):
+        b[i] = precision * centre[i]
+        for j in range(i + 1):
+            a[i, j] = 0.0
+        a[i, i] = precision
+
+
+@kernel
+def _update_gates(task, state, leaf, order, first, work, rng):
+    a, b = work[: work.shape[1]], work[work.shape[1]]
+    n_leaf = first.size - 1
+    zero = np.zeros(b.size)
+    width, node = n_leaf, 0
+    while width > 1:
+        for start in range(0, n_leaf, width):
+            middle, lo, hi = start + width // 2, first[start], first[start + width]
+            if b.size == 1:
+                right = hi - first[middle]
+                weight = draw_beta(1.0 + right, 1.0 + hi - lo - right, rng)
+                weight = min(max(weight, _SMALLEST_WEIGHT), 1.0 - _SMALLEST_WEIGHT)
+                state.gate[node, 0] = math.log(weight) - math.log1p(-weight)
+            else:
+                _begin(a, b, state.gate_precision[0], zero)
+                for i in range(lo, hi):
+                    x = task.gate_x[order[i]]
+                    kappa = 0.5 if leaf[order[i]] >= middle else -0.5
+                    _add_row(x, draw_polya_gamma(dot(x, state.gate[node]), rng), kappa, a, b)
+                draw_normal(a, b, state.gate[node], rng)
+            node += 1
+        width //= 2
+
+
+@kernel
+def _update_gaussian(task, rows, gram, c, state, node, at_leaf, prior, work, rng):
+    """Draw the coefficients of one gaussian expert given its variance, then the variance."""
+    level, n = work[0], work.shape[1]
+    a, b = work[1 : n + 1], work[n + 1]
+    h, tau = task.at[c], level[0]
+    precision = 1.0 / state.dispersion[at_leaf, c]
+    parent = state.node[(node - 1) // 2, h] if node > 0 else work[n + 2]
+    for i in range(n):
+        b[i] = tau * parent[i]
+        for j in range(i + 1):
+            a[i, j] = precision * gram[i, j]
+        a[i, i] += tau
+    for i in range(rows.size):
+        x = task.x[rows[i]]
+        scaled = precision * (task.y[c, rows[i]] - task.offset[c])
+        for k in range(n):
+            b[k] += scaled * x[k]
+    coefficient = state.node[node, h]
+    draw_normal(a, b, coefficient, rng)
+    squares = 0.0
+    for i in range(rows.size):
+        deviation = task.y[c, rows[i]] - task.offset[c] - dot(task.x[rows[i]], coefficient)
+        squares += deviation * deviation
+    drawn = draw_gamma_below(
+        prior.noise_shape + 0.5 * rows.size, state.noise[c] + 0.5 * squares, 1.0 / prior.floor[c], rng
+    )
+    state.dispersion[at_leaf, c] = max(1.0 / drawn, prior.floor[c])
+
+
+@kernel
+def _update_logistic(task, rows, c, state, node, work, rng):
+    """Draw the coefficients of one logistic expert, or of each label of a multinomial one given the others'."""
+    n = work.shape[1]
+    tau, a, b = work[0, 0], work[1 : n + 1], work[n + 1]
+    first, last = task.at[c], task.at[c + 1]
+    multinomial = last > first + 1
+    for h in range(first, last):
+        parent = state.node[(node - 1) // 2, h] if node > 0 else work[n + 2]
+        _begin(a, b, tau, parent)
+        for i in range(rows.size):
+            x, y = task.x[rows[i]], task.y[c, rows[i]]
+            others = 0.0  # log of the sum over the other labels of exp(predictor)
+            if multinomial:
+                others = -np.inf
+                for k in range(first, last):
+                    if k != h:
+                        eta = dot(x, state.node[node, k])
+                        top = max(others, eta)
+                        others = top + math.log(math.exp(others - top) + math.exp(eta - top))
+                hit = int(y) == h - first
+            else:
+                hit = y > 0.5
+            weight = draw_polya_gamma(dot(x, state.node[node, h]) - others, rng)
+            _add_row(x, weight, (0.5 if hit else -0.5) + weight * others, a, b)
+        draw_normal(a, b, state.node[node, h], rng)
+
+
+@kernel
+def _count_likelihood(kind, y, eta, shape):
+    """Return the part of a Poisson or gamma log likelihood that depends on the predictor."""
+    log_mean = bounded(eta)
+    if kind == POISSON:
+        return y * log_mean - math.exp(log_mean)
+    return -shape * (log_mean + y * math.exp(-log_mean))
+
+
+@kernel
+def _update_log_linear(task, rows, c, state, node, at_leaf, work, rng):
+    """Draw the coefficients of a Poisson or gamma expert one after the other, each by a slice step."""
+    n = work.shape[1]
+    tau, h, kind = work[0, 0], task.at[c], task.kind[c]
+    coefficient, shape = state.node[node, h], state.dispersion[at_leaf, c]
+    parent = state.node[(node - 1) // 2, h] if node > 0 else work[n + 2]
+    eta = np.empty(rows.size)
+    for i in range(rows.size):
+        eta[i] = task.offset[c] + dot(task.x[rows[i]], coefficient)
+    steps = slice_state()
+    for j in range(n):
+        # about the curvature, made of what the step does not change
+        curvature = tau
+        for i in range(rows.size):
+            curvature += task.x[rows[i], j] ** 2 * (task.y[c, rows[i]] if kind == POISSON else shape)
+        old = coefficient[j]
+        point = old
+        value = -0.5 * tau * (old - parent[j]) ** 2
+        for i in range(rows.size):
+            value += _count_likelihood(kind, task.y[c, rows[i]], eta[i], shape)
+        point = slice_begin(steps, old, value, 2.0 / math.sqrt(curvature), rng)
+        while slice_wants_more(steps):
+            value = -0.5 * tau * (point - parent[j]) ** 2
+            for i in range(rows.size):
+                moved = eta[i] + (point - old) * task.x[rows[i], j]
+                value += _count_likelihood(kind, task.y[c, rows[i]], moved, shape)
+            point = slice_next(steps, value, rng)
+        coefficient[j] = point
+        for i in range(rows.size):
+            eta[i] += (point - old) * task.x[rows[i], j]
+
+
+@kernel
+def _log_shape_density(log_shape, n, total, prior):
+    """Return the log density of the log shape; `total` is the sum of log(y / mean) - y / mean."""
+    shape = math.exp(log_shape)
+    deviation = (log_shape - prior.log_shape_mean) / prior.log_shape_deviation
+    return n * (shape * log_shape - math.lgamma(shape)) + shape * total - 0.5 * deviation * deviation
+
+
+@kernel
+def _update_shape(task, rows, c, state, node, at_leaf, prior, rng):
+    """Draw the shape of a gamma expert by a slice step on its logarithm."""
+    total = 0.0
+    coefficient = state.node[node, task.at[c]]
+    for i in range(rows.size):
+        log_mean = bounded(task.offset[c] + dot(task.x[rows[i]], coefficient))
+        ratio = math.log(task.y[c, rows[i]]) - log_mean
+        total += ratio - math.exp(ratio)
+    n = float(rows.size)
+    steps = slice_state()
+    point = math.log(state.dispersion[at_leaf, c])
+    width = 2.0 / math.sqrt(0.5 * n + 1.0 / prior.log_shape_deviation**2)
+    point = slice_begin(steps, point, _log_shape_density(point, n, total, prior), width, rng)
+    while slice_wants_more(steps):
+        point = slice_next(steps, _log_shape_density(point, n, total, prior), rng)
+    state.dispersion[at_leaf, c] = math.exp(point)
+
+
+@kernel
+def _update_leaves(task, state, order, first, prior, rng):
+    n_leaf, n = first.size - 1, task.x.shape[1]
+    n_gate = n_leaf - 1
+    depth = state.precision.shape[0] - 1
+    # the level's precision; a matrix; its linear term; zeros, the centre of a root that is a leaf
+    work = np.zeros((n + 3, n))
+    gram, unused = np.zeros((n, n)), np.zeros(n)
+    some_gaussian = False
+    for c in range(task.kind.size):
+        some_gaussian |= task.kind[c] == GAUSSIAN
+    for at_leaf in range(n_leaf):
+        node, rows = n_gate + at_leaf, order[first[at_leaf] : first[at_leaf + 1]]
+        if some_gaussian:
+            gram[:] = 0.0
+            for i in range(rows.size):
+                _add_row(task.x[rows[i]], 1.0, 0.0, gram, unused)
+        for c in range(task.kind.size):
+            work[0, 0] = state.precision[depth, c]
+            if task.kind[c] == GAUSSIAN:
+                _update_gaussian(task, rows, gram, c, state, node, at_leaf, prior, work, rng)
+            elif task.kind[c] == LOGISTIC or task.kind[c] == MULTINOMIAL:
+                _update_logistic(task, rows, c, state, node, work, rng)
+            else:
+                _update_log_linear(task, rows, c, state, node, at_leaf, work, rng)
+                if task.kind[c] == GAMMA:
+                    _update_shape(task, rows, c, state, node, at_leaf, prior, rng)
+
+
+@kernel
+def _update_centres(task, state, rng):
+    """Draw the coefficients of gates' experts given their parent's and children's, from the leaves' parents up."""
+    n_gate = state.node.shape[0] // 2
+    depth = state.precision.shape[0] - 1
+    level, n_above = depth, n_gate  # nodes of levels above
+    for node in range(n_gate - 1, -1, -1):
+        if node < n_above:
+            level -= 1
+            n_above //= 2
+        for c in range(task.kind.size):
+            own, below = state.precision[level, c], state.precision[level + 1, c]
+            total = own + 2.0 * below
+            for h in range(task.at[c], task.at[c + 1]):
+                for k in range(task.x.shape[1]):
+                    mean = below * (state.node[2 * node + 1, h, k] + state.node[2 * node + 2, h, k])
+                    if node > 0:
+                        mean += own * state.node[(node - 1) // 2, h, k]
+                    state.node[node, h, k] = mean / total + rng.standard_normal() / math.sqrt(total)
+
+
+@kernel
+def _update_precisions(task, state, prior, rng):
+    n_covariate = task.x.shape[1]
+    for c in range(task.kind.size):
+        n_predictor = task.at[c + 1] - task.at[c]
+        first, last = 0, 1
+        for level in range(state.precision.shape[0]):
+            squares = 0.0
+            for node in range(first, last):
+                for h in range(task.at[c], task.at[c + 1]):
+                    for k in range(n_covariate):
+                        centre = state.node[(node - 1) // 2, h, k] if node > 0 else 0.0
+                        squares += (state.node[node, h, k] - centre) ** 2
+            n = (last - first) * n_predictor * n_covariate
+            state.precision[level, c] = draw_gamma(
+                prior.precision_shape + 0.5 * n, prior.precision_rate + 0.5 * squares, rng
+            )
+            first, last = last, 2 * last + 1
+    squares = 0.0
+    for g in range(state.gate.shape[0]):
+        squares += dot(state.gate[g], state.gate[g])
+    if state.gate.shape[1] > 1:
+        shape = prior.gate_shape + 0.5 * state.gate.size
+        state.gate_precision[0] = draw_gamma(shape, prior.gate_rate + 0.5 * squares, rng)
+
+
+@kernel
+def _log_noise_density(log_rate, n_leaf, total, upper, prior):
+    """Return the log density of the log of the shared rate; leaves' precisions are truncated, and so normalised."""
+    rate = math.exp(log_rate)
+    shape = prior.noise_shape
+    value = (prior.noise_rate_shape + n_leaf * shape) * log_rate - (prior.noise_rate_rate + total) * rate
+    return value - n_leaf * log_gamma_p(shape, rate * upper)
+
+
+@kernel
+def _update_noise(task, state, prior, rng):
+    n_leaf = state.dispersion.shape[0]
+    steps = slice_state()
+    for c in range(task.kind.size):
+        if task.kind[c] == GAUSSIAN:
+            total = 0.0
+            for at_leaf in range(n_leaf):
+                total += 1.0 / state.dispersion[at_leaf, c]
+            upper = 1.0 / prior.floor[c]
+            point = math.log(state.noise[c])
+            point = slice_begin(steps, point, _log_noise_density(point, n_leaf, total, upper, prior), 1.0, rng)
+            while slice_wants_more(steps):
+                point = slice_next(steps, _log_noise_density(point, n_leaf, total, upper, prior), rng)
+            state.noise[c] = math.exp(point)
+
+
+@kernel
+def draw_given_paths(task, state, prior, leaf, rng):
+    """Replace the state by a draw given the rows' paths, one part after the other; parameters as of `sweep`."""
+    task, state, prior = lent(task), lent(state), lent(prior)
+    n_leaf = state.dispersion.shape[0]
+    order, first = np.empty(leaf.size, np.int64), np.empty(n_leaf + 1, np.int64)
+    fill_order(leaf, order, first)
+    n = task.gate_x.shape[1]
+    _update_gates(task, state, leaf, order, first, np.zeros((n + 1, n)), rng)
+    _update_leaves(task, state, order, first, prior, rng)
+    _update_centres(task, state, rng)
+    _update_precisions(task, state, prior, rng)
+    _update_noise(task, state, prior, rng)
+
+
+@kernel
+def sweep(task, state, prior, leaf, rng):
+    """Replace state and paths by a draw that leaves their posterior as it is.
+
+    Parameters
+    ----------
+    task : Task
+    state : Coefficients
+        Overwritten.
+    prior : Prior
+    leaf : int64 (n_row,)
+        The leaf of each row; overwritten.
+    rng : numpy.random.Generator
+
+    Notes
+    -----
+    Cost: rows times (leaves times predictors times covariates + depth times covariates squared).
+    """
+    draw_given_paths(task, state, prior, leaf, rng)
+    fill_paths(task, state, rng, leaf)
+
+
+@kernel
+def run_chain(task, state, prior, leaf, rng, n_skip, kept):
+    """Sweep, and record the states after the first `n_skip`; `kept` has the arrays of Coefficients, a draw a row."""
+    n_kept = kept.gate.shape[0]
+    for k in range(n_skip + n_kept):
+        sweep(task, state, prior, leaf, rng)
+        if k >= n_skip:
+            kept.gate[k - n_skip] = state.gate
+            kept.node[k - n_skip] = state.node
+            kept.dispersion[k - n_skip] = state.dispersion
+            kept.gate_precision[k - n_skip] = state.gate_precision
+            kept.precision[k - n_skip] = state.precision
+            kept.noise[k - n_skip] = state.noise

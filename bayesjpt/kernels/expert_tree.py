@@ -1,0 +1,194 @@
+"""A tree of gated experts as arrays: log weights of its leaves, linear predictors, log likelihoods of responses.
+
+Nodes are numbered as in a heap. Gates are the first n_gate = 2^depth - 1, leaves the last 2^depth:
+
+                 0                  a gate's log odds x . v is that of its right child
+              /     \\
+             1       2
+            / \\     / \\
+           3   4   5   6            leaf l is node n_gate + l
+
+Every node, gates included, has coefficients of experts: a leaf's are those of its expert, a gate's the centre to which
+its children's are shrunk.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.logistic import log_expit_both
+
+GAUSSIAN = 0
+LOGISTIC = 1
+MULTINOMIAL = 2
+POISSON = 3
+GAMMA = 4
+
+KIND_NAMES = {
+    GAUSSIAN: "gaussian",
+    LOGISTIC: "logistic",
+    MULTINOMIAL: "multinomial",
+    POISSON: "poisson",
+    GAMMA: "gamma",
+}
+
+_LARGEST = 50.0
+"""Of the logarithm of a mean, so that a covariate far from all training rows gives a number."""
+_HALF_LOG_2PI = 0.9189385332046727
+
+
+class Task(NamedTuple):
+    """What is known: training rows and what stands at the leaves.
+
+    Attributes
+    ----------
+    x : float64 (n_row, n_covariate)
+        Covariates of experts, the intercept first.
+    gate_x : float64 (n_row, n_gate_covariate)
+        Those of gates; the intercept alone makes their weights the same for all rows.
+    y : float64 (n_response, n_row)
+        In the families' units; codes of labels.
+    kind : int8 (n_response,)
+    at : int32 (n_response + 1,)
+        Which linear predictors belong to a response: one, or one for each label of a multinomial expert.
+    offset : float64 (n_response,)
+        What is added to a response's predictor, so that coefficients of zero are the mean of all rows.
+    """
+
+    x: np.ndarray
+    gate_x: np.ndarray
+    y: np.ndarray
+    kind: np.ndarray
+    at: np.ndarray
+    offset: np.ndarray
+
+
+class Coefficients(NamedTuple):
+    """One draw, and the state of a chain.
+
+    Attributes
+    ----------
+    gate : float64 (n_gate, n_gate_covariate)
+    node : float64 (n_node, n_predictor, n_covariate)
+    dispersion : float64 (n_leaf, n_response)
+        Variance of a gaussian expert, shape of a gamma one; 1 for others.
+    gate_precision : float64 (1,)
+    precision : float64 (depth + 1, n_response)
+        Of coefficients around their parent's, by level; of the root's around 0.
+    noise : float64 (n_response,)
+        Rate of the gamma prior of gaussian experts' precisions.
+    """
+
+    gate: np.ndarray
+    node: np.ndarray
+    dispersion: np.ndarray
+    gate_precision: np.ndarray
+    precision: np.ndarray
+    noise: np.ndarray
+
+
+@kernel
+def dot(a, b):
+    """Return the inner product of two vectors."""
+    total = 0.0
+    for k in range(b.size):
+        total += a[k] * b[k]
+    return total
+
+
+@kernel
+def bounded(eta):
+    """Return the logarithm of a mean, kept from overflowing."""
+    return min(max(eta, -_LARGEST), _LARGEST)
+
+
+@kernel
+def fill_log_weights(gate_x, gate, out):
+    """Fill out, float64 (n_leaf,), with the log probabilities of the leaves given one row's covariates.
+
+    Level by level: entry k 2^(depth - level) of `out` is node k of that level.
+    """
+    n_leaf = out.size
+    out[0] = 0.0
+    width, node = n_leaf, 0
+    while width > 1:
+        for first in range(0, n_leaf, width):
+            left, right = log_expit_both(-dot(gate_x, gate[node]))
+            value = out[first]
+            out[first] = value + left
+            out[first + width // 2] = value + right
+            node += 1
+        width //= 2
+
+
+@kernel
+def log_sum_exp(values):
+    """Return log(sum(exp(values)))."""
+    top = -np.inf
+    for k in range(values.size):
+        top = max(top, values[k])
+    if top == -np.inf:
+        return -np.inf
+    total = 0.0
+    for k in range(values.size):
+        total += math.exp(values[k] - top)
+    return top + math.log(total)
+
+
+@kernel
+def response_log_likelihood(kind, y, eta, dispersion):
+    """Return the log density of a response given its linear predictors, offset included.
+
+    eta : float64, one entry, or one for each label.
+    """
+    if kind == GAUSSIAN:
+        deviation = y - eta[0]
+        return -_HALF_LOG_2PI - 0.5 * math.log(dispersion) - 0.5 * deviation * deviation / dispersion
+    if kind == LOGISTIC:
+        left, right = log_expit_both(-eta[0])
+        return right if y > 0.5 else left
+    if kind == MULTINOMIAL:
+        return eta[int(y)] - log_sum_exp(eta)
+    log_mean = bounded(eta[0])
+    if kind == POISSON:
+        return y * log_mean - math.exp(log_mean) - math.lgamma(y + 1.0)
+    return (
+        dispersion * (math.log(dispersion) - log_mean)
+        - math.lgamma(dispersion)
+        + (dispersion - 1.0) * math.log(y)
+        - dispersion * math.exp(-log_mean) * y
+    )
+
+
+@kernel
+def leaf_log_likelihood(task, row, node, dispersion, eta):
+    """Return the log likelihood of a row's responses at one leaf.
+
+    `node` holds the leaf's coefficients, (n_predictor, n_covariate), `dispersion` its own, (n_response,); `eta` is a
+    buffer, (n_predictor,).
+    """
+    x = task.x[row]
+    total = 0.0
+    for c in range(task.kind.size):
+        first, last = task.at[c], task.at[c + 1]
+        for h in range(first, last):
+            eta[h] = task.offset[c] + dot(x, node[h])
+        total += response_log_likelihood(task.kind[c], task.y[c, row], eta[first:last], dispersion[c])
+    return total
+
+
+@kernel
+def fill_log_density(task, state, out):
+    """Fill out, float64 (n_row,), with the log density of every row's responses, paths summed out."""
+    n_leaf = state.dispersion.shape[0]
+    n_gate = n_leaf - 1
+    log_weight, eta = np.empty(n_leaf), np.empty(state.node.shape[1])
+    for row in range(out.size):
+        fill_log_weights(task.gate_x[row], state.gate, log_weight)
+        for leaf in range(n_leaf):
+            log_weight[leaf] += leaf_log_likelihood(task, row, state.node[n_gate + leaf], state.dispersion[leaf], eta)
+        out[row] = log_sum_exp(log_weight)

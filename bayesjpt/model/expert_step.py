@@ -1,0 +1,221 @@
+"""The step method of `ExpertTree`: Gibbs sweeps with Polya-Gamma draws inside ``pm.sample``, found by PyMC itself.
+
+The model's coefficients are steps from the parent's in units of the level's deviation, those of the sweep are the
+coefficients themselves: one is a function of the other given the precisions, so a sweep serves both.
+
+      step, precision   ->   node = sum over the path of step / sqrt(precision)   -> sweep ->   back
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pymc as pm
+from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, StepMethodState
+from pymc.step_methods.state import dataclass_state
+from pytensor.graph.traversal import ancestors
+
+from bayesjpt import defaults_experts
+from bayesjpt.errors import ModelError
+from bayesjpt.kernels.expert_start import begin_paths
+from bayesjpt.kernels.expert_sweep import Prior, draw_given_paths, fill_paths
+from bayesjpt.kernels.expert_tree import GAUSSIAN, MULTINOMIAL, Coefficients, Task
+from bayesjpt.model.blocks import variables_of
+
+_NO_FLOOR = 1e-200
+"""Variances of the model have none; the sweep asks for one."""
+
+
+class ExpertBlock(NamedTuple):
+    """What a step has to know of a tree; the tag ``expert_block`` of its variables."""
+
+    name: str
+    kind: int
+    depth: int
+    n_label: int
+    offset: float
+    scale: float
+
+
+@dataclass_state
+class ExpertGibbsState(StepMethodState):
+    """What a chain carries from sweep to sweep beside the point."""
+
+    begun: bool
+    tune: bool
+
+
+class ExpertGibbs(BlockedStep):
+    """Gibbs sweeps over the variables of one `ExpertTree` whose covariates are data.
+
+    Parameters
+    ----------
+    vars : list of variables, optional
+        All of a tree's; ``pm.sample()`` passes them by itself. Those of several trees make a CompoundStep.
+    model : pm.Model, optional
+    rng : numpy.random.Generator or int, optional
+
+    Raises
+    ------
+    ModelError
+        If some of the tree's variables are left to another step, or another factor of the model depends on them.
+
+    Notes
+    -----
+    A chain begins with a tree of hard splits, learned from a random half of the rows, whatever its initial point is.
+    """
+
+    name = "expert_gibbs"
+    default_tune_steps = 200
+    stats_dtypes_shapes = {}  # noqa: RUF012 - PyMC's
+    _state_class = ExpertGibbsState
+
+    def __new__(cls, *args, **kwargs):
+        model = pm.modelcontext(kwargs.get("model"))
+        rvs = variables_of(model, kwargs.get("vars", args[0] if args else None))
+        names = list(dict.fromkeys(block_of(rv).name for rv in rvs if block_of(rv) is not None))
+        if len(names) == 1:
+            return super().__new__(cls, *args, **kwargs)
+        if not names:
+            raise ModelError("variables of no ExpertTree", "those that bj.ExpertTree made of data")
+        own = {key: value for key, value in kwargs.items() if key not in ("vars", "model")}
+        shares = [[rv for rv in rvs if block_of(rv) is not None and block_of(rv).name == name] for name in names]
+        return CompoundStep([cls([model.rvs_to_values[rv] for rv in share], model=model, **own) for share in shares])
+
+    def __init__(self, vars=None, *, model=None, rng=None, blocked=True, initial_point=None, compile_kwargs=None):
+        model = pm.modelcontext(model)
+        drawn = [rv for rv in variables_of(model, vars) if block_of(rv) is not None]
+        self._block = block_of(drawn[0])
+        members = [rv for rv in model.free_RVs if block_of(rv) == self._block]
+        _check(model, self._block.name, members, drawn)
+        self.vars = [model.rvs_to_values[rv] for rv in members]
+        self._value_names = {
+            rv.name.removeprefix(f"{self._block.name}_"): (str(value.name), model.rvs_to_transforms[rv] is not None)
+            for rv, value in zip(members, self.vars, strict=True)
+        }
+        self.blocked, self.tune, self.begun = blocked, True, False
+        self.rng = pm.util.get_random_generator(rng)
+        self._task, self._prior = _task(model, self._block), _prior()
+        self._leaf = np.zeros(self._task.x.shape[0], np.int64)
+        point = model.initial_point()
+        self._sweep(self._state(point), np.random.default_rng(0), begin=True)  # compiles before workers are forked
+
+    def setup_chain(self, rng, tune: int, draws: int) -> None:
+        """Let the chain begin anew."""
+        super().setup_chain(rng, tune, draws)
+        self.tune, self.begun = tune > 0, False
+
+    def step(self, point: dict) -> tuple[dict, list[dict]]:
+        """Return the point after one sweep."""
+        state = self._state(point)
+        self._sweep(state, self.rng, begin=not self.begun)
+        self.begun = True
+        return point | self._values(state), [{}]
+
+    def _sweep(self, state: Coefficients, rng: np.random.Generator, *, begin: bool) -> None:
+        if begin and state.gate.shape[0]:
+            state.gate[:] = 0.0
+            self._leaf = begin_paths(self._task, state.gate, rng)
+        else:
+            fill_paths(self._task, state, rng, self._leaf)
+        draw_given_paths(self._task, state, self._prior, self._leaf, rng)
+
+    def _state(self, point: dict) -> Coefficients:
+        """Return the sweep's coefficients at a point."""
+        values = {
+            name: np.exp(point[full]) if logged else np.array(point[full], np.float64)
+            for name, (full, logged) in self._value_names.items()
+        }
+        depth, n_leaf = self._block.depth, 2**self._block.depth
+        step = values["step"] if self._block.kind == MULTINOMIAL else values["step"][:, None]
+        node = step / np.sqrt(values["precision"][_level(depth)])[:, None, None]
+        for number in range(1, node.shape[0]):
+            node[number] += node[(number - 1) // 2]
+        dispersion = values.get("variance", values.get("shape", np.ones(n_leaf)))
+        return Coefficients(
+            gate=values.get("gate", np.zeros((0, self._task.x.shape[1]))),
+            node=np.ascontiguousarray(node),
+            dispersion=np.ascontiguousarray(dispersion[:, None]),
+            gate_precision=np.atleast_1d(values.get("gate_precision", np.ones(1))),
+            precision=np.ascontiguousarray(values["precision"][:, None]),
+            noise=np.atleast_1d(values.get("noise", np.ones(1))),
+        )
+
+    def _values(self, state: Coefficients) -> dict[str, np.ndarray]:
+        """Return the model's variables, as a point has them."""
+        step = state.node.copy()
+        for number in range(1, step.shape[0]):
+            step[number] -= state.node[(number - 1) // 2]
+        step *= np.sqrt(state.precision[_level(self._block.depth), 0])[:, None, None]
+        values = {
+            "gate": state.gate,
+            "gate_precision": state.gate_precision[0],
+            "step": step if self._block.kind == MULTINOMIAL else step[:, 0],
+            "precision": state.precision[:, 0],
+            "noise": state.noise[0],
+            "variance": state.dispersion[:, 0],
+            "shape": state.dispersion[:, 0],
+        }
+        return {
+            full: np.array(np.log(values[name]) if logged else values[name])
+            for name, (full, logged) in self._value_names.items()
+        }
+
+    @staticmethod
+    def competence(var, has_grad):
+        """Claim the variables of trees whose covariates are data, and no others."""
+        return Competence.IDEAL if block_of(var) is not None else Competence.INCOMPATIBLE
+
+
+def block_of(rv) -> ExpertBlock | None:
+    """Return what a variable of a tree was tagged with, None of others."""
+    return getattr(rv.tag, "expert_block", None)
+
+
+def _check(model: pm.Model, name: str, members: list, drawn: list) -> None:
+    left = [rv.name for rv in members if rv not in drawn]
+    if left:
+        raise ModelError(f"{', '.join(left)} of ExpertTree {name!r} is left to another step", "all of its variables")
+    mine, basic = set(members), list(model.basic_RVs)
+    for factor in [*basic, *model.potentials]:
+        if factor in mine or factor.name == name:
+            continue
+        inputs = list(factor.owner.inputs) if factor in basic else [factor]
+        if set(ancestors(inputs, blockers=basic)) & mine:
+            raise ModelError(
+                f"{factor.name} depends on variables of ExpertTree {name!r}: Gibbs sweeps would be wrong",
+                "only Deterministics to depend on them",
+                "Sample with pm.sample(step=pm.NUTS()).",
+            )
+
+
+def _level(depth: int) -> np.ndarray:
+    """Return the level of each node, int64 (n_node,)."""
+    return np.floor(np.log2(np.arange(2 ** (depth + 1) - 1) + 1.0)).astype(np.int64)
+
+
+def _task(model: pm.Model, block: ExpertBlock) -> Task:
+    matrix = np.asarray(model[f"{block.name}_covariates"].get_value(), np.float64)
+    values = np.asarray(model[f"{block.name}_data"].get_value(), np.float64)
+    gaussian = block.kind == GAUSSIAN
+    x = np.column_stack([np.ones(matrix.shape[0]), matrix])
+    return Task(
+        x=x,
+        gate_x=x,
+        y=np.ascontiguousarray(((values - block.offset) / block.scale if gaussian else values)[None]),
+        kind=np.array([block.kind], np.int8),
+        at=np.array([0, block.n_label if block.kind == MULTINOMIAL else 1], np.int32),
+        offset=np.array([0.0 if gaussian else block.offset]),
+    )
+
+
+def _prior() -> Prior:
+    return Prior(
+        *defaults_experts.GATE_PRECISION,
+        *defaults_experts.PRECISION,
+        defaults_experts.NOISE_SHAPE,
+        *defaults_experts.NOISE_RATE,
+        *defaults_experts.LOG_SHAPE,
+        np.full(1, _NO_FLOOR),
+    )

@@ -1,0 +1,137 @@
+"""Comparisons of two tables as text of 80 characters a line, and for notebooks."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Protocol
+
+from bayesjpt.report.summary import WIDTH, clipped, display_width
+
+_HEADERS = ("column", "differs", "by", "how")
+_LONGEST_NAME = 24
+
+
+class ColumnAnswer(Protocol):
+    """How a column differs."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def probability(self) -> float: ...
+    @property
+    def missing(self) -> float: ...
+    @property
+    def size(self) -> float: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def words(self) -> str: ...
+
+
+class PartAnswer(Protocol):
+    """Where shares differ."""
+
+    @property
+    def event(self) -> str: ...
+    @property
+    def first(self) -> tuple[float, float, float]: ...
+    @property
+    def second(self) -> tuple[float, float, float]: ...
+
+
+class Answer(Protocol):
+    """How two tables differ."""
+
+    @property
+    def columns(self) -> Sequence[ColumnAnswer]: ...
+    @property
+    def together(self) -> float | None: ...
+    @property
+    def parts(self) -> Sequence[PartAnswer]: ...
+    @property
+    def only_first(self) -> Sequence[str]: ...
+    @property
+    def only_second(self) -> Sequence[str]: ...
+    @property
+    def left_out(self) -> Sequence[str]: ...
+    @property
+    def n_row(self) -> tuple[int, int]: ...
+    @property
+    def names(self) -> tuple[str, str]: ...
+
+
+def comparison_text(found: Answer) -> str:
+    """Return a comparison as aligned text, the columns that differ most first, at most `WIDTH` characters wide."""
+    lines = [clipped(_headline(found), WIDTH), *textwrap.wrap(_verdict(found), WIDTH)]
+    rows = [_HEADERS, *(_cells(column) for column in _ranked(found))]
+    widths = [min(max(display_width(row[k]) for row in rows), _LONGEST_NAME) for k in range(3)]
+    for row in rows:
+        start = "  ".join(_padded(cell, width) for cell, width in zip(row[:3], widths, strict=True))
+        lines.append(clipped(f"{start}  {row[3]}".rstrip(), WIDTH))
+    if found.parts:
+        lines += textwrap.wrap(f"Where the rows differ most, shares of {' and '.join(found.names)}:", WIDTH)
+        for part in found.parts:
+            text = f"{_share(part.first)} -> {_share(part.second)}: {part.event}"
+            lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="      ")
+    for name, only in zip(found.names, (found.only_first, found.only_second), strict=True):
+        if only:
+            lines.append(clipped(f"only in {name}: {', '.join(only)}", WIDTH))
+    if found.left_out:
+        lines.append(clipped(f"not compared (names, texts): {', '.join(found.left_out)}", WIDTH))
+    return "\n".join(lines)
+
+
+def comparison_html(found: Answer) -> str:
+    """Return a comparison as an HTML table, everything escaped."""
+    from bayesjpt.posterior.labelled import html_table
+
+    lines = [list(_cells(column)) for column in _ranked(found)]
+    told = html_table(list(_HEADERS), lines, f"{_headline(found)}. {_verdict(found)}")
+    if not found.parts:
+        return told
+    parts = [[_share(part.first), _share(part.second), part.event] for part in found.parts]
+    return told + html_table([*found.names, "rows with"], parts, "Where the rows differ most")
+
+
+def _headline(found: Answer) -> str:
+    first, second = found.names
+    rows = f"{found.n_row[0]:,} and {found.n_row[1]:,} rows"
+    return f"{first} and {second}: {rows}, {len(found.columns)} columns compared"
+
+
+def _verdict(found: Answer) -> str:
+    """Return what was found in a sentence."""
+    differing = [column.name for column in found.columns if column.verdict == "differs"]
+    told = f"Taken together: {probability(found.together)} that the rows differ." if found.together is not None else ""
+    if differing:
+        n = len(differing)
+        return f"{n} column{'s differ' if n > 1 else ' differs'}. {told}".strip()
+    if found.together is not None and found.together >= 0.95:
+        return f"No column differs by itself, but what hangs together does. {told}"
+    doubtful = [column.name for column in found.columns if column.verdict == "may differ"]
+    return f"{'No column clearly differs' if doubtful else 'The columns are alike'}. {told}".strip()
+
+
+def probability(value: float) -> str:
+    """Return a probability in percent, without saying that anything is impossible or certain."""
+    return "<1 %" if value < 0.01 else ">99 %" if value > 0.99 else f"{100.0 * value:.0f} %"
+
+
+def _ranked(found: Answer) -> list[ColumnAnswer]:
+    return sorted(found.columns, key=lambda column: -round(max(column.probability, column.missing), 3))
+
+
+def _cells(column: ColumnAnswer) -> tuple[str, str, str, str]:
+    told = f"{column.verdict}: {column.words}" if column.words else column.verdict
+    return column.name, probability(max(column.probability, column.missing)), f"{100.0 * column.size:.0f} %", told
+
+
+def _share(numbers: tuple[float, float, float]) -> str:
+    mean, lo, hi = (f"{100.0 * number:.0f}" for number in numbers)
+    return f"{mean} % ({lo} to {hi})"
+
+
+def _padded(text: str, width: int) -> str:
+    text = clipped(text, width)
+    return text + " " * (width - display_width(text))

@@ -1,0 +1,72 @@
+"""How posteriors and their stability are shown at the end of a notebook's cell: small tables, all texts escaped."""
+
+from __future__ import annotations
+
+import html
+import math
+
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.report.convergence import Convergence
+from bayesjpt.report.stability import Stability
+
+_N_SHOWN = 60
+"""Columns that are shown."""
+
+
+def posterior_html(post: Posterior) -> str:
+    """Return what a posterior is of: its columns, how many draws, and how stable its answers were found to be."""
+    from bayesjpt.posterior.labelled import html_table
+
+    lines = []
+    for column in post.schema.columns[:_N_SHOWN]:
+        is_label = column.base == "category"
+        ends = [column.text(end) for end in (column.minimum, column.maximum)] if not is_label else []
+        values = (
+            ", ".join(column.labels[:5]) + ("…" if len(column.labels) > 5 else "") if is_label else " to ".join(ends)
+        )
+        lines.append([column.name, column.base, values, f"{column.n_missing}"])
+    more = len(post.schema) - len(lines)
+    given = f"; given {post.settings['given']}" if "given" in post.settings else ""
+    n_structure = len(post.by_structure())
+    structures = f"{n_structure} structures, " if n_structure > 1 else ""
+    caption = f"Posterior: {structures}{post.n_chain * post.n_draw} draws, {len(post.schema)} columns{given}"
+    table = html_table(["column", "read as", "values", "missing"], lines, caption)
+    told = [f"and {more} more columns"] if more > 0 else []
+    told += [str(post.settings["stability"])] if "stability" in post.settings else []
+    told.append("Ask it: post.types(), post.probability('…'), post.report('report.html')")
+    return table + "".join(f"<p>{html.escape(line)}</p>" for line in told)
+
+
+def convergence_html(found: Convergence) -> str:
+    """Return R-hat and effective sizes as a table, and the sentence that says what they mean."""
+    from bayesjpt.posterior.labelled import html_table
+
+    lines = []
+    for name in found.table["quantity"].to_numpy():
+        row = found.table.sel(quantity=name)
+        numbers = (_shown(float(row.rhat), 3), _shown(float(row.rhat_q95), 3), _shown(float(row.ess), 0))
+        lines.append([str(name), *numbers, str(int(row.n_entry))])
+    return html_table(["quantity", "R-hat worst", "R-hat 95 %", "ESS least", "entries"], lines, found.sentence())
+
+
+def stability_html(found: Stability) -> str:
+    """Return how far another seed moves each kind of answer, and the sentence that says what that means."""
+    from bayesjpt.posterior.labelled import html_table
+
+    lines = []
+    for name in found.table["quantity"].to_numpy():
+        row = found.table.sel(quantity=name)
+        move = float(row.move)
+        moved = "" if math.isnan(move) else f"{100.0 * move:.0f} % of the interval"
+        lines.append([str(name), moved, _shown(float(row.rhat_halves), 3), str(int(row.n_entry))])
+    return html_table(["quantity", "another seed moves", "R-hat of halves", "entries"], lines, found.sentence())
+
+
+def _shown(value: float, n_digit: int) -> str:
+    return "" if math.isnan(value) else f"{value:.{n_digit}f}"
+
+
+# how these show themselves belongs here; draws know nothing of reports
+Posterior._repr_html_ = posterior_html  # type: ignore[attr-defined]
+Convergence._repr_html_ = convergence_html  # type: ignore[attr-defined]
+Stability._repr_html_ = stability_html  # type: ignore[attr-defined]

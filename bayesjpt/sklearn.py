@@ -1,0 +1,438 @@
+"""Estimators for scikit-learn: classifier, regressor, density, imputer and outlier detector over one fitted posterior.
+
+They take arrays and data frames alike; a frame's columns of texts, dates and missing cells need no preparation.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+try:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        DensityMixin,
+        OutlierMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+except ImportError:
+    raise ImportError('bayesjpt.sklearn needs scikit-learn: pip install "bayesjpt[sklearn]"') from None
+
+from bayesjpt import fit as _fit
+from bayesjpt.errors import BayesjptWarning
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.density import log_mass
+from bayesjpt.queries.impute import impute_mean
+from bayesjpt.queries.predict import prediction
+from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.structure.jpt import learn_jpt
+from bayesjpt.structure.mspn import learn_mspn
+from bayesjpt.table.table import Table, as_table
+
+__all__ = ["CircuitClassifier", "CircuitDensity", "CircuitImputer", "CircuitOutlierDetector", "CircuitRegressor"]
+
+_TARGET = "target"
+_N_EXPERT = 3
+_N_FOLD = 3
+_LEAST_OF_CLASS = 6
+"""Rows of the rarest class from which on some are held out."""
+_TREES = ((0.02, 0.6), (0.01, 0.4))
+"""Of each forest: least share of the rows in a leaf, share of the features that a tree sees."""
+_LEAST_LEAF = 5
+_LEAST_PROBABILITY = 1e-4
+"""What an expert says at least: more certain none can be of rows that it has not seen."""
+_STRENGTHS = (0.03, 0.1, 0.3, 1.0)
+"""Of the ridge of the pool, the strongest first."""
+
+
+class _Circuit(BaseEstimator):
+    """What the estimators have in common: parameters, rows as tables, and the fit."""
+
+    post_: Any
+    n_features_in_: int
+
+    def __init__(
+        self, *, n_structures: int = 8, draws: int = 8, tune: int = 20, cores: int | None = None, random_state=None
+    ):
+        self.n_structures = n_structures
+        self.draws = draws
+        self.tune = tune
+        self.cores = cores
+        self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def _columns(self, X, *, reset: bool) -> dict[str, Any]:
+        """Return the columns of features by name; those of an array are numbered."""
+        checked: Any
+        if hasattr(X, "columns"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if not len(X):
+                raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+            return {str(name): X[name] for name in X.columns}
+        checked = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")  # pyright: ignore[reportArgumentType]
+        return {f"x{position}": checked[:, position] for position in range(checked.shape[1])}
+
+    def _train(self, columns: dict[str, Any], kinds: dict[str, str] | None = None) -> Table:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "constant columns", BayesjptWarning)
+            return as_table(columns, kinds=_fractions(columns) | (kinds or {}))
+
+    def _rows(self, X) -> Table:
+        """Return new rows under the schema of the fit."""
+        check_is_fitted(self)
+        columns = self._columns(X, reset=False)
+        columns |= {_TARGET: np.full(len(next(iter(columns.values()))), np.nan)} if hasattr(self, "target_") else {}
+        return as_table(columns, schema=self.post_.schema, outside="missing")
+
+    def _posterior(self, table: Table, learner, seed: int):
+        options = {"draws": self.draws, "tune": self.tune, "cores": self.cores, "seed": seed, "progress": False}
+        return _fit(table, learner, n_structures=self.n_structures, chains=1, **options)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+
+def _fractions(columns: dict[str, Any]) -> dict[str, str]:
+    """Return the kind of columns that hold fractions: numbers, however few different ones there are."""
+    found = {}
+    for name, column in columns.items():
+        values = np.asarray(column)
+        if values.dtype.kind == "f" and (np.isfinite(values) & (values != np.rint(values))).any():
+            found[name] = "real"
+    return found
+
+
+def _tree_of(table: Table, rng, progress=None):
+    """Return a joint tree whose splits are judged by the target alone: discriminative learning."""
+    others = [name for name in table.names if name != _TARGET]
+    least = max(_LEAST_LEAF, round(0.02 * table.n_row))
+    return learn_jpt(table, rng, targets=[_TARGET], features=others or None, min_rows=least, progress=progress)
+
+
+def _forest(table: Table, n: int, seed: int) -> list[list[Posterior]]:
+    """Return estimates of discriminative joint trees, n of each kind, from rows drawn anew and some of the features."""
+    rng = np.random.default_rng(seed)
+    others = [name for name in table.names if name != _TARGET]
+    forests = []
+    for leaf_share, feature_share in _TREES:
+        trees = []
+        for _ in range(n):
+            rows = rng.choice(table.n_row, table.n_row)
+            chosen = rng.permutation(len(others))[: math.ceil(feature_share * len(others))]
+            least = max(_LEAST_LEAF, round(leaf_share * table.n_row))
+            options = {"targets": [_TARGET], "features": [others[k] for k in chosen] or None, "min_rows": least}
+            trees.append(Posterior.from_circuit(learn_jpt(table.take(rows), rng, **options), table.schema))
+        forests.append(trees)
+    return forests
+
+
+class CircuitClassifier(ClassifierMixin, _Circuit):
+    """Classes by their probability given a row's other cells.
+
+    Three experts are heard: a posterior of mixtures learned from all columns alike, and two forests of joint trees
+    whose splits are judged by the class, each tree learned from rows drawn anew and some of the features. Their log
+    probabilities of rows that they were not fitted to are weighed by a logistic regression: a logarithmic opinion pool.
+
+    Parameters
+    ----------
+    n_structures : int
+        Structures that are averaged; each forest has twice as many trees.
+    draws, tune : int
+        Kept and discarded sweeps of each structure.
+    cores : int, optional
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    classes_ : array (n_class,)
+    post_ : Posterior
+        Of the mixtures; the class is its column ``target``.
+    forests_ : list of lists of Posterior
+        Estimates of the trees.
+    pool_ : LogisticRegression or None
+        From log probabilities to the answer; None where rows are too few to hold some out, and experts are averaged.
+
+    References
+    ----------
+    Genest and Zidek (1986). Combining Probability Distributions: A Critique and an Annotated Bibliography.
+    Statistical Science 1(1). Breiman (2001). Random Forests. Machine Learning 45.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(1).normal(size=(80, 2)) + np.repeat([[0.0], [5.0]], 40, axis=0)
+    >>> model = CircuitClassifier(n_structures=2, random_state=1).fit(X, np.repeat(["a", "b"], 40))
+    >>> model.predict([[0.0, 0.0], [5.0, 5.0]]).tolist()
+    ['a', 'b']
+    """
+
+    def fit(self, X, y):
+        """Return the estimator, fitted to features (n_row, n_column) and classes (n_row,)."""
+        columns = self._columns(X, reset=True)
+        y = column_or_1d(_labels(y, len(next(iter(columns.values())))), warn=True)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.target_ = _TARGET
+        seed = self._seed()
+        columns[_TARGET] = np.array([f"class {code}" for code in codes], object)
+        table = self._train(columns, {_TARGET: "category"})
+        self.pool_ = self._pool(table, codes, seed)
+        self.post_, *self.forests_ = self._experts(table, seed)
+        return self
+
+    def _experts(self, table: Table, seed: int) -> tuple[Any, ...]:
+        """Return a posterior of mixtures, and forests."""
+        return self._posterior(table, learn_mspn, seed), *_forest(table, 2 * self.n_structures, seed)
+
+    def _pool(self, table: Table, codes: np.ndarray, seed: int) -> LogisticRegression | None:
+        """Return what weighs the experts, from what they say of rows that they were not fitted to."""
+        counts = np.bincount(codes)
+        if len(counts) < 2 or counts.min() < _LEAST_OF_CLASS or table.n_column < 2:
+            return None
+        said = np.empty((len(codes), _N_EXPERT * len(counts)))
+        folds = StratifiedKFold(_N_FOLD, shuffle=True, random_state=seed)
+        for kept, held in folds.split(codes, codes):
+            said[held] = _said(self._experts(table.take(kept), seed), table.take(held), len(counts))
+        scores = [
+            cross_val_score(_regression(c), said, codes, cv=_N_FOLD, scoring="neg_log_loss").mean() for c in _STRENGTHS
+        ]
+        return _regression(_STRENGTHS[int(np.argmax(scores))]).fit(said, codes)
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Return the probability of each class, float64 (n_row, n_class)."""
+        rows = self._rows(X)
+        said = _said((self.post_, *self.forests_), rows, len(self.classes_))
+        if self.pool_ is not None:
+            return self.pool_.predict_proba(said)
+        each = np.exp(said).reshape(rows.n_row, _N_EXPERT, len(self.classes_)).mean(axis=1)
+        return each / each.sum(axis=1, keepdims=True)
+
+    def predict(self, X) -> np.ndarray:
+        """Return the most probable class of each row."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
+
+
+def _regression(strength: float) -> LogisticRegression:
+    return LogisticRegression(C=strength, max_iter=2_000)
+
+
+def _said(experts: tuple[Any, ...], rows: Table, n_class: int) -> np.ndarray:
+    """Return log probabilities of classes by each expert, float64 (n_row, n_expert * n_class), nats."""
+    found = []
+    for expert in experts:
+        trees = expert if isinstance(expert, list) else [expert]
+        mean = np.mean([_probabilities(post, rows, n_class) for post in trees], axis=0)
+        found.append(np.log(np.maximum(mean, _LEAST_PROBABILITY)))
+    return np.hstack(found)
+
+
+def _labels(y, n_row: int):
+    """Return classes, or raise ValueError where there are none, or not as many as rows."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    anything: Any = None
+    y = check_array(y, ensure_2d=False, dtype=anything, ensure_all_finite=True, input_name="y", ensure_min_samples=0)
+    if len(y) != n_row:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n_row}, {len(y)}]")
+    return y
+
+
+def _probabilities(post, rows: Table, n_class: int) -> np.ndarray:
+    """Return float64 (n_row, n_class): probabilities of the codes of classes."""
+    found = prediction(post, _TARGET, rows, max_draws=None)
+    out = np.zeros((rows.n_row, n_class))
+    out[:, [int(name.removeprefix("class ")) for name in found.names]] = found.values
+    return out
+
+
+class CircuitRegressor(RegressorMixin, _Circuit):
+    """A number by its expectation given a row's other cells; `predict_interval` tells how far it may lie from it.
+
+    Parameters are those of `CircuitClassifier`; ``post_`` is the posterior, whose column ``target`` is predicted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.linspace(0.0, 1.0, 200)[:, None]
+    >>> model = CircuitRegressor(n_structures=2, random_state=1).fit(X, 10.0 * X[:, 0])
+    >>> bool(model.score(X, 10.0 * X[:, 0]) > 0.8)
+    True
+    """
+
+    def fit(self, X, y):
+        """Return the estimator, fitted to features (n_row, n_column) and numbers (n_row,)."""
+        columns = self._columns(X, reset=True)
+        y = _labels(y, len(next(iter(columns.values()))))
+        y = column_or_1d(np.asarray(y, np.float64), warn=True)
+        self.target_ = _TARGET
+        table = self._train({**columns, _TARGET: y}, {_TARGET: "real"})
+        self.post_ = self._posterior(table, [learn_mspn, _tree_of] if self.n_structures > 1 else _tree_of, self._seed())
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        """Return expectations, float64 (n_row,)."""
+        return self._numbers(X, 0.9)[:, 0]
+
+    def predict_interval(self, X, interval: float = 0.9) -> np.ndarray:
+        """Return float64 (n_row, 2): ends between which the number lies with some probability."""
+        return self._numbers(X, interval)[:, 1:]
+
+    def _numbers(self, X, interval: float) -> np.ndarray:
+        rows = self._rows(X)  # first: it raises for an estimator without a posterior
+        return prediction(self.post_, _TARGET, rows, interval=interval, max_draws=None).values
+
+
+class CircuitDensity(DensityMixin, _Circuit):
+    """The joint distribution of all columns.
+
+    Parameters are those of `CircuitClassifier`; ``post_`` is the posterior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(1).normal(size=(200, 2))
+    >>> model = CircuitDensity(n_structures=2, random_state=1).fit(X)
+    >>> near, far = model.score_samples([[0.0, 0.0], [5.0, 5.0]])
+    >>> bool(near > far), model.sample(3, random_state=1).shape
+    (True, (3, 2))
+    """
+
+    def fit(self, X, y=None):
+        """Return the estimator, fitted to rows (n_row, n_column)."""
+        table = self._train(self._columns(X, reset=True))
+        self.post_ = self._posterior(table, "mspn", self._seed())
+        return self
+
+    def score_samples(self, X) -> np.ndarray:
+        """Return log probabilities of what is recorded in each row, to its resolution, float64 (n_row,), nats."""
+        rows = self._rows(X)  # first: it raises for an estimator without a posterior
+        found = log_mass(self.post_, rows).values
+        flat = found.reshape(-1, found.shape[-1])
+        return np.logaddexp.reduce(flat, axis=0) - np.log(flat.shape[0])
+
+    def score(self, X, y=None) -> float:
+        """Return the sum of `score_samples`."""
+        return float(self.score_samples(X).sum())
+
+    def sample(self, n_samples: int = 1, random_state=None):
+        """Return rows drawn from the distribution: an array (n_samples, n_column), or a frame if columns have names."""
+        check_is_fitted(self)
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        frame = self.post_.sample(n_samples, rng=seed).to_frame()
+        return frame if hasattr(self, "feature_names_in_") else frame.to_numpy()
+
+
+class CircuitOutlierDetector(OutlierMixin, CircuitDensity):
+    """Rows that are improbable under the joint distribution.
+
+    Parameters
+    ----------
+    contamination : float
+        Share of the training rows that are outliers, in (0, 0.5].
+    n_structures, draws, tune, cores, random_state : as in `CircuitClassifier`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(1).normal(size=(200, 2))
+    >>> CircuitOutlierDetector(n_structures=2, random_state=1).fit(X).predict([[0.0, 0.0], [9.0, 9.0]]).tolist()
+    [1, -1]
+    """
+
+    def __init__(
+        self,
+        *,
+        contamination: float = 0.1,
+        n_structures: int = 8,
+        draws: int = 8,
+        tune: int = 20,
+        cores: int | None = None,
+        random_state=None,
+    ):
+        super().__init__(n_structures=n_structures, draws=draws, tune=tune, cores=cores, random_state=random_state)
+        self.contamination = contamination
+
+    def fit(self, X, y=None):
+        """Return the estimator, fitted to rows (n_row, n_column)."""
+        if not 0.0 < self.contamination <= 0.5:
+            raise ValueError(f"contamination = {self.contamination!r}; expected a share above 0, and 0.5 at most")
+        super().fit(X)
+        self.offset_ = float(np.percentile(self.score_samples(X), 100.0 * self.contamination))
+        return self
+
+    def decision_function(self, X) -> np.ndarray:
+        """Return `score_samples` above the threshold: negative for outliers."""
+        scores = self.score_samples(X)
+        return scores - self.offset_
+
+    def predict(self, X) -> np.ndarray:
+        """Return 1 for rows inside, and -1 for outliers."""
+        return np.where(self.decision_function(X) < 0.0, -1, 1)
+
+
+class CircuitImputer(TransformerMixin, _Circuit):
+    """Missing cells by their expectation, or most probable label, given the row's others.
+
+    Parameters are those of `CircuitClassifier`; ``post_`` is the posterior. Columns that are not modelled stay as they
+    are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat(np.linspace(0.0, 1.0, 200)[:, None], 2, axis=1)
+    >>> X[3, 1] = np.nan
+    >>> filled = CircuitImputer(n_structures=2, random_state=1).fit_transform(X)
+    >>> bool(abs(filled[3, 1] - X[3, 0]) < 0.2), filled[4].tolist() == X[4].tolist()
+    (True, True)
+    """
+
+    def fit(self, X, y=None):
+        """Return the estimator, fitted to rows (n_row, n_column)."""
+        table = self._train(self._columns(X, reset=True))
+        self.post_ = self._posterior(table, "mspn", self._seed())
+        return self
+
+    def transform(self, X):
+        """Return the rows completed: an array, or a data frame of pandas where a frame is given."""
+        rows = self._rows(X)
+        filled = impute_mean(some_draws(self.post_, None)[1], rows).table.to_frame()
+        if hasattr(X, "columns"):
+            out = X.copy()
+            for name in out.columns:
+                if str(name) in filled.columns:
+                    missing = np.asarray(out[name].isna())
+                    values = filled[str(name)].set_axis(out.index)
+                    out[name] = values if missing.any() else out[name]
+            return out
+        array: Any = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
+        array = array.astype(np.float64) if array.dtype.kind in "iubf" else array.copy()
+        for position in range(array.shape[1]):
+            if f"x{position}" in filled.columns:
+                missing = ~rows.observed[rows.schema.index(f"x{position}")]
+                array[missing, position] = filled[f"x{position}"].to_numpy()[missing]
+        return array
+
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+        """Return the names of the columns."""
+        check_is_fitted(self)
+        if input_features is not None:
+            return np.asarray(input_features, object)
+        names = getattr(self, "feature_names_in_", [f"x{position}" for position in range(self.n_features_in_)])
+        return np.asarray(names, object)

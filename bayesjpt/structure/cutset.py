@@ -1,0 +1,428 @@
+"""Cutset networks: a tree of splits (OR tree) whose leaves are Chow-Liu trees, learned by three ways to choose a split.
+
+      select       a split is                                        from
+      random       any column that divides the rows                  XCNet: Di Mauro, Vergari, Basile, Esposito (2017)
+      entropy      where columns become least uncertain              LearnCNet: Rahman, Kothalkar and Gogate (2014)
+      likelihood   where rows become most probable, if by enough     dCSN: Di Mauro, Vergari and Esposito (2015)
+
+Columns of labels are split into all of their labels, columns of numbers at a threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesjpt import defaults
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.build import ColumnLeaf, Dictionary, Node, Product, Sum, build_circuit
+from bayesjpt.circuit.paths import Condition, Division, Region, divided, halves
+from bayesjpt.circuit.trees import Tree, group_codes
+from bayesjpt.families.label import label_groups
+from bayesjpt.structure import base
+from bayesjpt.structure.base import Progress
+from bayesjpt.structure.chow_liu import Bins, chow_liu, independent_log_likelihood
+from bayesjpt.table.table import Table
+
+SELECTS = ("random", "entropy", "likelihood")
+LEAVES = ("chow_liu", "bernoulli", "dictionary")
+
+
+def learn_cutset(
+    table: Table,
+    rng: int | np.random.Generator | None = None,
+    *,
+    select: str = "random",
+    leaf: str = "chow_liu",
+    min_rows: float | None = None,
+    min_columns: int = defaults.CUTSET_MIN_COLUMNS,
+    ess: float = defaults.ESS,
+    prune: float = 0.0,
+    dictionary: Dictionary | None = None,
+    progress: Progress | None = None,
+) -> Circuit:
+    """Return the circuit of a cutset network learned from a table.
+
+    Parameters
+    ----------
+    table : Table
+        Missing cells are allowed: see Notes.
+    rng : int, numpy.random.Generator or None
+        Chooses columns and thresholds (``random``), the way of rows without the cell that is split, and the rows held
+        out by `prune`.
+    select : str, optional
+        How the column of a split is chosen. ``random``: any that divides the rows; the fastest, and the best where
+        many networks are averaged. ``entropy``: that which lowers the mean entropy of all columns most.
+        ``likelihood``: that which makes the rows most probable, each side with a leaf of its own, and none where that
+        does not make up for half the logarithm of the rows (BIC); takes n_column times as long.
+    leaf : str, optional
+        What leaves are: ``chow_liu`` trees; ``bernoulli``, all columns of labels apart; or ``dictionary``, the
+        likelihoods of each column, as other learners have. Columns of numbers have those in any case.
+    min_rows : int or float, optional
+        Sub-populations of at most so many rows are not divided: a number of rows, or a share of the table's.
+    min_columns : int, optional
+        Neither are those with at most so many columns that are not split yet.
+    ess : float, optional
+        Imaginary rows (smoothing): of any two columns whose dependence is judged, and of each split of the circuit,
+        whose weights begin at their posterior mean.
+    prune : float, optional
+        Share of rows, in [0, 1), held out while the network grows. Splits that do not make them more probable are
+        taken back, from the leaves upwards. Leaves are then filled with all rows.
+    dictionary : callable, optional
+        ``(column) -> families`` of columns of numbers, and of all columns where `leaf` is ``dictionary``; by default
+        every family that suits the column.
+    progress : callable, optional
+        ``progress(n_done, n_total)``: cells that belong to a leaf already, and all cells.
+
+    Raises
+    ------
+    LearnerError
+        Where a setting makes no sense, `rng` is not a Generator, or the table is empty.
+    CircuitError
+        Where `dictionary` offers a column no family.
+
+    Notes
+    -----
+    Rows are judged by bins: labels, and for numbers eight intervals that hold equally many of them. Thresholds of
+    ``entropy`` and ``likelihood`` lie between bins, those of ``random`` between any two values. A column of labels is
+    split once on a path, one of numbers as often as it is chosen. A constant column is never split.
+
+    A row without the cell that is split goes to one of the sides at random, in proportion to the others. That serves
+    to find the structure; when the circuit is sampled, such rows have no fixed way.
+
+    Cost: of ``random``, O(n_column^2 n_row / 64) for the trees at the leaves; of ``likelihood``, n_column times that a
+    level.
+
+    References
+    ----------
+    Di Mauro, Vergari, Basile, Esposito (2017). Fast and Accurate Density Estimation with Extremely Randomized Cutset
+    Networks. ECML PKDD. Rahman, Kothalkar, Gogate (2014). Cutset Networks. ECML PKDD. Di Mauro, Vergari, Esposito
+    (2015). Learning Accurate Cutset Networks by Exploiting Decomposability. AI*IA.
+
+    Examples
+    --------
+    >>> import pandas as pd, bayesjpt as bj
+    >>> rng = np.random.default_rng(0)
+    >>> a = rng.integers(2, size=400)
+    >>> frame = pd.DataFrame({"a": a, "b": a ^ (rng.random(400) < 0.1), "c": rng.integers(2, size=400)}).astype(str)
+    >>> table = bj.as_table(frame, other=False)
+    >>> bj.learn_cutset(table, rng, min_rows=200, min_columns=1)
+    Circuit(0 latent, 0 likelihood, 7 hard, 5 product, 6 leaf; 0 parameters)
+    """
+    rng = base.check_input(table, rng)
+    settings = Settings(
+        select=base.check_choice("select", select, SELECTS),
+        leaf=base.check_choice("leaf", leaf, LEAVES),
+        min_rows=base.rows_of("min_rows", defaults.CUTSET_MIN_ROWS if min_rows is None else min_rows, table.n_row),
+        min_columns=base.check_count("min_columns", min_columns),
+        ess=base.check_positive("ess", ess),
+    )
+    held_out = base.check_share("prune", prune)
+    learner = _Learner(table, settings, rng, progress)
+    rows = np.arange(table.n_row)
+    if held_out > 0.0:
+        order = rng.permutation(table.n_row)
+        n_out = int(held_out * table.n_row)
+        root = learner.grown(np.sort(order[n_out:]))
+        learner.pruned(root, np.sort(order[:n_out]))
+        learner.filled(root, rows)
+    else:
+        root = learner.grown(rows)
+    return build_circuit(learner.node(root), table, dictionary, ess=settings.ess)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked settings of `learn_cutset`; `min_rows` is a number of rows."""
+
+    select: str
+    leaf: str
+    min_rows: int
+    min_columns: int
+    ess: float
+
+
+@dataclass(eq=False)
+class _Part:
+    """A sub-population while the network grows: a leaf until it has children.
+
+    Parameters
+    ----------
+    rows : intp (n,)
+    columns : tuple of int
+        That may be split.
+    region : Region
+        What the splits above leave of each column.
+    """
+
+    rows: np.ndarray
+    columns: tuple[int, ...]
+    region: Region
+    split: _Split | None = None
+    children: tuple[_Part, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Split:
+    """A division of rows by a column: into groups of labels, or at a threshold."""
+
+    column: int
+    condition: Condition | Division
+    regions: tuple[Region, ...]
+
+
+class _Learner:
+    """Grows, prunes and fills a network over one table."""
+
+    def __init__(self, table: Table, settings: Settings, rng: np.random.Generator, progress: Progress | None):
+        self.table, self.settings, self.rng, self.progress = table, settings, rng, progress
+        self.columns = table.schema.columns
+        self.is_labels = np.array([column.base == "category" for column in self.columns])
+        self.groups = group_codes(table.schema, table.values, table.observed)
+        self.cuts = [np.empty(0) if labels else self._cuts(k) for k, labels in enumerate(self.is_labels)]
+        self.bins = self._bins()
+
+    def _cuts(self, column: int) -> np.ndarray:
+        """Return thresholds between bins of about as many rows each."""
+        known = self.table.values[column, self.table.observed[column]]
+        shares = np.linspace(0.0, 1.0, defaults.CUTSET_BINS + 1)[1:-1]
+        cuts = np.unique(np.quantile(known, shares)) if known.size else np.empty(0)
+        return cuts[cuts > known.min()] if known.size else cuts
+
+    def _bins(self) -> Bins:
+        code = self.groups.copy()
+        for k in np.flatnonzero(~self.is_labels):
+            known = self.table.observed[k]
+            code[k, known] = np.searchsorted(self.cuts[k], self.table.values[k, known], side="right")
+        n_bin = [
+            len(label_groups(column)) if labels else self.cuts[k].size + 1
+            for k, (column, labels) in enumerate(zip(self.columns, self.is_labels, strict=True))
+        ]
+        return Bins(code, np.array(n_bin, np.int64))
+
+    # --- growth
+
+    def grown(self, rows: np.ndarray) -> _Part:
+        """Return the network of some rows."""
+        root = _Part(rows, tuple(range(len(self.columns))), {})
+        pending, n_done = [root], 0
+        while pending:
+            part = pending.pop()
+            part.split = self._chosen(part) if self._is_large(part) else None
+            if part.split is not None:
+                part.children = self._children(part, part.split)
+                pending += reversed(part.children)
+            elif self.progress is not None:
+                n_done += part.rows.size
+                self.progress(n_done, rows.size)
+        return root
+
+    def _is_large(self, part: _Part) -> bool:
+        return part.rows.size > self.settings.min_rows and len(part.columns) > self.settings.min_columns
+
+    def _children(self, part: _Part, split: _Split) -> tuple[_Part, ...]:
+        left = tuple(c for c in part.columns if c != split.column or not self.is_labels[c])
+        sides = self._sides(part.rows, split)
+        return tuple(
+            _Part(rows, left, region)
+            for rows, region in zip(self._divided(part.rows, sides, split), split.regions, strict=True)
+        )
+
+    def _sides(self, rows: np.ndarray, split: _Split) -> np.ndarray:
+        """Return int (n,): the side that each row's cell says, -1 where it is missing."""
+        if isinstance(split.condition, Division):
+            codes = self.groups[split.column, rows].astype(np.intp)
+            place = np.full(len(label_groups(self.columns[split.column])) + 1, -1)
+            for side, region in enumerate(split.regions):
+                (code, *_) = region[split.column]
+                place[_group_of(self.columns[split.column], int(code))] = side
+            return place[codes]
+        above = (self.table.values[split.column, rows] >= split.condition.threshold).astype(np.intp)
+        return np.where(self.table.observed[split.column, rows], above, -1)
+
+    def _divided(self, rows: np.ndarray, sides: np.ndarray, split: _Split) -> Iterator[np.ndarray]:
+        """Yield the rows of each side; rows without a side go where others go, at random."""
+        missing = np.flatnonzero(sides < 0)
+        if missing.size:
+            sides = sides.copy()
+            known = sides[sides >= 0]
+            sides[missing] = self.rng.choice(known, missing.size) if known.size else 0
+        for side in range(len(split.regions)):
+            yield rows[sides == side]
+
+    def _split_at(self, part: _Part, column: int, threshold: float = math.nan) -> _Split | None:
+        """Return the split of a column, None where its conditions would leave one side nothing."""
+        facts = self.columns[column]
+        if self.is_labels[column]:
+            division = Division(column, label_groups(facts))
+            regions = divided(part.region, division, facts)
+            return None if regions is None else _Split(column, division, tuple(regions))
+        condition = Condition(column, float(threshold))
+        regions = halves(part.region, condition, facts)
+        return None if regions is None else _Split(column, condition, tuple(regions))
+
+    # --- which split
+
+    def _chosen(self, part: _Part) -> _Split | None:
+        if self.settings.select == "random":
+            return self._random(part)
+        if self.settings.select == "entropy":
+            return self._best(part, self._entropy_gain, 0.0)
+        return self._best(part, self._likelihood_gain, 0.5 * math.log(part.rows.size))
+
+    def _random(self, part: _Part) -> _Split | None:
+        for column in self.rng.permutation(part.columns).tolist():
+            if self.is_labels[column]:
+                known = self.groups[column, part.rows]
+                known = known[known >= 0]
+                if known.size and (known != known[0]).any():
+                    return self._split_at(part, column)
+                continue
+            values = self.table.values[column, part.rows[self.table.observed[column, part.rows]]]
+            if values.size and values.min() < values.max():
+                split = self._split_at(part, column, self.rng.choice(values[values > values.min()]))
+                if split is not None:
+                    return split
+        return None
+
+    def _candidates(self, part: _Part) -> Iterator[tuple[_Split, np.ndarray]]:
+        """Yield splits that divide the rows, and the side of each row."""
+        for column in part.columns:
+            thresholds = [math.nan] if self.is_labels[column] else self.cuts[column].tolist()
+            for threshold in thresholds:
+                split = self._split_at(part, column, threshold)
+                if split is None:
+                    continue
+                sides = self._sides(part.rows, split)
+                known = sides[sides >= 0]
+                if known.size and (known != known[0]).any():
+                    yield split, sides
+
+    def _best(self, part: _Part, gain, least: float) -> _Split | None:
+        best, found = least, None
+        before = gain(part.rows, part.columns)
+        for split, sides in self._candidates(part):
+            left = tuple(c for c in part.columns if c != split.column or not self.is_labels[c])
+            counts = np.bincount(sides[sides >= 0], minlength=len(split.regions))
+            value = self._label_value(counts) if gain == self._likelihood_gain else 0.0
+            value += sum(gain(part.rows[sides == side], left) for side in range(counts.size) if counts[side])
+            if value - before > best:
+                best, found = value - before, split
+        return found
+
+    def _label_value(self, counts: np.ndarray) -> float:
+        counts = counts[counts > 0]
+        return float((counts * np.log(counts / counts.sum())).sum())
+
+    def _entropy_gain(self, rows: np.ndarray, columns: Sequence[int]) -> float:
+        """Return minus the entropy of all columns by themselves, times the rows."""
+        scale = 1.0 / max(len(columns), 1)
+        return scale * independent_log_likelihood(self.bins, rows, np.array(columns, np.intp))
+
+    def _likelihood_gain(self, rows: np.ndarray, columns: Sequence[int]) -> float:
+        """Return the log likelihood of rows under a leaf."""
+        if self.settings.leaf != "chow_liu":
+            return independent_log_likelihood(self.bins, rows, np.array(columns, np.intp))
+        return chow_liu(self.bins, rows, np.array(columns, np.intp), self.settings.ess).log_likelihood
+
+    # --- pruning
+
+    def pruned(self, root: _Part, held_out: np.ndarray) -> None:
+        """Take back splits that do not make held-out rows more probable, from the leaves upwards."""
+        rows = {id(root): held_out}
+        order = [root]
+        for part in order:
+            if part.split is not None:
+                sides = self._sides(rows[id(part)], part.split)
+                divided_rows = self._divided(rows[id(part)], sides, part.split)
+                rows |= {id(child): own for child, own in zip(part.children, divided_rows, strict=True)}
+                order += part.children
+        score: dict[int, float] = {}
+        for part in reversed(order):
+            alone = self._held_out_score(part, rows[id(part)])
+            if part.split is not None:
+                n = np.array([child.rows.size for child in part.children]) + 1.0
+                n_out = np.array([rows[id(child)].size for child in part.children])
+                below = float((n_out * np.log(n / n.sum())).sum()) + sum(score[id(child)] for child in part.children)
+                if below <= alone:
+                    part.split, part.children = None, ()
+                else:
+                    alone = below
+            score[id(part)] = alone
+
+    def _held_out_score(self, part: _Part, held_out: np.ndarray) -> float:
+        """Return the log likelihood of held-out rows' bins under a leaf filled with the part's rows."""
+        columns = np.array(part.columns, np.intp)
+        if not held_out.size or not columns.size:
+            return 0.0
+        parents = np.full(columns.size, -1)
+        if self.settings.leaf == "chow_liu" and part.rows.size:
+            parents = chow_liu(self.bins, part.rows, columns, self.settings.ess).parents
+        total = 0.0
+        for column, parent in zip(columns.tolist(), parents.tolist(), strict=True):
+            n = int(self.bins.n_bin[column])
+            n_above = int(self.bins.n_bin[columns[parent]]) if parent >= 0 else 1
+            tables = []
+            for rows in (part.rows, held_out):
+                x = self.bins.code[column, rows]
+                above = self.bins.code[columns[parent], rows] if parent >= 0 else np.zeros_like(x)
+                known = (x >= 0) & (above >= 0)
+                cell = above[known].astype(np.intp) * n + x[known]
+                tables.append(np.bincount(cell, minlength=n * n_above).reshape(n_above, n))
+            share = tables[0] + self.settings.ess / n
+            total += float((tables[1] * np.log(share / share.sum(axis=1, keepdims=True))).sum())
+        return total
+
+    def filled(self, root: _Part, rows: np.ndarray) -> None:
+        """Give the parts of a network other rows."""
+        root.rows = rows
+        pending = [root]
+        while pending:
+            part = pending.pop()
+            if part.split is not None:
+                sides = self._sides(part.rows, part.split)
+                for child, own in zip(part.children, self._divided(part.rows, sides, part.split), strict=True):
+                    child.rows = own
+                pending += part.children
+
+    # --- nodes
+
+    def node(self, root: _Part) -> Node:
+        """Return the network as what circuits are built from."""
+        made: dict[int, Node] = {}
+        order = [root]
+        for part in order:
+            order += part.children
+        for part in reversed(order):
+            if part.split is None:
+                made[id(part)] = self._leaf(part)
+            else:
+                children = tuple(made[id(child)] for child in part.children)
+                n_rows = tuple(child.rows.size for child in part.children)
+                made[id(part)] = Sum(children, n_rows, part.split.condition)
+        return made[id(root)]
+
+    def _leaf(self, part: _Part) -> Node:
+        of_labels = np.flatnonzero(self.is_labels)
+        free = np.array([c for c in of_labels.tolist() if c in set(part.columns)], np.intp)
+        fixed = np.setdiff1d(of_labels, free)
+        alone = [ColumnLeaf(int(k), part.rows) for k in np.flatnonzero(~self.is_labels)]
+        if self.settings.leaf == "dictionary":
+            alone += [ColumnLeaf(int(k), part.rows) for k in free]
+            free = free[:0]
+        parents = np.full(free.size, -1, np.int64)
+        if self.settings.leaf == "chow_liu" and free.size > 1:
+            parents = chow_liu(self.bins, part.rows, free, self.settings.ess).parents
+        columns = np.concatenate([free, fixed]).astype(np.int64)
+        nodes: list[Node] = list(alone)
+        if columns.size:
+            nodes.insert(0, Tree(columns, np.concatenate([parents, np.full(fixed.size, -1)]), part.rows))
+        return nodes[0] if len(nodes) == 1 else Product(tuple(nodes))
+
+
+def _group_of(column, code: int) -> int:
+    """Return the number of the group that holds a code."""
+    return next(number for number, codes in enumerate(label_groups(column)) if code in codes)

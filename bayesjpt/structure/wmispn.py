@@ -1,0 +1,264 @@
+"""Sum-product networks over intervals: LearnSPN on binned columns, with piecewise polynomials at the leaves.
+
+The paper abstracts numbers into bins, learns on codes, and gives each leaf a piecewise polynomial. It codes bins
+one-hot and lets the learner separate the bits of a column; here a column stays whole
+(docs/decisions/0057-columns-are-split-never-their-bits.md).
+
+References: Bueff, Speichert and Belle (2018), Tractable querying and learning in hybrid domains via sum-product
+networks, KR workshop; Gens and Domingos (2013), Learning the structure of sum-product networks, ICML.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from bayesjpt import defaults
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.build import Dictionary, Node, build_circuit
+from bayesjpt.families import registry, spline_choice
+from bayesjpt.families.record import Family
+from bayesjpt.families.spline_basis import MAX_ORDER
+from bayesjpt.families.spline_choice import RULES, Rule
+from bayesjpt.kernels.naive_bayes import assign_rows
+from bayesjpt.structure import base
+from bayesjpt.structure.base import Columns, Progress, Rows, Task
+from bayesjpt.structure.independence import p_values
+from bayesjpt.table.schema import Column
+from bayesjpt.table.table import Table
+
+
+def learn_wmispn(
+    table: Table,
+    rng: int | np.random.Generator | None = None,
+    *,
+    bins: str = "width",
+    n_bins: int | None = None,
+    order: int | None = None,
+    p_value: float = defaults.WMISPN_P_VALUE,
+    min_rows: float | None = None,
+    penalty: float = defaults.WMISPN_PENALTY,
+    dictionary: Dictionary | None = None,
+    progress: Progress | None = None,
+) -> Circuit:
+    """Return the circuit of a sum-product network learned from binned columns, piecewise polynomials at its leaves.
+
+    Parameters
+    ----------
+    table : Table
+        Missing cells are allowed: no test and no cluster is judged by them.
+    rng : int, numpy.random.Generator or None
+        The same state gives the same circuit.
+    bins : str, optional
+        Where a column of numbers is divided: ``width``, bins of equal width; ``frequency``, of equally many values;
+        ``mean``, the fullest bin at the mean of its values, again and again. Leaves divide their own values so, too.
+    n_bins : int, optional
+        Bins of every column and leaf. Unless given, the Bayesian information criterion chooses 1 to 10 of them for
+        each; a column has two at least while the structure is learned.
+    order : int, optional
+        Order of the polynomials, 1 (constants) to 6. Unless given, the criterion chooses it. A leaf with fewer distinct
+        values than that needs has a lower one.
+    p_value : float, optional
+        Columns between which the G-test finds less than that stay together, in [0, 1]. At 0 columns are always
+        separated, at 1 those that hold more than one code stay together.
+    min_rows : int or float, optional
+        A sub-population of at most so many rows is not divided further: a number of rows, or a share of the table's.
+        50 rows or 5 % unless given, whichever is more.
+    penalty : float, optional
+        What a further cluster of rows costs, in nats a column, at least 0.
+    dictionary : callable, optional
+        ``(column) -> families`` at the leaves; unless given, ``spline`` for numbers, beside ``categorical``,
+        ``ordinal`` or ``atom`` where the column has levels or atoms, and what labels always have; or what the schema
+        names.
+    progress : callable, optional
+        ``progress(n_done, n_total)``: cells that belong to a leaf already, and all cells.
+
+    Raises
+    ------
+    LearnerError
+        Where a setting makes no sense, `rng` is not a Generator, or the table is empty.
+    CircuitError
+        Where `dictionary` offers a column no family.
+
+    Notes
+    -----
+    For each block of rows and columns, beginning with the whole table: a single column, or a block of at most
+    `min_rows` rows, is leaves; columns that no chain of dependent pairs connects are separated (a product); otherwise
+    rows are divided by hard incremental EM of a naive Bayes over the codes (a sum). Rows that fall into one cluster are
+    leaves. Weights of sums are the shares of rows, where chains begin.
+
+    Cost: O(n_row n_column^2) a level for the tests, O(n_row n_column n_cluster) for the clusters.
+
+    References
+    ----------
+    Bueff, Speichert and Belle (2018), algorithms 1 and 2; Gens and Domingos (2013), section 3.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayesjpt.table.table import as_table
+    >>> rng = np.random.default_rng(0)
+    >>> side = np.arange(400) < 150
+    >>> x = rng.normal(np.where(side, -4.0, 3.0))
+    >>> table = as_table(pd.DataFrame({"x": x, "y": x + rng.normal(size=400), "side": np.where(side, "a", "b")}))
+    >>> circuit = learn_wmispn(table, rng)
+    >>> sorted({registry.FAMILIES[k].name for k in circuit.leaf_family})
+    ['bernoulli', 'spline']
+    """
+    rng = base.check_input(table, rng)
+    settings = Settings(
+        rule=rule_of(bins, n_bins, order),
+        p_value=base.check_between("p_value", p_value, 0.0, 1.0),
+        min_rows=_least_rows(table.n_row) if min_rows is None else base.rows_of("min_rows", min_rows, table.n_row),
+        penalty=base.check_between("penalty", penalty, 0.0, np.inf),
+    )
+    families = dictionary or default_dictionary
+    node = wmispn_tree(table, rng, settings, progress)
+    return build_circuit(node, table, lambda column: [_with_rule(family, settings.rule) for family in families(column)])
+
+
+_OF_LEVELS = ("categorical", "ordinal", "atom")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked settings of `learn_wmispn`; `min_rows` is a number of rows."""
+
+    rule: Rule
+    p_value: float
+    min_rows: int
+    penalty: float
+
+
+def rule_of(bins: str, n_bins: int | None, order: int | None) -> Rule:
+    """Return how leaves and columns are divided, or raise `LearnerError` for what makes no sense."""
+    base.check_choice("bins", bins, RULES)
+    if n_bins is not None:
+        base.check_between("n_bins", base.check_count("n_bins", n_bins), 1, defaults.WMISPN_MAX_BINS)
+    if order is not None:
+        base.check_between("order", base.check_count("order", order), 1, MAX_ORDER)
+    return Rule(bins, n_bins or 0, order or 0)
+
+
+def default_dictionary(column: Column) -> list[Family]:
+    """Return splines for numbers, beside the likelihoods of levels and atoms where there are; or what the schema names.
+
+    Whole numbers of which people favour some have no smooth distribution: bins would be the worse description.
+    """
+    named = registry.dictionary(column)
+    if column.families or column.base == "category" or column.minimum == column.maximum:
+        return list(named)
+    return [registry.family("spline"), *(family for family in named if family.name in _OF_LEVELS)]
+
+
+def _with_rule(family: Family, rule: Rule) -> Family:
+    """Return a family whose leaves divide their values as asked."""
+    if family.name != "spline":
+        return family
+    return replace(family, leaf_constants=partial(spline_choice.leaf_constants, rule=rule))
+
+
+def _least_rows(n_row: int) -> int:
+    return max(defaults.MSPN_MIN_COUNT, int(defaults.MSPN_MIN_SHARE * n_row))
+
+
+def wmispn_tree(table: Table, rng: np.random.Generator, settings: Settings, progress: Progress | None = None) -> Node:
+    """Return the tree of sums, products and column leaves from which `learn_wmispn` builds its circuit."""
+    learner = _Learner(binned(table, settings.rule), rng, settings)
+    return base.grow(base.whole(table), learner.decide, progress)
+
+
+def binned(table: Table, rule: Rule) -> np.ndarray:
+    """Return the code of each cell, int32 (n_row, n_column); -1 where it is missing.
+
+    Labels, and numbers with no more different values than bins, have a code for each value. Atoms, values that repeat
+    far beyond chance, have one of their own each.
+    """
+    out = np.full((table.n_row, table.n_column), -1, np.int32)
+    for position, column in enumerate(table.schema.columns):
+        seen = table.observed[position]
+        values = table.values[position, seen]
+        if values.size:
+            out[seen, position] = _codes(values, column, rule)
+    return out
+
+
+def _codes(values: np.ndarray, column: Column, rule: Rule) -> np.ndarray:
+    if column.base == "category":
+        return values.astype(np.int32)
+    atom = np.isin(values, column.atoms)
+    rest = values[~atom]
+    codes = np.empty(values.size, np.int32)
+    codes[atom] = np.searchsorted(column.atoms, values[atom])
+    if rest.size and np.ptp(rest) > 0.0:
+        # the column's own choice, in two bins at least: one would tell nothing
+        constants = spline_choice.leaf_constants(column, rest, -np.inf, np.inf, rule=rule)
+        if not rule.n_bins and constants[1] < 2.0:
+            constants = spline_choice.leaf_constants(column, rest, -np.inf, np.inf, rule=rule._replace(n_bins=2))
+        breaks = spline_choice.breaks_in_units_of(column, constants)
+        codes[~atom] = len(column.atoms) + np.searchsorted(breaks[1:-1], rest, side="right")
+    else:
+        codes[~atom] = len(column.atoms)
+    return codes
+
+
+@dataclass(frozen=True)
+class _Learner:
+    codes: np.ndarray
+    rng: np.random.Generator
+    settings: Settings
+
+    def decide(self, task: Task) -> Columns | Rows | None:
+        if task.scope.size == 1 or task.rows.size <= self.settings.min_rows:
+            return None
+        codes = self.codes[np.ix_(task.rows, task.scope)]
+        if not task.columns_tested:
+            together = p_values(codes) < self.settings.p_value
+            n_part, part_of = connected_components(together, directed=False)
+            if n_part > 1:
+                parts = [task.scope[part_of == part] for part in range(n_part)]
+                return Columns(tuple(Task(task.rows, part, columns_tested=True) for part in parts))
+        cluster = clusters(codes, self.settings.penalty, self.rng)
+        found = [task.rows[cluster == own] for own in np.unique(cluster)]
+        if len(found) == 1:
+            return None
+        return Rows(tuple(Task(rows, task.scope) for rows in found))
+
+
+def clusters(codes: np.ndarray, penalty: float, rng: np.random.Generator) -> np.ndarray:
+    """Return the cluster of each row, int64 (n_row,): the most probable of a few runs in different orders.
+
+    Parameters
+    ----------
+    codes : int32 (n_row, n_column)
+        -1 where a cell is missing.
+    penalty : float
+        Of a further cluster, in nats a column.
+    rng : numpy.random.Generator
+
+    Examples
+    --------
+    >>> codes = np.repeat(np.array([[0, 0, 0], [1, 1, 1]], np.int32), 50, axis=0)
+    >>> np.unique(clusters(codes, 1.0, np.random.default_rng(0)), return_counts=True)[1].tolist()
+    [50, 50]
+    """
+    n_row, n_column = codes.shape
+    dense = np.empty((n_row, n_column), np.int32)
+    ptr = np.zeros(n_column + 1, np.int32)
+    for column in range(n_column):
+        found, index = np.unique(codes[:, column], return_inverse=True)
+        missing = int(found[0] < 0)
+        dense[:, column] = index - missing
+        ptr[column + 1] = ptr[column] + max(found.size - missing, 1)
+    settings = (defaults.WMISPN_SMOOTHING, penalty * n_column, defaults.WMISPN_MAX_CLUSTERS)
+    best, highest = np.zeros(n_row, np.int64), -np.inf
+    for _ in range(defaults.WMISPN_STARTS):
+        order = np.stack([rng.permutation(n_row) for _ in range(defaults.WMISPN_PASSES)])
+        cluster = np.full(n_row, -1, np.int64)
+        value = assign_rows(dense, ptr, order, settings, cluster)
+        if value > highest:
+            best, highest = cluster, value
+    return best

@@ -1,0 +1,165 @@
+"""What a table's columns are as covariates: an intercept, z-scores of numbers, indicators of labels.
+
+Chosen from training rows and frozen, as the schema is. It knows nothing of what is explained by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesjpt.errors import SchemaError, TableError
+from bayesjpt.table.schema import Column, Schema
+from bayesjpt.table.table import Table
+
+_LARGEST = 1e150
+"""Numbers whose squares, of many rows together, do not overflow."""
+
+INTERCEPT = "intercept"
+
+
+@dataclass(frozen=True)
+class Covariate:
+    """A column of the design matrix beside the intercept.
+
+    Parameters
+    ----------
+    name : str
+        ``size``, or ``color=red`` of a label's indicator.
+    column : str
+        Which column of the table it is made from.
+    code : int
+        The label whose indicator it is, -1 for a number.
+    centre, scale : float
+        What is entered is (x - centre) / scale, x being the number, or 1 and 0 for a label that is and is not there.
+    """
+
+    name: str
+    column: str
+    code: int
+    centre: float
+    scale: float
+
+
+@dataclass(frozen=True)
+class Covariates:
+    """How rows become a design matrix, whose first column is the intercept.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the columns that rows are read under.
+    members : tuple of Covariate
+    """
+
+    schema: Schema
+    members: tuple[Covariate, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (INTERCEPT, *(member.name for member in self.members))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(member.column for member in self.members))
+
+    def matrix(self, table: Table) -> np.ndarray:
+        """Return the design matrix, float64 (n_row, n_covariate), of rows read under a schema with these columns.
+
+        An unseen label has none of the indicators of its column. Of two labels a single covariate is made, -1 and 1,
+        and 0 is an unseen one.
+
+        Raises
+        ------
+        TableError
+            For a missing cell, naming the column.
+        """
+        out = np.ones((table.n_row, 1 + len(self.members)))
+        for k, member in enumerate(self.members, start=1):
+            position = table.schema.index(member.column)
+            _refuse_missing(table, position)
+            values = table.values[position]
+            facts = table.schema.columns[position]
+            if member.code < 0:
+                out[:, k] = (values - member.centre) / member.scale
+            elif len(facts.labels) == 2:
+                out[:, k] = np.select([values == 0.0, values == 1.0], [-1.0, 1.0], 0.0)
+            else:
+                out[:, k] = values == member.code
+        return out
+
+    def to_list(self) -> list[list[Any]]:
+        """Return the members as numbers, texts and lists."""
+        return [[m.name, m.column, m.code, m.centre, m.scale] for m in self.members]
+
+
+def make_covariates(table: Table, names: Sequence[str]) -> Covariates:
+    """Return how some columns of a training table become covariates.
+
+    Columns that hold a single value say nothing and have no covariate.
+
+    Raises
+    ------
+    SchemaError
+        For an unknown column, or one that is excluded, with the reason.
+
+    Examples
+    --------
+    >>> import pandas as pd, bayesjpt as bj
+    >>> table = bj.as_table(pd.DataFrame({"size": [1.5, 2.5, 3.5], "kind": ["a", "b", "c"]}))
+    >>> covariates = make_covariates(table, ["size", "kind"])
+    >>> covariates.names
+    ('intercept', 'size', 'kind=a', 'kind=b', 'kind=c')
+    >>> covariates.matrix(table)[0].round(2).tolist()
+    [1.0, -1.22, 1.0, 0.0, 0.0]
+    """
+    members: list[Covariate] = []
+    for name in names:
+        for aside in table.schema.set_aside:
+            if aside.name == name:
+                raise SchemaError(
+                    f"column {name!r} is left out: {aside.reason}", remedy=f"Override it with kinds={{{name!r}: ...}}"
+                )
+        members += _of_column(table, table.schema.index(name))
+    return Covariates(table.schema, tuple(members))
+
+
+def _of_column(table: Table, position: int) -> list[Covariate]:
+    column = table.schema.columns[position]
+    seen = table.values[position, table.observed[position]]
+    if column.base == "category":
+        if len(column.labels) < 2:
+            return []
+        codes = (1,) if len(column.labels) == 2 else range(len(column.labels))
+        return [Covariate(f"{column.name}={column.labels[code]}", column.name, code, 0.0, 1.0) for code in codes]
+    check_size(column.name, seen)
+    centre = float(seen.mean()) if seen.size else 0.0
+    scale = float(np.sqrt(np.mean((seen - centre) ** 2))) if seen.size else 0.0
+    # the spread of values that are all one number, but for rounding
+    if not scale > 1e-12 * max(abs(centre), 1e-300):
+        return []
+    return [Covariate(column.name, column.name, -1, centre, scale)]
+
+
+def check_size(name: str, values: np.ndarray) -> None:
+    """Raise `TableError` where a value is so large that squares overflow."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > _LARGEST:
+        raise TableError(f"column {name!r} holds {largest:.3g}", f"numbers below {_LARGEST:g}", "Divide the column.")
+
+
+def _refuse_missing(table: Table, position: int) -> None:
+    n_missing = table.n_row - int(table.observed[position].sum())
+    if n_missing:
+        column: Column = table.schema.columns[position]
+        where = int(np.flatnonzero(~table.observed[position])[0]) + 1
+        raise TableError(
+            f"no column {column.name!r}"
+            if n_missing == table.n_row > 1
+            else f"{n_missing} missing cells of the covariate {column.name!r}, the first in row {where}",
+            "a value in each row",
+            "Leave the rows out, or average over imputations: fit_experts(..., missing=bj.fit(covariates)).",
+        )

@@ -1,0 +1,238 @@
+"""Delimited text, in UTF-8, to cells. Small files by the standard library, large ones by Arrow, to the same cells."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesjpt import defaults
+from bayesjpt.errors import TableError
+from bayesjpt.table import cells as cells_of
+from bayesjpt.table import header as header_of
+from bayesjpt.table.cells import Cells
+from bayesjpt.table.reading import Reading
+
+_SEPARATORS = (",", ";", "\t", "|")
+_N_ROW_CHUNK = 65_536
+_LARGE_BYTES = 2**21
+"""From here on loading Arrow takes less time than it saves."""
+_N_HEAD_LINES = 256
+"""Lines in which separator and header are looked for; quoted cells may hold line ends."""
+
+
+class Layout(NamedTuple):
+    """Where the cells of a text are.
+
+    Attributes
+    ----------
+    start : int
+        Byte at which the records begin, header included.
+    separator : str
+    names : list of str
+        Distinct names of all columns.
+    header : list of str
+        What the header row holds; what the columns are called where there is none.
+    has_header : bool
+    """
+
+    start: int
+    separator: str
+    names: list[str]
+    header: list[str]
+    has_header: bool
+
+
+def read_text(content: bytes, name: str, reading: Reading, *, as_written: bool) -> tuple[list[Cells], str]:
+    """Return the cells of each column of a text, and the separator.
+
+    Parameters
+    ----------
+    content : bytes
+        In UTF-8.
+    name : str
+        Of the file.
+    reading : Reading
+    as_written : bool
+        Whether cells are texts whatever they say, so that they can be written again as they were read.
+
+    Raises
+    ------
+    TableError
+        Where the text is empty or ragged, or its quotes do not close.
+    """
+    try:
+        layout = _layout(content, name, reading)
+        if len(content) >= _LARGE_BYTES:
+            table = _by_arrow(content, layout, as_written)
+            if table is not None:
+                return _without_empty_end(table, layout), layout.separator
+        return _without_empty_end(_by_csv(content, layout, name), layout), layout.separator
+    except csv.Error as error:
+        raise TableError(f"file {name!r} cannot be read: {error}") from None
+
+
+def _lines(content: bytes, start: int = 0) -> Iterator[str]:
+    file = io.BytesIO(content)
+    file.seek(start)
+    return io.TextIOWrapper(file, encoding="utf-8", errors="surrogatepass", newline="")
+
+
+def _layout(content: bytes, name: str, reading: Reading) -> Layout:
+    head = list(itertools.islice(_lines(content), _N_HEAD_LINES))
+    start = 0
+    separator = _named_separator(head)
+    if separator is not None:
+        start = len(head[0].encode("utf-8", "surrogatepass"))
+        head = head[1:]
+    separator = reading.sep or separator or _separator(name, head)
+    limit = csv.field_size_limit()
+    if any(len(line) > limit for line in head):
+        raise csv.Error(f"field larger than field limit ({limit})")
+    # not strict: the last record may be cut where the head ends within its quotes
+    records = [[text.strip() for text in record] for record in csv.reader(head, delimiter=separator) if record]
+    first = records[0] if records else []
+    if not any(first):
+        raise TableError(f"file {name!r} is empty", "a header line with the names of the columns")
+    has_header = reading.header
+    if has_header is None:
+        has_header = header_of.holds_names(first, records[1:])
+    if has_header:
+        return Layout(start, separator, header_of.names_of(first), first, True)
+    names = header_of.numbered(len(first), first, name, is_told=reading.header is False)
+    return Layout(start, separator, names, names, False)
+
+
+def _named_separator(head: Sequence[str]) -> str | None:
+    """Return the separator that a first line ``sep=;`` names, as Excel writes and reads it, or None."""
+    found = re.fullmatch(r'"?sep=([^\r\n"])"?[\r\n]*', head[0], re.IGNORECASE) if head else None
+    return found[1] if found else None
+
+
+def _separator(name: str, head: Sequence[str]) -> str:
+    """Return the tab of a .tsv file, otherwise one of comma, semicolon, tab and bar.
+
+    The first of them that header and first record hold equally often, or else the first that the header holds.
+    """
+    if name.lower().endswith((".tsv", ".tsv.gz")):
+        return "\t"
+    n_line = _n_record_lines(head)
+    rest = [line for line in head[n_line:] if line.strip("\r\n")]
+    header, record = _unquoted(head[:n_line]), _unquoted(rest[: _n_record_lines(rest)])
+    held = [separator for separator in _SEPARATORS if separator in header]
+    return next((one for one in held if header.count(one) == record.count(one)), held[0] if held else ",")
+
+
+def _n_record_lines(lines: Sequence[str]) -> int:
+    """Return the number of lines of the first record, which ends where its quotes are balanced."""
+    n_quote = 0
+    for position, line in enumerate(lines, start=1):
+        n_quote += line.count('"')
+        if n_quote % 2 == 0:
+            return position
+    return len(lines)
+
+
+def _unquoted(lines: Sequence[str]) -> str:
+    return re.sub(r'"[^"]*"', "", "".join(lines))
+
+
+def _by_csv(content: bytes, layout: Layout, name: str) -> list[Cells]:
+    names = layout.names
+    reader = csv.reader(_lines(content, layout.start), delimiter=layout.separator, strict=True)
+    records = filter(None, reader)
+    if layout.has_header:
+        next(records)
+    # each column numbers its distinct texts as they come: one string is kept for each, whatever the number of rows
+    numbers: list[defaultdict[str, int]] = [defaultdict() for _ in names]
+    for number in numbers:
+        number.default_factory = number.__len__
+    codes: list[list[np.ndarray]] = [[] for _ in names]
+    n_row = 0
+    while rows := list(itertools.islice(records, _N_ROW_CHUNK)):
+        for offset, row in enumerate(rows):
+            if len(row) != len(names):
+                raise TableError(
+                    f"data row {n_row + offset + 1} of {name!r} has {len(row)} cells",
+                    f"{len(names)} as in the {'header line' if layout.has_header else 'first one'}",
+                    "Put quotes around cells that hold the separator.",
+                )
+        for number, parts, column in zip(numbers, codes, zip(*rows, strict=True), strict=True):
+            parts.append(np.fromiter(map(number.__getitem__, column), np.int64, len(rows)))
+        n_row += len(rows)
+    return [
+        cells_of.from_text(name, list(number), np.concatenate([*parts, np.empty(0, np.int64)]))
+        for name, number, parts in zip(names, numbers, codes, strict=True)
+    ]
+
+
+def _without_empty_end(table: list[Cells], layout: Layout) -> list[Cells]:
+    """Return columns but for those that a separator at the end of each line makes, without name and cells."""
+    n_row = table[0].codes.size
+    return [cells for cells, name in zip(table, layout.header, strict=True) if name or cells.n_observed or not n_row]
+
+
+def _by_arrow(content: bytes, layout: Layout, as_written: bool) -> list[Cells] | None:
+    """Return the cells of a large text; None where Arrow refuses it, for the other way to say why."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(memoryview(content)[layout.start :]),
+            arrow_csv.ReadOptions(column_names=layout.names, skip_rows_after_names=int(layout.has_header)),
+            arrow_csv.ParseOptions(delimiter=layout.separator, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(layout.names, pa.string()), strings_can_be_null=False, check_utf8=False
+            ),
+        )
+    except (pa.ArrowException, UnicodeError):
+        return None
+    with ThreadPoolExecutor(min(len(layout.names), os.cpu_count() or 1)) as pool:
+        return list(pool.map(lambda name: _arrow_cells(name, table.column(name), as_written), layout.names))
+
+
+def _arrow_cells(name: str, column: Any, as_written: bool) -> Cells:
+    """Return the cells of a column of texts; those of plain numbers at once, without a text for each."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if not as_written:
+        values = _plain_numbers(column, pa, compute)
+        if values is not None:
+            return cells_of.from_floats(name, values)
+    coded = column.dictionary_encode().unify_dictionaries()
+    distinct = coded.chunk(0).dictionary.to_pylist() if coded.num_chunks else []
+    codes = np.concatenate([np.empty(0, np.int64), *(chunk.indices.to_numpy() for chunk in coded.chunks)])
+    return cells_of.from_text(name, distinct, codes.astype(np.int64))
+
+
+def _plain_numbers(column: Any, pa: Any, compute: Any) -> np.ndarray | None:
+    """Return the numbers of a column of texts, NaN where missing; None where not every text is a plain number.
+
+    That is one without leading zeros, which make a code, finite, and of no more digits than float64 tells apart.
+    """
+    try:
+        found = compute.cast(column, pa.float64())
+    except pa.ArrowInvalid:
+        texts = compute.utf8_trim_whitespace(column)
+        is_missing = compute.is_in(texts, value_set=pa.array(sorted(cells_of.MISSING_TOKENS)))
+        column = compute.if_else(is_missing, pa.scalar(None, pa.string()), texts)
+        try:
+            found = compute.cast(column, pa.float64())
+        except pa.ArrowInvalid:
+            return None
+    known = found.drop_null().to_numpy()
+    if not known.size or not (np.abs(known) < defaults.LARGEST_INTEGER).all():  # neither NaN nor an infinity is
+        return None
+    if compute.any(compute.match_substring_regex(column, "^[+-]?0[0-9]")).as_py():
+        return None
+    return found.to_numpy()

@@ -1,0 +1,90 @@
+"""The names of columns: whether the first row holds them, and which are made where it does not, or holds one twice."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import pairwise
+
+from bayesjpt.errors import BayesjptWarning
+from bayesjpt.table import cells as cells_of
+from bayesjpt.table.written_dates import date_readings
+from bayesjpt.table.written_numbers import number_readings
+
+_N_RECORDS = 200
+"""Records that are compared with the first one."""
+
+
+def holds_names(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first record of a table holds the names of its columns.
+
+    It does not where it looks like the others: numbers (or dates) over numbers, and no text over them; and the texts
+    over texts that repeat are among those. Whole numbers in a row, such as years, are names.
+
+    Examples
+    --------
+    >>> holds_names(["age", "kind"], [["70", "a"], ["57", "b"]]), holds_names(["61", "a"], [["70", "a"], ["57", "b"]])
+    (True, False)
+    >>> holds_names(["country", "2019", "2020"], [["F", "1.5", "2"], ["D", "3", "4"]])
+    True
+    """
+    records = [record for record in records[:_N_RECORDS] if len(record) == len(first)]
+    if not records or any(not name for name in first) or len(set(first)) < len(first) / 2:
+        return True
+    alike = n_repeated = n_found = 0
+    whole = []
+    for position, name in enumerate(first):
+        below = [text for text in {record[position].strip() for record in records} if text not in _MISSING]
+        if not below:
+            continue
+        if _is_value(below):
+            if not _is_value([name]):
+                return True
+            alike += 1
+            value = cells_of.number_of_text(name)
+            whole += [value] if value is not None and value.is_integer() else []
+        elif len(below) <= len(records) / 2:
+            n_repeated += 1
+            n_found += name in below
+    if n_repeated and not n_found:
+        return True
+    if alike and len(whole) == alike >= 2 and all(b - a == 1.0 for a, b in pairwise(whole)):
+        return True
+    return not alike and n_found < max(n_repeated, 1)
+
+
+_MISSING = cells_of.MISSING_TOKENS | cells_of.NO_NUMBER_TOKENS
+
+
+def _is_value(texts: Sequence[str]) -> bool:
+    """Return whether texts all spell numbers or dates."""
+    return number_readings(texts) is not None or date_readings(texts) is not None
+
+
+def names_of(header: Sequence[str]) -> list[str]:
+    """Return the names in a header row: positions for empty ones, and numbers behind those that are there twice."""
+    plain = [name.strip() or f"unnamed_{position}" for position, name in enumerate(header, start=1)]
+    return made_distinct(plain)
+
+
+def made_distinct(names: Sequence[str]) -> list[str]:
+    """Return names that are all different; a note says which were changed."""
+    made = cells_of.told_apart(names)
+    note = cells_of.renamed_note(names, made)
+    if note:
+        warnings.warn(note, BayesjptWarning, stacklevel=7)
+    return made
+
+
+def numbered(n_column: int, first: Sequence[str], name: str, *, is_told: bool) -> list[str]:
+    """Return ``column_1, column_2, ...``; a note says so, unless the user said that there is no header."""
+    made = [f"column_{position}" for position in range(1, n_column + 1)]
+    if not is_told:
+        shown = ", ".join(first[:3]) + (", ..." if n_column > 3 else "")
+        shown_names = made[0] if n_column == 1 else f"{made[0]} to {made[-1]}"
+        warnings.warn(
+            f"{name!r} has no header: its first row ({shown}) looks like the others; columns are named {shown_names}",
+            BayesjptWarning,
+            stacklevel=7,
+        )
+    return made

@@ -1,0 +1,177 @@
+"""From texts to what they say: booleans, numbers, dates, yes and no. What one column leaves open, the others decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bayesjpt.table import cells as cells_of
+from bayesjpt.table.cells import Cells
+from bayesjpt.table.reading import Reading
+from bayesjpt.table.written_dates import DateNotation, date_readings
+from bayesjpt.table.written_numbers import NumberNotation, NumberReadings, number_readings
+from bayesjpt.table.yes_no import yes_no
+
+Notation = NumberNotation | DateNotation
+
+_N_SAMPLE = 1_000
+"""Distinct texts of a column that are asked for evidence about the others."""
+
+_MOST_YES_NO = 12
+"""Spellings of yes and no in one column."""
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What a table as a whole, or the user, says about its texts.
+
+    Parameters
+    ----------
+    decimal : str
+        The decimal mark; empty where nothing tells.
+    order : str
+        ``dmy`` or ``mdy``; empty where nothing tells.
+    decimal_by, order_by : str
+        Who says so, in words.
+    """
+
+    decimal: str = ""
+    order: str = ""
+    decimal_by: str = ""
+    order_by: str = ""
+
+
+NO_HINTS = Hints()
+
+
+def hints_of(table: Sequence[Cells], reading: Reading) -> Hints:
+    """Return what the unambiguous columns of a table tell about the others."""
+    decimal, decimal_by = reading.decimal or "", "the option says so" if reading.decimal else ""
+    order = {None: "", True: "dmy", False: "mdy"}[reading.day_first]
+    order_by = "the option says so" if order else ""
+    if decimal and order:
+        return Hints(decimal, order, decimal_by, order_by)
+    decimals: dict[str, str] = {}
+    orders: dict[str, str] = {}
+    for cells in table:
+        if cells.stored != "text" or cells.labels or not cells.n_distinct:
+            continue
+        texts = cells.distinct[:: max(1, cells.n_distinct // _N_SAMPLE)].tolist()
+        numbers = number_readings(texts)
+        if numbers is not None and numbers.tells_decimal:
+            decimals.setdefault(numbers.tells_decimal, cells.name)
+        dates = date_readings(texts) if numbers is None else None
+        if dates is not None and len(dates.notations) == 1 and dates.notations[0].order in ("dmy", "mdy"):
+            orders.setdefault(dates.notations[0].order, cells.name)
+    if not decimal and len(decimals) == 1:
+        decimal, name = next(iter(decimals.items()))
+        decimal_by = f"as in column {name!r}"
+    elif not decimal and not decimals and reading.sep == ";":
+        decimal, decimal_by = ",", "as usual beside semicolons"
+    if not order and len(orders) == 1:
+        order, name = next(iter(orders.items()))
+        order_by = f"as in column {name!r}"
+    elif not order and not orders and decimal == ",":
+        order, order_by = "dmy", "as usual beside a decimal comma"
+    return Hints(decimal, order, decimal_by, order_by)
+
+
+def interpret(cells: Cells, hints: Hints = NO_HINTS) -> Cells:
+    """Return text cells as booleans, numbers or dates where every one of them says so; others as they are.
+
+    Cells that are no plain numbers and ISO dates carry their notation, and a note where it could have been another.
+    """
+    if cells.stored != "text" or cells.labels or not cells.n_distinct:
+        return cells
+    for read in (cells_of.spelled_boolean, _numbers(hints), cells_of.spelled_datetime, _dates(hints), _yes_no):
+        found = read(cells)
+        if found is not None:
+            return found
+    return cells
+
+
+def spelled_number(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
+    """Return text cells that all spell numbers, in whatever notation, as numbers; None otherwise."""
+    plain = cells_of.spelled_number(cells)
+    if plain is not None and hints.decimal != ",":
+        return plain
+    found = number_readings(cells.distinct.tolist())
+    if found is None:
+        return plain
+    chosen = next((k for k, one in enumerate(found.notations) if one.decimal == hints.decimal), 0)
+    notation = found.notations[chosen]
+    if plain is not None and notation.decimal == "." and not notation.group:
+        return plain
+    note = _number_note(cells, found, chosen, hints)
+    return replace(cells.retold("number", found.values[chosen]), notation=notation, note=note)
+
+
+def _number_note(cells: Cells, found: NumberReadings, chosen: int, hints: Hints) -> str:
+    if len(found.notations) == 1 or hints.decimal_by.startswith("the option"):
+        return ""
+    value = cells_of.number_label(found.notations[chosen].value(found.example) or 0.0)
+    by = f", {hints.decimal_by}" if hints.decimal_by and found.notations[chosen].decimal == hints.decimal else ""
+    other = "." if found.notations[chosen].decimal == "," else ","
+    return f"{found.example!r} in column {cells.name!r} is read as {value}{by} (decimal = {other!r} reads it otherwise)"
+
+
+def _numbers(hints: Hints) -> Callable[[Cells], Cells | None]:
+    def read(cells: Cells) -> Cells | None:
+        return None if cells_of.zero_padded(cells) else spelled_number(cells, hints)
+
+    return read
+
+
+def spelled_datetime(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
+    """Return text cells that all spell dates or times of day, in whatever notation, as such; None otherwise."""
+    return cells_of.spelled_datetime(cells) or _dates(hints)(cells)
+
+
+def _dates(hints: Hints) -> Callable[[Cells], Cells | None]:
+    def read(cells: Cells) -> Cells | None:
+        found = date_readings(cells.distinct.tolist())
+        if found is None:
+            return None
+        preferred = hints.order or ("mdy" if "/" in found.example else "dmy")
+        chosen = next((k for k, one in enumerate(found.notations) if one.order == preferred), 0)
+        notation = found.notations[chosen]
+        stored = "number" if notation.order == "clock" else "datetime"
+        note = ""
+        if len(found.notations) > 1 and not hints.order_by.startswith("the option"):
+            day = cells_of.value_label(notation.value(found.example) or 0.0, "datetime")[:10]
+            by = f", {hints.order_by}" if hints.order_by and notation.order == hints.order else ""
+            first = "month" if notation.order == "dmy" else "day"
+            note = f"{found.example!r} in column {cells.name!r} is read as {day}{by} ({first} first reads it otherwise)"
+        return replace(cells.retold(stored, found.values[chosen]), notation=notation, note=note)
+
+    return read
+
+
+def _yes_no(cells: Cells) -> Cells | None:
+    if not 2 <= cells.n_distinct <= _MOST_YES_NO:
+        return None
+    label_of = yes_no(dict(zip(cells.distinct.tolist(), cells.counts().tolist(), strict=True)))
+    if label_of is None:
+        return None
+    labels = list(dict.fromkeys(label_of.values()))
+    distinct = sorted(labels)
+    code = np.array([*(distinct.index(label_of[text]) for text in cells.distinct), -1], np.int64)
+    return Cells(cells.name, "text", np.array(distinct, object), code[cells.codes], tuple(labels), is_yes_no=True)
+
+
+def without_tokens(cells: Cells, alone: bool = False) -> tuple[Cells, list[str]]:
+    """Return cells with "-" and the like as missing, and those tokens, where all other texts spell numbers or dates.
+
+    Where some do not, the cells as they are, and no tokens. So too where there are no other texts, unless `alone`.
+    """
+    if cells.stored != "text" or cells.labels:
+        return cells, []
+    is_token = np.array([text in cells_of.NO_NUMBER_TOKENS for text in cells.distinct], bool)
+    if not is_token.any():
+        return cells, []
+    kept = cells_of.without_distinct(cells, is_token)
+    if not (spelled_number(kept) or spelled_datetime(kept) if kept.n_distinct else alone):
+        return cells, []
+    return kept, cells.distinct[is_token].tolist()

@@ -1,0 +1,88 @@
+"""How a table is to be read: what `read_table`, `as_table` and every command take beside the table itself."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypedDict
+
+from bayesjpt.errors import TableError
+
+
+class ReadingOptions(TypedDict, total=False):
+    """Keywords of `bayesjpt.read_table`; see `Reading`."""
+
+    encoding: str | None
+    sep: str | None
+    decimal: str | None
+    na: str | Iterable[str] | None
+    sheet: str | int | None
+    header: bool | None
+    day_first: bool | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is known of a table before it is read; what is None is found.
+
+    Parameters
+    ----------
+    encoding : str, optional
+        Of a file of text, by any name that Python knows.
+    sep : str, optional
+        The character between cells of a file of text.
+    decimal : str, optional
+        ``.`` or ``,``; the other one may then stand between thousands.
+    na : str or iterable of str
+        More texts and numbers that mean a missing cell; ``COLUMN=TOKEN`` for one column alone.
+    sheet : str or int, optional
+        Name of a sheet, or its number from 1; the first one that holds anything, unless given.
+    header : bool, optional
+        Whether the first row holds the names of the columns.
+    day_first : bool, optional
+        Whether 03/04/2024 is in April.
+
+    Raises
+    ------
+    TableError
+        For an option that makes no sense.
+
+    Examples
+    --------
+    >>> Reading(sep="tab", na="-999").sep, Reading(na="-999").na
+    ('\\t', ('-999',))
+    """
+
+    encoding: str | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    na: str | Iterable[str] | None = ()
+    sheet: str | int | None = None
+    header: bool | None = None
+    day_first: bool | None = None
+
+    def __post_init__(self):
+        tokens = () if self.na is None else (self.na,) if isinstance(self.na, str | int | float) else tuple(self.na)
+        object.__setattr__(self, "na", tuple(str(token).strip() for token in tokens))
+        sep = {"tab": "\t", "\\t": "\t", "space": " "}.get(self.sep or "", self.sep)
+        object.__setattr__(self, "sep", sep)
+        if sep is not None and (len(sep) != 1 or sep in '"\r\n'):
+            raise TableError(f"sep {self.sep!r}", "one character, such as ; or tab")
+        if self.decimal not in (None, ".", ","):
+            raise TableError(f"decimal {self.decimal!r}", "a point or a comma")
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except (LookupError, ValueError, TypeError):
+                raise TableError(
+                    f"encoding {self.encoding!r}", "one that Python knows, such as cp1252 or utf-16"
+                ) from None
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """What means a missing cell."""
+        return tuple(self.na or ())
+
+
+NOTHING_KNOWN = Reading()

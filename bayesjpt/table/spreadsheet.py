@@ -1,0 +1,115 @@
+"""Sheets of Excel and OpenDocument to cells."""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from bayesjpt.errors import BayesjptWarning, TableError
+from bayesjpt.table import header as header_of
+from bayesjpt.table.cells import Cells
+from bayesjpt.table.reading import Reading
+
+SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+
+
+def read_sheet(path: Path, reading: Reading, most_bytes: float) -> list[Cells]:
+    """Return the cells of each column of a sheet.
+
+    Parameters
+    ----------
+    path : Path
+    reading : Reading
+    most_bytes : float
+        What the file may hold, expanded.
+
+    Raises
+    ------
+    TableError
+        Where the file is damaged, holds too much, or has no such sheet, or no sheet with cells.
+    """
+    from python_calamine import CalamineError, CalamineWorkbook
+
+    _check_size(path, most_bytes)
+    try:
+        with CalamineWorkbook.from_path(str(path)) as book:
+            chosen, rows = _chosen(book, path.name, reading.sheet)
+    except (CalamineError, OSError, ValueError) as error:
+        raise TableError(f"file {path.name!r} cannot be read: {' '.join(str(error).split())}") from None
+    others = [name for name in book.sheet_names if name != chosen]
+    if others and reading.sheet is None:
+        warnings.warn(
+            f"sheet {chosen!r} of {path.name!r} is read; the option sheet takes {', '.join(map(repr, others[:5]))}",
+            BayesjptWarning,
+            stacklevel=6,
+        )
+    return _columns(rows, f"{path.name}, sheet {chosen}", reading)
+
+
+def _check_size(path: Path, most_bytes: float) -> None:
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        n_byte = sum(part.file_size for part in archive.infolist())
+    if n_byte > most_bytes:
+        raise TableError(
+            f"{path.name!r} holds {n_byte} bytes in {path.stat().st_size}",
+            f"at most {int(most_bytes)}",
+            "Raise it with limits=bj.ReadLimits(expansion=...).",
+            command="Raise it with --expansion.",
+        )
+
+
+def _chosen(book: Any, name: str, sheet: str | int | None) -> tuple[str, list[list[Any]]]:
+    names = book.sheet_names
+    if sheet is not None:
+        number = int(sheet) if str(sheet).isdigit() and str(sheet) not in names else None
+        if str(sheet) not in names and not (number is not None and 1 <= number <= len(names)):
+            raise TableError(
+                f"file {name!r} has no sheet {sheet!r}", f"one of {', '.join(map(repr, names[:20]))}, or its number"
+            )
+        found = str(sheet) if number is None else names[number - 1]
+        return found, _rows(book, found)
+    for one in names:
+        rows = _rows(book, one)
+        if rows:
+            return one, rows
+    raise TableError(f"file {name!r} is empty", "a sheet with cells")
+
+
+def _rows(book: Any, sheet: str) -> list[list[Any]]:
+    rows = book.get_sheet_by_name(sheet).to_python(skip_empty_area=True)
+    return [row for row in rows if any(cell != "" for cell in row)]
+
+
+def _columns(rows: list[list[Any]], name: str, reading: Reading) -> list[Cells]:
+    from bayesjpt.table.frames import object_cells
+
+    if not rows:
+        raise TableError(f"{name!r} is empty", "a header row with the names of the columns")
+    first = [_text(cell) for cell in rows[0]]
+    has_header = reading.header
+    if has_header is None:
+        records = [[_text(cell) for cell in row] for row in rows[1:200]]
+        has_header = not all(isinstance(cell, str) for cell in rows[0]) and header_of.holds_names(first, records)
+        has_header = has_header or all(isinstance(cell, str) for cell in rows[0])
+    if has_header:
+        names = header_of.names_of(first)
+        rows = rows[1:]
+    else:
+        names = header_of.numbered(len(first), first, name, is_told=reading.header is False)
+    table = [object_cells(one, [_cell(row[k]) for row in rows]) for k, one in enumerate(names)]
+    return [cells for cells, text in zip(table, first, strict=True) if text or cells.n_observed or not has_header]
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell).strip()
+
+
+def _cell(cell: Any) -> Any:
+    """Return a cell as an object of Python: None for an empty one."""
+    return (cell.strip() or None) if isinstance(cell, str) else cell

@@ -1,0 +1,296 @@
+"""Dates and times as people write them: ``28.02.2024``, ``2/28/24 1:05 PM``, ``28. Februar 2024``, ``14:30``.
+
+Which number is the day is decided on the whole column: a 28 in one cell tells for all.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+_MONTHS = {
+    "en": "january february march april may june july august september october november december",
+    "de": "januar februar märz april mai juni juli august september oktober november dezember",
+    "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "pt": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "nl": "januari februari maart april mei juni juli augustus september oktober november december",
+}
+MONTHS = {language: tuple(names.split()) for language, names in _MONTHS.items()}
+_SHORT = {
+    "märz": ("mrz", "mär"),
+    "juillet": ("juil",),
+    "maart": ("mrt",),
+    "september": ("sept",),
+    "settembre": ("set",),
+}
+
+_TIME = (
+    r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d{1,6}))?)?"
+    r"(?P<ap> ?[AaPp]\.?[Mm]\.?)?(?: ?(?P<z>Z|UTC|GMT|[+-]\d{2}:?\d{2}))?(?: (?:Uhr|h))?"
+)
+_AT = rf"(?:(?:,? +|T){_TIME})?"
+_WEEKDAY = r"(?:(?i:mo|tu|we|th|fr|sa|su|di|mi|do|so|lu|ma|me|je|ve|vi|mi|ju|do|gi|wo|za|zo)[^\W\d_]{0,8}\.?,? +)?"
+"""First letters of the days of the week in the languages of months."""
+_NUMERIC = re.compile(rf"{_WEEKDAY}(?P<a>\d{{1,4}})(?P<s>\. ?|[/ -])(?P<b>\d{{1,2}})(?P=s)(?P<c>\d{{1,4}})\.?{_AT}")
+_DAY_NAME = re.compile(
+    rf"{_WEEKDAY}(?P<d>\d{{1,2}})(?:st|nd|rd|th|er|º)?(?P<s>\. ?| de | of |[ /-]|(?=[^\W\d]))(?P<n>[^\W\d_]+)\.?,?"
+    rf"(?:[ /-]| de | of )(?P<y>\d{{4}}|\d{{2}}){_AT}"
+)
+_NAME_DAY = re.compile(
+    rf"{_WEEKDAY}(?P<n>[^\W\d_]+)\.?(?P<s>[ -])(?P<d>\d{{1,2}})(?:st|nd|rd|th)?,?[ -](?P<y>\d{{4}}){_AT}"
+)
+_MONTH = re.compile(r"(?P<n>[^\W\d_]+)\.?(?P<s>[ /-])(?P<y>\d{4})|(?P<m>\d{2})(?P<s2>[/-])(?P<y2>\d{4})")
+_YEAR_MONTH = re.compile(r"(?P<y>\d{4})(?P<s>[/-])(?P<m>\d{2})")
+_CLOCK = re.compile(_TIME)
+ORDERS = ("ymd", "dmy", "mdy")
+_MARKS = re.compile(r"%[YymneBbdHklMSfpz]")
+_PATTERN = re.compile(r"(?:%[YymneBbdHkIlMSfpz]|[^%])*")
+_MICROSECONDS = 1e6
+_EPOCH = datetime.datetime(1970, 1, 1)
+"""Naive, as are all moments here: in UTC."""
+
+
+@dataclass(frozen=True)
+class DateNotation:
+    """How a column spells its dates, or times of day.
+
+    Parameters
+    ----------
+    order : str
+        ``ymd``, ``dmy`` or ``mdy``; ``name`` where months have names, ``month`` without days, ``clock`` for times.
+    pattern : str
+        As of ``strftime``; ``%e``, ``%n``, ``%k``, ``%l`` are day, month and hour (of 24 and 12) without a zero before.
+    language : str
+        Of the names of months.
+    """
+
+    order: str
+    pattern: str
+    language: str = "en"
+
+    def __post_init__(self):
+        if not _PATTERN.fullmatch(self.pattern) or self.language not in MONTHS:
+            raise ValueError(f"pattern {self.pattern!r} of dates")
+
+    def value(self, text: str) -> float | None:
+        """Return the days since 1970-01-01 (of times the minutes, or seconds, since midnight) that a text spells.
+
+        Examples
+        --------
+        >>> DateNotation("dmy", "%d.%m.%Y").value("02.01.1970")
+        1.0
+        >>> DateNotation("clock", "%H:%M").value("14:30")
+        870.0
+        """
+        found = _moment(text, self.order)
+        if self.order == "clock" and found is not None and "%S" not in self.pattern:
+            return found / 60.0
+        return found
+
+    def text(self, value: float) -> str:
+        """Return a date as the column spells it, to the unit that it spells.
+
+        Examples
+        --------
+        >>> DateNotation("name", "%e. %B %Y", "de").text(1.25)
+        '2. Januar 1970'
+        """
+        unit = 1.0 if self.order != "clock" else 86_400.0 if "%S" in self.pattern else 1_440.0
+        ticks = round(value / unit * 86_400 * _MICROSECONDS)
+        try:
+            moment = _EPOCH + datetime.timedelta(microseconds=ticks)
+        except OverflowError:
+            return str(value)
+        name = MONTHS[self.language][moment.month - 1]
+        name = name.capitalize() if self.language in ("en", "de") else name
+        half = moment.hour % 12 or 12
+        parts = {
+            "%Y": f"{moment.year:04}", "%y": f"{moment.year % 100:02}", "%m": f"{moment.month:02}",
+            "%n": f"{moment.month}", "%d": f"{moment.day:02}", "%e": f"{moment.day}", "%B": name, "%b": name[:3],
+            "%H": f"{moment.hour:02}", "%k": f"{moment.hour}", "%I": f"{half:02}", "%l": f"{half}",
+            "%M": f"{moment.minute:02}", "%S": f"{moment.second:02}", "%f": f"{moment.microsecond:06}",
+            "%p": "AM" if moment.hour < 12 else "PM", "%z": "Z",
+        }  # fmt: skip
+        return re.sub("%.", lambda mark: parts[mark[0]], self.pattern)
+
+    def in_words(self) -> str:
+        """Return how dates are written, for the reason of a decision."""
+        shown = self.text(_EXAMPLE if self.order != "clock" else 870.0 * (60.0 if "%S" in self.pattern else 1.0))
+        unit = ", in seconds since midnight" if "%S" in self.pattern else ", in minutes since midnight"
+        return f"written as {shown}{unit if self.order == 'clock' else ''}"
+
+
+_EXAMPLE = float((datetime.date(2024, 12, 31) - _EPOCH.date()).days)
+
+
+@dataclass(frozen=True)
+class DateReadings:
+    """The ways in which all texts of a column can be read as dates; as `NumberReadings`."""
+
+    notations: tuple[DateNotation, ...]
+    values: tuple[np.ndarray, ...]
+    example: str = ""
+
+
+def date_readings(texts: Sequence[str]) -> DateReadings | None:
+    """Return the ways to read all texts of a column as dates or times; None where one of them is neither."""
+    made: list[tuple[str, np.ndarray]] = []
+    for order in (*ORDERS, "name", "month", "clock"):
+        values = np.empty(len(texts))
+        for position, text in enumerate(texts):
+            found = _moment(text, order)
+            if found is None:
+                break
+            values[position] = found
+        else:
+            if not any(np.array_equal(values, other) for _, other in made):
+                made.append((order, values))
+    if not made or not len(texts):
+        return None
+    notations = tuple(DateNotation(order, *_pattern(texts, order)) for order, _ in made)
+    values = tuple(
+        found / 60.0 if one.order == "clock" and "%S" not in one.pattern else found
+        for one, (_, found) in zip(notations, made, strict=True)
+    )
+    example = texts[int(np.flatnonzero(values[0] != values[1])[0])] if len(made) > 1 else ""
+    return DateReadings(notations, values, example)
+
+
+def _moment(text: str, order: str) -> float | None:
+    """Return the days since 1970-01-01 of a text whose parts come in some order; seconds of a clock."""
+    text = text.strip()
+    if order == "clock":
+        found = _CLOCK.fullmatch(text)
+        return None if found is None or found["z"] else _seconds(found)
+    parts = _parts(text, order)
+    if parts is None:
+        return None
+    found, year, month, day = parts
+    try:
+        date = datetime.date(year, month, day)
+    except ValueError:
+        return None
+    days = float((date - _EPOCH.date()).days)
+    clock = found.groupdict().get("H")
+    if clock is None:
+        return days
+    seconds = _seconds(found)
+    return None if seconds is None else days + (seconds - _offset(found["z"])) / 86_400.0
+
+
+def _parts(text: str, order: str) -> tuple[re.Match, int, int, int] | None:
+    if order == "name":
+        found = _DAY_NAME.fullmatch(text) or _NAME_DAY.fullmatch(text)
+        month = None if found is None else _named(found["n"])
+        return None if found is None or month is None else (found, _year(found["y"]), month[0], int(found["d"]))
+    if order == "month":
+        found = _YEAR_MONTH.fullmatch(text)
+        if found is not None:
+            return found, int(found["y"]), int(found["m"]), 1
+        found = _MONTH.fullmatch(text)
+        if found is None or found["m"]:
+            return None if found is None else (found, int(found["y2"]), int(found["m"]), 1)
+        month = _named(found["n"])
+        return None if month is None else (found, int(found["y"]), month[0], 1)
+    found = _NUMERIC.fullmatch(text)
+    if found is None or (found["s"] == " " and len(found["a"] + found["c"]) < 6):
+        return None
+    a, b, c = found["a"], found["b"], found["c"]
+    year, month, day = {"ymd": (a, b, c), "dmy": (c, b, a), "mdy": (c, a, b)}[order]
+    fitting = len(day) <= 2 and len(month) <= 2 and len(year) in ((4,) if order == "ymd" else (2, 4))
+    return (found, _year(year), int(month), int(day)) if fitting else None
+
+
+def _year(text: str) -> int:
+    """Return a year; of two digits, one from 1969 to 2068, as POSIX reads them."""
+    return int(text) if len(text) == 4 else int(text) + (2000 if int(text) < 69 else 1900)
+
+
+def _seconds(found: re.Match) -> float | None:
+    hour, minute, second = int(found["H"]), int(found["M"]), int(found["S"] or 0)
+    if found["ap"]:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if found["ap"].strip()[0] in "pP" else 0)
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    return 3600.0 * hour + 60.0 * minute + second + float(f"0.{found['f'] or 0}")
+
+
+def _offset(zone: str | None) -> float:
+    """Return the seconds by which a zone's clock is ahead of UTC."""
+    if not zone or zone in ("Z", "UTC", "GMT"):
+        return 0.0
+    digits = zone[1:].replace(":", "")
+    return (3600.0 * int(digits[:2]) + 60.0 * int(digits[2:])) * (-1.0 if zone[0] == "-" else 1.0)
+
+
+def _named(name: str) -> tuple[int, str] | None:
+    """Return (month, language) of the name of a month or its beginning."""
+    name = name.casefold()
+    for language, months in MONTHS.items():
+        for number, month in enumerate(months, start=1):
+            if name == month or name in _SHORT.get(month, ()) or (len(name) in (3, 4) and month.startswith(name)):
+                return number, language
+    return None
+
+
+def _pattern(texts: Sequence[str], order: str) -> tuple[str, str]:
+    """Return (pattern, language) in which the texts are written, as far as they agree: that of the longest."""
+    text = max(texts, key=len)
+    if order == "clock":
+        found = _CLOCK.fullmatch(text)
+        assert found is not None
+        return _clock_pattern(found, texts).lstrip(" "), "en"
+    parts = _parts(text, order)
+    assert parts is not None
+    found = parts[0]
+    group = found.groupdict()
+    if order in ORDERS:
+        padded = not any(re.match(r"\D*[1-9]\b|.*[./ -][1-9](?:[./ -]|$|,? \d+:)", one) for one in texts)
+        mark = {"d": "%d" if padded else "%e", "m": "%m" if padded else "%n"}
+        mark["y"] = "%Y" if len(group["a" if order == "ymd" else "c"]) == 4 else "%y"
+        date, language = group["s"].join(mark[letter] for letter in order), "en"
+    elif order == "month" and not group.get("n"):
+        s = group.get("s") or group.get("s2")
+        date, language = (f"%Y{s}%m" if "m" in group and text[:4].isdigit() else f"%m{s}%Y"), "en"
+    else:
+        found_names = [_names_in(one, order) for one in texts]
+        languages = [language for language in MONTHS if all(_in_language(name, language) for name in found_names)]
+        language = (languages or ["en"])[0]
+        month = "%B" if any(len(name) > 4 for name in found_names) else "%b"
+        year = "%Y" if len(group["y"]) == 4 else "%y"
+        day = "%d" if any(re.search(r"\b0\d\b", one) for one in texts) else "%e"
+        if order == "month":
+            date = f"{month}{group['s']}{year}"
+        elif text.index(group["n"]) < text.index(group["d"]) and _NAME_DAY.fullmatch(text):
+            date = f"{month}{group['s']}{day}{',' if ',' in text[: found.end('y')] else ''} {year}"
+        else:
+            date = f"{day}{group['s']}{month}{text[found.end('n') : found.start('y')] or ' '}{year}"
+    timed = [one for one in texts if ":" in one]
+    if group.get("H") is None or not timed:
+        return date, language
+    return f"{date}{'T' if f'T{group["H"]}' in text else ' '}{_clock_pattern(found, timed)}", language
+
+
+def _clock_pattern(found: re.Match, texts: Sequence[str]) -> str:
+    half = bool(found["ap"])
+    padded = not any(re.search(r"(?:^|[ T])\d:", one) for one in texts)
+    hour = ("%I" if padded else "%l") if half else ("%H" if padded else "%k")
+    out = f"{hour}:%M" + (":%S" if found["S"] else "") + (".%f" if found["f"] else "")
+    return out + (" %p" if half else "") + ("%z" if found["z"] else "")
+
+
+def _names_in(text: str, order: str) -> str:
+    parts = _parts(text, order)
+    return "" if parts is None else parts[0]["n"].casefold()
+
+
+def _in_language(name: str, language: str) -> bool:
+    return any(month == name or month.startswith(name) or name in _SHORT.get(month, ()) for month in MONTHS[language])

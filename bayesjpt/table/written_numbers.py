@@ -1,0 +1,263 @@
+"""Numbers as people write them: ``1.798,28``, ``$12,345.67``, ``(1 200)``, ``12,3 %``, ``170 cm``.
+
+What a mark means is decided on the whole column: ``1,234`` alone may be either number, beside ``12,5`` it is not.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+GROUP_MARKS = ("", ",", ".", " ", "'")
+"""What may stand between thousands."""
+
+_SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'", "\u2212": "-", "\u2013": "-"})  # noqa: RUF001 - people type them
+_CORE = re.compile(r"\d[\d.,' ]*\d(?:[eE][+-]?\d+)?|\d(?:[eE][+-]?\d+)?|[.,]\d+")
+_BEFORE = re.compile(r"(?P<open>\(?) *(?P<sign>[+-]?) *(?P<prefix>[^\s()+-]*(?:\.)?)(?P<gap> *)(?P<inner>[+-]?)")
+_AFTER = re.compile(
+    r"(?P<gap> *)(?P<suffix>[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?-?)(?P<close> *\)?)"
+)
+_CURRENCY = frozenset(
+    """
+    usd eur gbp chf jpy cny rmb inr aud cad nzd sek nok dkk isk pln czk huf ron bgn try rub uah brl mxn ars clp cop pen
+    zar egp ils aed sar krw twd hkd sgd thb idr myr php vnd btc us$ c$ ca$ a$ au$ nz$ hk$ s$ r$ mx$ kr kr. fr fr. sfr
+    sfr. rs rs. zł kč ft lei lv dm dm. dollar dollars euro euros
+    """.split()  # noqa: SIM905 - a line for each would say no more
+)
+_PATTERNS = {
+    (decimal, group): re.compile(
+        (rf"(?:\d+|[1-9]\d{{0,2}}(?:{re.escape(group)}\d{{2,3}})*{re.escape(group)}\d{{3}})" if group else r"\d+")
+        + rf"(?:{re.escape(decimal)}\d*)?(?:[eE][+-]?\d+)?|{re.escape(decimal)}\d+(?:[eE][+-]?\d+)?"
+    )
+    for decimal in ".,"
+    for group in GROUP_MARKS
+    if group != decimal
+}
+_PADDED = re.compile(r"0\d")
+_MOST_DIGITS = 400
+"""Behind a decimal mark; float64 has no more."""
+
+_N_FIRST = 50
+"""Texts that are looked at before all are."""
+
+
+@dataclass(frozen=True)
+class NumberNotation:
+    """How a column spells its numbers.
+
+    Parameters
+    ----------
+    decimal : str
+        ``.`` or ``,``.
+    group : str
+        What stands between thousands; empty for nothing.
+    prefix, suffix : str
+        Around each number, a space to it included: ``$``, `` cm``.
+    digits : int
+        Digits behind the decimal mark, where all numbers have as many; -1 where they differ.
+    negative : str
+        ``-``, ``(`` for parentheses, or ``trailing`` for a minus behind the number.
+    """
+
+    decimal: str = "."
+    group: str = ""
+    prefix: str = ""
+    suffix: str = ""
+    digits: int = -1
+    negative: str = "-"
+
+    def __post_init__(self):
+        known = (self.decimal, self.group) in _PATTERNS and self.negative in ("-", "(", "trailing")
+        if not known or not -1 <= self.digits <= _MOST_DIGITS:
+            raise ValueError(f"notation of numbers with {self.decimal!r} and {self.group!r}")
+
+    def value(self, text: str) -> float | None:
+        """Return the number that a text spells in this way, None for another text.
+
+        The sign and what is written around the number may be left out.
+
+        Examples
+        --------
+        >>> NumberNotation(",", ".", suffix=" €").value("-1.798,28 €")
+        -1798.28
+        >>> NumberNotation(suffix="%").value("12.5"), NumberNotation(suffix="%").value("12.5 cm")
+        (12.5, None)
+        """
+        parts = _parted(text)
+        if parts is None or parts.prefix.strip().casefold() not in ("", self.prefix.strip().casefold()):
+            return None
+        if parts.suffix.strip() not in ("", self.suffix.strip()):
+            return None
+        if not _PATTERNS[self.decimal, self.group].fullmatch(parts.core):
+            return None
+        return _value(parts, self.decimal, self.group)
+
+    def text(self, value: float) -> str:
+        """Return a number as the column spells it.
+
+        Examples
+        --------
+        >>> NumberNotation(".", ",", prefix="$", digits=2, negative="(").text(-12345.6)
+        '($12,345.60)'
+        """
+        size = abs(value)
+        if not np.isfinite(value):
+            return str(value)
+        if self.digits >= 0:
+            written = f"{size:,.{self.digits}f}"
+        else:
+            written = np.format_float_positional(size, trim="-") if size < 1e16 else repr(size)
+            whole, point, rest = written.partition(".")
+            written = f"{int(whole):,}{point}{rest}" if whole.isdigit() else written
+        written = written.translate(str.maketrans({",": self.group, ".": self.decimal}))
+        below = value < 0.0
+        before = "-" if below and self.negative == "-" else ""
+        shown = f"{before}{self.prefix}{written}{self.suffix}"
+        if below and self.negative == "(":
+            return f"({shown})"
+        return f"{shown}-" if below and self.negative == "trailing" else shown
+
+    def in_words(self) -> str:
+        """Return how numbers are written, for the reason of a decision."""
+        told = []
+        if self.decimal == ",":
+            told.append("decimal comma")
+        if self.group:
+            names = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
+            told.append(f"{names[self.group]} between thousands")
+        if self.negative != "-":
+            told.append("parentheses for negative" if self.negative == "(" else "minus behind the number")
+        unit = " ".join(part.strip() for part in (self.prefix, self.suffix) if part.strip())
+        shown = ["in " + unit] if unit else []
+        return f"written {' '.join([*shown, *(['with ' + ' and '.join(told)] if told else [])])}".rstrip()
+
+
+@dataclass(frozen=True)
+class Parted:
+    """A text in its parts: what is around a number, its sign, and its digits with marks."""
+
+    core: str
+    prefix: str
+    suffix: str
+    below: str
+
+
+def _parted(text: str) -> Parted | None:
+    """Return the parts of a text that holds one number, None for another text."""
+    plain = text.translate(_SPACES).strip()
+    found = _CORE.search(plain)
+    if found is None:
+        return None
+    before, after = _BEFORE.fullmatch(plain[: found.start()]), _AFTER.fullmatch(plain[found.end() :])
+    if before is None or after is None or bool(before["open"]) != bool(after["close"].strip()):
+        return None
+    signs = [sign for sign in (before["sign"], before["inner"], after["trail"].strip()) if sign]
+    if len(signs) > 1 or (signs and before["open"]):
+        return None
+    prefix, suffix = before["prefix"], (after["suffix"] or "").rstrip()
+    if prefix and not is_currency(prefix):
+        return None
+    below = "(" if before["open"] else "trailing" if after["trail"].strip() else "-" if signs == ["-"] else ""
+    gap = after["gap"] if suffix else ""
+    return Parted(found[0], f"{prefix}{before['gap'] if prefix else ''}", f"{gap}{suffix}", below)
+
+
+def is_currency(text: str) -> bool:
+    """Return whether a text is a sign or code of a currency.
+
+    Examples
+    --------
+    >>> [is_currency(text) for text in ("$", "EUR", "Fr.", "A")]
+    [True, True, True, False]
+    """
+    return text.casefold() in _CURRENCY or (len(text) == 1 and unicodedata.category(text) == "Sc")
+
+
+def _value(parts: Parted, decimal: str, group: str) -> float:
+    digits = parts.core.replace(group, "") if group else parts.core
+    size = float(digits.replace(decimal, "."))
+    return -size if parts.below else size
+
+
+@dataclass(frozen=True)
+class NumberReadings:
+    """The ways in which all texts of a column can be read as numbers.
+
+    Parameters
+    ----------
+    notations : tuple of NumberNotation
+        Those that give different numbers; one where there is no doubt.
+    values : tuple of float64 (n_text,)
+        What each reads.
+    example : str
+        A text that they read differently; empty for none.
+    tells_decimal : str
+        The decimal mark that the column shows beyond doubt; empty where it shows none.
+    """
+
+    notations: tuple[NumberNotation, ...]
+    values: tuple[np.ndarray, ...]
+    example: str = ""
+    tells_decimal: str = ""
+
+
+def number_readings(texts: Sequence[str]) -> NumberReadings | None:
+    """Return the ways to read all texts of a column as numbers; None where one of them is none.
+
+    Parameters
+    ----------
+    texts : sequence of str (n_text,)
+        Distinct, white space stripped, none empty.
+    """
+    if not texts or any(_parted(text) is None for text in texts[:_N_FIRST]):
+        return None
+    parted: list[Parted] = []
+    for text in texts:
+        parts = _parted(text)
+        if parts is None or _PADDED.match(parts.core):
+            return None
+        parted.append(parts)
+    around = _around(parted)
+    if around is None:
+        return None
+    cores = [parts.core for parts in parted]
+    fitting = [marks for marks, pattern in _PATTERNS.items() if all(map(pattern.fullmatch, cores))]
+    bare = {decimal for decimal, group in fitting if not group}
+    fitting = [(decimal, group) for decimal, group in fitting if not group or decimal not in bare]
+    made: list[tuple[NumberNotation, np.ndarray]] = []
+    for decimal, group in fitting:
+        values = np.array([_value(parts, decimal, group) for parts in parted])
+        if not any(np.array_equal(values, other) for _, other in made):
+            digits = _digits(cores, decimal)
+            made.append((NumberNotation(decimal, group, *around, digits, _negative(parted)), values))
+    if not made:
+        return None
+    used = {notation.decimal for notation, _ in made}
+    marked = any("," in core or "." in core for core in cores)
+    example = ""
+    if len(made) > 1:
+        example = texts[int(np.flatnonzero(made[0][1] != made[1][1])[0])]
+    tells = used.pop() if marked and len(used) == 1 else ""
+    return NumberReadings(tuple(one for one, _ in made), tuple(values for _, values in made), example, tells)
+
+
+def _around(parted: Iterable[Parted]) -> tuple[str, str] | None:
+    """Return prefix and suffix of a column; None where there are several of one of them."""
+    prefixes, suffixes = (sorted({getattr(parts, name) for parts in parted} - {""}) for name in ("prefix", "suffix"))
+    if len({one.strip().casefold() for one in prefixes}) > 1 or len({one.strip() for one in suffixes}) > 1:
+        return None
+    return (prefixes or [""])[0], (suffixes or [""])[0]
+
+
+def _digits(cores: Sequence[str], decimal: str) -> int:
+    found = {len(core.partition(decimal)[2]) for core in cores}
+    return min(found.pop(), _MOST_DIGITS) if len(found) == 1 and not any("e" in core.lower() for core in cores) else -1
+
+
+def _negative(parted: Iterable[Parted]) -> str:
+    found = {parts.below for parts in parted} - {""}
+    return next((style for style in ("-", "(", "trailing") if style in found), "-")

@@ -1,0 +1,168 @@
+"""Fits of trees of experts: what they find, and what bad rows get."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+
+import bayesjpt as bj
+from bayesjpt.errors import BayesjptWarning, LearnerError, TableError
+
+SHORT = {"draws": 20, "tune": 40, "chains": 2, "rng": 1}
+
+
+def regimes(n: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-3.0, 3.0, n)
+    right = x > 0.5
+    y = np.where(right, 1.0 + 0.5 * x, -1.0 - 1.5 * x) + rng.normal(0.0, np.where(right, 0.2, 0.8))
+    return pd.DataFrame({"x": x, "y": y})
+
+
+def test_regimes_with_noise_of_their_own_are_found():
+    post = bj.fit_experts(regimes(600, 1), target="y", depth=1, draws=50, tune=100, chains=2, rng=1)
+    new = regimes(400, 2)
+    right = new["x"] > 0.5
+    truth = np.where(
+        right,
+        scipy.stats.norm.logpdf(new["y"], 1 + 0.5 * new["x"], 0.2),
+        scipy.stats.norm.logpdf(new["y"], -1 - 1.5 * new["x"], 0.8),
+    )
+    density = np.exp(post.log_density(new)).mean(("chain", "draw"))
+    assert float(np.log(density).mean()) > truth.mean() - 0.05
+    assert "x > 0." in post.explain() or "x < 0." in post.explain()
+
+
+def test_a_tree_without_gates_is_bayesian_linear_regression():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"x": rng.normal(size=200)})
+    frame["y"] = 3.0 + 2.0 * frame["x"] + rng.normal(0.0, 0.5, 200)
+    post = bj.fit_experts(frame, target="y", depth=0, draws=400, tune=50, chains=2, rng=1)
+    found = post.expectation(pd.DataFrame({"x": [-1.0, 0.0, 1.0]}))
+    slope, intercept = np.polyfit(frame["x"], frame["y"], 1)
+    np.testing.assert_allclose(
+        found.mean(("chain", "draw"))[0], intercept + slope * np.array([-1.0, 0.0, 1.0]), atol=0.02
+    )
+    # the posterior's spread is that of least squares, for the prior is weak beside 200 rows
+    np.testing.assert_allclose(found.std(("chain", "draw"))[0, 1], 0.5 / np.sqrt(200), rtol=0.3)
+
+
+def test_weights_without_covariates_are_those_of_a_mixture():
+    rng = np.random.default_rng(3)
+    y = np.concatenate([rng.normal(-2.0, 0.3, 150), rng.normal(2.0, 0.3, 50)])
+    post = bj.fit_experts(
+        pd.DataFrame({"x": rng.normal(size=200), "y": y}), target="y", gates=[], depth=1, start="random", **SHORT
+    )
+    found = post.probability("y > 0", pd.DataFrame({"x": [0.0]}))
+    assert abs(float(found.mean()) - 0.25) < 0.08
+
+
+BAD = {
+    "separated labels": lambda n: {"x": np.arange(n) - n / 2, "y": np.where(np.arange(n) > n / 2, "a", "b")},
+    "collinear": lambda n: {
+        "x": np.arange(n) * 1.0,
+        "z": np.arange(n) * 2.0,
+        "y": np.arange(n) * 3.0 + np.sin(np.arange(n)),
+    },
+    "no noise at all": lambda n: {"x": np.arange(n) * 1.0, "y": 2.0 * np.arange(n) + 1.0},
+    "fewer rows than coefficients": lambda n: {
+        **{f"x{k}": np.random.default_rng(k).normal(size=5) for k in range(8)},
+        "y": np.random.default_rng(9).normal(size=5),
+    },
+    "a label seen once": lambda n: {
+        "x": np.arange(n) * 1.0,
+        "y": np.array(["a"] * (n // 2) + ["b"] * (n - n // 2 - 1) + ["c"]),
+    },
+    "far covariates": lambda n: {"x": np.r_[np.zeros(n - 1) + np.arange(n - 1), 1e9], "y": np.sin(np.arange(n))},
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables_get_an_answer(name):
+    frame = pd.DataFrame(BAD[name](40))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesjptWarning)
+        post = bj.fit_experts(
+            frame, target="y", depth=2, kinds={c: "real" for c in frame if frame[c].dtype == float}, **SHORT
+        )
+        assert np.isfinite(post.log_density(frame)).all()
+        predicted = post.predict(frame)
+    assert np.isfinite(predicted.to_numpy()).all()
+    assert all(np.isfinite(array).all() for array in post.coefficients)
+
+
+def test_a_constant_covariate_is_left_out_by_name():
+    frame = pd.DataFrame({"x": np.sin(np.arange(30.0)), "same": np.full(30, 2.5), "y": np.arange(30.0) % 7})
+    with pytest.warns(BayesjptWarning, match="single value are left out: same"):
+        post = bj.fit_experts(frame, target="y", depth=1, kinds={"same": "real", "y": "real"}, **SHORT)
+    assert post.model.covariates.columns == ("x",)
+
+
+def test_counts_and_times_are_found():
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1.0, 1.0, 400)
+    frame = pd.DataFrame({"x": x, "n": rng.poisson(np.exp(1.0 + x)), "t": rng.gamma(3.0, np.exp(0.5 - x) / 3.0)})
+    for target, expert, truth in (
+        ("n", "poisson", lambda x: np.exp(1.0 + x)),
+        ("t", "gamma", lambda x: np.exp(0.5 - x)),
+    ):
+        post = bj.fit_experts(
+            frame, target=target, given=["x"], experts=expert, kinds={"n": "integer"}, depth=1, **SHORT
+        )
+        found = post.expectation(pd.DataFrame({"x": [-0.8, 0.0, 0.8]})).mean(("chain", "draw"))[0]
+        np.testing.assert_allclose(found, truth(np.array([-0.8, 0.0, 0.8])), rtol=0.2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"depth": 9}, "at most 6"),
+        ({"experts": "cauchy"}, "cauchy"),
+        ({"experts": "poisson"}, "poisson experts for column 'y'"),
+        ({"draws": 0}, "draws=0"),
+        ({"given": ["y"]}, "both target and covariate"),
+        ({"start": "warm"}, "cart"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(changes, words):
+    with pytest.raises(LearnerError, match=words):
+        bj.fit_experts(regimes(50, 1), target="y", **changes)
+
+
+def test_rows_without_the_target_are_left_out_with_a_warning():
+    frame = regimes(60, 1)
+    frame.loc[:4, "y"] = np.nan
+    with pytest.warns(BayesjptWarning, match="5 rows without a value of the target"):
+        post = bj.fit_experts(frame, target="y", depth=1, **SHORT)
+    assert post.settings["rows"] == 55
+
+
+def test_rows_whose_label_the_schema_does_not_know_are_left_out():
+    old = bj.as_table(pd.DataFrame({"x": np.arange(12.0), "k": np.tile(["a", "b", "c"], 4)}))
+    new = pd.DataFrame({"x": np.arange(9.0), "k": ["a", "b", "c"] * 2 + ["d", "a", "b"]})
+    with pytest.warns(BayesjptWarning, match="not seen in training"):
+        rows = bj.as_table(new, schema=old.schema)
+    with pytest.warns(BayesjptWarning, match="1 rows with a label"):
+        post = bj.fit_experts(rows, target="k", depth=0, **SHORT)
+    assert post.settings["rows"] == 8
+
+
+def test_numbers_of_settings_may_be_numpys(tmp_path):
+    frame = regimes(30, 1)
+    post = bj.fit_experts(frame, target="y", depth=np.int64(1), draws=np.int32(2), tune=np.int64(2), chains=1, rng=1)
+    post.save(tmp_path / "fit.nc")
+    assert bj.load_experts(tmp_path / "fit.nc").settings["depth"] == 1
+    for cores in (0, -1, "2", True):
+        with pytest.raises(LearnerError, match="cores"):
+            bj.fit_experts(frame, target="y", cores=cores, **SHORT)
+
+
+def test_numbers_whose_squares_overflow_are_refused_by_name():
+    frame = regimes(30, 1)
+    for name in ("x", "y"):
+        with pytest.raises(TableError, match=f"column '{name}' holds"):
+            bj.fit_experts(frame.assign(**{name: frame[name] * 1e200}), target="y", **SHORT)

@@ -1,0 +1,38 @@
+"""The sweep over trees of experts draws from the posterior, by Geweke's joint test; wrong ones are found out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.experts.geweke import compare, make_prior, make_task, z_scores
+from tests.statistics import LARGEST_Z
+
+N_DRAW = 20_000
+N_WRONG = 6_000
+"""Draws that find the planted errors, each far beyond the bound."""
+
+CASES = [
+    ("gaussian", 2, True),
+    ("logistic", 2, True),
+    ("multinomial", 1, True),
+    ("poisson", 1, True),
+    ("gamma", 1, True),
+    ("gaussian", 1, False),
+]
+
+
+@pytest.mark.parametrize(("kind", "depth", "gates"), CASES)
+def test_sweeps_and_direct_draws_have_the_same_joint_distribution(kind, depth, gates):
+    direct, chain = compare(make_task(kind, gates), depth, make_prior(), make_prior(), N_DRAW, seed=3)
+    assert np.abs(z_scores(direct, chain)).max() < LARGEST_Z
+
+
+@pytest.mark.parametrize(
+    "error",
+    [{"noise_shape": 3.5}, {"floor": np.full(1, 0.2)}, {"gate_rate": 5.0}, {"precision_rate": 5.0}],
+    ids=["a missing half row", "a wrong truncation", "gates", "coefficients"],
+)
+def test_a_planted_error_is_found(error):
+    direct, chain = compare(make_task("gaussian"), 2, make_prior(), make_prior(**error), N_WRONG, seed=3)
+    assert np.abs(z_scores(direct, chain)).max() > LARGEST_Z

@@ -1,0 +1,136 @@
+"""Hierarchical mixtures of experts on the problems of Jordan's slides, beside scikit-learn in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import scipy.stats
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegressionCV
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+import bayesjpt as bj
+from tests.papers.experts_arm import simulate
+
+PARTS = ("arm", "classes", "regimes")
+TABLES = {"heart": "nomiss.heart.all.csv", "diabetes": "nomiss.diabetes.all.csv"}
+
+
+def relative_error(truth: np.ndarray, found: np.ndarray, trained: np.ndarray) -> float:
+    """Return the squared error over that of the training means, all outputs together."""
+    return float(((truth - found) ** 2).sum() / ((truth - trained.mean(axis=0)) ** 2).sum())
+
+
+def arm(n_train: int = 15_000, n_test: int = 5_000, depth: int = 4, draws: int = 50, tune: int = 250) -> None:
+    """Print relative errors on the simulated arm; the slides' own arm is not published."""
+    x, y = simulate(n_train, 1)
+    new_x, new_y = simulate(n_test, 2)
+    scale = y.std(axis=0)
+    y, new_y = y / scale, new_y / scale
+    linear = LinearRegression().fit(x, y).predict(new_x)
+    print(f"linear          {relative_error(new_y, linear, y):.3f}   slides .31")
+    trees = [
+        DecisionTreeRegressor(min_samples_leaf=10, random_state=0).fit(x, y[:, j]).predict(new_x) for j in range(4)
+    ]
+    print(f"CART            {relative_error(new_y, np.column_stack(trees), y):.3f}   slides .17, of linear leaves .13")
+    names, targets = [f"x{k}" for k in range(12)], [f"y{j}" for j in range(4)]
+    frame = pd.DataFrame(np.hstack([x, y]), columns=names + targets)
+    begun = time.process_time()
+    post = bj.fit_experts(
+        frame, target=targets, given=names, depth=depth, experts="gaussian", draws=draws, tune=tune, chains=4, rng=1
+    )
+    seconds = time.process_time() - begun
+    n_sweep = 4 * (draws + tune)
+    new = pd.DataFrame(new_x, columns=names)
+    begun = time.process_time()
+    found = post.expectation(new)
+    asked = time.process_time() - begun
+    mean = found.mean(("chain", "draw")).values.T
+    each = [relative_error(new_y, found.mean("draw").values[chain].T, y) for chain in range(4)]
+    error, a_sweep, a_pair = relative_error(new_y, mean, y), seconds / n_sweep / n_train / depth, asked / found.size * 4
+    print(f"experts, Gibbs  {error:.3f}   slides (EM) .10; single chains {min(each):.3f} to {max(each):.3f}")
+    print(f"depth {depth}, {n_sweep} sweeps: {seconds:.0f} CPU s, {1e6 * a_sweep:.2f} us a row and level")
+    print(f"expectations: {1e6 * a_pair:.2f} us a (draw, row)")
+
+
+def classes(directory: Path, depths: tuple[int, ...] = (0, 1, 2)) -> None:
+    """Print log losses and error rates of heart and Pima by 10-fold cross-validation."""
+    for name in TABLES:
+        files = sorted((directory / "mspn" / name).glob("nomiss*"))
+        frame = pd.read_csv(files[0])
+        target = frame.columns[-1]
+        frame[target] = np.where(frame[target] == sorted(frame[target].unique())[-1], "yes", "no")
+        kinds = {c: "category" for c in frame.columns[:-1] if name == "heart" and frame[c].nunique() in (3, 4)}
+        scores: dict[str, list[tuple[float, float]]] = {}
+        folds = StratifiedKFold(10, shuffle=True, random_state=0)
+        for train, test in folds.split(frame, frame[target]):
+            rows, new = frame.iloc[train], frame.iloc[test]
+            hit = (new[target] == "yes").to_numpy()
+            found = {"logistic regression": _logistic(rows, new, target, list(kinds))}
+            for depth in depths:
+                post = bj.fit_experts(rows, target=target, depth=depth, kinds=kinds | {target: "category"}, rng=1)
+                found[f"experts, depth {depth}"] = post.predict(new.drop(columns=target))["yes"].to_numpy()
+            for key, p in found.items():
+                scores.setdefault(key, []).append((-np.log(np.where(hit, p, 1 - p)).sum(), ((p > 0.5) != hit).sum()))
+        print(f"{name}, {len(frame)} rows: log loss, error rate")
+        for key, own in scores.items():
+            loss, wrong = np.sum(own, axis=0) / len(frame)
+            print(f"  {key:22s} {loss:.4f}  {wrong:.3f}")
+
+
+def _logistic(rows: pd.DataFrame, new: pd.DataFrame, target: str, labels: list[str]) -> np.ndarray:
+    both = pd.get_dummies(pd.concat([rows, new]).drop(columns=target), columns=labels, drop_first=True).to_numpy(float)
+    scaler = StandardScaler().fit(both[: len(rows)])
+    model = LogisticRegressionCV(Cs=10, cv=5, max_iter=2_000, scoring="neg_log_loss")
+    model.fit(scaler.transform(both[: len(rows)]), rows[target] == "yes")
+    return model.predict_proba(scaler.transform(both[len(rows) :]))[:, 1]
+
+
+def regimes(n_row: int = 1_000, n_seed: int = 5) -> None:
+    """Print log scores and coverage on a piecewise linear regression whose noise changes, beside boosting."""
+    lines = []
+    for seed in range(n_seed):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-3.0, 3.0, (2 * n_row, 3))
+        mean = np.where(x[:, 0] > 1, 2 * x[:, 1], np.where(x[:, 0] > -1, 1 - x[:, 1], 3 + 0.5 * x[:, 2]))
+        spread = np.where(x[:, 0] > 1, 0.2, np.where(x[:, 0] > -1, 1.0, 0.5))
+        frame = pd.DataFrame(x, columns=["a", "b", "c"]).assign(y=mean + spread * rng.normal(size=2 * n_row))
+        rows, new = frame.iloc[:n_row], frame.iloc[n_row:]
+        post = bj.fit_experts(rows, target="y", depth=2, rng=seed)
+        density = np.log(np.exp(post.log_density(new)).mean(("chain", "draw"))).mean()
+        ends = post.predict(new)
+        held = ((new["y"] >= ends["lower"]) & (new["y"] <= ends["upper"])).mean()
+        boosted = GradientBoostingRegressor(random_state=0).fit(rows[["a", "b", "c"]], rows["y"])
+        half = GradientBoostingRegressor(random_state=0).fit(rows[["a", "b", "c"]][::2], rows["y"][::2])
+        deviation = (rows["y"][1::2] - half.predict(rows[["a", "b", "c"]][1::2])).std()
+        other = scipy.stats.norm.logpdf(new["y"], boosted.predict(new[["a", "b", "c"]]), deviation).mean()
+        truth = scipy.stats.norm.logpdf(new["y"], mean[n_row:], spread[n_row:]).mean()
+        lines.append((float(density), float(other), float(truth), float(held)))
+    ours, theirs, truth, held = np.mean(lines, axis=0)
+    print(f"log score a row: experts {ours:.3f}, boosting with a gaussian head {theirs:.3f}, the truth {truth:.3f}")
+    print(f"intervals of 90 % hold {100 * held:.1f} %")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    chosen = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if "arm" in chosen.parts:
+        arm()
+    if "classes" in chosen.parts:
+        classes(chosen.data)
+    if "regimes" in chosen.parts:
+        regimes()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Experts at the command line: fitted, saved, asked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.test_cli import refused, run
+
+SHORT = ["--learner", "experts", "--draws", "5", "--tune", "10", "--chains", "2", "--seed", "1", "--quiet"]
+
+
+@pytest.fixture
+def csv(tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": rng.normal(size=80).round(3), "kind": rng.choice(["u", "v"], 80)})
+    frame["y"] = (np.abs(frame["a"]) + 0.1 * rng.normal(size=80)).round(3)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    return tmp_path / "rows.csv"
+
+
+def test_new_rows_are_predicted_from_a_saved_fit(csv, tmp_path, capfd):
+    fit = tmp_path / "fit.nc"
+    assert run(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "y", "--depth", "1")[0] == 0
+    pd.read_csv(csv).drop(columns="y").head(3).to_csv(tmp_path / "new.csv", index=False)
+    status, out, _ = run(capfd, "predict", fit, tmp_path / "new.csv")
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0] == "row,mean,lower,upper"
+    assert len(lines) == 4
+    assert "'x'" in refused(capfd, "predict", fit, tmp_path / "new.csv", "--target", "x")
+    assert "bayesjpt predict" in refused(capfd, "query", fit, "y > 1")
+
+
+def test_labels_get_probabilities(csv, tmp_path, capfd):
+    fit = tmp_path / "fit.nc"
+    assert run(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "kind", "--given", "a,y")[0] == 0
+    status, out, _ = run(capfd, "predict", fit, csv)
+    assert status == 0
+    assert out.splitlines()[0] == "row,u,v"
+
+
+def test_options_of_the_other_learners_are_refused(csv, tmp_path, capfd):
+    fit = tmp_path / "fit.nc"
+    assert "--target" in refused(capfd, "fit", csv, "-o", fit, *SHORT)
+    assert "--target" in refused(capfd, "fit", csv, "-o", fit, "--target", "y", "--quiet")
+    assert "--min-rows" in refused(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "y", "--min-rows", "5")

@@ -1,0 +1,126 @@
+"""Comparing two tables: alike halves are alike, planted differences are found and told, nothing is lost on the way."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesjpt as bj
+from bayesjpt import cli
+from bayesjpt.errors import SamplingError, TableError
+
+
+def made(rng: np.random.Generator, n: int) -> pd.DataFrame:
+    kind = rng.choice(["basic", "plus", "pro"], n, p=[0.5, 0.3, 0.2])
+    size = (rng.gamma(3.0, 10.0, n) + 20.0 * (kind == "pro")).round(1)
+    size[rng.random(n) < 0.1] = np.nan
+    return pd.DataFrame(
+        {
+            "kind": kind,
+            "size": size,
+            "rings": rng.poisson(9.0, n),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, n), "D"),
+        }
+    )
+
+
+def test_halves_of_one_table_are_alike(rng):
+    frame = made(rng, 1200)
+    found = bj.compare(frame.iloc[:600], frame.iloc[600:])
+    assert found.differing == ()
+    assert found.together < 0.5
+    assert found.parts == ()
+    assert "The columns are alike." in repr(found)
+
+
+def test_each_planted_difference_is_found_and_told(rng):
+    first, second = made(rng, 600), made(rng, 600)
+    second["rings"] += 3
+    second.loc[second["kind"] == "basic", "kind"] = rng.choice(["basic", "new"], (second["kind"] == "basic").sum())
+    second.loc[rng.random(600) < 0.3, "size"] = np.nan
+    second["day"] += pd.Timedelta(200, "D")
+    found = bj.compare(first, second)
+    assert set(found.differing) == {"kind", "size", "rings", "day"}
+    assert found["size"].probability < 0.95 < found["size"].missing
+    assert "missing 9 % -> 38 %" in found["size"].words
+    assert "new 0 % ->" in found["kind"].words
+    assert found["day"].words.startswith("half 2024-")
+    assert found["rings"].size > 0.3
+    assert found.together > 0.99
+    assert found.parts
+
+
+def test_what_hangs_together_is_found_where_no_column_differs(rng):
+    one = pd.DataFrame(rng.normal(size=(600, 2)), columns=["u", "v"])
+    other = pd.DataFrame(rng.multivariate_normal([0.0, 0.0], [[1.0, 0.8], [0.8, 1.0]], 600), columns=["u", "v"])
+    found = bj.compare(one, other)
+    assert found.differing == ()
+    assert found.together > 0.99
+    assert "what hangs together does" in " ".join(repr(found).split())
+    assert all("u" in part.event and "v" in part.event for part in found.parts)
+    part = found.parts[0]
+    share = len(other.query(part.event.replace(" = ", " == "))) / len(other)
+    assert part.second[1] - 0.05 < share < part.second[2] + 0.05
+
+
+def test_columns_of_one_table_alone_are_told_and_unreadable_ones_left_out(rng):
+    first, second = made(rng, 100), made(rng, 100)
+    first["old"], second["fresh"] = 1.5, 2.5
+    for frame in (first, second):
+        frame["note"] = [f"a text {k}" for k in range(100)]
+    with pytest.warns(bj.BayesjptWarning):
+        found = bj.compare(first, second, names=("a.csv", "b.csv"))
+    assert (found.only_first, found.only_second, found.left_out) == (("old",), ("fresh",), ("note",))
+    text = repr(found)
+    assert "only in a.csv: old" in text
+    assert "not compared (names, texts): note" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_numbers_that_a_few_rows_made_labels_are_compared_as_numbers(rng):
+    first = pd.DataFrame({"age": rng.integers(18, 80, 300), "x": rng.normal(size=300)})
+    found = bj.compare(bj.as_table(first), bj.as_table(first.iloc[:2], kinds={"age": "category", "x": "real"}))
+    assert "0 %" not in found["age"].words
+    assert found["age"].verdict != "differs"
+
+
+def test_long_names_and_markup_are_kept_in_their_place(rng):
+    first, second = made(rng, 100), made(rng, 100)
+    names = {"rings": "<b>" + "x" * 100}
+    second["rings"] += 20
+    found = bj.compare(first.rename(columns=names), second.rename(columns=names))
+    assert max(map(len, repr(found).splitlines())) <= 80
+    assert "<b>" not in found._repr_html_()
+    assert "&lt;b&gt;" in found._repr_html_()
+
+
+def test_posterior_stands_for_the_rows_that_it_keeps(rng):
+    frame = made(rng, 300)
+    post = bj.fit(frame, n_structures=2, draws=2, tune=2, seed=1, cores=1, progress=False)
+    assert bj.compare(post, frame).differing == ()
+    assert "rings" in bj.compare(post, frame.assign(rings=frame["rings"] + 5)).differing
+
+
+def test_what_cannot_be_compared_is_refused(rng):
+    frame = made(rng, 50)
+    with pytest.raises(TableError, match="without a column in common"):
+        bj.compare(frame[["size"]], frame[["rings"]])
+    with pytest.raises(SamplingError, match="seed = -1"):
+        bj.compare(frame, frame, seed=-1)
+
+
+def test_command_prints_text_and_json(rng, tmp_path, capfd):
+    paths = tmp_path / "a.csv", tmp_path / "b.csv"
+    made(rng, 200).to_csv(paths[0], index=False)
+    made(rng, 200).assign(rings=30).to_csv(paths[1], index=False)
+    assert cli.run(["compare", *map(str, paths), "-q"]) == 0
+    out = capfd.readouterr().out
+    assert out.startswith("a.csv and b.csv: 200 and 200 rows, 4 columns compared\n1 column differs.")
+    assert max(map(len, out.splitlines())) <= 80
+    assert cli.run(["compare", *map(str, paths), "-q", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["tables"] == ["a.csv", "b.csv"]
+    assert {column["name"]: column["verdict"] for column in found["columns"]}["rings"] == "differs"
