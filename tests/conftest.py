@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
+
+try:
+    import fcntl
+except ImportError:  # Windows: each worker compiles for itself
+    fcntl = None
 
 # what a slow machine takes its time for stays out of the standard error that tests read; before the package is imported
 os.environ.setdefault("BAYESJPT_ANNOUNCED_SECONDS", "inf")
@@ -19,6 +31,47 @@ SEED = int(os.environ.get("BAYESJPT_SEED", "20260101"))
 
 hypothesis.settings.register_profile("same examples every time", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("same examples every time")
+
+
+def compile_once() -> None:
+    """Let the workers of a run compile each function once: one compiles, the others wait and read its cache.
+
+    They ask for the same kernels at nearly the same time, and numba compiles what is not yet on disk once for each. The
+    system takes a lock back when its process ends, however it ends; callees are compiled inside their callers, so the
+    order of locks is that of the calls, and no two processes wait for each other.
+    """
+    folder = Path(tempfile.gettempdir()) / f"bayesjpt-compiles-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    held: set[Path] = set()
+    compile_ = Dispatcher.compile
+
+    @contextlib.contextmanager
+    def locked(path: Path) -> Iterator[None]:
+        if path in held:
+            yield
+            return
+        with path.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            held.add(path)
+            try:
+                yield
+            finally:
+                held.remove(path)
+
+    @functools.wraps(compile_)
+    def compile_or_wait(self: Any, sig: Any) -> Any:
+        index = getattr(getattr(self._cache, "_cache_file", None), "_index_path", None)
+        if index is None:
+            return compile_(self, sig)
+        name = hashlib.sha256(index.encode()).hexdigest()[:32]
+        with global_compiler_lock, locked(folder / name):  # threads first: they share what is held
+            return compile_(self, sig)
+
+    Dispatcher.compile = compile_or_wait
+
+
+if fcntl is not None:
+    compile_once()
 
 
 @pytest.fixture
