@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "bayesjpt"
 LONGEST = 500
 LONGEST_DECISION = 40
+MOST_DECISIONS = 15
 N_VERB = 4
 """The least number of verbs that queries and report register."""
 
@@ -144,9 +145,13 @@ def test_changelog_begins_with_this_version():
     assert project["version"] == bayesjpt.__version__
 
 
-def test_decisions_fit_on_a_page():
-    for path in (ROOT / "docs" / "decisions").glob("*.md"):
+def test_decisions_are_few_fit_on_a_page_and_are_listed():
+    paths = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert 0 < len(paths) <= MOST_DECISIONS
+    listed = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for path in paths:
         assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_DECISION, relative(path)
+        assert f"(decisions/{path.name})" in listed, relative(path)
 
 
 def dependency_lines() -> list[str]:

@@ -44,7 +44,7 @@ ALLOWED = {
     "defaults_intervals": set(),
     "defaults_report": set(),
     "replace_file": set(),
-    "numerics": {"numpy", "numba", "llvmlite"},  # calls by address: docs/decisions/0021
+    "numerics": {"numpy", "numba", "llvmlite"},  # calls by address: docs/decisions/compiled_code.md
     "families": {"numpy", "numba"},
     "table": {"numpy", "narwhals", "pyarrow", "python_calamine"},
     "circuit": {"numpy"},
