@@ -19,6 +19,7 @@ from bayesjpt.posterior.draws import Posterior
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "bayesjpt"
 LONGEST = 500
+LONGEST_README = 150
 LONGEST_DECISION = 40
 MOST_DECISIONS = 15
 N_VERB = 4
@@ -128,6 +129,11 @@ def test_readme_names_the_two_commands():
     lines = [line for line in README.splitlines() if line.startswith("    ") and "pytest" in line]
     assert lines, "the test command is the first indented line with pytest"
     assert ".[test]" in lines[0]
+
+
+def test_readme_is_short_and_has_one_picture():
+    assert len(README.splitlines()) <= LONGEST_README
+    assert len(re.findall(r"^!\[[^\]]+\]\(", README, re.MULTILINE)) == 1
 
 
 def test_every_link_of_the_documents_leads_to_a_file():
