@@ -61,6 +61,7 @@ ALLOWED = {
     "cli_query": {"typer", "numpy"},
     "cli_experts": {"typer"},
     "cli_predict": {"pyarrow"},
+    "cli_export": {"typer", "pyarrow"},
     "cli_reading": {"typer"},
     "cli_compare": {"typer"},
     "cli_report": {"typer"},
