@@ -53,9 +53,14 @@ def query(
     as_json: Json = False,
     per_draw: Annotated[bool, typer.Option("--per-draw", help="Print the answer of every draw too.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Tell which sub-populations carry the answer.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File for the answer of every draw: csv, tsv, parquet, feather."),
+    ] = None,
 ) -> None:
     """Tell the probability of an event, given evidence or not, with a credible interval."""
     _check_interval(interval)
+    check_output(output)
     import numpy as np
 
     from bayesjpt.queries.probability import probability
@@ -69,6 +74,9 @@ def query(
     _tell_zero(post, event, mean)
     _tell_rare(post, given)
     move = _move(post, answer[..., None])
+    if output is not None:
+        chain, draw = (axis.ravel().tolist() for axis in np.indices(answer.shape))
+        write_records(output, {"chain": chain, "draw": draw, "probability": answer.ravel().tolist()}, "draws")
     if as_json:
         found: dict[str, Any] = {"event": event, "given": given, "probability": mean, "interval": [lo, hi]}
         found |= {"interval_probability": interval, "n_chain": answer.shape[0], "n_draw": answer.shape[1]}

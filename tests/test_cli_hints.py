@@ -153,6 +153,9 @@ def test_files_hold_what_is_printed_and_all_of_it(fit, rows, tmp_path, capfd):
     assert [line["value"] for line in written] == [line["value"] for line in shown]
     run(capfd, "outliers", fit, rows, "-o", tmp_path / "two.csv", "--top", 2)
     assert len(read(tmp_path / "two.csv")) == 2
+    _, out, _ = run(capfd, "query", fit, "kids > 2", "-o", tmp_path / "draws.csv")
+    (draw,) = read(tmp_path / "draws.csv")
+    assert out.startswith(f"P(kids > 2) = {float(draw['probability']):.4g},")
     run(capfd, "dependence", fit, "-o", tmp_path / "pairs.csv", "--top", 1)
     assert next((line["first"], line["second"]) for line in read(tmp_path / "pairs.csv")) == ("spend", "segment")
     assert len(read(tmp_path / "pairs.csv")) == 3

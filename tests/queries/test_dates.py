@@ -1,4 +1,4 @@
-"""Dates come back as dates: from expectations, quantiles and bounds, of one structure and of several, and predictions."""
+"""Dates come back as dates: from expectations, quantiles and bounds, of one structure or several, and predictions."""
 
 from __future__ import annotations
 
