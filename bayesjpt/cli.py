@@ -19,6 +19,7 @@ import typer
 
 from bayesjpt import cli_compare, cli_experts, cli_query, cli_report, defaults, defaults_experts
 from bayesjpt.announced import announced
+from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 
@@ -176,6 +177,11 @@ def types(
     families: Families = None,
     kind: Kind = None,
     schema: SchemaPath = None,
+    time: Annotated[
+        float | None,
+        typer.Option("--time", help="Seconds: sample as many structures as are done by then, one at least."),
+    ] = None,
+    output: Output = None,
     quiet: Quiet = False,
     *,
     reader: TableReader,
@@ -183,7 +189,7 @@ def types(
     """Tell what each column is, and how sure that is."""
     from bayesjpt import cli_types
 
-    shown = cli_types.Shown(full, why, as_json, as_csv)
+    shown = cli_types.Shown(full, why, as_json, as_csv, output)
     n_rows = cli_types.n_rows(rows, quick)
     chosen: dict[str, Any] = {
         "learner": learner,
@@ -194,7 +200,7 @@ def types(
     }
     chosen |= _learner_options(min_rows, threshold, epsilon)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
-    chains_of |= {"n_structures": structures, "weights": weights}
+    chains_of |= {"n_structures": structures, "weights": weights, "time": time}
     with _warnings(quiet):
         read = _read(reader, table, quiet, kind, schema)
         cli_types.check_why(read, why)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesjpt.announced import announced
+from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
 from bayesjpt.errors import BayesjptWarning
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from bayesjpt.fitting.compare import TableComparison
 
 FIT = ".nc"
+_FIELDS = ("name", "verdict", "probability", "size", "missing", "words")
 
 First = Annotated[Path, typer.Argument(metavar="A", help="A table, or what `bayesjpt fit` wrote (.nc).")]
 Second = Annotated[Path, typer.Argument(metavar="B", help="A table, or a fit.")]
@@ -33,18 +35,24 @@ def compare(
     as_json: Json = False,
     seed: Seed = 0,
     quiet: Quiet = False,
+    output: Output = None,
     *,
     reader: TableReader,
 ) -> None:
     """Tell where two tables differ, column by column and together, with probabilities."""
     from bayesjpt.fitting.compare import compare
 
+    check_output(output, json=as_json)
     with warnings.catch_warnings():
         if quiet:
             warnings.simplefilter("ignore", BayesjptWarning)
         tables = [_rows(path, reader, quiet) for path in (first, second)]
         with announced("comparing", not quiet):
             found = compare(*tables, seed=seed, names=_names(first, second))
+    if output is not None:
+        lines = [asdict(column) | {"verdict": column.verdict} for column in found.columns]
+        write_records(output, {name: [line[name] for line in lines] for name in _FIELDS}, "columns")
+        return
     typer.echo(json.dumps(_plain(found), indent=2, ensure_ascii=False) if as_json else repr(found))
 
 

@@ -17,6 +17,8 @@ import typer
 
 from bayesjpt import cli_experts, defaults
 from bayesjpt.announced import announced
+from bayesjpt.cli_export import Output as Export
+from bayesjpt.cli_export import check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
 from bayesjpt.errors import BayesjptError, FitFileError, QueryError
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from bayesjpt.posterior.answer import PlainAnswers
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.queries.explain import Explanation
+    from bayesjpt.table.table import Table
 
 FitPath = Annotated[Path, typer.Argument(metavar="FIT", help="Saved fit, netCDF: what `bayesjpt fit` wrote.")]
 TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="Table with the columns of the fit.")]
@@ -39,6 +42,8 @@ Output = Annotated[
     Path, typer.Option("--output", "-o", help="File to write: csv or tsv (also with .gz), parquet or feather.")
 ]
 
+_N_SHOWN = 20
+
 
 def query(
     fit: FitPath,
@@ -48,9 +53,14 @@ def query(
     as_json: Json = False,
     per_draw: Annotated[bool, typer.Option("--per-draw", help="Print the answer of every draw too.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Tell which sub-populations carry the answer.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File for the answer of every draw: csv, tsv, parquet, feather."),
+    ] = None,
 ) -> None:
     """Tell the probability of an event, given evidence or not, with a credible interval."""
     _check_interval(interval)
+    check_output(output)
     import numpy as np
 
     from bayesjpt.queries.probability import probability
@@ -64,6 +74,9 @@ def query(
     _tell_zero(post, event, mean)
     _tell_rare(post, given)
     move = _move(post, answer[..., None])
+    if output is not None:
+        chain, draw = (axis.ravel().tolist() for axis in np.indices(answer.shape))
+        write_records(output, {"chain": chain, "draw": draw, "probability": answer.ravel().tolist()}, "draws")
     if as_json:
         found: dict[str, Any] = {"event": event, "given": given, "probability": mean, "interval": [lo, hi]}
         found |= {"interval_probability": interval, "n_chain": answer.shape[0], "n_draw": answer.shape[1]}
@@ -98,11 +111,13 @@ def dependence(
     ] = False,
     interval: Interval = defaults.INTERVAL,
     draws: MaxDraws = defaults.COMMAND_DRAWS,
-    top: Annotated[int, typer.Option(min=1, help="Pairs to show, the most dependent first.")] = 20,
+    top: Annotated[int, typer.Option(min=1, help="Pairs to show, the most dependent first; a file has all.")] = 20,
     as_json: Json = False,
+    output: Export = None,
 ) -> None:
     """Show which columns tell most about each other: mutual information, with credible intervals."""
     _check_interval(interval)
+    check_output(output, json=as_json)
     import numpy as np
 
     from bayesjpt.queries.dependence import dependence
@@ -117,6 +132,12 @@ def dependence(
     order = np.argsort(-mean[first, second], kind="stable")
     pairs = [(int(first[k]), int(second[k])) for k in order]
     n_draw = values.shape[0] * values.shape[1]
+    if output is not None:
+        numbers = {"mean": mean, "lower": lo, "upper": hi}
+        written: dict[str, list[Any]] = {"first": [names[i] for i, _ in pairs], "second": [names[j] for _, j in pairs]}
+        written |= {name: [float(array[pair]) for pair in pairs] for name, array in numbers.items()}
+        write_records(output, written, "pairs of columns")
+        return
     if as_json:
         lines = [
             {"columns": [names[i], names[j]], "mean": float(mean[i, j]), "interval": [float(lo[i, j]), float(hi[i, j])]}
@@ -191,7 +212,9 @@ def impute(
 def outliers(
     fit: FitPath,
     table: TablePath,
-    top: Annotated[int, typer.Option(min=1, help="Rows to show, the most unusual first.")] = 20,
+    top: Annotated[
+        int | None, typer.Option(min=1, help=f"Rows to show, the most unusual first: {_N_SHOWN}, in a file all.")
+    ] = None,
     training: Annotated[
         bool, typer.Option("--training", help="The rows were fitted: score each by the fit without it (all draws).")
     ] = False,
@@ -200,20 +223,21 @@ def outliers(
         str, typer.Option(help="tail: how far out cells are. log_mass: how improbable rows are.")
     ] = "tail",
     as_json: Json = False,
+    output: Export = None,
     *,
     reader: TableReader,
 ) -> None:
     """Show the oddest rows of a table, each with the column that makes it so."""
+    check_output(output, json=as_json)
     from bayesjpt.queries.outliers import outliers
     from bayesjpt.queries.some_draws import some_draws
-    from bayesjpt.table.write import texts
 
     post = _load(fit)
     rows = reader.rows(table, post.schema)
     with _asking():
         found = outliers(post if training else some_draws(post, draws)[1], rows, score=score, training=training)
     lines = []
-    for row in _oddest(found)[:top]:
+    for row in _oddest(found)[: top if top is not None or output is not None else _N_SHOWN]:
         name = str(found["responsible"][row])
         column = post.schema.index(name) if name else -1
         lines.append(
@@ -223,11 +247,14 @@ def outliers(
                 "log_mass": _number(found["log_mass"][row]),
                 "quantile": _number(found["quantile"][row]),
                 "column": name or None,
-                "value": texts(post.schema.columns[column], rows.values[column, [row]])[0] if name else None,
+                "value": _as_written(rows, column, row) if name else None,
                 "cell_score": _number(found["cell_score"][row, column]) if name else None,
                 **({"pareto_k": _number(found["pareto_k"][row])} if training else {}),
             }
         )
+    if output is not None:
+        write_records(output, {name: [line[name] for line in lines] for name in lines[0]}, "rows")
+        return
     if as_json:
         typer.echo(json.dumps({"rows": lines}, indent=2))
         return
@@ -250,10 +277,7 @@ def predict(
             help="Column to predict; its own cells are not looked at. May be left out for the target of experts."
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write: csv, tsv, parquet or feather. Printed as csv without it."),
-    ] = None,
+    output: Export = None,
     interval: Interval = defaults.INTERVAL,
     draws: MaxDraws = defaults.COMMAND_DRAWS,
     *,
@@ -265,10 +289,8 @@ def predict(
     _check_interval(interval)
     from bayesjpt.queries.predict import prediction
     from bayesjpt.queries.resolve import position_of
-    from bayesjpt.table.write import check_path
 
-    if output is not None:
-        check_path(output)
+    check_output(output)
     post = None
     if cli_experts.is_experts(fit):
         with _asking():
@@ -370,6 +392,14 @@ def _explained(post: Posterior, event: str, given: str | None) -> Explanation:
     from bayesjpt.queries.explain import explain
 
     return explain(post, event, given)
+
+
+def _as_written(rows: Table, column: int, row: int) -> str:
+    """Return the text of a cell, a label that training did not show included."""
+    from bayesjpt.table.write import texts
+
+    unseen = rows.unseen.get(column)
+    return texts(rows.schema.columns[column], rows.values[column, [row]], None if unseen is None else unseen[[row]])[0]
 
 
 def _oddest(found: PlainAnswers) -> np.ndarray:

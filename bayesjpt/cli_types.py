@@ -8,11 +8,13 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from bayesjpt import defaults
+from bayesjpt.cli_export import check_output, write_records
 from bayesjpt.errors import BayesjptError, SamplingError
 
 if TYPE_CHECKING:
@@ -32,17 +34,24 @@ class Shown:
     why: str | None = None
     as_json: bool = False
     as_csv: bool = False
+    output: Path | None = None
 
     def __post_init__(self):
         chosen = [
             name
-            for name, wanted in (("--json", self.as_json), ("--csv", self.as_csv), ("--why", self.why is not None))
+            for name, wanted in (
+                ("--json", self.as_json),
+                ("--csv", self.as_csv),
+                ("--why", self.why is not None),
+                ("--output", self.output is not None),
+            )
             if wanted
         ]
         if len(chosen) > 1:
             raise BayesjptError(f"{' and '.join(chosen)} together", "one of them")
-        if self.full and (self.as_csv or self.why is not None):
+        if self.full and chosen and not self.as_json:
             raise BayesjptError(f"--full with {chosen[0]}", "--full alone, or with --json")
+        check_output(self.output)
 
 
 def check_why(table: Table, why: str | None) -> None:
@@ -106,6 +115,12 @@ def show(
         result = types(post, table)
     if shown.why is not None:
         typer.echo(why_text(result, shown.why))
+        return
+    if shown.output is not None:
+        from bayesjpt.queries.types import RECORD
+
+        told = result.records()
+        write_records(shown.output, {name: [line[name] for line in told] for name in RECORD}, "columns")
         return
     if shown.as_csv:
         typer.echo(_csv(result), nl=False)

@@ -34,7 +34,7 @@ values are favoured (`bayesjpt.table.heaps`), or each is frequent. A leaf's draw
 
 MIN_CELLS_PER_LEVEL = 30.0
 """Training cells per distinct value from which more than `MAX_INTEGER_LEVELS` levels are kept without a favourite.
-Shares read off negative binomial counts cost .005 nats a cell at 13 cells a level, nothing at 35 (decision 0043)."""
+Shares read off negative binomial counts cost .005 nats a cell at 13 cells a level, nothing at 35 (docs/results.md)."""
 
 MIN_IDENTIFIER_ROWS = 20
 """Rows; below, distinct values say nothing: 20 draws from 40 equally likely values are all distinct 1 in 300 times."""
@@ -204,13 +204,13 @@ TWO_MEANS_STARTS = 3
 
 # --- structure: mixed SPNs -------------------------------------------------------------------------------------------
 
-# What scores best on validation rows of nine public tables, and costs little (docs/decisions/0044).
+# What scores best on validation rows of nine public tables, and costs little (docs/results.md, learner of networks).
 
 MSPN_MIN_SHARE = 0.05
 MSPN_MIN_COUNT = 25
 """Share of the table's rows, and number of rows, at which splitting ends; the larger holds. ABDA's grid is 0.1, 0.2 and
 0.3: sub-populations that the data do not need lose their rows again. On validation rows 25 is better than 50 by .23
-nats a row on iris, .35 on cars, .03 on heart and diabetes (docs/decisions/0050)."""
+nats a row on iris, .35 on cars, .03 on heart and diabetes (docs/results.md)."""
 
 MSPN_THRESHOLD = 0.1
 """Dependence coefficient from which two columns may stay together; ABDA's grid is 0.9, 0.7, 0.5, 0.3, but a label that
@@ -272,7 +272,7 @@ TUNE = 150
 
 EVEN_SHARE = 0.5
 """Share of the sweeps before those kept in which a chain from random allocations has even weights at structure sums.
-With strong concentrations in place of even weights a third, two thirds and nine tenths do alike (decision 0048)."""
+With strong concentrations in place of even weights a third, two thirds and nine tenths do alike (docs/results.md)."""
 
 FIRST_SLICE_WIDTH = 1.0
 """Of a slice update of what concentrations are made of, on its unconstrained scale: most of these are logarithms of
@@ -308,8 +308,8 @@ which every sixth is scored. Masses of the held-out rows under one draw take as 
 
 STRUCTURES = 16
 """Structures of a fit: repeated with another seed, 95 % of answers move by .07 to .09 of their intervals, and rows' log
-masses are known to .2 nats. On large tables that takes the processor time of four chains of 300 sweeps (decision
-0049)."""
+masses are known to .2 nats. On large tables that takes the processor time of four chains of 300 sweeps
+(docs/decisions/ensembles.md)."""
 
 STRUCTURE_TUNE = 30
 STRUCTURE_DRAWS = 25

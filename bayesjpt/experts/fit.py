@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -241,7 +242,9 @@ def _position(table: Table, name: str) -> int:
     for aside in table.schema.set_aside:
         if aside.name == name:
             raise LearnerError(
-                f"target {name!r} is left out: {aside.reason}", remedy=f"Override it with kinds={{{name!r}: ...}}."
+                f"target {name!r} is left out: {aside.reason}",
+                remedy=f"Override it with kinds={{{name!r}: ...}}.",
+                command=f"Override it with --kind {shlex.quote(name)}=...",
             )
     return table.schema.index(name)
 

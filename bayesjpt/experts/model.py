@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -187,6 +188,7 @@ def chosen_expert(column: Column, wanted: str) -> str:
             f"{wanted} experts for column {column.name!r}, which is {column.base} from {column.minimum:g}",
             f"one of {', '.join(fitting)}",
             f"Override what the column is with kinds={{{column.name!r}: ...}}.",
+            command=f"Override what the column is with --kind {shlex.quote(column.name)}=...",
         )
     return wanted
 

@@ -182,12 +182,12 @@ class ExpertPosterior:
 
         if isinstance(first, PlainAnswer):
             dims = (*first.dims, "obs_id")
-            return PlainAnswer(first.name, dims, joined(lambda answer: answer.values), coords, first.attrs).to_xarray()
+            return replace(first, dims=dims, values=joined(lambda answer: answer.values), coords=coords).to_xarray()
         data = {
             name: ((*dims, "obs_id"), joined(lambda answer, name=name: answer[name]))
             for name, (dims, _) in first.data.items()
         }
-        return PlainAnswers(data, coords, first.attrs).to_xarray()
+        return replace(first, data=data, coords=coords).to_xarray()
 
     def _rows_last(self, values: np.ndarray, n_row: int) -> np.ndarray:
         """Return (chain, draw, ..., row) of an answer over pairs, (1, chain * draw * row, ...)."""

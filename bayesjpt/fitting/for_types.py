@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.defaults import TYPE_KEPT, TYPE_ROWS, TYPE_STRUCTURES, TYPE_TUNE
+from bayesjpt.defaults import STRUCTURES, TYPE_KEPT, TYPE_ROWS, TYPE_STRUCTURES, TYPE_TUNE
 from bayesjpt.errors import SamplingError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def fit_for_types(
         Of rows and fit; a fresh one unless given.
     **options
         Of `bayesjpt.fit`, which say more than `defaults.TYPE_STRUCTURES` structures of `TYPE_TUNE` and `TYPE_KEPT`
-        sweeps.
+        sweeps; with a limit of time, `defaults.STRUCTURES` of them.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def fit_for_types(
 
     seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
     chosen = {name: value for name, value in options.items() if value is not None}
-    short = {"n_structures": TYPE_STRUCTURES}
+    short: dict[str, int] = {"n_structures": STRUCTURES if "time" in chosen else TYPE_STRUCTURES}
     if chosen.get("n_structures", TYPE_STRUCTURES) > 1:
         short |= {"tune": TYPE_TUNE, "draws": TYPE_KEPT}
     kept = rows_for_types(table, n_rows, seed) if seed >= 0 else table  # the fit refuses the seed by name

@@ -34,7 +34,13 @@ def check_learners(learners: list[Learner], n_structures: int) -> None:
             raise LearnerError(f"no learner {learner!r}", f"one of {', '.join(LEARNERS)}, or a function")
     if not 1 <= len(learners) <= n_structures:
         found = f"{len(learners)} learners for {n_structures} structure{'s' if n_structures > 1 else ''}"
-        raise LearnerError(found, "one for each at most", f"Ask for n_structures={max(len(learners), 1)} or more")
+        least = max(len(learners), 1)
+        raise LearnerError(
+            found,
+            "one for each at most",
+            f"Ask for n_structures={least} or more",
+            command=f"Ask for --structures {least} or more",
+        )
 
 
 def check_options(learner: Learner, table: Table, options: dict[str, Any]) -> None:

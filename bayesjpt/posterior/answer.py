@@ -17,6 +17,7 @@ import numpy as np
 
 from bayesjpt.announced import announced
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.table.cells import dates
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,6 +35,8 @@ class PlainAnswer:
     coords : mapping
         Of dims, and (dims, values) of others, as xarray takes them.
     attrs : mapping
+    of_dates : bool
+        The values are days since 1970-01-01, and handed out as dates.
     """
 
     name: str
@@ -41,12 +44,14 @@ class PlainAnswer:
     values: np.ndarray
     coords: Mapping[str, Any] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    of_dates: bool = False
 
     def to_xarray(self) -> xr.DataArray:
         """Return the same as a DataArray that ArviZ's functions take."""
         from bayesjpt.posterior.labelled import Answer
 
-        return Answer(self.values, dims=self.dims, coords=dict(self.coords), name=self.name, attrs=dict(self.attrs))
+        values = dates(self.values) if self.of_dates else self.values
+        return Answer(values, dims=self.dims, coords=dict(self.coords), name=self.name, attrs=dict(self.attrs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +61,13 @@ class PlainAnswers:
     Parameters
     ----------
     data : mapping from str to (dims, values)
-    coords, attrs : mappings, as in `PlainAnswer`
+    coords, attrs, of_dates : as in `PlainAnswer`
     """
 
     data: Mapping[str, tuple[Any, Any]]
     coords: Mapping[str, Any] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    of_dates: bool = False
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the array of a name."""
@@ -71,7 +77,8 @@ class PlainAnswers:
         """Return the same as a Dataset."""
         import xarray as xr
 
-        return xr.Dataset(dict(self.data), coords=dict(self.coords), attrs=dict(self.attrs))
+        data = {name: (dims, dates(values) if self.of_dates else values) for name, (dims, values) in self.data.items()}
+        return xr.Dataset(data, coords=dict(self.coords), attrs=dict(self.attrs))
 
 
 _USED: set[str] = set()

@@ -83,6 +83,7 @@ class StackedPosterior(Posterior):
                 f"a posterior of {len(self._structures)} structures, each with {what} of its own",
                 "one structure",
                 "Take one of post.by_structure()",
+                command="Fit one: bayesjpt fit TABLE --structures 1",
             )
         return self._structures[0]
 
@@ -155,7 +156,7 @@ def pooled[Asked: Callable](function: Asked) -> Asked:
                 parts.append(function(structure, *args, **kwargs))
             except EvidenceError as error:
                 found = f"{error.found}, in structure {number}"
-                raise EvidenceError(found, error.expected, error.remedy) from None
+                raise EvidenceError(found, error.expected, error.remedy, command=error.command) from None
         return _together(post, parts)
 
     return asked  # type: ignore[return-value]

@@ -204,6 +204,7 @@ def _nothing_within(post: Posterior, why: str, draw: int) -> EvidenceError:
         f"draw {number}): {why}",
         "evidence that leaves it a probability",
         "Widen the evidence; sample(..., labels='all') also draws labels that the training table does not have.",
+        command="Widen the evidence, or draw labels that the training table does not have, too, with --labels all.",
     )
 
 

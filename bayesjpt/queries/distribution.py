@@ -43,7 +43,7 @@ def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "er
     -------
     DataArray, dims (chain, draw, quantile, feature), with obs_id last where `given` is a table
         Without the dim ``quantile`` where `q` is a single number. Within 1e-8 of the column's scale; integers and atoms
-        are exact.
+        are exact. Columns of dates as in `expectation`.
 
     Raises
     ------
@@ -79,8 +79,8 @@ def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "er
     question = ask(post, columns, given, on_zero)
     values = _quantiles(question, levels[None, :, None])
     if np.ndim(q) == 0:
-        return question.answer(values[:, 0], "quantiles")
-    return question.answer(values, "quantiles", {"quantile": levels})
+        return question.answer(values[:, 0], "quantiles", in_units=True)
+    return question.answer(values, "quantiles", {"quantile": levels}, in_units=True)
 
 
 @verb
@@ -93,7 +93,7 @@ def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") 
     post : Posterior
     x : number, date, or sequence of them
         In the user's units; dates as text in ISO 8601 or objects, in columns of dates, whose coordinate ``value`` then
-        holds days since 1970-01-01, as all of their answers do. There such days may be given too.
+        holds days since 1970-01-01. There such days may be given too.
     column : str
     given, on_zero : as in `expectation`
 
@@ -188,9 +188,10 @@ def confidence_bounds(
     below = np.clip(at_mean, _LEAST_SHARE, 1.0 - _LEAST_SHARE)  # of a distribution whose mean is its largest value
     levels = np.concatenate([below * (1.0 - confidence), 1.0 - (1.0 - below) * (1.0 - confidence)], axis=1)
     values = _quantiles(question, levels)
-    middle = question.answer(mean, "expectation")
-    ends = [question.answer(values[:, k], name) for k, name in enumerate(("lower", "upper"))]
-    return PlainAnswers({part.name: (part.dims, part.values) for part in (ends[0], middle, ends[1])}, middle.coords)
+    middle = question.answer(mean, "expectation", in_units=True)
+    ends = [question.answer(values[:, k], name, in_units=True) for k, name in enumerate(("lower", "upper"))]
+    data = {part.name: (part.dims, part.values) for part in (ends[0], middle, ends[1])}
+    return PlainAnswers(data, middle.coords, of_dates=middle.of_dates)
 
 
 @pooled

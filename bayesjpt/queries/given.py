@@ -152,4 +152,5 @@ def _refuse(post: Posterior, column: int, what: str, draw: int, *, nan_offered: 
         f"{what} has probability zero from column {name!r} on (chain {chain}, draw {number})",
         "evidence that is possible under every draw",
         f"Leave column {name!r} out{", or use on_zero='nan'" if nan_offered else ''}.",
+        command=f"Leave column {name!r} out.",
     )

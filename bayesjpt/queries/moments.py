@@ -36,8 +36,9 @@ def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "er
     Returns
     -------
     DataArray, dims (chain, draw, feature), with obs_id last where `given` is a table
-        In the user's units (dates in days). Infinite where a likelihood with weight in the answer has no mean, such as
-        a Student's t with few degrees of freedom.
+        In the user's units; columns of dates as dates, or where numbers are asked for too, in days since 1970-01-01.
+        Infinite where a likelihood with weight in the answer has no mean, such as a Student's t with few degrees of
+        freedom; of dates, not a time.
 
     Raises
     ------
@@ -65,7 +66,7 @@ def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "er
     [[[[1.0, 9.0, 5.0]]]]
     """
     question = ask(post, columns, given, on_zero)
-    return question.answer(moments(question, spread=False)[0], "expectation")
+    return question.answer(moments(question, spread=False)[0], "expectation", in_units=True)
 
 
 @verb
@@ -73,8 +74,8 @@ def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "er
 def variance(post: Posterior, columns=None, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return the variance of columns of numbers under each draw, given evidence where there is some.
 
-    Parameters, dims and errors are those of `expectation`. The unit is the square of the user's. Infinite where a
-    likelihood with weight in the answer has no variance; 0 where a row itself observes the column.
+    Parameters, dims and errors are those of `expectation`. The unit is the square of the user's, of dates days squared.
+    Infinite where a likelihood with weight in the answer has no variance; 0 where a row itself observes the column.
 
     Examples
     --------

@@ -121,6 +121,7 @@ def outliers(
             "a posterior without reference rows",
             "reference= rows that are taken for usual",
             "The rows that the model expects are post.sample(1000, rng=rng, recorded=True).",
+            command="Fit the table anew: bayesjpt fit keeps some of its rows.",
         )
     both = _joined(rows, usual)
     found, around, pareto_k = averages(post, both, rows if training else None, by_tails=score == "tail")

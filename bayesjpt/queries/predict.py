@@ -36,7 +36,7 @@ class Prediction(NamedTuple):
     names : tuple of str
         The labels of the training table; ``mean``, ``lower`` and ``upper`` of numbers.
     values : float64 (n_row, n_name)
-        Probabilities that add up to 1 in each row; or numbers in the user's units (dates in days).
+        Probabilities that add up to 1 in each row; or numbers in the user's units, dates in days.
     """
 
     column: Column

@@ -145,10 +145,13 @@ class Question:
         if self.on_zero == "error":
             refuse_impossible_rows(self.post, self.rows, log_evidence, self.evidence.one_row, nan_offered=True)
 
-    def answer(self, values: np.ndarray, name: str, middle: Mapping[str, Any] | None = None) -> PlainAnswer:
+    def answer(
+        self, values: np.ndarray, name: str, middle: Mapping[str, Any] | None = None, *, in_units: bool = False
+    ) -> PlainAnswer:
         """Return values (n_draw, ..., n_target[, n_row]) with the axes' names.
 
-        `middle` maps the names of the axes between draws and columns to their coordinates.
+        `middle` maps the names of the axes between draws and columns to their coordinates. Values `in_units` are some
+        of the columns' own: dates, where all columns are dates.
         """
         middle = dict(middle or {})
         shape = values.shape[1:]
@@ -165,7 +168,8 @@ class Question:
                 dims.append("obs_id")
                 coords["obs_id"] = np.arange(shape[-1])
         values = values.reshape(self.post.n_chain, self.post.n_draw, *shape)
-        return PlainAnswer(name, tuple(dims), values, coords)
+        of_dates = all(self.post.schema.columns[position].dtype == "datetime" for position in self.positions)
+        return PlainAnswer(name, tuple(dims), values, coords, of_dates=in_units and of_dates)
 
 
 def ask(post: Posterior, columns: str | Sequence[str] | None, given: Any, on_zero: str) -> Question:

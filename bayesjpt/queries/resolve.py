@@ -62,6 +62,7 @@ def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
             raise EventError(
                 f"column {name!r} was summed out of this posterior",
                 remedy="Name it in post.marginal([...]) too, or ask the posterior that has it.",
+                command="Ask the fit that has it.",
                 place=place,
             )
         if column.name == name:

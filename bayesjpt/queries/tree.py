@@ -186,8 +186,8 @@ def _nearest_tree(post: Posterior) -> int:
         raise QueryError(
             "a fit whose rows are not told apart by splits",
             "a joint probability tree",
-            'Fit one: bj.fit(table, learner="jpt"), or bayesjpt fit TABLE --learner jpt; where that finds no split, '
-            "lower min_rows.",
+            'Fit one: bj.fit(table, learner="jpt"); where that finds no split, lower min_rows.',
+            command="Fit one: bayesjpt fit TABLE --learner jpt; where that finds no split, lower --min-rows.",
         )
     if len(structures) == 1:
         return 0

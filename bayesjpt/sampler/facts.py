@@ -52,7 +52,8 @@ def check_resumable(
         raise CheckpointError(
             f"checkpoint {str(folder.path)!r} holds a fit already",
             "an empty folder or none",
-            "Go on with it by resume=True (--resume on the command line), or delete it",
+            "Go on with it by resume=True, or delete it",
+            command="Go on with it by --resume, or delete it",
         )
     stored = folder.facts()
     if seed is None:

@@ -32,6 +32,7 @@ def create_file(path: Path, n_byte: int) -> None:
             raise CheckpointError(
                 f"no room for {in_words(n_byte)} of {path.name} in {str(path.parent)!r}",
                 remedy="Choose a folder on another disk, or keep fewer draws with thin=10 and a tenth of the draws",
+                command="Choose a folder on another disk, or keep fewer draws with --thin 10 and a tenth of the draws",
             ) from None
         raise CheckpointError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
 

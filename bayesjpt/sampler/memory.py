@@ -141,6 +141,8 @@ def check_memory(estimate: MemoryEstimate) -> None:
             f"at most {MAX_MEMORY_SHARE:.0%} of the {in_words(available)} that are available",
             "Ask for fewer draws or chains, keep every tenth sweep with thin=10 and a tenth of the draws, "
             "or learn a smaller structure with a larger min_rows",
+            command="Ask for fewer draws or chains, keep every tenth sweep with --thin 10 and a tenth of the draws, "
+            "or learn a smaller structure with a larger --min-rows",
         )
 
 

@@ -2,7 +2,7 @@
 
 The paper abstracts numbers into bins, learns on codes, and gives each leaf a piecewise polynomial. It codes bins
 one-hot and lets the learner separate the bits of a column; here a column stays whole
-(docs/decisions/0057-columns-are-split-never-their-bits.md).
+(docs/decisions/leaves_and_splits.md).
 
 References: Bueff, Speichert and Belle (2018), Tractable querying and learning in hybrid domains via sum-product
 networks, KR workshop; Gens and Domingos (2013), Learning the structure of sum-product networks, ICML.

@@ -31,6 +31,8 @@ NO_NUMBER_TOKENS = frozenset(
 """What a missing cell looks like among numbers; among other texts each of these may be a label."""
 
 MICROSECONDS_PER_DAY = 86_400_000_000
+FARTHEST_DAY = 1e8
+"""From 1970 to either side: datetime64[us] holds 1.06e8 days, 292,000 years."""
 
 LEAST_DAY, LARGEST_DAY = -719_162.0, 2_932_896.999_999
 """From 0001-01-01 to the end of 9999-12-31 in days since 1970-01-01: what Python's dates hold."""
@@ -265,6 +267,11 @@ def moments(values: np.ndarray) -> np.ndarray:
     out = ticks.astype("datetime64[us]")
     out[missing] = np.datetime64("NaT", "us")
     return out
+
+
+def dates(values: np.ndarray) -> np.ndarray:
+    """Return datetime64[us] of days since 1970-01-01; NaT for NaN, and for what is beyond any date, infinity too."""
+    return moments(np.where(np.abs(values) < FARTHEST_DAY, values, np.nan))
 
 
 def zero_padded(cells: Cells) -> list[int]:

@@ -5,6 +5,7 @@ Chosen from training rows and frozen, as the schema is. It knows nothing of what
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,7 +122,9 @@ def make_covariates(table: Table, names: Sequence[str]) -> Covariates:
         for aside in table.schema.set_aside:
             if aside.name == name:
                 raise SchemaError(
-                    f"column {name!r} is left out: {aside.reason}", remedy=f"Override it with kinds={{{name!r}: ...}}"
+                    f"column {name!r} is left out: {aside.reason}",
+                    remedy=f"Override it with kinds={{{name!r}: ...}}",
+                    command=f"Override it with --kind {shlex.quote(name)}=...",
                 )
         members += _of_column(table, table.schema.index(name))
     return Covariates(table.schema, tuple(members))
@@ -162,4 +165,5 @@ def _refuse_missing(table: Table, position: int) -> None:
             else f"{n_missing} missing cells of the covariate {column.name!r}, the first in row {where}",
             "a value in each row",
             "Leave the rows out, or average over imputations: fit_experts(..., missing=bj.fit(covariates)).",
+            command="Leave the rows out, or fill the gaps first: bayesjpt fit, then bayesjpt impute.",
         )

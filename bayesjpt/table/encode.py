@@ -6,6 +6,7 @@ Training rows and new rows take the same way. Nothing is decided here.
 from __future__ import annotations
 
 import math
+import shlex
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -132,6 +133,7 @@ def _label_codes(cells: Cells, column: Column, unseen: str, news: list[str]) -> 
                 f"column {column.name!r} holds the unseen label {first!r} in row {row}",
                 f"one of {', '.join(map(repr, column.labels[:10]))}{', ...' if len(column.labels) > 10 else ''}",
                 f"Use {'' if not column.other else "unseen='other' or "}unseen='missing' to accept it.",
+                command=f"Correct it, or read it as missing with --na {shlex.quote(f'{column.name}={first}')}.",
             )
         shown = ", ".join(repr(labels[position]) for position in unknown[:5])
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""

@@ -19,7 +19,9 @@ from bayesjpt.posterior.draws import Posterior
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "bayesjpt"
 LONGEST = 500
+LONGEST_README = 150
 LONGEST_DECISION = 40
+MOST_DECISIONS = 15
 N_VERB = 4
 """The least number of verbs that queries and report register."""
 
@@ -129,6 +131,11 @@ def test_readme_names_the_two_commands():
     assert ".[test]" in lines[0]
 
 
+def test_readme_is_short_and_has_one_picture():
+    assert len(README.splitlines()) <= LONGEST_README
+    assert len(re.findall(r"^!\[[^\]]+\]\(", README, re.MULTILINE)) == 1
+
+
 def test_every_link_of_the_documents_leads_to_a_file():
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "notebooks").rglob("*.md"))]
     for page in pages:
@@ -144,9 +151,13 @@ def test_changelog_begins_with_this_version():
     assert project["version"] == bayesjpt.__version__
 
 
-def test_decisions_fit_on_a_page():
-    for path in (ROOT / "docs" / "decisions").glob("*.md"):
+def test_decisions_are_few_fit_on_a_page_and_are_listed():
+    paths = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert 0 < len(paths) <= MOST_DECISIONS
+    listed = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for path in paths:
         assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_DECISION, relative(path)
+        assert f"(decisions/{path.name})" in listed, relative(path)
 
 
 def dependency_lines() -> list[str]:

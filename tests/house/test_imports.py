@@ -44,7 +44,7 @@ ALLOWED = {
     "defaults_intervals": set(),
     "defaults_report": set(),
     "replace_file": set(),
-    "numerics": {"numpy", "numba", "llvmlite"},  # calls by address: docs/decisions/0021
+    "numerics": {"numpy", "numba", "llvmlite"},  # calls by address: docs/decisions/compiled_code.md
     "families": {"numpy", "numba"},
     "table": {"numpy", "narwhals", "pyarrow", "python_calamine"},
     "circuit": {"numpy"},
@@ -61,6 +61,7 @@ ALLOWED = {
     "cli_query": {"typer", "numpy"},
     "cli_experts": {"typer"},
     "cli_predict": {"pyarrow"},
+    "cli_export": {"typer", "pyarrow"},
     "cli_reading": {"typer"},
     "cli_compare": {"typer"},
     "cli_report": {"typer"},
