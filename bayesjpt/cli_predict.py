@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,17 +15,17 @@ def _columns(found: Prediction) -> list[list[str]]:
     if found.column.base == "category":
         return [[f"{value:.9g}" for value in column] for column in columns]
     if found.column.dtype == "datetime" or found.column.notation is not None:
-        return [[found.column.text(value) for value in column] for column in columns]
+        whole = found.column.dtype == "datetime" and found.column.resolution >= 1.0  # days without a time of the day
+        return [[found.column.text(round(value) if whole else value) for value in column] for column in columns]
     return [[f"{value:.6g}" for value in column] for column in columns]
 
 
 def as_csv(found: Prediction) -> str:
     """Return a prediction as csv, with the number of each row, from 1."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", *found.names])
-    writer.writerows((row, *cells) for row, cells in enumerate(zip(*_columns(found), strict=True), start=1))
-    return text.getvalue()
+    from bayesjpt.table.write import delimited
+
+    numbers = [str(row) for row in range(1, len(found.values) + 1)]
+    return delimited(["row", *found.names], [numbers, *_columns(found)])
 
 
 def write(found: Prediction, path: Path) -> None:

@@ -17,8 +17,7 @@ import typer
 
 from bayesjpt import cli_experts, defaults
 from bayesjpt.announced import announced
-from bayesjpt.cli_export import Output as Export
-from bayesjpt.cli_export import check_output, write_records
+from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
 from bayesjpt.errors import BayesjptError, FitFileError, QueryError
 
@@ -38,9 +37,6 @@ Interval = Annotated[float, typer.Option(help="Probability of the interval.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 MaxDraws = Annotated[int, typer.Option("--draws", help="Draws to look at, of all chains; fewer are faster.")]
 Seed = Annotated[int | None, typer.Option(help="Same seed, same rows.")]
-Output = Annotated[
-    Path, typer.Option("--output", "-o", help="File to write: csv or tsv (also with .gz), parquet or feather.")
-]
 
 _N_SHOWN = 20
 
@@ -113,7 +109,7 @@ def dependence(
     draws: MaxDraws = defaults.COMMAND_DRAWS,
     top: Annotated[int, typer.Option(min=1, help="Pairs to show, the most dependent first; a file has all.")] = 20,
     as_json: Json = False,
-    output: Export = None,
+    output: Output = None,
 ) -> None:
     """Show which columns tell most about each other: mutual information, with credible intervals."""
     _check_interval(interval)
@@ -156,25 +152,30 @@ def dependence(
 
 def sample(
     fit: FitPath,
-    output: Output,
+    output: Output = None,
     n: Annotated[int, typer.Option("-n", help="Rows.")] = 100,
     given: Given = None,
     seed: Seed = None,
-    recorded: Annotated[bool, typer.Option("--recorded", help="Round numbers as the table's were recorded.")] = False,
+    recorded: Annotated[
+        bool, typer.Option("--recorded/--exact", help="Round numbers and dates as the table's were recorded.")
+    ] = True,
     labels: Annotated[
         str, typer.Option(help="seen: labels of the fitted table. all: also other, for labels that it does not have.")
     ] = "seen",
 ) -> None:
-    """Write rows drawn from a fit, given an event or not."""
+    """Print or write rows drawn from a fit, given an event or not."""
     from bayesjpt.queries.sample import sample
-    from bayesjpt.table.write import check_path, write_table
+    from bayesjpt.table.write import delimited, spelled, write_table
 
-    check_path(output)
+    check_output(output)
     post = _load(fit)
     with _asking():
         rows = sample(post, n, given, rng=_rng(seed), recorded=recorded, labels=labels)
-    write_table(rows, output)
-    typer.echo(f"Wrote {output}: {rows.n_row} rows", err=True)
+    if output is None:
+        typer.echo(delimited(*spelled(rows)), nl=False)
+    else:
+        write_table(rows, output)
+        typer.echo(f"Wrote {output}: {rows.n_row} rows", err=True)
     _tell_stability(post)
 
 
@@ -182,7 +183,7 @@ def sample(
 def impute(
     fit: FitPath,
     table: TablePath,
-    output: Output,
+    output: Output = None,
     seed: Seed = None,
     mean: Annotated[
         bool, typer.Option("--mean", help="Fill in expectations and the most probable labels in place of draws.")
@@ -193,18 +194,22 @@ def impute(
     *,
     reader: TableReader,
 ) -> None:
-    """Write a table with its missing cells filled in, drawn jointly given the rest of their row."""
+    """Print or write a table with its missing cells filled in, drawn jointly given the rest of their row."""
     from bayesjpt.queries.impute import impute, impute_mean
     from bayesjpt.queries.some_draws import some_draws
-    from bayesjpt.table.write import check_path, write_filled
+    from bayesjpt.table.write import delimited, spelled_filled, write_filled
 
-    check_path(output)
+    check_output(output)
     post = _load(fit)
     rows = reader.rows(table, post.schema)
     with _asking():
         filled = impute_mean(some_draws(post, draws)[1], rows).table if mean else impute(post, rows, rng=_rng(seed))[0]
-    write_filled(reader.cells(table), filled, rows.observed, output)
-    typer.echo(f"Wrote {output}: {rows.n_missing} cells filled in", err=True)
+    cells = reader.cells(table)
+    if output is None:
+        typer.echo(delimited(*spelled_filled(cells, filled, rows.observed)), nl=False)
+    else:
+        write_filled(cells, filled, rows.observed, output)
+        typer.echo(f"Wrote {output}: {rows.n_missing} cells filled in", err=True)
     _tell_stability(post)
 
 
@@ -223,7 +228,7 @@ def outliers(
         str, typer.Option(help="tail: how far out cells are. log_mass: how improbable rows are.")
     ] = "tail",
     as_json: Json = False,
-    output: Export = None,
+    output: Output = None,
     *,
     reader: TableReader,
 ) -> None:
@@ -277,7 +282,7 @@ def predict(
             help="Column to predict; its own cells are not looked at. May be left out for the target of experts."
         ),
     ] = None,
-    output: Export = None,
+    output: Output = None,
     interval: Interval = defaults.INTERVAL,
     draws: MaxDraws = defaults.COMMAND_DRAWS,
     *,

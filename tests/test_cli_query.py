@@ -135,6 +135,18 @@ def test_sample_writes_other_labels_where_they_are_asked_for(fit, tmp_path, capf
     assert [row[2] for row in read(path)[1:]] == ["other"] * 3
 
 
+def test_sample_prints_without_a_file_and_rounds_as_the_table_does_unless_told_not_to(fit, tmp_path, capfd):
+    path = tmp_path / "rows.csv"
+    run(capfd, "sample", fit, "-n", 20, "--seed", 1, "-o", path)
+    status, out, _ = run(capfd, "sample", fit, "-n", 20, "--seed", 1)
+    assert status == 0
+    assert out == path.read_text()
+    decimals = [len(row[0].partition(".")[2]) for row in read(path)[1:]]
+    run(capfd, "sample", fit, "-n", 20, "--seed", 1, "-o", path, "--exact")
+    exact = [len(row[0].partition(".")[2]) for row in read(path)[1:]]
+    assert max(decimals) <= 1 < min(exact)
+
+
 def test_sample_with_one_seed_writes_one_file(fit, tmp_path, capfd):
     paths = [tmp_path / f"{i}.csv" for i in range(3)]
     for path, seed in zip(paths, (1, 1, 2), strict=True):
@@ -167,6 +179,12 @@ def test_impute_fills_the_holes_and_leaves_every_other_cell_as_it_was(fit, holes
             assert (x == y) is ((i, j) not in hidden)
     assert after[2][3] in ("red", "white")
     assert after[3][2].isdigit()
+
+
+def test_impute_prints_without_a_file(fit, holes, tmp_path, capfd):
+    run(capfd, "impute", fit, holes, "-o", tmp_path / "filled.csv", "--seed", 1)
+    status, out, _ = run(capfd, "impute", fit, holes, "--seed", 1)
+    assert (status, out) == (0, (tmp_path / "filled.csv").read_text())
 
 
 def test_impute_adds_columns_that_the_file_lacks(fit, tmp_path, capfd):

@@ -36,6 +36,16 @@ def test_halves_of_one_table_are_alike(rng):
     assert "The columns are alike." in repr(found)
 
 
+@pytest.mark.filterwarnings("ignore:constant columns")
+def test_one_value_in_both_is_no_difference(rng):
+    frames = [pd.DataFrame({"x": rng.normal(size=n), "land": "DE", "year": 2020}) for n in (60, 20)]
+    found = bj.compare(*frames)
+    assert [(found[name].probability, found[name].size, found[name].verdict) for name in ("land", "year")] == [
+        (0.0, 0.0, "alike")
+    ] * 2
+    assert bj.compare(frames[0], frames[1].assign(land="AT"))["land"].verdict == "differs"
+
+
 def test_each_planted_difference_is_found_and_told(rng):
     first, second = made(rng, 600), made(rng, 600)
     second["rings"] += 3

@@ -260,6 +260,9 @@ def _compared(name: str, first: _Cells, second: _Cells) -> ColumnComparison:
     missing = probability_of(labels_log_factor(*gaps)) if sum(gap[1] for gap in gaps) else 0.0
     if not (first.values.size and second.values.size):
         return ColumnComparison(name, 0.5, 0.0, missing, _gap_words(gaps))
+    if len({*first.values.tolist(), *second.values.tolist()}) == 1:  # nothing that could differ was seen
+        told = [_gap_words(gaps)] if missing >= MAY_DIFFER else []
+        return ColumnComparison(name, 0.0, 0.0, missing, "; ".join(told))
     if first.values.dtype == object:
         tallies = [Counter(own.values.tolist()) for own in (first, second)]
         labels = sorted({*tallies[0], *tallies[1]})

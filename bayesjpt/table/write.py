@@ -59,12 +59,17 @@ def write_table(table: Table, path: str | Path) -> None:
     if is_typed(path):
         write_arrow(table.to_frame("pyarrow"), path)
         return
+    write_columns(path, *spelled(table))
+
+
+def spelled(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Return the names of a table's columns and their cells as it spells them, each (n_row,), missing ones empty."""
     columns = []
     for position, column in enumerate(table.schema):
         shown = texts(column, table.values[position], table.unseen.get(position))
         seen = table.observed[position].tolist()
         columns.append([text if here else "" for text, here in zip(shown, seen, strict=True)])
-    write_columns(path, table.names, columns)
+    return list(table.names), columns
 
 
 def write_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray, path: str | Path) -> None:
@@ -88,6 +93,11 @@ def write_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray, pat
     if is_typed(path):
         _write_filled_arrow(read, filled, path)
         return
+    write_columns(path, *spelled_filled(read, filled, observed))
+
+
+def spelled_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray) -> tuple[list[str], list[list[str]]]:
+    """Return names and columns of texts, as `write_filled` writes them."""
     made = dict(zip(filled.names, zip(filled.schema, filled.values, ~observed, strict=True), strict=True))
     names, columns = [], []
     for cells in read:
@@ -104,7 +114,7 @@ def write_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray, pat
             names.append(name)
             column, values, _ = made[name]
             columns.append(texts(column, values))
-    write_columns(path, names, columns)
+    return names, columns
 
 
 def _write_filled_arrow(read: Sequence[Cells], filled: Table, path: str | Path) -> None:
@@ -183,12 +193,23 @@ def write_columns(path: str | Path, names: Sequence[str], columns: Sequence[Sequ
     """
     path = check_path(path)
     separator = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+    content = delimited(names, columns, separator).encode()
+    _replace(path, gzip.compress(content) if path.name.lower().endswith(".gz") else content)
+
+
+def delimited(names: Sequence[str], columns: Sequence[Sequence[str]], separator: str = ",") -> str:
+    """Return columns of texts, each (n_row,), as the text of a csv file.
+
+    Examples
+    --------
+    >>> delimited(["kind", "size"], [["a", "b"], ["1", "2"]])
+    'kind,size\\na,1\\nb,2\\n'
+    """
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=separator, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(zip(*columns, strict=True))
-    content = text.getvalue().encode()
-    _replace(path, gzip.compress(content) if path.name.lower().endswith(".gz") else content)
+    return text.getvalue()
 
 
 def _replace(path: Path, content: bytes) -> None:

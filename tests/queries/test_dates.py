@@ -72,4 +72,4 @@ def test_predicted_dates_are_printed_as_the_table_has_them(post, tmp_path, capfd
     assert header == "row,mean,lower,upper"
     for line in lines:
         for text in line.split(",")[1:]:
-            pd.to_datetime(text.split()[0], format="%d.%m.%Y")
+            pd.to_datetime(text, format="%d.%m.%Y")  # whole days: no time of the day
