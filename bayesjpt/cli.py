@@ -250,12 +250,11 @@ def fit(
         raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
-    of_learner = _learner_options(min_rows, threshold, epsilon)
-    of_learner |= _given(select=select, ess=ess, n_states=states, n_components=components)
+    of_trees = {"select": select, "ess": ess, "states": states, "components": components}
     of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
     if learner == cli_experts.LEARNER:
         others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time}
-        cli_experts.check_learner(learner, others | of_learner)
+        cli_experts.check_learner(learner, others | _learner_options(min_rows, threshold, epsilon) | of_trees)
         of_experts |= {
             "given": cli_experts.names(given),
             "draws": draws,
@@ -269,7 +268,8 @@ def fit(
         return
     cli_experts.check_learner(learner, of_experts)
     chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}
-    chosen |= of_learner
+    chosen |= _learner_options(min_rows, threshold, epsilon)
+    chosen |= _given(select=select, ess=ess, n_states=states, n_components=components)
     chosen["families"] = _names(families)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:
