@@ -293,7 +293,7 @@ def build_circuit(
         start_theta=np.concatenate(parts.theta),
     )
     start = _start(circuit, np.array(parts.count), ess)
-    circuit = circuit._replace(start_log_weight=start)
+    circuit = _beside(circuit._replace(start_log_weight=start))
     check_circuit(circuit, table.n_column)
     return freeze(circuit)
 
@@ -307,6 +307,28 @@ def _start(circuit: Circuit, count: np.ndarray, ess: float) -> np.ndarray:
     start = circuit.start_log_weight.copy()
     start[hard] = np.log(share[hard] / total[parent[hard]])
     return start
+
+
+def _beside(circuit: Circuit) -> Circuit:
+    """Return the circuit with latent sums of the same children one behind the other, where the first of them was."""
+    first: dict[bytes, int] = {}
+    place = np.arange(circuit.n_node)
+    for node in np.flatnonzero(circuit.kind == arrays.LATENT).tolist():
+        children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]
+        place[node] = first.setdefault(children.tobytes(), node)
+    order = np.argsort(place, kind="stable")
+    if (order == np.arange(order.size)).all():
+        return circuit
+    number = np.empty_like(order)
+    number[order] = np.arange(order.size)
+    edges = np.concatenate([np.arange(circuit.child_ptr[node], circuit.child_ptr[node + 1]) for node in order])
+    return circuit._replace(
+        kind=circuit.kind[order],
+        child_ptr=np.concatenate([[0], np.cumsum(np.diff(circuit.child_ptr)[order])]).astype(np.int32),
+        child=number[circuit.child[edges]].astype(np.int32),
+        leaf_of=circuit.leaf_of[order],
+        start_log_weight=circuit.start_log_weight[edges],
+    )
 
 
 def freeze(circuit: Circuit) -> Circuit:

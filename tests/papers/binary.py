@@ -6,9 +6,9 @@
 DIR/binary20/NAME.{train,valid,test}.data.gz hold rows of 0 and 1 with commas. Structures and weights come from train,
 settings are chosen by valid, and test is scored once.
 
-`cutset`: a network's density is the posterior mean over its weights, which is exact without draws: a complete row passes
-each split once, and weights of splits are independent given the rows, so the mean of the product is the product of
-means. `--structures` networks are averaged.
+`cutset`: a network's density is the posterior mean over its weights, which is exact without draws: a complete row
+passes each split once, and weights of splits are independent given the rows, so the mean of the product is the product
+of means. `--structures` networks are averaged.
 
 `tree_mixture` and `hclt`: mixtures of Chow-Liu trees, hidden Chow-Liu trees. They are sampled: `--chains` of them, each
 learned from a start of its own, and densities are averaged over all draws.
