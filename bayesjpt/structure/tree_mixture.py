@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from bayesjpt import defaults
 from bayesjpt.circuit.arrays import Circuit
@@ -249,8 +248,8 @@ def em_step(mixture: TreeMixture, bins: Bins, counter: PairCounter, edges: str) 
     in its component, or of its component.
     """
     score = log_scores(mixture, bins)
-    value = logsumexp(score, axis=0)
-    share = np.exp(score - value)
+    value = np.logaddexp.reduce(score, axis=0)
+    share = np.exp(score - value[None, :])
     common = None
     if edges == "shared":
         common = counter.tree(np.sum([counter.information(counter.counts(own)) for own in share], axis=0))

@@ -114,7 +114,8 @@ def read_set(folder: Path, name: str) -> Data:
     train = bj.as_table(frames[0], kinds=dict.fromkeys(names, "category"), other=False)
     known = {row.tobytes() for row in parts[0]}
     repeated = float(np.mean([row.tobytes() in known for row in parts[2]]))
-    return Data(train, *(bj.as_table(frame, schema=train.schema) for frame in frames[1:]), repeated)
+    valid, test = (bj.as_table(frame, schema=train.schema) for frame in frames[1:])
+    return Data(train, valid, test, repeated)
 
 
 def settings_of(learner: str, asked: Asked, n_row: int) -> list[Setting]:

@@ -46,7 +46,7 @@ def two_kinds(rng: np.random.Generator, n_row: int = 600) -> pd.DataFrame:
 def row_probability(row, mixture: TreeMixture) -> list[float]:
     """Return weight times probability of a row in each component, its missing cells summed out."""
     return [
-        weight * sum(naive_trees.tree_probability(one, p, t) for one in naive.missing_summed(row, N_BIN))
+        weight * sum(naive_trees.tree_probability(one, p.tolist(), t) for one in naive.missing_summed(row, N_BIN))
         for weight, p, t in zip(mixture.weights, mixture.parents, mixture.tables, strict=True)
     ]
 
