@@ -243,8 +243,8 @@ def test_fit_by_learners_of_trees_of_labels(csv, tmp_path, capfd, learner, optio
     settings = bj.load(path).settings
     assert settings["learner"] == learner
     for name, value in zip(options.split()[::2], options.split()[1::2], strict=True):
-        key = {"--states": "n_states", "--components": "n_components"}.get(name, name[2:].replace("-", "_"))
-        assert str(settings[key]).removesuffix(".0") == value
+        key = name[2:].replace("-", "_")
+        assert str(settings[f"n_{key}" if key in ("states", "components") else key]).removesuffix(".0") == value
 
 
 def test_fit_refuses_options_of_another_learner(csv, tmp_path, capfd):
