@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from bayesjpt.queries.grammar import parse_event as parse_event
     from bayesjpt.sampler.memory import estimate_memory as estimate_memory
     from bayesjpt.structure.cutset import learn_cutset as learn_cutset
+    from bayesjpt.structure.hclt import learn_hclt as learn_hclt
     from bayesjpt.structure.jpt import learn_jpt as learn_jpt
     from bayesjpt.structure.mspn import learn_mspn as learn_mspn
+    from bayesjpt.structure.tree_mixture import learn_tree_mixture as learn_tree_mixture
     from bayesjpt.structure.wmispn import learn_wmispn as learn_wmispn
     from bayesjpt.table.document import SchemaDocument as SchemaDocument
     from bayesjpt.table.document import read_schema as read_schema
@@ -52,6 +54,8 @@ _HOME = {
     "register_family": "bayesjpt.families.registry",
     "learn_mspn": "bayesjpt.structure.mspn",
     "learn_cutset": "bayesjpt.structure.cutset",
+    "learn_hclt": "bayesjpt.structure.hclt",
+    "learn_tree_mixture": "bayesjpt.structure.tree_mixture",
     "learn_jpt": "bayesjpt.structure.jpt",
     "learn_wmispn": "bayesjpt.structure.wmispn",
     "CircuitMixture": "bayesjpt.model.block",
@@ -86,6 +90,8 @@ __all__ = [
     "register_family",
     "learn_mspn",
     "learn_cutset",
+    "learn_hclt",
+    "learn_tree_mixture",
     "learn_jpt",
     "learn_wmispn",
     "CircuitMixture",

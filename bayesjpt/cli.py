@@ -43,8 +43,8 @@ TablePath = Annotated[Path, typer.Argument(help="Table: csv, tsv (also with .gz)
 Learner = Annotated[
     str,
     typer.Option(
-        help="Learner: mspn; jpt, a joint probability tree; wmispn; cutset, a cutset network; or, of fit, experts: "
-        "columns (--target) given others."
+        help="Learner: mspn; jpt, a joint probability tree; wmispn; cutset, a cutset network; tree_mixture; hclt, a "
+        "hidden tree; or, of fit, experts: columns (--target) given others."
     ),
 ]
 Epsilon = Annotated[float | None, typer.Option(help="Learner jpt: mean squared error of a histogram's distribution.")]
@@ -53,6 +53,10 @@ MinRows = Annotated[
     typer.Option("--min-rows", help="Learner: rows below which nothing is split; a share below 1, a count from 1."),
 ]
 Threshold = Annotated[float | None, typer.Option(help="Learner mspn: dependence (0 to 1) below which columns part.")]
+Select = Annotated[str | None, typer.Option(help="Learner cutset: how splits are chosen: random, entropy, likelihood.")]
+Ess = Annotated[float | None, typer.Option(help=f"Imaginary rows of each split: {defaults.ESS:g}.")]
+States = Annotated[int | None, typer.Option(help=f"Learner hclt: states of each variable: {defaults.HCLT_STATES}.")]
+Components = Annotated[int | None, typer.Option(help=f"Learner tree_mixture: trees: {defaults.TREE_COMPONENTS}.")]
 Structures = Annotated[
     int, typer.Option("--structures", help="Structures that are learned and averaged; 1 for a single posterior.")
 ]
@@ -218,6 +222,10 @@ def fit(
     min_rows: MinRows = None,
     epsilon: Epsilon = None,
     threshold: Threshold = None,
+    select: Select = None,
+    ess: Ess = None,
+    states: States = None,
+    components: Components = None,
     structures: Structures = defaults.STRUCTURES,
     weights: Weights = "even",
     draws: Draws = None,
@@ -248,10 +256,11 @@ def fit(
         raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
+    of_trees = {"select": select, "ess": ess, "states": states, "components": components}
     of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
     if learner == cli_experts.LEARNER:
         others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time}
-        cli_experts.check_learner(learner, others | _learner_options(min_rows, threshold, epsilon))
+        cli_experts.check_learner(learner, others | _learner_options(min_rows, threshold, epsilon) | of_trees)
         of_experts |= {
             "given": cli_experts.names(given),
             "draws": draws,
@@ -266,6 +275,7 @@ def fit(
     cli_experts.check_learner(learner, of_experts)
     chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}
     chosen |= _learner_options(min_rows, threshold, epsilon)
+    chosen |= _given(select=select, ess=ess, n_states=states, n_components=components)
     chosen["families"] = _names(families)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:
@@ -367,16 +377,16 @@ def _fit(table: Table, quiet: bool, **chosen: Any) -> Posterior:
         )
 
 
-def _learner_options(min_rows: float | None, threshold: float | None, epsilon: float | None) -> dict[str, float]:
+def _learner_options(min_rows: float | None, threshold: float | None, epsilon: float | None) -> dict[str, Any]:
     """Return the options that were given; a whole number of rows is a count, anything else a share."""
-    options: dict[str, float] = {}
-    if min_rows is not None:
-        options["min_rows"] = int(min_rows) if min_rows >= 1 and float(min_rows).is_integer() else min_rows
-    if threshold is not None:
-        options["threshold"] = threshold
-    if epsilon is not None:
-        options["epsilon"] = epsilon
-    return options
+    if min_rows is not None and min_rows >= 1 and float(min_rows).is_integer():
+        min_rows = int(min_rows)
+    return _given(min_rows=min_rows, threshold=threshold, epsilon=epsilon)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _names(families: str | None) -> list[str] | None:

@@ -31,7 +31,7 @@ Time = Annotated[
     float | None,
     typer.Option("--time", help="Of a table: seconds to fit; what is done by then is reported."),
 ]
-Learner = Annotated[str, typer.Option(help="Of a table: mspn, jpt, wmispn or cutset.")]
+Learner = Annotated[str, typer.Option(help="Of a table: mspn, jpt, wmispn, cutset, tree_mixture or hclt.")]
 Structures = Annotated[int, typer.Option("--structures", help="Of a table: structures that are learned and averaged.")]
 Cores = Annotated[int | None, typer.Option(help="Of a table: threads.")]
 Seed = Annotated[int | None, typer.Option(help="Of a table: same seed, same page.")]

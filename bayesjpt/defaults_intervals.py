@@ -1,4 +1,4 @@
-"""Starting values of networks over intervals, their polynomials, and cutset networks; see `bayesjpt.defaults`."""
+"""Starting values of networks over intervals, their polynomials, and trees of labels; see `bayesjpt.defaults`."""
 
 from __future__ import annotations
 
@@ -56,3 +56,15 @@ SPLINE_LEAST_TAIL = 0.1
 
 CUTSET_MIN_ROWS, CUTSET_MIN_COLUMNS, CUTSET_BINS, CUTSET_DRAWS = 300, 4, 8, 2
 """Delta and sigma of Di Mauro et al. (2017); intervals by which numbers are judged; draws of each of some networks."""
+
+# --- learners: hidden Chow-Liu trees, mixtures of trees --------------------------------------------------------------
+
+HCLT_STATES, TREE_COMPONENTS = 8, 16
+"""States of each hidden variable; trees of a mixture."""
+
+EM_STEPS, EM_ROWS = 20, 20_000
+"""Steps before sampling goes on, and rows that they see at most: where sweeps begin hardly matters beyond."""
+
+EM_STATE_ROWS, EM_LEAF_ROWS = 0.1, 2.0
+"""Imaginary rows: of each state given its parent's (`defaults.GAMMA`), and of a column given a state, by its shares
+(the prior of categories)."""

@@ -228,6 +228,31 @@ def test_resume_without_a_checkpoint_is_refused(csv, tmp_path, capfd):
     assert "resume without a checkpoint" in refused(capfd, "fit", csv, "-o", tmp_path / "fit.nc", "--resume", *FEW)
 
 
+@pytest.mark.parametrize(
+    ("learner", "options"),
+    [
+        ("cutset", "--select entropy --ess 2 --min-rows 40"),
+        ("tree_mixture", "--components 2 --ess 2"),
+        ("hclt", "--states 2"),
+    ],
+)
+def test_fit_by_learners_of_trees_of_labels(csv, tmp_path, capfd, learner, options):
+    path = tmp_path / "fit.nc"
+    status, _, _ = run(capfd, "fit", csv, "-o", path, "--learner", learner, *options.split(), *FEW)
+    assert status == 0
+    settings = bj.load(path).settings
+    assert settings["learner"] == learner
+    for name, value in zip(options.split()[::2], options.split()[1::2], strict=True):
+        key = name[2:].replace("-", "_")
+        assert str(settings[f"n_{key}" if key in ("states", "components") else key]).removesuffix(".0") == value
+
+
+def test_fit_refuses_options_of_another_learner(csv, tmp_path, capfd):
+    asked = ["fit", csv, "-o", tmp_path / "fit.nc"]
+    assert "'n_components'" in refused(capfd, *asked, "--learner", "hclt", "--components", "2")
+    assert "--states" in refused(capfd, *asked, "--learner", "experts", "--target", "size", "--states", "2")
+
+
 def test_families_are_those_that_were_named(csv, capfd):
     _, out, _ = run(capfd, "types", csv, "--json", "--full", "-q", "--families", "gamma, poisson", *FEW)
     likelihoods = {column["column"]: set(column["likelihoods"]) for column in json.loads(out)["shares"]}

@@ -3,6 +3,8 @@
 A learner grows `Sum`, `Product`, `ColumnLeaf` and `Tree` objects; here a `ColumnLeaf` becomes a likelihood sum over the
 column's dictionary (ABDA equation 2), or a bare leaf where the dictionary has one member. A `Sum` with a condition is
 hard: leaves below it are truncated to the part of its region that their path leaves (`bayesjpt.circuit.paths`).
+
+An object that stands at several places, all with one region, is one node of the circuit: so sums share children.
 """
 
 from __future__ import annotations
@@ -50,12 +52,14 @@ class Sum:
     """A split of a sub-population; `n_rows` counts each child's rows.
 
     With a condition there are two children: of the rows that meet it, and of the others. With a division there is one
-    for each group of its labels.
+    for each group of its labels. Without either it starts at `weights`, which add up to 1, or, where none are given, at
+    the shares of `n_rows` with one row more for each child.
     """
 
     children: tuple[Node, ...]
     n_rows: tuple[int, ...]
     condition: Condition | Division | None = None
+    weights: tuple[float, ...] = ()
 
 
 Node = ColumnLeaf | Tree | Product | Sum
@@ -194,9 +198,13 @@ class _Arrays:
     def add(self, root: Node) -> int:
         """Add a tree and return its root's number (a stack, so depth has no limit)."""
         done: dict[int, int] = {}
+        region_of: dict[int, Region] = {}
         stack: list[tuple[Node, Region, bool]] = [(root, {}, False)]
         while stack:
             node, region, expanded = stack.pop()
+            if not expanded and id(node) in done and region_of[id(node)] == region:
+                continue
+            region_of[id(node)] = region
             if isinstance(node, ColumnLeaf):
                 done[id(node)] = self.column_leaf(node, region)
             elif isinstance(node, Tree):
@@ -210,7 +218,7 @@ class _Arrays:
                 if isinstance(node, Product):
                     done[id(node)] = self.node(arrays.PRODUCT, children)
                 else:
-                    share = np.asarray(node.n_rows, float) + 1.0
+                    share = np.asarray(node.weights or np.asarray(node.n_rows, float) + 1.0)
                     kind = arrays.LATENT if node.condition is None else arrays.HARD
                     done[id(node)] = self.node(kind, children, np.log(share / share.sum()).tolist(), node.n_rows)
         return done[id(root)]
@@ -285,7 +293,7 @@ def build_circuit(
         start_theta=np.concatenate(parts.theta),
     )
     start = _start(circuit, np.array(parts.count), ess)
-    circuit = circuit._replace(start_log_weight=start)
+    circuit = _beside(circuit._replace(start_log_weight=start))
     check_circuit(circuit, table.n_column)
     return freeze(circuit)
 
@@ -299,6 +307,28 @@ def _start(circuit: Circuit, count: np.ndarray, ess: float) -> np.ndarray:
     start = circuit.start_log_weight.copy()
     start[hard] = np.log(share[hard] / total[parent[hard]])
     return start
+
+
+def _beside(circuit: Circuit) -> Circuit:
+    """Return the circuit with latent sums of the same children one behind the other, where the first of them was."""
+    first: dict[bytes, int] = {}
+    place = np.arange(circuit.n_node)
+    for node in np.flatnonzero(circuit.kind == arrays.LATENT).tolist():
+        children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]
+        place[node] = first.setdefault(children.tobytes(), node)
+    order = np.argsort(place, kind="stable")
+    if (order == np.arange(order.size)).all():
+        return circuit
+    number = np.empty_like(order)
+    number[order] = np.arange(order.size)
+    edges = np.concatenate([np.arange(circuit.child_ptr[node], circuit.child_ptr[node + 1]) for node in order])
+    return circuit._replace(
+        kind=circuit.kind[order],
+        child_ptr=np.concatenate([[0], np.cumsum(np.diff(circuit.child_ptr)[order])]).astype(np.int32),
+        child=number[circuit.child[edges]].astype(np.int32),
+        leaf_of=circuit.leaf_of[order],
+        start_log_weight=circuit.start_log_weight[edges],
+    )
 
 
 def freeze(circuit: Circuit) -> Circuit:

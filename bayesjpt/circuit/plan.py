@@ -64,6 +64,9 @@ class Plan(NamedTuple):
         Row of the workspace for the node's value, -1 for leaves inside a dictionary.
     renormalise : bool (n_edge,)
         At a product's edge: the factor must be folded into the exponent before this child's is multiplied.
+    shares_children, follows : bool (n_node,)
+        Whether a latent sum has the same children as a sum beside it, and whether that is the one before it: kernels
+        take exponentials of such children once.
     leaf_family, theta_at, theta_len, const_at, const_len : int32 (n_leaf,)
     coef_at : int32 (n_leaf + 1,)
         Where its coefficients lie.
@@ -115,6 +118,8 @@ class Plan(NamedTuple):
     edge_row: np.ndarray
     node_row: np.ndarray
     renormalise: np.ndarray
+    shares_children: np.ndarray
+    follows: np.ndarray
     leaf_family: np.ndarray
     theta_at: np.ndarray
     theta_len: np.ndarray
@@ -170,6 +175,7 @@ def make_plan(circuit: Circuit, schema: Schema) -> Plan:
         edge_row=_numbered(np.isin(circuit.kind[parent], arrays.SUM_KINDS)),
         node_row=_numbered(~_inside_dictionary(circuit, parent)),
         renormalise=_renormalise(circuit),
+        **_shared_children(circuit),
         leaf_family=circuit.leaf_family.astype(np.int32),
         theta_at=circuit.theta_at,
         theta_len=theta_len,
@@ -230,6 +236,26 @@ def _slots(circuit: Circuit, parent: np.ndarray) -> dict[str, np.ndarray]:
 def _renormalise(circuit: Circuit) -> np.ndarray:
     """Return where a product's linear factor could pass the bound, from the largest factor each node can have."""
     return _too_large(circuit.kind, circuit.child_ptr, circuit.child)
+
+
+def _shared_children(circuit: Circuit) -> dict[str, np.ndarray]:
+    follows = _repeats_children(circuit.kind, circuit.child_ptr, circuit.child)
+    return {"shares_children": follows | np.append(follows[1:], False), "follows": follows}
+
+
+@kernel
+def _repeats_children(kind, child_ptr, child):
+    """Return whether each node is a latent sum with the children of the latent sum before it, bool (n_node,)."""
+    found = np.zeros(kind.size, np.bool_)
+    for node in range(1, kind.size):
+        first, last = child_ptr[node], child_ptr[node + 1]
+        n = last - first
+        if kind[node] != arrays.LATENT or kind[node - 1] != arrays.LATENT or first - child_ptr[node - 1] != n:
+            continue
+        found[node] = True
+        for e in range(first, last):
+            found[node] &= child[e] == child[e - n]
+    return found
 
 
 @kernel

@@ -29,6 +29,7 @@ from bayesjpt.defaults import (
 )
 from bayesjpt.errors import BayesjptWarning, CheckpointError, LearnerError, ModelError, SamplingError
 from bayesjpt.fitting.learning import (
+    OF_SPLITS,
     Learner,
     as_function,
     check_learners,
@@ -94,7 +95,8 @@ def fit(
         What `read_table` returned, or a frame that `as_table` can read.
     learner : str or callable, or a sequence of them
         ``mspn``, ``jpt`` (a joint probability tree), ``wmispn`` (a network over intervals), ``cutset`` (a cutset
-        network), or a function ``(table, rng, **learner_options) -> Circuit``. Several take turns in the structures.
+        network), ``tree_mixture`` (a mixture of Chow-Liu trees), ``hclt`` (a hidden Chow-Liu tree), or a function
+        ``(table, rng, **learner_options) -> Circuit``. Several take turns in the structures.
     n_structures : int
         Structures that are learned and averaged. All but the first (of each learner) are learned from half of the rows,
         drawn anew, where the table has `defaults.HALVED_ROWS` or more; from all rows with a seed of their own, where it
@@ -131,8 +133,8 @@ def fit(
         ``collapsed``, then also one after the other given all others, weights and conjugate parameters integrated out,
         which takes many times as long: for small tables.
     ess : float
-        Imaginary rows of the prior of each split, divided evenly over its ways. ``cutset`` judges by them how columns
-        depend on each other, too.
+        Imaginary rows of the prior of each split, divided evenly over its ways. ``cutset`` and ``tree_mixture`` judge
+        by them how columns depend on each other, too.
     families : names, or mapping from column to names, optional
         The only likelihood families of all columns (each keeps those that fit it, or all of its own where none does),
         or of some columns.
@@ -157,7 +159,8 @@ def fit(
         ``(posterior)`` is called with the posterior of all structures that are done, each time that one is. Answers
         can be had from it while the others are at work.
     **learner_options
-        Passed to the learner: `learn_mspn`, `learn_jpt`, `learn_wmispn`, `learn_cutset`.
+        Passed to the learner: `learn_mspn`, `learn_jpt`, `learn_wmispn`, `learn_cutset`,
+        `learn_tree_mixture`, `learn_hclt`.
 
     Returns
     -------
@@ -232,7 +235,7 @@ def fit(
     learnt_from = restricted(table, families)
     schedule = Schedule(int(chains), int(tune), int(draws), int(thin))
     priors = {"gamma": gamma, "alpha": alpha, "ess": ess, "prior": prior, "type_prior": type_prior, "sampler": sampler}
-    if all(each == "cutset" for each in learners):
+    if all(each in OF_SPLITS for each in learners):
         learner_options = {"ess": ess} | learner_options
     settings: dict[str, Any] = {
         "learner": ", ".join(map(name_of, learners)),

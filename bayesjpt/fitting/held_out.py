@@ -39,7 +39,7 @@ def held_out_score(table: Table, learner: str, rng: np.random.Generator, *, n_ro
     ----------
     table : Table
     learner : str
-        ``mspn``, ``jpt``, ``wmispn`` or ``cutset``.
+        ``mspn``, ``jpt``, ``wmispn``, ``cutset``, ``tree_mixture`` or ``hclt``.
     rng : numpy.random.Generator
         Divides the rows, and is the learner's.
     n_row : int

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
     from bayesjpt.table.table import Table
 
-LEARNERS = ("mspn", "jpt", "wmispn", "cutset")
+LEARNERS = ("mspn", "jpt", "wmispn", "cutset", "tree_mixture", "hclt")
+
+OF_SPLITS = ("cutset", "tree_mixture")
+"""Learners that smooth by the imaginary rows of splits."""
 
 Learner = str | Callable[..., "Circuit"]
 """A name of `LEARNERS`, or a function (table, rng, **learner_options) -> Circuit."""

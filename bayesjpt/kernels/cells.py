@@ -100,9 +100,9 @@ class Work(NamedTuple):
     term : float64 (n_sum_edge, n_block)
         Weighted terms of sums that are evaluated by row, relative to the sum's m.
     leaf : float64 (n_dictionary, n_longest)
-        Log densities of the leaves of one slot.
+        Log densities of the leaves of one slot; or values of children that several sums share, or terms of such a sum.
     pair : float64 (2, n_longest)
-        The pair of one coded slot.
+        The pair of one coded slot; the exponent of shared children.
     table, table_term : float64
         Log values and weighted terms of coded slots.
     coefficient : float64 (n_coefficient,)

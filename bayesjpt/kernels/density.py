@@ -24,7 +24,7 @@ def _fill_root(plan, cells, log_weight, theta, work, out):
     lo = 0
     while lo < n_row:
         n = block_size(cells.segment_ptr, lo, n_block, n_row)
-        upward_by(plan, cells, log_weight, theta, work, lo, n)
+        upward_by(plan, cells, log_weight, theta, work, lo, n, False)
         if cells.row.size > 0:
             root_log_value(plan, work, n, work.u)
             scatter(work.u[:n], cells.row[lo : lo + n], out)

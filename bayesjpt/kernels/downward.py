@@ -72,10 +72,11 @@ def _to_codes(positions, code):
 
 
 @kernel
-def downward(plan, cells, key, work, nodes, lo, n, edge_count):
+def downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count):
     """Draw the paths of rows ``lo:lo + n`` and count the edges taken; the upward pass of the block has just run.
 
-    `nodes` are those that it returned. A row's choices depend on its number in the table, wherever it stands.
+    `nodes` are those that it returned. A row's choices depend on its number in the table, wherever it stands. The terms
+    of sums that share their children are made here, of the rows that come by.
     """
     any_missing = cells.missing.shape[1] > 0
     root = plan.kind.size - 1
@@ -133,6 +134,17 @@ def downward(plan, cells, key, work, nodes, lo, n, edge_count):
                 length = np.int64(cells.n_distinct[column]) + 1
                 at = cells.term_at[slot]
                 term = work.table_term[at : at + (last - first) * length].reshape(last - first, length)
+            elif plan.shares_children[node]:
+                term = work.leaf[: last - first]
+                at = work.node_at[node]
+                for e in range(first, last):
+                    source = work.node_at[plan.child[e]]
+                    if source >= 0:
+                        rows.chosen_terms(
+                            work.m[source], work.s[source], log_weight[e], work.m[at], visitors, term[e - first]
+                        )
+                    else:
+                        term[e - first, :n] = 0.0
             else:
                 edge = work.edge_at[first]
                 term = work.term[edge : edge + last - first]

@@ -82,7 +82,7 @@ def allocate(plan, cells, log_weight, theta, work, guests, key, flat, stats, edg
             if flat:
                 nodes = upward_flat(plan, cells, log_weight, work, lo, n)
             else:
-                nodes = upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n)
+                nodes = upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n, False)
             root = work.node_at[plan.kind.size - 1]
             for i in range(n):
                 s = work.s[root, i]
@@ -92,7 +92,7 @@ def allocate(plan, cells, log_weight, theta, work, guests, key, flat, stats, edg
                 else:
                     row = cells.row[lo + i] if cells.row.size > 0 else np.int64(lo + i)
                     impossible = row if impossible < 0 else min(row, impossible)
-            downward(plan, cells, key, work, nodes, lo, n, edge_count)
+            downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count)
             accumulate_block(plan, cells, work, guests, nodes, lo)
             lo += n
         rows.add(work.chunk_stats, stats)

@@ -243,7 +243,7 @@ def record(plan, cells, log_weight, theta, work, paths, key):
         lo = chunk
         while lo < chunk_end:
             n = block_size(cells.segment_ptr, lo, n_block, chunk_end)
-            upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n)
+            upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n, True)
             at = work.node_at[root]
             for i in range(n):
                 s = work.s[at, i]

@@ -147,6 +147,44 @@ def three_leaf_terms(x0, x1, x2, w0, w1, w2, m, s, e0, e1, e2):
 
 
 @kernel
+def scaled(x, factor, m, out):
+    """Fill out with factor * exp(x - m)."""
+    for i in range(out.size):
+        out[i] = fast_exp(x[i] - m[i]) * factor[i]
+
+
+@kernel
+def add_times(x, weight, out):
+    """Add weight * x to out."""
+    for i in range(out.size):
+        out[i] += weight * x[i]
+
+
+@kernel
+def divided(x, weight, by, out):
+    """Fill out with weight * x / by."""
+    for i in range(out.size):
+        out[i] = weight * x[i] / by[i]
+
+
+@kernel
+def least(x):
+    """Return the least entry."""
+    value = np.inf
+    for i in range(x.size):
+        value = x[i] if x[i] < value else value
+    return value
+
+
+@kernel
+def chosen_terms(x, factor, shift, m, positions, term):
+    """Set term to factor * exp(x + shift - m) at some positions."""
+    for j in range(positions.size):
+        i = positions[j]
+        term[i] = fast_exp(x[i] + shift - m[i]) * factor[i]
+
+
+@kernel
 def fold(m, s):
     """Move the linear factor into the exponent: (s, m) -> (1, m + log s), impossible rows kept impossible."""
     for i in range(s.size):

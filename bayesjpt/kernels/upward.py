@@ -28,6 +28,9 @@ from bayesjpt.numerics.lent import lent
 NARROWEST_CELL = 1e-8
 """Half a cell over its value: a narrower one would drown in the rounding of its bounds, and is a share of this one."""
 
+LEAST_SUM = 1e-250
+"""A sum whose children's exponentials were taken once is trusted above it: below it, some may have vanished."""
+
 LEAF_KIND = int(_LEAF)
 PRODUCT_KIND = int(_PRODUCT)
 
@@ -199,18 +202,66 @@ def fill_mass_tables(plan, cells, log_weight, theta, work):
 
 
 @kernel
-def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n):
+def _fill_shared(plan, work, node, n):
+    """Fill ``work.leaf`` with the values of a sum's children over exp(m), and ``work.pair`` with m, their largest."""
+    first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+    top = work.pair[0, :n]
+    top[:] = -np.inf
+    for e in range(first, last):
+        source = work.node_at[plan.child[e]]
+        if source >= 0:
+            rows.max_shifted(work.m[source, :n], 0.0, top)
+    for e in range(first, last):
+        source = work.node_at[plan.child[e]]
+        if source >= 0:
+            rows.scaled(work.m[source, :n], work.s[source, :n], top, work.leaf[e - first, :n])
+        else:
+            work.leaf[e - first, :n] = 0.0
+
+
+@kernel
+def _sum_of_shared(plan, log_weight, work, node, terms, n):
+    """Fill the pair of a sum, and its terms if asked for, from ``work.leaf``; return whether it can be trusted."""
+    at = work.node_at[node]
+    first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+    m, s = work.m[at, :n], work.s[at, :n]
+    s[:] = 0.0
+    for e in range(first, last):
+        rows.add_times(work.leaf[e - first, :n], math.exp(log_weight[e]), s)
+    if not rows.least(s) > LEAST_SUM:
+        return False
+    rows.copy(work.pair[0, :n], m)
+    if terms:
+        for e in range(first, last):
+            term = work.term[work.edge_at[e], :n]
+            rows.divided(work.leaf[e - first, :n], math.exp(log_weight[e]), s, term)
+    rows.fold(m, s)
+    return True
+
+
+@kernel
+def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
     """Fill the pairs of some nodes, ascending, int32, for rows ``lo:lo + n``; of all nodes where `nodes` is empty.
 
     By masses where `theta` is given, else by densities. A child of a hard sum that has no row of the workspace is 0.
+    Where `terms` is false, the terms of sums that share their children are left out.
     """
     some_missing = cells.missing.shape[1] > 0
+    ready = np.int64(-1)  # the node whose children's exponentials are at hand
     for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
         node = nodes[position] if nodes.size > 0 else np.int32(position)
         at = work.node_at[node]
         if at < 0:
             continue
         slot = plan.slot_of_node[node]
+        if plan.shares_children[node]:
+            if not plan.follows[node] or ready != node - 1:
+                _fill_shared(plan, work, node, n)
+            ready = np.int64(node)
+            if _sum_of_shared(plan, log_weight, work, node, terms, n):
+                if some_missing:
+                    rows.one_unless(work.seen[at, :n], work.m[at, :n], work.s[at, :n])
+                continue
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         m, s = work.m[at, :n], work.s[at, :n]
         if slot >= 0:
@@ -320,16 +371,19 @@ def _mark_seen(plan, cells, work, nodes, lo, n):
 @kernel
 def upward(plan, cells, log_weight, work, lo, n):
     """Fill the pairs of the nodes that rows ``lo:lo + n``, of one segment, need; tables and coefficients are ready."""
-    upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n)
+    upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n, True)
 
 
 @kernel
-def upward_by(plan, cells, log_weight, theta, work, lo, n):
-    """Do as `upward`, by masses where `theta` is not empty, and return the nodes: none where all are needed."""
+def upward_by(plan, cells, log_weight, theta, work, lo, n, terms):
+    """Do as `upward`, by masses where `theta` is not empty, and return the nodes: none where all are needed.
+
+    Where `terms` is false, the terms of sums that share their children are left out.
+    """
     nodes = lay_out(plan, cells, work, lo)
     if cells.missing.shape[1] > 0:
         _mark_seen(plan, cells, work, nodes, lo, n)
-    _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n)
+    _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms)
     return nodes
 
 
@@ -340,7 +394,7 @@ def upward_again(plan, cells, log_weight, work, nodes, lo, n):
     The rows are not routed: every node has its own rows of the workspace.
     """
     if nodes.size > 0:
-        _evaluate(plan, cells, log_weight, log_weight[:0], work, nodes, lo, n)
+        _evaluate(plan, cells, log_weight, log_weight[:0], work, nodes, lo, n, True)
 
 
 @kernel
@@ -349,7 +403,7 @@ def upward_flat(plan, cells, log_weight, work, lo, n):
 
     But for hard sums, where values decide. Returns the nodes that were needed, as `upward_by`.
     """
-    nodes = upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n)
+    nodes = upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n, False)
     for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
         node = nodes[position] if nodes.size > 0 else np.int32(position)
         if work.node_at[node] < 0:
@@ -360,7 +414,7 @@ def upward_flat(plan, cells, log_weight, work, lo, n):
             continue
         slot = plan.slot_of_node[node]
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
-            if plan.edge_row[e] >= 0:
+            if plan.edge_row[e] >= 0 and not plan.shares_children[node]:
                 work.term[work.edge_at[e], :n] = math.exp(log_weight[e])
                 if slot >= 0 and cells.table_at[slot] >= 0:
                     length = np.int64(cells.n_distinct[plan.slot_column[slot]]) + 1

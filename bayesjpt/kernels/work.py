@@ -34,9 +34,9 @@ def make_work(plan, cells, n_block):
     """Return the Work of a plan and a table for blocks of at most `n_block` rows."""
     n_valued, n_term, n_node = cells.n_needed[0], max(cells.n_needed[1], 1), cells.n_needed[2]
     n_dictionary = 3
-    for slot in range(plan.slot_node.size):
-        node = plan.slot_node[slot]
-        n_dictionary = max(n_dictionary, plan.child_ptr[node + 1] - plan.child_ptr[node])
+    for node in range(plan.kind.size):
+        if plan.slot_of_node[node] >= 0 or plan.shares_children[node]:
+            n_dictionary = max(n_dictionary, plan.child_ptr[node + 1] - plan.child_ptr[node])
     longest = np.int64(n_block)
     for column in range(cells.n_distinct.size):
         longest = max(longest, np.int64(cells.n_distinct[column] + 1))

@@ -20,11 +20,12 @@ from bayesjpt import defaults
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.build import ColumnLeaf, Dictionary, Node, Product, Sum, build_circuit
 from bayesjpt.circuit.paths import Condition, Division, Region, divided, halves
-from bayesjpt.circuit.trees import Tree, group_codes
+from bayesjpt.circuit.trees import Tree
 from bayesjpt.families.label import label_groups
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
-from bayesjpt.structure.chow_liu import Bins, chow_liu, independent_log_likelihood
+from bayesjpt.structure.bins import bins_of
+from bayesjpt.structure.chow_liu import chow_liu, independent_log_likelihood
 from bayesjpt.table.table import Table
 
 SELECTS = ("random", "entropy", "likelihood")
@@ -181,27 +182,7 @@ class _Learner:
         self.table, self.settings, self.rng, self.progress = table, settings, rng, progress
         self.columns = table.schema.columns
         self.is_labels = np.array([column.base == "category" for column in self.columns])
-        self.groups = group_codes(table.schema, table.values, table.observed)
-        self.cuts = [np.empty(0) if labels else self._cuts(k) for k, labels in enumerate(self.is_labels)]
-        self.bins = self._bins()
-
-    def _cuts(self, column: int) -> np.ndarray:
-        """Return thresholds between bins of about as many rows each."""
-        known = self.table.values[column, self.table.observed[column]]
-        shares = np.linspace(0.0, 1.0, defaults.CUTSET_BINS + 1)[1:-1]
-        cuts = np.unique(np.quantile(known, shares)) if known.size else np.empty(0)
-        return cuts[cuts > known.min()] if known.size else cuts
-
-    def _bins(self) -> Bins:
-        code = self.groups.copy()
-        for k in np.flatnonzero(~self.is_labels):
-            known = self.table.observed[k]
-            code[k, known] = np.searchsorted(self.cuts[k], self.table.values[k, known], side="right")
-        n_bin = [
-            len(label_groups(column)) if labels else self.cuts[k].size + 1
-            for k, (column, labels) in enumerate(zip(self.columns, self.is_labels, strict=True))
-        ]
-        return Bins(code, np.array(n_bin, np.int64))
+        self.bins, self.cuts = bins_of(table)
 
     # --- growth
 
@@ -234,7 +215,7 @@ class _Learner:
     def _sides(self, rows: np.ndarray, split: _Split) -> np.ndarray:
         """Return int (n,): the side that each row's cell says, -1 where it is missing."""
         if isinstance(split.condition, Division):
-            codes = self.groups[split.column, rows].astype(np.intp)
+            codes = self.bins.code[split.column, rows].astype(np.intp)
             place = np.full(len(label_groups(self.columns[split.column])) + 1, -1)
             for side, region in enumerate(split.regions):
                 (code, *_) = region[split.column]
@@ -276,7 +257,7 @@ class _Learner:
     def _random(self, part: _Part) -> _Split | None:
         for column in self.rng.permutation(part.columns).tolist():
             if self.is_labels[column]:
-                known = self.groups[column, part.rows]
+                known = self.bins.code[column, part.rows]
                 known = known[known >= 0]
                 if known.size and (known != known[0]).any():
                     return self._split_at(part, column)

@@ -9,6 +9,7 @@ from hypothesis import given
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, start_params
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit, freeze
+from bayesjpt.circuit.paths import Condition
 from bayesjpt.errors import CircuitError
 from bayesjpt.families import registry
 from bayesjpt.families.features import initial_theta
@@ -211,3 +212,31 @@ def test_frozen_copy_of_strided_arrays_is_contiguous(table):
         assert made.flags.c_contiguous
         assert not made.flags.writeable
         assert made.tolist() == original.tolist()
+
+
+# --- objects that stand at several places
+
+
+def test_an_object_that_stands_at_several_places_is_one_node(table):
+    rows = np.arange(table.n_row)
+    ways = tuple(Product((ColumnLeaf(0, rows), ColumnLeaf(1, rows))) for _ in range(2))
+    sums = [Sum(ways, (10, 30), weights=weights) for weights in ((0.25, 0.75), (0.5, 0.5))]
+    parts = tuple(Product((one, ColumnLeaf(2, rows))) for one in sums)
+    circuit = build_circuit(Sum(parts, (10, 30)), table, zoo.only("normal", "poisson"))
+    latent = np.flatnonzero(circuit.kind == arrays.LATENT)
+    children = [circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]].tolist() for node in latent]
+    assert children[0] == children[1] != children[2]
+    assert circuit.n_leaf == 2 * 2 + 2
+    weights = np.exp(circuit.start_log_weight[circuit.edges_of_kind(arrays.LATENT)])
+    np.testing.assert_allclose(weights, [0.25, 0.75, 0.5, 0.5, 11 / 42, 31 / 42])
+
+
+def test_an_object_below_both_sides_of_a_split_is_a_node_on_each(table):
+    rows = np.arange(table.n_row)
+    below = Product(tuple(ColumnLeaf(column, rows) for column in range(3)))
+    threshold = float(np.median(table.values[0, table.observed[0]]))
+    one, other = Product((below,)), Product((below,))
+    root = Sum((one, other), (20, 20), Condition(0, threshold))
+    circuit = build_circuit(root, table, zoo.only("normal", "poisson"))
+    assert circuit.n_leaf == 6
+    assert (np.diff(np.sort(circuit.leaf_cell[circuit.leaf_var == 0])) == 1).all()

@@ -1,15 +1,24 @@
-"""Binary tables: test log likelihood of cutset networks, single and averaged, beside published figures.
+"""Binary tables: test log likelihood of trees of labels, single and averaged, beside published figures.
 
-    python -m tests.papers.binary --data DIR [--sets nltcs plants] [--structures 1 40] [--seeds 1] [--select random]
+    python -m tests.papers.binary --data DIR [--sets nltcs plants] [--learner cutset] [--structures 1 40] [--seeds 1]
+        [--select random] [--states 8 16] [--components 16] [--chains 2] [--tune 40] [--draws 20]
 
 DIR/binary20/NAME.{train,valid,test}.data.gz hold rows of 0 and 1 with commas. Structures and weights come from train,
-settings (rows of a leaf, imaginary rows) are chosen by valid, and test is scored once.
+settings are chosen by valid, and test is scored once.
 
-A network's density is the posterior mean over its weights, which is exact without draws: a complete row passes each
-split once, and weights of splits are independent given the rows, so the mean of the product is the product of means.
+`cutset`: a network's density is the posterior mean over its weights, which is exact without draws: a complete row
+passes each split once, and weights of splits are independent given the rows, so the mean of the product is the product
+of means. `--structures` networks are averaged.
 
-Reference: Di Mauro, Vergari, Basile, Esposito (2017). Fast and Accurate Density Estimation with Extremely Randomized
-Cutset Networks. ECML PKDD, Tables 2 and 3.
+`tree_mixture` and `hclt`: mixtures of Chow-Liu trees, hidden Chow-Liu trees. They are sampled: `--chains` of them, each
+learned from a start of its own, and densities are averaged over all draws.
+
+`best`: all three, averaged within each learner; then the three averages stacked, by weights under which valid is most
+probable.
+
+References: Di Mauro, Vergari, Basile, Esposito (2017). Fast and Accurate Density Estimation with Extremely Randomized
+Cutset Networks. ECML PKDD, Tables 2 and 3. Meila and Jordan (2000). Learning with Mixtures of Trees. JMLR 1. Liu and
+Van den Broeck (2021). Tractable Regularization of Probabilistic Circuits. NeurIPS.
 """
 
 from __future__ import annotations
@@ -18,14 +27,16 @@ import argparse
 import gzip
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import bayesjpt as bj
+from bayesjpt.posterior.weights import stacking_weights
 from bayesjpt.structure.cutset import SELECTS
 from bayesjpt.table.table import Table
 
@@ -35,7 +46,9 @@ ESS = (0.2, 1.0, 4.0)
 """Twice the smoothing constants .1, .5 and 2 of the paper's grid, which are those of one of two ways."""
 PARTS = ("train", "valid", "test")
 N_TRIED = 8
-"""Networks by which settings of an average are compared."""
+"""Networks by which settings of an average are compared; of sampled learners it is one chain."""
+SAMPLED = ("tree_mixture", "hclt")
+LEARNERS = ("cutset", *SAMPLED, "best")
 
 
 @dataclass(frozen=True)
@@ -49,22 +62,45 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """How a network is learned."""
+class Asked:
+    """What the command line asks for: settings to choose from, and how long chains are."""
 
-    select: str
-    min_rows: int
-    ess: float
+    select: Sequence[str]
+    states: Sequence[int]
+    components: Sequence[int]
+    chains: int
+    tune: int
+    draws: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A learner and its options."""
+
+    learner: str
+    options: dict[str, Any]
+
+    def __str__(self) -> str:
+        return ",".join(str(value) for value in self.options.values())
+
+
+@dataclass
+class Clock:
+    """CPU seconds of learning, of fitting, and of scoring valid and test."""
+
+    learn: float = 0.0
+    fit: float = 0.0
+    score: float = 0.0
 
 
 @dataclass(frozen=True)
 class Score:
-    """What an average of networks says: nats a row, and CPU seconds of learning and of scoring both parts."""
+    """What an average of members says of each row, in nats, and what it took; the weights of groups where stacked."""
 
     valid: np.ndarray
     test: np.ndarray
-    learning: float
-    scoring: float
+    clock: Clock = field(default_factory=Clock)
+    weights: dict[str, float] = field(default_factory=dict)
 
 
 def read_set(folder: Path, name: str) -> Data:
@@ -78,63 +114,131 @@ def read_set(folder: Path, name: str) -> Data:
     train = bj.as_table(frames[0], kinds=dict.fromkeys(names, "category"), other=False)
     known = {row.tobytes() for row in parts[0]}
     repeated = float(np.mean([row.tobytes() in known for row in parts[2]]))
-    return Data(train, *(bj.as_table(frame, schema=train.schema) for frame in frames[1:]), repeated)
+    valid, test = (bj.as_table(frame, schema=train.schema) for frame in frames[1:])
+    return Data(train, valid, test, repeated)
 
 
-def score(data: Data, setting: Setting, seeds: Sequence[int]) -> Score:
-    """Return the score of the even average of one network a seed."""
-    learning = scoring = 0.0
+def settings_of(learner: str, asked: Asked, n_row: int) -> list[Setting]:
+    """Return the settings of a learner among which valid chooses."""
+    if learner == "hclt":
+        return [Setting(learner, {"n_states": n}) for n in asked.states]
+    if learner == "tree_mixture":
+        return [Setting(learner, {"n_components": n, "ess": ess}) for n in asked.components for ess in ESS]
+    return [
+        Setting(learner, {"select": select, "min_rows": min_rows, "ess": ess})
+        for select in asked.select
+        for min_rows in MIN_ROWS
+        for ess in ESS
+        if min_rows < n_row
+    ]
+
+
+def member(data: Data, setting: Setting, seed: int, asked: Asked, clock: Clock) -> bj.Posterior:
+    """Return the posterior of one structure: at the mean of its weights where that is exact, else a chain."""
+    learn: Callable[..., Any] = getattr(bj, f"learn_{setting.learner}")
+
+    def timed(table: Table, rng: np.random.Generator, **options: Any):
+        began = time.process_time()
+        circuit = learn(table, rng, **options)
+        clock.learn += time.process_time() - began
+        return circuit
+
+    if setting.learner not in SAMPLED:
+        circuit = timed(data.train, np.random.default_rng(seed), **setting.options)
+        return bj.Posterior.from_circuit(circuit, data.train.schema)
+    began = time.process_time() - clock.learn  # what learning adds to both is no part of fitting
+    chain = {"n_structures": 1, "chains": 1, "cores": 1, "tune": asked.tune, "draws": asked.draws, "seed": seed}
+    ess = {"ess": setting.options["ess"]} if "ess" in setting.options else {}
+    own = {name: value for name, value in setting.options.items() if name != "ess"}
+    post = bj.fit(data.train, lambda table, rng: timed(table, rng, **own, **ess), progress=False, **chain, **ess)
+    clock.fit += time.process_time() - clock.learn - began
+    return post
+
+
+def score(data: Data, setting: Setting, seeds: Sequence[int], asked: Asked) -> Score:
+    """Return the score of the even average of one member a seed, all of its draws."""
+    clock = Clock()
     found: list[list[np.ndarray]] = [[], []]
     for seed in seeds:
+        post = member(data, setting, seed, asked, clock)
         began = time.process_time()
-        rng = np.random.default_rng(seed)
-        options = {"select": setting.select, "min_rows": setting.min_rows, "ess": setting.ess}
-        circuit = bj.learn_cutset(data.train, rng, **options)
-        learned = time.process_time()
-        post = bj.Posterior.from_circuit(circuit, data.train.schema)
         for part, rows in zip(found, (data.valid, data.test), strict=True):
-            part.append(post.log_density(rows).values.ravel())
-        learning, scoring = learning + learned - began, scoring + time.process_time() - learned
-    valid, test = (np.logaddexp.reduce(part, axis=0) - np.log(len(seeds)) for part in found)
-    return Score(valid, test, learning, scoring)
+            part.append(log_mean(post.log_density(rows).values.reshape(-1, rows.n_row)))
+        clock.score += time.process_time() - began
+    valid, test = (log_mean(np.array(part)) for part in found)
+    return Score(valid, test, clock)
 
 
-def choose(data: Data, selects: Sequence[str], n_structure: int) -> Setting:
+def log_mean(values: np.ndarray) -> np.ndarray:
+    """Return the log of the mean of what the first axis holds the logs of."""
+    return np.logaddexp.reduce(values, axis=0) - np.log(len(values))
+
+
+def choose(data: Data, learner: str, n_structure: int, asked: Asked) -> Setting:
     """Return the setting under which the rows of valid are most probable."""
-    n_row = data.train.n_row
-    settings = [
-        Setting(select, min_rows, ess) for select in selects for min_rows in MIN_ROWS for ess in ESS if min_rows < n_row
-    ]
-    seeds = range(min(n_structure, N_TRIED))
-    return max(settings, key=lambda setting: score(data, setting, seeds).valid.mean())
+    settings = settings_of(learner, asked, data.train.n_row)
+    if len(settings) == 1:
+        return settings[0]
+    seeds = range(1 if learner in SAMPLED else min(n_structure, N_TRIED))
+    return max(settings, key=lambda setting: score(data, setting, seeds, asked).valid.mean())
 
 
-def report(name: str, data: Data, n_structure: int, selects: Sequence[str], seeds: Sequence[int]) -> str:
-    """Return a line: mean test log likelihood and standard error, standard deviation over seeds, times, figures."""
-    began = time.process_time()
-    setting = choose(data, selects, n_structure)
-    choosing = time.process_time() - began
-    first = [1000 * (1 + seed) for seed in seeds]
-    scores = [score(data, setting, range(at, at + n_structure)) for at in first]
+def stacked(scores: dict[str, Score]) -> Score:
+    """Return the average of groups under which valid is most probable."""
+    weights = stacking_weights(np.array([one.valid for one in scores.values()]))
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights)[:, None]
+    valid, test = (
+        np.logaddexp.reduce(log_weights + np.array([getattr(one, part) for one in scores.values()]), axis=0)
+        for part in ("valid", "test")
+    )
+    clocks = [one.clock for one in scores.values()]
+    clock = Clock(*(sum(getattr(one, name) for one in clocks) for name in ("learn", "fit", "score")))
+    return Score(valid, test, clock, dict(zip(scores, weights.tolist(), strict=True)))
+
+
+def lines(name: str, data: Data, learner: str, n_structure: int, asked: Asked, seeds: Sequence[int]) -> Iterator[str]:
+    """Yield a line for each learner, and for all of them together where `learner` is ``best``.
+
+    Mean test log likelihood and its standard error, standard deviation over seeds, times, figures.
+    """
+    learners = LEARNERS[:-1] if learner == "best" else (learner,)
+    scores: dict[str, list[Score]] = {}
+    choosing = 0.0
+    for each in learners:
+        began = time.process_time()
+        n_member = asked.chains if each in SAMPLED else n_structure
+        setting = choose(data, each, n_member, asked)
+        own = time.process_time() - began
+        choosing += own
+        starts = [1000 * (1 + seed) for seed in seeds]
+        scores[each] = [score(data, setting, range(at, at + n_member), asked) for at in starts]
+        yield line(name, data, scores[each], f"{n_member:4d} {each:12s} {setting!s:14s}", own)
+    if learner == "best":
+        together = [stacked(dict(zip(scores, group, strict=True))) for group in zip(*scores.values(), strict=True)]
+        weights = ",".join(f"{weight:.2f}" for weight in together[0].weights.values())
+        yield line(name, data, together, f"{len(scores):4d} {learner:12s} {weights:14s}", choosing)
+
+
+def line(name: str, data: Data, scores: Sequence[Score], who: str, choosing: float) -> str:
+    """Return a line of the table."""
     means = [one.test.mean() for one in scores]
     error = scores[0].test.std(ddof=1) / np.sqrt(scores[0].test.size)
     known = FIGURES.get(name, {})
-    published = known.get("single" if n_structure == 1 else "members")
-    beside = f"{published:8.2f}" if published is not None else " " * 8
+    published = known.get({"1": "single", "40": "members"}.get(who.split()[0], ""))
+    beside = f"{published:8.2f}" if published is not None and "cutset" in who else " " * 8
     spread = f"{np.std(means, ddof=1):6.3f}" if len(means) > 1 else " " * 6
+    times = (np.mean([getattr(one.clock, part) for one in scores]) for part in ("learn", "fit", "score"))
     return (
-        f"{name:10s} {n_structure:4d} {setting.select:10s} {setting.min_rows:5d} {setting.ess:8.1f} "
-        f"{np.mean([one.valid.mean() for one in scores]):9.3f} {np.mean(means):9.3f} {error:6.3f} {spread} {beside} "
-        f"{known.get('best', np.nan):8.2f} {known.get('cm', np.nan):8.2f} {choosing:7.1f} "
-        f"{np.mean([one.learning for one in scores]):6.1f} {np.mean([one.scoring for one in scores]):6.1f} "
-        f"{100.0 * data.repeated:5.1f}"
+        f"{name:10s} {who} {np.mean([one.valid.mean() for one in scores]):9.3f} {np.mean(means):9.3f} {error:6.3f} "
+        f"{spread} {beside} {known.get('best', np.nan):8.2f} {known.get('cm', np.nan):8.2f} {choosing:7.1f} "
+        f"{' '.join(f'{seconds:6.1f}' for seconds in times)} {100.0 * data.repeated:5.1f}"
     )
 
 
 HEADER = (
-    f"{'set':10s} {'nets':>4s} {'select':10s} {'rows':>5s} {'ess':>8s} {'valid':>9s} {'test':>9s} {'se':>6s} "
-    f"{'sd':>6s} "
-    f"{'C++':>8s} {'sourced':>8s} {'cm':>8s} {'choose':>7s} {'learn':>6s} {'score':>6s} {'% in train':>5s}"
+    f"{'set':10s} {'mean':>4s} {'learner':12s} {'setting':14s} {'valid':>9s} {'test':>9s} {'se':>6s} {'sd':>6s} "
+    f"{'C++':>8s} {'sourced':>8s} {'cm':>8s} {'choose':>7s} {'learn':>6s} {'fit':>6s} {'score':>6s} {'% in train':>5s}"
 )
 
 
@@ -142,18 +246,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder that holds binary20")
     parser.add_argument("--sets", nargs="+", help="names; all sets of the folder unless given")
-    parser.add_argument("--learner", choices=["cutset"], default="cutset")
-    parser.add_argument("--structures", nargs="+", type=int, default=[1, 40])
+    parser.add_argument("--learner", choices=LEARNERS, default="cutset")
+    parser.add_argument("--structures", nargs="+", type=int, default=[1, 40], help="cutset networks that are averaged")
     parser.add_argument("--select", nargs="+", choices=SELECTS, default=["random"])
+    parser.add_argument("--states", nargs="+", type=int, default=[8, 16], help="states of hidden variables")
+    parser.add_argument("--components", nargs="+", type=int, default=[16, 32], help="trees of a mixture")
+    parser.add_argument("--chains", type=int, default=2, help="sampled structures, of one chain each, averaged")
+    parser.add_argument("--tune", type=int, default=40, help="sweeps of a chain before those that are kept")
+    parser.add_argument("--draws", type=int, default=20, help="sweeps of a chain that are kept")
     parser.add_argument("--seeds", type=int, default=1, help="repetitions, of which the standard deviation is told")
-    asked = parser.parse_args(arguments)
-    folder = asked.data / "binary20"
-    sets = asked.sets or sorted(path.name.removesuffix(".train.data.gz") for path in folder.glob("*.train.data.gz"))
+    told = parser.parse_args(arguments)
+    asked = Asked(told.select, told.states, told.components, told.chains, told.tune, told.draws)
+    folder = told.data / "binary20"
+    sets = told.sets or sorted(path.name.removesuffix(".train.data.gz") for path in folder.glob("*.train.data.gz"))
     print(HEADER)
     for name in sets:
         data = read_set(folder, name)
-        for n_structure in asked.structures:
-            print(report(name, data, n_structure, asked.select, range(asked.seeds)), flush=True)
+        for n_structure in told.structures[:1] if told.learner in SAMPLED else told.structures:
+            for line in lines(name, data, told.learner, n_structure, asked, range(told.seeds)):
+                print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -5,22 +5,42 @@ from __future__ import annotations
 import gzip
 
 import numpy as np
+import pytest
 
 from tests.papers import binary
 
 
-def test_a_set_in_miniature_is_scored_beside_no_figures(tmp_path, rng, capsys, monkeypatch):
+@pytest.fixture
+def data(tmp_path, rng, monkeypatch):
+    """Return a folder with a set of coins, the last of them constant in train, as columns of real sets are."""
     monkeypatch.setattr(binary, "MIN_ROWS", (60,))
+    monkeypatch.setattr(binary, "ESS", (1.0, 4.0))
     folder = tmp_path / "binary20"
     folder.mkdir()
     x = rng.integers(2, size=(300, 6))
-    x[:, 5] = 0  # constant in train, as columns of real sets are
+    x[:, 5] = 0
     for part, rows in zip(binary.PARTS, np.split(x, [200, 250]), strict=True):
         with gzip.open(folder / f"tiny.{part}.data.gz", "wt") as file:
             np.savetxt(file, rows, fmt="%d", delimiter=",")
-    binary.main(["--data", str(tmp_path), "--structures", "2"])
+    return tmp_path
+
+
+def test_a_set_in_miniature_is_scored_beside_no_figures(data, capsys):
+    binary.main(["--data", str(data), "--structures", "2"])
     header, line = capsys.readouterr().out.splitlines()
     assert header.startswith("set")
     words = line.split()
-    assert words[:3] == ["tiny", "2", "random"]
-    assert abs(float(words[6]) + 5 * np.log(2.0)) < 0.3
+    assert words[:3] == ["tiny", "2", "cutset"]
+    assert words[3].startswith("random,60,")
+    assert abs(float(words[5]) + 5 * np.log(2.0)) < 0.3
+
+
+def test_groups_of_learners_are_stacked(data, capsys):
+    chain = "--states 2 --components 2 --chains 1 --tune 3 --draws 3 --structures 2 --seeds 2 --learner best"
+    binary.main(["--data", str(data), *chain.split()])
+    _, *lines = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert [line[2] for line in lines] == ["cutset", "tree_mixture", "hclt", "best"]
+    weights = [float(weight) for weight in lines[-1][3].split(",")]
+    assert abs(sum(weights) - 1.0) < 0.02
+    valid = [float(line[4]) for line in lines]
+    assert valid[-1] >= max(valid[:-1]) - 1e-3

@@ -1,0 +1,118 @@
+"""Exact sums over the states of a tree, for many rows at once: upward and downward messages, and draws.
+
+Each variable i of a tree has states; a row says how probable its cell is under each of them (`evidence`), and
+``transition[i][q, k]`` is the probability of state k of i given state q of its parent (one row, q = 0, at a root).
+
+      below i     evidence of i and of all that depends on it, given the state of i        leaves first
+      message i   the same given the state of its parent: below @ transition.T
+      posterior   of the state of i given the whole row                                    roots first
+
+What lies below is scaled to add up to one in each row, and logarithms of the scales are kept.
+
+Reference: Pearl (1988). Probabilistic Reasoning in Intelligent Systems, chapter 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Messages(NamedTuple):
+    """What goes up a tree, for some rows.
+
+    Attributes
+    ----------
+    log_value : float64 (n_row,), nats
+        Log probability of each row.
+    below : list of float64 (n_row, n_state)
+        One array a variable; each row adds up to 1.
+    message : list of float64 (n_row, n_state of the parent)
+    """
+
+    log_value: np.ndarray
+    below: list[np.ndarray]
+    message: list[np.ndarray]
+
+
+def parents_first(parents: Sequence[int]) -> list[int]:
+    """Return the variables of a tree, or of several, each after its parent (-1 at roots)."""
+    kids: dict[int, list[int]] = {}
+    for variable, parent in enumerate(parents):
+        kids.setdefault(int(parent), []).append(variable)
+    order = list(kids.get(-1, []))
+    for variable in order:
+        order += kids.get(variable, [])
+    return order
+
+
+def upward(parents: Sequence[int], transition: Sequence[np.ndarray], evidence: Sequence[np.ndarray]) -> Messages:
+    """Return the messages of a tree.
+
+    Parameters
+    ----------
+    parents : sequence of int (n,)
+        -1 for roots.
+    transition : sequence of float64 (n_state of the parent, n_state)
+        Positive.
+    evidence : sequence of float64 (n_row, n_state)
+        With a positive entry in each row; ones where a cell is missing.
+    """
+    below = [np.array(each) for each in evidence]
+    message = below.copy()
+    log_value = np.zeros(below[0].shape[0])
+    for variable in reversed(parents_first(parents)):
+        scale = below[variable].sum(axis=1)
+        below[variable] /= scale[:, None]
+        log_value += np.log(scale)
+        message[variable] = below[variable] @ transition[variable].T
+        if parents[variable] >= 0:
+            below[parents[variable]] *= message[variable]
+        else:
+            log_value += np.log(message[variable][:, 0])
+    return Messages(log_value, below, message)
+
+
+def expected(
+    parents: Sequence[int], transition: Sequence[np.ndarray], messages: Messages
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return (posterior, pairs) of some rows given their messages.
+
+    Returns
+    -------
+    posterior : list of float64 (n_row, n_state)
+        Probability of each state of each variable given the row.
+    pairs : list of float64 (n_state of the parent, n_state)
+        Expected number of rows in each pair of states of a variable's parent and the variable.
+    """
+    posterior, pairs = list(messages.below), list(transition)
+    for variable in parents_first(parents):
+        below, message = messages.below[variable], messages.message[variable]
+        parent = parents[variable]
+        above = 1.0 / message if parent < 0 else posterior[parent] / message
+        pairs[variable] = transition[variable] * (above.T @ below)
+        posterior[variable] = below * (above @ transition[variable])
+    return posterior, pairs
+
+
+def drawn(
+    parents: Sequence[int],
+    transition: Sequence[np.ndarray],
+    messages: Messages,
+    uniform: Callable[[int], np.ndarray],
+) -> np.ndarray:
+    """Return a draw of all states given the rows, intp (n, n_row): each after its parent's, from the roots down.
+
+    `uniform` returns so many numbers, even on [0, 1).
+    """
+    n_row = messages.log_value.size
+    state = np.zeros((len(parents), n_row), np.intp)
+    for variable in parents_first(parents):
+        parent = parents[variable]
+        above = state[parent] if parent >= 0 else np.zeros(n_row, np.intp)
+        reached = np.cumsum(messages.below[variable] * transition[variable][above], axis=1)
+        target = uniform(n_row) * reached[:, -1]
+        state[variable] = np.minimum((reached <= target[:, None]).sum(axis=1), reached.shape[1] - 1)
+    return state

@@ -1,0 +1,293 @@
+"""Mixtures of Chow-Liu trees: a latent root over trees of labels, each with edges of its own unless they share them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesjpt import defaults
+from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.build import ColumnLeaf, Dictionary, Node, Product, Sum, build_circuit
+from bayesjpt.circuit.trees import Tree
+from bayesjpt.structure import base
+from bayesjpt.structure.base import Progress
+from bayesjpt.structure.bins import bins_of, blocks, shares_of_bins, some_rows
+from bayesjpt.structure.chow_liu import Bins
+from bayesjpt.structure.tree_messages import upward
+from bayesjpt.table.table import Table
+
+EDGES = ("own", "shared")
+
+
+def learn_tree_mixture(
+    table: Table,
+    rng: int | np.random.Generator | None = None,
+    *,
+    n_components: int = defaults.TREE_COMPONENTS,
+    edges: str = "own",
+    ess: float = defaults.ESS,
+    em_steps: int = defaults.EM_STEPS,
+    dictionary: Dictionary | None = None,
+    progress: Progress | None = None,
+) -> Circuit:
+    """Return the circuit of a mixture of Chow-Liu trees learned from a table.
+
+    Parameters
+    ----------
+    table : Table
+        Columns of numbers are independent of the others within a component. Missing cells are summed out.
+    rng : int, numpy.random.Generator or None
+        Chooses the rows around which components begin, the rows of EM where a table is large, and the component of each
+        row at its end.
+    n_components : int, optional
+        Trees.
+    edges : str, optional
+        ``own``: each component has the tree that suits its rows best; ``shared``: all have the same.
+    ess : float, optional
+        Imaginary rows: of each component, spread evenly, while trees are learned; and of each split of the circuit.
+    em_steps : int, optional
+        Steps of EM. Sampling goes on from where they end, with these trees.
+    dictionary : callable, optional
+        ``(column) -> families`` of columns of numbers; by default every family that suits the column.
+    progress : callable, optional
+        ``progress(n_done, n_total)``: cells times steps of EM.
+
+    Raises
+    ------
+    LearnerError
+        Where a setting makes no sense, `rng` is not a Generator, or the table is empty.
+    CircuitError
+        Where `dictionary` offers a column no family.
+
+    Notes
+    -----
+    A step of EM weighs each row by the probability that it belongs to a component, and gives each component the tree of
+    the largest mutual information among rows so weighed, from at most `defaults.EM_ROWS` rows. It never makes complete
+    rows less probable; of a pair of columns the rows count that have both. At the end each row draws its component, and
+    splits begin at what the component's rows hold.
+
+    Cost: O(n_components n_row (n_column n_label)^2) a step.
+
+    References
+    ----------
+    Meila and Jordan (2000). Learning with Mixtures of Trees. JMLR 1: MixTree, and with shared edges MixTreeS.
+
+    Examples
+    --------
+    >>> import pandas as pd, bayesjpt as bj
+    >>> rng = np.random.default_rng(0)
+    >>> a = rng.integers(2, size=400)
+    >>> frame = pd.DataFrame({"a": a, "b": a ^ (rng.random(400) < 0.1), "c": a ^ (rng.random(400) < 0.2)}).astype(str)
+    >>> table = bj.as_table(frame, other=False)
+    >>> bj.learn_tree_mixture(table, rng, n_components=2)
+    Circuit(1 latent, 0 likelihood, 10 hard, 4 product, 6 leaf; 0 parameters)
+    """
+    rng = base.check_input(table, rng)
+    n_components = base.check_count("n_components", n_components)
+    edges = base.check_choice("edges", edges, EDGES)
+    ess = base.check_positive("ess", ess)
+    em_steps = base.check_count("em_steps", em_steps)
+    bins, _ = bins_of(table)
+    is_labels = np.array([column.base == "category" for column in table.schema.columns])
+    with base.one_thread():
+        part = some_rows(bins, defaults.EM_ROWS, rng)
+        counter = PairCounter(part, is_labels, ess)
+        mixture = started(part, n_components, rng)
+        for step in range(em_steps):
+            mixture, _ = em_step(mixture, part, counter, edges)
+            if progress is not None:
+                progress((step + 1) * bins.code.size, em_steps * bins.code.size)
+        component = _drawn(mixture, bins, rng)
+    return build_circuit(_node(mixture, component, is_labels), table, dictionary, ess=ess)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeMixture:
+    """Trees over the bins of a table.
+
+    Parameters
+    ----------
+    weights : float64 (n_component,)
+    parents : list of intp (n_column,)
+        Of each component; -1 at roots.
+    tables : list of lists of float64 (n_bin of the parent, n_bin)
+        Probabilities of each column given its parent, of one row at roots, for each component.
+    """
+
+    weights: np.ndarray
+    parents: list[np.ndarray]
+    tables: list[list[np.ndarray]]
+
+
+def started(bins: Bins, n_component: int, rng: np.random.Generator) -> TreeMixture:
+    """Return components without edges, each with the shares of the table moved towards a row drawn at random."""
+    n_row = bins.code.shape[1]
+    rows = rng.choice(n_row, n_component, replace=n_row < n_component)
+    shares = shares_of_bins(bins)
+    tables = []
+    for row in rows.tolist():
+        own = [share.copy() for share in shares]
+        for column, code in enumerate(bins.code[:, row].tolist()):
+            if code >= 0:
+                own[column] *= 0.7
+                own[column][code] += 0.3
+        tables.append([share[None, :] for share in own])
+    parents = [np.full(len(shares), -1, np.intp) for _ in range(n_component)]
+    return TreeMixture(np.full(n_component, 1.0 / n_component), parents, tables)
+
+
+def log_scores(mixture: TreeMixture, bins: Bins) -> np.ndarray:
+    """Return the log of weight times probability of each row in each component, float64 (n_component, n_row), nats."""
+    out = np.empty((mixture.weights.size, bins.code.shape[1]))
+    complete = (bins.code >= 0).all(axis=0)
+    whole, rest = bins.code[:, complete], np.flatnonzero(~complete)
+    for k, (parents, tables) in enumerate(zip(mixture.parents, mixture.tables, strict=True)):
+        value = np.zeros(whole.shape[1])
+        for column, parent in enumerate(parents.tolist()):
+            above = whole[parent] if parent >= 0 else 0
+            value += np.log(tables[column])[above, whole[column]]
+        out[k, complete] = value
+        for part in blocks(rest.size):
+            code = bins.code[:, rest[part]]
+            # a cell is its own state: one there, or ones everywhere where it is missing (the last row, of code -1)
+            evidence = [
+                np.vstack([np.eye(n), np.ones(n)])[cells] for n, cells in zip(bins.n_bin.tolist(), code, strict=True)
+            ]
+            out[k, rest[part]] = upward(parents.tolist(), tables, evidence).log_value
+    return out + np.log(mixture.weights)[:, None]
+
+
+class PairCounter:
+    """Counts weighed rows by the bins of any two columns, and finds trees.
+
+    Parameters
+    ----------
+    bins : Bins
+    is_labels : bool (n_column,)
+        Which columns may have edges.
+    ess : float
+        Imaginary rows, spread evenly over the pairs of bins of any two columns.
+    """
+
+    def __init__(self, bins: Bins, is_labels: np.ndarray, ess: float):
+        self.is_labels, self.ess = is_labels, ess
+        n_column, n_row = bins.code.shape
+        self.at = np.concatenate([[0], np.cumsum(bins.n_bin)]).astype(np.intp)
+        width = np.repeat(bins.n_bin, bins.n_bin).astype(np.float64)
+        self.imaginary = ess / (width[:, None] * width)
+        # columns of `known`, one if every cell is, stand for the first bins: they hold what the other bins do not
+        observed = bins.code >= 0
+        known = np.ones((1, n_row), bool) if observed.all() else observed
+        later = [bins.code[k] == b for k in range(n_column) for b in range(1, int(bins.n_bin[k]))]
+        self.present = np.array([*known, *later], np.float64).T
+        self.spread = np.zeros((self.present.shape[1], self.at[-1]))
+        row = known.shape[0]
+        for k in range(n_column):
+            self.spread[k if known.shape[0] > 1 else 0, self.at[k]] = 1.0
+            for b in range(1, int(bins.n_bin[k])):
+                self.spread[row, self.at[k]] = -1.0
+                self.spread[row, self.at[k] + b] = 1.0
+                row += 1
+
+    def counts(self, weights: np.ndarray) -> np.ndarray:
+        """Return weighed rows by every two bins, imaginary rows added, float64 (sum n_bin, sum n_bin)."""
+        found = self.present.T @ (self.present * weights[:, None])
+        return np.maximum(self.spread.T @ found @ self.spread, 0.0) + self.imaginary
+
+    def information(self, counts: np.ndarray) -> np.ndarray:
+        """Return the mutual information of every two columns times their rows, float64 (n_column, n_column), nats."""
+        at = self.at[:-1]
+
+        def summed(values: np.ndarray) -> np.ndarray:
+            return np.add.reduceat(np.add.reduceat(values, at, axis=0), at, axis=1)
+
+        def entropic(values: np.ndarray) -> np.ndarray:
+            return values * np.log(values)
+
+        of_rows = entropic(np.add.reduceat(counts, at, axis=1))
+        of_columns = entropic(np.add.reduceat(counts, at, axis=0))
+        joint, total = summed(entropic(counts)), summed(counts)
+        of_rows, of_columns = np.add.reduceat(of_rows, at, axis=0), np.add.reduceat(of_columns, at, axis=1)
+        return joint - of_rows - of_columns + entropic(total)
+
+    def tree(self, information: np.ndarray) -> np.ndarray:
+        """Return the parents in the tree of columns of labels with the most information, -1 at roots, intp."""
+        parents = np.full(self.is_labels.size, -1, np.intp)
+        columns = np.flatnonzero(self.is_labels)
+        if columns.size < 2:
+            return parents
+        best = np.full(parents.size, -np.inf)
+        waiting = self.is_labels.copy()
+        current = int(columns[0])
+        for _ in range(1, columns.size):
+            waiting[current] = False
+            better = waiting & (information[current] > best)
+            best[better], parents[better] = information[current][better], current
+            current = int(np.argmax(np.where(waiting, best, -np.inf)))
+        return parents
+
+    def tables(self, counts: np.ndarray, parents: np.ndarray) -> list[np.ndarray]:
+        """Return the probabilities of each column given its parent, as `TreeMixture` has them."""
+        found = []
+        for column, parent in enumerate(parents.tolist()):
+            own = slice(self.at[column], self.at[column + 1])
+            if parent >= 0:
+                count = counts[self.at[parent] : self.at[parent + 1], own]
+            else:
+                count = np.diagonal(counts)[own][None, :] - np.diagonal(self.imaginary)[own]
+                count = count + self.ess / count.size
+            found.append(count / count.sum(axis=1, keepdims=True))
+        return found
+
+
+def em_step(mixture: TreeMixture, bins: Bins, counter: PairCounter, edges: str) -> tuple[TreeMixture, float]:
+    """Return the mixture after a step of EM, and the logarithm of what it makes larger, at the mixture before.
+
+    That is the density of the rows' bins times the prior: each imaginary row multiplies by the probability of its bins
+    in its component, or of its component.
+    """
+    score = log_scores(mixture, bins)
+    value = np.logaddexp.reduce(score, axis=0)
+    share = np.exp(score - value[None, :])
+    common = None
+    if edges == "shared":
+        common = counter.tree(np.sum([counter.information(counter.counts(own)) for own in share], axis=0))
+    parents, tables = [], []
+    for own in share:
+        counts = counter.counts(own)  # one component's at a time: they are the largest arrays
+        parents.append(counter.tree(counter.information(counts)) if common is None else common)
+        tables.append(counter.tables(counts, parents[-1]))
+    weights = share.sum(axis=1) + defaults.EM_STATE_ROWS
+    return TreeMixture(weights / weights.sum(), parents, tables), float(value.sum()) + log_prior(mixture, counter.ess)
+
+
+def log_prior(mixture: TreeMixture, ess: float) -> float:
+    """Return the logarithm of the probability of all imaginary rows."""
+    of_components = defaults.EM_STATE_ROWS * float(np.log(mixture.weights).sum())
+    return of_components + sum(ess * float(np.log(table).mean()) for own in mixture.tables for table in own)
+
+
+def _drawn(mixture: TreeMixture, bins: Bins, rng: np.random.Generator) -> np.ndarray:
+    """Return a draw of each row's component given its cells, intp (n_row,)."""
+    score = log_scores(mixture, bins)
+    reached = np.cumsum(np.exp(score - score.max(axis=0)), axis=0)
+    target = rng.random(score.shape[1]) * reached[-1]
+    return np.minimum((reached <= target).sum(axis=0), score.shape[0] - 1)
+
+
+def _node(mixture: TreeMixture, component: np.ndarray, is_labels: np.ndarray) -> Node:
+    """Return the mixture as what circuits are built from; splits and leaves begin at the rows of their component."""
+    columns = np.flatnonzero(is_labels)
+    place = np.full(is_labels.size + 1, -1, np.intp)  # the last: of no parent
+    place[columns] = np.arange(columns.size)
+    found: list[Node] = []
+    n_rows = []
+    for k, parents in enumerate(mixture.parents):
+        rows = np.flatnonzero(component == k)
+        parts: list[Node] = [ColumnLeaf(int(column), rows) for column in np.flatnonzero(~is_labels)]
+        if columns.size:
+            parts.insert(0, Tree(columns, place[parents[columns]], rows))
+        found.append(parts[0] if len(parts) == 1 else Product(tuple(parts)))
+        n_rows.append(rows.size)
+    return found[0] if len(found) == 1 else Sum(tuple(found), tuple(n_rows), weights=tuple(mixture.weights.tolist()))
