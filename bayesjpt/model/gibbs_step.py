@@ -29,6 +29,7 @@ from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.blocks import TYPE_PRIOR, check_block, find_blocks, scale_names, touched_blocks, variables_of
 from bayesjpt.model.concentration import concentration_function, hyperparameters
 from bayesjpt.model.concentration_step import ConcentrationGibbs
+from bayesjpt.table.encode import filler
 
 SAME_POINT = 1e-9
 """Relative: the prior's centre for a symbolic concentration differs in the last bits from that for another."""
@@ -168,6 +169,7 @@ class CircuitGibbs(BlockedStep):
         self._collapsed = self._sums_with_expressions()
         gamma = frozen.priors.concentration[frozen.circuit.edges_of_kind(LATENT)]
         self._may_be_even = not np.isnan(gamma).any()  # not a number: an expression
+        self._filler = np.array([[filler(column)] for column in frozen.schema])
         self._load(_data(model.rvs_to_values[rows]), _data(rows.owner.inputs[2]))
         self._warm_up(model.initial_point() if initial_point is None and self._concentration else initial_point)
 
@@ -193,7 +195,7 @@ class CircuitGibbs(BlockedStep):
     def _load(self, values: np.ndarray, missing: np.ndarray) -> None:
         frozen = self._frozen
         observed = np.ascontiguousarray(~missing.T)
-        by_column = np.ascontiguousarray(values.T)
+        by_column = np.where(observed, values.T, self._filler)
         cells = make_cells(
             frozen.plan,
             by_column,
