@@ -30,6 +30,7 @@ from bayesjpt.kernels.collapsed_sweeper import BLOCKED, check_sampler
 from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
+from bayesjpt.model.imputed import GAP, IMPUTED, CompletedRows, ImputedCells, gap_labels
 from bayesjpt.model.priors import parameter_variable, scale_variable, type_prior_variable, weight_variable
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -80,17 +81,24 @@ class CircuitMixture:
         its variables then live on the whole line, begin at the learner's estimate, and other factors may depend on
         them.
 
+    impute : bool, default False
+        Make the missing cells random variables of the model, ``x_imputed``, drawn by a step of their own, so that other
+        factors may depend on whole rows. A missing cell has a label of the training table, or a number in the support
+        of its column.
+
     Returns
     -------
     TensorVariable
-        The observed variable, (row, column), in the user's units; labels are codes in the order of the schema.
+        The observed variable, (row, column), in the user's units; labels are codes in the order of the schema. With
+        `impute` the rows with their missing cells filled by ``x_imputed``.
 
     Raises
     ------
     ModelError
         For data that are not a Table or do not fit the circuit, a name that PyMC cannot use, invalid concentrations, an
         unknown prior, sampler or way to divide alpha, one alpha an edge that is to be divided, transforms of a block
-        with a likelihood that has no gradient, or transforms and a sampler of sweeps. The model is left as it was.
+        with a likelihood that has no gradient, or transforms and a sampler of sweeps, or `impute` and the
+        collapsed one. The model is left as it was.
 
     Notes
     -----
@@ -112,6 +120,16 @@ class CircuitMixture:
     ...     rows = bj.CircuitMixture("x", circuit, table)
     >>> rows.name, "x_normal_variance" in [rv.name for rv in model.free_RVs]
     ('x', True)
+
+    A regression on a covariate with missing cells:
+
+    >>> frame = pd.DataFrame({"height": rng.normal(size=50), "count": rng.poisson(3.0, size=50)})
+    >>> gaps = bj.as_table(frame.mask(rng.random(frame.shape) < 0.2))
+    >>> with pm.Model() as model:
+    ...     rows = bj.CircuitMixture("x", circuit, bj.as_table(gaps.to_frame(), schema=table.schema), impute=True)
+    ...     y = pm.Normal("y", pm.Normal("slope") * rows[:, 0], 1.0, observed=rng.normal(size=50))
+    >>> "x_imputed" in [rv.name for rv in model.free_RVs]
+    True
     """
 
     def __new__(
@@ -127,6 +145,7 @@ class CircuitMixture:
         sampler: str = BLOCKED,
         ess: Any = ESS,
         transforms: bool = False,
+        impute: bool = False,
     ):
         model = pm.modelcontext(None)
         _check(model, name, circuit, data)
@@ -138,6 +157,8 @@ class CircuitMixture:
         if transforms:
             _check_gradients(name, circuit)
             _check_swept(name, sampler)
+        if impute and sampler != BLOCKED:
+            raise ModelError(f"block {name!r} with impute=True and sampler={sampler!r}", f"sampler={BLOCKED!r}")
         full = model.name_for(name)  # of a named submodel: PyMC gives its prefix to variables, and not to dims
         _add_coords(model, full, layout, data)
         types = make_column_types(circuit, data.schema) if type_prior == COLUMNS else no_column_types()
@@ -156,9 +177,20 @@ class CircuitMixture:
         weight, theta = _flat(circuit, layout, variables)
         _type_weights(name, circuit, data.schema, weight)
         frozen = FrozenCircuit(circuit, data.schema, priors, swept=not transforms, sampler=sampler)
-        return CircuitRows(
+        rows = CircuitRows(
             name, frozen, missing, weight, theta, observed=values, dims=(f"{full}_obs_id", f"{full}_feature")
         )
+        return _imputed(name, frozen, data, (values, missing, weight, theta)) if impute else rows
+
+
+def _imputed(name: str, frozen: FrozenCircuit, data: Table, given: tuple) -> Any:
+    """Register the missing cells, and return the rows with these filled in."""
+    model = pm.modelcontext(None)
+    dim = f"{model.name_for(name)}{GAP}"
+    model.add_coord(dim, gap_labels(data))
+    values, missing, weight, theta = given
+    cells = ImputedCells(f"{name}{IMPUTED}", frozen, values, missing, weight, theta, dims=dim, default_transform=None)
+    return CompletedRows()(values, missing, cells)
 
 
 def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:

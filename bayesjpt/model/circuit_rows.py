@@ -261,18 +261,22 @@ class CircuitRows(Distribution):
 def _circuit_rows_logp(op, values, rng, size, missing, log_weight, theta, **kwargs):
     (rows,) = values
     log_weight, theta = (p[(0,) * (p.type.ndim - 1)] for p in (log_weight, theta))
-    # outside their support parameters have density 0, and never reach the kernel
-    lower, upper = op.frozen.theta_bounds
-    inside = pt.all((theta >= lower) & (theta <= upper)) & pt.all(log_weight < np.inf)
-    circuit = op.frozen.circuit
-    log_weight = pt.switch(inside, log_weight, circuit.start_log_weight)
-    theta = pt.switch(inside, theta, circuit.start_theta)
-    inputs = [rows, missing, log_weight, theta, *[pt.constant(array) for array in op.frozen.plan]]
+    memory = None
     if op.frozen.swept and isinstance(rows, SharedVariable):
         memory = pytensor.shared(np.zeros(rows.get_value(borrow=True).shape[0] + 1), "memory", shape=(None,))
-        logp = RememberedLogDensity()(*inputs, memory)
-    else:
-        logp = CircuitLogDensity()(*inputs)
+    return rows_density(op.frozen, rows, missing, log_weight, theta, memory)
+
+
+def rows_density(frozen: FrozenCircuit, rows, missing, log_weight, theta, memory):
+    """Return the symbolic log density of each row, kept in a shared vector, (n_row + 1,), where there is one."""
+    # outside their support parameters have density 0, and never reach the kernel
+    lower, upper = frozen.theta_bounds
+    inside = pt.all((theta >= lower) & (theta <= upper)) & pt.all(log_weight < np.inf)
+    circuit = frozen.circuit
+    log_weight = pt.switch(inside, log_weight, circuit.start_log_weight)
+    theta = pt.switch(inside, theta, circuit.start_theta)
+    inputs = [rows, missing, log_weight, theta, *[pt.constant(array) for array in frozen.plan]]
+    logp = CircuitLogDensity()(*inputs) if memory is None else RememberedLogDensity()(*inputs, memory)
     return pt.switch(inside, logp, -np.inf)
 
 

@@ -23,12 +23,22 @@ from bayesjpt.defaults import EVEN_SHARE, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, M
 from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.collapsed_sweeper import sweeper_class
 from bayesjpt.kernels.concentration import log_allocations
+from bayesjpt.kernels.gaps import completed
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.block_variables import BlockVariable
-from bayesjpt.model.blocks import TYPE_PRIOR, check_block, find_blocks, scale_names, touched_blocks, variables_of
+from bayesjpt.model.blocks import (
+    TYPE_PRIOR,
+    check_block,
+    find_blocks,
+    imputed_cells,
+    scale_names,
+    touched_blocks,
+    variables_of,
+)
 from bayesjpt.model.concentration import concentration_function, hyperparameters
 from bayesjpt.model.concentration_step import ConcentrationGibbs
+from bayesjpt.model.gaps import check_gaps
 from bayesjpt.table.encode import filler
 
 SAME_POINT = 1e-9
@@ -170,8 +180,17 @@ class CircuitGibbs(BlockedStep):
         gamma = frozen.priors.concentration[frozen.circuit.edges_of_kind(LATENT)]
         self._may_be_even = not np.isnan(gamma).any()  # not a number: an expression
         self._filler = np.array([[filler(column)] for column in frozen.schema])
-        self._load(_data(model.rvs_to_values[rows]), _data(rows.owner.inputs[2]))
-        self._warm_up(model.initial_point() if initial_point is None and self._concentration else initial_point)
+        check_gaps(model, rows)
+        self._rows = _data(model.rvs_to_values[rows]), _data(rows.owner.inputs[2])
+        cells = imputed_cells(model, rows)
+        self._cells = None if cells is None else model.rvs_to_values[cells].name
+        self._load(*self._rows)
+        if initial_point is None and (self._concentration or self._cells):
+            initial_point = model.initial_point()
+        self._warm_up(initial_point)
+        if self._cells:
+            self._complete(initial_point)
+            self._warm_up(initial_point)
 
     def _sums_with_expressions(self) -> tuple[np.ndarray, np.ndarray]:
         """Return segments and edges of the sums whose weights are drawn and whose concentrations are expressions."""
@@ -217,6 +236,12 @@ class CircuitGibbs(BlockedStep):
         )
         self._log_jacobian = float((observed.sum(axis=1) * frozen.plan.column_log_jacobian).sum())
 
+    def _complete(self, point: dict) -> None:
+        """Take the missing cells from the point: what follows is given whole rows."""
+        values, missing = self._rows
+        self._load(completed(values, missing, point[self._cells]), np.zeros_like(missing))
+        self.concentrate(point)
+
     def _warm_up(self, point: dict | None) -> None:
         """Compile before worker processes are forked, and meet impossible rows before anything is sampled."""
         self.concentrate(point)
@@ -238,6 +263,8 @@ class CircuitGibbs(BlockedStep):
     def allocate(self, point: dict) -> Allocated:
         """Draw the allocations given the point: the first half of a sweep, which `draw` completes."""
         self.concentrate(point)
+        if self._cells:
+            self._complete(point)
         params = self._begin(point) if self.sweep == 0 else self._params(point)
         even = self._is_even
         log_likelihood = self._sweeper.allocate(params, self.rng, self.chain_key, self.sweep, even=even)

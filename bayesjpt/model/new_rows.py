@@ -9,6 +9,7 @@ import pymc as pm
 
 from bayesjpt.errors import ModelError
 from bayesjpt.model.circuit_rows import CircuitRowsRV
+from bayesjpt.model.imputed import GAP, IMPUTED, gap_labels
 from bayesjpt.table.encode import filler
 from bayesjpt.table.frames import index_of
 from bayesjpt.table.table import Table, as_table
@@ -63,6 +64,8 @@ def set_rows(model: pm.Model, frame: Any, *, name: str | None = None) -> Table:
     with model:
         data = {f"{name}_data": np.where(missing, fillers, table.values.T), f"{name}_missing": missing}
         pm.set_data({model[full].name: values for full, values in data.items()}, coords=rows)
+    if f"{name}{IMPUTED}" in model:
+        model.set_dim(f"{name}{GAP}", int(missing.sum()), coord_values=gap_labels(table))
     model[f"{name}_data"].set_value(np.where(missing, np.nan, table.values.T))  # pm.set_data itself refuses NaN
     return table
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.complete import as_rng, complete, limits_of, possible_values
+from bayesjpt.queries.complete import as_rng, complete, limits_of
 from bayesjpt.queries.resolve import position_of
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.frames import index_of
+from bayesjpt.table.possible import possible_values
 from bayesjpt.table.table import Table, as_table, restored
 
 if TYPE_CHECKING:
