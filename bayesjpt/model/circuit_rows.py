@@ -142,8 +142,39 @@ class RememberedLogDensity(CircuitLogDensity):
         outputs[0][0] = remembered_log_density(values, missing, log_weight, theta, Plan(*plan), memory)
 
     def pullback(self, inputs, outputs, cotangents):
-        """Return the derivatives of `CircuitLogDensity`; undefined for the memory."""
-        return [*super().pullback(inputs[:-1], outputs, cotangents), disconnected_type()]
+        """Return derivatives that refuse to be compiled: bounded variables without transforms are for sweeps."""
+        others = [disconnected_type() for _ in inputs[4:]]
+        of_values = grad_not_implemented(self, 0, inputs[0], "rows are data")
+        return [of_values, disconnected_type(), *RefusedGradient()(*inputs[2:4]), *others]
+
+
+class RefusedGradient(Op):
+    """In place of the gradient of a block that sweeps draw: an error of ours where it is compiled.
+
+    PyMC takes gradients of all variables, to learn whether they have any, before it asks which steps want them. So
+    the graph may be made, and whoever wants its values (NUTS, ``pm.fit``, ``pm.find_MAP``) is told at once.
+    """
+
+    __props__ = ()
+
+    def make_node(self, log_weight, theta):
+        return Apply(
+            self, [log_weight, theta], [pt.vector(dtype="float64", shape=x.type.shape) for x in (log_weight, theta)]
+        )
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        raise _no_gradient()
+
+    def perform(self, node, inputs, outputs):
+        raise _no_gradient()
+
+
+def _no_gradient() -> ModelError:
+    return ModelError(
+        "the gradient of a block that Gibbs sweeps draw",
+        "bj.CircuitMixture(..., transforms=True) for NUTS, pm.fit and pm.find_MAP",
+        "Or leave step= out: pm.sample() finds the sweeps by itself",
+    )
 
 
 class CircuitLogDensityGradient(Op):
@@ -186,6 +217,11 @@ def _remembered_log_density_numba(op, node, **kwargs):
         return remembered_log_density(values, missing, log_weight, theta, plan, plan_and_memory[-1])
 
     return circuit_log_density, source_version()
+
+
+@register_funcify_default_op_cache_key(RefusedGradient)
+def _refused_gradient_numba(op, node, **kwargs):
+    raise _no_gradient()
 
 
 @register_funcify_default_op_cache_key(CircuitLogDensityGradient)

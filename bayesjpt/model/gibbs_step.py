@@ -320,15 +320,17 @@ class CircuitGibbs(BlockedStep):
         return point | {full: values[name] for full, name in self._drawn.items()}
 
     def _begin(self, point: dict) -> Params:
-        """Return where a chain begins: at the point, unless nobody chose it.
+        """Return where a chain begins: at what the user gave, and else at the learner's estimate or at random.
 
         PyMC's default point is the priors' centre, at which all components are alike: nobody's choice of a start.
         """
-        if any(not np.allclose(point[full], value, SAME_POINT, 0.0) for full, value in self._unset.items()):
+        unset = self._unset.items()
+        given = {full for full, value in unset if not np.allclose(point[full], value, SAME_POINT, 0.0)}
+        if given:
             self.n_even = 0
-            return self._params(point)
-        start = self._sweeper.at_random(self.rng) if self.at_random else self._sweeper.learned()
-        return self._params(self._merged(point, start))
+        at_random = self.at_random and not given  # random allocations would have nothing to do with what was given
+        start = self._sweeper.at_random(self.rng) if at_random else self._sweeper.learned()
+        return self._params(self._merged(point, start) | {full: point[full] for full in given})
 
     def learned_point(self) -> dict[str, np.ndarray]:
         """Return values of the block's variables at the learner's estimate."""
