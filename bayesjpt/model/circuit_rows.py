@@ -7,14 +7,11 @@ import hashlib
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pymc.distributions.distribution import Distribution, _support_point
-from pymc.logprob.abstract import _logprob
+from pymc.distributions.distribution import Distribution
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import Op
-from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
-from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.op import RandomVariable
 
 from bayesjpt.circuit.arrays import Circuit
@@ -28,6 +25,13 @@ from bayesjpt.kernels.density import remembered_log_density, rows_log_density
 from bayesjpt.kernels.gradient import rows_gradient
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model.distributions import apply_rv
+from bayesjpt.model.internals import (
+    log_probability,
+    numba_core_rv_funcify,
+    numba_njit,
+    register_funcify_default_op_cache_key,
+    support_point,
+)
 from bayesjpt.model.segments import SMALLEST_WEIGHT
 from bayesjpt.numerics.jit import source_version
 from bayesjpt.table.schema import Schema
@@ -293,7 +297,7 @@ class CircuitRows(Distribution):
         return apply_rv(CircuitRowsRV(frozen), missing, log_weight, theta, size=size, rng=rng)
 
 
-@_logprob.register(CircuitRowsRV)
+@log_probability.register(CircuitRowsRV)
 def _circuit_rows_logp(op, values, rng, size, missing, log_weight, theta, **kwargs):
     (rows,) = values
     log_weight, theta = (p[(0,) * (p.type.ndim - 1)] for p in (log_weight, theta))
@@ -316,7 +320,7 @@ def rows_density(frozen: FrozenCircuit, rows, missing, log_weight, theta, memory
     return pt.switch(inside, logp, -np.inf)
 
 
-@_support_point.register(CircuitRowsRV)
+@support_point.register(CircuitRowsRV)
 def _circuit_rows_support_point(op, rv, rng, size, missing, log_weight, theta):
     centre = np.array([c.location if c.base == "real" else max(c.support[0], 0.0) for c in op.frozen.schema.columns])
     return pt.broadcast_to(pt.constant(centre), rv.shape)

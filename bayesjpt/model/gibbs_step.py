@@ -11,10 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pymc as pm
-from pymc.initial_point import make_initial_point_fn
-from pymc.sampling import mcmc
 from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
 
 from bayesjpt.circuit.arrays import LATENT, Params
 from bayesjpt.circuit.layout import make_layout
@@ -39,6 +36,7 @@ from bayesjpt.model.blocks import (
 from bayesjpt.model.concentration import concentration_function, hyperparameters
 from bayesjpt.model.concentration_step import ConcentrationGibbs
 from bayesjpt.model.gaps import check_gaps
+from bayesjpt.model.internals import STEP_METHODS, dataclass_state, make_initial_point_fn
 from bayesjpt.table.encode import filler
 
 SAME_POINT = 1e-9
@@ -48,8 +46,8 @@ SAME_POINT = 1e-9
 def register_step(step: type[BlockedStep] | None = None) -> None:
     """Append a step to the methods among which ``pm.sample`` chooses; once, however often it is called."""
     step = CircuitGibbs if step is None else step
-    if step not in mcmc.STEP_METHODS:
-        mcmc.STEP_METHODS.append(step)
+    if step not in STEP_METHODS:
+        STEP_METHODS.append(step)
 
 
 class Allocated(NamedTuple):

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pymc as pm
 from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
 from pytensor.graph.traversal import graph_inputs
 
 from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES
@@ -28,6 +27,7 @@ from bayesjpt.kernels.gaps import complete_rows, completed
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.concentration import blanket
 from bayesjpt.model.imputed import CompletedRows, ImputedCellsRV, cell_limits
+from bayesjpt.model.internals import dataclass_state
 from bayesjpt.model.row_axis import MIXED, row_axis
 
 

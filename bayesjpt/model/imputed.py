@@ -11,14 +11,11 @@ from __future__ import annotations
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pymc.distributions.distribution import Distribution, _support_point
-from pymc.logprob.abstract import _logprob
+from pymc.distributions.distribution import Distribution
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.gradient import disconnected_type
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
-from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
-from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.op import RandomVariable
 
 from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES
@@ -26,6 +23,13 @@ from bayesjpt.kernels.gaps import completed, draw_gaps
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.circuit_rows import FrozenCircuit, rows_density
 from bayesjpt.model.distributions import apply_rv
+from bayesjpt.model.internals import (
+    log_probability,
+    numba_core_rv_funcify,
+    numba_njit,
+    register_funcify_default_op_cache_key,
+    support_point,
+)
 from bayesjpt.model.segments import SMALLEST_WEIGHT
 from bayesjpt.numerics.jit import source_version
 from bayesjpt.table.encode import filler
@@ -169,7 +173,7 @@ class ImputedCells(Distribution):
         return apply_rv(ImputedCellsRV(block), values, missing, log_weight, theta, size=size, rng=rng)
 
 
-@_logprob.register(ImputedCellsRV)
+@log_probability.register(ImputedCellsRV)
 def _imputed_cells_logp(op, values, rng, size, rows, missing, log_weight, theta, **kwargs):
     """Return the log density of whole rows less that of their observed cells, and 0 density outside the limits.
 
@@ -193,6 +197,6 @@ def _memory(frozen: FrozenCircuit, rows):
     return pytensor.shared(np.zeros(rows.get_value(borrow=True).shape[0] + 1), "memory", shape=(None,))
 
 
-@_support_point.register(ImputedCellsRV)
+@support_point.register(ImputedCellsRV)
 def _imputed_cells_support_point(op, rv, rng, size, rows, missing, log_weight, theta):
     return StartingCells(op.block)(rows, missing)

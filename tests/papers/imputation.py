@@ -2,9 +2,11 @@
 
     python -m tests.papers.imputation --replications 20
 
-Rows (x1, x2, y): y = x1 - x2 / 2 + noise, x1 and x2 correlated, x1 not normal. A cell of x1 is missing at random given
-x2 and y, .3 of them, so that complete cases are biased. Each contestant gives a 90 % interval for the slope of x1:
-complete cases and multiple imputation by scikit-learn's IterativeImputer (20 tables, Rubin's rules) by least squares.
+Rows (x1, x2, y): y = x1 - x2 / 2 + noise, two sub-populations apart in x1 and x2; `--within` adds a slope of x2 on x1
+within each of these, which a circuit of few leaves approximates by more sub-populations. A cell of x1 is missing at
+random given x2 and y, .3 of them, so that complete cases are biased. Each contestant gives a 90 % interval for the
+slope of x1: complete cases, and multiple imputation by scikit-learn's IterativeImputer (20 tables, Rubin's rules), by
+least squares; and the posterior of a regression on a block with impute=True.
 """
 
 from __future__ import annotations
@@ -25,11 +27,12 @@ import bayesjpt as bj
 SLOPE, LEVEL, MISSING, N_TABLE = 1.0, 0.9, 0.3, 20
 
 
-def simulate(n_row: int, rng: np.random.Generator) -> pd.DataFrame:
+def simulate(n_row: int, within: float, rng: np.random.Generator) -> pd.DataFrame:
     """Return rows with gaps in x1, which depend on x2 and y."""
     group = rng.random(n_row) < 0.5
-    x1 = np.where(group, rng.normal(-1.5, 0.5, n_row), rng.normal(1.5, 0.5, n_row))
-    x2 = 0.7 * x1 + rng.normal(0.0, 0.7, n_row)
+    centre = np.where(group, -1.5, 1.5)
+    x1 = centre + rng.normal(0.0, 0.5, n_row)
+    x2 = 0.7 * centre + within * (x1 - centre) + rng.normal(0.0, 0.7, n_row)
     y = SLOPE * x1 - 0.5 * x2 + rng.normal(0.0, 0.7, n_row)
     score = 2.0 * y + x2
     odds = score - np.quantile(score, 1.0 - MISSING)
@@ -95,12 +98,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replications", type=int, default=20)
     parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--within", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     logging.getLogger("pymc").setLevel(logging.ERROR)
     found: dict[str, list] = {name: [] for name in CONTESTANTS}
     for replication in range(options.replications):
-        frame = simulate(options.rows, np.random.default_rng([options.seed, replication]))
+        frame = simulate(options.rows, options.within, np.random.default_rng([options.seed, replication]))
         for name, contestant in CONTESTANTS.items():
             found[name].append(contestant(frame, np.random.default_rng([options.seed, replication, 1])))
         print(replication + 1, *(f"{name} {answers[-1][0]:.3f}" for name, answers in found.items()), flush=True)
