@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from bayesjpt.model.block import CircuitMixture as CircuitMixture
     from bayesjpt.model.build import build_model as build_model
     from bayesjpt.model.expert_tree import ExpertTree as ExpertTree
+    from bayesjpt.model.new_rows import set_rows as set_rows
     from bayesjpt.posterior.draws import Posterior as Posterior
     from bayesjpt.posterior.select import select_column as select_column
     from bayesjpt.posterior.store import load as load
     from bayesjpt.queries.column import col as col
     from bayesjpt.queries.grammar import parse_event as parse_event
+    from bayesjpt.queries.predict_draws import predict as predict
     from bayesjpt.sampler.memory import estimate_memory as estimate_memory
     from bayesjpt.structure.cutset import learn_cutset as learn_cutset
     from bayesjpt.structure.hclt import learn_hclt as learn_hclt
@@ -61,6 +63,8 @@ _HOME = {
     "CircuitMixture": "bayesjpt.model.block",
     "ExpertTree": "bayesjpt.model.expert_tree",
     "build_model": "bayesjpt.model.build",
+    "set_rows": "bayesjpt.model.new_rows",
+    "predict": "bayesjpt.queries.predict_draws",
     "fit": "bayesjpt.fitting.facade",
     "compare": "bayesjpt.fitting.compare",
     "fit_experts": "bayesjpt.experts.fit",
@@ -97,6 +101,8 @@ __all__ = [
     "CircuitMixture",
     "ExpertTree",
     "build_model",
+    "set_rows",
+    "predict",
     "fit",
     "compare",
     "fit_experts",

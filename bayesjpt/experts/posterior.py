@@ -26,6 +26,7 @@ from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries import complete, distribution, mode, moments, probability
 from bayesjpt.table.heaps import recorded_cells
+from bayesjpt.table.possible import seen_labels
 from bayesjpt.table.table import Table, as_table
 
 
@@ -309,7 +310,7 @@ class ExpertPosterior:
             row = np.repeat(np.arange(n_part), n)
             chosen = Params(*(np.ascontiguousarray(array[draw, row])[None] for array in params))
             post = Posterior(self.model.circuit, self.model.response, chosen)
-            limits = complete.limits_of(post.schema, bounds=complete.seen_labels(post.schema), recorded=False)
+            limits = complete.limits_of(post.schema, bounds=seen_labels(post.schema), recorded=False)
             empty = complete.empty_rows(post.schema, draw.size)
             each = np.arange(draw.size)
             found.append(complete.complete(post, empty, each, generator, limits=limits, one_row=False))

@@ -6,8 +6,6 @@ import copyreg
 import importlib
 from collections.abc import Callable
 
-from numba.core.errors import NumbaError
-
 from bayesjpt.errors import SchemaError
 from bayesjpt.families import (
     atom,
@@ -31,6 +29,7 @@ from bayesjpt.families import (
     uniform,
 )
 from bayesjpt.families.record import ColumnFacts, Family
+from bayesjpt.numerics.internals import NumbaError
 
 FAMILIES: list[Family] = []
 """Grows by `register_family` alone; the built-in families come first."""

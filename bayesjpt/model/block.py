@@ -11,6 +11,7 @@ import pytensor.tensor as pt
 from bayesjpt.circuit.arrays import Circuit, start_params
 from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_samplable
 from bayesjpt.circuit.layout import Layout, make_layout
+from bayesjpt.circuit.packed import PACKED, pack
 from bayesjpt.circuit.priors import Priors, hyper_by_name
 from bayesjpt.circuit.scales import scale_name
 from bayesjpt.circuit.scope import levels
@@ -29,6 +30,7 @@ from bayesjpt.kernels.collapsed_sweeper import BLOCKED, check_sampler
 from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
+from bayesjpt.model.imputed import GAP, IMPUTED, CompletedRows, ImputedCells, gap_labels
 from bayesjpt.model.priors import parameter_variable, scale_variable, type_prior_variable, weight_variable
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -40,7 +42,8 @@ class CircuitMixture:
     Registers, all prefixed by the block's name: the weights of structure sums (``x_sum_weights``) and of likelihood
     dictionaries (``x_likelihood_weights``), one variable for each parameter of each family (``x_normal_mu``, ...), the
     factors of their priors that leaves of a column share (``x_normal_scale``, ... ; see `SharedScale`), the
-    data (``x_data``, ``x_missing``), and the share of each likelihood in each column (``x_type_weights``); with
+    data (``x_data``, with NaN in missing cells, and ``x_missing``), circuit and schema in a form that travels with the
+    draws (``x_circuit``), and the share of each likelihood in each column (``x_type_weights``); with
     ``type_prior="columns"`` also the weights of the columns' types (``x_type_prior``).
     ``pm.sample()`` samples all of them by Gibbs sweeps, next to any step of the model's other variables.
 
@@ -78,17 +81,24 @@ class CircuitMixture:
         its variables then live on the whole line, begin at the learner's estimate, and other factors may depend on
         them.
 
+    impute : bool, default False
+        Make the missing cells random variables of the model, ``x_imputed``, drawn by a step of their own, so that other
+        factors may depend on whole rows. A missing cell has a label of the training table, or a number in the support
+        of its column.
+
     Returns
     -------
     TensorVariable
-        The observed variable, (row, column), in the user's units; labels are codes in the order of the schema.
+        The observed variable, (row, column), in the user's units; labels are codes in the order of the schema. With
+        `impute` the rows with their missing cells filled by ``x_imputed``.
 
     Raises
     ------
     ModelError
         For data that are not a Table or do not fit the circuit, a name that PyMC cannot use, invalid concentrations, an
         unknown prior, sampler or way to divide alpha, one alpha an edge that is to be divided, transforms of a block
-        with a likelihood that has no gradient, or transforms and a sampler of sweeps. The model is left as it was.
+        with a likelihood that has no gradient, or transforms and a sampler of sweeps, or `impute` and the
+        collapsed one. The model is left as it was.
 
     Notes
     -----
@@ -110,6 +120,16 @@ class CircuitMixture:
     ...     rows = bj.CircuitMixture("x", circuit, table)
     >>> rows.name, "x_normal_variance" in [rv.name for rv in model.free_RVs]
     ('x', True)
+
+    A regression on a covariate with missing cells:
+
+    >>> frame = pd.DataFrame({"height": rng.normal(size=50), "count": rng.poisson(3.0, size=50)})
+    >>> gaps = bj.as_table(frame.mask(rng.random(frame.shape) < 0.2))
+    >>> with pm.Model() as model:
+    ...     rows = bj.CircuitMixture("x", circuit, bj.as_table(gaps.to_frame(), schema=table.schema), impute=True)
+    ...     y = pm.Normal("y", pm.Normal("slope") * rows[:, 0], 1.0, observed=rng.normal(size=50))
+    >>> "x_imputed" in [rv.name for rv in model.free_RVs]
+    True
     """
 
     def __new__(
@@ -125,6 +145,7 @@ class CircuitMixture:
         sampler: str = BLOCKED,
         ess: Any = ESS,
         transforms: bool = False,
+        impute: bool = False,
     ):
         model = pm.modelcontext(None)
         _check(model, name, circuit, data)
@@ -136,19 +157,18 @@ class CircuitMixture:
         if transforms:
             _check_gradients(name, circuit)
             _check_swept(name, sampler)
-        _add_coords(model, name, layout, data)
+        if impute and sampler != BLOCKED:
+            raise ModelError(f"block {name!r} with impute=True and sampler={sampler!r}", f"sampler={BLOCKED!r}")
+        full = model.name_for(name)  # of a named submodel: PyMC gives its prefix to variables, and not to dims
+        _add_coords(model, full, layout, data)
         types = make_column_types(circuit, data.schema) if type_prior == COLUMNS else no_column_types()
         if types.n_weight:
-            weight_of_types = _type_prior(model, name, types, column_type_labels(circuit, data.schema), transforms)
+            weight_of_types = _type_prior(name, types, column_type_labels(circuit, data.schema), transforms)
             priors, expressions = divide_by(weight_of_types, types, layout, priors, expressions)
         if not transforms:
             tag_hyperparameters(model, list(expressions.values()))
-        values = pm.Data(
-            f"{name}_data", np.ascontiguousarray(data.values.T), dims=(f"{name}_obs_id", f"{name}_feature")
-        )
-        missing = pm.Data(
-            f"{name}_missing", np.ascontiguousarray(~data.observed.T), dims=(f"{name}_obs_id", f"{name}_feature")
-        )
+        values, missing = _rows(name, data)
+        pm.Data(f"{name}{PACKED}", pack(circuit, data.schema))  # travels with the draws, so that they need no model
         concentrations = {w.name: priors.concentration[w.edges] for w in layout.weights} | expressions
         starts = layout.split(start_params(circuit)) if transforms else {}
         variables = _weights(name, layout, concentrations, starts) | _parameters(
@@ -157,9 +177,20 @@ class CircuitMixture:
         weight, theta = _flat(circuit, layout, variables)
         _type_weights(name, circuit, data.schema, weight)
         frozen = FrozenCircuit(circuit, data.schema, priors, swept=not transforms, sampler=sampler)
-        return CircuitRows(
-            name, frozen, missing, weight, theta, observed=values, dims=(f"{name}_obs_id", f"{name}_feature")
+        rows = CircuitRows(
+            name, frozen, missing, weight, theta, observed=values, dims=(f"{full}_obs_id", f"{full}_feature")
         )
+        return _imputed(name, frozen, data, (values, missing, weight, theta)) if impute else rows
+
+
+def _imputed(name: str, frozen: FrozenCircuit, data: Table, given: tuple) -> Any:
+    """Register the missing cells, and return the rows with these filled in."""
+    model = pm.modelcontext(None)
+    dim = f"{model.name_for(name)}{GAP}"
+    model.add_coord(dim, gap_labels(data))
+    values, missing, weight, theta = given
+    cells = ImputedCells(f"{name}{IMPUTED}", frozen, values, missing, weight, theta, dims=dim, default_transform=None)
+    return CompletedRows()(values, missing, cells)
 
 
 def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:
@@ -183,9 +214,20 @@ def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:
         raise ModelError(f"a block or variable {name!r} in a model that has one of that name", "another name")
 
 
-def _type_prior(model: pm.Model, name: str, types: ColumnTypes, labels: list[str], transforms: bool):
+def _rows(name: str, data: Table) -> tuple[Any, Any]:
+    """Register the rows, (row, column), with NaN in missing cells, and the mask of these."""
+    full = pm.modelcontext(None).name_for(name)
+    dims = (f"{full}_obs_id", f"{full}_feature")
+    values = pm.Data(f"{name}_data", np.ascontiguousarray(data.values.T), dims=dims)
+    missing = np.ascontiguousarray(~data.observed.T)
+    values.set_value(np.where(missing, np.nan, data.values.T))  # pm.Data itself refuses NaN
+    return values, pm.Data(f"{name}_missing", missing, dims=dims)
+
+
+def _type_prior(name: str, types: ColumnTypes, labels: list[str], transforms: bool):
     """Return the random variable of the weights of the columns' types."""
-    dim = f"{name}_column_type"
+    model = pm.modelcontext(None)
+    dim = f"{model.name_for(name)}_column_type"
     model.add_coord(dim, labels)
     return type_prior_variable(f"{name}_{TYPE_PRIOR}", dim, types, start=types.even() if transforms else None)
 
@@ -218,10 +260,11 @@ def _check_swept(name: str, sampler: str) -> None:
 
 
 def _weights(name: str, layout: Layout, concentrations: dict, starts: dict) -> dict:
+    full = pm.modelcontext(None).name_for(name)
     return {
         variable.name: weight_variable(
             f"{name}_{variable.name}",
-            f"{name}_{variable.dim}",
+            f"{full}_{variable.dim}",
             variable,
             concentrations[variable.name],
             start=starts.get(variable.name),
@@ -235,7 +278,7 @@ def _scales(name: str, priors: Priors, schema: Schema, transforms: bool) -> dict
     model = pm.modelcontext(None)
     out: dict = {}
     for family in np.unique(priors.scales.family).tolist():
-        dim = f"{name}_{registry.FAMILIES[family].name}_column"
+        dim = f"{model.name_for(name)}_{registry.FAMILIES[family].name}_column"
         mine = np.flatnonzero(priors.scales.family == family)
         model.add_coord(dim, [schema.columns[column].name for column in priors.scales.column[mine]])
         out[family] = scale_variable(f"{name}_{scale_name(family)}", dim, priors.scales.shape[mine], transforms)
@@ -246,6 +289,7 @@ def _parameters(name: str, layout: Layout, priors: Priors, schema: Schema, start
     out: dict = {}
     scales = _scales(name, priors, schema, transforms=bool(starts))
     entry = priors.scales.entry_of_leaf()
+    full = pm.modelcontext(None).name_for(name)
     for variable in layout.parameters:
         earlier = {
             other.parameter.name: out[other.name]
@@ -256,7 +300,7 @@ def _parameters(name: str, layout: Layout, priors: Priors, schema: Schema, start
         scale = None if shared is None else shared[entry[variable.leaves]]
         arguments = variable.parameter.arguments(hyper_by_name(priors, variable, scale), earlier)
         out[variable.name] = parameter_variable(
-            f"{name}_{variable.name}", f"{name}_{variable.dim}", variable, arguments, start=starts.get(variable.name)
+            f"{name}_{variable.name}", f"{full}_{variable.dim}", variable, arguments, start=starts.get(variable.name)
         )
     return out
 
@@ -280,4 +324,5 @@ def _type_weights(name: str, circuit: Circuit, schema: Schema, weight):
         reach = pt.inc_subtensor(reach[circuit.child[edges]], reach[parent[edges]] * weight[edges])
     shares = pt.zeros((len(schema), len(registry.FAMILIES)))
     shares = pt.inc_subtensor(shares[circuit.leaf_var, circuit.leaf_family], reach[circuit.leaf_node()])
-    pm.Deterministic(f"{name}_type_weights", shares, dims=(f"{name}_feature", f"{name}_likelihood"))
+    full = pm.modelcontext(None).name_for(name)
+    pm.Deterministic(f"{name}_type_weights", shares, dims=(f"{full}_feature", f"{full}_likelihood"))

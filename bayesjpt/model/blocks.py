@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pymc as pm
 from pytensor.graph.traversal import ancestors
@@ -12,6 +14,7 @@ from bayesjpt.errors import ModelError
 from bayesjpt.kernels.collapsed_sweeper import COLLAPSED
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.circuit_rows import CircuitRowsRV, FrozenCircuit
+from bayesjpt.model.imputed import IMPUTED, ImputedCellsRV
 
 TYPE_PRIOR = "type_prior"
 """Name, without the block's prefix, of the weights of types that divide the concentrations of dictionaries."""
@@ -37,6 +40,12 @@ def find_blocks(model: pm.Model) -> dict:
             if members:
                 blocks[rows] = [rv for rv in own if rv in above or rv.name in _above_parameters(rows)]
     return blocks
+
+
+def imputed_cells(model: pm.Model, rows) -> Any:
+    """Return the random variable of the missing cells of a block, or None where they are summed out."""
+    name = f"{rows.name}{IMPUTED}"
+    return next((rv for rv in model.basic_RVs if rv.name == name and isinstance(rv.owner.op, ImputedCellsRV)), None)
 
 
 def variables_of(model: pm.Model, vars) -> list:
@@ -89,7 +98,7 @@ def outside_factors(model: pm.Model, rows, variables: list) -> list[str]:
     """Return the names of factors outside the block that depend on its variables: they make its conditionals wrong."""
     mine = set(variables)
     basic = list(model.basic_RVs)
-    block = {rows, *find_blocks(model).get(rows, [])}
+    block = {rows, *find_blocks(model).get(rows, []), imputed_cells(model, rows)}
     names = []
     for factor in [*basic, *model.potentials]:
         if factor in block:
@@ -124,6 +133,13 @@ def check_block(model: pm.Model, rows, members: list, drawn: list) -> None:
         raise ModelError(
             f"{', '.join(fixed)} of block {block} is no longer a free variable",
             "all variables of the block free",
+            "Sample the model from before pm.do or pm.observe",
+        )
+    cells = imputed_cells(model, rows)
+    if cells is not None and cells not in model.free_RVs:
+        raise ModelError(
+            f"{cells.name} of block {block} is no longer a free variable",
+            "missing cells to be drawn",
             "Sample the model from before pm.do or pm.observe",
         )
     if rows not in model.observed_RVs:

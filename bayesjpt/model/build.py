@@ -26,6 +26,7 @@ def build_model(
     sampler: str = BLOCKED,
     ess: Any = ESS,
     transforms: bool = False,
+    impute: bool = False,
 ) -> pm.Model:
     """Return a PyMC model of the circuit, ready for ``pm.sample()``; see `CircuitMixture` for the arguments.
 
@@ -48,5 +49,6 @@ def build_model(
             sampler=sampler,
             ess=ess,
             transforms=transforms,
+            impute=impute,
         )
     return model

@@ -7,14 +7,11 @@ import hashlib
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pymc.distributions.distribution import Distribution, _support_point
-from pymc.logprob.abstract import _logprob
+from pymc.distributions.distribution import Distribution
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import Op
-from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
-from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.op import RandomVariable
 
 from bayesjpt.circuit.arrays import Circuit
@@ -28,6 +25,13 @@ from bayesjpt.kernels.density import remembered_log_density, rows_log_density
 from bayesjpt.kernels.gradient import rows_gradient
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model.distributions import apply_rv
+from bayesjpt.model.internals import (
+    log_probability,
+    numba_core_rv_funcify,
+    numba_njit,
+    register_funcify_default_op_cache_key,
+    support_point,
+)
 from bayesjpt.model.segments import SMALLEST_WEIGHT
 from bayesjpt.numerics.jit import source_version
 from bayesjpt.table.schema import Schema
@@ -142,8 +146,39 @@ class RememberedLogDensity(CircuitLogDensity):
         outputs[0][0] = remembered_log_density(values, missing, log_weight, theta, Plan(*plan), memory)
 
     def pullback(self, inputs, outputs, cotangents):
-        """Return the derivatives of `CircuitLogDensity`; undefined for the memory."""
-        return [*super().pullback(inputs[:-1], outputs, cotangents), disconnected_type()]
+        """Return derivatives that refuse to be compiled: bounded variables without transforms are for sweeps."""
+        others = [disconnected_type() for _ in inputs[4:]]
+        of_values = grad_not_implemented(self, 0, inputs[0], "rows are data")
+        return [of_values, disconnected_type(), *RefusedGradient()(*inputs[2:4]), *others]
+
+
+class RefusedGradient(Op):
+    """In place of the gradient of a block that sweeps draw: an error of ours where it is compiled.
+
+    PyMC takes gradients of all variables, to learn whether they have any, before it asks which steps want them. So
+    the graph may be made, and whoever wants its values (NUTS, ``pm.fit``, ``pm.find_MAP``) is told at once.
+    """
+
+    __props__ = ()
+
+    def make_node(self, log_weight, theta):
+        return Apply(
+            self, [log_weight, theta], [pt.vector(dtype="float64", shape=x.type.shape) for x in (log_weight, theta)]
+        )
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        raise _no_gradient()
+
+    def perform(self, node, inputs, outputs):
+        raise _no_gradient()
+
+
+def _no_gradient() -> ModelError:
+    return ModelError(
+        "the gradient of a block that Gibbs sweeps draw",
+        "bj.CircuitMixture(..., transforms=True) for NUTS, pm.fit and pm.find_MAP",
+        "Or leave step= out: pm.sample() finds the sweeps by itself",
+    )
 
 
 class CircuitLogDensityGradient(Op):
@@ -186,6 +221,11 @@ def _remembered_log_density_numba(op, node, **kwargs):
         return remembered_log_density(values, missing, log_weight, theta, plan, plan_and_memory[-1])
 
     return circuit_log_density, source_version()
+
+
+@register_funcify_default_op_cache_key(RefusedGradient)
+def _refused_gradient_numba(op, node, **kwargs):
+    raise _no_gradient()
 
 
 @register_funcify_default_op_cache_key(CircuitLogDensityGradient)
@@ -257,26 +297,30 @@ class CircuitRows(Distribution):
         return apply_rv(CircuitRowsRV(frozen), missing, log_weight, theta, size=size, rng=rng)
 
 
-@_logprob.register(CircuitRowsRV)
+@log_probability.register(CircuitRowsRV)
 def _circuit_rows_logp(op, values, rng, size, missing, log_weight, theta, **kwargs):
     (rows,) = values
     log_weight, theta = (p[(0,) * (p.type.ndim - 1)] for p in (log_weight, theta))
-    # outside their support parameters have density 0, and never reach the kernel
-    lower, upper = op.frozen.theta_bounds
-    inside = pt.all((theta >= lower) & (theta <= upper)) & pt.all(log_weight < np.inf)
-    circuit = op.frozen.circuit
-    log_weight = pt.switch(inside, log_weight, circuit.start_log_weight)
-    theta = pt.switch(inside, theta, circuit.start_theta)
-    inputs = [rows, missing, log_weight, theta, *[pt.constant(array) for array in op.frozen.plan]]
+    memory = None
     if op.frozen.swept and isinstance(rows, SharedVariable):
         memory = pytensor.shared(np.zeros(rows.get_value(borrow=True).shape[0] + 1), "memory", shape=(None,))
-        logp = RememberedLogDensity()(*inputs, memory)
-    else:
-        logp = CircuitLogDensity()(*inputs)
+    return rows_density(op.frozen, rows, missing, log_weight, theta, memory)
+
+
+def rows_density(frozen: FrozenCircuit, rows, missing, log_weight, theta, memory):
+    """Return the symbolic log density of each row, kept in a shared vector, (n_row + 1,), where there is one."""
+    # outside their support parameters have density 0, and never reach the kernel
+    lower, upper = frozen.theta_bounds
+    inside = pt.all((theta >= lower) & (theta <= upper)) & pt.all(log_weight < np.inf)
+    circuit = frozen.circuit
+    log_weight = pt.switch(inside, log_weight, circuit.start_log_weight)
+    theta = pt.switch(inside, theta, circuit.start_theta)
+    inputs = [rows, missing, log_weight, theta, *[pt.constant(array) for array in frozen.plan]]
+    logp = CircuitLogDensity()(*inputs) if memory is None else RememberedLogDensity()(*inputs, memory)
     return pt.switch(inside, logp, -np.inf)
 
 
-@_support_point.register(CircuitRowsRV)
+@support_point.register(CircuitRowsRV)
 def _circuit_rows_support_point(op, rv, rng, size, missing, log_weight, theta):
     centre = np.array([c.location if c.base == "real" else max(c.support[0], 0.0) for c in op.frozen.schema.columns])
     return pt.broadcast_to(pt.constant(centre), rv.shape)

@@ -15,12 +15,12 @@ from __future__ import annotations
 import numpy as np
 import pymc as pm
 from pymc.step_methods.compound import BlockedStep, CompoundStep, CompoundStepState, StepMethodState
-from pymc.step_methods.state import dataclass_state
 from pytensor.graph.traversal import ancestors, graph_inputs
 
 from bayesjpt.defaults import FIRST_SLICE_WIDTH, MAX_SLICES_PER_SWEEP, SLICE_WIDTH_PER_MOVE
 from bayesjpt.errors import SamplingError
 from bayesjpt.model.concentration import blanket
+from bayesjpt.model.internals import dataclass_state
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
 
 

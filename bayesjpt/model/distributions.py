@@ -9,17 +9,20 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.continuous import PositiveContinuous
 from pymc.distributions.dist_math import check_parameters
 from pymc.distributions.distribution import Continuous
-from pymc.distributions.shape_utils import rv_size_is_none
-from pymc.distributions.transforms import _default_transform
-from pytensor.link.numba.dispatch import basic as numba_basic
-from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.op import RandomVariable
 
+from bayesjpt.model.internals import (
+    default_transform,
+    log_probability,
+    numba_core_rv_funcify,
+    numba_njit,
+    rv_size_is_none,
+    support_point,
+)
 from bayesjpt.model.segments import SMALLEST_WEIGHT, Segments
 from bayesjpt.model.transforms import AboveFloor, BelowCap, BelowLimit, SegmentSimplex
 from bayesjpt.numerics.draw import draw_gamma_below, draw_log_dirichlet
@@ -131,7 +134,7 @@ class SegmentDirichlet(Continuous):
         return apply_rv(cast(Any, cls).rv_type(segments=segments), concentration, size=size, rng=rng)
 
 
-@pm.logprob.abstract._logprob.register(SegmentDirichletRV)
+@log_probability.register(SegmentDirichletRV)
 def _segment_dirichlet_logp(op, values, rng, size, concentration, **kwargs):
     (value,) = values
     segments = op.segments
@@ -144,7 +147,7 @@ def _segment_dirichlet_logp(op, values, rng, size, concentration, **kwargs):
     return check_parameters(pt.switch(inside, logp, -np.inf), concentration > 0.0, msg="concentration > 0")
 
 
-@pm.distributions.distribution._support_point.register(SegmentDirichletRV)
+@support_point.register(SegmentDirichletRV)
 def _segment_dirichlet_support_point(op, rv, rng, size, concentration):
     mean = concentration / op.segments.sum(concentration)[..., op.segments.member]
     mean = pt.maximum(mean, SMALLEST_WEIGHT)
@@ -157,7 +160,7 @@ def _segment_dirichlet_support_point(op, rv, rng, size, concentration):
 def _segment_dirichlet_numba(op, node):
     ptr = op.segments.ptr
 
-    @numba_basic.numba_njit
+    @numba_njit
     def segment_dirichlet(rng, concentration):
         out = np.empty(concentration.shape[0])
         _fill_segments(concentration, ptr, out, rng)
@@ -215,7 +218,7 @@ class FlooredInverseGamma(PositiveContinuous):
 
 @numba_core_rv_funcify.register(FlooredInverseGammaRV)
 def _floored_inverse_gamma_numba(op, node):
-    @numba_basic.numba_njit
+    @numba_njit
     def floored_inverse_gamma(rng, alpha, beta, floor):
         return _draw_inverse_gamma_above(rng, alpha, beta, floor)
 
@@ -272,7 +275,7 @@ class CappedLogNormal(PositiveContinuous):
 
 @numba_core_rv_funcify.register(CappedLogNormalRV)
 def _capped_log_normal_numba(op, node):
-    @numba_basic.numba_njit
+    @numba_njit
     def capped_log_normal(rng, mu, sigma, upper):
         return _draw_log_normal_below(rng, mu, sigma, upper)
 
@@ -324,28 +327,28 @@ class CappedNormal(Continuous):
 
 @numba_core_rv_funcify.register(CappedNormalRV)
 def _capped_normal_numba(op, node):
-    @numba_basic.numba_njit
+    @numba_njit
     def capped_normal(rng, mu, sigma, upper):
         return _draw_normal_below(rng, mu, sigma, upper)
 
     return capped_normal, source_version()
 
 
-@_default_transform.register(SegmentDirichletRV)
+@default_transform.register(SegmentDirichletRV)
 def _segment_dirichlet_transform(op, rv):
     return SegmentSimplex(op.segments)
 
 
-@_default_transform.register(FlooredInverseGammaRV)
+@default_transform.register(FlooredInverseGammaRV)
 def _floored_inverse_gamma_transform(op, rv):
     return AboveFloor()
 
 
-@_default_transform.register(CappedLogNormalRV)
+@default_transform.register(CappedLogNormalRV)
 def _capped_log_normal_transform(op, rv):
     return BelowCap()
 
 
-@_default_transform.register(CappedNormalRV)
+@default_transform.register(CappedNormalRV)
 def _capped_normal_transform(op, rv):
     return BelowLimit()

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import pymc as pm
 from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
 from pytensor.graph.traversal import ancestors
 
 from bayesjpt import defaults_experts
@@ -22,6 +21,7 @@ from bayesjpt.kernels.expert_start import begin_paths
 from bayesjpt.kernels.expert_sweep import Prior, draw_given_paths, fill_paths
 from bayesjpt.kernels.expert_tree import GAUSSIAN, MULTINOMIAL, Coefficients, Task
 from bayesjpt.model.blocks import variables_of
+from bayesjpt.model.internals import dataclass_state
 
 _NO_FLOOR = 1e-200
 """Variances of the model have none; the sweep asks for one."""

@@ -11,10 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pymc as pm
-from pymc.initial_point import make_initial_point_fn
-from pymc.sampling import mcmc
 from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
 
 from bayesjpt.circuit.arrays import LATENT, Params
 from bayesjpt.circuit.layout import make_layout
@@ -23,12 +20,24 @@ from bayesjpt.defaults import EVEN_SHARE, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, M
 from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.collapsed_sweeper import sweeper_class
 from bayesjpt.kernels.concentration import log_allocations
+from bayesjpt.kernels.gaps import completed
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.block_variables import BlockVariable
-from bayesjpt.model.blocks import TYPE_PRIOR, check_block, find_blocks, scale_names, touched_blocks, variables_of
+from bayesjpt.model.blocks import (
+    TYPE_PRIOR,
+    check_block,
+    find_blocks,
+    imputed_cells,
+    scale_names,
+    touched_blocks,
+    variables_of,
+)
 from bayesjpt.model.concentration import concentration_function, hyperparameters
 from bayesjpt.model.concentration_step import ConcentrationGibbs
+from bayesjpt.model.gaps import check_gaps
+from bayesjpt.model.internals import STEP_METHODS, dataclass_state, make_initial_point_fn
+from bayesjpt.table.encode import filler
 
 SAME_POINT = 1e-9
 """Relative: the prior's centre for a symbolic concentration differs in the last bits from that for another."""
@@ -37,8 +46,8 @@ SAME_POINT = 1e-9
 def register_step(step: type[BlockedStep] | None = None) -> None:
     """Append a step to the methods among which ``pm.sample`` chooses; once, however often it is called."""
     step = CircuitGibbs if step is None else step
-    if step not in mcmc.STEP_METHODS:
-        mcmc.STEP_METHODS.append(step)
+    if step not in STEP_METHODS:
+        STEP_METHODS.append(step)
 
 
 class Allocated(NamedTuple):
@@ -168,8 +177,18 @@ class CircuitGibbs(BlockedStep):
         self._collapsed = self._sums_with_expressions()
         gamma = frozen.priors.concentration[frozen.circuit.edges_of_kind(LATENT)]
         self._may_be_even = not np.isnan(gamma).any()  # not a number: an expression
-        self._load(_data(model.rvs_to_values[rows]), _data(rows.owner.inputs[2]))
-        self._warm_up(model.initial_point() if initial_point is None and self._concentration else initial_point)
+        self._filler = np.array([[filler(column)] for column in frozen.schema])
+        check_gaps(model, rows)
+        self._rows = _data(model.rvs_to_values[rows]), _data(rows.owner.inputs[2])
+        cells = imputed_cells(model, rows)
+        self._cells = None if cells is None else model.rvs_to_values[cells].name
+        self._load(*self._rows)
+        if initial_point is None and (self._concentration or self._cells):
+            initial_point = model.initial_point()
+        self._warm_up(initial_point)
+        if self._cells:
+            self._complete(initial_point)
+            self._warm_up(initial_point)
 
     def _sums_with_expressions(self) -> tuple[np.ndarray, np.ndarray]:
         """Return segments and edges of the sums whose weights are drawn and whose concentrations are expressions."""
@@ -193,7 +212,7 @@ class CircuitGibbs(BlockedStep):
     def _load(self, values: np.ndarray, missing: np.ndarray) -> None:
         frozen = self._frozen
         observed = np.ascontiguousarray(~missing.T)
-        by_column = np.ascontiguousarray(values.T)
+        by_column = np.where(observed, values.T, self._filler)
         cells = make_cells(
             frozen.plan,
             by_column,
@@ -214,6 +233,12 @@ class CircuitGibbs(BlockedStep):
             name=self._block,
         )
         self._log_jacobian = float((observed.sum(axis=1) * frozen.plan.column_log_jacobian).sum())
+
+    def _complete(self, point: dict) -> None:
+        """Take the missing cells from the point: what follows is given whole rows."""
+        values, missing = self._rows
+        self._load(completed(values, missing, point[self._cells]), np.zeros_like(missing))
+        self.concentrate(point)
 
     def _warm_up(self, point: dict | None) -> None:
         """Compile before worker processes are forked, and meet impossible rows before anything is sampled."""
@@ -236,6 +261,8 @@ class CircuitGibbs(BlockedStep):
     def allocate(self, point: dict) -> Allocated:
         """Draw the allocations given the point: the first half of a sweep, which `draw` completes."""
         self.concentrate(point)
+        if self._cells:
+            self._complete(point)
         params = self._begin(point) if self.sweep == 0 else self._params(point)
         even = self._is_even
         log_likelihood = self._sweeper.allocate(params, self.rng, self.chain_key, self.sweep, even=even)
@@ -291,15 +318,17 @@ class CircuitGibbs(BlockedStep):
         return point | {full: values[name] for full, name in self._drawn.items()}
 
     def _begin(self, point: dict) -> Params:
-        """Return where a chain begins: at the point, unless nobody chose it.
+        """Return where a chain begins: at what the user gave, and else at the learner's estimate or at random.
 
         PyMC's default point is the priors' centre, at which all components are alike: nobody's choice of a start.
         """
-        if any(not np.allclose(point[full], value, SAME_POINT, 0.0) for full, value in self._unset.items()):
+        unset = self._unset.items()
+        given = {full for full, value in unset if not np.allclose(point[full], value, SAME_POINT, 0.0)}
+        if given:
             self.n_even = 0
-            return self._params(point)
-        start = self._sweeper.at_random(self.rng) if self.at_random else self._sweeper.learned()
-        return self._params(self._merged(point, start))
+        at_random = self.at_random and not given  # random allocations would have nothing to do with what was given
+        start = self._sweeper.at_random(self.rng) if at_random else self._sweeper.learned()
+        return self._params(self._merged(point, start) | {full: point[full] for full in given})
 
     def learned_point(self) -> dict[str, np.ndarray]:
         """Return values of the block's variables at the learner's estimate."""

@@ -21,10 +21,15 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import config, types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model
+
+from bayesjpt.numerics.internals import (
+    AttributeTemplate,
+    cgutils,
+    impl_ret_borrowed,
+    infer_getattr,
+    lower_getattr_generic,
+)
 
 
 class Lent(types.Type):

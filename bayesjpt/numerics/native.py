@@ -20,8 +20,9 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 from numba import config, types
-from numba.core import cgutils
 from numba.extending import intrinsic
+
+from bayesjpt.numerics.internals import cgutils
 
 N_ROW = 256
 N_SLOT = 32

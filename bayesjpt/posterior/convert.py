@@ -10,6 +10,7 @@ from bayesjpt.circuit.layout import make_layout
 from bayesjpt.defaults import REFERENCE_ROWS
 from bayesjpt.errors import ModelError
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.table.encode import filler
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
@@ -21,8 +22,8 @@ SAMPLE_STATS = ("log_likelihood", "n_active_edges")
 """What is kept of what the sampler recorded."""
 
 
-def from_idata(idata, model, name: str | None = None) -> Posterior:
-    """Return the Posterior of a block; see `Posterior.from_idata`."""
+def from_model(idata, model, name: str | None = None) -> Posterior:
+    """Return the Posterior of a block of a model; see `Posterior.from_idata`."""
     name, frozen = _block(model, name)
     layout = make_layout(frozen.circuit, frozen.schema)
     draws = idata["posterior"]
@@ -73,8 +74,15 @@ def _reference(idata, name: str, schema: Schema) -> Table | None:
         return None
     values = np.asarray(idata["observed_data"][name].to_numpy(), np.float64)
     missing = np.asarray(idata["constant_data"][f"{name}_missing"].to_numpy(), bool)
+    return reference_table(schema, values, missing)
+
+
+def reference_table(schema: Schema, values: np.ndarray, missing: np.ndarray) -> Table:
+    """Return a few of a block's rows: of the data and mask, (n_row, n_column) each."""
     rows = reference_rows(len(values))
-    return Table(schema, np.ascontiguousarray(values[rows].T), np.ascontiguousarray(~missing[rows].T))
+    values, missing = values[rows].T, missing[rows].T
+    fillers = np.array([[filler(column)] for column in schema])
+    return Table(schema, np.where(missing, fillers, values), ~missing)
 
 
 def reference_rows(n_row: int) -> np.ndarray:

@@ -19,6 +19,9 @@ from bayesjpt.errors import FitFileError
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
@@ -139,21 +142,50 @@ class Posterior:
         return {"chain": np.arange(self.n_chain), "draw": np.arange(self.n_draw)}
 
     @classmethod
-    def from_idata(cls, idata, model, name: str | None = None) -> Posterior:
-        """Return the Posterior of a block of a PyMC model from the draws of ``pm.sample``.
+    def from_idata(cls, idata, model=None, name: str | None = None) -> Posterior:
+        """Return the Posterior of a block from the draws of ``pm.sample``, or from what `to_idata` returned.
 
         Parameters
         ----------
         idata : xarray.DataTree
             With a ``posterior`` group; ``sample_stats``, ``observed_data`` and ``constant_data`` are used where there.
-        model : pm.Model
-            The model that was sampled.
+        model : pm.Model, optional
+            The model that was sampled. Without it circuit and schema are those that travel in ``constant_data``.
         name : str, optional
             Name of the block, where the model has several.
-        """
-        from bayesjpt.posterior.convert import from_idata
 
-        return from_idata(idata, model, name)
+        Raises
+        ------
+        ModelError
+            For an unknown block, no name where there are several, and draws of another model.
+        FitFileError
+            Without a model, where the draws hold no circuit, or what they hold does not fit together.
+        """
+        if model is not None:
+            from bayesjpt.posterior.convert import from_model
+
+            return from_model(idata, model, name)
+        from bayesjpt.posterior.store import read_tree
+
+        return read_tree(idata, name)
+
+    def to_idata(self) -> xr.DataTree:
+        """Return the draws as a DataTree in ArviZ's groups, with circuit and schema in a group of their own.
+
+        It is what `save` writes; `from_idata` reads it. Of several structures, whose parameters mean different things,
+        the group ``bayesjpt`` holds all draws.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, bayesjpt as bj
+        >>> table = bj.as_table(pd.DataFrame({"grade": ["a", "b", "c"] * 20}))
+        >>> post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+        >>> bj.Posterior.from_idata(post.to_idata()).schema == post.schema
+        True
+        """
+        from bayesjpt.posterior.store import to_tree
+
+        return to_tree(self)
 
     @classmethod
     def from_circuit(cls, circuit: Circuit, schema: Schema) -> Posterior:

@@ -74,6 +74,13 @@ class SafeFile:
         """
         return self._find(path) is not None
 
+    def names(self, path: str) -> list[str]:
+        """Return the names of what a group holds; none where there is no such group."""
+        import h5py
+
+        found = self._find(path)
+        return list(found) if isinstance(found, h5py.Group) else []
+
     def shape(self, path: str) -> tuple[int, ...]:
         """Return the shape of an array of numbers that can be read; see `array`."""
         return self._array(path).shape

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +26,15 @@ import numpy as np
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.build import freeze
 from bayesjpt.circuit.layout import ParameterVariable, make_layout
-from bayesjpt.errors import BayesjptError, FitFileError
+from bayesjpt.circuit.packed import PACKED, unpack
+from bayesjpt.errors import BayesjptError, FitFileError, ModelError
 from bayesjpt.families import registry
 from bayesjpt.posterior import check
-from bayesjpt.posterior.convert import SAMPLE_STATS, to_datatree
+from bayesjpt.posterior.convert import SAMPLE_STATS, reference_table, to_datatree
 from bayesjpt.posterior.draws import Posterior, check_format
 from bayesjpt.posterior.hdf5 import SafeFile
 from bayesjpt.posterior.stacked import StackedPosterior
+from bayesjpt.posterior.tree import Tree
 from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -53,7 +56,7 @@ def save(post: Posterior, path) -> None:
         Where the file cannot be written. A file that was there before is then left as it was.
     """
     check_is_no_folder(path)  # before the work
-    write_tree(_tree(post), path)
+    write_tree(to_tree(post), path)
 
 
 def check_is_no_folder(path) -> None:
@@ -87,7 +90,7 @@ def write_tree(tree: xr.DataTree, path) -> None:
         raise FitFileError(f"cannot write {str(path)!r}: {reason(error)}") from None
 
 
-def _tree(post: Posterior) -> xr.DataTree:
+def to_tree(post: Posterior) -> xr.DataTree:
     """Return what is written: `to_datatree` and our own group, for each structure where there are several."""
     import xarray as xr
 
@@ -148,20 +151,25 @@ def _reference_arrays(post: Posterior) -> dict[str, tuple[tuple[str, ...], np.nd
     }
 
 
-def load(path) -> Posterior:
-    """Return the Posterior that `Posterior.save` wrote.
+def load(path, name: str | None = None) -> Posterior:
+    """Return the Posterior that `Posterior.save` wrote, or that of a block in a file of ``pm.sample``'s draws.
 
     Opening a file runs no code from it: arrays are checked, and text is read as JSON.
 
     Parameters
     ----------
     path : str or Path
+        What `Posterior.save` wrote, or ``idata.to_netcdf`` of the draws of a model with a block.
+    name : str, optional
+        Name of the block, where a file of draws has several.
 
     Raises
     ------
     FitFileError
         For a missing file, one that is not a saved fit, one of another format, and one whose arrays do not fit each
         other, are compressed, lie elsewhere or are larger than the file.
+    ModelError
+        For a block that the draws do not have, or none named where they have several.
 
     Examples
     --------
@@ -174,7 +182,21 @@ def load(path) -> Posterior:
     path = Path(path)
     if not path.is_file():
         raise FitFileError(f"no file {str(path)!r}")
-    return read_with(path, lambda file: _several(file) if _is_stacked(file) else _posterior(file))
+    return read_with(path, lambda file: _read(file, name))
+
+
+def read_tree(idata: xr.DataTree, name: str | None = None) -> Posterior:
+    """Return the Posterior in a DataTree; see `Posterior.from_idata`."""
+    if not hasattr(idata, "children"):
+        raise ModelError(f"draws of type {type(idata).__name__}", "what pm.sample returned, or Posterior.to_idata")
+    with reading("the draws"):
+        return _read(Tree(idata), name)
+
+
+def _read(file: SafeFile | Tree, name: str | None) -> Posterior:
+    if file.has(_GROUP):
+        return _several(file) if _is_stacked(file) else _posterior(file)
+    return _sampled(file, name)
 
 
 def read_with[Read](path: Path, read: Callable[[SafeFile], Read]) -> Read:
@@ -185,16 +207,25 @@ def read_with[Read](path: Path, read: Callable[[SafeFile], Read]) -> Read:
     FitFileError
         Whatever is wrong with the file.
     """
+    with reading(path.name), SafeFile(path) as file:
+        return read(file)
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn whatever is wrong with what is read into a `FitFileError` that begins with its name."""
     try:
-        with SafeFile(path) as file, np.errstate(all="ignore"):  # absurd numbers are refused where they are checked
-            return read(file)
+        with np.errstate(all="ignore"):  # absurd numbers are refused where they are checked
+            yield
     except MemoryError:
-        raise FitFileError(f"{path.name} cannot be read: it does not fit into memory") from None
+        raise FitFileError(f"{what} cannot be read: it does not fit into memory") from None
+    except ModelError:  # the caller's: which block
+        raise
     except BayesjptError as error:
-        found = f"{path.name} cannot be read: {error.found}"
+        found = f"{what} cannot be read: {error.found}"
         raise FitFileError(found, error.expected, error.remedy, command=error.command) from None
     except _UNREADABLE as error:
-        raise FitFileError(f"{path.name} cannot be read: {_first_line(error)}; expected a saved fit") from None
+        raise FitFileError(f"{what} cannot be read: {_first_line(error)}; expected a saved fit") from None
 
 
 _UNREADABLE = (
@@ -208,9 +239,7 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason given'}"
 
 
-def _is_stacked(file: SafeFile) -> bool:
-    if not file.has(_GROUP):
-        raise FitFileError(f"no group {_GROUP!r}", "a file that Posterior.save wrote")
+def _is_stacked(file: SafeFile | Tree) -> bool:
     return file.text(_GROUP, "format").startswith(STACKED_FORMAT.rstrip("0123456789"))
 
 
@@ -218,7 +247,7 @@ def _at(name: str) -> str:
     return f"{_GROUP}/{name}"
 
 
-def _several(file: SafeFile) -> StackedPosterior:
+def _several(file: SafeFile | Tree) -> StackedPosterior:
     check_format(file.text(_GROUP, "format"), STACKED_FORMAT)
     schema = Schema.from_dict(file.json(_GROUP, "schema"))
     check.check_columns(schema)
@@ -233,7 +262,7 @@ def _several(file: SafeFile) -> StackedPosterior:
     length = file.array(_at("length"), (n_structure, len(_ARRAYS)))
     check.check_lengths(sizes, length, n_draws, n_chain)
     arrays = {name: file.array(_at(name)) for name in _ARRAYS}
-    arrays["leaf_family"] = _renumbered(file, arrays["leaf_family"])
+    arrays["leaf_family"] = _renumbered(file.json(_GROUP, "families"), arrays["leaf_family"])
     parts = [np.split(arrays[name], np.cumsum(length[:-1, k])) for k, name in enumerate(_ARRAYS)]
     stats = _sample_stats(file, (n_chain, int(n_draws.sum())))
     starts = np.cumsum(n_draws)[:-1]
@@ -254,14 +283,14 @@ def _several(file: SafeFile) -> StackedPosterior:
     return StackedPosterior(structures, weights, file.json(_GROUP, "settings"))
 
 
-def _posterior(file: SafeFile) -> Posterior:
+def _posterior(file: SafeFile | Tree) -> Posterior:
     check_format(file.text(_GROUP, "format"), FORMAT)
     schema = Schema.from_dict(file.json(_GROUP, "schema"))
     check.check_columns(schema)
     sizes = {name: file.shape(_at(name)) for name in (*Circuit._fields, "log_weight")}
     check.check_sizes(sizes)
     arrays = {name: file.array(_at(name)) for name in Circuit._fields}
-    arrays["leaf_family"] = _renumbered(file, arrays["leaf_family"])
+    arrays["leaf_family"] = _renumbered(file.json(_GROUP, "families"), arrays["leaf_family"])
     circuit = freeze(check.checked_circuit(arrays, schema))
     n_chain, n_draw, _ = sizes["log_weight"]
     log_weight = np.ascontiguousarray(file.array(_at("log_weight")), np.float64)
@@ -277,7 +306,64 @@ def _posterior(file: SafeFile) -> Posterior:
     )
 
 
-def _theta(file: SafeFile, circuit: Circuit, schema: Schema, log_weight: np.ndarray) -> np.ndarray:
+def _block_name(file: SafeFile | Tree, name: str | None) -> str:
+    """Return the name of the block whose circuit the draws hold."""
+    constants = set(file.names("constant_data"))
+    found = [full.removesuffix(PACKED) for full in constants if full.endswith(PACKED)]
+    found = [block for block in found if f"{block}_missing" in constants]
+    if not found:
+        raise FitFileError(
+            f"no group {_GROUP!r}, nor a circuit among the constant data",
+            "a file that Posterior.save wrote, or the draws of a model with a circuit block",
+        )
+    if name is None and len(found) > 1:
+        raise ModelError(f"blocks {', '.join(sorted(found))} in these draws", "name= one of them")
+    if name is not None and name not in found:
+        raise ModelError(f"no block {name!r}", f"one of {', '.join(sorted(found))}")
+    return found[0] if name is None else name
+
+
+def _sampled(file: SafeFile | Tree, name: str | None) -> Posterior:
+    """Return the Posterior of a block from the draws of a model, whose circuit travels among its constant data."""
+    name = _block_name(file, name)
+    header, arrays = unpack(file.array(f"constant_data/{name}{PACKED}"))
+    schema = Schema.from_dict(header["schema"])
+    check.check_columns(schema)
+    arrays["leaf_family"] = _renumbered(header["families"], arrays["leaf_family"])
+    circuit = freeze(check.checked_circuit(arrays, schema))
+    layout = make_layout(circuit, schema)
+    values = {}
+    for variable in (*layout.weights, *layout.parameters):
+        path = f"posterior/{name}_{variable.name}"
+        if not file.dims(path, ("chain", "draw", f"{name}_{variable.dim}")):
+            raise FitFileError(
+                f"other axes than chain, draw and {name}_{variable.dim} at {path!r}", "those of pm.sample"
+            )
+        values[variable.name] = file.array(path, (*file.shape(path)[:2], len(variable.labels)))
+    params = layout.join(circuit, values)
+    check.check_draws(params, circuit, schema)
+    stats = {}
+    for key in SAMPLE_STATS:
+        for path in (f"sample_stats/{name}_{key}", f"sample_stats/{key}"):
+            if key not in stats and file.has(path):
+                stats[key] = file.array(path, params.theta.shape[:2])
+    return Posterior(circuit, schema, params, stats, _observed(file, name, schema))
+
+
+def _observed(file: SafeFile | Tree, name: str, schema: Schema) -> Table | None:
+    """Return a few of the rows that the model was conditioned on."""
+    rows, missing = f"observed_data/{name}", f"constant_data/{name}_missing"
+    if not (file.has(rows) and file.has(missing)):
+        return None
+    shape = file.shape(rows)
+    if len(shape) != 2 or shape[1] != len(schema) or not shape[0]:
+        raise FitFileError(f"rows of shape {shape}", f"(rows, {len(schema)})")
+    table = reference_table(schema, file.array(rows).astype(np.float64), file.array(missing, shape).astype(bool))
+    check.check_cells(table)
+    return table
+
+
+def _theta(file: SafeFile | Tree, circuit: Circuit, schema: Schema, log_weight: np.ndarray) -> np.ndarray:
     """Return the parameters of the draws that ArviZ reads; their weights must be those of ours."""
     layout = make_layout(circuit, schema)
     theta = np.empty((*log_weight.shape[:2], circuit.n_theta))
@@ -294,20 +380,20 @@ def _theta(file: SafeFile, circuit: Circuit, schema: Schema, log_weight: np.ndar
     return theta
 
 
-def _sample_stats(file: SafeFile, shape: tuple[int, int]) -> dict[str, np.ndarray]:
+def _sample_stats(file: SafeFile | Tree, shape: tuple[int, int]) -> dict[str, np.ndarray]:
     paths = {name: f"sample_stats/{name}" for name in SAMPLE_STATS}
     return {name: file.array(path, shape) for name, path in paths.items() if file.has(path)}
 
 
-def _renumbered(file: SafeFile, stored: np.ndarray) -> np.ndarray:
+def _renumbered(families: list[str], stored: np.ndarray) -> np.ndarray:
     """Return the families of leaves by their numbers in this version."""
-    numbers = np.array([registry.number(name) for name in file.json(_GROUP, "families")])
+    numbers = np.array([registry.number(name) for name in families])
     if stored.dtype.kind not in "iu" or not stored.size or stored.min() < 0 or stored.max() >= numbers.size:
         raise FitFileError("leaves of families that the file does not name", f"numbers 0 to {numbers.size - 1}")
     return numbers[stored]
 
 
-def _reference(file: SafeFile, schema: Schema) -> Table | None:
+def _reference(file: SafeFile | Tree, schema: Schema) -> Table | None:
     if not file.has(_at("reference_values")):
         return None
     shape = file.shape(_at("reference_values"))

@@ -59,26 +59,6 @@ def limits_of(schema: Schema, *, bounds: np.ndarray | None, recorded: bool) -> n
     return np.vstack([free if bounds is None else bounds, on_grid])
 
 
-def possible_values(schema: Schema) -> np.ndarray:
-    """Return float64 (2, n_column): the least and largest value that a cell of each column may have, codes of labels.
-
-    A likelihood of the whole line may go beyond the support of its column, and "other" is no label of a table.
-    """
-    supports = np.array([column.support for column in schema]).T
-    return np.where(np.isfinite(highest_label(schema)), seen_labels(schema), supports)
-
-
-def seen_labels(schema: Schema) -> np.ndarray:
-    """Return float64 (2, n_column): least and largest code of each column's training labels; none of numbers."""
-    labels = highest_label(schema)
-    return np.array([np.where(np.isfinite(labels), 0.0, -np.inf), labels])
-
-
-def highest_label(schema: Schema) -> np.ndarray:
-    """Return float64 (n_column,): the last code of each column's training labels, infinite for numbers."""
-    return np.array([len(column.labels) - 1.0 if column.base == "category" else np.inf for column in schema])
-
-
 def empty_rows(schema: Schema, n_row: int) -> Table:
     """Return rows without observed cells."""
     values = np.repeat([[filler(column)] for column in schema], n_row, axis=1)

@@ -17,11 +17,12 @@ from bayesjpt.kernels.reach import make_reach
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
-from bayesjpt.queries.complete import as_rng, check_count, complete, even_draws, grid, limits_of, possible_values
+from bayesjpt.queries.complete import as_rng, check_count, complete, even_draws, grid, limits_of
 from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.given import refuse_impossible_rows, row_blocks
 from bayesjpt.queries.moments import moments
 from bayesjpt.queries.question import ask
+from bayesjpt.table.possible import possible_values
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 

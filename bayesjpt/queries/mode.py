@@ -18,11 +18,12 @@ from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
-from bayesjpt.queries.complete import check_count, empty_rows, grid, highest_label
+from bayesjpt.queries.complete import check_count, empty_rows, grid
 from bayesjpt.queries.condition import condition
 from bayesjpt.queries.density import log_mass
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import log_sum, refuse_impossible_rows
+from bayesjpt.table.possible import highest_label
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table, restored
 

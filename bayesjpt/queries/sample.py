@@ -16,10 +16,10 @@ from bayesjpt.queries.complete import (
     empty_rows,
     even_draws,
     limits_of,
-    seen_labels,
 )
 from bayesjpt.queries.condition import condition
 from bayesjpt.queries.evidence import as_evidence
+from bayesjpt.table.possible import seen_labels
 from bayesjpt.table.table import Table
 
 LABELS = ("seen", "all")

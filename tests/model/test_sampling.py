@@ -196,7 +196,7 @@ def test_random_point_gives_valid_values_that_differ_from_draw_to_draw(clusters,
 def test_initial_values_of_the_user_are_where_chains_begin(way, clusters):
     model, _ = clusters
     given = {"x_normal_mu": np.array([3.0, -2.0]), "x_sum_weights": np.array([0.1, 0.9])}
-    point = model.initial_point() | given
+    point = CircuitGibbs(model=model).learned_point() | given  # the others are where the learner saw them
     options = {}
     match way:
         case "one for all chains":
@@ -208,6 +208,15 @@ def test_initial_values_of_the_user_are_where_chains_begin(way, clusters):
                 model.set_initval(model[name], value)
     expected = log_likelihood_at(model, point)
     np.testing.assert_allclose(first_log_likelihoods(model, **options), expected, rtol=TOLERANCE)
+
+
+def test_an_initial_value_of_one_variable_leaves_the_others_at_the_learners_estimate(clusters):
+    model, _ = clusters
+    step = CircuitGibbs(model=model, random_start=1.0)
+    given = {"x_normal_mu": np.array([0.5, -0.5])}
+    expected = log_likelihood_at(model, step.learned_point() | given)
+    first = first_log_likelihoods(model, step=step, initvals=given)
+    np.testing.assert_allclose(first, expected, rtol=TOLERANCE)
 
 
 # --- what cannot be sampled

@@ -1,0 +1,106 @@
+"""What we use of PyMC, PyTensor and numba beyond their promises: a test each, which says what broke."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pymc as pm
+import pytest
+from pymc.step_methods.compound import BlockedStep
+
+from bayesjpt.circuit.packed import pack
+from bayesjpt.model import internals
+from tests import zoo
+
+PACKAGE = Path(internals.__file__).parents[1]
+HOMES = {PACKAGE / "model" / "internals.py", PACKAGE / "numerics" / "internals.py"}
+
+NAMES = {
+    ("pymc.distributions.distribution", "_support_point"): "where chains begin: all distributions of a block",
+    ("pymc.distributions.shape_utils", "rv_size_is_none"): "support points of batches of a block's parameters",
+    ("pymc.distributions.transforms", "_default_transform"): "transforms=True",
+    ("pymc.initial_point", "make_initial_point_fn"): "telling a user's initial values from PyMC's (CircuitGibbs)",
+    ("pymc.logprob.abstract", "_logprob"): "densities of all distributions of a block",
+    ("pymc.sampling.mcmc", "STEP_METHODS"): "pm.sample() finding our steps; without it NUTS gets the block",
+    ("pymc.step_methods.state", "dataclass_state"): "states of our steps, which PyMC copies",
+    ("pymc.step_methods.compound", "StepMethodState"): "the same",
+    ("pymc.step_methods.compound", "CompoundStepState"): "the state of ConcentrationGibbs",
+    ("pymc.distributions.dist_math", "check_parameters"): "densities of a block's parameters outside their range",
+    ("pytensor.link.numba.dispatch.basic", "numba_njit"): "compiled densities and generators",
+    ("pytensor.link.numba.dispatch.basic", "register_funcify_default_op_cache_key"): "compiled densities",
+    ("pytensor.link.numba.dispatch.random", "numba_core_rv_funcify"): "compiled generators: predictive draws",
+    ("pytensor.gradient", "disconnected_type"): "gradients of transforms=True",
+    ("pytensor.gradient", "grad_not_implemented"): "gradients of transforms=True",
+    ("pytensor.graph.traversal", "graph_inputs"): "functions of the point: concentrations, factors of missing cells",
+    ("pytensor.graph.traversal", "io_toposort"): "missing cells of all rows accepted at once (row_axis)",
+    ("pytensor.raise_op", "CheckAndRaise"): "the same",
+    ("pytensor.tensor.blockwise", "Blockwise"): "the same",
+    ("pytensor.tensor.elemwise", "CAReduce"): "the same",
+    ("pytensor.tensor.math", "Dot"): "the same",
+    ("pytensor.tensor.subtensor", "AdvancedSubtensor"): "the same",
+    ("numba.core", "cgutils"): "lent plans and native functions: every kernel",
+    ("numba.core.errors", "NumbaError"): "the message where a family of the user's does not compile",
+    ("numba.core.imputils", "impl_ret_borrowed"): "lent plans: every kernel",
+    ("numba.core.imputils", "lower_getattr_generic"): "lent plans: every kernel",
+    ("numba.core.typing.templates", "AttributeTemplate"): "lent plans: every kernel",
+    ("numba.core.typing.templates", "infer_getattr"): "lent plans: every kernel",
+}
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES, ids=[name for _, name in NAMES])
+def test_the_name_is_where_it_was(module, name):
+    found = getattr(importlib.import_module(module), name, None)
+    assert found is not None, f"{module}.{name} has moved, which breaks: {NAMES[module, name]}"
+
+
+def private_imports(path: Path) -> list[str]:
+    """Return the private names of PyMC, PyTensor and numba that a file imports or reaches."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            root, *rest = node.module.split(".")
+            if root in ("pymc", "pytensor", "numba"):
+                hidden = any(part.startswith("_") for part in rest) or node.module.startswith("numba.core")
+                found += [f"{node.module}.{a.name}" for a in node.names if hidden or a.name.startswith("_")]
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            at = node.value
+            while isinstance(at, ast.Attribute):
+                at = at.value
+            if isinstance(at, ast.Name) and at.id in ("pm", "pt", "pymc", "pytensor", "numba"):
+                found.append(ast.unparse(node))
+    return found
+
+
+def test_private_names_are_imported_in_one_place_a_library():
+    others = {path: private_imports(path) for path in PACKAGE.rglob("*.py") if path not in HOMES}
+    assert not {str(path): names for path, names in others.items() if names}
+    listed = {f"{module}.{name}" for module, name in NAMES}
+    assert {name for path in HOMES for name in private_imports(path)} <= listed
+
+
+# --- habits of PyMC that no name shows
+
+
+def test_chains_are_set_up_and_stop_tuning_through_the_step():
+    assert hasattr(BlockedStep, "setup_chain"), "CircuitGibbs resets each chain in setup_chain(rng, tune, draws)"
+    assert list(inspect.signature(BlockedStep.setup_chain).parameters)[1:4] == ["rng", "tune", "draws"]
+    assert hasattr(BlockedStep, "stop_tuning"), "steps keep their widths from there on"
+
+
+@pytest.mark.parametrize("hook", ["_progressbar_config", "_make_progressbar_update_functions"])
+def test_progress_bars_ask_steps_for_their_columns(hook):
+    assert hasattr(BlockedStep, hook), f"{hook} has moved: progress bars lose the columns of our steps"
+
+
+def test_data_keep_nan_that_was_set_and_64_bits_of_packed_circuits(rng):
+    table = zoo.make_table((zoo.REAL,), 4, rng)
+    words = pack(zoo.independent(table), table.schema)
+    with pm.Model():
+        assert pm.Data("circuit", words).get_value().dtype == words.dtype, "PyMC narrows packed circuits: load() breaks"
+        rows = pm.Data("rows", np.zeros(2))
+        rows.set_value(np.array([0.0, np.nan]))
+        assert np.isnan(rows.get_value()[1]), "observed_data cannot hold NaN in missing cells any more"
