@@ -18,12 +18,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesjpt import defaults
 from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.record import ColumnFacts, Scaling
 from bayesjpt.families.spline_basis import MAX_ORDER, bin_of, fill_bernstein, fill_ordinates, fill_rounded
 from bayesjpt.families.spline_layout import BREAKS, HIGH, LOW, N_BIN, ORDER, SIGMA, STEP
 from bayesjpt.numerics.jit import kernel
+
+SPLINE_MAX_BINS = 10
+"""Bins among which a leaf chooses, 1 to so many; with the orders 1 to 6, 60 candidates."""
+
+SPLINE_POINTS = 400
+"""Values that take part in that choice; of more, so many order statistics that stand for equally many each."""
+
+SPLINE_EM_STEPS = 30
+"""Rounds of EM for each candidate."""
+
+SPLINE_MARGIN = 3.0
+"""How far the outermost breaks lie beyond a leaf's n values, in (largest - least) / (n - 1). At 1 they are where an
+unbiased guess has the ends of a uniform distribution; rows that join a leaf lie further out. Of 0 to 6 the best on the
+same rows."""
+
+SPLINE_LEAST_TAIL = 0.1
+"""Scale of the tails at least, in standard deviations of the column; else that of the leaf's values."""
+
 
 RULES = ("width", "frequency", "mean")
 
@@ -89,8 +106,8 @@ def choose(z: np.ndarray, ends: tuple[float, float], least: float, rule: Rule, *
 
     Notes
     -----
-    Cost: O(n log n) for sorting; then at most `defaults.SPLINE_POINTS` points take part, order statistics that stand
-    for equally many values each, in `defaults.SPLINE_EM_STEPS` rounds of EM for each of up to 60 candidates.
+    Cost: O(n log n) for sorting; then at most `SPLINE_POINTS` points take part, order statistics that stand
+    for equally many values each, in `SPLINE_EM_STEPS` rounds of EM for each of up to 60 candidates.
 
     Examples
     --------
@@ -102,7 +119,7 @@ def choose(z: np.ndarray, ends: tuple[float, float], least: float, rule: Rule, *
     n_distinct = points.size
     best: Choice | None = None
     tried: set[tuple[float, ...]] = set()
-    for n_bin in (rule.n_bins,) if rule.n_bins else range(1, defaults.SPLINE_MAX_BINS + 1):
+    for n_bin in (rule.n_bins,) if rule.n_bins else range(1, SPLINE_MAX_BINS + 1):
         breaks = _breaks(points, weight, ends, least, (rule.bins, n_bin), step)
         if tuple(breaks) in tried:
             continue
@@ -134,7 +151,7 @@ def _reason(rule: Rule, order: int, n_bin: int, n: int) -> str:
 def _points(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return distinct values and how often each occurs, or order statistics that stand for equally many values."""
     values, count = np.unique(z, return_counts=True)
-    n = defaults.SPLINE_POINTS
+    n = SPLINE_POINTS
     if values.size <= n:
         return values, count.astype(np.float64)
     at = ((np.arange(n) + 0.5) * (z.size / n)).astype(np.intp)
@@ -196,7 +213,7 @@ def fitted_weights(
     """Return the weights that EM finds for some values, float64 (n_spline,), and their log likelihood in nats."""
     ordinates = ordinates_of_values(breaks, order, step)
     theta = np.full(breaks.size + order - 2, 1.0 / (breaks.size + order - 2))
-    return theta, float(_maximise(z, weight, (breaks, ordinates, 0.5 * step), theta, defaults.SPLINE_EM_STEPS))
+    return theta, float(_maximise(z, weight, (breaks, ordinates, 0.5 * step), theta, SPLINE_EM_STEPS))
 
 
 def _fitted(z: np.ndarray, weight: np.ndarray, breaks: np.ndarray, order: int, step: float) -> float:
@@ -281,7 +298,7 @@ def leaf_constants(
     z = (x - offset) / scale
     ulps = _ULPS * float(np.spacing(np.abs(z).max()))
     half = np.floor(ulps) + 0.5 if whole else max(0.5 * column.resolution / scale, ulps)
-    margin = max(half, defaults.SPLINE_MARGIN * float(np.ptp(z)) / max(values.size - 1, 1))
+    margin = max(half, SPLINE_MARGIN * float(np.ptp(z)) / max(values.size - 1, 1))
     margin = np.ceil(margin + 0.5) - 0.5 if whole else margin
     first, last = max(z.min() - margin, ends[0]), min(z.max() + margin, ends[1])
     # a gap narrower than half a cell is no place for a tail
@@ -289,7 +306,7 @@ def leaf_constants(
     last = ends[1] if ends[1] - last < half else last
     found = choose(z, (first, last), 2.0 * half, rule or Rule(), step=float(whole)) if values.size else None
     breaks, order = (found.breaks, found.order) if found else (np.array([first, last]), 1)
-    spread = max(z.std(), defaults.SPLINE_LEAST_TAIL * column.deviation_without_atoms / scale, 2.0 * half)
+    spread = max(z.std(), SPLINE_LEAST_TAIL * column.deviation_without_atoms / scale, 2.0 * half)
     return make_constants(order, breaks, step=float(whole), sigma=float(spread), ends=ends)
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.defaults import HALVED_ROWS, STRUCTURE_ROWS, WATCH_SECONDS
+from bayesjpt.defaults import HALVED_ROWS, WATCH_SECONDS
 from bayesjpt.errors import SamplingError
 from bayesjpt.fitting.learning import StoppedError
 
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.sampler.schedule import Draws, Schedule
     from bayesjpt.table.table import Table
+
+STRUCTURE_ROWS = 0.5
+"""Share of the rows that a further structure is learned from: half of them without replacement differ as much as a
+bootstrap sample (Friedman and Hall, 2007, On bagging and nonlinear estimation)."""
+
 
 Learn = Callable[..., "Circuit"]
 """A function (table, rng, stop, **learner_options) that returns a circuit."""

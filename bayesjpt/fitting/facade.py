@@ -19,7 +19,6 @@ from bayesjpt.defaults import (
     DRAWS,
     ESS,
     GAMMA,
-    LARGE_MEMORY_BYTES,
     STRUCTURE_CHAINS,
     STRUCTURE_DRAWS,
     STRUCTURE_TUNE,
@@ -47,6 +46,9 @@ if TYPE_CHECKING:
     from bayesjpt.sampler.schedule import Schedule
     from bayesjpt.sampler.structures_folder import StructuresFolder
     from bayesjpt.table.table import Table
+
+LARGE_MEMORY_BYTES = 2**30
+"""From here on a fit says how much memory it will take: 1 GiB is an eighth of a small laptop's."""
 
 
 WEIGHTS = ("even", "stacking")

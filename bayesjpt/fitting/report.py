@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt import defaults_report as shown_by
 from bayesjpt.errors import FitFileError, QueryError
 from bayesjpt.fitting.learning import LEARNERS
 from bayesjpt.posterior.answer import verb
@@ -16,6 +15,10 @@ from bayesjpt.posterior.draws import Posterior
 
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table
+
+HELD_OUT = 600
+"""Rows, drawn at random, of which a quarter are held out in turn from structures that are learned anew."""
+
 
 _SUFFIXES = (".html", ".htm")
 
@@ -76,7 +79,7 @@ def report(
     Notes
     -----
     The same fit and table give the same page, byte for byte. Held-out rows are judged by structures that are learned
-    anew without them; everything else is asked of the posterior, of a part of its draws (`bayesjpt.defaults_report`).
+    anew without them; everything else is asked of the posterior, of a part of its draws.
 
     Examples
     --------
@@ -105,7 +108,7 @@ def report(
     held_out = None
     if scored is not None:
         learner = learner if learner in LEARNERS else "mspn"
-        held_out = held_out_score(scored, learner, rng, n_row=shown_by.HELD_OUT)
+        held_out = held_out_score(scored, learner, rng, n_row=HELD_OUT)
     contents = contents_of(post, rows, name=name, held_out=held_out, rng=rng)
     page = page_html(contents, command or _call(name, path, contents.settings))
     try:

@@ -14,13 +14,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesjpt.defaults import FOLD_DRAWS, FOLD_THIN, FOLD_TUNE, FOLDS, MIN_STRUCTURE_WEIGHT
+from bayesjpt.defaults import FOLDS
 from bayesjpt.errors import SamplingError
 from bayesjpt.fitting.ensemble import Crew, Ensemble, derived_seed
 
 if TYPE_CHECKING:
     from bayesjpt.sampler.structures_folder import StructuresFolder
     from bayesjpt.table.table import Table
+
+FOLD_TUNE = 30
+FOLD_DRAWS = 5
+FOLD_THIN = 6
+"""Sweeps of the single chain of a structure without a fold, which begins at the learner's estimate: 30, and then 30 of
+which every sixth is scored. Masses of the held-out rows under one draw take as long as six sweeps."""
+
+MIN_STRUCTURE_WEIGHT = 0.01
+"""Stacking weight below which a structure is left out: it would change no answer by more than its own hundredth."""
+
 
 _FOLD, _CHAIN = 2, 3
 """What a seed is for."""

@@ -17,11 +17,21 @@ import pymc as pm
 from pymc.step_methods.compound import BlockedStep, CompoundStep, CompoundStepState, StepMethodState
 from pytensor.graph.traversal import ancestors, graph_inputs
 
-from bayesjpt.defaults import FIRST_SLICE_WIDTH, MAX_SLICES_PER_SWEEP, SLICE_WIDTH_PER_MOVE
 from bayesjpt.errors import SamplingError
 from bayesjpt.model.concentration import blanket
 from bayesjpt.model.internals import dataclass_state
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
+
+FIRST_SLICE_WIDTH = 1.0
+"""Of a slice update of what concentrations are made of, on its unconstrained scale: most of these are logarithms of
+positive numbers, whose prior spans a few units. It is adapted while the step tunes, so it decides no more than cost."""
+
+SLICE_WIDTH_PER_MOVE = 3.0
+"""Widths over the mean distance moved while tuning: two uniform points of an interval are a third of it apart."""
+
+MAX_SLICES_PER_SWEEP = 20
+"""Scalars above concentrations that a sweep updates, at a tenth to half a millisecond each: no more together than the
+rest of a sweep over a few thousand rows."""
 
 
 @dataclass_state

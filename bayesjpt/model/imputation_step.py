@@ -22,13 +22,20 @@ from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, St
 from pytensor.graph.traversal import graph_inputs
 
 from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES
-from bayesjpt.defaults_model import IMPUTATION_PROPOSALS, MAX_ROWS_ONE_BY_ONE
 from bayesjpt.kernels.gaps import complete_rows, completed
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.concentration import blanket
 from bayesjpt.model.imputed import CompletedRows, ImputedCellsRV, cell_limits
 from bayesjpt.model.internals import dataclass_state
 from bayesjpt.model.row_axis import MIXED, row_axis
+
+IMPUTATION_PROPOSALS = 4
+"""For the missing cells of each row in a sweep: two of all together, two of one cell given the others. Each costs one
+pass over the rows with gaps and one evaluation of the factors that depend on them, less than the rest of a sweep."""
+
+MAX_ROWS_ONE_BY_ONE = 200
+"""Rows, at random, that a proposal is made for in a sweep where factors mix rows: one evaluation of the factors each,
+a tenth to half a millisecond."""
 
 
 @dataclass_state

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.circuit.layout import make_layout
-from bayesjpt.defaults import REFERENCE_ROWS
 from bayesjpt.errors import ModelError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.encode import filler
@@ -16,6 +15,9 @@ from bayesjpt.table.table import Table
 
 if TYPE_CHECKING:
     import xarray as xr
+
+REFERENCE_ROWS = 200
+"""Rows whose log density is followed by the convergence battery, and which a saved fit keeps."""
 
 
 SAMPLE_STATS = ("log_likelihood", "n_active_edges")

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bayesjpt.defaults import DEPENDENCE_WHOLE
 from bayesjpt.kernels.grids import Start
 from bayesjpt.queries.intervals import domain_of
 from bayesjpt.table.schema import Column, Schema
+
+DEPENDENCE_WHOLE = 100.0
+"""Range of whole numbers up to which each is a cell by itself."""
+
 
 _INSIDE = 4
 """Cells of the range of training values."""

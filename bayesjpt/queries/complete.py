@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.paths import Interval, Region
-from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES, SAMPLED_ROWS
+from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.draws import draw_missing
 from bayesjpt.kernels.work import block_rows
@@ -20,6 +20,10 @@ from bayesjpt.queries.paths import conditions
 from bayesjpt.table.encode import filler
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
+
+SAMPLED_ROWS = 16_384
+"""Rows that are drawn together; bounds the workspace of `sample` and `impute`."""
+
 
 _WHOLE = 1e-9
 

@@ -12,7 +12,6 @@ from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.build import freeze
 from bayesjpt.circuit.edit import Edit, conditioned, constrained, marginalised
 from bayesjpt.circuit.plan import make_plan
-from bayesjpt.defaults import MAX_EDITED_BYTES, MAX_EDITED_EDGES
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.reweight import conditioned_params, constrained_params
 from bayesjpt.posterior.answer import verb
@@ -24,6 +23,14 @@ from bayesjpt.queries.evidence import as_evidence
 from bayesjpt.queries.resolve import names_of, position_of, value_name
 from bayesjpt.table.schema import SUMMED_OUT, Schema, SetAside
 from bayesjpt.table.table import Table
+
+MAX_EDITED_EDGES = 1_000_000
+"""Edges of the circuit that a condition makes: boxes times the part of the circuit that they constrain. Above it one
+draw's weights take 8 MB, and one pass over the circuit tens of milliseconds."""
+
+MAX_EDITED_BYTES = 4 * 2**30
+"""Bytes of the weights of all draws of such a circuit: half the memory of a small laptop."""
+
 
 Reweight = Callable[..., tuple[Params, np.ndarray]]
 

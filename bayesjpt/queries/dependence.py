@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bayesjpt.defaults import DEPENDENCE_SPLITS, DEPENDENCE_TOLERANCE, MAX_DEPENDENCE_BYTES
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.flow import path_probabilities
 from bayesjpt.kernels.pairs import fill_information
@@ -20,6 +19,15 @@ from bayesjpt.queries.condition import given_posterior
 from bayesjpt.queries.resolve import names_of, position_of
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.schema import Schema
+
+DEPENDENCE_TOLERANCE = 3e-4
+"""Nats by which two estimates of what a column's values tell may differ; the better one is then off by 1e-4 at most."""
+
+DEPENDENCE_SPLITS = 160
+"""Splits of a column's cells at most, each of which makes four quarters more."""
+
+MAX_DEPENDENCE_BYTES = 2**28
+"""Bytes of the table of slots that rows take together: 5,792 slots, such as 100 columns in 57 components."""
 
 
 @verb

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayesjpt.circuit.plan import Plan
-from bayesjpt.defaults import MAX_TABLE_BYTES, QUERY_DISTINCT_SHARE, QUERY_ROWS, QUERY_WORK_BYTES
+from bayesjpt.defaults import MAX_TABLE_BYTES, QUERY_WORK_BYTES
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.cells import Cells, make_cells
@@ -20,6 +20,14 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import Box, why_null
 from bayesjpt.queries.evidence import Evidence
 from bayesjpt.table.table import Table
+
+QUERY_DISTINCT_SHARE = 0.9
+"""Distinct values over rows; up to this share a real column is evaluated once per distinct value where nothing is drawn
+by it. A table then costs a lookup and a logarithm a value more than its leaves."""
+
+QUERY_ROWS = 4096
+"""Rows given as evidence that are evaluated together; bounds a query's workspace, and changes no answer."""
+
 
 ON_ZERO = ("error", "nan")
 

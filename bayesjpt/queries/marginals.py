@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesjpt.defaults import INTERVAL, SHOWN_RANGE
+from bayesjpt.defaults import INTERVAL
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.boxes import Box
@@ -19,6 +19,10 @@ from bayesjpt.queries.differences import rounded
 from bayesjpt.queries.distribution import quantile
 from bayesjpt.queries.given import box_log_probability
 from bayesjpt.table.schema import Column
+
+SHOWN_RANGE = (0.005, 0.995)
+"""Quantiles between which numbers are drawn: all but one in a hundred, so that tails do not press the rest together."""
+
 
 _ENDS = (0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL)
 _N_TICK = 3

@@ -9,7 +9,6 @@ import numpy as np
 from bayesjpt.circuit.arrays import HARD, Params
 from bayesjpt.circuit.paths import regions
 from bayesjpt.circuit.sub_populations import above, sub_populations
-from bayesjpt.defaults import MAX_PAIRED_ROWS
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.passes import make_graph, numbers_in
 from bayesjpt.kernels.reach import Reach
@@ -22,6 +21,10 @@ from bayesjpt.queries.given import refuse_impossible_rows, row_blocks
 from bayesjpt.queries.paths import conditions
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.table import Table
+
+MAX_PAIRED_ROWS = 10_000
+"""Rows of a matrix of pairs: 763 MiB."""
+
 
 _BYTES_AT_ONCE = 2**26
 """Responsibilities of some draws that are multiplied together: 64 MB."""

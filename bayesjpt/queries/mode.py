@@ -11,7 +11,7 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.plan import ATOM
 from bayesjpt.circuit.possible import possible
-from bayesjpt.defaults import MODE_ROWS, MODE_WIDTH, QUERY_WORK_BYTES
+from bayesjpt.defaults import QUERY_WORK_BYTES
 from bayesjpt.families import registry
 from bayesjpt.kernels.modes import fill_modes, make_candidates
 from bayesjpt.kernels.work import block_rows
@@ -26,6 +26,12 @@ from bayesjpt.queries.given import log_sum, refuse_impossible_rows
 from bayesjpt.table.possible import highest_label
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table, restored
+
+MODE_ROWS = 256
+"""Rows whose modes are found together: bounds the memory of what is handed back by a kernel, and changes no answer."""
+
+MODE_WIDTH = 8
+"""Best parts that `mode` keeps of every node, at least: the best rows are then sorted by their mass over all paths."""
 
 
 @verb

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesjpt.circuit.paths import Interval
 from bayesjpt.circuit.sub_populations import sub_populations
-from bayesjpt.defaults import EXPLAINED_DIFFERENCE, EXPLAINED_FACTS, PATTERN_COVERAGE, PATTERN_SUPPORT
+from bayesjpt.defaults import EXPLAINED_DIFFERENCE, EXPLAINED_FACTS
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.flow import node_probabilities
 from bayesjpt.posterior.answer import PlainAnswers, verb
@@ -29,6 +29,13 @@ from bayesjpt.queries.some_draws import some_draws
 
 if TYPE_CHECKING:
     import xarray as xr
+
+PATTERN_COVERAGE = 0.8
+"""Share of a sub-population that lies between the ends of a column in its pattern: as between first and last decile."""
+
+PATTERN_SUPPORT = 0.05
+"""Least share of all rows that a pattern holds: that of a leaf of a tree by default (`JPT_MIN_ROWS`)."""
+
 
 _N_STEP = 20
 """Places where an interval of a given probability may begin."""

@@ -14,13 +14,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesjpt.defaults import INTERVAL, MAX_FOLLOWED_LABELS, MAX_FOLLOWED_PAIRS
+from bayesjpt.defaults import INTERVAL
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.boxes import Box
 from bayesjpt.queries.given import box_log_probability
 from bayesjpt.queries.moments import expectation
 from bayesjpt.table.schema import Column
+
+MAX_FOLLOWED_LABELS = 10
+"""Labels of a column whose shares are followed when stability is judged, the most frequent ones."""
+
+MAX_FOLLOWED_PAIRS = 45
+"""Pairs of columns whose joint probabilities are followed when stability is judged: all of ten columns."""
+
 
 CDF, LABEL, PAIR, MEAN, TYPE = "marginal_cdf", "label_share", "pair_probability", "mean", "type_share"
 """Kinds of answers, in the order in which they are listed."""

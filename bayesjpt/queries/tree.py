@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesjpt.circuit.paths import Interval, Labels, TreeNode, tree_nodes
-from bayesjpt.defaults import TREE_CELLS, TREE_COLUMNS, TREE_DRAWS, TREE_LEAVES
+from bayesjpt.defaults import TREE_COLUMNS, TREE_DRAWS, TREE_LEAVES
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import StackedPosterior
@@ -28,6 +28,9 @@ from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.stability import answers_of, distances
 from bayesjpt.queries.type_shares import type_shares
 from bayesjpt.table.schema import Schema
+
+TREE_CELLS = 60
+"""Cells of a column of numbers in them: two pixels each."""
 
 
 @dataclass(frozen=True, eq=False)

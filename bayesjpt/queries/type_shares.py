@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.defaults import INTERVAL, MAX_OVERTAKEN, MAX_RHAT
+from bayesjpt.defaults import INTERVAL, MAX_RHAT
 from bayesjpt.errors import QueryError
 from bayesjpt.families import registry
 from bayesjpt.kernels.flow import fill_shares
@@ -24,6 +24,10 @@ from bayesjpt.table.schema import Column
 
 if TYPE_CHECKING:
     import xarray as xr
+
+MAX_OVERTAKEN = 0.05
+"""Probability that a fit with another seed has another leading type, from which a column's type is not determined."""
+
 
 TYPES = ("real", "positive", "interval", "count", "ordinal", "nominal", "binary", "none")
 """Statistical types that families may have, in the order in which they are listed; atoms and backgrounds have none."""
@@ -259,7 +263,7 @@ def _diagnose_structures(post: StackedPosterior, typed: np.ndarray, best: int) -
     -----
     The lead of the best type over another, as any answer, differs between two fits by a standard deviation of sqrt(2)
     Monte Carlo errors. Another type could lead where a lead of at least 0 has a probability of
-    `defaults.MAX_OVERTAKEN`.
+    `MAX_OVERTAKEN`.
     """
     rivals = [k for k in range(len(TYPES)) if k != best and typed[..., k].max() > 0.0]
     leads = np.stack([typed[..., best], *(typed[..., best] - typed[..., k] for k in rivals)], axis=-1)

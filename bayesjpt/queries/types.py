@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from bayesjpt.defaults import INTERVAL, LIKELY_TYPE, SURE_TYPE, TYPE_DRAWS
+from bayesjpt.defaults import INTERVAL, TYPE_DRAWS
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.answer import verb
 from bayesjpt.posterior.draws import Posterior
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bayesjpt.queries.type_shares import TypeShares
+
+SURE_TYPE, LIKELY_TYPE = 0.85, 0.6
+"""Probabilities of a column's most probable type above which it is called sure, and likely."""
+
 
 SURE, LIKELY, UNSURE = "sure", "likely", "unsure"
 LEFT_OUT = "left out"

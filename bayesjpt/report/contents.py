@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesjpt import defaults_report as shown_by
 from bayesjpt.defaults import INTERVAL, OUTLIER_DRAWS
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.dependence import dependence
@@ -25,6 +24,25 @@ from bayesjpt.report.summary import short_reason, words_of
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 from bayesjpt.table.write import texts
+
+DRAWS = 32
+"""Draws that bands are told from, two of each structure: of 50 columns these take a second."""
+
+PAIR_DRAWS = 16
+"""Draws that pairs of columns are told from, one of each structure: 1,225 pairs take a second."""
+
+CELLS = 40
+"""Cells of a column of numbers: about eight pixels each."""
+
+PAIRED = 60
+"""Columns at most of which a report looks at all pairs: as many rows of a picture as a screen has room for."""
+
+SUPPORT = 0.01
+"""Least share of all rows of a sub-population's densest part that a report tells."""
+
+ROWS, ODD = 1000, 10
+"""Rows among which the oddest are looked for, drawn at random from larger tables, and how many of them are shown."""
+
 
 _ENDS = (0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL)
 
@@ -263,7 +281,7 @@ def contents_of(
     """
     whole = rows is not None
     # two posteriors of few draws, of which what is prepared is shared by all that is asked of them
-    some, few = (some_draws(post, n)[1] for n in (shown_by.DRAWS, OUTLIER_DRAWS))
+    some, few = (some_draws(post, n)[1] for n in (DRAWS, OUTLIER_DRAWS))
     answers = types(few, rows)
     rows = post.reference if rows is None else rows
     n_row = rows.n_row if whole and rows is not None else post.settings.get("n_row")
@@ -279,7 +297,7 @@ def contents_of(
         columns=columns,
         pairs=pairs,
         paired=paired,
-        patterns=patterns(post, min_support=shown_by.SUPPORT),
+        patterns=patterns(post, min_support=SUPPORT),
         odd=odd,
         n_scored=n_scored,
         held_out=held_out,
@@ -304,7 +322,7 @@ def _stability(post: Posterior) -> str:
 
 
 def _columns(post: Posterior, answers: Types, rows: Table | None, n_row: int) -> tuple[ColumnReport, ...]:
-    found_axes = axes_of(post, range(len(post.schema)), shown_by.CELLS)
+    found_axes = axes_of(post, range(len(post.schema)), CELLS)
     axes = [_aligned(axis, column, rows) for axis, column in zip(found_axes, post.schema, strict=True)]
     found = []
     for answer, axis, (cells, atoms) in zip(answers, axes, cell_masses(post, axes), strict=True):
@@ -333,10 +351,10 @@ def _aligned(axis: Axis, column: Column, rows: Table | None) -> Axis:
     values = np.unique(seen[~np.isin(seen, codes)])
     ends = np.clip(axis.edges[[0, -1]], values[0], values[-1]) if codes else axis.edges[[0, -1]]
     grid, start = column.resolution, 0.0
-    if 1 < values.size <= shown_by.CELLS:  # few values may lie farther apart than they are exact
+    if 1 < values.size <= CELLS:  # few values may lie farther apart than they are exact
         grid, start = max(grid, float(np.diff(values).min())), float(values[0])
     lo, hi = (ends - start).tolist()
-    step = grid * max(1, math.ceil((hi - lo) / shown_by.CELLS / grid))
+    step = grid * max(1, math.ceil((hi - lo) / CELLS / grid))
     first = math.floor(lo / step) * step - 0.5 * grid
     edges = start + first + step * np.arange(math.ceil((hi - first) / step) + 1.0)
     inside = (axis.atoms >= edges[0]) & (axis.atoms < edges[-1])
@@ -364,11 +382,11 @@ def _shares(axis: Axis, rows: Table | None) -> tuple[np.ndarray, int]:
 
 def _pairs(post: Posterior) -> tuple[tuple[Pair, ...], tuple[int, ...]]:
     """Return all pairs of the first columns, the most dependent first, and which columns these are."""
-    paired = tuple(k for k, column in enumerate(post.schema) if column.n_distinct != 1)[: shown_by.PAIRED]
+    paired = tuple(k for k, column in enumerate(post.schema) if column.n_distinct != 1)[:PAIRED]
     if len(paired) < 2:
         return (), paired
     names = [post.schema.names[k] for k in paired]
-    found = dependence(post, names, normalised=True, max_draws=shown_by.PAIR_DRAWS).values
+    found = dependence(post, names, normalised=True, max_draws=PAIR_DRAWS).values
     values = found.reshape(-1, len(paired), len(paired))
     masses = told(values)
     first, second = np.triu_indices(len(paired), 1)
@@ -389,12 +407,12 @@ def _odd_rows(
     if rows is None or post.reference is None or not rows.n_row:
         return (), 0
     number = np.arange(rows.n_row)
-    if rows.n_row > shown_by.ROWS:
-        number = np.sort(rng.choice(rows.n_row, shown_by.ROWS, replace=False))
+    if rows.n_row > ROWS:
+        number = np.sort(rng.choice(rows.n_row, ROWS, replace=False))
     scored = rows.take(number)
     found = outliers(post, scored)
     score, responsible = found["score"], found["responsible"]
-    order = [row for row in np.argsort(-score, kind="stable").tolist() if responsible[row]][: shown_by.ODD]
+    order = [row for row in np.argsort(-score, kind="stable").tolist() if responsible[row]][:ODD]
     expected: dict[int, str] = {}
     for name in dict.fromkeys(str(responsible[row]) for row in order):
         own = [row for row in order if responsible[row] == name]

@@ -13,13 +13,19 @@ from typing import Any
 import numpy as np
 
 from bayesjpt import __version__
-from bayesjpt import defaults_report as shown_by
 from bayesjpt.queries.differences import percent
 from bayesjpt.queries.marginals import Masses
 from bayesjpt.queries.representative import whose
 from bayesjpt.queries.types import ColumnType
 from bayesjpt.report.charts import column_svg, pairs_svg
 from bayesjpt.report.contents import Contents
+
+TOP_PAIRS = 15
+"""Pairs of columns that are told as text."""
+
+DRAWN_ROWS = 200
+"""Rows that a page holds, for pictures of any pair: as many as a fit keeps."""
+
 
 _SECTIONS = (
     ("look", "To look at"),
@@ -55,7 +61,7 @@ def page_html(contents: Contents, command: str) -> str:
         columns=[(column, column_svg(column)) for column in contents.columns],
         why=_why,
         picture_of_pairs=picture,
-        top=contents.pairs[: shown_by.TOP_PAIRS],
+        top=contents.pairs[:TOP_PAIRS],
         name=names.__getitem__,
         whose=whose(contents.patterns.structure, contents.patterns.chain),
         parts=[
@@ -126,7 +132,7 @@ def _data(contents: Contents, order: list[int], place: dict[int, int]) -> dict[s
     rows = contents.rows
     kept = np.empty(0, np.int64)
     if rows is not None:
-        kept = np.unique(np.linspace(0, rows.n_row - 1, min(shown_by.DRAWN_ROWS, rows.n_row)).astype(np.int64))
+        kept = np.unique(np.linspace(0, rows.n_row - 1, min(DRAWN_ROWS, rows.n_row)).astype(np.int64))
     columns = []
     for k in order:
         axis = contents.columns[k].axis

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.defaults import INTERVAL, PLOT_CELLS, PLOT_DRAWS, PLOT_JOINT_CELLS
+from bayesjpt.defaults import INTERVAL
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.answer import verb
 from bayesjpt.posterior.draws import Posterior
@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 
     from bayesjpt.table.schema import Column
     from bayesjpt.table.table import Table
+
+PLOT_CELLS = 120
+"""Cells of a column of numbers in a plot: about four pixels each."""
+
+PLOT_JOINT_CELLS = 50
+"""Cells of either column in a plot of two: their 2,500 pairs take a tenth of a second."""
+
+PLOT_DRAWS = 100
+"""Draws that bands in plots are told from; five of them lie beyond either end of a band."""
+
 
 Parts = Mapping[str, np.ndarray]
 """Names and mean probabilities of cells of what a column is made of."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesjpt.defaults import MAX_RHAT, MAX_SEED_MOVE, MIN_WARM_UP_T, STABLE_SHARE
+from bayesjpt.defaults import MAX_RHAT, STABLE_SHARE
 from bayesjpt.posterior.answer import PlainAnswers
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.stability import TYPE, answers_of, moves_of, usual_move
@@ -15,6 +15,14 @@ from bayesjpt.queries.type_shares import UNDETERMINED, TypeShares
 
 if TYPE_CHECKING:
     import xarray as xr
+
+MAX_SEED_MOVE = 0.25
+"""Part of its interval by which another seed may move an answer for a fit to count as stable: three quarters of a
+standard deviation of a normal posterior."""
+
+MIN_WARM_UP_T = 3.0
+"""Standard errors by which the log likelihood of later kept sweeps lies above or below that of earlier ones from which
+the warm-up counts as unfinished: by chance once in a hundred fits of 16 structures."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +57,7 @@ class Stability:
 
     @property
     def converged(self) -> bool:
-        """Whether answers move by `defaults.MAX_SEED_MOVE` at most, types are determined, the warm-up was finished."""
+        """Whether answers move by `MAX_SEED_MOVE` at most, types are determined, the warm-up was finished."""
         return bool(self.move <= MAX_SEED_MOVE) and not self.undetermined and not self.warm_up
 
     def sentence(self) -> str:

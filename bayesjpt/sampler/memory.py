@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.plan import make_plan
-from bayesjpt.defaults import CHAINS, DRAWS, MAX_MEMORY_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
+from bayesjpt.defaults import CHAINS, DRAWS, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import SamplingError
 from bayesjpt.kernels.collapsed_sweeper import BLOCKED, COLLAPSED
 from bayesjpt.kernels.paths import BLOCK, longest_path
@@ -21,6 +21,10 @@ from bayesjpt.sampler.workers import n_worker
 
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table
+
+MAX_MEMORY_SHARE = 0.8
+"""Of the available memory that sampling may take; the rest is for the table itself and for the first answers."""
+
 
 UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "kiB"))
 

@@ -6,8 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bayesjpt import defaults
 from bayesjpt.structure.dependence import ColumnFeatures, subsample
+
+TWO_MEANS_STEPS = 300
+TWO_MEANS_TOLERANCE = 1e-4
+"""Steps from each start at most, and squared movement of the centres, of the mean variance of the features, at which
+they end: the defaults of scikit-learn."""
+
+TWO_MEANS_STARTS = 3
+"""Starts of 2-means, the best is kept; with k-means++ two clusters are found by nearly every start."""
+
 
 _N_CANDIDATE = 2
 """Points among which the second centre of a start is chosen: 2 + log 2, rounded down, as in scikit-learn."""
@@ -37,7 +45,7 @@ def two_means(features: Sequence[ColumnFeatures], max_rows: int, rng: np.random.
     points = _points(features, chosen)
     if (points == points[0]).all():
         return _smaller(_differing(features, 0 if chosen is None else int(chosen[0])))
-    starts = [_lloyd(points, *_start(points, rng)) for _ in range(defaults.TWO_MEANS_STARTS)]
+    starts = [_lloyd(points, *_start(points, rng)) for _ in range(TWO_MEANS_STARTS)]
     _, first, second = min(starts, key=lambda found: found[0])
     return _smaller(_beyond(features, second - first, 0.5 * float(second @ second - first @ first)))
 
@@ -57,13 +65,13 @@ def _lloyd(points: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[f
     """Return (sum of squared distances, centres) where 2-means from two centres comes to rest.
 
     Nearer to the second centre are the rows beyond the plane half-way: so a step is two products of a matrix and a
-    vector. It ends where no row changes sides, or the centres move by less than `defaults.TWO_MEANS_TOLERANCE`.
+    vector. It ends where no row changes sides, or the centres move by less than `TWO_MEANS_TOLERANCE`.
     """
     total, n = points.sum(axis=0), len(points)
     squares = float(np.einsum("ij,ij->", points, points))
-    tolerance = defaults.TWO_MEANS_TOLERANCE * (squares - total @ total / n) / n
+    tolerance = TWO_MEANS_TOLERANCE * (squares - total @ total / n) / n
     side = np.zeros(n, bool)
-    for _ in range(defaults.TWO_MEANS_STEPS):
+    for _ in range(TWO_MEANS_STEPS):
         beyond = points @ (second - first) > 0.5 * (second @ second - first @ first)
         n_beyond = int(beyond.sum())
         if n_beyond in (0, n):  # equal centres, up to rounding errors

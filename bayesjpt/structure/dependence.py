@@ -22,6 +22,18 @@ from bayesjpt import defaults
 from bayesjpt.structure import base
 from bayesjpt.table.table import Table
 
+RDC_TOLERANCE = 1e-7
+"""Singular values over the largest; directions below are redundant. That of R's `cancor`, which the program of
+Lopez-Paz et al. (2013) calls: about four directions of a number remain, polynomials of its rank in effect."""
+
+RDC_CHANCE = 1.0
+"""Singular values of independent normals above the sum of the roots of their matrix's dimensions, once in a thousand
+times: 0.9 to 1.5 by simulation, see `structure.dependence.chance`."""
+
+RDC_COMMON_TOLERANCE = 1e-10
+"""Variance, of 1 over all rows, that a direction must keep on the rows common to two columns: far above the rounding
+errors of sums over 10^4 rows, far below one row's share."""
+
 
 @dataclass(frozen=True)
 class RandomFeatures:
@@ -163,7 +175,7 @@ def whiten(column: ColumnFeatures, rows: np.ndarray | None = None) -> ColumnFeat
     -------
     ColumnFeatures
         ``index`` has one entry per row of `rows`; the columns of ``table[index]`` have mean 0 and are orthonormal.
-        Directions whose singular value lies below `defaults.RDC_TOLERANCE` times the largest are dropped. A column
+        Directions whose singular value lies below `RDC_TOLERANCE` times the largest are dropped. A column
         that is constant on the rows has none left.
 
     Notes
@@ -180,7 +192,7 @@ def whiten(column: ColumnFeatures, rows: np.ndarray | None = None) -> ColumnFeat
     counts = np.bincount(index, minlength=n_distinct)[:n_distinct]
     lines = _centred(lines, counts)
     _, singular, directions = np.linalg.svd(np.sqrt(counts)[:, None] * lines, full_matrices=False)
-    kept = singular > defaults.RDC_TOLERANCE * max(singular[:1], default=0.0)
+    kept = singular > RDC_TOLERANCE * max(singular[:1], default=0.0)
     table = np.zeros((n_distinct + 1, int(kept.sum())))
     table[:-1] = (lines @ directions[kept].T) / singular[kept]
     return ColumnFeatures(index, table)
@@ -237,7 +249,7 @@ def chance(white: Sequence[ColumnFeatures]) -> np.ndarray:
     """
     seen = np.array([column.index < column.n_distinct for column in white], np.float64)
     root = np.sqrt([column.table.shape[1] for column in white])
-    return (root[:, None] + root + defaults.RDC_CHANCE) / np.sqrt(np.maximum(seen @ seen.T, 1.0))
+    return (root[:, None] + root + RDC_CHANCE) / np.sqrt(np.maximum(seen @ seen.T, 1.0))
 
 
 def largest_correlations(white: Sequence[ColumnFeatures]) -> np.ndarray:
@@ -301,7 +313,7 @@ def _common_whiteners(blocks: np.ndarray, seen: np.ndarray, complete: np.ndarray
         outer = total[:, second, :, None] * total[:, second, None, :]
         covariance -= outer / np.maximum(n_common[:, second], 1.0)[:, None, None]
         variance, direction = np.linalg.eigh(covariance)
-        kept = variance > defaults.RDC_COMMON_TOLERANCE
+        kept = variance > RDC_COMMON_TOLERANCE
         root = np.where(kept, 1.0 / np.sqrt(np.where(kept, variance, 1.0)), 0.0)
         factor[:, second] = direction * root[:, None, :]
     return _Whiteners(factor, total, n_common)

@@ -24,6 +24,13 @@ from bayesjpt.structure.grow import Leaf, Settings, Split, Tree
 from bayesjpt.structure.prune import grow_and_prune
 from bayesjpt.table.table import Table
 
+JPT_MIN_ROWS = 0.05
+"""Least share of the table's rows in a leaf; in the middle of the paper's grid (Nyga et al., table 3)."""
+
+JPT_MIN_IMPROVEMENT = 1e-6
+"""Mean relative reduction of impurity below which a node becomes a leaf: what rounding errors stay below."""
+
+
 IMPURITIES = ("entropy", "gini")
 ASSIGNMENTS = ("hard", "soft")
 
@@ -34,10 +41,10 @@ def learn_jpt(
     *,
     targets: Sequence[str] | None = None,
     features: Sequence[str] | None = None,
-    min_rows: float = defaults.JPT_MIN_ROWS,
+    min_rows: float = JPT_MIN_ROWS,
     max_leaves: int | None = None,
     max_depth: int | None = None,
-    min_improvement: float = defaults.JPT_MIN_IMPROVEMENT,
+    min_improvement: float = JPT_MIN_IMPROVEMENT,
     symbolic_impurity: str = "entropy",
     validation: float = 0.0,
     assignment: str = "hard",

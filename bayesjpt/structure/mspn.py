@@ -29,6 +29,10 @@ from bayesjpt.structure.dependence import (
 )
 from bayesjpt.table.table import Table
 
+MSPN_THRESHOLD = 0.1
+"""Dependence coefficient from which two columns may stay together; ABDA's grid is 0.9, 0.7, 0.5, 0.3, but a label that
+depends on many columns at once depends little on each."""
+
 
 def learn_mspn(
     table: Table,
@@ -173,7 +177,7 @@ class _Learner:
         white = [whiten(column, chosen) for column in features]
         threshold = self.settings.threshold
         if threshold is None:
-            threshold = np.maximum(defaults.MSPN_THRESHOLD, chance(white))
+            threshold = np.maximum(MSPN_THRESHOLD, chance(white))
         together = largest_correlations(white) >= threshold
         # sparse, since a dense matrix is copied through masked arrays, which takes longer than the coefficients
         n_part, part_of = connected_components(csr_array(together), directed=False)

@@ -11,6 +11,17 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.written_numbers import number_readings
 
+MIN_IDENTIFIER_ROWS = 20
+"""Rows; below, distinct values say nothing: 20 draws from 40 equally likely values are all distinct 1 in 300 times."""
+
+IDENTIFIER_SHARE = 0.9
+"""Distinct values over observed cells; a text column above it is an identifier, an integer one if its name says so."""
+
+RUNNING_NUMBER_FILL = 0.5
+"""Share of its range that a column of all-distinct integers fills; above it, it is a running number (rows may have been
+dropped). Of 100 draws from 200 values all are distinct once in 10^13 times."""
+
+
 _ID_NAME = re.compile(
     r"""[\W_]*(id|ids|idx|index|key|pk|serial|no|nr|row[\W_]?(id|no|nr|names?|number)|index_level_\d+)[\W_]*
     |\#|unnamed([\W_].*)?
@@ -24,8 +35,8 @@ _CAMEL_ID_NAME = re.compile(r"[a-z](Id|ID|Key|Uuid|UUID)$")
 def set_aside_reason(cells: Cells, view: Cells) -> str | None:
     """Return why a column, as stored and as interpreted, says nothing about a population of rows; None if it may."""
     n, n_distinct = view.n_observed, view.n_distinct
-    enough = n >= defaults.MIN_IDENTIFIER_ROWS
-    nearly_all = n_distinct > defaults.IDENTIFIER_SHARE * n
+    enough = n >= MIN_IDENTIFIER_ROWS
+    nearly_all = n_distinct > IDENTIFIER_SHARE * n
     if view.stored == "text":
         if enough and nearly_all:
             found = f"{n_distinct} distinct texts in {n} observed cells"
@@ -36,13 +47,13 @@ def set_aside_reason(cells: Cells, view: Cells) -> str | None:
         return None
     if view.stored != "number" or not enough:
         return None
-    if cells.stored == "text" and cells.n_distinct > defaults.IDENTIFIER_SHARE * n and cells_of.inexact(cells):
+    if cells.stored == "text" and cells.n_distinct > IDENTIFIER_SHARE * n and cells_of.inexact(cells):
         return f"identifier: {cells.n_distinct} distinct whole numbers in {n} observed cells, some beyond 2^53"
     if not cells_of.is_whole(view.distinct):
         return None
     range_length = view.distinct[-1] - view.distinct[0] + 1.0
     ordered = is_identifier_name(view.name) or _in_row_order(view)
-    if n_distinct == n and n >= defaults.RUNNING_NUMBER_FILL * range_length and ordered:
+    if n_distinct == n and n >= RUNNING_NUMBER_FILL * range_length and ordered:
         return f"running number: {n} whole numbers, all distinct, that fill {n / range_length:.0%} of their range"
     if nearly_all and is_identifier_name(view.name):
         return f"identifier by its name: {n_distinct} distinct whole numbers in {n} observed cells"

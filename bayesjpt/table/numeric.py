@@ -18,6 +18,30 @@ from bayesjpt.table.labels import smoothed
 from bayesjpt.table.schema import Column
 from bayesjpt.table.wishes import Wish
 
+MAX_ORDERED_LEVELS = 100
+"""Distinct values; up to these an integer column has levels where its shares are worth knowing one by one: where some
+values are favoured (`bayesjpt.table.heaps`), or each is frequent. A leaf's draw takes a microsecond a level."""
+
+MIN_CELLS_PER_LEVEL = 30.0
+"""Training cells per distinct value from which more than `MAX_INTEGER_LEVELS` levels are kept without a favourite.
+Shares read off negative binomial counts cost .005 nats a cell at 13 cells a level, nothing at 35 (docs/results.md)."""
+
+CODE_SHARE = 0.05
+"""Distinct values over observed cells; only below it can fractions be a code (0.25, 0.5, 1, 2, 4) instead of a
+measurement."""
+
+CODE_GRID_FILL = 0.5
+"""Share of the points of its recording grid, from its least to its largest value, that a measurement with few values
+would fill."""
+
+LARGEST_STANDARDISED = 1e150
+"""Scale units from the location; beyond, squares overflow float64."""
+
+ATOM_MIN_WHOLE_SPREAD = 100.0
+"""Interquartile range of the other whole numbers from which an atom turns whole numbers into a real column: amounts
+(hundreds and more) have one, counts with many zeros stay counts."""
+
+
 _WHOLE_LIMIT = "at most 2^53 = 9007199254740992 in size, what float64 tells apart"
 
 
@@ -64,9 +88,9 @@ def _has_levels(view: Cells, counts: np.ndarray) -> bool:
     """Return whether whole numbers are few, or not many and each worth a share of its own."""
     if view.n_distinct <= defaults.MAX_INTEGER_LEVELS:
         return True
-    if view.n_distinct > defaults.MAX_ORDERED_LEVELS:
+    if view.n_distinct > MAX_ORDERED_LEVELS:
         return False
-    frequent = view.n_observed >= defaults.MIN_CELLS_PER_LEVEL * view.n_distinct
+    frequent = view.n_observed >= MIN_CELLS_PER_LEVEL * view.n_distinct
     return frequent or find_heaps(view.distinct, counts, 1.0)[0].size > 0
 
 
@@ -214,17 +238,17 @@ def is_amount(view: Cells, found: np.ndarray) -> bool:
     if rest.size <= defaults.MAX_INTEGER_LEVELS:
         return False
     spread = resolution.summarise(rest, view.counts()[~found])[1]
-    return spread >= defaults.ATOM_MIN_WHOLE_SPREAD or atoms_of.is_far(view.distinct, found)
+    return spread >= ATOM_MIN_WHOLE_SPREAD or atoms_of.is_far(view.distinct, found)
 
 
 def few_and_apart(view: Cells) -> bool:
     """Return whether fractions are a code: few, repeated often, and off most points of the grid that holds them."""
-    few = view.n_distinct <= min(defaults.MAX_INTEGER_LEVELS, defaults.CODE_SHARE * view.n_observed)
+    few = view.n_distinct <= min(defaults.MAX_INTEGER_LEVELS, CODE_SHARE * view.n_observed)
     if not few:
         return False
     width = resolution.grid(view.distinct, view.counts())
     n_point = (view.distinct[-1] - view.distinct[0]) / width + 1.0 if width else np.inf
-    return view.n_distinct < defaults.CODE_GRID_FILL * n_point
+    return view.n_distinct < CODE_GRID_FILL * n_point
 
 
 def on_request(cells: Cells, wish: Wish, hints: Hints) -> Cells:
@@ -286,11 +310,11 @@ def check_standardised(view: Cells, column: Column) -> None:
     """Raise `SchemaError` where a value is so far out that its square in scale units overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.maximum(np.abs(view.distinct - column.location), np.abs(view.distinct)) / column.scale
-    far = np.flatnonzero(~(size < defaults.LARGEST_STANDARDISED))
+    far = np.flatnonzero(~(size < LARGEST_STANDARDISED))
     if far.size:
         row, value = view.first(far)
         raise SchemaError(
             f"column {view.name!r} holds {value:g} in row {row}, {size[far[0]]:.0e} scale units from its median",
-            f"less than {defaults.LARGEST_STANDARDISED:.0e}",
+            f"less than {LARGEST_STANDARDISED:.0e}",
             "Take logarithms, or leave the cell empty.",
         )

@@ -11,13 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bayesjpt.defaults import FREE_EXPANSION_BYTES, MAX_EXPANSION, MAX_LINE_BYTES
+from bayesjpt.defaults import MAX_EXPANSION, MAX_LINE_BYTES
 from bayesjpt.errors import TableError
 from bayesjpt.table import json_lines, spreadsheet
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.delimited import read_text
 from bayesjpt.table.encodings import as_utf8
 from bayesjpt.table.reading import NOTHING_KNOWN, Reading
+
+FREE_EXPANSION_BYTES = 64 * 2**20
+"""Bytes that a compressed file may hold however small it is: constant columns, in small files, are nothing to fear."""
+
 
 _TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 _ARROW_SUFFIXES = (".parquet", ".feather", ".arrow", ".arrows", ".ipc")

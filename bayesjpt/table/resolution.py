@@ -14,6 +14,25 @@ import numpy as np
 from bayesjpt import defaults
 from bayesjpt.table.cells import MICROSECONDS_PER_DAY
 
+GRID_SHARE = 0.99
+"""Share of the values that a recording grid must hold; the rest may be typing errors or another instrument."""
+
+GRID_TOLERANCE = 1e-12
+"""Relative distance from a grid point that counts as on it: a few thousand rounding errors of float64."""
+
+GRID_GAIN = 10.0
+"""How much coarser the grid must become for one repeated value to be spared: 1e-6 among hundredths, not .5 in ones."""
+
+GRID_MIN_OTHERS = 5
+"""Distinct values that must lie on such a grid."""
+
+MIN_GRID_PER_SPREAD = 1e-7
+"""Interquartile ranges; a finer grid is the print precision of a computed number, not of a measurement."""
+
+FALLBACK_PER_SPREAD = 1e-3
+"""Interquartile ranges; the resolution where no grid is visible."""
+
+
 _DAY_PARTS = tuple(1.0 / n for n in (1, 24, 1440, 86_400, 86_400_000, MICROSECONDS_PER_DAY))
 
 
@@ -60,15 +79,15 @@ def grid(distinct: np.ndarray, counts: np.ndarray) -> float | None:
     values, weights = np.abs(distinct[kept]), counts[kept]
     if not values.size:
         return None
-    slack = (1.0 - defaults.GRID_SHARE) * weights.sum()
+    slack = (1.0 - GRID_SHARE) * weights.sum()
     repeated = max(3.0, 2.0 * float(np.median(weights)))
     spared = None
     for width in _widths(values, weights, summarise(distinct, counts)[1], slack):
         off = weights[~_on_grid(values, width)]
         if off.sum() <= slack:
-            return width if spared is None or spared < defaults.GRID_GAIN * width else spared
+            return width if spared is None or spared < GRID_GAIN * width else spared
         heaviest = off.max()
-        enough = values.size - off.size >= defaults.GRID_MIN_OTHERS
+        enough = values.size - off.size >= GRID_MIN_OTHERS
         if spared is None and enough and heaviest >= repeated and off.sum() - heaviest <= slack:
             spared = width
     return spared
@@ -80,7 +99,7 @@ def _widths(values: np.ndarray, weights: np.ndarray, spread: float, slack: float
     values, weights = values[order], weights[order]
     below = np.cumsum(weights)
     typical = float(values[np.searchsorted(below, 0.5 * below[-1])])
-    narrowest = max(defaults.MIN_GRID_PER_SPREAD * spread, typical / defaults.MAX_SIGNIFICANT)
+    narrowest = max(MIN_GRID_PER_SPREAD * spread, typical / defaults.MAX_SIGNIFICANT)
     # a value smaller than the width is off the grid: at most `slack` of them are, but for one that repeats
     off = below - np.maximum.accumulate(weights)
     widest = float(values[min(np.searchsorted(off, slack, side="right"), values.size - 1)])
@@ -88,7 +107,7 @@ def _widths(values: np.ndarray, weights: np.ndarray, spread: float, slack: float
     while float(f"5e{exponent}") >= narrowest > 0.0:
         for digit in (5, 2, 1):
             width = float(f"{digit}e{exponent}")
-            fits = narrowest * (1.0 - defaults.GRID_TOLERANCE) <= width <= widest * (1.0 + defaults.GRID_TOLERANCE)
+            fits = narrowest * (1.0 - GRID_TOLERANCE) <= width <= widest * (1.0 + GRID_TOLERANCE)
             if fits and width < math.inf:
                 yield width
         exponent -= 1
@@ -97,7 +116,7 @@ def _widths(values: np.ndarray, weights: np.ndarray, spread: float, slack: float
 def _on_grid(values: np.ndarray, width: float) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):  # infinitely many steps are not a grid
         steps = values / width
-        return np.abs(steps - np.rint(steps)) <= np.minimum(defaults.GRID_TOLERANCE * steps, 1e-2)
+        return np.abs(steps - np.rint(steps)) <= np.minimum(GRID_TOLERANCE * steps, 1e-2)
 
 
 def day_grid(distinct: np.ndarray) -> float:
@@ -112,4 +131,4 @@ def day_grid(distinct: np.ndarray) -> float:
 def fallback(distinct: np.ndarray, spread: float) -> float:
     """Return the resolution where no grid is visible: a thousandth of the spread, or of a constant value, or 1."""
     size = spread if spread > 0.0 else float(np.abs(distinct).max())
-    return max(size * defaults.FALLBACK_PER_SPREAD, 5e-324) if size > 0.0 else 1.0
+    return max(size * FALLBACK_PER_SPREAD, 5e-324) if size > 0.0 else 1.0

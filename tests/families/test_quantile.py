@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bayesjpt import defaults
 from bayesjpt.families import quantile
 from bayesjpt.families.hinges import fill_corners, learn_hinges
+from bayesjpt.families.quantile import QUANTILE_MAX_SEGMENTS, QUANTILE_MIN_VALUES, QUANTILE_NOISE
 from tests.families.examples import COUNT, POSITIVE, REAL
 from tests.strategies import law
 
@@ -115,9 +116,9 @@ def test_hinges_are_those_of_the_slow_twin(n_distinct, half, rng):
 def test_error_of_every_segment_is_within_the_bound_or_it_cannot_be_split(n, decimals, rng):
     z = np.sort(np.round(rng.standard_t(2.0, n), decimals))
     edge, below = corners(z, 0.5 * 10.0**-decimals)
-    bounds, least = (defaults.QUANTILE_EPSILON, defaults.QUANTILE_NOISE), float(defaults.QUANTILE_MIN_VALUES)
-    at = hinges(edge, below, bounds, least, defaults.QUANTILE_MAX_SEGMENTS)
-    assert len(at) <= defaults.QUANTILE_MAX_SEGMENTS
+    bounds, least = (defaults.QUANTILE_EPSILON, QUANTILE_NOISE), float(QUANTILE_MIN_VALUES)
+    at = hinges(edge, below, bounds, least, QUANTILE_MAX_SEGMENTS)
+    assert len(at) <= QUANTILE_MAX_SEGMENTS
     for first, last in itertools.pairwise(at):
         if splits(below, first, last, least):
             assert naive_error(edge, below, first, last) <= bound(below, first, last, bounds) * (1.0 + ROUNDING)

@@ -41,9 +41,6 @@ ALLOWED = {
     "errors": set(),
     "defaults": set(),
     "defaults_experts": set(),
-    "defaults_intervals": set(),
-    "defaults_model": set(),
-    "defaults_report": set(),
     "replace_file": set(),
     "numerics": {"numpy", "numba", "llvmlite"},  # calls by address: docs/decisions/compiled_code.md
     "families": {"numpy", "numba"},

@@ -9,11 +9,10 @@ import pytest
 import scipy.special
 
 import bayesjpt as bj
-from bayesjpt.defaults import MAX_SLICES_PER_SWEEP
 from bayesjpt.errors import ModelError, SamplingError
 from bayesjpt.model import concentration
 from bayesjpt.model.concentration import blanket
-from bayesjpt.model.concentration_step import ConcentrationGibbs
+from bayesjpt.model.concentration_step import MAX_SLICES_PER_SWEEP, ConcentrationGibbs
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from tests import zoo
 from tests.model.conftest import QUICK

@@ -22,10 +22,10 @@ import numpy as np
 
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import PRODUCT, Circuit
-from bayesjpt.defaults import JPT_MIN_ROWS
 from bayesjpt.errors import BayesjptError, BayesjptWarning
 from bayesjpt.families import registry
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.structure.jpt import JPT_MIN_ROWS
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 from tests.papers import jpt_curve, jpt_predict

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from bayesjpt.circuit.arrays import Params
-from bayesjpt.defaults import NEAR
 from bayesjpt.kernels.flow import fill_marginal_log_mass
 from bayesjpt.queries import tails
-from bayesjpt.queries.tails import near_cells
+from bayesjpt.queries.tails import NEAR, near_cells
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests import naive_events, zoo

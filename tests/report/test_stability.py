@@ -11,13 +11,13 @@ import pytest
 import bayesjpt as bj
 import bayesjpt.report  # convergence becomes a method
 from bayesjpt.circuit.arrays import Params
-from bayesjpt.defaults import MAX_SEED_MOVE, STABLE_SHARE
+from bayesjpt.defaults import STABLE_SHARE
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries import stability as answers
 from bayesjpt.queries.stability import answers_of, distances, moves_of, usual_move
 from bayesjpt.report.convergence import Convergence, nested_rhat
-from bayesjpt.report.stability import Stability, drift, rhat_of_halves, stability
+from bayesjpt.report.stability import MAX_SEED_MOVE, Stability, drift, rhat_of_halves, stability
 from tests import zoo
 
 N_STRUCTURE = 16

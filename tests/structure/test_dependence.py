@@ -11,6 +11,7 @@ import bayesjpt as bj
 from bayesjpt import defaults
 from bayesjpt.errors import LearnerError
 from bayesjpt.structure.dependence import (
+    RDC_TOLERANCE,
     RandomFeatures,
     chance,
     coefficients,
@@ -121,7 +122,7 @@ def test_features_equal_slow_twin_but_for_their_mean(rng, base):
 def test_matrix_equals_slow_twin_without_missing_cells(rng, n_features):
     table = mixed_table(rng)
     found = coefficients(features_of(table, generator(), n_features))
-    expected = naive_rdc.dependence(table, RandomFeatures(n_features), defaults.RDC_TOLERANCE, generator())
+    expected = naive_rdc.dependence(table, RandomFeatures(n_features), RDC_TOLERANCE, generator())
     np.testing.assert_allclose(found, expected, atol=BASIS)
 
 
@@ -129,7 +130,7 @@ def test_matrix_equals_slow_twin_without_missing_cells(rng, n_features):
 def test_matrix_equals_slow_twin_on_common_rows_with_missing_cells(rng, share):
     table = without_cells(mixed_table(rng), share, rng)
     found = coefficients(features_of(table, generator()))
-    expected = naive_rdc.dependence(table, RandomFeatures(), defaults.RDC_TOLERANCE, generator())
+    expected = naive_rdc.dependence(table, RandomFeatures(), RDC_TOLERANCE, generator())
     np.testing.assert_allclose(found, expected, atol=BASIS)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesjpt import defaults
 from bayesjpt.table import atoms
+from bayesjpt.table.atoms import MAX_ATOMS
 from bayesjpt.table.table import as_table
 
 N = 1_000
@@ -105,7 +105,7 @@ class TestNotFound:
         assert found_in(np.append(rng.normal(size=N), [0.5] * 4)) == []
 
     def test_more_values_than_atoms_may_be(self, rng):
-        prices = np.arange(1.0, defaults.MAX_ATOMS + 2.0) * 7.0
+        prices = np.arange(1.0, MAX_ATOMS + 2.0) * 7.0
         assert found_in(np.append(rng.uniform(0.0, 99.0, N), rng.choice(prices, 5 * N))) == []
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from bayesjpt import defaults
 from bayesjpt.errors import BayesjptWarning, SchemaError
+from bayesjpt.table.numeric import MAX_ORDERED_LEVELS, MIN_CELLS_PER_LEVEL
 from bayesjpt.table.table import as_table
 
 RELATIVE = 1e-12
@@ -75,14 +76,14 @@ def _integers(counts, rng):
     return column_of(rng.permutation(np.repeat(np.arange(len(counts)), counts)))
 
 
-@pytest.mark.parametrize("counts", [[4] * MANY, [200] * (defaults.MAX_ORDERED_LEVELS + 1)], ids=["rare", "too many"])
+@pytest.mark.parametrize("counts", [[4] * MANY, [200] * (MAX_ORDERED_LEVELS + 1)], ids=["rare", "too many"])
 def test_integers_with_many_levels_list_none(counts, rng):
     column = _integers(counts, rng)
     assert (column.levels, column.frequencies) == ((), ())
 
 
 @pytest.mark.parametrize(
-    "counts", [[int(defaults.MIN_CELLS_PER_LEVEL)] * MANY, [60, 3, 3, 3, 3] * 6], ids=["frequent", "favoured"]
+    "counts", [[int(MIN_CELLS_PER_LEVEL)] * MANY, [60, 3, 3, 3, 3] * 6], ids=["frequent", "favoured"]
 )
 def test_integers_with_many_levels_list_them_where_each_is_frequent_or_some_are_favoured(counts, rng):
     column = _integers(counts, rng)

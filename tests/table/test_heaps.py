@@ -10,10 +10,17 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from bayesjpt import defaults
 from bayesjpt.errors import FitFileError, SchemaError
 from bayesjpt.posterior.check import check_columns
-from bayesjpt.table.heaps import find_heaps, recorded_cells
+from bayesjpt.table.heaps import (
+    HEAP_EVEN,
+    HEAP_LEAST_CONCENTRATION,
+    HEAP_LEAST_SLOPE,
+    HEAP_N_CONCENTRATION,
+    HEAP_NEIGHBOURS,
+    find_heaps,
+    recorded_cells,
+)
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import as_table
 
@@ -100,7 +107,7 @@ def slow_ends(values, width, a):
         window = 1.0
         while True:
             inside = np.abs(step - centre) <= window
-            if inside.all() or count[inside].sum() ** 2 / (count[inside] ** 2).sum() >= defaults.HEAP_NEIGHBOURS:
+            if inside.all() or count[inside].sum() ** 2 / (count[inside] ** 2).sum() >= HEAP_NEIGHBOURS:
                 break
             window *= np.sqrt(2.0)
         reach.append(min(window, hi - lo))
@@ -125,7 +132,7 @@ def slow_ends(values, width, a):
         wanted = (count[step < end].sum() + a * share) / (n + a)
         moved.append(brentq(lambda x, y=wanted: np.interp(x, ends, grid) - y, lo, hi, xtol=1e-13))
     moved[0], moved[-1] = lo, hi
-    return ends * width, (1.0 - defaults.HEAP_LEAST_SLOPE) * (np.array(moved) - ends) * width, grid
+    return ends * width, (1.0 - HEAP_LEAST_SLOPE) * (np.array(moved) - ends) * width, grid
 
 
 def slow_evidence(values, width, grid, a):
@@ -141,7 +148,7 @@ def test_ends_are_those_of_the_definition(rng):
     values = favouring(rng, rng.gamma(4.0, 1.0, 300), 0.1, 1.0, 0.5)
     ends, shifts = heaps_of(values, 0.1)
     n = values.size
-    tried = np.geomspace(defaults.HEAP_LEAST_CONCENTRATION, defaults.HEAP_EVEN * n, defaults.HEAP_N_CONCENTRATION)
+    tried = np.geomspace(HEAP_LEAST_CONCENTRATION, HEAP_EVEN * n, HEAP_N_CONCENTRATION)
     grid = slow_ends(values, 0.1, 1.0)[2]
     best = tried[np.argmax([slow_evidence(values, 0.1, grid, a) for a in tried])]
     slow = slow_ends(values, 0.1, best)
