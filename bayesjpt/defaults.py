@@ -172,7 +172,7 @@ MAX_EVENT_DEPTH = 100
 """Levels of and, or, not inside each other; far more than people write, far less than Python's stack holds."""
 
 QUERY_WORK_BYTES = 6 * 2**20
-"""Bytes of the values of a block of rows in a query; with tables by distinct value and buffers a query stays below 8 MiB."""
+"""Bytes of the values of a block of rows; with tables by distinct value and buffers a query stays below 8 MiB."""
 
 MAX_REDRAWS = 1000
 """Times that a row with the label "other", or a number outside its support, is drawn anew before it is conditioned."""
