@@ -69,7 +69,11 @@ def upward(parents: Sequence[int], transition: Sequence[np.ndarray], evidence: S
         log_value += np.log(scale)
         message[variable] = below[variable] @ transition[variable].T
         if parents[variable] >= 0:
-            below[parents[variable]] *= message[variable]
+            above = below[parents[variable]]
+            above *= message[variable]
+            top = above.max(axis=1)  # of a variable with hundreds of others below it the product would vanish
+            above /= top[:, None]
+            log_value += np.log(top)
         else:
             log_value += np.log(message[variable][:, 0])
     return Messages(log_value, below, message)

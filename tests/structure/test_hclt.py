@@ -7,12 +7,13 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logsumexp, softmax
 
 import bayesjpt as bj
 from bayesjpt import defaults
 from bayesjpt.circuit import arrays
 from bayesjpt.errors import CircuitError, LearnerError
-from bayesjpt.structure import hclt
+from bayesjpt.structure import hclt, tree_messages
 from bayesjpt.structure.bins import bins_of
 from bayesjpt.structure.chow_liu import Bins
 from bayesjpt.structure.hclt import HiddenTree, learn_hclt
@@ -58,6 +59,21 @@ def test_steps_of_em_are_those_over_all_hidden_states(rng, n_state, missing):
         assert objective == pytest.approx(expected, rel=ROUNDING)
         for found, want in zip([*tree.transition, *tree.emission], [*transition, *emission], strict=True):
             np.testing.assert_allclose(found, want, rtol=ROUNDING)
+
+
+def test_a_variable_with_hundreds_below_it_keeps_its_digits(rng):
+    n, n_state, n_row = 1200, 8, 3
+    parents = [-1] + [0] * (n - 1)
+    transition = [rng.dirichlet(np.ones(n_state), size=1 if parent < 0 else n_state) for parent in parents]
+    evidence = [rng.random((n_row, n_state)) for _ in parents]
+    found = tree_messages.upward(parents, transition, evidence)
+    terms = np.log(transition[0][0]) + np.log(evidence[0])
+    for own, ways in zip(evidence[1:], transition[1:], strict=True):
+        terms += np.log(own @ ways.T)
+    assert terms.max() < np.log(np.finfo(float).tiny)
+    np.testing.assert_allclose(found.log_value, logsumexp(terms, axis=1), rtol=ROUNDING)
+    posterior, _ = tree_messages.expected(parents, transition, found)
+    np.testing.assert_allclose(posterior[0], softmax(terms, axis=1), rtol=1e-8)
 
 
 def test_no_step_of_em_makes_rows_less_probable(rng, monkeypatch):
