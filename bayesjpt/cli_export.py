@@ -39,4 +39,4 @@ def write_records(path: Path, columns: Mapping[str, Sequence[Any]], what: str) -
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else f"{value:.9g}" if isinstance(value, float) else str(value)
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value)

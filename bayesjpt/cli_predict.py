@@ -5,19 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from bayesjpt.queries.predict import Prediction
 
 
 def _columns(found: Prediction) -> list[list[str]]:
     """Return the texts of each column: probabilities, or values as the table spells them."""
-    columns = found.values.T.tolist()
+    columns = _in_days(found).T.tolist()
     if found.column.base == "category":
         return [[f"{value:.9g}" for value in column] for column in columns]
     if found.column.dtype == "datetime" or found.column.notation is not None:
-        whole = found.column.dtype == "datetime" and found.column.resolution >= 1.0  # days without a time of the day
-        return [[found.column.text(round(value) if whole else value) for value in column] for column in columns]
+        return [[found.column.text(value) for value in column] for column in columns]
     return [[f"{value:.6g}" for value in column] for column in columns]
+
+
+def _in_days(found: Prediction) -> np.ndarray:
+    """Return the values, those of a column of days without a time of the day as whole days."""
+    is_day = found.column.dtype == "datetime" and found.column.base != "category" and found.column.resolution >= 1.0
+    return np.rint(found.values) if is_day else found.values
 
 
 def as_csv(found: Prediction) -> str:
@@ -40,5 +47,5 @@ def write(found: Prediction, path: Path) -> None:
     from bayesjpt.table.cells import moments
 
     is_date = found.column.dtype == "datetime" and found.column.base != "category"
-    columns = [moments(column) if is_date else column for column in found.values.T]
+    columns = [moments(column) if is_date else column for column in _in_days(found).T]
     write_arrow(pa.table(dict(zip(found.names, columns, strict=True))), path)

@@ -23,7 +23,7 @@ def check_circuit(circuit: Circuit, n_column: int) -> None:
     some column; dictionaries hold leaves of one column; weights of each sum add up to one; families exist; parameters
     and constants lie inside their arrays; cells are intervals.
     """
-    _check_shapes(circuit)
+    check_shapes(circuit)
     _check_order(circuit)
     _check_leaves(circuit, n_column)
     _check_scopes(circuit, n_column)
@@ -35,7 +35,8 @@ def _fail(text: str, expected: str) -> None:
     raise CircuitError(f"invalid circuit: {text}", expected)
 
 
-def _check_shapes(c: Circuit) -> None:
+def check_shapes(c: Circuit) -> None:
+    """Raise `CircuitError` unless arrays have the lengths that their numbers say."""
     if c.n_node == 0:
         _fail("no nodes", "at least one")
     for name, size in (("leaf_of", c.n_node), ("child_ptr", c.n_node + 1), ("start_log_weight", c.n_edge)):

@@ -54,7 +54,7 @@ class CircuitMixture:
     circuit : Circuit
         What a learner such as `bayesjpt.learn_mspn` returned.
     data : Table
-        Rows to condition on. Missing cells are marginalised exactly; nothing is imputed.
+        Rows to condition on. Missing cells are marginalised exactly, unless `impute`.
     gamma : float, vector or tensor, default 0.1
         Dirichlet concentration per edge at structure sums: one number, one an edge, or an expression of the model's
         random variables of either form. The sweeps draw the continuous variables of such an expression, too, with the
@@ -80,7 +80,6 @@ class CircuitMixture:
         Make the block for samplers that follow gradients (NUTS, ``pm.fit``, ``pm.find_MAP``) instead of Gibbs sweeps:
         its variables then live on the whole line, begin at the learner's estimate, and other factors may depend on
         them.
-
     impute : bool, default False
         Make the missing cells random variables of the model, ``x_imputed``, drawn by a step of their own, so that other
         factors may depend on whole rows. A missing cell has a label of the training table, or a number in the support

@@ -14,12 +14,15 @@ from bayesjpt.errors import ModelError
 from bayesjpt.model.imputed import ImputedCellsRV, with_fillers
 from bayesjpt.table.schema import Column, Schema
 
+N_TRIED, MAX_TRIED = 25, 200
+"""Numbers of a column that factors are tried with, and whole numbers or labels, all of which are up to that many."""
+
 
 def check_gaps(model: pm.Model, rows: Any) -> None:
     """Raise where a factor outside a block depends on cells of its rows that are missing, and are no variables.
 
-    Such a factor is evaluated with several valid values in the missing cells of one column after the other: what
-    depends on them changes. A factor of complete columns, or one that looks at the mask, does not.
+    Such a factor is evaluated with other values in the missing cells of one column after the other, not a number among
+    them: what depends on them changes. A factor of complete columns, or one that looks at the mask, does not.
 
     Raises
     ------
@@ -65,18 +68,28 @@ def _changes(model: pm.Model, inputs: list, data: Any, missing: np.ndarray, sche
         for value in _others(column) if missing[:, number].any() else ():
             changed = filled.copy()
             changed[missing[:, number], number] = value
-            answers = zip(expected, evaluate(changed, *point), strict=True)
-            if not all(np.array_equal(one, other, equal_nan=True) for one, other in answers):
+            if _differ(expected, evaluate, [changed, *point]):
                 found.append(repr(column.name))
                 break
     return found
 
 
-def _others(column: Column) -> tuple[float, ...]:
-    """Return valid values of a column, apart from each other."""
-    if column.base == "category":
-        return tuple(float(code) for code in range(len(column.labels)))
-    return column.minimum, column.maximum
+def _differ(expected: list, evaluate: Any, inputs: list[np.ndarray]) -> bool:
+    try:
+        with np.errstate(all="ignore"):  # not a number, as a whole number
+            answers = list(zip(expected, evaluate(*inputs), strict=True))
+    except (IndexError, ValueError):  # the value is where something is looked up
+        return True
+    return not all(np.array_equal(one, other, equal_nan=True) for one, other in answers)
+
+
+def _others(column: Column) -> list[float]:
+    """Return values to try: whatever is computed from a cell is not a number where that is none, comparisons are."""
+    lo, hi = (0, len(column.labels)) if column.base == "category" else (column.minimum, column.maximum)
+    tried = np.linspace(lo, hi, N_TRIED)
+    if column.base != "real":
+        tried = np.arange(lo, hi + 1.0) if hi - lo < MAX_TRIED else np.rint(tried)
+    return [np.nan, lo - 1.0, *tried.tolist(), hi + 1.0]
 
 
 def _value(variable: Any) -> np.ndarray | None:

@@ -73,7 +73,8 @@ def _through(node: Any, dependent: list[tuple[int, int]]) -> int:
     if isinstance(op, SpecifyShape | CheckAndRaise):
         return at if alone and first == 0 else MIXED
     if isinstance(op, Alloc):
-        return n_out - x.type.ndim + at if alone and first == 0 else MIXED
+        stretched = x.type.shape[at] == 1  # a single row over several
+        return n_out - x.type.ndim + at if alone and first == 0 and not stretched else MIXED
     if isinstance(op, Join):
         return at if same and op.axis != at else MIXED
     if isinstance(op, MakeVector):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit, Params
-from bayesjpt.circuit.check import check_circuit, check_leaves_fit
+from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_shapes
 from bayesjpt.circuit.layout import Layout, make_layout
 from bayesjpt.errors import FitFileError
 from bayesjpt.table.schema import Column, Schema
@@ -102,6 +102,7 @@ def checked_circuit(arrays: dict[str, np.ndarray], schema: Schema) -> Circuit:
         if not np.array_equal(typed[name], array):
             _fail(f"array {name!r} of the circuit holds numbers out of range", f"{dtype}")
     circuit = Circuit(**typed)
+    check_shapes(circuit)  # before anything is made whose size a number of the file says
     _check_leaf_table(circuit, schema)
     check_circuit(circuit, len(schema))
     return circuit

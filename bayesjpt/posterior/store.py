@@ -195,6 +195,8 @@ def read_tree(idata: xr.DataTree, name: str | None = None) -> Posterior:
 
 def _read(file: SafeFile | Tree, name: str | None) -> Posterior:
     if file.has(_GROUP):
+        if name is not None:
+            raise ModelError(f"name={name!r} for a saved fit, which is one", "no name: it is for draws of pm.sample")
         return _several(file) if _is_stacked(file) else _posterior(file)
     return _sampled(file, name)
 

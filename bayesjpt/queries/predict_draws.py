@@ -19,6 +19,7 @@ from bayesjpt.table.table import Table, as_table, restored
 if TYPE_CHECKING:
     import xarray as xr
 
+AXES = ("chain", "draw", "obs_id")
 _ROWS_AT_ONCE = 2**16
 
 
@@ -91,6 +92,9 @@ def predict(
     names = [targets] if isinstance(targets, str) else list(targets)
     if not names:
         raise QueryError("no targets", "names of columns")
+    taken = [str(target) for target in names if target in AXES]
+    if taken:
+        raise QueryError(f"target {taken[0]!r}, the name of an axis of the answer", "a column of another name")
     columns = [position_of(target, post.schema) for target in names]
     table = frame if isinstance(frame, Table) else as_table(frame, schema=post.schema, ignore_new=True)
     if table.schema != post.schema:
@@ -108,7 +112,7 @@ def predict(
         kind, cells = restored(column, values.ravel())
         dtype = {"number": np.float64, "integer": np.int64, "boolean": np.bool_, "datetime": "datetime64[us]"}
         array = cells.astype(dtype.get(kind, np.str_)).reshape(values.shape)
-        found[column.name] = (("chain", "draw", "obs_id"), array)
+        found[column.name] = (AXES, array)
     return xr.Dataset(found, some.coords() | {"obs_id": index})
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import arviz as az
 import cloudpickle
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
@@ -273,6 +275,7 @@ USES = {
     "a variable": lambda x, model: pm.Normal("culprit", x[:, 0].sum(), 1.0, observed=0.3),
     "a potential": lambda x, model: pm.Potential("culprit", -(x[:, 0] ** 2).sum()),
     "the data": lambda x, model: pm.Potential("culprit", model["x_data"][:, 0].sum()),
+    "a narrow hat": lambda x, model: pm.Potential("culprit", pt.maximum(0.0, 1.0 - 1e6 * pt.abs(x[:, 0] - 0.1)).sum()),
     "a threshold": lambda x, model: pm.Potential("culprit", pt.sum(x[:, 0] > 1.0) * 0.1),
     "labels": lambda x, model: pm.Normal("culprit", pm.Normal("e", shape=5)[x[:, 1].astype("int64")], 1.0,
                                          observed=np.zeros(12)),
@@ -292,6 +295,19 @@ def test_factors_of_missing_cells_are_refused_without_impute(use, pair):
         use(bj.CircuitMixture("x", circuit, table), model)
         with pytest.raises(ModelError, match=r"culprit depends on missing cells of block 'x', in .*impute=True"):
             CircuitGibbs(vars=[model["x_sum_weights"]])
+
+
+@pytest.mark.parametrize("cells", [[*range(11), 3, 3], [3] * 13], ids=["one of many values", "the only value"])
+def test_a_comparison_with_one_value_of_missing_cells_is_refused(cells):
+    frame = pd.DataFrame({"n": [*cells, None, None], "x": np.linspace(0.0, 1.0, 15)}).astype({"n": "Int64"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a constant column
+        table = bj.as_table(frame, kinds={"n": "integer", "x": "real"})
+    with pm.Model() as model:
+        x = bj.CircuitMixture("x", bj.learn_mspn(table, np.random.default_rng(1)), table)
+        pm.Normal("culprit", pm.Normal("b") * pt.eq(x[:, 0], 3.0), 1.0, observed=np.zeros(15))
+        with pytest.raises(ModelError, match="culprit depends on missing cells of block 'x', in 'n'"):
+            CircuitGibbs(vars=[v for v in model.free_RVs if v.name.startswith("x_")])
 
 
 @pytest.mark.parametrize("use", ALLOWED.values(), ids=ALLOWED)

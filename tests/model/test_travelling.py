@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from dataclasses import replace
 
 import arviz as az
@@ -15,7 +16,9 @@ import xarray as xr
 
 import bayesjpt as bj
 from bayesjpt.circuit.packed import FORMAT, pack, unpack
-from bayesjpt.errors import FitFileError, ModelError, QueryError, SchemaError
+from bayesjpt.errors import CircuitError, FitFileError, ModelError, QueryError, SchemaError
+from bayesjpt.posterior.check import checked_circuit
+from bayesjpt.table.schema import Schema
 from tests import zoo
 from tests.conftest import SEED
 from tests.model.conftest import QUICK
@@ -114,6 +117,26 @@ MALFORMED = {
     "an unknown base": lambda w: _changed(w, b'"base": "real"', b'"base": "reel"'),
     "other children": lambda w: np.concatenate([w[:-40], w[-40:][::-1]]),
 }
+
+
+def test_no_memory_is_taken_for_children_that_are_not_there(sampled):
+    header, arrays = unpack(sampled.idata["constant_data"]["x_circuit"].to_numpy())
+    schema = Schema.from_dict(header["schema"])
+    checked_circuit(arrays, schema)
+    arrays["child_ptr"] = arrays["child_ptr"].copy()
+    arrays["child_ptr"][-1] = 10_000_000
+    tracemalloc.start()
+    with pytest.raises(CircuitError, match="child_ptr"):
+        checked_circuit(arrays, schema)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000
+
+
+def test_a_saved_fit_has_no_blocks_to_name(with_model, tmp_path):
+    with_model.save(tmp_path / "fit.nc")
+    with pytest.raises(ModelError, match="name='x' for a saved fit"):
+        bj.load(tmp_path / "fit.nc", name="x")
 
 
 @pytest.mark.parametrize("change", MALFORMED.values(), ids=MALFORMED)
@@ -260,7 +283,9 @@ def test_several_targets_are_drawn_jointly(kinds, rng):
     assert float(large) > 5.0
 
 
-@pytest.mark.parametrize(("targets", "match"), [([], "no targets"), (["weight"], "weight")])
+@pytest.mark.parametrize(
+    ("targets", "match"), [([], "no targets"), (["weight"], "weight"), (["draw"], "axis of the answer")]
+)
 def test_targets_that_make_no_sense_are_refused(targets, match, kinds):
     with pytest.raises(QueryError, match=match):
         bj.predict(kinds[2].to_idata(), None, FRAME, targets)

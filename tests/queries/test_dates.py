@@ -73,3 +73,10 @@ def test_predicted_dates_are_printed_as_the_table_has_them(post, tmp_path, capfd
     for line in lines:
         for text in line.split(",")[1:]:
             pd.to_datetime(text, format="%d.%m.%Y")  # whole days: no time of the day
+    where = ["predict", str(tmp_path / "fit.nc"), str(tmp_path / "new.csv"), "--target", "day", "-o"]
+    assert cli.run([*where, str(tmp_path / "new.parquet")]) == 0
+    written = pd.read_parquet(tmp_path / "new.parquet")
+    assert [
+        ",".join([str(row + 1), *(value.strftime("%d.%m.%Y") for value in values)])
+        for row, values in enumerate(written.itertuples(index=False))
+    ] == lines
