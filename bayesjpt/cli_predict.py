@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
+
     from bayesjpt.queries.predict import Prediction
 
 
@@ -24,7 +24,7 @@ def _columns(found: Prediction) -> list[list[str]]:
 def _in_days(found: Prediction) -> np.ndarray:
     """Return the values, those of a column of days without a time of the day as whole days."""
     is_day = found.column.dtype == "datetime" and found.column.base != "category" and found.column.resolution >= 1.0
-    return np.rint(found.values) if is_day else found.values
+    return found.values.round() if is_day else found.values
 
 
 def as_csv(found: Prediction) -> str:
