@@ -26,6 +26,7 @@ from bayesjpt.families import registry
 from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.record import N_EXTRA_COEFFICIENTS, Family
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import by_address
 from bayesjpt.table.schema import Schema
 
 ATOM = "atom"
@@ -47,6 +48,7 @@ RENORMALISE_ABOVE_LOG = 230.0
 """Logarithm of 1e100: a product whose linear factor could exceed it is renormalised."""
 
 
+@by_address
 class Plan(NamedTuple):
     """Arrays that every kernel takes. All C-contiguous and writable copies, so that every Plan has one compiled type.
 

@@ -165,7 +165,8 @@ def _upward(kind, child_ptr, child, leaf_of, leaf_bits, place, n_bounded, leaf_l
     for node in range(n_node):
         leaf = leaf_of[node]
         if leaf >= 0:
-            bits[node] = leaf_bits[leaf]
+            for k in range(bits.shape[1]):
+                bits[node, k] = leaf_bits[leaf, k]
             if place[leaf] >= 0:
                 lower[node, place[leaf]], upper[node, place[leaf]] = leaf_lower[leaf], leaf_upper[leaf]
             continue

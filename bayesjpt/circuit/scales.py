@@ -16,12 +16,14 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
 from bayesjpt.families.record import Family
+from bayesjpt.numerics.lent import by_address
 from bayesjpt.table.schema import Schema
 
 SCALE = "scale"
 """Last part of the name of the model's variables."""
 
 
+@by_address
 class Scales(NamedTuple):
     """Groups of leaves that share a factor, in the order of families and then columns.
 

@@ -22,6 +22,7 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
+from bayesjpt.numerics.lent import by_address
 from bayesjpt.table.schema import Schema
 
 MEMBERS, TYPES, COLUMNS = "members", "types", "columns"
@@ -29,6 +30,7 @@ TYPE_PRIORS = (MEMBERS, TYPES, COLUMNS)
 """Ways to divide a concentration, by the names that users give."""
 
 
+@by_address
 class ColumnTypes(NamedTuple):
     """Weights of types, and the edges of dictionaries that follow them; dictionaries of a single type have none.
 

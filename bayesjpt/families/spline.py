@@ -42,6 +42,7 @@ from bayesjpt.families.spline_layout import (
     masses_of_values,
     n_weight,
 )
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.draw import draw_dirichlet
 from bayesjpt.numerics.jit import kernel
 
@@ -86,7 +87,7 @@ def entry_labels(column: ColumnFacts, constants: np.ndarray) -> list[str]:
 @kernel
 def coefficients(theta, constants, out):
     order, n_bin = int(constants[ORDER]), int(constants[N_BIN])
-    out[:_LOWER_LEVEL] = constants[:_LOWER_LEVEL]
+    copy_into(constants[:_LOWER_LEVEL], out)
     out[_LOWER_LEVEL], out[_UPPER_LEVEL] = -np.inf, -np.inf
     if has_lower_tail(constants):
         weight = theta[n_bin + order - 1]
@@ -94,7 +95,7 @@ def coefficients(theta, constants, out):
     if has_upper_tail(constants):
         out[_UPPER_LEVEL] = math.log(max(theta[theta.size - 1], simplex.SMALLEST)) + log_tail_level(1, constants)
     breaks, ordinates = breaks_of(constants), masses_of_values(constants)
-    out[_TO_BREAKS : _TO_BREAKS + n_bin + 1] = breaks
+    copy_into(breaks, out[_TO_BREAKS:])
     at = _TO_BREAKS + n_bin + 1
     for i in range(n_bin):
         width = breaks[i + 1] - breaks[i] - constants[STEP]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
 
 MAX_ORDER = 6
@@ -49,7 +50,7 @@ def fill_ordinates(breaks, out):
         now[:] = 0.0
         now[0, 0] = 1.0 / (right - left)
         for o in range(2, order + 1):
-            last[:] = now
+            copy_into(now.ravel(), last.ravel())
             now[:] = 0.0
             # splines j = s - o + 1 ... s of order o are alive on the bin; those of order o - 1 begin one later
             s = i + order - 1
@@ -113,7 +114,7 @@ def fill_rounded(breaks, ordinates, out):
             for g in range(-1, 2):
                 weight = _GAUSS_MIDDLE if g == 0 else _GAUSS_SIDE
                 shift = 0.5 * _GAUSS_AT * g
-                moved[:] = ordinates[i, r]
+                copy_into(ordinates[i, r], moved)
                 restrict(moved, (0.5 + shift) / width, (width - 0.5 + shift) / width)
                 for p in range(order):
                     out[i, r, p] += weight * moved[p]

@@ -29,6 +29,7 @@ from bayesjpt.families.spline_layout import (
     tail_reach,
 )
 from bayesjpt.numerics.cancellation import logaddexp
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.tilted import tilted_mean, tilted_variance
 
@@ -139,7 +140,7 @@ def fill_log_masses(lo, hi, theta, at, constants, out):
         a, c, u, v = _overlap(i, lo, hi, breaks)
         if a < c:
             for r in range(order):
-                part[:] = ordinates[i, r]
+                copy_into(ordinates[i, r], part)
                 restrict(part, u, v)
                 share[i + r] += (c - a) * part.mean()
     for j in range(out.size):
@@ -257,7 +258,7 @@ def moment(k, lo, hi, theta, constants):
 @kernel
 def _value_at(ordinate, u, scratch):
     """Return the polynomial at u (de Casteljau)."""
-    scratch[: ordinate.size] = ordinate
+    copy_into(ordinate, scratch)
     for level in range(1, ordinate.size):
         for p in range(ordinate.size - level):
             scratch[p] = (1.0 - u) * scratch[p] + u * scratch[p + 1]
@@ -283,7 +284,7 @@ def _fill_stationary(ordinate, at, scratch):
         derivative = difference[:size]
         ends = other[: n_root + 2]
         ends[0], ends[n_root + 1] = 0.0, 1.0
-        ends[1 : n_root + 1] = at[:n_root]
+        copy_into(at[:n_root], ends[1:])
         found = 0
         for k in range(n_root + 1):
             a, c = ends[k], ends[k + 1]

@@ -17,6 +17,7 @@ import numpy as np
 from bayesjpt.circuit.plan import WHOLE, Plan
 from bayesjpt.families import registry
 from bayesjpt.kernels.passes import Graph, make_graph, n_input, nodes_above
+from bayesjpt.numerics.lent import by_address
 
 Box = Mapping[int, np.ndarray]
 """A column's position to float64 (n_interval, 2): disjoint closed intervals in the user's units."""
@@ -24,6 +25,7 @@ Box = Mapping[int, np.ndarray]
 EVERYWHERE = np.array([[-np.inf, np.inf]])
 
 
+@by_address
 class Boxes(NamedTuple):
     """Boxes under one plan.
 
@@ -75,6 +77,7 @@ class Boxes(NamedTuple):
     box_condition: np.ndarray
 
 
+@by_address
 class Group(NamedTuple):
     """Some of the boxes, all over the same columns, and the graph above these.
 

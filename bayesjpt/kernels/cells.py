@@ -21,11 +21,13 @@ from bayesjpt.families import dispatch
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.routes import Routes, no_routes, reordered
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import by_address
 
 _NARROW_RANGE = 2.0**16
 """Whole numbers within it are told apart by flags."""
 
 
+@by_address
 class Cells(NamedTuple):
     """One table under one plan.
 
@@ -85,6 +87,7 @@ class Cells(NamedTuple):
     n_open: np.ndarray
 
 
+@by_address
 class Work(NamedTuple):
     """Reusable buffers of one sweep; their content means nothing between calls.
 

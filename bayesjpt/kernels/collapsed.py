@@ -33,6 +33,7 @@ from bayesjpt.kernels.leaf import INTERVAL_CUT
 from bayesjpt.kernels.paths import BLOCK, BY_PREDICTIVE, HELD, choose, entry_of
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.counter_rng import uniform
 from bayesjpt.numerics.jit import inlined, kernel
 from bayesjpt.numerics.lent import lent
@@ -305,8 +306,8 @@ def begin(plan, cells, work, paths, concentration, hyper, hyper_at, theta):
     paths.stats[:] = 0.0
     paths.rest[:] = 0.0
     paths.total[:] = 0.0
-    paths.coefficient[:] = work.coefficient
-    paths.log_cell[:] = work.log_cell
+    copy_into(work.coefficient, paths.coefficient)
+    copy_into(work.log_cell, paths.log_cell)
     for place in range(cells.n_row[0]):
         for j in range(paths.taken.shape[1]):
             e = paths.taken[place, j]

@@ -9,6 +9,7 @@ from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.rows import scatter
 from bayesjpt.kernels.upward import fill_mass_tables, fill_tables, prepare_coefficients, root_log_value, upward_by
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.counter_rng import mix
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import keep, lent
@@ -125,6 +126,6 @@ def remembered_log_density(values, missing, log_weight, theta, plan, memory):
     stored = memory[:1].view(np.uint64)
     key = _fingerprint(values, missing, log_weight, theta)
     if stored[0] != key:
-        memory[1:] = rows_log_density(values, missing, log_weight, theta, plan)
+        copy_into(rows_log_density(values, missing, log_weight, theta, plan), memory[1:])
         stored[0] = key
     return memory[1:].copy()

@@ -28,9 +28,10 @@ from bayesjpt.circuit.plan import AS_WHOLE, WHOLE, Plan
 from bayesjpt.families import dispatch, registry
 from bayesjpt.families.record import OK
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
+from bayesjpt.numerics.lent import by_address, lent
 
 
+@by_address
 class Guests(NamedTuple):
     """What leaves would hold if they exchanged their rows with a partner.
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import inlined, kernel
 
 MISSING = 65_535
@@ -206,7 +207,7 @@ def move_back(totals, sides):
     sides.n_below[:] = 0.0
     sides.n_labelled[:] = 0.0
     sides.left[:] = 0.0
-    sides.right[:] = totals.entropy
+    copy_into(totals.entropy, sides.right)
 
 
 @inlined

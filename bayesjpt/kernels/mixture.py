@@ -17,7 +17,7 @@ from bayesjpt.circuit.plan import POINT, Plan
 from bayesjpt.families import dispatch
 from bayesjpt.kernels.boxes import Boxes
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import lent
+from bayesjpt.numerics.lent import by_address, lent
 
 _LEFT = 0.015625
 """What a difference of two cumulative probabilities leaves of the larger one at least, or it is not taken."""
@@ -25,6 +25,7 @@ _LEAST = 1e-100
 """Least mass of a piece whose shares are such differences."""
 
 
+@by_address
 class Pieces(NamedTuple):
     """Pieces of some columns, one column after the other.
 

@@ -33,9 +33,10 @@ from bayesjpt.kernels.upward import (
 )
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import keep, lent
+from bayesjpt.numerics.lent import by_address, keep, lent
 
 
+@by_address
 class Candidates(NamedTuple):
     """Where the candidate values of each slot lie, and the table of their scores under all slots of their column.
 

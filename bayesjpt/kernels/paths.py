@@ -27,7 +27,7 @@ from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepar
 from bayesjpt.kernels.work import lay_out
 from bayesjpt.numerics.counter_rng import uniform
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import lent
+from bayesjpt.numerics.lent import by_address, lent
 
 HELD, BY_MEAN, BY_PREDICTIVE = range(3)
 """What the density of a leaf is taken at: its parameters, their posterior mean, or none, they being integrated out."""
@@ -36,6 +36,7 @@ BLOCK = 32
 """Rows whose densities are filled together: those under leaves that change before a row's turn are filled anew."""
 
 
+@by_address
 class Paths(NamedTuple):
     """The path of every row, and what the paths of a scan make of sums and leaves.
 

@@ -18,8 +18,10 @@ from bayesjpt.kernels import rows
 from bayesjpt.kernels.mixture import Pieces
 from bayesjpt.kernels.passes import Graph, down, gather_weights, make_graph, nodes_above, numbers_in
 from bayesjpt.numerics.jit import inlined, kernel
+from bayesjpt.numerics.lent import by_address
 
 
+@by_address
 class Reach(NamedTuple):
     """The nodes above some columns, and the slots of those columns.
 

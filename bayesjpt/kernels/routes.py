@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesjpt.circuit.plan import Plan
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.counter_rng import mix
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.ordering import stable_order
@@ -93,7 +94,7 @@ def make_routes(plan: Plan, values: np.ndarray, observed: np.ndarray, half: np.n
 def _longer(array, size):
     """Return an array with room for twice `size` entries that begins as the one given."""
     out = np.empty(2 * size, array.dtype)
-    out[: array.size] = array
+    copy_into(array, out)
     return out
 
 
@@ -114,7 +115,7 @@ def _part(rows, x, known, lower, upper, flags, rest):
         rows[n], rest[n_rest] = row, row
         n += reaches
         n_rest += not reaches
-    rows[n:] = rest[:n_rest]
+    copy_into(rest[:n_rest], rows[n:])
     return n
 
 
@@ -386,7 +387,7 @@ def _make_routes(plan, values, observed, half):
         if at + n > live.size:
             live = _longer(live, at + n)
         n_valued, n_term = 0, 0
-        live[at : at + n] = np.sort(found[:n])
+        copy_into(np.sort(found[:n]), live[at:])
         for node in found[:n]:
             alive[node] = False
             n_valued += plan.node_row[node] >= 0

@@ -23,13 +23,14 @@ from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward, upward_again
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import keep, lent
+from bayesjpt.numerics.lent import by_address, keep, lent
 from bayesjpt.numerics.special import logaddexp
 
 _DRAWS_AT_ONCE = 64
 """Draws whose masses are found together: one leaf under many draws is one loop."""
 
 
+@by_address
 class Asked(NamedTuple):
     """The slots of an event's columns, and what has to be evaluated anew for each box.
 

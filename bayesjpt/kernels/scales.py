@@ -19,6 +19,7 @@ import numpy as np
 from bayesjpt.families import dispatch
 from bayesjpt.families.record import OK
 from bayesjpt.kernels.truncated import AS_WHOLE_UPDATE
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import lent
@@ -44,7 +45,7 @@ def apply_scales(scales, base, hyper_at, tau, hyper):
         Written.
     """
     scales = lent(scales)
-    hyper[:] = base  # a shift is added to it
+    copy_into(base, hyper)  # a shift is added to it
     for group in range(scales.shape.size):
         factor, log_factor = tau[group], math.log(tau[group])
         inverse = 1.0 / factor

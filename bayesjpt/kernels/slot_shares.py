@@ -6,6 +6,7 @@ from bayesjpt.kernels.reach import reach_buffers, reach_of
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import keep, lent
 
@@ -36,6 +37,6 @@ def fill_slot_shares(plan, cells, targets, params, n_block, out):
             upward(plan, cells, log_weights[draw], work, lo, n)
             reach = reach_of(plan, targets, log_weights[draw], work, on_the_way, n)
             for k in range(targets.slot.size):
-                out[draw, k, lo : lo + n] = reach[targets.slot[k], :n]
+                copy_into(reach[targets.slot[k], :n], out[draw, k, lo:])
             lo += n
     keep(made)

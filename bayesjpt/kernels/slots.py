@@ -17,8 +17,10 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.lent import by_address
 
 
+@by_address
 class Slots(NamedTuple):
     """The slots of some columns, and which of them lie below every node.
 

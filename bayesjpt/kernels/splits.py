@@ -32,6 +32,7 @@ from bayesjpt.kernels.impurity import (
     move_labels,
     set_out,
 )
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import inlined, kernel
 from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.ordering import stable_order
@@ -287,7 +288,7 @@ def scan_labels(records, targets, totals, scratch, column, rows, n, n_label, min
                 score = improvement(targets, totals, sides)
                 if score > best:
                     best = score
-                    go_left[:] = trial
+                    copy_into(trial, go_left)
         move_back(totals, sides)
         sides.count[:] = 0
     for k in range(n_label):

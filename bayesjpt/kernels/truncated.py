@@ -21,6 +21,7 @@ import numpy as np
 from bayesjpt.circuit.plan import AS_WHOLE, CONJUGATE, POSITIVE, SLICE, UNIT
 from bayesjpt.families import dispatch
 from bayesjpt.families.record import INVALID, OK
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.draw import draw_dirichlet_inside
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
@@ -135,7 +136,7 @@ def draw_on_cell(family, update, space, stats, hyper, constants, theta, cell, rn
         status = dispatch.draw_posterior(family, stats, hyper, constants, theta, rng)
         _accept(family, old, constants, theta, cell, rng)
     if status != OK:
-        theta[:] = old
+        copy_into(old, theta)
     return status
 
 
@@ -146,7 +147,7 @@ def _accept(family, old, constants, theta, cell, rng):
     log_new = dispatch.log_mass(family, lo, hi, theta, constants)
     log_old = dispatch.log_mass(family, lo, hi, old, constants)
     if not (log_new > -np.inf and math.log1p(-rng.random()) < n * (log_old - log_new)):
-        theta[:] = old
+        copy_into(old, theta)
 
 
 @kernel
@@ -155,7 +156,7 @@ def draw_from_values_on_cell(family, z, count, hyper, constants, theta, cell, rn
     old = theta.copy()
     status = dispatch.draw_from_values(family, z, count, hyper, constants, theta, rng)
     if status != OK:
-        theta[:] = old
+        copy_into(old, theta)
     elif cell[2] > 0.0:
         _accept(family, old, constants, theta, cell, rng)
     return status

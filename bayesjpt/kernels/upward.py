@@ -22,6 +22,7 @@ from bayesjpt.families import dispatch
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.leaf import INTERVAL_CUT, WHOLE_CUT, recorded_log_mass
 from bayesjpt.kernels.work import lay_out
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.jit import inlined, kernel
 from bayesjpt.numerics.lent import lent
 
@@ -35,6 +36,7 @@ LEAF_KIND = int(_LEAF)
 PRODUCT_KIND = int(_PRODUCT)
 
 
+@apart
 @kernel
 def prepare_coefficients(plan, cells, theta, work):
     """Prepare the constants of the log densities of leaves that rows have values for, and the masses of their cells."""
@@ -73,7 +75,7 @@ def _fill_leaf(family, z, aux, x, coefficients, at_atom, cut, out):
         out[:] = -np.inf
 
 
-@inlined
+@kernel
 def _fill_leaves(plan, cells, work, node, n):
     """Fill ``work.leaf`` with the log densities of a slot's leaves at the n distinct values of its column."""
     alone = plan.kind[node] == LEAF_KIND
@@ -112,7 +114,7 @@ def _fill_leaf_masses(family, z, half, units, cut, parameters, constants, out):
             out[i] += math.log(own / reach)
 
 
-@inlined
+@kernel
 def _fill_masses(plan, cells, theta, work, node, lo, n):
     """Fill ``work.leaf`` with the log masses under a slot's leaves of the cells around n values, from `lo` on."""
     alone = plan.kind[node] == LEAF_KIND
@@ -174,6 +176,7 @@ def _close_table(plan, cells, log_weight, work, slot):
     work.table[at + n] = 0.0
 
 
+@apart
 @kernel
 def fill_tables(plan, cells, log_weight, work):
     """Evaluate every coded slot once per distinct value."""
@@ -184,6 +187,7 @@ def fill_tables(plan, cells, log_weight, work):
             _close_table(plan, cells, log_weight, work, slot)
 
 
+@apart
 @kernel
 def fill_mass_tables(plan, cells, log_weight, theta, work):
     """Evaluate every coded slot by the masses of the cells around its distinct values."""
@@ -239,6 +243,7 @@ def _sum_of_shared(plan, log_weight, work, node, terms, n):
     return True
 
 
+@apart
 @kernel
 def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
     """Fill the pairs of some nodes, ascending, int32, for rows ``lo:lo + n``; of all nodes where `nodes` is empty.
@@ -368,12 +373,13 @@ def _mark_seen(plan, cells, work, nodes, lo, n):
                     break
 
 
-@kernel
+@inlined
 def upward(plan, cells, log_weight, work, lo, n):
     """Fill the pairs of the nodes that rows ``lo:lo + n``, of one segment, need; tables and coefficients are ready."""
     upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n, True)
 
 
+@apart
 @kernel
 def upward_by(plan, cells, log_weight, theta, work, lo, n, terms):
     """Do as `upward`, by masses where `theta` is not empty, and return the nodes: none where all are needed.

@@ -13,15 +13,20 @@ What is lent is not counted, nor are slices of it, and a named tuple that is len
 
 The caller holds what it lent until its kernels are done. So a function lends what it was given; what it made it lends
 only with `keep(made)` behind the last use. Neither is returned.
+
+A named tuple of a class under `by_address` is lent already when Python calls a kernel with it: it writes the struct
+once, and the kernel is given the address. No kernel unpacks such a tuple, which took half a second of compilation each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from numba import config, types
-from numba.extending import intrinsic, models, register_model
+import numpy as np
+from numba import config, typeof, types
+from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
 
 from bayesjpt.numerics.internals import (
     AttributeTemplate,
@@ -46,6 +51,64 @@ class Lent(types.Type):
 
 
 register_model(Lent)(models.OpaqueModel)
+
+
+class ByAddress:
+    """What `by_address` makes of a named tuple."""
+
+    @functools.cached_property
+    def address(self) -> int:
+        """Where its arrays are described as compiled code expects it; lasts as long as this object."""
+        words = np.array(list(_words(self)), np.int64)
+        self.__dict__["_words"] = words
+        return words.ctypes.data
+
+    @functools.cached_property
+    def compiled_type(self) -> Lent:
+        """What it is for compiled code."""
+        members: Any = tuple(_type_of(member) for member in self)  # type: ignore[attr-defined]
+        return Lent(types.BaseTuple.from_types(members, type(self)))
+
+    def __getstate__(self) -> None:
+        """Leave the address out of copies; they have their own."""
+
+
+def by_address[Arrays: tuple](cls: type[Arrays]) -> type[Arrays]:
+    """Let Python hand named tuples of a class to kernels as one address each.
+
+    They hold arrays, and named tuples of such classes. Kernels read them and write to their arrays; they return none.
+    """
+    named = {"__doc__": cls.__doc__, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    return type(cls.__name__, (ByAddress, cls), named)
+
+
+def _type_of(member: Any) -> types.Type:
+    if isinstance(member, ByAddress):
+        return member.compiled_type
+    assert isinstance(member, np.ndarray)
+    return typeof(member)
+
+
+def _words(arrays: Any) -> Iterator[int]:
+    """Yield the struct of a tuple; of an array: owner, parent, size, item size, address, shape, strides."""
+    for member in arrays:
+        if isinstance(member, ByAddress):
+            yield member.address
+            continue
+        yield from (0, 0, member.size, member.itemsize, member.ctypes.data, *member.shape, *member.strides)
+
+
+@typeof_impl.register(ByAddress)
+def _typeof(arrays: ByAddress, _context: Any) -> Lent:
+    return arrays.compiled_type
+
+
+@unbox(Lent)
+def _take_address(_kind: Lent, arrays: Any, where: Any) -> NativeValue:
+    number = where.pyapi.object_getattr_string(arrays, "address")
+    address = where.pyapi.long_as_voidptr(number)
+    where.pyapi.decref(number)
+    return NativeValue(address)
 
 
 @infer_getattr

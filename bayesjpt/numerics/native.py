@@ -52,15 +52,20 @@ def resolve(row: int, slot: int) -> int:
     if (row, slot) not in _source:
         raise TypeError(f"no function at row {row}, slot {slot}")
     function, signature = _source[row, slot]
-    function.compile(signature.args)
-    compiled = function.overloads[tuple(signature.args)]
-    returned = types.unliteral(compiled.signature.return_type)
+    address = compiled_address(function, tuple(signature.args))
+    returned = types.unliteral(function.overloads[tuple(signature.args)].signature.return_type)
     if returned != signature.return_type:
         name = f"{function.py_func.__module__}.{function.py_func.__name__}"
         raise TypeError(f"{name} returns {returned}, not {signature.return_type}")
-    address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
     _table[row, slot] = address
     return address
+
+
+def compiled_address(function: Any, arguments: tuple[types.Type, ...]) -> int:
+    """Return the address of a compiled function's code for some types of arguments, compiled if it was not."""
+    function.compile(arguments)
+    compiled = function.overloads[arguments]
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -68,8 +73,13 @@ def _resolve(index: int) -> int:
     try:
         return resolve(index // N_SLOT, index % N_SLOT)
     except BaseException as error:  # an exception cannot cross native frames; `call` raises in its place
-        _failures.append(error)
+        failed(error)
         return 0
+
+
+def failed(error: BaseException) -> None:
+    """Keep what went wrong in Python beneath a kernel, for `last_failure`."""
+    _failures.append(error)
 
 
 def last_failure() -> BaseException | None:
