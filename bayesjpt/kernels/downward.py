@@ -11,6 +11,7 @@ import numpy as np
 
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.counter_rng import fill_uniform, fill_uniform_of
 from bayesjpt.numerics.jit import kernel
 
@@ -71,6 +72,7 @@ def _to_codes(positions, code):
         positions[j] = code[positions[j]]
 
 
+@apart
 @kernel
 def downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count):
     """Draw the paths of rows ``lo:lo + n`` and count the edges taken; the upward pass of the block has just run.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.families import dispatch
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.jit import inlined, kernel
 
 
@@ -24,6 +25,7 @@ def _accumulate(plan, cells, leaf, start, rows, stats):
     dispatch.accumulate(plan.leaf_family[leaf], z, prepared, rows, const, own)
 
 
+@apart
 @kernel
 def accumulate_block(plan, cells, work, guests, nodes, lo):
     """Add the rows of the block that starts at `lo` to the chunk's statistics, and to how many reached each leaf.
@@ -71,6 +73,7 @@ def sort_kept(plan, work):
             ends[leaf, 1] += 1
 
 
+@apart
 @kernel
 def list_values(plan, cells, work, leaf):
     """Fill ``work.value`` and ``work.count`` with a leaf's values; return how many there are.

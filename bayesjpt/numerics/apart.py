@@ -1,8 +1,8 @@
 """Kernels whose callers hold their address, not their code.
 
 numba copies the code of every callee into its caller and optimises the whole anew: what evaluates a block of rows was
-optimised again in each of the kernels that use it, and in each layer between. A kernel that is *apart* is compiled once,
-for itself. Its callers ask for it by name when they first come to the call, and remember the answer:
+optimised again in each of the kernels that use it, and in each layer between. A kernel that is *apart* is compiled
+once, for itself. Its callers ask for it by name when they first come to the call, and remember the answer:
 
       caller --- place: 0 ---> "bayesjpt.kernels.upward", "upward_by", types --- Python: compiled, or read from disk
              --- place: address, from then on

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.jit import kernel
 
 _SMALLEST = 1e-300
@@ -44,6 +45,7 @@ def draw_beta(a, b, rng):
     return min(max(p, _SMALLEST), 1.0 - 1.1102230246251565e-16)
 
 
+@apart
 @kernel
 def draw_gamma_below(shape, rate, upper, rng):
     """Return a draw of Gamma(shape, rate) given that it is at most `upper`; NaN where parameters are invalid.
@@ -102,6 +104,7 @@ def draw_log_dirichlet(concentration, out, rng):
     return True
 
 
+@apart
 @kernel
 def draw_dirichlet(concentration, out, rng):
     """Fill `out` with a Dirichlet draw, every entry at least 1e-300.
@@ -123,6 +126,7 @@ def draw_dirichlet(concentration, out, rng):
     return True
 
 
+@apart
 @kernel
 def draw_dirichlet_inside(prior, count, inside, out, rng):
     """Fill `out` with a Dirichlet draw given counts of what lies inside a set, of which it is known that it does.

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.cancellation import log1mexp, logaddexp
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.quadrature import FEW_NODES, FEW_WEIGHTS, NODES, WEIGHTS, is_slight
@@ -53,6 +54,7 @@ def log_normal_cdf(x):
     return -0.5 * x * x - _HALF_LOG_2PI + math.log(mills_ratio(-x))
 
 
+@apart
 @kernel
 def log_normal_interval(a, b):
     """Return log(Phi(b) - Phi(a)) without cancellation; -inf where b <= a, NaN where an end is NaN.
@@ -184,6 +186,7 @@ def _quantile_between(a, b, u):
     return min(max(x, a), b)
 
 
+@apart
 @kernel
 def normal_quantile_between(a, b, u):
     """Return the u-quantile of a standard normal variable given that it lies in [a, b].
@@ -231,6 +234,7 @@ def _edge(u, log_mass):
     return ratio, u * ratio
 
 
+@apart
 @kernel
 def normal_moments_between(a, b):
     """Return (end, offset, variance) of a standard normal variable given that it lies in [a, b], where a < b.

@@ -18,6 +18,7 @@ import math
 
 import numpy as np
 
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.cancellation import log1mexp, log1p_minus
 from bayesjpt.numerics.incomplete_gamma import stirling_error
 from bayesjpt.numerics.jit import kernel
@@ -116,6 +117,7 @@ def _log_lower(a, b, x, y):
     return log_beta_kernel(a, b, x, y) + math.log(_lower_integral(a, b, x, y))
 
 
+@apart
 @kernel
 def log_beta_tails(a, b, x, y):
     """Return (log I_x(a, b), log I_y(b, a)) for y = 1 - x, given apart since one of them may be tiny.

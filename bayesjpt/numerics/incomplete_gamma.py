@@ -18,6 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.cancellation import log1mexp, log1p_minus, logaddexp
 from bayesjpt.numerics.gaussian import mills_ratio, normal_quantile
 from bayesjpt.numerics.jit import kernel
@@ -157,6 +158,7 @@ def _temme_sum(a, eta):
     return total
 
 
+@apart
 @kernel
 def _log_tails(a, x):
     """Return (log P(a, x), log Q(a, x))."""
@@ -206,6 +208,7 @@ def gamma_p(a, x):
     return math.exp(_log_tails(a, x)[0])
 
 
+@apart
 @kernel
 def log_gamma_interval(a, lo, hi):
     """Return log(P(a, hi) - P(a, lo)) without cancellation; -inf where hi <= lo, NaN where an end is NaN.
@@ -247,6 +250,7 @@ def log_gamma_interval(a, lo, hi):
     return log_poisson_mass(a, centre) + math.log(a) + math.log(half * total)
 
 
+@apart
 @kernel
 def gamma_mean_between(a, lo, hi):
     """Return the mean of a Gamma(a, 1) variable given that it lies in [lo, hi]; NaN where that is out of reach.
@@ -291,6 +295,7 @@ def _quantile_guess(a, log_p, log_q):
     return math.log(a) + 3.0 * math.log(root)
 
 
+@apart
 @kernel
 def gamma_quantile_between(a, lo, hi, u):
     """Return the u-quantile of a Gamma(a, 1) variable given that it lies in [lo, hi].

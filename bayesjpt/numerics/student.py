@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.cancellation import log1mexp, log1p_minus, logaddexp
 from bayesjpt.numerics.incomplete_beta import log_beta, log_beta_tails
 from bayesjpt.numerics.incomplete_gamma import stirling_error
@@ -55,6 +56,7 @@ def _log_from_zero(nu, v):
     return log_beta_tails(0.5 * nu, 0.5, 1.0 / math.cosh(v) ** 2, tanh * tanh)[1] - _LOG_2
 
 
+@apart
 @kernel
 def log_student_cdf(nu, t):
     """Return log P(T <= t), accurate in both tails; NaN unless nu is positive and finite."""
@@ -108,6 +110,7 @@ def _one_sided_interval(nu, a, b):
     return math.log(half * total) - nu * log_cosh - log_beta(0.5 * nu, 0.5)
 
 
+@apart
 @kernel
 def log_student_interval(nu, a, b):
     """Return log P(a < T < b) without cancellation; -inf where b <= a, NaN where an argument is."""
@@ -173,6 +176,7 @@ def _quantile_between(nu, a, b, u):
     return min(max(x, a), b)
 
 
+@apart
 @kernel
 def student_quantile_between(nu, a, b, u):
     """Return the u-quantile of a standard t variable given that it lies in [a, b].
@@ -247,6 +251,7 @@ def _moments_from_end(nu, a, b):
     return mean, (max(second / total - mean * mean, 0.0) if second < np.inf else np.inf)
 
 
+@apart
 @kernel
 def student_moments_between(nu, a, b):
     """Return (end, offset, variance) of a standard t variable given that it lies in [a, b], where a < b.
