@@ -22,12 +22,13 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import CheckpointError
+from bayesjpt.kernels.chain import ChainState, draw_key
 from bayesjpt.sampler.chains import Chain
 from bayesjpt.sampler.files import map_file
 from bayesjpt.sampler.schedule import Draws, Schedule
 
-MAGIC = b"chain 01"
-_HEAD = struct.Struct("<8s QQ QQQQ II I4x d q")
+MAGIC = b"chain 02"
+_HEAD = struct.Struct("<8s QQQ QQQQ II I4x d q")
 _HASH_BYTES = 16
 _HALF = 2**64
 
@@ -37,6 +38,7 @@ class _Head(NamedTuple):
 
     magic: bytes
     sweep: int
+    n_even: int
     key: int
     state_high: int
     state_low: int
@@ -49,14 +51,15 @@ class _Head(NamedTuple):
     n_active: int
 
     @classmethod
-    def of(cls, chain: Chain, checksum: int) -> _Head:
+    def of(cls, chain: Chain, at: ChainState, checksum: int) -> _Head:
         """Return the head of a chain's record."""
         state = chain.rng.bit_generator.state
         assert state["bit_generator"] == "PCG64"
         return cls(
             magic=MAGIC,
-            sweep=chain.sweep,
-            key=chain.key,
+            sweep=at.sweep,
+            n_even=at.n_even,
+            key=at.key,
             state_high=state["state"]["state"] // _HALF,
             state_low=state["state"]["state"] % _HALF,
             increment_high=state["state"]["inc"] // _HALF,
@@ -64,8 +67,8 @@ class _Head(NamedTuple):
             has_uint32=state["has_uint32"],
             uinteger=state["uinteger"],
             checksum=checksum,
-            log_likelihood=chain.log_likelihood,
-            n_active=chain.n_active,
+            log_likelihood=at.log_likelihood,
+            n_active=at.n_active,
         )
 
     def generator_state(self) -> dict:
@@ -133,7 +136,7 @@ class Records:
             head, params = max(states, key=lambda state: state[0].sweep)
             if (
                 not 0 < head.sweep <= schedule.n_sweep
-                or head.key != chain.key
+                or head.key != draw_key(chain.rng)
                 or not all(np.isfinite(array).all() for array in params)
             ):
                 raise CheckpointError(f"the record of chain {chain.number} in {self._name} is of another run")
@@ -142,8 +145,7 @@ class Records:
                 found = self._extended(found, chain.number, draw)
             if found != head.checksum:
                 raise CheckpointError(f"the draws of chain {chain.number} are not those that were recorded")
-            chain.params, chain.sweep = params, head.sweep
-            chain.log_likelihood, chain.n_active = head.log_likelihood, head.n_active
+            chain.state = ChainState(params, head.key, head.sweep, head.n_even, head.log_likelihood, head.n_active)
             chain.rng.bit_generator.state = head.generator_state()
             self._checksum[chain.number] = head.checksum
 
@@ -153,9 +155,9 @@ class Records:
         return checksum
 
     def _packed(self, chain: Chain) -> bytes:
-        assert chain.params is not None
-        head = _Head.of(chain, self._checksum[chain.number])
-        content = _HEAD.pack(*head) + chain.params.log_weight.tobytes() + chain.params.theta.tobytes()
+        assert chain.state is not None
+        head = _Head.of(chain, chain.state, self._checksum[chain.number])
+        content = _HEAD.pack(*head) + b"".join(array.tobytes() for array in chain.state.params)
         return content + _hash(content)
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesjpt.circuit.arrays import Params
-from bayesjpt.defaults import EVEN_SHARE
 
 
 @dataclass(frozen=True)
@@ -24,11 +23,6 @@ class Schedule:
     n_tune: int
     n_draw: int
     thin: int = 1
-
-    @property
-    def n_even(self) -> int:
-        """First sweeps of a chain from random allocations in which weights of the structure stay even."""
-        return int(EVEN_SHARE * self.n_tune)
 
     @property
     def n_sweep(self) -> int:
