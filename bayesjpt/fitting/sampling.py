@@ -10,7 +10,9 @@ from bayesjpt.errors import CheckpointError, SamplingError
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
+    from bayesjpt.fitting.settings import FitSettings
     from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.sampler.chains import Chain
     from bayesjpt.sampler.checkpoint import Checkpoint
     from bayesjpt.sampler.schedule import Draws, Schedule
     from bayesjpt.sampler.target import Target
@@ -43,7 +45,7 @@ def stored_circuit(folder: Checkpoint) -> Circuit:
 
 
 def sample(
-    target: Target, schedule: Schedule, chains: list, folder: Checkpoint | None, cores: int | None, progress: bool
+    target: Target, schedule: Schedule, chains: list[Chain], folder: Checkpoint | None, asked: FitSettings
 ) -> Draws:
     """Return the draws that all chains have: fewer than asked for after an interrupt."""
     from bayesjpt.sampler.chains import run_chains
@@ -57,13 +59,13 @@ def sample(
     else:
         draws, records = folder.open(schedule, sizes)
         records.restore(chains, schedule)
-    with sampling_bar(chains, schedule, progress) as watch:
+    with sampling_bar(chains, schedule, asked.progress) as watch:
         run_chains(
             target,
             schedule,
             chains,
             draws,
-            n_thread=n_worker(cores, schedule.n_chain),
+            n_thread=n_worker(asked.cores, schedule.n_chain),
             record=records,
             watch=watch,
         )

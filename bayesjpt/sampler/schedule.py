@@ -29,6 +29,10 @@ class Schedule:
         """Sweeps of one chain."""
         return self.n_tune + self.n_draw * self.thin
 
+    def of_independent_draws(self) -> Schedule:
+        """Return the schedule of as many draws that are independent: nothing is tuned or thinned."""
+        return Schedule(self.n_chain, 0, self.n_draw)
+
     def n_kept(self, sweep: int) -> int:
         """Return how many draws a chain has after so many sweeps."""
         return max(sweep - self.n_tune, 0) // self.thin

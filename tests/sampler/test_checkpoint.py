@@ -108,7 +108,7 @@ def test_a_draw_that_no_record_counts_is_drawn_again(target, tmp_path):
 def test_a_finished_checkpoint_gives_its_draws_again_without_a_sweep(target, tmp_path, monkeypatch):
     path = tmp_path / "fit"
     first = finished(target, path)
-    monkeypatch.delattr("bayesjpt.kernels.sweeper.Sweeper.sweep")
+    monkeypatch.delattr("bayesjpt.kernels.sweeper.Sweeper.draw")
     assert_same(finished(target, path), first)
 
 
@@ -153,7 +153,7 @@ def test_records_of_chains_with_other_keys_are_refused(target, tmp_path, monkeyp
     run_until(target, path, 5)
     others = seeded()
     for chain in others:
-        chain.key += 1
+        chain.rng = np.random.default_rng(chain.number)
     with Checkpoint(path) as folder, pytest.raises(CheckpointError, match="of another run"):
         folder.open(SCHEDULE, target.sizes)[1].restore(others, SCHEDULE)
 
