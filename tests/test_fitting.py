@@ -19,7 +19,7 @@ from bayesjpt.errors import (
     TableError,
 )
 from bayesjpt.kernels.sweeper import Sweeper
-from bayesjpt.sampler.checkpoint import read_progress
+from bayesjpt.sampler.saves import read_progress
 from tests import zoo
 
 FEW = {"n_structures": 1, "draws": 6, "tune": 3, "chains": 2, "progress": False}

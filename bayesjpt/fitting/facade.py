@@ -210,47 +210,52 @@ def fit(
     learnt_from = restricted(table, families)
     clock = _Clock(on_phase, progress, time)
     if asked.several:
-        return _fit_several(asked, table, learnt_from, clock, on_structure)
-    return _fit_one(asked, table, learnt_from, clock)
+        from bayesjpt.sampler.structures_folder import StructuresFolder
+
+        with contextlib.nullcontext() if checkpoint is None else StructuresFolder(Path(checkpoint)) as folder:
+            return _fit_several(asked, table, learnt_from, clock, folder, on_structure)
+    from bayesjpt.sampler.checkpoint import Checkpoint
+
+    with contextlib.nullcontext() if checkpoint is None else Checkpoint(Path(checkpoint)) as folder:
+        return _fit_one(asked, table, learnt_from, clock, folder)
 
 
-def _fit_one(asked: FitSettings, table: Table, learnt_from: Table, clock: _Clock) -> Posterior:
+def _fit_one(
+    asked: FitSettings, table: Table, learnt_from: Table, clock: _Clock, folder: Checkpoint | None
+) -> Posterior:
     """Return the posterior of one structure, `learnt_from` being the table as the learner sees it."""
     from bayesjpt.fitting.sampling import sample, settle, stored_circuit, to_posterior
     from bayesjpt.sampler.chains import new_chains
-    from bayesjpt.sampler.checkpoint import Checkpoint
     from bayesjpt.sampler.memory import check_memory, estimate_memory
     from bayesjpt.sampler.target import check_fits, make_target
 
-    with contextlib.ExitStack() as stack:
-        folder = None if asked.checkpoint is None else stack.enter_context(Checkpoint(Path(asked.checkpoint)))
-        asked, resumed = _seeded(asked, folder, table, learnt_from)
-        settings = asked.recorded(learnt_from.schema)
-        with clock.phase("compile"):
-            compile_for(learnt_from, asked.progress, asked.sampler)
+    asked, resumed = _seeded(asked, folder, table, learnt_from)
+    settings = asked.recorded(learnt_from.schema)
+    with clock.phase("compile"):
+        compile_for(learnt_from, asked.progress, asked.sampler)
 
-        learn_seed, chain_seed = np.random.SeedSequence(settings["seed"]).spawn(2)
-        with clock.phase("resume" if resumed else "learn"):
-            if folder is not None and resumed:
-                circuit = stored_circuit(folder)
-            else:
-                rng = np.random.default_rng(learn_seed)
-                circuit = learn(learnt_from, asked.learners[0], rng, asked.progress, asked.learner_options)
-            check_fits(circuit, table)
+    learn_seed, chain_seed = np.random.SeedSequence(settings["seed"]).spawn(2)
+    with clock.phase("resume" if resumed else "learn"):
+        if folder is not None and resumed:
+            circuit = stored_circuit(folder)
+        else:
+            rng = np.random.default_rng(learn_seed)
+            circuit = learn(learnt_from, asked.learners[0], rng, asked.progress, asked.learner_options)
+        check_fits(circuit, table)
 
-        schedule = asked.schedule
-        sizes = {"draws": schedule.n_draw, "chains": schedule.n_chain, "cores": asked.cores, "sampler": asked.sampler}
-        memory = estimate_memory(circuit, table, **sizes)
-        check_memory(memory)
-        if memory.total > LARGE_MEMORY_BYTES:
-            warnings.warn(f"sampling takes {memory} of memory", BayesjptWarning, stacklevel=3)
-        target = make_target(circuit, table, **asked.priors)
-        if folder is not None:
-            settle(folder, table, target, schedule, settings)
-        if target.is_closed_form:
-            schedule = schedule.of_independent_draws()
-        with clock.phase("sample"):
-            run = sample(target, schedule, new_chains(schedule.n_chain, chain_seed), folder, asked)
+    schedule = asked.schedule
+    sizes = {"draws": schedule.n_draw, "chains": schedule.n_chain, "cores": asked.cores, "sampler": asked.sampler}
+    memory = estimate_memory(circuit, table, **sizes)
+    check_memory(memory)
+    if memory.total > LARGE_MEMORY_BYTES:
+        warnings.warn(f"sampling takes {memory} of memory", BayesjptWarning, stacklevel=3)
+    target = make_target(circuit, table, **asked.priors)
+    if target.is_closed_form:
+        schedule = schedule.of_independent_draws()
+    if folder is not None:
+        settle(folder, table, target, schedule, settings)
+    with clock.phase("sample"):
+        run = sample(target, schedule, new_chains(schedule.n_chain, chain_seed), folder, asked)
     if run.theta.shape[1] < schedule.n_draw:
         kept = f"{schedule.n_chain} chains of {run.theta.shape[1]} draws"
         warnings.warn(
@@ -269,6 +274,7 @@ def _fit_several(
     table: Table,
     learnt_from: Table,
     clock: _Clock,
+    folder: StructuresFolder | None,
     on_structure: Callable[[Posterior], None] | None,
 ) -> StackedPosterior:
     """Return the posterior of several structures, `learnt_from` being the table as learners see it."""
@@ -278,10 +284,8 @@ def _fit_several(
     from bayesjpt.posterior.weights import draws_for
     from bayesjpt.sampler.facts import facts_of
     from bayesjpt.sampler.progress import count_bar, task_bar
-    from bayesjpt.sampler.structures_folder import StructuresFolder
     from bayesjpt.sampler.workers import n_worker
 
-    folder = None if asked.checkpoint is None else StructuresFolder(Path(asked.checkpoint))
     asked, resumed = _seeded(asked, folder, table, learnt_from)
     settings, schedule = asked.recorded(learnt_from.schema), asked.schedule
     if folder is not None and not resumed:
@@ -326,7 +330,7 @@ def _fit_several(
 
 
 def _seeded(
-    asked: FitSettings, folder: Checkpoint | StructuresFolder | None, table: Table, learnt_from: Table
+    asked: FitSettings, folder: Checkpoint | None, table: Table, learnt_from: Table
 ) -> tuple[FitSettings, bool]:
     """Return settings with a seed, of the fit that is resumed or a fresh one, and whether a fit is resumed."""
     from bayesjpt.sampler.facts import facts_of, resumed_seed

@@ -62,9 +62,9 @@ def new_chains(n_chain: int, seed: np.random.SeedSequence) -> list[Chain]:
 
 
 class Recorder(Protocol):
-    """What keeps a chain's state after each sweep."""
+    """What takes note of a chain's state behind each sweep."""
 
-    def __call__(self, chain: Chain, draw: int | None, /) -> None: ...
+    def __call__(self, chain: Chain, /) -> None: ...
 
 
 @dataclass(eq=False)
@@ -85,7 +85,7 @@ def run_chains(
     *,
     n_thread: int,
     record: Recorder | None = None,
-    watch: Callable[[], None] | None = None,
+    watches: Sequence[Callable[[], None]] = (),
 ) -> bool:
     """Run chains to the end of the schedule, from wherever they stand; return whether an interrupt ended it before.
 
@@ -100,9 +100,9 @@ def run_chains(
     n_thread : int
         No effect on any draw.
     record : callable, optional
-        Called by a chain's thread after every sweep, with the position of the draw that was kept, or None.
-    watch : callable, optional
-        Called in this thread from time to time.
+        Called by a chain's thread after every sweep, when its draw is kept.
+    watches : sequence of callables
+        Called in this thread from time to time; an error of theirs ends the run.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def run_chains(
             thread.start()
         for _ in threads:
             while not shared.done.acquire(timeout=WATCH_SECONDS):
-                if watch is not None:
+                for watch in watches:
                     watch()
     except KeyboardInterrupt:
         interrupted = True
@@ -154,9 +154,9 @@ def _serve(shared: _Shared, target: Target, schedule: Schedule, draws: Draws, re
         except IndexError:  # those that are not done are in the hands of other threads, and stay there
             return
         chain.state = chain.advance(target, sweeper, schedule.n_tune)
-        draw = _keep(chain, schedule, draws)
+        _keep(chain, schedule, draws)
         if record is not None:
-            record(chain, draw)
+            record(chain)
         if chain.sweep < schedule.n_sweep:
             shared.waiting.append(chain)
 
@@ -178,14 +178,13 @@ def run_chains_here(
     return True
 
 
-def _keep(chain: Chain, schedule: Schedule, draws: Draws) -> int | None:
-    """Store the chain's point if the schedule says so; return the position of the draw."""
+def _keep(chain: Chain, schedule: Schedule, draws: Draws) -> None:
+    """Store the chain's point if the schedule says so."""
     state = chain.state
     if state is None or not schedule.keeps(state.sweep):
-        return None
+        return
     draw = schedule.n_kept(state.sweep) - 1
     draws.log_weight[chain.number, draw] = state.params.log_weight
     draws.theta[chain.number, draw] = state.params.theta[: draws.theta.shape[2]]  # weights of types stand behind
     draws.log_likelihood[chain.number, draw] = state.log_likelihood
     draws.n_active_edges[chain.number, draw] = state.n_active
-    return draw

@@ -14,7 +14,6 @@ from bayesjpt.errors import CheckpointError
 from bayesjpt.numerics import jit
 from bayesjpt.sampler.checkpoint import Checkpoint, check_facts
 from bayesjpt.sampler.schedule import Schedule
-from bayesjpt.sampler.structures_folder import StructuresFolder
 
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table
@@ -37,12 +36,12 @@ def facts_of(table: Table, schedule: Schedule, settings: dict[str, Any]) -> dict
     }
 
 
-def resumed_seed(folder: Checkpoint | StructuresFolder, facts: dict[str, Any], *, resume: bool) -> int:
+def resumed_seed(folder: Checkpoint, facts: dict[str, Any], *, resume: bool) -> int:
     """Return the seed of the fit that a folder holds.
 
     Parameters
     ----------
-    folder : Checkpoint or StructuresFolder
+    folder : Checkpoint
         In which a fit has begun.
     facts : dict
         Of `facts_of`: what is asked for now; any seed where it names none.

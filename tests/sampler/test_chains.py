@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayesjpt import Posterior
-from bayesjpt.errors import SamplingError
+from bayesjpt.errors import CheckpointError, SamplingError
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.sampler.chains import run_chains
 from bayesjpt.sampler.schedule import Schedule, empty_draws
@@ -134,7 +134,7 @@ def test_an_interrupt_leaves_every_chain_behind_a_complete_sweep(target, interru
     draws = empty_draws(schedule, target.circuit.n_edge, target.circuit.n_theta)
     sent = []
 
-    def interrupt(chain, draw):
+    def interrupt(chain):
         if not sent and min(chain.sweep for chain in chains) >= 20:  # chains on a busy machine run far apart
             sent.append(os.kill(os.getpid(), signal.SIGINT))
 
@@ -153,7 +153,20 @@ def test_the_caller_is_asked_to_watch_while_chains_run(target, monkeypatch):
     draws = empty_draws(SCHEDULE, target.circuit.n_edge, target.circuit.n_theta)
     seen = []
     run_chains(
-        target, SCHEDULE, seeded(), draws, n_thread=1, watch=lambda: seen.append(threading.current_thread().name)
+        target, SCHEDULE, seeded(), draws, n_thread=1, watches=[lambda: seen.append(threading.current_thread().name)]
     )
     assert seen
     assert set(seen) == {threading.current_thread().name}
+
+
+def test_an_error_of_who_watches_ends_the_run_and_is_raised(target, monkeypatch):
+    monkeypatch.setattr("bayesjpt.sampler.chains.WATCH_SECONDS", 1e-4)
+    schedule = Schedule(n_chain=2, n_tune=0, n_draw=10_000)
+    draws = empty_draws(schedule, target.circuit.n_edge, target.circuit.n_theta)
+
+    def full():
+        raise CheckpointError("cannot write")
+
+    with pytest.raises(CheckpointError, match="cannot write"):
+        run_chains(target, schedule, seeded(schedule), draws, n_thread=2, watches=[full])
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("chains-")]

@@ -23,7 +23,7 @@ def sweeps_with_even_weights(target, plan: Schedule) -> np.ndarray:
     parts = np.diff(target.circuit.child_ptr)[target.circuit.edge_parent()[edges]]
     found = np.zeros((plan.n_chain, plan.n_sweep), bool)
 
-    def record(chain, draw):
+    def record(chain):
         found[chain.number, chain.sweep - 1] = np.allclose(np.exp(chain.state.params.log_weight[edges]), 1.0 / parts)
 
     draws = empty_draws(plan, target.circuit.n_edge, target.circuit.n_theta)
