@@ -116,9 +116,9 @@ def fit(
         The only likelihood families of all columns (each keeps those that fit it, or all of its own where none does),
         or of some columns.
     checkpoint : path, optional
-        A folder that keeps each structure that is done, or the state of a single structure's chains behind every sweep,
-        so that a fit that was killed at any moment goes on and loses at most the structures, or one sweep of each
-        chain, that were at hand. It stays when the fit is done: delete it once the posterior is saved.
+        A folder that keeps each structure that is done, or every few seconds the chains of a single structure, so that
+        a fit that was killed at any moment goes on and loses at most the structures, or the ten seconds of sampling,
+        that were at hand. It stays when the fit is done: delete it once the posterior is saved.
     resume : bool
         Go on from what the checkpoint holds, with the draws that an undisturbed run would have had; start where it
         holds nothing. Table and options must be the same; `cores` may differ.
