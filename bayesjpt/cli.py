@@ -289,18 +289,18 @@ def fit(
         stability = post.convergence().sentence()
     post.noted(stability=stability).save(output)
     if checkpoint is not None and "interrupted" not in post.settings:
-        _remove(checkpoint, structures)
+        _remove(checkpoint)
     if not quiet:
         typer.echo(f"Wrote {output}: {post!r}")
         typer.echo(stability)
 
 
 def _tell_progress(checkpoint: Path, n_structures: int) -> None:
-    from bayesjpt.sampler.checkpoint import read_progress
-    from bayesjpt.sampler.structures_folder import StructuresFolder
+    from bayesjpt.sampler.saves import read_progress
+    from bayesjpt.sampler.structures_folder import structures_done
 
     if n_structures > 1:
-        done = StructuresFolder(checkpoint).done
+        done = structures_done(checkpoint)
         text = f"going on from {len(done)} of {n_structures} structures in" if done else "no structure is done in"
         typer.echo(f"{text} {checkpoint}", err=True)
         return
@@ -312,14 +312,10 @@ def _tell_progress(checkpoint: Path, n_structures: int) -> None:
         typer.echo(f"going on from sweep {sum(done)} of {n_sweep * len(done)} in {checkpoint}", err=True)
 
 
-def _remove(checkpoint: Path, n_structures: int) -> None:
+def _remove(checkpoint: Path) -> None:
     """Delete the checkpoint of a fit that is saved."""
     from bayesjpt.sampler.checkpoint import Checkpoint
-    from bayesjpt.sampler.structures_folder import StructuresFolder
 
-    if n_structures > 1:
-        StructuresFolder(checkpoint).remove()
-        return
     with Checkpoint(checkpoint) as folder:
         folder.remove()
 

@@ -106,10 +106,6 @@ DRAWS = 150
 TUNE = 150
 """Sweeps a chain before those kept; with ten times as many chains agree no better (docs/explanation/convergence.md)."""
 
-EVEN_SHARE = 0.5
-"""Share of the sweeps before those kept in which a chain from random allocations has even weights at structure sums.
-With strong concentrations in place of even weights a third, two thirds and nine tenths do alike (docs/results.md)."""
-
 CHAINS = 4
 """Two from the learner's partition, two from random allocations."""
 

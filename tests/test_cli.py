@@ -195,17 +195,17 @@ def test_fit_with_a_checkpoint_removes_it_once_the_file_is_there(csv, tmp_path, 
 
 
 def test_resumed_fit_says_from_where_and_equals_the_undisturbed_one(csv, tmp_path, capfd, monkeypatch):
-    sweep, done = Sweeper.sweep, []
+    draw, done = Sweeper.draw, []
 
     def killed(self, *given, **how):
         if len(done) == 11:
             raise KeyboardInterrupt
         done.append(1)
-        return sweep(self, *given, **how)
+        return draw(self, *given, **how)
 
     state = ["--checkpoint", tmp_path / "state"]
     with monkeypatch.context() as patch:
-        patch.setattr(Sweeper, "sweep", killed)
+        patch.setattr(Sweeper, "draw", killed)
         assert run(capfd, "fit", csv, "-o", tmp_path / "part.nc", *state, *FEW)[0] == 0
     assert (tmp_path / "state").is_dir()
     _, _, err = run(capfd, "fit", csv, "-o", tmp_path / "resumed.nc", *state, "--resume", *FEW)

@@ -15,7 +15,8 @@ from bayesjpt.fitting import ensemble
 from bayesjpt.fitting.ensemble import Crew, Ensemble
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.posterior.stacked import StackedPosterior
-from bayesjpt.sampler.structures_folder import StructuresFolder
+from bayesjpt.sampler.checkpoint import Checkpoint
+from bayesjpt.sampler.structures_folder import StructuresFolder, structures_done
 from tests import zoo
 
 FEW = {"draws": 6, "tune": 3, "progress": False}
@@ -178,7 +179,7 @@ def test_resumed_fit_is_that_of_an_undisturbed_one_and_redoes_nothing(table, pos
     options = {"n_structures": 4, "checkpoint": tmp_path / "kept", **FEW}
     with pytest.raises(SamplingError, match="killed"):
         bj.fit(table, seed=5, cores=1, **options)
-    assert StructuresFolder(tmp_path / "kept").done == [0, 1]
+    assert structures_done(tmp_path / "kept") == [0, 1]
     assert same(bj.fit(table, resume=True, cores=2, **options), post)
     assert sorted(calls) == [0, 1, 2, 2, 3]
 
@@ -189,7 +190,8 @@ def test_a_checkpoint_of_a_finished_fit_gives_it_back_and_can_be_removed(table, 
     calls = killed_at(monkeypatch, 1, AssertionError("learned again"))
     assert same(bj.fit(table, resume=True, **options), post)
     assert not calls
-    StructuresFolder(tmp_path / "kept").remove()
+    with Checkpoint(tmp_path / "kept") as folder:
+        folder.remove()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -219,17 +221,17 @@ def test_an_interrupt_before_the_first_structure_is_an_error_of_ours(table, monk
 
 def test_an_interrupt_ends_sweeps_that_are_at_work(table, monkeypatch):
     """The main thread is interrupted while a structure is sampled: it stops behind its sweep, however many are left."""
-    sweep, begun = Sweeper.sweep, threading.Event()
+    draw, begun = Sweeper.draw, threading.Event()
 
     def noticed(self, *args, **kwargs):
         begun.set()
-        return sweep(self, *args, **kwargs)
+        return draw(self, *args, **kwargs)
 
     def interrupted(self):
         assert begun.wait(60.0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Sweeper, "sweep", noticed)
+    monkeypatch.setattr(Sweeper, "draw", noticed)
     monkeypatch.setattr(Crew, "_next", interrupted)
     with pytest.raises(SamplingError, match="interrupted before the first structure"):
         bj.fit(table, by_chance, n_structures=2, seed=5, cores=1, draws=10**6, tune=0, thin=10**6, progress=False)

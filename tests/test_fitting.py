@@ -19,7 +19,7 @@ from bayesjpt.errors import (
     TableError,
 )
 from bayesjpt.kernels.sweeper import Sweeper
-from bayesjpt.sampler.checkpoint import read_progress
+from bayesjpt.sampler.saves import read_progress
 from tests import zoo
 
 FEW = {"n_structures": 1, "draws": 6, "tune": 3, "chains": 2, "progress": False}
@@ -154,7 +154,7 @@ def test_circuit_of_other_columns_is_refused(table):
 
 
 def test_draws_that_do_not_fit_into_memory_are_refused_before_sampling(table, monkeypatch):
-    monkeypatch.delattr(Sweeper, "sweep")
+    monkeypatch.delattr(Sweeper, "allocate")
     monkeypatch.setattr("bayesjpt.fitting.learning._compile_kernels", lambda sampler: None)
     with pytest.raises(SamplingError, match=r"would take .* expected at most 80% .* fewer draws"):
         bj.fit(table, **{**FEW, "draws": 10**12})
@@ -266,15 +266,15 @@ def same_draws(one, two) -> bool:
 
 def stop_after(monkeypatch, n_sweep: int) -> None:
     """Make sweeps raise what Ctrl-C raises after so many of any chain."""
-    sweep, done = Sweeper.sweep, []
+    draw, done = Sweeper.draw, []
 
     def stopped(self, *given, **how):
         if len(done) == n_sweep:
             raise KeyboardInterrupt
         done.append(1)
-        return sweep(self, *given, **how)
+        return draw(self, *given, **how)
 
-    monkeypatch.setattr(Sweeper, "sweep", stopped)
+    monkeypatch.setattr(Sweeper, "draw", stopped)
 
 
 @pytest.mark.parametrize("n_sweep", [0, 2, 11])

@@ -14,6 +14,7 @@ from bayesjpt.fitting import ensemble as ensemble_module
 from bayesjpt.fitting import stacking
 from bayesjpt.fitting.ensemble import Ensemble
 from bayesjpt.posterior.stacked import StackedPosterior
+from bayesjpt.sampler.checkpoint import RUN
 from bayesjpt.sampler.structures_folder import StructuresFolder
 from tests import zoo
 
@@ -147,32 +148,33 @@ def test_a_checkpoint_of_a_finished_fit_gives_it_back(table, post, tmp_path):
     again = bj.fit(table, by_chance, n_structures=3, cores=1, checkpoint=tmp_path / "kept", resume=True, **FEW)
     assert same(first, post)
     assert same(again, post)
-    StructuresFolder(tmp_path / "kept").remove()
+    with StructuresFolder(tmp_path / "kept") as folder:
+        folder.remove()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_checkpoint_of_other_options_or_without_resume_is_refused(table, tmp_path):
-    folder = StructuresFolder(tmp_path / "kept")
-    bj.fit(table, no_dependence, n_structures=2, seed=5, cores=1, checkpoint=folder.path, **FEW)
+    kept = tmp_path / "kept"
+    bj.fit(table, no_dependence, n_structures=2, seed=5, cores=1, checkpoint=kept, **FEW)
     with pytest.raises(CheckpointError, match="n_structures = 2, not 3"):
-        bj.fit(table, no_dependence, n_structures=3, cores=1, checkpoint=folder.path, resume=True, **FEW)
+        bj.fit(table, no_dependence, n_structures=3, cores=1, checkpoint=kept, resume=True, **FEW)
     with pytest.raises(CheckpointError, match="holds a fit already"):
-        bj.fit(table, no_dependence, n_structures=2, cores=1, checkpoint=folder.path, **FEW)
+        bj.fit(table, no_dependence, n_structures=2, cores=1, checkpoint=kept, **FEW)
 
 
 def test_damaged_files_of_a_checkpoint_are_refused(tmp_path):
-    folder = StructuresFolder(tmp_path / "kept")
-    folder.begin({"options": {}, "table": {}, "versions": {}})
-    folder.keep_scores(0, np.zeros((2, 5)))
-    assert folder.scores(1, (2, 5)) is None
-    with pytest.raises(CheckpointError, match="of another run"):
-        folder.scores(0, (2, 6))
-    (folder.path / "scores_0").write_bytes(b"\x80\x04.")
-    with pytest.raises(CheckpointError, match="damaged"):
-        folder.scores(0, (2, 5))
-    (folder.path / "structures.json").write_text(json.dumps({"format": "other", "facts": folder.facts()}))
-    with pytest.raises(CheckpointError, match="of format 'other'"):
-        folder.facts()
+    with StructuresFolder(tmp_path / "kept") as folder:
+        folder.begin({"options": {}, "table": {}, "versions": {}})
+        folder.keep_scores(0, np.zeros((2, 5)))
+        assert folder.scores(1, (2, 5)) is None
+        with pytest.raises(CheckpointError, match="of another run"):
+            folder.scores(0, (2, 6))
+        (folder.path / "scores_0").write_bytes(b"\x80\x04.")
+        with pytest.raises(CheckpointError, match="damaged"):
+            folder.scores(0, (2, 5))
+        (folder.path / RUN).write_text(json.dumps({"format": "other", "facts": folder.facts()}))
+        with pytest.raises(CheckpointError, match="of format 'other'"):
+            folder.facts()
 
 
 def test_rows_that_are_impossible_without_themselves_do_not_spoil_the_weights(table):

@@ -121,12 +121,12 @@ class Ensemble:
         """Return the draws of a structure's chains, run in this thread; None where it was stopped before their end."""
         from bayesjpt.sampler.chains import new_chains, run_chains_here
         from bayesjpt.sampler.memory import check_memory, estimate_memory
-        from bayesjpt.sampler.schedule import Schedule, empty_draws
+        from bayesjpt.sampler.schedule import empty_draws
         from bayesjpt.sampler.target import make_target
 
         target = make_target(circuit, table, **self.priors)
         if target.is_closed_form:
-            schedule = Schedule(schedule.n_chain, 0, schedule.n_draw, 1)
+            schedule = schedule.of_independent_draws()
         n_kept = self.n * schedule.n_draw  # the other structures are about as large
         asked = {"draws": n_kept, "chains": schedule.n_chain, "cores": self.n_thread, "sampler": target.sampler}
         check_memory(estimate_memory(circuit, table, **asked))

@@ -12,46 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.defaults import (
-    ALPHA,
-    CHAINS,
-    CUTSET_DRAWS,
-    DRAWS,
-    ESS,
-    GAMMA,
-    STRUCTURE_CHAINS,
-    STRUCTURE_DRAWS,
-    STRUCTURE_TUNE,
-    STRUCTURES,
-    THIN,
-    TUNE,
-)
-from bayesjpt.errors import BayesjptWarning, CheckpointError, LearnerError, ModelError, SamplingError
-from bayesjpt.fitting.learning import (
-    OF_SPLITS,
-    Learner,
-    as_function,
-    check_learners,
-    check_options,
-    compile_for,
-    learn,
-    name_of,
-    restricted,
-)
+from bayesjpt.defaults import ALPHA, ESS, GAMMA, STRUCTURES, THIN
+from bayesjpt.errors import BayesjptWarning, CheckpointError
+from bayesjpt.fitting.learning import as_function, compile_for, learn, restricted
+from bayesjpt.fitting.settings import FitSettings
 
 if TYPE_CHECKING:
-    from bayesjpt.fitting.ensemble import Ensemble
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.posterior.stacked import StackedPosterior
+    from bayesjpt.sampler.checkpoint import Checkpoint
     from bayesjpt.sampler.schedule import Schedule
     from bayesjpt.sampler.structures_folder import StructuresFolder
     from bayesjpt.table.table import Table
 
 LARGE_MEMORY_BYTES = 2**30
 """From here on a fit says how much memory it will take: 1 GiB is an eighth of a small laptop's."""
-
-
-WEIGHTS = ("even", "stacking")
 
 
 def fit(
@@ -141,9 +116,9 @@ def fit(
         The only likelihood families of all columns (each keeps those that fit it, or all of its own where none does),
         or of some columns.
     checkpoint : path, optional
-        A folder that keeps each structure that is done, or the state of a single structure's chains behind every sweep,
-        so that a fit that was killed at any moment goes on and loses at most the structures, or one sweep of each
-        chain, that were at hand. It stays when the fit is done: delete it once the posterior is saved.
+        A folder that keeps each structure that is done, or every few seconds the chains of a single structure, so that
+        a fit that was killed at any moment goes on and loses at most the structures, or the ten seconds of sampling,
+        that were at hand. It stays when the fit is done: delete it once the posterior is saved.
     resume : bool
         Go on from what the checkpoint holds, with the draws that an undisturbed run would have had; start where it
         holds nothing. Table and options must be the same; `cores` may differ.
@@ -205,133 +180,82 @@ def fit(
     >>> post.types()["wait"].type
     'positive'
     """
-    several = _check_number("n_structures", n_structures, 1) > 1
-    few = CUTSET_DRAWS if learner in ("cutset", ["cutset"]) else STRUCTURE_DRAWS
-    draws = (few if several else DRAWS) if draws is None else draws
-    tune = (STRUCTURE_TUNE if several else TUNE) if tune is None else tune
-    chains = (STRUCTURE_CHAINS if several else CHAINS) if chains is None else chains
-    for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("thin", thin, 1), ("chains", chains, 1)):
-        _check_number(name, value, least)
-    for name, value, least in (("cores", cores, 1), ("seed", seed, 0)):
-        if value is not None:
-            _check_number(name, value, least)
-    if time is not None:
-        _check_time(time, several and weights == "even")
-    if weights not in WEIGHTS:
-        raise LearnerError(f"weights = {weights!r}", f"one of {', '.join(WEIGHTS)}")
-    learners = [learner] if isinstance(learner, str) or callable(learner) else list(learner)
-    check_learners(learners, n_structures)
-    _check_priors(prior, type_prior, sampler)
-    if resume and checkpoint is None:
-        raise CheckpointError("resume without a checkpoint", "the folder of the fit to go on with")
-    from bayesjpt.fitting.ensemble import Ensemble, resampling_of
-    from bayesjpt.sampler.facts import check_resumable, facts_of
-    from bayesjpt.sampler.schedule import Schedule
-    from bayesjpt.sampler.structures_folder import StructuresFolder
-    from bayesjpt.sampler.workers import n_worker
+    asked = FitSettings(
+        learner=learner,
+        n_structures=n_structures,
+        weights=weights,
+        draws=draws,
+        tune=tune,
+        thin=thin,
+        chains=chains,
+        cores=cores,
+        seed=seed,
+        gamma=gamma,
+        alpha=alpha,
+        prior=prior,
+        type_prior=type_prior,
+        sampler=sampler,
+        ess=ess,
+        families=families,
+        checkpoint=checkpoint,
+        resume=resume,
+        time=time,
+        progress=progress,
+        options=learner_options,
+    )
     from bayesjpt.table.table import as_table
 
     table = as_table(table)
-    for each in learners:
-        check_options(each, table, learner_options)
+    asked.check_options(table)
     learnt_from = restricted(table, families)
-    schedule = Schedule(int(chains), int(tune), int(draws), int(thin))
-    priors = {"gamma": gamma, "alpha": alpha, "ess": ess, "prior": prior, "type_prior": type_prior, "sampler": sampler}
-    if all(each in OF_SPLITS for each in learners):
-        learner_options = {"ess": ess} | learner_options
-    settings: dict[str, Any] = {
-        "learner": ", ".join(map(name_of, learners)),
-        "seed": int(np.random.default_rng().integers(2**31)) if seed is None else int(seed),
-        "tune": schedule.n_tune,
-        "thin": schedule.thin,
-        **priors,
-        "gamma": float(gamma),
-        "alpha": float(alpha),
-        "ess": float(ess),
-    }
-    if families is not None:
-        settings["families"] = "; ".join(f"{c.name}: {', '.join(c.families)}" for c in learnt_from.schema if c.families)
-    settings |= _settings_of(learner_options)
     clock = _Clock(on_phase, progress, time)
-    running: dict[str, Any] = {"learnt_from": learnt_from, "clock": clock, "progress": progress}
-    if not several:
-        requested = {"seed": seed, "checkpoint": checkpoint, "resume": resume, "options": learner_options}
-        return _fit_one(table, learners[0], schedule, settings, priors=priors, cores=cores, **requested, **running)
-    settings |= {"n_structures": int(n_structures), "weights": weights}
-    ensemble = Ensemble(
-        learners=tuple(map(as_function, learners)),
-        n=int(n_structures),
-        seed=settings["seed"],
-        options=learner_options,
-        priors=priors,
-        resampling=resampling_of(learnt_from),
-        n_thread=n_worker(cores, int(n_structures)),
-    )
-    folder = None if checkpoint is None else StructuresFolder(Path(checkpoint))
-    if folder is not None and check_resumable(folder, table, schedule, settings, resume, seed):
-        ensemble = replace(ensemble, seed=settings["seed"])
-    elif folder is not None:
-        folder.begin(facts_of(table, schedule, settings))
-    return _fit_several(ensemble, table, schedule, settings, folder=folder, on_structure=on_structure, **running)
+    if asked.several:
+        from bayesjpt.sampler.structures_folder import StructuresFolder
+
+        with contextlib.nullcontext() if checkpoint is None else StructuresFolder(Path(checkpoint)) as folder:
+            return _fit_several(asked, table, learnt_from, clock, folder, on_structure)
+    from bayesjpt.sampler.checkpoint import Checkpoint
+
+    with contextlib.nullcontext() if checkpoint is None else Checkpoint(Path(checkpoint)) as folder:
+        return _fit_one(asked, table, learnt_from, clock, folder)
 
 
 def _fit_one(
-    table: Table,
-    learner: Learner,
-    schedule: Schedule,
-    settings: dict[str, Any],
-    *,
-    priors: dict[str, Any],
-    seed: int | None,
-    checkpoint: str | Path | None,
-    resume: bool,
-    options: dict[str, Any],
-    learnt_from: Table,
-    clock: _Clock,
-    cores: int | None,
-    progress: bool,
+    asked: FitSettings, table: Table, learnt_from: Table, clock: _Clock, folder: Checkpoint | None
 ) -> Posterior:
-    """Return the posterior of one structure; arguments as in `fit`, `learnt_from` being what the learner sees."""
+    """Return the posterior of one structure, `learnt_from` being the table as the learner sees it."""
     from bayesjpt.fitting.sampling import sample, settle, stored_circuit, to_posterior
     from bayesjpt.sampler.chains import new_chains
-    from bayesjpt.sampler.checkpoint import Checkpoint
-    from bayesjpt.sampler.facts import check_resumable
     from bayesjpt.sampler.memory import check_memory, estimate_memory
-    from bayesjpt.sampler.schedule import Schedule
     from bayesjpt.sampler.target import check_fits, make_target
 
-    with contextlib.ExitStack() as stack:
-        folder = None if checkpoint is None else stack.enter_context(Checkpoint(Path(checkpoint)))
-        resumed = folder is not None and check_resumable(folder, table, schedule, settings, resume, seed)
-        with clock.phase("compile"):
-            compile_for(learnt_from, progress, settings["sampler"])
+    asked, resumed = _seeded(asked, folder, table, learnt_from)
+    settings = asked.recorded(learnt_from.schema)
+    with clock.phase("compile"):
+        compile_for(learnt_from, asked.progress, asked.sampler)
 
-        learn_seed, chain_seed = np.random.SeedSequence(settings["seed"]).spawn(2)
-        with clock.phase("resume" if resumed else "learn"):
-            if folder is not None and resumed:
-                circuit = stored_circuit(folder)
-            else:
-                circuit = learn(learnt_from, learner, np.random.default_rng(learn_seed), progress, options)
-            check_fits(circuit, table)
+    learn_seed, chain_seed = np.random.SeedSequence(settings["seed"]).spawn(2)
+    with clock.phase("resume" if resumed else "learn"):
+        if folder is not None and resumed:
+            circuit = stored_circuit(folder)
+        else:
+            rng = np.random.default_rng(learn_seed)
+            circuit = learn(learnt_from, asked.learners[0], rng, asked.progress, asked.learner_options)
+        check_fits(circuit, table)
 
-        memory = estimate_memory(
-            circuit,
-            table,
-            draws=schedule.n_draw,
-            chains=schedule.n_chain,
-            cores=cores,
-            sampler=priors["sampler"],
-        )
-        check_memory(memory)
-        if memory.total > LARGE_MEMORY_BYTES:
-            warnings.warn(f"sampling takes {memory} of memory", BayesjptWarning, stacklevel=3)
-        target = make_target(circuit, table, **priors)
-        if folder is not None:
-            settle(folder, table, target, schedule, settings)
-        if target.is_closed_form:
-            schedule = Schedule(schedule.n_chain, 0, schedule.n_draw, 1)
-        with clock.phase("sample"):
-            run = sample(target, schedule, new_chains(schedule.n_chain, chain_seed), folder, cores, progress)
+    schedule = asked.schedule
+    sizes = {"draws": schedule.n_draw, "chains": schedule.n_chain, "cores": asked.cores, "sampler": asked.sampler}
+    memory = estimate_memory(circuit, table, **sizes)
+    check_memory(memory)
+    if memory.total > LARGE_MEMORY_BYTES:
+        warnings.warn(f"sampling takes {memory} of memory", BayesjptWarning, stacklevel=3)
+    target = make_target(circuit, table, **asked.priors)
+    if target.is_closed_form:
+        schedule = schedule.of_independent_draws()
+    if folder is not None:
+        settle(folder, table, target, schedule, settings)
+    with clock.phase("sample"):
+        run = sample(target, schedule, new_chains(schedule.n_chain, chain_seed), folder, asked)
     if run.theta.shape[1] < schedule.n_draw:
         kept = f"{schedule.n_chain} chains of {run.theta.shape[1]} draws"
         warnings.warn(
@@ -346,44 +270,45 @@ def _fit_one(
 
 
 def _fit_several(
-    ensemble: Ensemble,
+    asked: FitSettings,
     table: Table,
-    schedule: Schedule,
-    settings: dict[str, Any],
-    *,
-    folder: StructuresFolder | None,
     learnt_from: Table,
     clock: _Clock,
-    progress: bool,
+    folder: StructuresFolder | None,
     on_structure: Callable[[Posterior], None] | None,
 ) -> StackedPosterior:
-    """Return the posterior of several structures; arguments as in `fit`, `learnt_from` being what learners see."""
-    from bayesjpt.fitting.ensemble import fit_structures
+    """Return the posterior of several structures, `learnt_from` being the table as learners see it."""
+    from bayesjpt.fitting.ensemble import Ensemble, fit_structures, resampling_of
     from bayesjpt.fitting.stacking import held_out_scores, weigh
     from bayesjpt.posterior.stacked import StackedPosterior
-    from bayesjpt.posterior.store import load
     from bayesjpt.posterior.weights import draws_for
+    from bayesjpt.sampler.facts import facts_of
     from bayesjpt.sampler.progress import count_bar, task_bar
+    from bayesjpt.sampler.workers import n_worker
 
+    asked, resumed = _seeded(asked, folder, table, learnt_from)
+    settings, schedule = asked.recorded(learnt_from.schema), asked.schedule
+    if folder is not None and not resumed:
+        folder.begin(facts_of(table, schedule, settings))
+    ensemble = Ensemble(
+        learners=tuple(map(as_function, asked.learners)),
+        n=asked.n_structures,
+        seed=settings["seed"],
+        options=asked.learner_options,
+        priors=asked.priors,
+        resampling=resampling_of(learnt_from),
+        n_thread=n_worker(asked.cores, asked.n_structures),
+    )
     with clock.phase("compile"):
-        compile_for(learnt_from, progress, settings["sampler"])
+        compile_for(learnt_from, asked.progress, asked.sampler)
     weights = np.full(ensemble.n, 1.0 / ensemble.n)
-    if settings["weights"] == "stacking":
-        with clock.phase("weigh"), task_bar("Weighing structures on held-out rows", progress) as tell:
+    if asked.weights == "stacking":
+        with clock.phase("weigh"), task_bar("Weighing structures on held-out rows", asked.progress) as tell:
             weights = weigh(held_out_scores(ensemble, learnt_from, folder=folder, tell=tell))
         settings["structure_weights"] = ", ".join(f"{weight:.4g}" for weight in weights)
     n_draws = draws_for(weights, ensemble.n * schedule.n_draw)
     schedules = {k: replace(schedule, n_draw=int(n_draws[k])) for k in np.flatnonzero(n_draws).tolist()}
-    done: dict[int, Posterior] = {}
-    if folder is not None:
-        done = {k: load(folder.structure(k)).by_structure()[0] for k in folder.done}
-        for k, post in done.items():
-            expected = (schedule.n_chain, schedules[k].n_draw) if k in schedules else None
-            if post.schema != table.schema or (post.n_chain, post.n_draw) != expected:
-                raise CheckpointError(
-                    f"{folder.structure(k).name} of checkpoint {str(folder.path)!r} is of another run",
-                    remedy="Delete this file, and go on",
-                )
+    done = {} if folder is None else _structures_of(folder, table, schedules)
 
     def whole() -> StackedPosterior:
         numbers = sorted(done)
@@ -396,12 +321,48 @@ def _fit_several(
         if on_structure is not None:
             on_structure(whole())
 
-    with clock.phase("structures"), count_bar("Structures", len(done), len(schedules), progress) as tell_done:
+    with clock.phase("structures"), count_bar("Structures", len(done), len(schedules), asked.progress) as tell_done:
         ended = fit_structures(ensemble, table, learnt_from, schedules, done=done, keep=keep, deadline=clock.deadline)
     if ended is not None and len(done) < len(schedules):
         settings["interrupted"] = f"{len(done)} of {len(schedules)} structures"
         warnings.warn(f"{ended}: {settings['interrupted']} are kept", BayesjptWarning, stacklevel=3)
     return whole()
+
+
+def _seeded(
+    asked: FitSettings, folder: Checkpoint | None, table: Table, learnt_from: Table
+) -> tuple[FitSettings, bool]:
+    """Return settings with a seed, of the fit that is resumed or a fresh one, and whether a fit is resumed."""
+    from bayesjpt.sampler.facts import facts_of, resumed_seed
+
+    seed, resumed = asked.seed, False
+    if folder is not None and folder.begun:
+        facts = facts_of(table, asked.schedule, asked.recorded(learnt_from.schema))
+        seed, resumed = resumed_seed(folder, facts, resume=asked.resume), True
+    if seed is None:
+        seed = int(np.random.default_rng().integers(2**31))
+    return replace(asked, seed=int(seed)), resumed
+
+
+def _structures_of(folder: StructuresFolder, table: Table, schedules: Mapping[int, Schedule]) -> dict[int, Posterior]:
+    """Return the structures of a checkpoint that are done.
+
+    Raises
+    ------
+    CheckpointError
+        For a file of another run.
+    """
+    from bayesjpt.posterior.store import load
+
+    done = {k: load(folder.structure(k)).by_structure()[0] for k in folder.done}
+    for k, post in done.items():
+        expected = (schedules[k].n_chain, schedules[k].n_draw) if k in schedules else None
+        if post.schema != table.schema or (post.n_chain, post.n_draw) != expected:
+            raise CheckpointError(
+                f"{folder.structure(k).name} of checkpoint {str(folder.path)!r} is of another run",
+                remedy="Delete this file, and go on",
+            )
+    return done
 
 
 _PHASES = {
@@ -441,43 +402,3 @@ class _Clock:
             yield
         if self._report is not None:
             self._report(name, perf_counter() - began)
-
-
-def _check_time(time: object, can_end_early: bool) -> None:
-    if isinstance(time, bool) or not isinstance(time, int | float | np.number) or not 0.0 < time < np.inf:
-        raise SamplingError(f"time = {time!r}", "a number of seconds above 0")
-    if not can_end_early:
-        raise SamplingError(
-            "a limit of time for one structure, or for stacking",
-            "several structures with even weights",
-            "Ask for fewer draws instead.",
-        )
-
-
-def _check_number(name: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise SamplingError(f"{name} = {value!r}", f"a whole number of at least {least}")
-    return int(value)
-
-
-def _check_priors(prior: str, type_prior: str, sampler: str) -> None:
-    """Raise for a name that nobody knows, before any time is spent."""
-    from bayesjpt.circuit.type_prior import check_type_prior
-    from bayesjpt.families import registry
-    from bayesjpt.kernels.collapsed_sweeper import check_sampler
-
-    priors = [name for name in registry.FAMILIES[0].priors if all(name in f.priors for f in registry.FAMILIES)]
-    if prior not in priors:
-        raise ModelError(f"no prior {prior!r}", f"one of {', '.join(priors)}")
-    check_type_prior(type_prior)
-    check_sampler(sampler)
-
-
-def _settings_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what `Posterior.settings` can hold of a learner's options: numbers, words, and lists of them as words."""
-    single = {key: value for key, value in options.items() if isinstance(value, int | float | str | np.generic)}
-    several = {key: value for key, value in options.items() if isinstance(value, list | tuple)}
-    return {
-        **{key: value.item() if isinstance(value, np.generic) else value for key, value in single.items()},
-        **{key: ", ".join(map(str, value)) for key, value in several.items()},
-    }

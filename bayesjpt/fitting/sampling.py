@@ -10,7 +10,9 @@ from bayesjpt.errors import CheckpointError, SamplingError
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
+    from bayesjpt.fitting.settings import FitSettings
     from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.sampler.chains import Chain
     from bayesjpt.sampler.checkpoint import Checkpoint
     from bayesjpt.sampler.schedule import Draws, Schedule
     from bayesjpt.sampler.target import Target
@@ -20,13 +22,16 @@ if TYPE_CHECKING:
 def settle(folder: Checkpoint, table: Table, target: Target, schedule: Schedule, settings: dict[str, Any]) -> None:
     """Begin a checkpoint, or make sure that the one that was begun had the same target."""
     from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.sampler.checkpoint import STRUCTURE
     from bayesjpt.sampler.facts import facts_of
+    from bayesjpt.sampler.saves import begin_saves
 
     digest = target.digest()
     if not folder.begun:
-        Posterior.from_circuit(target.circuit, table.schema).save(folder.structure)
         facts = facts_of(table, schedule, settings) | {"target": digest}
-        folder.begin(facts, schedule, target.sizes)
+        begin_saves(folder.path, facts, schedule, target.sizes)
+        Posterior.from_circuit(target.circuit, table.schema).save(folder.path / STRUCTURE)
+        folder.begin(facts)
     elif folder.facts().get("target") != digest:
         raise CheckpointError(
             f"plan, priors or cells differ from those of checkpoint {str(folder.path)!r}",
@@ -38,40 +43,37 @@ def settle(folder: Checkpoint, table: Table, target: Target, schedule: Schedule,
 def stored_circuit(folder: Checkpoint) -> Circuit:
     """Return the circuit of a checkpoint, checked as that of any saved fit."""
     from bayesjpt.posterior.store import load
+    from bayesjpt.sampler.checkpoint import STRUCTURE
 
-    return load(folder.structure).circuit
+    return load(folder.path / STRUCTURE).circuit
 
 
 def sample(
-    target: Target, schedule: Schedule, chains: list, folder: Checkpoint | None, cores: int | None, progress: bool
+    target: Target, schedule: Schedule, chains: list[Chain], folder: Checkpoint | None, asked: FitSettings
 ) -> Draws:
     """Return the draws that all chains have: fewer than asked for after an interrupt."""
     from bayesjpt.sampler.chains import run_chains
     from bayesjpt.sampler.progress import sampling_bar
+    from bayesjpt.sampler.saves import Saves
     from bayesjpt.sampler.schedule import empty_draws
     from bayesjpt.sampler.workers import n_worker
 
     sizes = target.sizes
-    if folder is None:
-        draws, records = empty_draws(schedule, sizes.n_edge, sizes.n_theta), None
-    else:
-        draws, records = folder.open(schedule, sizes)
-        records.restore(chains, schedule)
-    with sampling_bar(chains, schedule, progress) as watch:
-        run_chains(
-            target,
-            schedule,
-            chains,
-            draws,
-            n_thread=n_worker(cores, schedule.n_chain),
-            record=records,
-            watch=watch,
-        )
+    draws = empty_draws(schedule, sizes.n_edge, sizes.n_theta)
+    saves = None if folder is None else Saves(folder.path, folder.facts(), schedule, sizes, draws)
+    if saves is not None:
+        saves.restore(chains)
+    with sampling_bar(chains, schedule, asked.progress) as show:
+        watches = [watch for watch in (show, saves and saves.watch) if watch is not None]
+        n_thread = n_worker(asked.cores, schedule.n_chain)
+        run_chains(target, schedule, chains, draws, n_thread=n_thread, record=saves, watches=watches)
+    if saves is not None:
+        saves.save()
     kept = min(schedule.n_kept(chain.sweep) for chain in chains)
     if not kept:
         remedy = "Nothing was kept; start again" if folder is None else f"Go on from {str(folder.path)!r} with resume"
         raise SamplingError("interrupted before the first kept draw", remedy=remedy)
-    return draws if folder is None and kept == schedule.n_draw else draws.first(kept)
+    return draws if kept == schedule.n_draw else draws.first(kept)
 
 
 def to_posterior(circuit: Circuit, table: Table, draws: Draws, settings: dict[str, Any]) -> Posterior:

@@ -49,6 +49,8 @@ class Sweeper:
         behind the parameters.
     exchanges : bool
         Whether members of a dictionary may exchange their rows: only right where all weights and parameters are drawn.
+    log_jacobian : float
+        What turns a log likelihood in the families' units into one in the user's, in nats; of use to who drives sweeps.
     name : str
         How messages call the table.
     """
@@ -63,11 +65,13 @@ class Sweeper:
         n_block: int,
         column_types: ColumnTypes | None = None,
         exchanges: bool = True,
+        log_jacobian: float = 0.0,
         name: str = "x",
     ):
         self.circuit, self.plan, self.priors, self.cells = circuit, plan, priors, cells
         self.concentration = priors.concentration
         self.exchanges = exchanges
+        self.log_jacobian = log_jacobian
         self.name = name
         self._types = no_column_types() if column_types is None else column_types
         self._scales = priors.scales

@@ -7,8 +7,6 @@ parameters given the allocations. Before that it refuses models in which those c
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pymc as pm
 from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, StepMethodState
@@ -16,8 +14,10 @@ from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, St
 from bayesjpt.circuit.arrays import LATENT, Params
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.type_prior import make_column_types, no_column_types
-from bayesjpt.defaults import EVEN_SHARE, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
+from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
+from bayesjpt.kernels import chain
 from bayesjpt.kernels.cells import make_cells
+from bayesjpt.kernels.chain import ChainState
 from bayesjpt.kernels.collapsed_sweeper import sweeper_class
 from bayesjpt.kernels.concentration import log_allocations
 from bayesjpt.kernels.gaps import completed
@@ -50,29 +50,12 @@ def register_step(step: type[BlockedStep] | None = None) -> None:
         STEP_METHODS.append(step)
 
 
-class Allocated(NamedTuple):
-    """What the first half of a sweep hands to the second.
-
-    Attributes
-    ----------
-    params : Params
-        Given which the allocations were drawn.
-    log_likelihood : float
-        Of all rows at these, nats in the user's units.
-    """
-
-    params: Params
-    log_likelihood: float
-
-
 @dataclass_state
 class CircuitGibbsState(StepMethodState):
     """What a chain carries from sweep to sweep beside the point."""
 
-    chain_key: int
-    sweep: int
-    at_random: bool
-    n_even: int
+    chain_state: ChainState | None
+    n_tune: int
     tune: bool
 
 
@@ -156,7 +139,8 @@ class CircuitGibbs(BlockedStep):
         self.tune = True
         self.rng = pm.util.get_random_generator(rng)
         self.random_start = random_start
-        self.chain_key, self.sweep, self.at_random, self.n_even = 0, 0, False, 0
+        self.chain_state: ChainState | None = None
+        self.n_tune = 0
         self._frozen = frozen
         self._layout = make_layout(frozen.circuit, frozen.schema)
         self._types = no_column_types()
@@ -230,9 +214,9 @@ class CircuitGibbs(BlockedStep):
             n_block=n_block,
             column_types=self._types,
             exchanges=len(self._drawn) == len(self._value_names),
+            log_jacobian=float((observed.sum(axis=1) * frozen.plan.column_log_jacobian).sum()),
             name=self._block,
         )
-        self._log_jacobian = float((observed.sum(axis=1) * frozen.plan.column_log_jacobian).sum())
 
     def _complete(self, point: dict) -> None:
         """Take the missing cells from the point: what follows is given whole rows."""
@@ -246,32 +230,25 @@ class CircuitGibbs(BlockedStep):
         self._sweeper.sweep(self._sweeper.learned(), np.random.default_rng(0), 0, 0)
 
     def setup_chain(self, rng, tune: int, draws: int) -> None:
-        """Reset what belongs to a chain: its key for allocations, and the coin for its start."""
+        """Let the chain begin anew."""
         super().setup_chain(rng, tune, draws)
-        self.tune = tune > 0
-        self.chain_key = int(self.rng.integers(2**63))
-        self.at_random = bool(self.rng.random() < self.random_start)
-        self.n_even = int(EVEN_SHARE * tune) if self.at_random and self._may_be_even else 0
-        self.sweep = 0
+        self.tune, self.n_tune, self.chain_state = tune > 0, tune, None
 
     def step(self, point: dict) -> tuple[dict, list[dict]]:
         """Return the point after one sweep, with fresh arrays, and its statistics."""
         return self.draw(point, self.allocate(point))
 
-    def allocate(self, point: dict) -> Allocated:
+    def allocate(self, point: dict) -> ChainState:
         """Draw the allocations given the point: the first half of a sweep, which `draw` completes."""
         self.concentrate(point)
         if self._cells:
             self._complete(point)
-        params = self._begin(point) if self.sweep == 0 else self._params(point)
-        even = self._is_even
-        log_likelihood = self._sweeper.allocate(params, self.rng, self.chain_key, self.sweep, even=even)
-        return Allocated(params, log_likelihood + self._log_jacobian)
-
-    @property
-    def _is_even(self) -> bool:
-        """Whether weights of the structure stay even in the sweep at hand."""
-        return self.tune and self.sweep < self.n_even
+        state = (
+            self._begin(point) if self.chain_state is None else self.chain_state._replace(params=self._params(point))
+        )
+        if not self.tune:
+            state = state._replace(n_even=0)
+        return chain.allocate(state, self._sweeper, self.rng)
 
     def log_allocations(self, point: dict) -> float:
         """Return the log probability of the allocations at a point's concentrations, the weights drawn integrated out.
@@ -290,13 +267,13 @@ class CircuitGibbs(BlockedStep):
         if self._concentration:
             self._sweeper.concentration = self._undivided(self._concentration(point), point)
 
-    def draw(self, point: dict, allocated: Allocated) -> tuple[dict, list[dict]]:
+    def draw(self, point: dict, allocated: ChainState) -> tuple[dict, list[dict]]:
         """Return the point with weights and parameters drawn given the allocations, and the sweep's statistics."""
-        params, log_likelihood = allocated
-        self._sweeper.draw(params, self.rng, even=self._is_even)
-        self.sweep += 1
-        values = {"log_likelihood": log_likelihood, "n_active_edges": self._sweeper.n_active}
-        return self._merged(point, params), [{self._statistic[key]: value for key, value in values.items()}]
+        self.chain_state = chain.draw(allocated, self._sweeper, self.rng)
+        values = {"log_likelihood": self.chain_state.log_likelihood, "n_active_edges": self.chain_state.n_active}
+        return self._merged(point, self.chain_state.params), [
+            {self._statistic[key]: value for key, value in values.items()}
+        ]
 
     def _undivided(self, concentration: np.ndarray, point: dict) -> np.ndarray:
         """Return concentrations before the point's weights of types divide them: the sweep draws these itself."""
@@ -317,18 +294,19 @@ class CircuitGibbs(BlockedStep):
         values = self._layout.split(params) | dict(zip((TYPE_PRIOR, *self._scale_names), behind, strict=True))
         return point | {full: values[name] for full, name in self._drawn.items()}
 
-    def _begin(self, point: dict) -> Params:
+    def _begin(self, point: dict) -> ChainState:
         """Return where a chain begins: at what the user gave, and else at the learner's estimate or at random.
 
         PyMC's default point is the priors' centre, at which all components are alike: nobody's choice of a start.
         """
+        key, is_heads = chain.draw_key(self.rng), bool(self.rng.random() < self.random_start)
         unset = self._unset.items()
         given = {full for full, value in unset if not np.allclose(point[full], value, SAME_POINT, 0.0)}
-        if given:
-            self.n_even = 0
-        at_random = self.at_random and not given  # random allocations would have nothing to do with what was given
-        start = self._sweeper.at_random(self.rng) if at_random else self._sweeper.learned()
-        return self._params(self._merged(point, start) | {full: point[full] for full in given})
+        at_random = is_heads and not given  # random allocations would have nothing to do with what was given
+        n_tune = self.n_tune if self._may_be_even else 0
+        start = chain.init(self._sweeper, self.rng, key, at_random=at_random, n_tune=n_tune)
+        values = self._merged(point, start.params) | {full: point[full] for full in given}
+        return start._replace(params=self._params(values))
 
     def learned_point(self) -> dict[str, np.ndarray]:
         """Return values of the block's variables at the learner's estimate."""

@@ -3,7 +3,7 @@
       waiting   [2, 3]           a thread takes the chain that has waited longest, does one sweep of it, and puts it
       threads    0    1          back; so all chains stay within a sweep or two of each other, for any number of threads
 
-A chain is its parameters, generator, key and number of sweeps, and nothing of the thread that happens to serve it.
+A chain is its state and its generator, and nothing of the thread that happens to serve it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Protocol
 
 import numpy as np
 
-from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import WATCH_SECONDS
+from bayesjpt.kernels.chain import ChainState, draw_independent, draw_key, init, step
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.sampler.schedule import Draws, Schedule
 from bayesjpt.sampler.target import Target
@@ -26,7 +26,7 @@ from bayesjpt.sampler.target import Target
 
 @dataclass(eq=False)
 class Chain:
-    """Where a chain stands; changed sweep by sweep.
+    """A chain of a fit: its generator and its state, which is replaced behind each sweep.
 
     Parameters
     ----------
@@ -34,60 +34,37 @@ class Chain:
         Even chains begin at the learner's estimate, odd ones at random allocations.
     rng : numpy.random.Generator
         Of PCG64. Draws the key and a random start, then weights and parameters.
-    key : int
-        Of the allocations.
-    params : Params, optional
-        None until it begins.
-    sweep : int
-        Completed sweeps.
-    log_likelihood : float, nats
-        Of all rows, in the user's units, at the point before the last sweep.
-    n_active : int
-        Edges of sums that some row took in the last sweep.
+    state : ChainState, optional
+        None before the first sweep.
     """
 
     number: int
     rng: np.random.Generator
-    key: int
-    params: Params | None = None
-    sweep: int = 0
-    log_likelihood: float = float("nan")
-    n_active: int = 0
+    state: ChainState | None = None
 
-    def advance(self, target: Target, sweeper: Sweeper, n_even: int) -> None:
-        """Do one sweep; where the posterior is in closed form, draw from it, which tells no log likelihood.
+    @property
+    def sweep(self) -> int:
+        """Completed sweeps."""
+        return 0 if self.state is None else self.state.sweep
 
-        Weights of the structure stay even in the first `n_even` sweeps of a chain that began at random.
-        """
-        if target.is_closed_form:
-            self.params = sweeper.learned()
-            sweeper.redraw(self.params, self.rng)
-            self.n_active = sweeper.n_active
-            self.sweep += 1
-            return
-        from_random = self.number % 2 == 1
-        if self.params is None:
-            self.params = sweeper.at_random(self.rng) if from_random else sweeper.learned()
-        even = from_random and self.sweep < n_even
-        found = sweeper.sweep(self.params, self.rng, self.key, self.sweep, even=even)
-        self.log_likelihood = found + target.log_jacobian
-        self.n_active = sweeper.n_active
-        self.sweep += 1
+    def advance(self, target: Target, sweeper: Sweeper, n_tune: int) -> ChainState:
+        """Return the state one sweep on; where the posterior is in closed form, behind an independent draw."""
+        state = self.state
+        if state is None:
+            at_random = self.number % 2 == 1 and not target.is_closed_form
+            state = init(sweeper, self.rng, draw_key(self.rng), at_random=at_random, n_tune=n_tune)
+        return (draw_independent if target.is_closed_form else step)(state, sweeper, self.rng)
 
 
 def new_chains(n_chain: int, seed: np.random.SeedSequence) -> list[Chain]:
     """Return chains that have not begun; the draws of each depend on the seed and its number alone."""
-    chains = []
-    for number, own in enumerate(seed.spawn(n_chain)):
-        rng = np.random.Generator(np.random.PCG64(own))
-        chains.append(Chain(number, rng, int(rng.integers(2**63))))
-    return chains
+    return [Chain(number, np.random.Generator(np.random.PCG64(own))) for number, own in enumerate(seed.spawn(n_chain))]
 
 
 class Recorder(Protocol):
-    """What keeps a chain's state after each sweep."""
+    """What takes note of a chain's state behind each sweep."""
 
-    def __call__(self, chain: Chain, draw: int | None, /) -> None: ...
+    def __call__(self, chain: Chain, /) -> None: ...
 
 
 @dataclass(eq=False)
@@ -108,7 +85,7 @@ def run_chains(
     *,
     n_thread: int,
     record: Recorder | None = None,
-    watch: Callable[[], None] | None = None,
+    watches: Sequence[Callable[[], None]] = (),
 ) -> bool:
     """Run chains to the end of the schedule, from wherever they stand; return whether an interrupt ended it before.
 
@@ -123,9 +100,9 @@ def run_chains(
     n_thread : int
         No effect on any draw.
     record : callable, optional
-        Called by a chain's thread after every sweep, with the position of the draw that was kept, or None.
-    watch : callable, optional
-        Called in this thread from time to time.
+        Called by a chain's thread after every sweep, when its draw is kept.
+    watches : sequence of callables
+        Called in this thread from time to time; an error of theirs ends the run.
 
     Raises
     ------
@@ -153,7 +130,7 @@ def run_chains(
             thread.start()
         for _ in threads:
             while not shared.done.acquire(timeout=WATCH_SECONDS):
-                if watch is not None:
+                for watch in watches:
                     watch()
     except KeyboardInterrupt:
         interrupted = True
@@ -176,10 +153,10 @@ def _serve(shared: _Shared, target: Target, schedule: Schedule, draws: Draws, re
             chain = shared.waiting.popleft()
         except IndexError:  # those that are not done are in the hands of other threads, and stay there
             return
-        chain.advance(target, sweeper, schedule.n_even)
-        draw = _keep(chain, schedule, draws)
+        chain.state = chain.advance(target, sweeper, schedule.n_tune)
+        _keep(chain, schedule, draws)
         if record is not None:
-            record(chain, draw)
+            record(chain)
         if chain.sweep < schedule.n_sweep:
             shared.waiting.append(chain)
 
@@ -196,18 +173,18 @@ def run_chains_here(
         while chain.sweep < schedule.n_sweep:
             if stop.is_set():
                 return False
-            chain.advance(target, sweeper, schedule.n_even)
+            chain.state = chain.advance(target, sweeper, schedule.n_tune)
             _keep(chain, schedule, draws)
     return True
 
 
-def _keep(chain: Chain, schedule: Schedule, draws: Draws) -> int | None:
-    """Store the chain's point if the schedule says so; return the position of the draw."""
-    if not schedule.keeps(chain.sweep) or chain.params is None:
-        return None
-    draw = schedule.n_kept(chain.sweep) - 1
-    draws.log_weight[chain.number, draw] = chain.params.log_weight
-    draws.theta[chain.number, draw] = chain.params.theta[: draws.theta.shape[2]]  # weights of types stand behind
-    draws.log_likelihood[chain.number, draw] = chain.log_likelihood
-    draws.n_active_edges[chain.number, draw] = chain.n_active
-    return draw
+def _keep(chain: Chain, schedule: Schedule, draws: Draws) -> None:
+    """Store the chain's point if the schedule says so."""
+    state = chain.state
+    if state is None or not schedule.keeps(state.sweep):
+        return
+    draw = schedule.n_kept(state.sweep) - 1
+    draws.log_weight[chain.number, draw] = state.params.log_weight
+    draws.theta[chain.number, draw] = state.params.theta[: draws.theta.shape[2]]  # weights of types stand behind
+    draws.log_likelihood[chain.number, draw] = state.log_likelihood
+    draws.n_active_edges[chain.number, draw] = state.n_active

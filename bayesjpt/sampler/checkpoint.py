@@ -1,13 +1,12 @@
 """A folder from which a fit that was killed goes on as if nothing had happened.
 
-      run.json                                  what is fitted, how, from which table: written last, it says "begun"
-      structure.nc                              schema and learned circuit, as a saved fit
-      records                                   state of every chain behind its last sweep: bayesjpt.sampler.records
-      log_weight, theta, log_likelihood, ...    draws, mapped into memory
-      lock                                      held by the process that samples
+      run.json                              what is fitted, how, from which table: written last, it says "begun"
+      lock                                  held by the process that fits
+      structure.nc, state, draws_0, ...     of one structure: its circuit, and bayesjpt.sampler.saves
+      structure_0.nc, scores_0, ...         of several: bayesjpt.sampler.structures_folder
 
-A folder without run.json is one in which nothing has begun: whatever else it holds of ours is written anew. Plain
-binary files, JSON and netCDF; reading them runs no code.
+A folder without run.json is one in which nothing has begun: whatever else it holds of ours is deleted. Plain binary
+files, JSON and netCDF; reading them runs no code.
 """
 
 from __future__ import annotations
@@ -16,19 +15,21 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from bayesjpt.errors import CheckpointError
 from bayesjpt.replace_file import PART
-from bayesjpt.sampler.files import create_file, map_file, write_whole
-from bayesjpt.sampler.records import Records, file_bytes, read_sweeps
-from bayesjpt.sampler.schedule import Draws, Schedule, StateSizes, draw_arrays
+from bayesjpt.sampler.files import write_whole
 
-FORMAT = "bayesjpt checkpoint 2"
+FORMAT = "bayesjpt checkpoint 3"
 
-RUN, STRUCTURE, RECORDS, LOCK = "run.json", "structure.nc", "records", "lock"
-_NAMES = "|".join(re.escape(name) for name in (RUN, STRUCTURE, RECORDS, LOCK, *Draws._fields))
-_OURS = re.compile(rf"({_NAMES})(\.part\d*)?|{PART.pattern}")
+RUN, STRUCTURE, STATE, LOCK = "run.json", "structure.nc", "state", "lock"
+_OURS = re.compile(
+    rf"({RUN}|{LOCK}|{STATE}|{STRUCTURE}|draws_\d+|scores_\d+|structure_\d+\.nc)(\.part\d*)?|{PART.pattern}"
+)
+
+_EARLIER = "structures.json"
+"""Stood in folders of several structures before format 3."""
 
 
 class Checkpoint:
@@ -51,7 +52,7 @@ class Checkpoint:
         if not self.begun:
             self._clear()
 
-    def __enter__(self) -> Checkpoint:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -69,43 +70,19 @@ class Checkpoint:
         """Whether the folder holds a fit that can be continued."""
         return (self.path / RUN).is_file()
 
-    @property
-    def structure(self) -> Path:
-        """Where schema and circuit are kept."""
-        return self.path / STRUCTURE
-
-    def begin(self, facts: Mapping[str, Any], schedule: Schedule, sizes: StateSizes) -> None:
-        """Make all files but the structure, which is there, and say that the fit has begun.
+    def begin(self, facts: Mapping[str, Any]) -> None:
+        """Say that the fit has begun, when all that it needs is there.
 
         Parameters
         ----------
         facts : mapping
             What JSON can hold: everything on which the draws depend, for `check_facts`.
         """
-        for name, (shape, dtype) in draw_arrays(schedule, sizes.n_edge, sizes.n_theta).items():
-            n_byte = dtype.itemsize
-            for size in shape:
-                n_byte *= size
-            create_file(self.path / name, n_byte)
-        create_file(self.path / RECORDS, file_bytes(schedule.n_chain, sum(sizes)))
-        run = {
-            "format": FORMAT,
-            "n_chain": schedule.n_chain,
-            "n_sweep": schedule.n_sweep,
-            **sizes._asdict(),
-            "facts": facts,
-        }
-        write_whole(self.path / RUN, json.dumps(run, indent=1))
+        write_whole(self.path / RUN, json.dumps({"format": FORMAT, "facts": facts}, indent=1))
 
     def facts(self) -> dict[str, Any]:
         """Return what `begin` was told."""
-        return _read_run(self.path)["facts"]
-
-    def open(self, schedule: Schedule, sizes: StateSizes) -> tuple[Draws, Records]:
-        """Return the draws and the records, mapped into memory."""
-        forms = draw_arrays(schedule, sizes.n_edge, sizes.n_theta)
-        draws = Draws(**{name: map_file(self.path / name, *form) for name, form in forms.items()})
-        return draws, Records(self.path / RECORDS, draws, sum(sizes))
+        return read_run(self.path)
 
     def remove(self) -> None:
         """Delete the folder, and nothing that is not ours."""
@@ -134,16 +111,26 @@ class Checkpoint:
             self._lock = None
 
 
-def read_progress(path: Path) -> tuple[list[int], int] | None:
-    """Return the completed sweeps of each chain and how many there will be, or None where nothing has begun.
+def read_run(path: Path) -> dict[str, Any]:
+    """Return the facts of the fit that has begun in a folder.
 
-    The folder may be in use.
+    Raises
+    ------
+    CheckpointError
+        For a description that is damaged, or of another version.
     """
-    if not (path / RUN).is_file():
-        return None
-    run = _read_run(path)
-    n_number = sum(run[name] for name in StateSizes._fields)
-    return read_sweeps(path / RECORDS, run["n_chain"], n_number), run["n_sweep"]
+    where = f"checkpoint {str(path)!r}"
+    try:
+        run = json.loads((path / RUN).read_text(encoding="utf-8"))
+        stored, facts = run["format"], run["facts"]
+        complete = isinstance(facts, dict) and all(
+            isinstance(facts.get(n), dict) for n in ("options", "table", "versions")
+        )
+    except (OSError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{RUN} of {where} cannot be read ({type(error).__name__})") from None
+    if stored != FORMAT or not complete:
+        raise CheckpointError(f"{where} of format {stored!r}", repr(FORMAT), "Start again")
+    return facts
 
 
 def check_facts(path: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
@@ -187,25 +174,15 @@ def _short(value: object) -> str:
     return str(value)[:12]
 
 
-def _read_run(path: Path) -> dict[str, Any]:
-    try:
-        run = json.loads((path / RUN).read_text(encoding="utf-8"))
-        stored = run["format"]
-        sizes = [run[name] for name in ("n_chain", "n_sweep", *StateSizes._fields)]
-        complete = all(isinstance(size, int) and size >= 0 for size in sizes)
-        complete = complete and all(isinstance(run["facts"][name], dict) for name in ("options", "table", "versions"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{RUN} of checkpoint {str(path)!r} cannot be read ({type(error).__name__})") from None
-    if stored != FORMAT or not complete:
-        raise CheckpointError(f"checkpoint {str(path)!r} of format {stored!r}", repr(FORMAT), "Start again")
-    return run
-
-
 def _claim(path: Path) -> BinaryIO:
     """Return the open lock file of a folder, made if need be."""
     try:
         path.mkdir(exist_ok=True)
         strange = sorted(file.name for file in path.iterdir() if not _OURS.fullmatch(file.name))
+        if _EARLIER in strange:
+            raise CheckpointError(f"checkpoint {str(path)!r} of an earlier version", repr(FORMAT), "Start again")
+        if strange and (path / RUN).is_file():
+            read_run(path)  # which names another version
         if strange:
             raise CheckpointError(
                 f"folder {str(path)!r} holds {strange[0]!r}, which is not of a checkpoint", "a folder of its own"

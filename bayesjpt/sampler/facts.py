@@ -14,7 +14,6 @@ from bayesjpt.errors import CheckpointError
 from bayesjpt.numerics import jit
 from bayesjpt.sampler.checkpoint import Checkpoint, check_facts
 from bayesjpt.sampler.schedule import Schedule
-from bayesjpt.sampler.structures_folder import StructuresFolder
 
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table
@@ -37,17 +36,23 @@ def facts_of(table: Table, schedule: Schedule, settings: dict[str, Any]) -> dict
     }
 
 
-def check_resumable(
-    folder: Checkpoint | StructuresFolder,
-    table: Table,
-    schedule: Schedule,
-    settings: dict[str, Any],
-    resume: bool,
-    seed: int | None,
-) -> bool:
-    """Return whether the folder holds this fit; raise where it holds another, or nobody asked to go on with it."""
-    if not folder.begun:
-        return False
+def resumed_seed(folder: Checkpoint, facts: dict[str, Any], *, resume: bool) -> int:
+    """Return the seed of the fit that a folder holds.
+
+    Parameters
+    ----------
+    folder : Checkpoint
+        In which a fit has begun.
+    facts : dict
+        Of `facts_of`: what is asked for now; any seed where it names none.
+    resume : bool
+        Whether going on was asked for.
+
+    Raises
+    ------
+    CheckpointError
+        Where it holds another fit, or nobody asked to go on with it.
+    """
     if not resume:
         raise CheckpointError(
             f"checkpoint {str(folder.path)!r} holds a fit already",
@@ -56,11 +61,10 @@ def check_resumable(
             command="Go on with it by --resume, or delete it",
         )
     stored = folder.facts()
-    if seed is None:
-        settings["seed"] = stored["options"].get("seed")
-        if type(settings["seed"]) is not int or settings["seed"] < 0:
-            raise CheckpointError(
-                f"checkpoint {str(folder.path)!r} with the seed {settings['seed']!r}", "a whole number"
-            )
-    check_facts(folder.path, stored, facts_of(table, schedule, settings))
-    return True
+    seed = stored["options"].get("seed")
+    if type(seed) is not int or seed < 0:
+        raise CheckpointError(f"checkpoint {str(folder.path)!r} with the seed {seed!r}", "a whole number")
+    if facts["options"]["seed"] is None:
+        facts = facts | {"options": facts["options"] | {"seed": seed}}
+    check_facts(folder.path, stored, facts)
+    return seed

@@ -96,7 +96,7 @@ def sampling_bar(chains: Sequence[Chain], schedule: Schedule, wanted: bool) -> I
 
 def describe(chains: Sequence[Chain]) -> str:
     """Return the range of the chains' log likelihoods and active edges in words, nothing before the first sweeps."""
-    moving = [(chain.log_likelihood, chain.n_active) for chain in chains if chain.sweep > 0]
+    moving = [(chain.state.log_likelihood, chain.state.n_active) for chain in chains if chain.state is not None]
     if not moving:
         return ""
     likelihoods, active = zip(*moving, strict=True)

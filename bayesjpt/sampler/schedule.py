@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesjpt.circuit.arrays import Params
-from bayesjpt.defaults import EVEN_SHARE
 
 
 @dataclass(frozen=True)
@@ -26,14 +25,13 @@ class Schedule:
     thin: int = 1
 
     @property
-    def n_even(self) -> int:
-        """First sweeps of a chain from random allocations in which weights of the structure stay even."""
-        return int(EVEN_SHARE * self.n_tune)
-
-    @property
     def n_sweep(self) -> int:
         """Sweeps of one chain."""
         return self.n_tune + self.n_draw * self.thin
+
+    def of_independent_draws(self) -> Schedule:
+        """Return the schedule of as many draws that are independent: nothing is tuned or thinned."""
+        return Schedule(self.n_chain, 0, self.n_draw)
 
     def n_kept(self, sweep: int) -> int:
         """Return how many draws a chain has after so many sweeps."""

@@ -63,7 +63,13 @@ class Target:
         """Return a Sweeper with buffers of its own, for one thread."""
         kind = Sweeper if self.is_closed_form else sweeper_class(self.sampler)
         return kind(
-            self.circuit, self.plan, self.priors, self.cells, n_block=self.n_block, column_types=self.column_types
+            self.circuit,
+            self.plan,
+            self.priors,
+            self.cells,
+            n_block=self.n_block,
+            column_types=self.column_types,
+            log_jacobian=self.log_jacobian,
         )
 
     @property

@@ -5,14 +5,11 @@ from __future__ import annotations
 import gzip
 import shutil
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pandas as pd
 
 import bayesjpt as bj
-from bayesjpt.sampler.checkpoint import Checkpoint
-from bayesjpt.sampler.structures_folder import StructuresFolder
 from bayesjpt.table.document import write_document
 from tests import zoo
 
@@ -52,8 +49,7 @@ def make_seeds(folder: Path) -> list[Path]:
     post.condition("real > 0.5 and count < 4").save(fits / "given.nc")
     bj.fit(table(), **SETTINGS, n_structures=2).save(fits / "several.nc")
     for name, options in (("one", ONE), ("several", SEVERAL)):
-        with mock.patch.object(Checkpoint, "remove", Checkpoint.close), mock.patch.object(StructuresFolder, "remove"):
-            bj.fit(table(), checkpoint=folder / f"checkpoint_{name}", **SETTINGS, **options)
+        bj.fit(table(), checkpoint=folder / f"checkpoint_{name}", **SETTINGS, **options)
     write_document(table().schema, folder / "schema.toml")
     frame().to_csv(folder / "table.csv", index=False)
     frame().to_csv(folder / "table.tsv", index=False, sep="\t")

@@ -325,7 +325,7 @@ def test_widths_are_adapted_while_the_step_tunes_and_belong_to_the_chain(hierarc
     assert not step.moved.any()
     step.sampling_state = tuned
     np.testing.assert_array_equal(step.moved, tuned.moved)
-    assert step.sampling_state.sweeps.methods[0].sweep == 5
+    assert step.sampling_state.sweeps.methods[0].chain_state.sweep == 5
 
 
 def test_a_state_that_is_restored_goes_on_with_the_same_draws(hierarchical, rng):

@@ -10,7 +10,6 @@ import pytest
 import scipy.special
 
 import bayesjpt as bj
-from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import ModelError
 from bayesjpt.kernels.density import rows_log_density
 from bayesjpt.model.gibbs_step import CircuitGibbs
@@ -154,7 +153,7 @@ def test_held_values_are_those_of_the_point_from_the_first_sweep_on(mixed, rng):
     model, _ = mixed
     step = CircuitGibbs([rv for rv in model.free_RVs if rv.name != "x_sum_weights"], model=model, random_start=0.0)
     step.setup_chain(rng, 1, 1)
-    params: Params = step._begin(model.initial_point() | {"x_sum_weights": np.array([0.9, 0.1])})
+    params = step._begin(model.initial_point() | {"x_sum_weights": np.array([0.9, 0.1])}).params
     np.testing.assert_allclose(params.log_weight[-2:], np.log([0.9, 0.1]))
     learned = step._frozen.circuit.start_theta
     np.testing.assert_array_equal(params.theta, learned)

@@ -99,7 +99,6 @@ def test_what_is_written_is_what_was_written_before(post, saved, tmp_path):
 def test_a_checkpoint_says_why_it_cannot_be_written(small_disk):
     with pytest.raises(CheckpointError, match="no space"):
         write_whole(small_disk / "run.json", "x" * 100_000)
-    folder = StructuresFolder(small_disk)
-    with pytest.raises(CheckpointError, match="no space"):
+    with StructuresFolder(small_disk) as folder, pytest.raises(CheckpointError, match="no space"):
         folder.keep_scores(0, np.zeros((100, 1000)))
     assert list(small_disk.iterdir()) == []

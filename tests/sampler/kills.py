@@ -2,9 +2,10 @@
 
       python -m tests.sampler.kills --kills 20
 
-Each round starts or resumes one fit with a checkpoint and ends it with SIGKILL: before it learns, while the structure
-is learned, at a random sweep of tuning or of sampling, or in the middle of writing a file (see `PLANTS`). No kill looks
-at the clock: each waits for what it is aimed at.
+The fits save all the time, so that kills hit saves and what is between them. Each round starts or resumes one fit with
+a checkpoint and ends it with SIGKILL: before it learns, while the structure is learned, at a random sweep of tuning or
+of sampling, or in the middle of writing a file (see `PLANTS`). No kill looks at the clock: each waits for what it is
+aimed at.
 Then a copy of the checkpoint is resumed to the end and compared with the undisturbed run; the checkpoint itself goes
 into the next round, so later resumptions have many kills behind them. When it is done, a new fit begins.
 """
@@ -26,17 +27,20 @@ import numpy as np
 
 import bayesjpt as bj
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.sampler.checkpoint import read_progress
+from bayesjpt.sampler.saves import read_progress
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "notebooks" / "data" / "abalone.csv"
-PLANTS = ("compiling", "learning", "structure", "begin", "record", "draw", "saving")
+PLANTS = ("compiling", "learning", "structure", "begin", "draws", "between", "state", "saving")
 """Where the process kills itself: before kernels are compiled; at a split of the learner's; and in the writing of the
-learned structure, the mark that a fit has begun, the state of a chain (half of it is there), a draw (its record is
-not), the fit at the very end."""
+learned structure, the mark that a fit has begun, a part of the draws, the states of the chains (half of the file is
+there; in between: the draws are, the states that count them are not), the fit at the very end."""
 WAYS = ("tuning", "sampling", *PLANTS)
 POLL_SECONDS = 0.002
 LONGEST_SECONDS = 600.0
+SAVE_SECONDS = 0.02
+MOST_SAVES = 10
+"""At which of its saves a fit is killed at the latest."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,6 @@ def kill_once(case: Case, way: str, rng: np.random.Generator) -> str | None:
         done = None
     reached = _moment(case, way, rng, done[0] if done else [0])
     module = ["-m", "tests.sampler.kills", "--plant", way, str(_count(case, way, rng)), "--"]
-    module = module if way in PLANTS else ["-m", "bayesjpt"]
     with said.open("w") as stderr:
         process = subprocess.Popen(
             [sys.executable, *module, *case.arguments(case.folder / "killed.nc", checkpoint)],
@@ -175,7 +178,7 @@ def _count(case: Case, way: str, rng: np.random.Generator) -> int:
     """Return at which call a planted kill strikes."""
     if way == "learning":
         return int(rng.integers(1, 6))
-    return int(rng.integers(1, case.n_sweep // 2)) if way in ("record", "draw") else 1
+    return int(rng.integers(1, MOST_SAVES)) if way in ("draws", "between", "state") else 1
 
 
 def _moment(case: Case, way: str, rng: np.random.Generator, done: list[int]) -> Callable[[], bool]:
@@ -219,13 +222,14 @@ def _phase(case: Case, said: str) -> str:
 
 
 def plant(place: str, count: int) -> None:
-    """Make this process kill itself in the middle of writing a file."""
+    """Make this process save all the time, and kill itself in the middle of writing a file."""
     from bayesjpt import replace_file
     from bayesjpt.fitting import facade
     from bayesjpt.posterior import store
-    from bayesjpt.sampler import checkpoint, files, records
+    from bayesjpt.sampler import chains, checkpoint, files, saves
     from bayesjpt.structure import mspn
 
+    saves.SAVE_SECONDS = chains.WATCH_SECONDS = SAVE_SECONDS
     calls = 0
 
     def strikes() -> bool:
@@ -240,11 +244,13 @@ def plant(place: str, count: int) -> None:
     replace = replace_file.replace_file
 
     def half_written(path, content):
-        if Path(path).name == name:
+        if Path(path).name.startswith(name) and strikes():
             replace_file._write = lambda file, content: die(os.write(file, content[: len(content) // 2]))
         replace(path, content)
 
     match place:
+        case "tuning" | "sampling":
+            pass
         case "compiling":
             facade.compile_for = die
         case "learning":
@@ -253,24 +259,17 @@ def plant(place: str, count: int) -> None:
         case "structure" | "saving":
             name = checkpoint.STRUCTURE if place == "structure" else "killed.nc"
             store.replace_file = half_written
-        case "begin":
-            name = checkpoint.RUN
+        case "begin" | "draws" | "state":
+            name = {"begin": checkpoint.RUN, "draws": "draws_", "state": checkpoint.STATE}[place]
             files.replace_file = half_written
-        case "record":
-            packed = records.Records._packed
+        case "between":
+            write = saves.write_sealed
 
-            def torn(self, chain):
-                content = packed(self, chain)
-                if strikes():
-                    slot = self._slots[chain.number, chain.sweep % 2]
-                    slot[: len(content) // 2] = np.frombuffer(content[: len(content) // 2], np.uint8)
-                    die()
-                return content
+            def written(path, *arguments):
+                digest = write(path, *arguments)
+                return die() if path.name.startswith("draws_") and strikes() else digest
 
-            records.Records._packed = torn
-        case "draw":
-            record = records.Records.__call__
-            records.Records.__call__ = lambda self, chain, draw: die() if strikes() else record(self, chain, draw)
+            saves.write_sealed = written
         case _:
             raise ValueError(place)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayesjpt import Posterior
-from bayesjpt.errors import SamplingError
+from bayesjpt.errors import CheckpointError, SamplingError
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.sampler.chains import run_chains
 from bayesjpt.sampler.schedule import Schedule, empty_draws
@@ -33,7 +33,7 @@ def test_draws_are_those_of_sweeps_done_by_hand(target):
         sweeper = target.sweeper()
         params = sweeper.at_random(rng) if number % 2 else sweeper.learned()
         for sweep in range(SCHEDULE.n_sweep):
-            even = number % 2 == 1 and sweep < SCHEDULE.n_even
+            even = number % 2 == 1 and sweep < SCHEDULE.n_tune // 2
             found = sweeper.sweep(params, rng, key, sweep, even=even) + target.log_jacobian
             if sweep >= SCHEDULE.n_tune:
                 draw = sweep - SCHEDULE.n_tune
@@ -73,13 +73,13 @@ def test_log_likelihood_is_that_of_the_draw_before_in_the_units_of_the_user(targ
 
 
 def test_no_more_threads_serve_than_are_asked_for(target, monkeypatch):
-    names, sweep = set(), Sweeper.sweep
+    names, draw = set(), Sweeper.draw
 
     def named(self, *given, **how):
         names.add(threading.current_thread().name)
-        return sweep(self, *given, **how)
+        return draw(self, *given, **how)
 
-    monkeypatch.setattr(Sweeper, "sweep", named)
+    monkeypatch.setattr(Sweeper, "draw", named)
     sampled(target, Schedule(n_chain=6, n_tune=10, n_draw=10), n_thread=2)
     assert 1 <= len(names) <= 2
     assert threading.current_thread().name not in names
@@ -105,15 +105,15 @@ def test_number_of_threads_is_bounded_by_cores_chains_and_processors():
 
 
 def test_an_error_in_one_chain_stops_the_others_and_is_raised(target, monkeypatch):
-    sweep, done = Sweeper.sweep, []
+    draw, done = Sweeper.draw, []
 
     def failing(self, *given, **how):
         if len(done) == 7:
             raise SamplingError("row 3 has probability zero")
         done.append(1)
-        return sweep(self, *given, **how)
+        return draw(self, *given, **how)
 
-    monkeypatch.setattr(Sweeper, "sweep", failing)
+    monkeypatch.setattr(Sweeper, "draw", failing)
     with pytest.raises(SamplingError, match="row 3 has probability zero"):
         sampled(target, Schedule(n_chain=2, n_tune=0, n_draw=10_000), n_thread=2)
     assert len(done) == 7
@@ -134,7 +134,7 @@ def test_an_interrupt_leaves_every_chain_behind_a_complete_sweep(target, interru
     draws = empty_draws(schedule, target.circuit.n_edge, target.circuit.n_theta)
     sent = []
 
-    def interrupt(chain, draw):
+    def interrupt(chain):
         if not sent and min(chain.sweep for chain in chains) >= 20:  # chains on a busy machine run far apart
             sent.append(os.kill(os.getpid(), signal.SIGINT))
 
@@ -145,7 +145,7 @@ def test_an_interrupt_leaves_every_chain_behind_a_complete_sweep(target, interru
     assert_same(draws.first(kept), undisturbed)
     for chain in chains:
         kept = draws.theta[chain.number, schedule.n_kept(chain.sweep) - 1]
-        np.testing.assert_array_equal(chain.params.theta[: kept.size], kept)
+        np.testing.assert_array_equal(chain.state.params.theta[: kept.size], kept)
 
 
 def test_the_caller_is_asked_to_watch_while_chains_run(target, monkeypatch):
@@ -153,7 +153,20 @@ def test_the_caller_is_asked_to_watch_while_chains_run(target, monkeypatch):
     draws = empty_draws(SCHEDULE, target.circuit.n_edge, target.circuit.n_theta)
     seen = []
     run_chains(
-        target, SCHEDULE, seeded(), draws, n_thread=1, watch=lambda: seen.append(threading.current_thread().name)
+        target, SCHEDULE, seeded(), draws, n_thread=1, watches=[lambda: seen.append(threading.current_thread().name)]
     )
     assert seen
     assert set(seen) == {threading.current_thread().name}
+
+
+def test_an_error_of_who_watches_ends_the_run_and_is_raised(target, monkeypatch):
+    monkeypatch.setattr("bayesjpt.sampler.chains.WATCH_SECONDS", 1e-4)
+    schedule = Schedule(n_chain=2, n_tune=0, n_draw=10_000)
+    draws = empty_draws(schedule, target.circuit.n_edge, target.circuit.n_theta)
+
+    def full():
+        raise CheckpointError("cannot write")
+
+    with pytest.raises(CheckpointError, match="cannot write"):
+        run_chains(target, schedule, seeded(schedule), draws, n_thread=2, watches=[full])
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("chains-")]

@@ -1,19 +1,25 @@
-"""A folder from which chains go on: bitwise, from any sweep, whatever was torn; and what is refused."""
+"""A folder from which chains go on: bitwise, from any save, whatever a kill left; and what is refused."""
 
 from __future__ import annotations
 
+import collections
 import errno
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
 
+from bayesjpt import replace_file
 from bayesjpt.errors import CheckpointError
+from bayesjpt.sampler import saves as saving
 from bayesjpt.sampler.chains import run_chains
-from bayesjpt.sampler.checkpoint import RECORDS, RUN, Checkpoint, check_facts, read_progress
-from bayesjpt.sampler.records import slot_bytes
-from bayesjpt.sampler.schedule import Draws
+from bayesjpt.sampler.checkpoint import LOCK, RUN, STATE, Checkpoint, check_facts
+from bayesjpt.sampler.files import read_sealed, write_sealed
+from bayesjpt.sampler.saves import Saves, begin_saves, read_progress
+from bayesjpt.sampler.schedule import Draws, empty_draws
+from bayesjpt.sampler.structures_folder import StructuresFolder
 from tests.sampler.conftest import SCHEDULE, assert_same, sampled, seeded
 
 FACTS = {
@@ -23,41 +29,42 @@ FACTS = {
 }
 
 
-def run_until(target, path, n_sweep: int | None) -> list:
-    """Begin a checkpoint, or go on with it, and stop after so many sweeps; return its chains."""
+def opened(target, path) -> tuple[Draws, Saves, list]:
+    """Return draws, saves and chains of a folder's fit, as they were saved; a new one is begun."""
     with Checkpoint(path) as folder:
         if not folder.begun:
-            folder.begin(FACTS, SCHEDULE, target.sizes)
-        draws, records = folder.open(SCHEDULE, target.sizes)
-        chains = seeded()
-        records.restore(chains, SCHEDULE)
-        begun = sum(chain.sweep for chain in chains)
-
-        def record(chain, draw):
-            records(chain, draw)
-            if n_sweep is not None and sum(c.sweep for c in chains) == begun + n_sweep:
-                raise KeyboardInterrupt
-
-        assert run_chains(target, SCHEDULE, chains, draws, n_thread=1, record=record) == (n_sweep is not None)
-    return chains
+            begin_saves(path, FACTS, SCHEDULE, target.sizes)
+            folder.begin(FACTS)
+        draws = empty_draws(SCHEDULE, target.sizes.n_edge, target.sizes.n_theta)
+        saves, chains = Saves(path, folder.facts(), SCHEDULE, target.sizes, draws), seeded()
+        saves.restore(chains)
+    return draws, saves, chains
 
 
-def finished(target, path) -> Draws:
-    """Go on to the end and return all draws."""
-    run_until(target, path, None)
-    with Checkpoint(path) as folder:
-        return folder.open(SCHEDULE, target.sizes)[0].first(SCHEDULE.n_draw)
+def run_until(target, path, n_sweep: int | None, *, saved: int | None = None) -> Draws:
+    """Begin a checkpoint, or go on with it, and stop after so many sweeps; return the draws.
+
+    What is there is saved behind the last of them, or behind an earlier one, and what follows is lost.
+    """
+    draws, saves, chains = opened(target, path)
+    begun = sum(chain.sweep for chain in chains)
+
+    def record(chain):
+        saves(chain)
+        done = sum(c.sweep for c in chains) - begun
+        if done == saved:
+            saves.save()
+        if done == n_sweep:
+            raise KeyboardInterrupt
+
+    assert run_chains(target, SCHEDULE, chains, draws, n_thread=1, record=record) == (n_sweep is not None)
+    if saved is None:
+        saves.save()
+    return draws
 
 
-def tear(path, target, chain: int, slot: int, part: slice) -> None:
-    """Overwrite part of one record with what was never written there."""
-    size = slot_bytes(sum(target.sizes))
-    content = bytearray((path / RECORDS).read_bytes())
-    start = (2 * chain + slot) * size
-    torn = content[start : start + size]
-    torn[part] = bytes(byte ^ 0x5A for byte in torn[part])
-    content[start : start + size] = torn
-    (path / RECORDS).write_bytes(content)
+def parts(path) -> list:
+    return sorted(file.name for file in path.glob("draws_*"))
 
 
 # --- going on
@@ -68,97 +75,177 @@ def test_resumed_draws_are_those_of_an_undisturbed_run(target, tmp_path, n_sweep
     path = tmp_path / "fit"
     run_until(target, path, n_sweep)
     assert sum(read_progress(path)[0]) == n_sweep
-    assert_same(finished(target, path), sampled(target))
+    assert_same(run_until(target, path, None), sampled(target))
 
 
 def test_resuming_after_every_single_sweep_changes_nothing(target, tmp_path):
     path = tmp_path / "fit"
     for _ in range(SCHEDULE.n_chain * SCHEDULE.n_sweep):
         run_until(target, path, 1)
-    assert_same(finished(target, path), sampled(target))
+    assert len(parts(path)) == SCHEDULE.n_chain * SCHEDULE.n_draw
+    assert_same(run_until(target, path, None), sampled(target))
 
 
-@pytest.mark.parametrize("part", [slice(0, 8), slice(8, 16), slice(40, 48), slice(100, 200), slice(-8, None)])
-def test_a_torn_record_costs_one_sweep_and_no_bit(target, tmp_path, part):
+def test_sweeps_behind_the_last_save_are_done_again(target, tmp_path):
     path = tmp_path / "fit"
-    run_until(target, path, 20)
-    done, _ = read_progress(path)
-    tear(path, target, 1, done[1] % 2, part)
-    assert read_progress(path)[0] == [done[0], done[1] - 1, done[2]]
-    assert_same(finished(target, path), sampled(target))
+    run_until(target, path, 26, saved=19)
+    assert sum(read_progress(path)[0]) == 19
+    assert_same(run_until(target, path, None), sampled(target))
 
 
-def test_a_first_record_cut_short_is_a_chain_that_has_not_begun(target, tmp_path):
+def test_a_kill_between_draws_and_state_costs_that_save_alone(target, tmp_path, monkeypatch):
     path = tmp_path / "fit"
-    run_until(target, path, 1)
-    tear(path, target, 0, 1, slice(-30, None))
-    assert read_progress(path)[0] == [0, 0, 0]
-    assert_same(finished(target, path), sampled(target))
+    run_until(target, path, 15)
+    with monkeypatch.context() as patch:
+        patch.setattr(saving, "_write_state", lambda *_: None)
+        run_until(target, path, 7)
+    assert sum(read_progress(path)[0]) == 15
+    assert len(parts(path)) == 2  # the second is counted by nobody
+    assert_same(run_until(target, path, None), sampled(target))
 
 
-def test_a_draw_that_no_record_counts_is_drawn_again(target, tmp_path):
-    path = tmp_path / "fit"
-    run_until(target, path, 20)
-    with Checkpoint(path) as folder:
-        draws, _ = folder.open(SCHEDULE, target.sizes)
-        draws.theta[:, SCHEDULE.n_kept(max(read_progress(path)[0])) :] = np.nan
-    assert_same(finished(target, path), sampled(target))
+@pytest.mark.parametrize("n_thread", [1, 3])
+def test_what_is_saved_while_chains_run_can_be_gone_on_with(target, tmp_path, monkeypatch, n_thread):
+    monkeypatch.setattr("bayesjpt.sampler.chains.WATCH_SECONDS", 1e-4)
+    path, sweeps = tmp_path / "fit", collections.Counter()
+    draws, saves, chains = opened(target, path)
+
+    def watch():
+        saves.save()
+        done = sum(read_progress(path)[0])
+        if done not in sweeps and len(sweeps) < 6:
+            sweeps[done] += 1
+            shutil.copytree(path, tmp_path / f"copy_{done}")
+
+    run_chains(target, SCHEDULE, chains, draws, n_thread=n_thread, record=saves, watches=[watch])
+    watch()
+    for done in sweeps:
+        assert_same(run_until(target, tmp_path / f"copy_{done}", None), sampled(target))
+
+
+def test_chains_are_saved_when_the_seconds_are_over_and_not_before(target, tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(saving, "perf_counter", lambda: now[0])
+    draws, saves, chains = opened(target, tmp_path / "fit")
+    found = []
+
+    def record(chain):
+        saves(chain)
+        now[0] += 1.0
+        saves.watch()
+        found.append(sum(read_progress(tmp_path / "fit")[0]))
+
+    run_chains(target, SCHEDULE, chains, draws, n_thread=1, record=record)
+    assert saving.SAVE_SECONDS == 5.0
+    assert found == [done - done % 5 for done in range(1, 31)]
 
 
 def test_a_finished_checkpoint_gives_its_draws_again_without_a_sweep(target, tmp_path, monkeypatch):
     path = tmp_path / "fit"
-    first = finished(target, path)
-    monkeypatch.delattr("bayesjpt.kernels.sweeper.Sweeper.sweep")
-    assert_same(finished(target, path), first)
+    first = run_until(target, path, None)
+    monkeypatch.delattr("bayesjpt.kernels.sweeper.Sweeper.draw")
+    assert_same(run_until(target, path, None), first)
 
 
 # --- what is refused
 
 
-def test_two_damaged_records_of_a_chain_are_refused(target, tmp_path):
+@pytest.fixture
+def begun(target, tmp_path):
+    """Return a folder with a state and three parts of draws."""
     path = tmp_path / "fit"
-    run_until(target, path, 20)
-    for slot in range(2):
-        tear(path, target, 2, slot, slice(50, 60))
-    with pytest.raises(CheckpointError, match="both records of chain 2 in records are damaged"):
-        run_until(target, path, None)
+    for n_sweep in (16, 3, 3):
+        run_until(target, path, n_sweep)
+    assert parts(path) == ["draws_0", "draws_1", "draws_2"]
+    return path
 
 
-@pytest.mark.parametrize("name", Draws._fields)
-def test_draws_that_were_changed_are_refused(target, tmp_path, name):
-    path = tmp_path / "fit"
-    run_until(target, path, 30)
-    content = bytearray((path / name).read_bytes())
-    content[3] ^= 1
-    (path / name).write_bytes(content)
-    with pytest.raises(CheckpointError, match="draws of chain 0 are not those that were recorded"):
-        run_until(target, path, None)
+@pytest.mark.parametrize("place", [0, 40, 1000, -40, -1])
+@pytest.mark.parametrize("name", [STATE, "draws_0", "draws_2"])
+def test_a_changed_byte_is_refused_by_the_name_of_the_file(target, begun, name, place):
+    content = bytearray((begun / name).read_bytes())
+    content[place] ^= 1
+    (begun / name).write_bytes(content)
+    with pytest.raises(CheckpointError, match=f"{name} of checkpoint .* is damaged"):
+        opened(target, begun)
 
 
-@pytest.mark.parametrize("name", [*Draws._fields, RECORDS])
-def test_a_missing_or_shortened_file_is_refused_by_name(target, tmp_path, name):
-    path = tmp_path / "fit"
-    run_until(target, path, 5)
-    content = (path / name).read_bytes()
-    (path / name).write_bytes(content[:-1])
-    with pytest.raises(CheckpointError, match=f"{name} of the checkpoint .* has {len(content) - 1} bytes"):
-        run_until(target, path, None)
-    (path / name).unlink()
-    with pytest.raises(CheckpointError, match=f"{name} of the checkpoint .* is missing"):
-        run_until(target, path, None)
+@pytest.mark.parametrize("name", [STATE, "draws_0", "draws_1", "draws_2"])
+def test_a_missing_or_shortened_file_is_refused_by_name(target, begun, name):
+    content = (begun / name).read_bytes()
+    for n_byte in (len(content) - 1, 17, 16, 0):
+        (begun / name).write_bytes(content[:n_byte])
+        with pytest.raises(CheckpointError, match=f"{name} of checkpoint .* is damaged"):
+            opened(target, begun)
+    (begun / name).unlink()
+    with pytest.raises(CheckpointError, match=f"{name} of checkpoint .* is missing"):
+        opened(target, begun)
 
 
-def test_records_of_chains_with_other_keys_are_refused(target, tmp_path, monkeypatch):
-    path = tmp_path / "fit"
-    run_until(target, path, 5)
-    others = seeded()
-    for chain in others:
-        chain.key += 1
-    with Checkpoint(path) as folder, pytest.raises(CheckpointError, match="of another run"):
-        folder.open(SCHEDULE, target.sizes)[1].restore(others, SCHEDULE)
+def test_parts_that_changed_places_are_refused(target, begun):
+    (begun / "draws_1").rename(begun / "draws_3")
+    (begun / "draws_2").rename(begun / "draws_1")
+    (begun / "draws_3").rename(begun / "draws_2")
+    with pytest.raises(CheckpointError, match=r"draws_1 of checkpoint .* is of another run"):
+        opened(target, begun)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": "bayesjpt checkpoint 2"}', '{"format": 3}'])
+@pytest.mark.parametrize("name", [STATE, "draws_0", "draws_1"])
+def test_files_of_another_fit_are_refused(target, begun, tmp_path, monkeypatch, name):
+    monkeypatch.setitem(FACTS, "target", "another")
+    for n_sweep in (16, 3):
+        run_until(target, tmp_path / "other", n_sweep)
+    shutil.copy(tmp_path / "other" / name, begun / name)
+    with pytest.raises(CheckpointError, match="is of another run"):
+        opened(target, begun)
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        (STATE, {"n_part": 2}),
+        (STATE, {"n_part": -1}),
+        (STATE, {"n_part": True}),
+        (STATE, {"last": None}),
+        (STATE, {"chains": None}),
+        (STATE, {"chains": [None] * 3}),
+        (STATE, {"chains": [None] * 4}),
+        ("draws_2", {"first": [0, 0, 0]}),
+        ("draws_2", {"last": [7, 7, 7]}),
+        ("draws_2", {"last": [6, 6]}),
+        ("draws_2", {"last": ["a", 2, 3]}),
+        ("draws_2", {"after": "0"}),
+    ],
+    ids=str,
+)
+def test_what_says_something_else_is_refused_even_with_a_valid_digest(target, begun, file, change):
+    head, numbers, _ = read_sealed(begun / file)
+    write_sealed(begun / file, head | change, [np.frombuffer(numbers, np.uint8)])
+    with pytest.raises(CheckpointError, match="is of another run"):
+        opened(target, begun)
+
+
+@pytest.mark.parametrize(
+    "change", [{"sweep": 0}, {"sweep": 11}, {"key": "a"}, {"n_even": -1}, {"generator": {}}, {"generator": 3}], ids=str
+)
+def test_an_impossible_chain_is_refused(target, begun, change):
+    head, numbers, _ = read_sealed(begun / STATE)
+    head["chains"][1] |= change
+    write_sealed(begun / STATE, head, [np.frombuffer(numbers, np.uint8)])
+    with pytest.raises(CheckpointError, match=r"state of checkpoint .* is of another run"):
+        opened(target, begun)
+
+
+def test_parameters_that_are_no_numbers_are_refused(target, begun):
+    head, content, _ = read_sealed(begun / STATE)
+    numbers = np.frombuffer(content).copy()
+    numbers[3] = np.nan
+    write_sealed(begun / STATE, head, [numbers])
+    with pytest.raises(CheckpointError, match=r"state of checkpoint .* is of another run"):
+        opened(target, begun)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": "bayesjpt checkpoint 3"}', '{"format": 3}'])
 def test_a_damaged_description_is_refused(tmp_path, content):
     (tmp_path / RUN).write_text(content)
     with pytest.raises(CheckpointError, match="checkpoint"):
@@ -198,6 +285,25 @@ def test_the_same_fit_passes_whatever_json_made_of_it(tmp_path):
 # --- the folder
 
 
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (
+            {RUN: '{"format": "bayesjpt checkpoint 2", "facts": {}}', "records": "", "theta": ""},
+            "'bayesjpt checkpoint 2'",
+        ),
+        ({"structures.json": "{}", "structure_0.nc": ""}, "an earlier version"),
+    ],
+    ids=["one structure", "several"],
+)
+def test_a_folder_of_an_earlier_version_is_refused_as_that_and_left_alone(tmp_path, files, words):
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    with pytest.raises(CheckpointError, match=f"{words}; expected 'bayesjpt checkpoint 3'"):
+        Checkpoint(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == set(files)
+
+
 def test_a_folder_with_files_of_others_is_refused_and_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(CheckpointError, match=r"holds 'thesis\.tex'"):
@@ -205,10 +311,11 @@ def test_a_folder_with_files_of_others_is_refused_and_left_alone(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_folder_in_use_is_refused(tmp_path):
+@pytest.mark.parametrize("kind", [Checkpoint, StructuresFolder])
+def test_a_folder_in_use_is_refused(tmp_path, kind):
     pytest.importorskip("fcntl")
-    with Checkpoint(tmp_path / "fit"), pytest.raises(CheckpointError, match="another process"):
-        Checkpoint(tmp_path / "fit")
+    with kind(tmp_path / "fit"), pytest.raises(CheckpointError, match="another process"):
+        kind(tmp_path / "fit")
 
 
 def test_a_folder_without_a_parent_or_that_is_a_file_is_refused(tmp_path):
@@ -228,25 +335,36 @@ def test_a_folder_in_which_nothing_began_disappears(tmp_path):
 def test_leftovers_of_a_fit_that_never_began_are_cleared(target, tmp_path):
     path = tmp_path / "fit"
     path.mkdir()
-    for name in ("theta", "structure.nc.part77", "run.json.part"):
+    for name in ("draws_7", "structure.nc.part77", "run.json.part"):
         (path / name).write_text("half")
     run_until(target, path, 1)
-    assert sorted(file.name for file in path.iterdir()) == sorted([*Draws._fields, "lock", RECORDS, RUN])
+    assert sorted(file.name for file in path.iterdir()) == sorted([LOCK, RUN, STATE])
 
 
-def test_remove_deletes_the_whole_folder(target, tmp_path):
-    path = tmp_path / "fit"
-    run_until(target, path, 1)
-    with Checkpoint(path) as folder:
+def test_remove_deletes_the_whole_folder(begun):
+    with Checkpoint(begun) as folder:
         folder.remove()
-    assert not path.exists()
+    assert not begun.exists()
 
 
-def test_a_full_disk_is_an_error_before_anything_is_sampled(target, tmp_path, monkeypatch):
-    def full(descriptor, offset, n_byte):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    with pytest.raises(CheckpointError, match=r"no room for .* of log_weight"):
+def test_a_disk_without_room_is_an_error_before_anything_is_sampled(target, tmp_path, monkeypatch):
+    usage = collections.namedtuple("usage", "free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1000))
+    with pytest.raises(CheckpointError, match=r"no room for .* of draws in"):
         run_until(target, tmp_path / "fit", 1)
     assert not (tmp_path / "fit").exists()
+
+
+def test_a_disk_that_fills_up_later_is_an_error_and_costs_no_more_than_that_save(target, begun, monkeypatch):
+    def full(file, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    done = read_progress(begun)
+    draws, saves, chains = opened(target, begun)
+    run_chains(target, SCHEDULE, chains, draws, n_thread=1, record=saves)
+    with monkeypatch.context() as patch:
+        patch.setattr(replace_file, "_write", full)
+        with pytest.raises(CheckpointError, match=r"cannot write .*no space left on the disk.* resumed"):
+            saves.save()
+    assert read_progress(begun) == done
+    assert_same(run_until(target, begun, None), sampled(target))

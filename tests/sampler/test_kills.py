@@ -11,7 +11,7 @@ from tests.sampler.kills import Case, goal, is_behind, run_kills
 
 @pytest.mark.slow
 def test_resumed_fits_are_bitwise_those_of_an_undisturbed_run(tmp_path, rng):
-    ways = ["compiling", "learning", "record", "tuning", "sampling", "saving"]
+    ways = ["compiling", "learning", "draws", "between", "state", "tuning", "sampling", "saving"]
     kills = list(run_kills(Case(tmp_path), ways, rng))
     assert [kill.way for kill in kills] == ways
     assert all(kill.equal for kill in kills), "\n".join(map(str, kills))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
+from bayesjpt.circuit.arrays import Params
+from bayesjpt.kernels.chain import ChainState
 from bayesjpt.sampler import progress
 from bayesjpt.sampler.progress import describe, sampling_bar
 from tests.sampler.conftest import SCHEDULE, seeded
@@ -18,11 +21,17 @@ def terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
 
 
+def standing(sweep: int, log_likelihood: float, n_active: int) -> ChainState:
+    nothing = Params(np.empty(0), np.empty(0))
+    return ChainState(nothing, key=1, sweep=sweep, log_likelihood=log_likelihood, n_active=n_active)
+
+
 def at(sweep: int) -> list:
     """Return chains that have come so far."""
     chains = seeded()
     for chain in chains:
-        chain.sweep, chain.log_likelihood, chain.n_active = sweep, -12.34 - chain.number, 40 + chain.number
+        if sweep:
+            chain.state = standing(sweep, -12.34 - chain.number, 40 + chain.number)
     return chains
 
 
@@ -34,7 +43,7 @@ def test_bar_shows_sweeps_of_all_chains_likelihoods_edges_and_time_left(terminal
     chains = at(0)
     with sampling_bar(chains, SCHEDULE, True) as watch:
         for chain in chains:
-            chain.sweep, chain.log_likelihood, chain.n_active = 5, -3.25 * (1 + chain.number), 7
+            chain.state = standing(5, -3.25 * (1 + chain.number), 7)
         watch()
         middle = shown(capsys)
     for words in ("Sampling 3 chains", "15/30", "log likelihood -9.8 to -3.2", "7 active edges", ":"):
@@ -61,6 +70,6 @@ def test_chains_in_words_are_a_range_or_one_number():
     chains = at(2)
     assert describe(chains) == ", log likelihood -14.3 to -12.3, 40 to 42 active edges"
     assert describe(chains[:1]) == ", log likelihood -12.3, 40 active edges"
-    chains[0].sweep = 0
+    chains[0].state = None
     assert "nan" not in describe(chains)
     assert describe(at(0)) == ""

@@ -9,7 +9,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.circuit import arrays
-from bayesjpt.sampler import schedule
+from bayesjpt.kernels import chain
 from bayesjpt.sampler.chains import run_chains
 from bayesjpt.sampler.schedule import Schedule, empty_draws
 from tests.sampler.conftest import seeded
@@ -23,8 +23,8 @@ def sweeps_with_even_weights(target, plan: Schedule) -> np.ndarray:
     parts = np.diff(target.circuit.child_ptr)[target.circuit.edge_parent()[edges]]
     found = np.zeros((plan.n_chain, plan.n_sweep), bool)
 
-    def record(chain, draw):
-        found[chain.number, chain.sweep - 1] = np.allclose(np.exp(chain.params.log_weight[edges]), 1.0 / parts)
+    def record(chain):
+        found[chain.number, chain.sweep - 1] = np.allclose(np.exp(chain.state.params.log_weight[edges]), 1.0 / parts)
 
     draws = empty_draws(plan, target.circuit.n_edge, target.circuit.n_theta)
     run_chains(target, plan, seeded(plan), draws, n_thread=1, record=record)
@@ -71,8 +71,8 @@ def test_chains_from_random_allocations_come_nearer_to_those_from_the_learner(mo
     """Without even weights small sub-populations lose their rows to larger ones, and a likelihood of 1,500 nats."""
     table = bj.read_table(ABALONE)
     gap = []
-    for share in (0.0, schedule.EVEN_SHARE):
-        monkeypatch.setattr(schedule, "EVEN_SHARE", share)
+    for share in (0.0, chain.EVEN_SHARE):
+        monkeypatch.setattr(chain, "EVEN_SHARE", share)
         post = bj.fit(table, n_structures=1, seed=1, progress=False)
         level = np.asarray(post.sample_stats["log_likelihood"]).mean(axis=1)
         gap.append(level[::2].mean() - level[1::2].mean())

@@ -1,0 +1,183 @@
+"""What a fit is asked for: one record, checked in one place, that everything below `bayesjpt.fit` is handed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesjpt.defaults import (
+    ALPHA,
+    CHAINS,
+    CUTSET_DRAWS,
+    DRAWS,
+    ESS,
+    GAMMA,
+    STRUCTURE_CHAINS,
+    STRUCTURE_DRAWS,
+    STRUCTURE_TUNE,
+    STRUCTURES,
+    THIN,
+    TUNE,
+)
+from bayesjpt.errors import CheckpointError, LearnerError, ModelError, SamplingError
+from bayesjpt.fitting.learning import OF_SPLITS, Learner, check_learners, check_options, name_of
+
+if TYPE_CHECKING:
+    from bayesjpt.sampler.schedule import Schedule
+    from bayesjpt.table.schema import Schema
+    from bayesjpt.table.table import Table
+
+WEIGHTS = ("even", "stacking")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FitSettings:
+    """The arguments of `bayesjpt.fit` beside the table, by their names there; raises as it does.
+
+    Parameters
+    ----------
+    options : dict
+        Of the learner, as given; `learner_options` is what it is called with.
+    """
+
+    learner: Learner | Sequence[Learner] = "mspn"
+    n_structures: int = STRUCTURES
+    weights: str = "even"
+    draws: int | None = None
+    tune: int | None = None
+    thin: int = THIN
+    chains: int | None = None
+    cores: int | None = None
+    seed: int | None = None
+    gamma: float = GAMMA
+    alpha: float = ALPHA
+    prior: str = "default"
+    type_prior: str = "members"
+    sampler: str = "blocked"
+    ess: float = ESS
+    families: Mapping[str, Iterable[str]] | Iterable[str] | None = None
+    checkpoint: str | Path | None = None
+    resume: bool = False
+    time: float | None = None
+    progress: bool = True
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self):
+        _check_number("n_structures", self.n_structures, 1)
+        for name, least in (("draws", 1), ("tune", 0), ("thin", 1), ("chains", 1), ("cores", 1), ("seed", 0)):
+            if getattr(self, name) is not None:
+                _check_number(name, getattr(self, name), least)
+        if self.time is not None:
+            _check_time(self.time, self.several and self.weights == "even")
+        if self.weights not in WEIGHTS:
+            raise LearnerError(f"weights = {self.weights!r}", f"one of {', '.join(WEIGHTS)}")
+        check_learners(self.learners, self.n_structures)
+        _check_priors(self.prior, self.type_prior, self.sampler)
+        if self.resume and self.checkpoint is None:
+            raise CheckpointError("resume without a checkpoint", "the folder of the fit to go on with")
+
+    def check_options(self, table: Table) -> None:
+        """Raise for options of learners that make no sense for a table."""
+        for learner in self.learners:
+            check_options(learner, table, self.options)
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one structure is learned."""
+        return self.n_structures > 1
+
+    @cached_property
+    def learners(self) -> list[Learner]:
+        """Learners that take turns."""
+        if isinstance(self.learner, str) or callable(self.learner):
+            return [self.learner]
+        return list(self.learner)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Sweeps of each chain, with defaults for what was left open."""
+        from bayesjpt.sampler.schedule import Schedule
+
+        few = CUTSET_DRAWS if self.learners == ["cutset"] else STRUCTURE_DRAWS
+        chains, tune, draws = (STRUCTURE_CHAINS, STRUCTURE_TUNE, few) if self.several else (CHAINS, TUNE, DRAWS)
+        return Schedule(
+            n_chain=int(chains if self.chains is None else self.chains),
+            n_tune=int(tune if self.tune is None else self.tune),
+            n_draw=int(draws if self.draws is None else self.draws),
+            thin=int(self.thin),
+        )
+
+    @property
+    def priors(self) -> dict[str, Any]:
+        """What `bayesjpt.sampler.target.make_target` takes."""
+        return {name: getattr(self, name) for name in ("gamma", "alpha", "ess", "prior", "type_prior", "sampler")}
+
+    @property
+    def learner_options(self) -> dict[str, Any]:
+        """What learners are called with: those of splits smooth by the imaginary rows that the sweeps have."""
+        own = {"ess": self.ess} if all(learner in OF_SPLITS for learner in self.learners) else {}
+        return own | self.options
+
+    def recorded(self, learnt_from: Schema) -> dict[str, Any]:
+        """Return what `Posterior.settings` holds of them, given the schema from which learners build."""
+        recorded: dict[str, Any] = {
+            "learner": ", ".join(map(name_of, self.learners)),
+            "seed": None if self.seed is None else int(self.seed),
+            "tune": self.schedule.n_tune,
+            "thin": self.schedule.thin,
+            **self.priors,
+            "gamma": float(self.gamma),
+            "alpha": float(self.alpha),
+            "ess": float(self.ess),
+        }
+        if self.families is not None:
+            restricted = [column for column in learnt_from if column.families]
+            recorded["families"] = "; ".join(f"{c.name}: {', '.join(c.families)}" for c in restricted)
+        recorded |= _in_words(self.learner_options)
+        if self.several:
+            recorded |= {"n_structures": int(self.n_structures), "weights": self.weights}
+        return recorded
+
+
+def _check_time(time: object, can_end_early: bool) -> None:
+    if isinstance(time, bool) or not isinstance(time, int | float | np.number) or not 0.0 < time < np.inf:
+        raise SamplingError(f"time = {time!r}", "a number of seconds above 0")
+    if not can_end_early:
+        raise SamplingError(
+            "a limit of time for one structure, or for stacking",
+            "several structures with even weights",
+            "Ask for fewer draws instead.",
+        )
+
+
+def _check_number(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise SamplingError(f"{name} = {value!r}", f"a whole number of at least {least}")
+
+
+def _check_priors(prior: str, type_prior: str, sampler: str) -> None:
+    """Raise for a name that nobody knows, before any time is spent."""
+    from bayesjpt.circuit.type_prior import check_type_prior
+    from bayesjpt.families import registry
+    from bayesjpt.kernels.collapsed_sweeper import check_sampler
+
+    priors = [name for name in registry.FAMILIES[0].priors if all(name in f.priors for f in registry.FAMILIES)]
+    if prior not in priors:
+        raise ModelError(f"no prior {prior!r}", f"one of {', '.join(priors)}")
+    check_type_prior(type_prior)
+    check_sampler(sampler)
+
+
+def _in_words(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what `Posterior.settings` can hold of a learner's options: numbers, words, and lists of them as words."""
+    single = {key: value for key, value in options.items() if isinstance(value, int | float | str | np.generic)}
+    several = {key: value for key, value in options.items() if isinstance(value, list | tuple)}
+    return {
+        **{key: value.item() if isinstance(value, np.generic) else value for key, value in single.items()},
+        **{key: ", ".join(map(str, value)) for key, value in several.items()},
+    }
