@@ -1,4 +1,4 @@
-"""Each cell of a row given the rest of the row: one pass up and one down for a block of rows, by masses.
+"""Each cell of a row given the rest of the row: one pass up and one down for a block of rows.
 
 With v(n) the value of node n and d(n) the derivative of the root with respect to it, a column's slots satisfy
 
@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from bayesjpt.kernels import rows
-from bayesjpt.kernels.upward import PRODUCT_KIND, fill_mass_tables, prepare_coefficients, upward
+from bayesjpt.kernels.upward import PRODUCT_KIND, fill_mass_tables, fill_tables, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import keep, lent
@@ -56,7 +56,7 @@ def _fill_values(plan, cells, work, lo, n, value):
         if at < 0:
             continue
         slot = plan.slot_of_node[node]
-        if slot >= 0:
+        if slot >= 0 and cells.table_at[slot] >= 0:
             column = plan.slot_column[slot]
             table = work.table[cells.table_at[slot] : cells.table_at[slot] + cells.n_distinct[column] + 1]
             rows.gather(table, cells.code[cells.code_row[column], lo : lo + n], value[at, :n])
@@ -191,6 +191,45 @@ def fill_cell_log_mass(plan, cells, params, draw_weights, n_block, log_row, log_
                     without = row[i] if missing else min(max(rest[i], row[i]), 0.0)
                     weight = draw_weights[draw, min(lo + i, draw_weights.shape[1] - 1)]
                     log_rest[column, lo + i] = logaddexp(log_rest[column, lo + i], without + weight)
+    keep(made)
+
+
+@kernel
+def fill_likeliest_slots(plan, cells, params, n_block, out):
+    """Fill out with the slot of each column that each row most probably takes, given its other cells, by densities.
+
+    Parameters
+    ----------
+    plan, cells : Plan, Cells
+        Rows are not routed: a cell that decides a hard sum is one that others are asked about.
+    params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
+    n_block : int
+        Rows that are evaluated together.
+    out : int32 (n_draw, n_column, n_row)
+        The column's last slot where the other cells are impossible.
+    """
+    log_weights, thetas = params
+    made = make_work(plan, cells, n_block)
+    plan, cells, work = lent(plan), lent(cells), lent(made)
+    value, derivative = np.empty(work.m.shape), np.empty(work.m.shape)
+    buffer, n_impossible = np.empty((2, n_block)), np.empty(n_block, np.int64)
+    best = np.empty((out.shape[1], n_block))
+    for draw in range(out.shape[0]):
+        prepare_coefficients(plan, cells, thetas[draw], work)
+        fill_tables(plan, cells, log_weights[draw], work)
+        for lo in range(0, out.shape[2], n_block):
+            n = min(n_block, out.shape[2] - lo)
+            upward(plan, cells, log_weights[draw], work, lo, n)
+            _fill_values(plan, cells, work, lo, n, value)
+            _fill_derivatives(plan, log_weights[draw], value, n, derivative, buffer, n_impossible)
+            best[:] = -np.inf
+            for slot in range(plan.slot_node.size):
+                column = plan.slot_column[slot]
+                own = derivative[plan.node_row[plan.slot_node[slot]]]
+                for i in range(n):
+                    if own[i] > best[column, i] or best[column, i] == -np.inf:
+                        best[column, i] = own[i]
+                        out[draw, column, lo + i] = slot
     keep(made)
 
 

@@ -58,19 +58,19 @@ def box_log_probability(post: Posterior, plan: Plan, boxes: Sequence[Box]) -> np
 
 
 def row_blocks(
-    plan: Plan, rows: Table, asked: Sequence[int] = ()
+    plan: Plan, rows: Table, asked: Sequence[int] = (), *, routed: bool = True
 ) -> Iterator[tuple[slice | np.ndarray, Table, Cells, int]]:
     """Yield parts of a table small enough for the workspace: (which rows, the part, its Cells, rows in one go).
 
-    The rows of a part are in an order in which those that need the same nodes are together.
+    The rows of a part are in an order in which those that need the same nodes are together, unless none is `routed`.
     """
     for lo in range(0, rows.n_row, QUERY_ROWS):
         which: slice | np.ndarray = slice(lo, min(lo + QUERY_ROWS, rows.n_row))
         part = Table(
             rows.schema, np.ascontiguousarray(rows.values[:, which]), np.ascontiguousarray(rows.observed[:, which])
         )
-        routes = make_routes(plan, part.values, part.observed)
-        if routes.row.size:
+        routes = make_routes(plan, part.values, part.observed) if routed else None
+        if routes is not None and routes.row.size:
             which, part = lo + routes.row, part.take(routes.row)
             routes = routes._replace(row=routes.row[:0])
         cells = make_cells(

@@ -15,18 +15,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import TYPE_DRAWS
-from bayesjpt.kernels.reach import make_reach
-from bayesjpt.kernels.slot_shares import fill_slot_shares
+from bayesjpt.kernels.surprise import fill_likeliest_slots
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.given import log_sum, row_blocks
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.schema import Column
-from bayesjpt.table.table import Table
 
 _STRAY = 0.01
 """Share of cells that belong to no type: typing errors and far values, even over the values that were recorded."""
@@ -79,7 +78,35 @@ class TypeEvidence:
 NOTHING = TypeEvidence({}, float("nan"), 0, 0.0)
 
 
-def type_evidence(post: Posterior, position: int, numbers: np.ndarray | None, asked: Collection[str]) -> TypeEvidence:
+class Parts:
+    """The slots that the reference rows of a posterior most probably take in each column, given their other cells.
+
+    Found for all columns at once, when the first of them asks.
+    """
+
+    def __init__(self, post: Posterior):
+        self.post = post
+
+    @cached_property
+    def by_draw(self) -> list[np.ndarray]:
+        """int32 (n_column, n_row) each, of some draws."""
+        rows = self.post.reference
+        assert rows is not None
+        found = []
+        for own in some_draws(self.post, TYPE_DRAWS)[1].by_structure():
+            plan, params = own.plan(), Params(*(array.copy() for array in own.flat()))  # one signature, however it came
+            slots = np.empty((params.theta.shape[0], rows.n_column, rows.n_row), np.int32)
+            for which, part, cells, n_block in row_blocks(plan, rows, routed=False):
+                filled = np.empty((*slots.shape[:2], part.n_row), np.int32)
+                fill_likeliest_slots(plan, cells, params, n_block, filled)
+                slots[..., which] = filled
+            found += list(slots)
+        return found
+
+
+def type_evidence(
+    post: Posterior, position: int, numbers: np.ndarray | None, asked: Collection[str], parts: Parts | None = None
+) -> TypeEvidence:
     """Return what the reference rows of a posterior say of a column's type, averaged over some draws.
 
     Parameters
@@ -92,6 +119,8 @@ def type_evidence(post: Posterior, position: int, numbers: np.ndarray | None, as
         NaN for labels without one; None where there is no order, or for numbers.
     asked : collection of str
         Types to be told apart.
+    parts : Parts, optional
+        Of the posterior, where several columns share them.
     """
     column, rows = post.schema.columns[position], post.reference
     if rows is None or rows.schema != post.schema:
@@ -104,8 +133,8 @@ def type_evidence(post: Posterior, position: int, numbers: np.ndarray | None, as
     values, code = np.unique(rows.values[position, kept], return_inverse=True)
     if code.size < MIN_CELLS:
         return NOTHING
-    parts = [part[kept] for part in _parts(post, rows, position)]
-    counts = [_counts(part, code, values.size) for part in parts]
+    slots = [of_columns[position, kept] for of_columns in (parts or Parts(post)).by_draw]
+    counts = [_counts(own, code, values.size) for own in slots]
     if column.base == "category":
         values = numbers[values.astype(np.int64)] if numbers is not None else None
     if values is not None and (np.diff(values) < 0.0).any():  # labels whose codes are not in their order
@@ -171,26 +200,6 @@ def _mean_of(by_draw: Sequence[tuple[dict[str, float], float]]) -> tuple[dict[st
     orders = [order for _, order in by_draw if not np.isnan(order)]
     nats = {name: float(np.mean([own[name] for own, _ in by_draw])) for name in by_draw[0][0]}
     return nats, float(np.mean(orders)) if orders else float("nan")
-
-
-def _parts(post: Posterior, rows: Table, position: int) -> list[np.ndarray]:
-    """Return the slot of one column that each row most probably takes given its other cells, for some draws."""
-    _, few = some_draws(post, TYPE_DRAWS)
-    observed = rows.observed.copy()
-    observed[position] = False
-    others = Table(rows.schema, rows.values.copy(), observed)
-    found = []
-    for own in few.by_structure():
-        plan, params = own.plan(), Params(*(array.copy() for array in own.flat()))  # one signature, however it came
-        leaves = np.flatnonzero(plan.feature_column[plan.leaf_value] == position)
-        reach = make_reach(plan, None, leaves, [position])  # type: ignore[arg-type]  # whole leaves: no pieces
-        shares = np.empty((params.theta.shape[0], reach.slot.size, rows.n_row))
-        for which, part, cells, n_block in row_blocks(plan, others):
-            filled = np.empty((*shares.shape[:2], part.n_row))
-            fill_slot_shares(plan, cells, reach, params, n_block, filled)
-            shares[..., which] = filled
-        found += list(shares.argmax(axis=1))
-    return found
 
 
 def _counts(part: np.ndarray, code: np.ndarray, n_value: int) -> np.ndarray:

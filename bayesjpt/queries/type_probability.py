@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.type_evidence import NOTHING, TypeEvidence, type_evidence
+from bayesjpt.queries.type_evidence import NOTHING, Parts, TypeEvidence, type_evidence
 from bayesjpt.queries.type_features import NUMERIC, describe, n_values
 from bayesjpt.table.schema import Column
 
@@ -90,15 +90,17 @@ _ASKED_FOR: Mapping[tuple[str, ...], str] = {("ordinal",): "ordinal", ("categori
 """Types of labels whose only likelihood is named: who names it says what they are."""
 
 
-def type_probability(post: Posterior, position: int, weights: Mapping[str, float] = WEIGHTS) -> TypeProbability:
-    """Return the probability of each type of a column, by its position."""
+def type_probability(
+    post: Posterior, position: int, weights: Mapping[str, float] = WEIGHTS, parts: Parts | None = None
+) -> TypeProbability:
+    """Return the probability of each type of a column, by its position; `parts` are shared with other columns."""
     column = post.schema.columns[position]
     if column.dtype == "datetime":
         return TypeProbability({}, "date", "dates are set apart by rule")
     asked = _ASKED_FOR.get(column.families)
     if asked is not None and column.base == "category" and column.n_distinct > 1:
         return TypeProbability({asked: 1.0}, asked, f"{asked}, as asked for")
-    features, evidence = column_features(post, position)
+    features, evidence = column_features(post, position, parts)
     found = judged(column, features, evidence, weights)
     if len(evidence.by_draw) < 2 or found.most_probable not in found.probabilities:
         return found
@@ -109,7 +111,9 @@ def type_probability(post: Posterior, position: int, weights: Mapping[str, float
     return replace(found, rivals=tuple(sorted(leads - {found.most_probable})))
 
 
-def column_features(post: Posterior, position: int) -> tuple[dict[str, dict[str, float]], TypeEvidence]:
+def column_features(
+    post: Posterior, position: int, parts: Parts | None = None
+) -> tuple[dict[str, dict[str, float]], TypeEvidence]:
     """Return the features of each type that a column may have, those of its values among them, and their evidence."""
     column = post.schema.columns[position]
     described = describe(column)
@@ -122,7 +126,7 @@ def column_features(post: Posterior, position: int) -> tuple[dict[str, dict[str,
             features,
             NOTHING,
         )  # any family of two values is one of labels; an order that nobody knows has no evidence
-    evidence = type_evidence(post, position, numbers, features)
+    evidence = type_evidence(post, position, numbers, features, parts)
     return with_evidence(features, evidence), evidence
 
 

@@ -18,6 +18,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.column_summary import summary_of
 from bayesjpt.queries.look_at import notes_of, notes_of_left_out
 from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.queries.type_evidence import Parts
 from bayesjpt.queries.type_probability import TypeProbability, type_probability
 from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.schema import Column, SetAside, closest
@@ -226,8 +227,12 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
     seen = post.reference if table is None else table
     if seen is not None and seen.schema != post.schema:
         seen = None
-    few = some_draws(post, TYPE_DRAWS)[1]  # once for all columns: they share what is prepared of these draws
-    answers = [_answer(column, type_probability(few, position)) for position, column in enumerate(post.schema.columns)]
+    few = some_draws(post, TYPE_DRAWS)[1]
+    parts = Parts(few)
+    answers = [
+        _answer(column, type_probability(few, position, parts=parts))
+        for position, column in enumerate(post.schema.columns)
+    ]
     notes = notes_of(answers, post.schema, seen)
     columns = tuple(
         replace(

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from bayesjpt.circuit.arrays import Params
+from bayesjpt.circuit.paths import Condition
 from bayesjpt.kernels.reach import make_reach
 from bayesjpt.kernels.slot_shares import fill_slot_shares
+from bayesjpt.kernels.surprise import fill_likeliest_slots
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.given import row_blocks
 from bayesjpt.table.table import Table
@@ -57,3 +59,27 @@ def test_shares_equal_the_sum_over_all_paths_with_the_column_hidden(shape, rng):
             for row in range(table.n_row):
                 expected = by_paths(post, params, table, row, position)
                 assert np.abs(found[draw, :, row] - expected).max() < EXACT
+
+
+def split_by(table: Table):
+    """Return a circuit whose hard sum follows one column, which other columns' cells do not tell."""
+    return zoo.hard(table, Condition(0, float(np.median(table.values[0]))))
+
+
+@pytest.mark.parametrize("shape", [zoo.mixture, zoo.two_level, split_by], ids=lambda shape: shape.__name__)
+def test_likeliest_slots_of_all_columns_are_those_of_each_column_hidden(shape, rng):
+    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT, zoo.LABEL), 40, rng, missing=0.2 if shape != split_by else 0.0)
+    post = zoo.random_posterior(shape(table), table, rng, n_chain=1, n_draw=3)
+    plan = post.plan()
+    for n_rows_at_once in (table.n_row, 7):
+        found = np.empty((3, 3, table.n_row), np.int32)
+        for which, part, cells, n_block in row_blocks(plan, table, routed=False):
+            fill_likeliest_slots(plan, cells, post.flat(), min(n_block, n_rows_at_once), found)
+            assert part.n_row == table.n_row, which
+        for position in range(3):
+            shares = slot_shares(post, table, position)
+            top = np.sort(shares, axis=1)[:, -2:]
+            told = top[:, -1] - top[:, 0] > 1e-9  # the likeliest is one alone
+            assert told.any()
+            slots = np.flatnonzero(plan.slot_column == position)
+            assert (found[:, position] == slots[shares.argmax(axis=1)])[told].all()

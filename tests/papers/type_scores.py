@@ -25,7 +25,7 @@ import numpy as np
 import bayesjpt as bj
 from bayesjpt.defaults import TYPE_ROWS, TYPE_STRUCTURES, TYPE_TUNE
 from bayesjpt.fitting.for_types import estimate_for_types, fit_for_types
-from bayesjpt.queries.type_evidence import NOTHING
+from bayesjpt.queries.type_evidence import NOTHING, Parts
 from bayesjpt.queries.type_features import describe
 from bayesjpt.queries.type_probability import column_features, judged
 from bayesjpt.table.schema import Column
@@ -124,7 +124,7 @@ def described(table: LabelledTable, settings: argparse.Namespace) -> list[Judged
         post = fit_for_types(whole, n_rows=settings.max_rows, seed=settings.seed, **sweeps)
     else:
         post = estimate_for_types(whole, n_rows=settings.max_rows, seed=settings.seed)
-    rules = simple_types(table)
+    rules, parts = simple_types(table), Parts(post)
     found = []
     for label in table.labels:
         if label.kind == "other":
@@ -136,7 +136,7 @@ def described(table: LabelledTable, settings: argparse.Namespace) -> list[Judged
         else:
             position = post.schema.index(label.column)
             column = post.schema.columns[position]
-            features = column_features(post, position)[0]
+            features = column_features(post, position, parts)[0]
         found.append(Judged(label, features, column, rules[label.column], is_aside))
     return found
 

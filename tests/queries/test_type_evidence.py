@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from bayesjpt.queries import type_evidence as module
-from bayesjpt.queries.type_evidence import NOTHING, evidence_of_counts, type_evidence
+from bayesjpt.queries.type_evidence import NOTHING, Parts, evidence_of_counts, type_evidence
 from bayesjpt.table.table import Table
 from tests import zoo
 
@@ -162,12 +162,11 @@ def test_columns_own_cells_do_not_part_the_rows(post):
     rows = post.reference
     changed = rows.values.copy()
     changed[1] = changed[1][::-1] + 3.0
-    before = module._parts(post, rows, 1)
-    after = module._parts(post, Table(rows.schema, changed, rows.observed), 1)
+    before = Parts(post).by_draw
+    after = Parts(replace(post, reference=Table(rows.schema, changed, rows.observed))).by_draw
     assert len(before) >= 2
-    assert all((one == other).all() for one, other in zip(before, after, strict=True))
-    elsewhere = module._parts(post, Table(rows.schema, changed, rows.observed), 0)
-    assert any((one != other).any() for one, other in zip(module._parts(post, rows, 0), elsewhere, strict=True))
+    assert all((one[1] == other[1]).all() for one, other in zip(before, after, strict=True))
+    assert any((one[0] != other[0]).any() for one, other in zip(before, after, strict=True))
 
 
 def test_posterior_without_reference_rows_has_no_evidence(post):
