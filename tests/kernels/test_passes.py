@@ -17,14 +17,18 @@ from bayesjpt.families import registry
 from bayesjpt.kernels.passes import (
     Graph,
     batch_size,
+    begin_walk,
     down,
     gather_weights,
     make_graph,
     n_input,
     nodes_above,
+    numbers_in,
     up,
+    walk,
 )
 from tests import naive, strategies, zoo
+from tests.statistics import LARGEST_Z
 
 EXACT = 1e-12
 N = 5
@@ -191,6 +195,42 @@ def test_flow_is_proportional_to_that_of_the_root(case):
     down(graph, weight, m, s, one)
     down(graph, weight, m, s, other)
     np.testing.assert_array_equal(other, 0.25 * one)
+
+
+# --- walk
+
+
+def drawn_slots(plan: Plan, log_weight: np.ndarray, pairs: tuple, n: int, rng) -> np.ndarray:
+    """Return how often each slot lies on n paths of the only entry, int64 (n_slot,)."""
+    count = np.zeros(plan.slot_node.size, np.int64)
+    stack = np.empty(plan.kind.size + 1, np.int64)
+    for _ in range(n):
+        depth = begin_walk(plan, stack)
+        while depth > 0:
+            slot, depth = walk(plan, log_weight, pairs, 0, rng, stack, depth)
+            count[slot] += 1
+    return count
+
+
+def test_paths_take_slots_as_often_as_their_flow_says(rng):
+    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 20, rng)
+    circuit = zoo.two_level(table)
+    plan, log_weight = make_plan(circuit, table.schema), zoo.random_params(circuit, table.schema, rng).log_weight
+    graph = make_graph(plan, plan.node_row >= 0)
+    weight = weights_of(graph, log_weight[None])
+    m, s = np.zeros((2, graph.node.size, 1))
+    m[: n_input(graph), 0] = rng.normal(0.0, 0.5, n_input(graph)) - 1000.0  # log likelihoods of a row's cells
+    m[1] = -np.inf
+    up(graph, weight, m, s)
+    flow = np.ones(m.shape)
+    down(graph, weight, m, s, flow)
+    row = numbers_in(graph, plan.kind.size)
+    expected, n = flow[row[plan.slot_node], 0], 4000
+    assert (expected == 0.0).any()
+    assert ((expected > 0.05) & (expected < 0.95)).sum() > 4
+    found = drawn_slots(plan, log_weight, (m, s, row), n, rng)
+    assert not found[expected == 0.0].any()
+    assert (np.abs(found - n * expected) <= LARGEST_Z * np.sqrt(n * expected * (1.0 - expected)) + 1e-6).all()
 
 
 # --- graphs
