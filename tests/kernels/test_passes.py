@@ -215,11 +215,13 @@ def drawn_slots(plan: Plan, log_weight: np.ndarray, pairs: tuple, n: int, rng) -
 def test_paths_take_slots_as_often_as_their_flow_says(rng):
     table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 20, rng)
     circuit = zoo.two_level(table)
-    plan, log_weight = make_plan(circuit, table.schema), zoo.random_params(circuit, table.schema, rng).log_weight
+    plan, log_weight = make_plan(circuit, table.schema), zoo.start(circuit).log_weight
     graph = make_graph(plan, plan.node_row >= 0)
+    for k in np.flatnonzero(~graph.is_product):
+        log_weight[graph.edge[graph.child_ptr[k] : graph.child_ptr[k + 1]]] = np.log([0.3, 0.7])
     weight = weights_of(graph, log_weight[None])
     m, s = np.zeros((2, graph.node.size, 1))
-    m[: n_input(graph), 0] = rng.normal(0.0, 0.5, n_input(graph)) - 1000.0  # log likelihoods of a row's cells
+    m[: n_input(graph), 0] = np.linspace(-1000.0, -999.0, n_input(graph))  # log likelihoods of a row's cells
     m[1] = -np.inf
     up(graph, weight, m, s)
     flow = np.ones(m.shape)
