@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from bayesjpt.circuit.arrays import LEAF, PRODUCT, Circuit
 from bayesjpt.circuit.build import Product, Sum, build_circuit
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.families import registry
+from bayesjpt.kernels.best import best, best_inputs, make_parts
 from bayesjpt.kernels.passes import (
     Graph,
     batch_size,
@@ -233,6 +235,49 @@ def test_paths_take_slots_as_often_as_their_flow_says(rng):
     found = drawn_slots(plan, log_weight, (m, s, row), n, rng)
     assert not found[expected == 0.0].any()
     assert (np.abs(found - n * expected) <= LARGEST_Z * np.sqrt(n * expected * (1.0 - expected)) + 1e-6).all()
+
+
+# --- best
+
+
+def terms_of_root(graph: Graph, weight: np.ndarray, score: np.ndarray) -> dict[frozenset[int], float]:
+    """Return the possible terms of the root's polynomial: the inputs of each, and the largest log of such a term."""
+    terms = [{frozenset([k]): score[k]} for k in range(n_input(graph))]
+    for k, is_product in enumerate(graph.is_product):
+        edges = range(graph.child_ptr[k], graph.child_ptr[k + 1])
+        own: dict[frozenset[int], float] = {}
+        if is_product:
+            for parts in itertools.product(*(terms[graph.child[j]].items() for j in edges)):
+                inputs = frozenset().union(*(part for part, _ in parts))
+                own[inputs] = max(own.get(inputs, -np.inf), sum(log for _, log in parts))
+        else:
+            for j in edges:
+                for inputs, log in terms[graph.child[j]].items():
+                    own[inputs] = max(own.get(inputs, -np.inf), log + weight[j])
+        terms.append(own)
+    return {inputs: log for inputs, log in terms[-1].items() if log > -np.inf}
+
+
+@strategies.law(15)
+@given(asked())
+def test_best_parts_are_the_largest_terms_of_the_polynomial(case):
+    graph, k = graph_of(case), 4
+    weight = weights_of(graph, case.log_weights)
+    parts, first = make_parts(graph, k), n_input(graph)
+    marks = np.random.default_rng(0).integers(0, 2**62, first).astype(np.uint64)
+    stack, taken = np.empty((2, graph.node.size, 2), np.int64)
+    for entry in range(N):
+        score = case.leaf_value[case.plan.leaf_of[graph.node[:first]], entry]
+        expected = terms_of_root(graph, weight[:, entry], score)
+        parts.score[:first, 0], parts.mark[:first, 0], parts.length[:first] = score, marks, score > -np.inf
+        best(graph, weight, entry, parts)
+        n = parts.length[-1]
+        largest = sorted(expected.values(), reverse=True)[:k]
+        assert n == len(largest)
+        assert_same_logs(parts.score[-1, :n], np.array(largest))
+        for r in range(n):
+            inputs = frozenset(taken[: best_inputs(graph, parts, r, stack, taken), 0].tolist())
+            assert expected[inputs] == pytest.approx(parts.score[-1, r], rel=EXACT, abs=EXACT)
 
 
 # --- graphs
