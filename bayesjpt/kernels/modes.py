@@ -23,7 +23,7 @@ from bayesjpt.kernels import rows
 from bayesjpt.kernels.best import best, best_inputs, insert, make_parts
 from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.leaf import leaf_buffer, leaf_log_mass, leaf_mode
-from bayesjpt.kernels.passes import Graph, gather_weights, make_graph, up
+from bayesjpt.kernels.passes import gather_weights, up
 from bayesjpt.kernels.upward import LEAF_KIND, NARROWEST_CELL, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import inlined, kernel
@@ -111,13 +111,6 @@ def make_candidates(
         extra_ptr=np.cumsum([0, *n_extra]).astype(np.int64),
         extra=np.array([value for values in extra for value in values], np.float64),
     )
-
-
-def slot_graph(plan: Plan) -> Graph:
-    """Return the graph of a whole circuit whose inputs are the slots, by number."""
-    graph = make_graph(plan, plan.node_row >= 0)
-    assert np.array_equal(graph.node[: plan.slot_node.size], plan.slot_node)
-    return graph
 
 
 @inlined

@@ -4,6 +4,8 @@
       down   root -> leaves    the share of the root's value that runs through each node
       walk   root -> leaves    one path, drawn in proportion to the values
 
+The fourth, `best`, is in `bayesjpt.kernels.best`.
+
 A question puts values in at the inputs, runs the passes and collects at the inputs: it knows nothing of the graph. The
 *batch* is the last axis of every array, and one entry of it is one row, one draw or one pair; weights have that axis
 too, or one of length 1 where all entries share them.
@@ -169,6 +171,16 @@ def make_graph(plan: Plan, inside: np.ndarray) -> Graph:
     state = np.where(inside, _INSIDE, _OUTSIDE).astype(np.int8)
     _mark_certain(plan, state)
     return Graph(*_arranged(plan, state))
+
+
+@kernel
+def slot_graph(plan):
+    """Return the graph of a whole circuit whose inputs are its slots, by number."""
+    state = np.empty(plan.kind.size, np.int8)
+    for node in range(plan.kind.size):
+        state[node] = _INSIDE if plan.node_row[node] >= 0 else _OUTSIDE
+    node, is_product, child_ptr, child, edge, fold = _arranged(plan, state)
+    return Graph(node, is_product, child_ptr, child, edge, fold)
 
 
 def numbers_in(graph: Graph, n_node: int) -> np.ndarray:

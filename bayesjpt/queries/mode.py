@@ -13,7 +13,8 @@ from bayesjpt.circuit.plan import ATOM
 from bayesjpt.circuit.possible import possible
 from bayesjpt.defaults import QUERY_WORK_BYTES
 from bayesjpt.families import registry
-from bayesjpt.kernels.modes import fill_modes, make_candidates, slot_graph
+from bayesjpt.kernels.modes import fill_modes, make_candidates
+from bayesjpt.kernels.passes import slot_graph
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
