@@ -8,50 +8,15 @@ A row without observed cells is a sample of the distribution itself.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.leaf import leaf_sample
-from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, prepare_coefficients, root_log_value, upward
+from bayesjpt.kernels.passes import begin_walk, walk, walk_slot
+from bayesjpt.kernels.upward import prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import keep, lent
-
-
-@kernel
-def _choose_by_term(term, i, first, n, rng):
-    """Return which of n rows of terms, from the first, a number drawn in proportion to entry i falls on."""
-    total = 0.0
-    for j in range(n):
-        total += term[first + j, i]
-    left = rng.random() * total
-    chosen = 0
-    for j in range(n):
-        if term[first + j, i] > 0.0:
-            chosen = j
-            left -= term[first + j, i]
-            if left < 0.0:
-                break
-    return chosen
-
-
-@kernel
-def _choose_by_weight(log_weight, rng):
-    """Return which of some weights a number drawn in proportion to them falls on."""
-    total = 0.0
-    for w in log_weight:
-        total += math.exp(w)
-    left = rng.random() * total
-    chosen = 0
-    for j in range(log_weight.size):
-        if log_weight[j] > -np.inf:
-            chosen = j
-            left -= math.exp(log_weight[j])
-            if left < 0.0:
-                break
-    return chosen
 
 
 @kernel
@@ -66,37 +31,22 @@ def _on_grid(x, lower, upper, resolution, per_unit):
 
 
 @kernel
-def _draw_cells(plan, work, i, log_weight, theta, missing, limits, stack, rng, out):
+def _draw_cells(plan, values, i, log_weight, theta, missing, limits, stack, rng, out):
     """Draw the missing cells of the block's row i into out, float64 (n_column,); return whether limits are kept."""
-    stack[0] = plan.kind.size - 1
-    depth = 1
     fine = True
+    depth = begin_walk(plan, stack)
     while depth > 0:
-        depth -= 1
-        node = stack[depth]
-        first = plan.child_ptr[node]
-        n = plan.child_ptr[node + 1] - first
-        slot = plan.slot_of_node[node]
-        if slot >= 0:
-            column = plan.slot_column[slot]
-            if not missing[column]:
-                continue
-            leaf = plan.leaf_of[node]
-            if plan.kind[node] != LEAF_KIND:
-                leaf = plan.leaf_of[plan.child[first + _choose_by_weight(log_weight[first : first + n], rng)]]
-            out[column] = leaf_sample(plan, theta, leaf, -np.inf, np.inf, rng)
-            resolution, per_unit = limits[2, column], limits[3, column]
-            fine &= limits[0, column] <= out[column] <= limits[1, column]
-            if resolution > 0.0 and not plan.leaf_is_atom[leaf]:
-                lower, upper = plan.leaf_lower[leaf], plan.leaf_upper[leaf]
-                out[column] = _on_grid(out[column], lower, upper, resolution, per_unit)
-        elif plan.kind[node] == PRODUCT_KIND:
-            for e in range(first, first + n):
-                stack[depth] = plan.child[e]
-                depth += 1
-        else:
-            stack[depth] = plan.child[first + _choose_by_term(work.term, i, plan.edge_row[first], n, rng)]
-            depth += 1
+        slot, depth = walk(plan, log_weight, values, i, rng, stack, depth)
+        column = plan.slot_column[slot]
+        if not missing[column]:
+            continue
+        leaf = walk_slot(plan, log_weight, slot, rng)
+        out[column] = leaf_sample(plan, theta, leaf, -np.inf, np.inf, rng)
+        resolution, per_unit = limits[2, column], limits[3, column]
+        fine &= limits[0, column] <= out[column] <= limits[1, column]
+        if resolution > 0.0 and not plan.leaf_is_atom[leaf]:
+            lower, upper = plan.leaf_lower[leaf], plan.leaf_upper[leaf]
+            out[column] = _on_grid(out[column], lower, upper, resolution, per_unit)
     return fine
 
 
@@ -130,11 +80,12 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
     out : float64 (n_row, n_column)
         Missing cells are overwritten, except where the row's observed cells have no density.
     """
-    log_weights, thetas = params
+    log_weights, thetas = lent(params[0]), lent(params[1])
     filled = row_cells(plan, values, missing)
     made = make_work(plan, filled, n_block)
     plan, cells, work = lent(plan), lent(filled), lent(made)
     stack = np.empty(plan.kind.size + 1, np.int64)
+    pairs = work.m, work.s, work.node_at
     n_row = draw.size
     begin = 0
     while begin < n_row:
@@ -154,7 +105,7 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
                 row = out[lo + i]
                 hidden = missing[:, lo + i]
                 for _ in range(max_tries):
-                    inside[lo + i] = _draw_cells(plan, work, i, log_weight, theta, hidden, limits, stack, rng, row)
+                    inside[lo + i] = _draw_cells(plan, pairs, i, log_weight, theta, hidden, limits, stack, rng, row)
                     if inside[lo + i]:
                         break
         begin = end

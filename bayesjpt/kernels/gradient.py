@@ -21,13 +21,16 @@ import numpy as np
 
 from bayesjpt.circuit.plan import REAL, SIMPLEX, UNIT
 from bayesjpt.families import dispatch
+from bayesjpt.kernels import rows
 from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.density import DENSITY_BLOCK
 from bayesjpt.kernels.leaf import INTERVAL_CUT
-from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, prepare_coefficients, upward
+from bayesjpt.kernels.passes import down, gather_weights, slot_graph
+from bayesjpt.kernels.upward import LEAF_KIND, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import inlined, kernel
 from bayesjpt.numerics.lent import keep, lent
+from bayesjpt.numerics.logspace import fast_exp
 
 _STEP = 1e-5  # of parameters on the whole line, in the families' units
 _RELATIVE_STEP = 1e-4
@@ -64,20 +67,12 @@ def _share(flow, term, out):
 
 
 @kernel
-def _add_share(flow, term, out):
-    """Add the shares of one child to its flow and return their sum."""
+def _total_share(m, s, weight, top, flow):
+    """Return the sum of the shares of one child of a sum, whose flow is divided by its s."""
     total = 0.0
-    for i in range(out.size):
-        share = flow[i] * term[i]
-        out[i] += share
-        total += share
+    for i in range(flow.size):
+        total += flow[i] * s[i] * fast_exp(m[i] + weight - top[i])
     return total
-
-
-@kernel
-def _add(flow, out):
-    for i in range(out.size):
-        out[i] += flow[i]
 
 
 @kernel
@@ -153,37 +148,37 @@ def _subtract_cells(plan, theta, cell_flow, out):
 
 
 @kernel
-def _flow_down(plan, cells, theta, work, lo, flow, share, weight_gradient, theta_gradient, cell_flow):
-    """Send the root's flow down for the block of rows that `upward` has just evaluated, and add up the gradients."""
-    n = share.size
-    any_missing = cells.missing.shape[1] > 0
-    for node in range(plan.kind.size - 1, -1, -1):
-        if plan.node_row[node] < 0:
+def _add_weights(graph, weight, work, m, s, flow, out):
+    """Add to out, float64 (n_edge,), what flows along the edges of sums above slots; their flow is overwritten."""
+    any_missing = work.seen.shape[0] > 0
+    n_input, n = graph.node.size - graph.is_product.size, flow.shape[1]
+    for k in range(graph.is_product.size):
+        node = n_input + k
+        if graph.is_product[k]:
             continue
-        at = plan.node_row[node]
-        mine = flow[at, :n]
-        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
-        slot = plan.slot_of_node[node]
-        if slot >= 0:
-            if any_missing:
-                _stop_where(cells.missing[plan.slot_column[slot], lo : lo + n], mine)
-            if plan.kind[node] == LEAF_KIND:
-                _leaf_gradient(plan, cells, theta, plan.leaf_of[node], lo, mine, theta_gradient, cell_flow)
-                continue
-            _divide(work.s[at, :n], mine)
-            for e in range(first, last):
-                weight_gradient[e] += _share(mine, work.term[plan.edge_row[e], :n], share)
-                _leaf_gradient(plan, cells, theta, plan.leaf_of[plan.child[e]], lo, share, theta_gradient, cell_flow)
-        elif plan.kind[node] == PRODUCT_KIND:
-            for e in range(first, last):
-                _add(mine, flow[plan.node_row[plan.child[e]], :n])
-        else:
-            if any_missing:
-                _stop_unless(work.seen[at, :n], mine)
-            _divide(work.s[at, :n], mine)
-            for e in range(first, last):
-                child = flow[plan.node_row[plan.child[e]], :n]
-                weight_gradient[e] += _add_share(mine, work.term[plan.edge_row[e], :n], child)
+        if any_missing:
+            _stop_unless(work.seen[work.node_at[graph.node[node]], :n], flow[node])
+        _divide(s[node], flow[node])
+        for j in range(graph.child_ptr[k], graph.child_ptr[k + 1]):
+            c = graph.child[j]
+            out[graph.edge[j]] += _total_share(m[c], s[c], weight[j, 0], m[node], flow[node])
+
+
+@kernel
+def _add_slots(plan, graph, cells, theta, work, lo, flow, share, weight_gradient, theta_gradient, cell_flow):
+    """Hand the flow of slots on to their leaves, and add up the gradients."""
+    n = share.size
+    for k in range(graph.node.size - graph.is_product.size):
+        node, mine = graph.node[k], flow[k]
+        if cells.missing.shape[1] > 0:
+            _stop_where(cells.missing[plan.slot_column[plan.slot_of_node[node]], lo : lo + n], mine)
+        if plan.kind[node] == LEAF_KIND:
+            _leaf_gradient(plan, cells, theta, plan.leaf_of[node], lo, mine, theta_gradient, cell_flow)
+            continue
+        _divide(work.s[work.node_at[node], :n], mine)
+        for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
+            weight_gradient[e] += _share(mine, work.term[plan.edge_row[e], :n], share)
+            _leaf_gradient(plan, cells, theta, plan.leaf_of[plan.child[e]], lo, share, theta_gradient, cell_flow)
 
 
 @kernel
@@ -214,21 +209,30 @@ def rows_gradient(cotangent, values, missing, log_weight, theta, plan):
             hidden[j, i] = missing[i, j]
     filled = row_cells(plan, by_column, hidden)
     made = make_work(plan, filled, DENSITY_BLOCK)
-    plan, cells, work = lent(plan), lent(filled), lent(made)
+    above = slot_graph(plan)
+    plan, cells, work, graph = lent(plan), lent(filled), lent(made), lent(above)
     prepare_coefficients(plan, cells, theta, work)
-    flow = np.empty_like(work.m)
-    share = np.empty(DENSITY_BLOCK)
-    root = plan.node_row[plan.kind.size - 1]
+    n_node, share = graph.node.size, np.empty(DENSITY_BLOCK)
+    buffer, weight = np.empty((3, n_node * DENSITY_BLOCK)), np.empty((graph.edge.size, 1))
+    gather_weights(graph, log_weight.reshape(1, log_weight.size), weight)
     weight_gradient = np.zeros(log_weight.size)
     theta_gradient = np.zeros(theta.size)
     cell_flow = np.zeros(plan.leaf_family.size)
     for lo in range(0, n_row, DENSITY_BLOCK):
         n = min(DENSITY_BLOCK, n_row - lo)
         upward(plan, cells, log_weight, work, lo, n)
-        flow[:] = 0.0
-        _begin(work.m[root, :n], work.s[root, :n], cotangent[lo : lo + n], flow[root, :n])
-        _flow_down(plan, cells, theta, work, lo, flow, share[:n], weight_gradient, theta_gradient, cell_flow)
+        m = buffer[0, : n_node * n].reshape(n_node, n)
+        s = buffer[1, : n_node * n].reshape(n_node, n)
+        flow = buffer[2, : n_node * n].reshape(n_node, n)
+        for k in range(n_node):
+            rows.copy(work.m[work.node_at[graph.node[k]], :n], m[k])
+            rows.copy(work.s[work.node_at[graph.node[k]], :n], s[k])
+        _begin(m[n_node - 1], s[n_node - 1], cotangent[lo : lo + n], flow[n_node - 1])
+        down(graph, weight, m, s, flow)
+        _add_weights(graph, weight, work, m, s, flow, weight_gradient)
+        _add_slots(plan, graph, cells, theta, work, lo, flow, share[:n], weight_gradient, theta_gradient, cell_flow)
     _subtract_cells(plan, theta, cell_flow, theta_gradient)
     keep(filled)
     keep(made)
+    keep(above)
     return weight_gradient, theta_gradient

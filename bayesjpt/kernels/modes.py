@@ -1,13 +1,12 @@
-"""The k most probable completions of rows, by max-product: one pass up that keeps the k best parts of every node.
+"""The k most probable completions of rows, by max-product (`bayesjpt.kernels.best`).
 
 Values are compared by the mass of what is recorded: the cell of a grid point, a whole number, a label. A dictionary is
 one distribution of its column, so only the sums above it are maximised instead of summed:
 
-      slot        k best values of its column, of the likeliest values of each of its leaves
-      product     k best combinations of its children's parts
-      sum         k best parts of its children, weights added; the same part from two children counts once
+      put in      at each slot the k best values of its column, of the likeliest values of each of its leaves
+      collected   the slots that the root's k best parts take, and which of their values
 
-What is found is then scored exactly, over all paths, and sorted by that.
+What is found is then scored exactly, over all paths, by a pass up, and sorted by that.
 """
 
 from __future__ import annotations
@@ -20,17 +19,12 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
+from bayesjpt.kernels import rows
+from bayesjpt.kernels.best import best, best_inputs, insert, make_parts
 from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.leaf import leaf_buffer, leaf_log_mass, leaf_mode
-from bayesjpt.kernels.surprise import fill_values
-from bayesjpt.kernels.upward import (
-    LEAF_KIND,
-    NARROWEST_CELL,
-    PRODUCT_KIND,
-    prepare_coefficients,
-    root_log_value,
-    upward,
-)
+from bayesjpt.kernels.passes import gather_weights, up
+from bayesjpt.kernels.upward import LEAF_KIND, NARROWEST_CELL, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import inlined, kernel
 from bayesjpt.numerics.lent import by_address, keep, lent
@@ -257,114 +251,47 @@ def _mark(column, x):
 
 
 @kernel
-def _insert(score, mark, which, rank, n, entry):
-    """Insert (score, mark, which, rank) into lists sorted by falling score, a mark once; return the new length."""
-    new_score, new_mark, new_which, new_rank = entry
-    if new_score == -np.inf or (n == score.size and new_score <= score[n - 1]):
-        return n
-    for j in range(n):
-        if mark[j] == new_mark:
-            if score[j] >= new_score:
-                return n
-            for i in range(j, n - 1):
-                score[i], mark[i], which[i], rank[i] = score[i + 1], mark[i + 1], which[i + 1], rank[i + 1]
-            n -= 1
-            break
-    at = min(n, score.size - 1)
-    while at > 0 and score[at - 1] < new_score:
-        score[at], mark[at], which[at], rank[at] = score[at - 1], mark[at - 1], which[at - 1], rank[at - 1]
-        at -= 1
-    score[at], mark[at], which[at], rank[at] = new_score, new_mark, new_which, new_rank
-    return min(n + 1, score.size)
-
-
-@kernel
-def _fill_best_of_slots(
-    plan, found, log_weight, theta, missing, centre, value, table, score, mark, which, rank, length
-):
+def _fill_best_of_slots(plan, found, log_weight, theta, missing, centre, value, table, parts):
     """Fill the k best candidates of every slot whose column is missing."""
     for slot in range(plan.slot_node.size):
-        column, node = plan.slot_column[slot], plan.slot_node[slot]
+        column = plan.slot_column[slot]
         if not missing[column]:
             continue
         n = 0
         for candidate in range(found.slot_first[slot], found.slot_last[slot]):
             here = _score(plan, found, log_weight, theta, slot, candidate, centre, table)
             entry = (here, _mark(column, value[candidate]), np.int64(candidate), np.int64(0))
-            n = _insert(score[node], mark[node], which[node], rank[node], n, entry)
-        length[node] = n
+            n = insert(parts.score[slot], parts.mark[slot], parts.which[slot], parts.rank[slot], n, entry)
+        parts.length[slot] = n
 
 
 @kernel
-def _fill_best_of_nodes(plan, log_weight, score, mark, which, rank, edge_rank, length):
-    """Fill the k best parts of sums and products from those of the slots."""
-    k = score.shape[1]
-    top, top_mark = np.empty(k), np.empty(k, np.uint64)
-    left, right = np.empty(k, np.int64), np.empty(k, np.int64)
-    older = np.empty(k, np.int64)
-    for node in range(plan.kind.size):
-        if plan.slot_of_node[node] >= 0 or plan.node_row[node] < 0:
+def _put_slots(plan, work, i, hidden, of_slots, parts, m):
+    """Put the parts of slots in at the inputs of a graph: the best candidates where the cell is hidden, else the row's.
+
+    What the row's cell is worth goes into m, (n_node, k), too: it is the same for all completions.
+    """
+    for slot in range(plan.slot_node.size):
+        if hidden[plan.slot_column[slot]]:
+            parts.score[slot], parts.mark[slot] = of_slots.score[slot], of_slots.mark[slot]
+            parts.which[slot], parts.length[slot] = of_slots.which[slot], of_slots.length[slot]
             continue
-        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
-        if plan.kind[node] != PRODUCT_KIND:
-            n = 0
-            for e in range(first, last):
-                child = plan.child[e]
-                for r in range(length[child]):
-                    entry = (log_weight[e] + score[child, r], mark[child, r], np.int64(e), np.int64(r))
-                    n = _insert(score[node], mark[node], which[node], rank[node], n, entry)
-            length[node] = n
-            continue
-        score[node, 0] = 0.0
-        mark[node, 0] = np.uint64(0)
-        length[node] = 1
-        for e in range(first, last):
-            child = plan.child[e]
-            n = 0
-            for r in range(length[node]):
-                for q in range(length[child]):
-                    total = score[node, r] + score[child, q]
-                    entry = (total, mark[node, r] + mark[child, q], np.int64(r), np.int64(q))
-                    n = _insert(top, top_mark, left, right, n, entry)
-            for before in range(first, e):
-                older[:] = edge_rank[before]
-                for r in range(n):
-                    edge_rank[before, r] = older[left[r]]
-            for r in range(n):
-                score[node, r] = top[r]
-                mark[node, r] = top_mark[r]
-                edge_rank[e, r] = right[r]
-            length[node] = n
+        at = work.node_at[plan.slot_node[slot]]
+        s = work.s[at, i]
+        parts.score[slot, 0] = work.m[at, i] + math.log(s) if s > 0.0 else -np.inf
+        parts.mark[slot, 0] = np.uint64(0)
+        parts.length[slot] = 1 if s > 0.0 else 0
+        m[slot] = parts.score[slot, 0]
 
 
 @kernel
-def _decode(plan, missing, which, rank, edge_rank, r, stack, chosen):
-    """Fill chosen, int64 (n_column,), with the candidate of each missing column in the root's part of rank r."""
-    stack[0, 0], stack[0, 1] = plan.kind.size - 1, r
-    depth = 1
-    while depth > 0:
-        depth -= 1
-        node, r = stack[depth, 0], stack[depth, 1]
-        slot = plan.slot_of_node[node]
-        if slot >= 0:
-            if missing[plan.slot_column[slot]]:
-                chosen[plan.slot_column[slot]] = which[node, r]
-        elif plan.kind[node] == PRODUCT_KIND:
-            for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
-                stack[depth, 0], stack[depth, 1] = plan.child[e], edge_rank[e, r]
-                depth += 1
-        else:
-            stack[depth, 0], stack[depth, 1] = plan.child[which[node, r]], rank[node, r]
-            depth += 1
-
-
-@kernel
-def fill_modes(plan, found, values, missing, params, n_block, log_evidence, log_mass, out):
+def fill_modes(plan, graph, found, values, missing, params, n_block, log_evidence, log_mass, out):
     """Fill the k most probable completions of each row under each draw.
 
     Parameters
     ----------
-    plan, found : Plan, Candidates
+    plan, graph, found : Plan, Graph, Candidates
+        The graph is `slot_graph` of the plan.
     values : float64 (n_column, n_row)
         In the user's units; missing cells hold any valid filler.
     missing : bool (n_column, n_row)
@@ -381,10 +308,12 @@ def fill_modes(plan, found, values, missing, params, n_block, log_evidence, log_
     """
     filled = row_cells(plan, values, missing)
     made = make_work(plan, filled, n_block)
-    plan, found, cells, work = lent(plan), lent(found), lent(filled), lent(made)
+    made_parts, made_best = make_parts(graph, log_mass.shape[2]), make_parts(graph, log_mass.shape[2])
+    plan, graph, found, cells, work = lent(plan), lent(graph), lent(found), lent(filled), lent(made)
+    parts, of_slots = lent(made_parts), lent(made_best)
     log_weights, thetas = lent(params[0]), lent(params[1])
     n_row, k = log_mass.shape[1], log_mass.shape[2]
-    n_node, n_column = plan.kind.size, missing.shape[0]
+    n_node, n_column = graph.node.size, missing.shape[0]
     buffer = leaf_buffer(plan)
     n_candidate = 0
     any_missing = np.zeros(n_column, np.bool_)
@@ -393,25 +322,19 @@ def fill_modes(plan, found, values, missing, params, n_block, log_evidence, log_
         any_missing[column] = missing[column].any()
     centre, value = np.empty(n_candidate), np.empty(n_candidate)
     table = np.empty(found.n_table[0])
-    score, mark = np.empty((n_node, k)), np.empty((n_node, k), np.uint64)
-    which, rank = np.empty((n_node, k), np.int64), np.empty((n_node, k), np.int64)
-    edge_rank, length = np.empty((plan.child.size, k), np.int64), np.zeros(n_node, np.int64)
-    best, best_mark = np.empty((n_node, k)), np.empty((n_node, k), np.uint64)
-    best_which, best_length = np.empty((n_node, k), np.int64), np.zeros(n_node, np.int64)
-    stack = np.empty((n_node + 1, 2), np.int64)
-    slot_value, node_value = np.empty(plan.slot_node.size), np.empty(n_node)
+    weight = np.empty((graph.edge.size, 1))
+    m, s, total = np.empty((n_node, k)), np.empty((n_node, k)), np.empty(k)
+    stack, taken = np.empty((n_node, 2), np.int64), np.empty((n_node, 2), np.int64)
     final, final_mark = np.empty(k), np.empty(k, np.uint64)
     final_rank, unused = np.empty(k, np.int64), np.empty(k, np.int64)
     picks = np.empty((k, n_column), np.int64)
     for draw in range(log_mass.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
         prepare_coefficients(plan, cells, theta, work)
+        gather_weights(graph, log_weight.reshape(1, log_weight.size), weight)
         _fill_candidates(plan, found, theta, any_missing, k, buffer, centre, value)
         table[:] = np.nan
-        _fill_best_of_slots(
-            plan, found, log_weight, theta, any_missing, centre, value, table,
-            best, best_mark, best_which, rank, best_length,
-        )  # fmt: skip
+        _fill_best_of_slots(plan, found, log_weight, theta, any_missing, centre, value, table, of_slots)
         for lo in range(0, n_row, n_block):
             n = min(n_block, n_row - lo)
             upward(plan, cells, log_weight, work, lo, n)
@@ -423,31 +346,24 @@ def fill_modes(plan, found, values, missing, params, n_block, log_evidence, log_
                 if log_evidence[draw, row] == -np.inf:
                     continue
                 hidden = missing[:, row]
-                for slot in range(slot_value.size):
-                    node = plan.slot_node[slot]
-                    if hidden[plan.slot_column[slot]]:
-                        score[node], mark[node], which[node] = best[node], best_mark[node], best_which[node]
-                        length[node] = best_length[node]
-                    else:
-                        s = work.s[plan.node_row[node], i]
-                        slot_value[slot] = work.m[plan.node_row[node], i] + math.log(s) if s > 0.0 else -np.inf
-                        score[node, 0] = slot_value[slot]
-                        mark[node, 0] = np.uint64(0)
-                        length[node] = 1 if s > 0.0 else 0
-                _fill_best_of_nodes(plan, log_weight, score, mark, which, rank, edge_rank, length)
+                _put_slots(plan, work, i, hidden, of_slots, parts, m)
+                best(graph, weight, 0, parts)
+                n_found = parts.length[n_node - 1]
+                for r in range(n_found):
+                    for j in range(best_inputs(graph, parts, r, stack, taken)):
+                        slot = taken[j, 0]
+                        picks[r, plan.slot_column[slot]] = parts.which[slot, taken[j, 1]]
+                for slot in range(plan.slot_node.size):
+                    column = plan.slot_column[slot]
+                    for r in range(k if hidden[column] and n_found > 0 else 0):
+                        pick = picks[min(r, n_found - 1), column]
+                        m[slot, r] = _score(plan, found, log_weight, theta, slot, pick, centre, table)
+                up(graph, weight, m, s)
+                rows.log_value(m[n_node - 1], s[n_node - 1], total)
                 n_final = 0
-                for r in range(length[n_node - 1]):
-                    _decode(plan, hidden, which, rank, edge_rank, r, stack, picks[r])
-                    for slot in range(slot_value.size):
-                        if hidden[plan.slot_column[slot]]:
-                            pick = picks[r, plan.slot_column[slot]]
-                            slot_value[slot] = _score(plan, found, log_weight, theta, slot, pick, centre, table)
-                    fill_values(
-                        plan.kind, plan.child_ptr, plan.child, plan.slot_of_node, slot_value, log_weight, node_value
-                    )
-                    total = node_value[n_node - 1] - log_evidence[draw, row]
-                    entry = (min(total, 0.0), np.uint64(r), np.int64(r), np.int64(0))
-                    n_final = _insert(final, final_mark, final_rank, unused, n_final, entry)
+                for r in range(n_found):
+                    entry = (min(total[r] - log_evidence[draw, row], 0.0), np.uint64(r), np.int64(r), np.int64(0))
+                    n_final = insert(final, final_mark, final_rank, unused, n_final, entry)
                 for r in range(n_final):
                     log_mass[draw, row, r] = final[r]
                     for column in range(n_column):
@@ -455,3 +371,5 @@ def fill_modes(plan, found, values, missing, params, n_block, log_evidence, log_
                         out[draw, row, r, column] = value[pick] if hidden[column] else values[column, row]
     keep(filled)
     keep(made)
+    keep(made_parts)
+    keep(made_best)

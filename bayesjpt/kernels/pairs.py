@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from bayesjpt.kernels.grids import fill_grid, fill_quarters, make_grid
-from bayesjpt.kernels.slots import fill_joint
+from bayesjpt.kernels.slots import fill_joint, joint_buffers
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import keep, lent
 from bayesjpt.numerics.logspace import fast_log
@@ -118,7 +118,7 @@ def _pair(slots, joint, mass, parents, n, t, u, buffers):
 
 
 @kernel
-def fill_information(plan, slots, start, apart, limits, params, reach, out, doubt):
+def fill_information(plan, slots, start, apart, limits, params, out, doubt):
     """Fill the mutual information of columns under many draws, in nats, and how far two estimates of it are apart.
 
     Parameters
@@ -129,8 +129,6 @@ def fill_information(plan, slots, start, apart, limits, params, reach, out, doub
     limits : tuple of float and int
         Nats by which halvings of a column's cells may disagree; splits of cells at most.
     params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
-    reach : float64 (n_node, n_draw)
-        The `path_probabilities` of the columns.
     out, doubt : float64 (n_draw, n_target, n_target)
         The diagonal is NaN.
     """
@@ -142,7 +140,7 @@ def fill_information(plan, slots, start, apart, limits, params, reach, out, doub
     grid = lent(made)
     longest = 4 * grid.total.size
     joint = np.empty((n_slot, n_slot))
-    taken, weight = np.empty(slots.below.size), np.empty(slots.entry_leaf.size)
+    on_the_way, weight = joint_buffers(slots), np.empty(slots.entry_leaf.size)
     mass, parents, n = (
         np.empty((n_slot, longest)),
         np.empty((n_target, 2, longest), np.int32),
@@ -151,7 +149,7 @@ def fill_information(plan, slots, start, apart, limits, params, reach, out, doub
     buffers = np.empty((n_slot, longest)), np.empty(longest), np.empty(longest), np.empty(longest * longest)
     for draw in range(out.shape[0]):
         log_weight, theta = log_weights[draw], thetas[draw]
-        fill_joint(plan, slots, log_weight, reach[:, draw], taken, joint)
+        fill_joint(slots, log_weight, on_the_way, joint)
         for slot in range(n_slot):
             for k in range(slots.entry_ptr[slot], slots.entry_ptr[slot + 1]):
                 edge = slots.entry_edge[k]

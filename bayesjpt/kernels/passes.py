@@ -2,6 +2,9 @@
 
       up     leaves -> root    the value of every node (sum-product)
       down   root -> leaves    the share of the root's value that runs through each node
+      walk   root -> leaves    one path, drawn in proportion to the values
+
+The fourth, `best`, is in `bayesjpt.kernels.best`.
 
 A question puts values in at the inputs, runs the passes and collects at the inputs: it knows nothing of the graph. The
 *batch* is the last axis of every array, and one entry of it is one row, one draw or one pair; weights have that axis
@@ -23,6 +26,7 @@ A `Graph` is the part of a circuit that a question meets; of products, what lies
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -170,6 +174,16 @@ def make_graph(plan: Plan, inside: np.ndarray) -> Graph:
     return Graph(*_arranged(plan, state))
 
 
+@kernel
+def slot_graph(plan):
+    """Return the graph of a whole circuit whose inputs are its slots, by number."""
+    state = np.empty(plan.kind.size, np.int8)
+    for node in range(plan.kind.size):
+        state[node] = _INSIDE if plan.node_row[node] >= 0 else _OUTSIDE
+    node, is_product, child_ptr, child, edge, fold = _arranged(plan, state)
+    return Graph(node, is_product, child_ptr, child, edge, fold)
+
+
 def numbers_in(graph: Graph, n_node: int) -> np.ndarray:
     """Return the number in a graph of each of the plan's nodes, int32 (n_node,), -1 outside."""
     number = np.full(n_node, -1, np.int32)
@@ -296,3 +310,77 @@ def down(graph, weight, m, s, flow):
                 if j == graph.child_ptr[k]:
                     _divide(flow[node], s[node], ratio)
                 _give(m[c], s[c], weight[j], m[node], ratio, flow[c])
+
+
+@kernel
+def begin_walk(plan, stack):
+    """Put the root on the stack of a path, int64 (n_node + 1,), and return its depth."""
+    stack[0] = plan.kind.size - 1
+    return 1
+
+
+@kernel
+def walk(plan, log_weight, values, entry, rng, stack, depth):
+    """Follow the path of one entry to its next slot, choosing children in proportion; return it and the depth left.
+
+    A path visits few nodes of a circuit. So it reads the plan, no `Graph` of it, and draws as it goes: callers draw
+    their values from each slot before the path goes on, and it ends at depth 0.
+
+    Parameters
+    ----------
+    plan : Plan
+    log_weight : float64 (n_edge,), nats
+        Of the entry's draw; those of a sum add up to one.
+    values : tuple of float64 (n_valued, n), float64 (n_valued, n) and int32 (n_node,)
+        The pairs m and s that a pass up left, and the row of each node in them; nodes may share rows.
+    entry : int
+        Which of the n the path belongs to; the root's value is not 0.
+    rng : numpy.random.Generator
+    stack : int64 (n_node + 1,)
+        What is left of the path, from `begin_walk`.
+    depth : int
+    """
+    m, s, row = values
+    depth -= 1
+    node = stack[depth]
+    while plan.slot_of_node[node] < 0:
+        first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+        if plan.kind[node] == _PRODUCT_KIND:
+            for e in range(first, last):
+                stack[depth] = plan.child[e]
+                depth += 1
+        else:
+            top, left = m[row[node], entry], rng.random() * s[row[node], entry]
+            chosen = first
+            for e in range(first, last):
+                at = row[plan.child[e]]
+                term = s[at, entry] * math.exp(m[at, entry] + log_weight[e] - top)
+                if term > 0.0:  # where rounding leaves something over it falls on the last that is possible
+                    chosen = e
+                    left -= term
+                    if left < 0.0:
+                        break
+            stack[depth] = plan.child[chosen]
+            depth += 1
+        depth -= 1
+        node = stack[depth]
+    return plan.slot_of_node[node], depth
+
+
+@kernel
+def walk_slot(plan, log_weight, slot, rng):
+    """Return one of the leaves of a slot whose cell is missing, drawn in proportion to their weights."""
+    node = plan.slot_node[slot]
+    if plan.kind[node] == _LEAF_KIND:
+        return plan.leaf_of[node]
+    first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
+    left = rng.random()
+    chosen = first
+    for e in range(first, last):
+        term = math.exp(log_weight[e])
+        if term > 0.0:
+            chosen = e
+            left -= term
+            if left < 0.0:
+                break
+    return plan.leaf_of[plan.child[chosen]]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from bayesjpt.kernels.leaf import leaf_sample
-from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
+from bayesjpt.kernels.passes import begin_walk, walk, walk_slot
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
+from bayesjpt.numerics.lent import keep, lent
 
 
 @kernel
@@ -18,33 +16,14 @@ def sample_rows(plan, log_weight, theta, rng, out):
 
     Values are drawn as the circuit has them: reals are not rounded to the resolution.
     """
-    plan = lent(plan)
-    n_node = plan.kind.size
-    stack = np.empty(n_node + 1, np.int64)
+    plan, log_weight, theta = lent(plan), lent(log_weight), lent(theta)
+    stack = np.empty(plan.kind.size + 1, np.int64)
+    made = np.zeros((1, 1)), np.ones((1, 1)), np.zeros(plan.kind.size, np.int32)  # nothing is given: every value is 1
+    values = lent(made)
     for i in range(out.shape[0]):
-        stack[0] = n_node - 1
-        depth = 1
+        depth = begin_walk(plan, stack)
         while depth > 0:
-            depth -= 1
-            node = stack[depth]
-            first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
-            if plan.kind[node] == LEAF_KIND:
-                leaf = plan.leaf_of[node]
-                column = plan.feature_column[plan.leaf_value[leaf]]
-                out[i, column] = leaf_sample(plan, theta, leaf, -np.inf, np.inf, rng)
-            elif plan.kind[node] == PRODUCT_KIND:
-                for e in range(first, last):
-                    stack[depth] = plan.child[e]
-                    depth += 1
-            else:
-                total = 0.0
-                for e in range(first, last):
-                    total += math.exp(log_weight[e])
-                target = rng.random() * total
-                e = first
-                reached = math.exp(log_weight[e])
-                while target >= reached and e < last - 1:
-                    e += 1
-                    reached += math.exp(log_weight[e])
-                stack[depth] = plan.child[e]
-                depth += 1
+            slot, depth = walk(plan, log_weight, values, 0, rng, stack, depth)
+            leaf = walk_slot(plan, log_weight, slot, rng)
+            out[i, plan.slot_column[slot]] = leaf_sample(plan, theta, leaf, -np.inf, np.inf, rng)
+    keep(made)

@@ -12,8 +12,6 @@ the way down all is in logarithms: every step there is an addition, and only the
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from bayesjpt.kernels import rows
@@ -23,29 +21,6 @@ from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import keep, lent
 from bayesjpt.numerics.logspace import fast_exp
 from bayesjpt.numerics.special import log_gamma_q, logaddexp
-
-
-@kernel
-def fill_values(kind, child_ptr, child, slot_of_node, slot_value, log_weight, value):
-    """Fill the log value of every node of one row from those of its slots."""
-    for node in range(kind.size):
-        slot = slot_of_node[node]
-        first, last = child_ptr[node], child_ptr[node + 1]
-        if slot >= 0:
-            value[node] = slot_value[slot]
-        elif kind[node] == PRODUCT_KIND:
-            value[node] = 0.0
-            for e in range(first, last):
-                value[node] += value[child[e]]
-        elif last > first:
-            top = -np.inf
-            for e in range(first, last):
-                top = max(top, value[child[e]] + log_weight[e])
-            total = 0.0
-            if top > -np.inf:
-                for e in range(first, last):
-                    total += math.exp(value[child[e]] + log_weight[e] - top)
-            value[node] = top + math.log(total) if total > 0.0 else -np.inf
 
 
 @kernel

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bayesjpt.errors import QueryError
-from bayesjpt.kernels.flow import path_probabilities
 from bayesjpt.kernels.pairs import fill_information
-from bayesjpt.kernels.passes import nodes_above
 from bayesjpt.kernels.slots import apart, make_slots
 from bayesjpt.posterior.answer import PlainAnswer, verb
 from bayesjpt.posterior.draws import Posterior
@@ -139,9 +137,7 @@ def _information(post: Posterior, positions: Sequence[int]) -> tuple[np.ndarray,
     values, doubt = np.empty((2, params.theta.shape[0], len(positions), len(positions)))
     start = first_cells(post.schema, positions)
     limits = DEPENDENCE_TOLERANCE, DEPENDENCE_SPLITS
-    for part, reach in path_probabilities(plan, nodes_above(plan, positions), params.log_weight):
-        own = params.log_weight[part], params.theta[part]
-        fill_information(plan, slots, start, separate, limits, own, reach, values[part], doubt[part])
+    fill_information(plan, slots, start, separate, limits, params, values, doubt)
     is_cut = np.array([not is_exact(post.schema.columns[position]) for position in positions])
     doubt += np.where(separate, 0.0, 0.2 * DEPENDENCE_TOLERANCE * (is_cut + is_cut[:, None]))
     return values, doubt

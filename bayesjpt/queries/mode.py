@@ -14,6 +14,7 @@ from bayesjpt.circuit.possible import possible
 from bayesjpt.defaults import QUERY_WORK_BYTES
 from bayesjpt.families import registry
 from bayesjpt.kernels.modes import fill_modes, make_candidates
+from bayesjpt.kernels.passes import slot_graph
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
@@ -191,6 +192,7 @@ def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray
     width = max(k, MODE_WIDTH)
     plan, params = post.plan(), post.flat()
     labels = highest_label(post.schema) + 1.0
+    graph = slot_graph(plan)
     found = make_candidates(
         plan,
         np.where(np.isfinite(labels), labels, 0.0).astype(np.int64),
@@ -208,9 +210,10 @@ def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray
         n = part.stop - lo
         own_evidence, own_values = np.empty((n_draw, n)), np.empty((n_draw, n, width))
         own = np.empty((n_draw, n, width, rows.n_column))
+        hidden = np.ascontiguousarray(~rows.observed[:, part])
         fill_modes(
-            plan, found, np.ascontiguousarray(rows.values[:, part]), np.ascontiguousarray(~rows.observed[:, part]),
-            params, min(n_block, n), own_evidence, own_values, own,
+            plan, graph, found, np.ascontiguousarray(rows.values[:, part]), hidden, params,
+            min(n_block, n), own_evidence, own_values, own,
         )  # fmt: skip
         log_evidence[:, part], log_values[:, part], values[:, part] = own_evidence, own_values[..., :k], own[:, :, :k]
     refuse_impossible_rows(post, rows, log_evidence, rows.n_row == 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -14,17 +15,22 @@ from bayesjpt.circuit.arrays import LEAF, PRODUCT, Circuit
 from bayesjpt.circuit.build import Product, Sum, build_circuit
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.families import registry
+from bayesjpt.kernels.best import best, best_inputs, make_parts
 from bayesjpt.kernels.passes import (
     Graph,
     batch_size,
+    begin_walk,
     down,
     gather_weights,
     make_graph,
     n_input,
     nodes_above,
+    numbers_in,
     up,
+    walk,
 )
 from tests import naive, strategies, zoo
+from tests.statistics import LARGEST_Z
 
 EXACT = 1e-12
 N = 5
@@ -191,6 +197,87 @@ def test_flow_is_proportional_to_that_of_the_root(case):
     down(graph, weight, m, s, one)
     down(graph, weight, m, s, other)
     np.testing.assert_array_equal(other, 0.25 * one)
+
+
+# --- walk
+
+
+def drawn_slots(plan: Plan, log_weight: np.ndarray, pairs: tuple, n: int, rng) -> np.ndarray:
+    """Return how often each slot lies on n paths of the only entry, int64 (n_slot,)."""
+    count = np.zeros(plan.slot_node.size, np.int64)
+    stack = np.empty(plan.kind.size + 1, np.int64)
+    for _ in range(n):
+        depth = begin_walk(plan, stack)
+        while depth > 0:
+            slot, depth = walk(plan, log_weight, pairs, 0, rng, stack, depth)
+            count[slot] += 1
+    return count
+
+
+def test_paths_take_slots_as_often_as_their_flow_says(rng):
+    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 20, rng)
+    circuit = zoo.two_level(table)
+    plan, log_weight = make_plan(circuit, table.schema), zoo.start(circuit).log_weight
+    graph = make_graph(plan, plan.node_row >= 0)
+    for k in np.flatnonzero(~graph.is_product):
+        log_weight[graph.edge[graph.child_ptr[k] : graph.child_ptr[k + 1]]] = np.log([0.3, 0.7])
+    weight = weights_of(graph, log_weight[None])
+    m, s = np.zeros((2, graph.node.size, 1))
+    m[: n_input(graph), 0] = np.linspace(-1000.0, -999.0, n_input(graph))  # log likelihoods of a row's cells
+    m[1] = -np.inf
+    up(graph, weight, m, s)
+    flow = np.ones(m.shape)
+    down(graph, weight, m, s, flow)
+    row = numbers_in(graph, plan.kind.size)
+    expected, n = flow[row[plan.slot_node], 0], 4000
+    assert (expected == 0.0).any()
+    assert ((expected > 0.05) & (expected < 0.95)).sum() > 4
+    found = drawn_slots(plan, log_weight, (m, s, row), n, rng)
+    assert not found[expected == 0.0].any()
+    assert (np.abs(found - n * expected) <= LARGEST_Z * np.sqrt(n * expected * (1.0 - expected)) + 1e-6).all()
+
+
+# --- best
+
+
+def terms_of_root(graph: Graph, weight: np.ndarray, score: np.ndarray) -> dict[frozenset[int], float]:
+    """Return the possible terms of the root's polynomial: the inputs of each, and the largest log of such a term."""
+    terms = [{frozenset([k]): score[k]} for k in range(n_input(graph))]
+    for k, is_product in enumerate(graph.is_product):
+        edges = range(graph.child_ptr[k], graph.child_ptr[k + 1])
+        own: dict[frozenset[int], float] = {}
+        if is_product:
+            for parts in itertools.product(*(terms[graph.child[j]].items() for j in edges)):
+                inputs = frozenset().union(*(part for part, _ in parts))
+                own[inputs] = max(own.get(inputs, -np.inf), sum(log for _, log in parts))
+        else:
+            for j in edges:
+                for inputs, log in terms[graph.child[j]].items():
+                    own[inputs] = max(own.get(inputs, -np.inf), log + weight[j])
+        terms.append(own)
+    return {inputs: log for inputs, log in terms[-1].items() if log > -np.inf}
+
+
+@strategies.law(15)
+@given(asked())
+def test_best_parts_are_the_largest_terms_of_the_polynomial(case):
+    graph, k = graph_of(case), 4
+    weight = weights_of(graph, case.log_weights)
+    parts, first = make_parts(graph, k), n_input(graph)
+    marks = np.random.default_rng(0).integers(0, 2**62, first).astype(np.uint64)
+    stack, taken = np.empty((2, graph.node.size, 2), np.int64)
+    for entry in range(N):
+        score = case.leaf_value[case.plan.leaf_of[graph.node[:first]], entry]
+        expected = terms_of_root(graph, weight[:, entry], score)
+        parts.score[:first, 0], parts.mark[:first, 0], parts.length[:first] = score, marks, score > -np.inf
+        best(graph, weight, entry, parts)
+        n = parts.length[-1]
+        largest = sorted(expected.values(), reverse=True)[:k]
+        assert n == len(largest)
+        assert_same_logs(parts.score[-1, :n], np.array(largest))
+        for r in range(n):
+            inputs = frozenset(taken[: best_inputs(graph, parts, r, stack, taken), 0].tolist())
+            assert expected[inputs] == pytest.approx(parts.score[-1, r], rel=EXACT, abs=EXACT)
 
 
 # --- graphs
