@@ -156,6 +156,7 @@ def _leaf_values(plan: Plan, group: LeafGroup, features, atoms, theta):
     lower, upper = plan.leaf_lower[leaves][:, None], plan.leaf_upper[leaves][:, None]
     if (cut == INTERVAL).any():
         part = np.flatnonzero(cut[:, 0] == INTERVAL)
+        assert group.family.log_mass is not None  # checked beforehand
         mass = group.family.log_mass(
             plan.leaf_lo[leaves][part], plan.leaf_hi[leaves][part], own[part], group.constants[part]
         )
