@@ -18,6 +18,8 @@ from bayesjpt.families import registry
 from bayesjpt.kernels.density import rows_log_density
 from bayesjpt.kernels.gradient import rows_gradient
 from bayesjpt.model.circuit_rows import CircuitLogDensity
+from bayesjpt.table.schema import Schema
+from bayesjpt.table.table import Table
 from tests import naive, zoo
 from tests.model.conftest import QUICK
 
@@ -138,6 +140,25 @@ def test_density_at_extreme_parameters_is_the_kernels(family, theta, rng):
     params = zoo.random_params(circuit, table.schema, rng)
     at = circuit.theta_at[kept.index(1)]
     params.theta[at : at + len(theta)] = theta
+    assert_agrees(table, circuit, params)
+
+
+@pytest.mark.parametrize(
+    ("family", "theta"),
+    [
+        ("negative_binomial", (0.3, 0.01)),
+        ("negative_binomial", (30.0, 0.2)),
+        ("negative_binomial", (3e4, 0.99)),
+        ("poisson", (400.0,)),
+        ("truncated_rounded_normal", (300.0, 2.0)),
+    ],
+)
+def test_density_of_large_counts_is_the_kernels(family, theta, rng):
+    counts = np.append(np.arange(10.0, 40.0), [63.0, 127.0, 300.0, 301.0, 500.0, 800.0, 1e3, 2e3, 3e3, 5e3])
+    table = Table(Schema((zoo.COUNT,)), counts[None, :], np.ones((1, counts.size), bool))
+    circuit = zoo.independent(table, dictionary=zoo.only(family))
+    params = zoo.random_params(circuit, table.schema, rng)
+    params.theta[: len(theta)] = theta
     assert_agrees(table, circuit, params)
 
 
