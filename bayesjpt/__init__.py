@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bayesjpt.fitting.facade import fit as fit
     from bayesjpt.model.block import CircuitMixture as CircuitMixture
     from bayesjpt.model.build import build_model as build_model
+    from bayesjpt.model.circuit_prior import CircuitPrior as CircuitPrior
     from bayesjpt.model.expert_tree import ExpertTree as ExpertTree
     from bayesjpt.model.new_rows import set_rows as set_rows
     from bayesjpt.posterior.draws import Posterior as Posterior
@@ -61,6 +62,7 @@ _HOME = {
     "learn_jpt": "bayesjpt.structure.jpt",
     "learn_wmispn": "bayesjpt.structure.wmispn",
     "CircuitMixture": "bayesjpt.model.block",
+    "CircuitPrior": "bayesjpt.model.circuit_prior",
     "ExpertTree": "bayesjpt.model.expert_tree",
     "build_model": "bayesjpt.model.build",
     "set_rows": "bayesjpt.model.new_rows",
@@ -99,6 +101,7 @@ __all__ = [
     "learn_jpt",
     "learn_wmispn",
     "CircuitMixture",
+    "CircuitPrior",
     "ExpertTree",
     "build_model",
     "set_rows",

@@ -7,7 +7,9 @@ define its ops, and so this package first; without the step ``pm.sample`` would 
 from bayesjpt.model.expert_step import ExpertGibbs
 from bayesjpt.model.gibbs_step import register_step
 from bayesjpt.model.imputation_step import CircuitImputation
+from bayesjpt.model.jax_mode import register_jax
 
 register_step()
 register_step(ExpertGibbs)
 register_step(CircuitImputation)
+register_jax()

@@ -30,6 +30,7 @@ from bayesjpt.kernels.collapsed_sweeper import BLOCKED, check_sampler
 from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
+from bayesjpt.model.groups import KAPPA, FrozenGroups, GroupedRows, Groups, flat_weights, group_weights
 from bayesjpt.model.imputed import GAP, IMPUTED, CompletedRows, ImputedCells, gap_labels
 from bayesjpt.model.priors import parameter_variable, scale_variable, type_prior_variable, weight_variable
 from bayesjpt.table.schema import Schema
@@ -85,6 +86,14 @@ class CircuitMixture:
         factors may depend on whole rows. A missing cell has a label of the training table, or a number in the support
         of its column.
 
+    group : sequence (n_row,), optional
+        The group of each row: parameters are shared, and each group has weights of its own at the sums of the
+        structure, ``x_group_sum_weights`` with the dim ``x_group``, drawn towards the shared ones, ``x_sum_weights``:
+        Dirichlet(kappa pi) at each sum. With `transforms` alone: no Gibbs sweep draws them.
+    kappa : float or scalar tensor, default 10
+        Imaginary rows of a sum by which a group's weights are drawn towards the shared ones: a number, or an expression
+        of the model's random variables.
+
     Returns
     -------
     TensorVariable
@@ -97,7 +106,8 @@ class CircuitMixture:
         For data that are not a Table or do not fit the circuit, a name that PyMC cannot use, invalid concentrations, an
         unknown prior, sampler or way to divide alpha, one alpha an edge that is to be divided, transforms of a block
         with a likelihood that has no gradient, or transforms and a sampler of sweeps, or `impute` and the
-        collapsed one. The model is left as it was.
+        collapsed one; for groups without transforms, of another number of rows, or of a circuit without sums. The
+        model is left as it was.
 
     Notes
     -----
@@ -145,9 +155,12 @@ class CircuitMixture:
         ess: Any = ESS,
         transforms: bool = False,
         impute: bool = False,
+        group: Any = None,
+        kappa: Any = KAPPA,
     ):
         model = pm.modelcontext(None)
         _check(model, name, circuit, data)
+        groups = None if group is None else Groups(group, data.n_row)
         layout = make_layout(circuit, data.schema)
         priors, expressions = block_priors(
             circuit, data.schema, layout, gamma=gamma, alpha=alpha, prior=prior, type_prior=type_prior, ess=ess
@@ -158,6 +171,8 @@ class CircuitMixture:
             _check_swept(name, sampler)
         if impute and sampler != BLOCKED:
             raise ModelError(f"block {name!r} with impute=True and sampler={sampler!r}", f"sampler={BLOCKED!r}")
+        if groups is not None:
+            _check_grouped(name, transforms, impute)
         full = model.name_for(name)  # of a named submodel: PyMC gives its prefix to variables, and not to dims
         _add_coords(model, full, layout, data)
         types = make_column_types(circuit, data.schema) if type_prior == COLUMNS else no_column_types()
@@ -170,15 +185,18 @@ class CircuitMixture:
         pm.Data(f"{name}{PACKED}", pack(circuit, data.schema))  # travels with the draws, so that they need no model
         concentrations = {w.name: priors.concentration[w.edges] for w in layout.weights} | expressions
         starts = layout.split(start_params(circuit)) if transforms else {}
-        variables = _weights(name, layout, concentrations, starts) | _parameters(
-            name, layout, priors, data.schema, starts
-        )
+        weights = _weights(name, layout, concentrations, starts)
+        own = {} if groups is None else group_weights(name, layout, weights, groups, kappa, starts)
+        variables = weights | _parameters(name, layout, priors, data.schema, starts)
         weight, theta = _flat(circuit, layout, variables)
         _type_weights(name, circuit, data.schema, weight)
+        dims = (f"{full}_obs_id", f"{full}_feature")
+        if groups is not None:
+            of_groups = FrozenGroups(circuit, data.schema, priors, groups=groups)
+            matrix = flat_weights(layout, weight, own, groups.labels.size)
+            return GroupedRows(name, of_groups, missing, matrix, theta, observed=values, dims=dims)
         frozen = FrozenCircuit(circuit, data.schema, priors, swept=not transforms, sampler=sampler)
-        rows = CircuitRows(
-            name, frozen, missing, weight, theta, observed=values, dims=(f"{full}_obs_id", f"{full}_feature")
-        )
+        rows = CircuitRows(name, frozen, missing, weight, theta, observed=values, dims=dims)
         return _imputed(name, frozen, data, (values, missing, weight, theta)) if impute else rows
 
 
@@ -256,6 +274,15 @@ def _check_swept(name: str, sampler: str) -> None:
             "one of the two: no sweep draws the variables of a block with transforms",
             "Leave transforms out, or sampler",
         )
+
+
+def _check_grouped(name: str, transforms: bool, impute: bool) -> None:
+    if not transforms:
+        raise ModelError(
+            f"block {name!r} with group= and Gibbs sweeps, which draw no weights of groups", "transforms=True, for NUTS"
+        )
+    if impute:
+        raise ModelError(f"block {name!r} with group= and impute=True", "one of the two")
 
 
 def _weights(name: str, layout: Layout, concentrations: dict, starts: dict) -> dict:

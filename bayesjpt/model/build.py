@@ -11,6 +11,7 @@ from bayesjpt.circuit.type_prior import MEMBERS
 from bayesjpt.defaults import ALPHA, ESS, GAMMA
 from bayesjpt.kernels.collapsed_sweeper import BLOCKED
 from bayesjpt.model.block import CircuitMixture
+from bayesjpt.model.groups import KAPPA
 from bayesjpt.table.table import Table
 
 
@@ -27,6 +28,8 @@ def build_model(
     ess: Any = ESS,
     transforms: bool = False,
     impute: bool = False,
+    group: Any = None,
+    kappa: Any = KAPPA,
 ) -> pm.Model:
     """Return a PyMC model of the circuit, ready for ``pm.sample()``; see `CircuitMixture` for the arguments.
 
@@ -50,5 +53,7 @@ def build_model(
             ess=ess,
             transforms=transforms,
             impute=impute,
+            group=group,
+            kappa=kappa,
         )
     return model

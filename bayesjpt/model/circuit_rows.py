@@ -167,13 +167,14 @@ class RefusedGradient(Op):
         )
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        raise _no_gradient()
+        raise no_gradient()
 
     def perform(self, node, inputs, outputs):
-        raise _no_gradient()
+        raise no_gradient()
 
 
-def _no_gradient() -> ModelError:
+def no_gradient() -> ModelError:
+    """Return the error of whoever asks for the gradient of a block that sweeps draw."""
     return ModelError(
         "the gradient of a block that Gibbs sweeps draw",
         "bj.CircuitMixture(..., transforms=True) for NUTS, pm.fit and pm.find_MAP",
@@ -225,7 +226,7 @@ def _remembered_log_density_numba(op, node, **kwargs):
 
 @register_funcify_default_op_cache_key(RefusedGradient)
 def _refused_gradient_numba(op, node, **kwargs):
-    raise _no_gradient()
+    raise no_gradient()
 
 
 @register_funcify_default_op_cache_key(CircuitLogDensityGradient)

@@ -44,7 +44,7 @@ def _double(x):
     return pt.as_tensor(x).astype("float64")
 
 
-def _log_normal_cdf(z):
+def log_normal_cdf(z):
     """Return the log of the standard normal cdf; PyMC's divides by a float32 square root and is off by 1e-8."""
     t = -z / _SQRT_2
     return pt.switch(z < -1.0, pt.log(0.5 * pt.erfcx(t)) - t**2, pt.log1p(-0.5 * pt.erfc(-t)))
@@ -113,7 +113,7 @@ class SegmentDirichlet(Continuous):
     Parameters
     ----------
     concentration : tensor_like of float
-        One entry an entry of the vector, or a scalar for all.
+        One entry an entry of the vector, its last axis, or a scalar for all.
     ptr : int (n_segment + 1,)
         Offsets of the segments.
     """
@@ -127,7 +127,8 @@ class SegmentDirichlet(Continuous):
         concentration = _double(concentration)
         if concentration.type.ndim == 0:
             concentration = pt.broadcast_to(concentration, (n,))
-        return super().dist([pt.specify_shape(concentration, (n,))], segments=segments, **kwargs)
+        batch = (None,) * (concentration.type.ndim - 1)
+        return super().dist([pt.specify_shape(concentration, (*batch, n))], segments=segments, **kwargs)
 
     @classmethod
     def rv_op(cls, concentration, *, segments, size=None, rng=None, **kwargs):
@@ -263,7 +264,7 @@ class CappedLogNormal(PositiveContinuous):
         z = (pt.log(value) - mu) / sigma
         unbounded = pt.isinf(upper)
         edge = (pt.log(pt.switch(unbounded, 1.0, upper)) - mu) / sigma
-        log_mass = pt.switch(unbounded, 0.0, _log_normal_cdf(edge))
+        log_mass = pt.switch(unbounded, 0.0, log_normal_cdf(edge))
         logp = -0.5 * z**2 - 0.5 * np.log(2.0 * np.pi) - pt.log(sigma) - pt.log(value) - log_mass
         return check_parameters(
             pt.switch((value > 0.0) & (value <= upper), logp, -np.inf),
@@ -320,7 +321,7 @@ class CappedNormal(Continuous):
         z = (value - mu) / sigma
         unbounded = pt.isinf(upper)
         edge = (pt.switch(unbounded, 0.0, upper) - mu) / sigma
-        log_mass = pt.switch(unbounded, 0.0, _log_normal_cdf(edge))
+        log_mass = pt.switch(unbounded, 0.0, log_normal_cdf(edge))
         logp = -0.5 * z**2 - 0.5 * np.log(2.0 * np.pi) - pt.log(sigma) - log_mass
         return check_parameters(pt.switch(value <= upper, logp, -np.inf), sigma > 0.0, msg="sigma > 0")
 

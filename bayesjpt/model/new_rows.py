@@ -34,7 +34,8 @@ def set_rows(model: pm.Model, frame: Any, *, name: str | None = None) -> Table:
     Raises
     ------
     ModelError
-        For a model without the block, a Table of another schema, and a block whose rows are not data of the model.
+        For a model without the block, a Table of another schema, and a block whose rows are not data of the model, or
+        have groups.
     SchemaError, TableError
         For rows that do not fit the schema.
 
@@ -55,6 +56,12 @@ def set_rows(model: pm.Model, frame: Any, *, name: str | None = None) -> Table:
             "rows read under another schema than the block's", "a frame, or bj.as_table(frame, schema=table.schema)"
         )
     table = frame if isinstance(frame, Table) else as_table(frame, schema=schema, ignore_new=True)
+    if hasattr(model[name].owner.op.frozen, "codes"):
+        raise ModelError(
+            f"other rows for block {name!r}, whose rows have groups",
+            "the rows that it was made with",
+            "Ask bj.Posterior.from_idata(idata, group=...) about rows of one group",
+        )
     if f"{name}_data" not in model or not hasattr(model[f"{name}_data"], "set_value"):
         raise ModelError(f"rows of block {name!r} that are no data of the model", "those that bj.CircuitMixture made")
     missing = np.ascontiguousarray(~table.observed.T)

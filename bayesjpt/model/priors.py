@@ -36,7 +36,9 @@ TRANSFORMED: dict[str, Any] = {
 """Distributions by the name of the prior: for Gibbs sweeps, and with transforms for samplers that follow gradients."""
 
 
-def weight_variable(name: str, dim: str, variable: WeightVariable, concentration, *, start: np.ndarray | None):
+def weight_variable(
+    name: str, dim: str | tuple[str, ...], variable: WeightVariable, concentration, *, start: np.ndarray | None
+):
     """Return the random variable of the weights of one kind of sum; see `parameter_variable`."""
     return _variable(name, dim, "dirichlet", (concentration,), ptr=variable.ptr, start=start)
 
@@ -75,7 +77,9 @@ def parameter_variable(name: str, dim: str, variable: ParameterVariable, argumen
     return _variable(name, dim, prior, arguments, ptr=variable.ptr, start=start)
 
 
-def _variable(name: str, dim: str, prior: str, arguments: tuple, *, ptr: np.ndarray, start: np.ndarray | None):
+def _variable(
+    name: str, dim: str | tuple[str, ...], prior: str, arguments: tuple, *, ptr: np.ndarray, start: np.ndarray | None
+):
     options: dict[str, Any] = {"ptr": ptr} if prior == "dirichlet" else {}
     if prior in ("normal", "gamma", "beta"):
         keywords = {"normal": ("mu", "sigma"), "gamma": ("alpha", "beta"), "beta": ("alpha", "beta")}[prior]

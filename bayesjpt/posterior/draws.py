@@ -142,7 +142,7 @@ class Posterior:
         return {"chain": np.arange(self.n_chain), "draw": np.arange(self.n_draw)}
 
     @classmethod
-    def from_idata(cls, idata, model=None, name: str | None = None) -> Posterior:
+    def from_idata(cls, idata, model=None, name: str | None = None, *, group: Any = None) -> Posterior:
         """Return the Posterior of a block from the draws of ``pm.sample``, or from what `to_idata` returned.
 
         Parameters
@@ -153,14 +153,21 @@ class Posterior:
             The model that was sampled. Without it circuit and schema are those that travel in ``constant_data``.
         name : str, optional
             Name of the block, where the model has several.
+        group : label, optional
+            Of a block with ``group=``: the posterior of one group, with its weights. Without it that of the weights
+            which groups share: around these the weights of a group that was not seen are expected.
 
         Raises
         ------
         ModelError
-            For an unknown block, no name where there are several, and draws of another model.
+            For an unknown block or group, no name where there are several, and draws of another model.
         FitFileError
             Without a model, where the draws hold no circuit, or what they hold does not fit together.
         """
+        if group is not None:
+            from bayesjpt.posterior.groups import of_group
+
+            idata = of_group(idata, group, name)
         if model is not None:
             from bayesjpt.posterior.convert import from_model
 

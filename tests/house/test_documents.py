@@ -9,12 +9,14 @@ import inspect
 import pkgutil
 import re
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import bayesjpt
 from bayesjpt.posterior.draws import Posterior
+from tests.house.test_imports import IN_JAX
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "bayesjpt"
@@ -51,7 +53,7 @@ def test_examples_in_docstrings_run(package):
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     output: list[str] = []
     for name in MODULES:
-        if name.split(".")[1] == package:
+        if name.split(".")[1] == package and (name.split(".")[-1] not in IN_JAX or find_spec("jax")):
             module = importlib.import_module(name)
             for test in finder.find(module, name, globs={**vars(module)}):
                 runner.run(test, out=output.append)
@@ -184,6 +186,6 @@ def test_every_third_party_that_the_package_imports_is_a_dependency():
         re.match(r"[\w-]+", r)[0] for r in [*project["dependencies"], *project["optional-dependencies"]["sklearn"]]
     }
     names = {"sklearn": "scikit-learn", "arviz_stats": "arviz-stats", "python_calamine": "python-calamine"}
-    reserved = {"matplotlib"}  # of plots, an extra
+    reserved = {"matplotlib", "jax"}  # of plots and of samplers that run on JAX, extras
     needed = {names.get(name, name) for room in ALLOWED.values() for name in room} - reserved
     assert needed <= declared

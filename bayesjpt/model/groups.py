@@ -1,0 +1,201 @@
+"""Groups of rows that share leaves and differ in the weights of sums: the rows' random variable, and its variables.
+
+    pi      weights of the structure's sums, shared     x_sum_weights        Dirichlet(gamma), as in every block
+    w_g     those of one group                          x_group_sum_weights  Dirichlet(kappa pi) at each sum
+    theta   parameters, and weights of dictionaries: shared
+
+Splits (`ess`) have weights a group, too. Which rows belong to a group is a constant of the block.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.distribution import Distribution
+from pytensor.graph.basic import Variable
+
+from bayesjpt.circuit.layout import SPLIT_WEIGHTS, SUM_WEIGHTS, Layout
+from bayesjpt.errors import ModelError
+from bayesjpt.kernels.sampling import sample_rows
+from bayesjpt.model.circuit_rows import CircuitRowsRV, FrozenCircuit, rows_density
+from bayesjpt.model.distributions import apply_rv
+from bayesjpt.model.internals import log_probability, numba_core_rv_funcify, numba_njit, support_point
+from bayesjpt.model.priors import weight_variable
+from bayesjpt.model.segments import SMALLEST_WEIGHT
+from bayesjpt.numerics.jit import source_version
+
+GROUP = "group"
+"""What stands, after the block's name, before names of variables that each group has, and for the dim of groups."""
+
+KAPPA = 10.0
+"""Imaginary rows of a sum by which a group's weights are drawn towards the shared ones."""
+
+
+class Groups:
+    """Which rows belong together.
+
+    Parameters
+    ----------
+    labels : sequence (n_row,)
+        The user's, one a row.
+    n_row : int
+
+    Raises
+    ------
+    ModelError
+        For other numbers of labels than rows, and missing ones.
+    """
+
+    def __init__(self, labels: Sequence[Any], n_row: int):
+        values = np.asarray(labels)
+        if values.ndim != 1 or values.size != n_row:
+            raise ModelError(f"groups of shape {values.shape} for {n_row} rows", "a label for each row")
+        if any(value is None or value != value for value in values.tolist()):
+            raise ModelError("a row without a group", "a label for each row", "Make one for rows of no known group")
+        try:
+            self.labels, self.codes = np.unique(values, return_inverse=True)
+        except TypeError:
+            raise ModelError("groups whose labels have no order", "texts, or numbers") from None
+
+
+class FrozenGroups(FrozenCircuit):
+    """A circuit with the groups of rows, as one hashable property of an op."""
+
+    def __init__(self, circuit, schema, priors, *, groups: Groups):
+        super().__init__(circuit, schema, priors)
+        self.codes = groups.codes
+        self.n_group = groups.labels.size
+        self.digest = hashlib.sha256(self.digest.encode() + self.codes.astype(np.int64).tobytes()).hexdigest()
+
+
+def group_weights(name: str, layout: Layout, shared: dict, groups: Groups, kappa: Any, starts: dict) -> dict:
+    """Return {name of a kind of weights: random variable (n_group, n)} of the structure's sums.
+
+    Parameters
+    ----------
+    name : str
+        Of the block.
+    layout : Layout
+    shared : mapping from str to TensorVariable
+        The weights that the groups share.
+    groups : Groups
+    kappa : float or scalar tensor
+    starts : mapping from str to array
+        Where samplers begin.
+
+    Raises
+    ------
+    ModelError
+        For a `kappa` that is not a positive number or a scalar expression; for a circuit without such sums.
+    """
+    kinds = [variable for variable in layout.weights if variable.name in (SUM_WEIGHTS, SPLIT_WEIGHTS)]
+    if not kinds:
+        raise ModelError(f"groups of block {name!r}, whose circuit has no sum but dictionaries", "a mixture, or splits")
+    kappa = _checked_kappa(kappa)
+    model = pm.modelcontext(None)
+    full = model.name_for(name)
+    model.add_coord(f"{full}_{GROUP}", groups.labels.tolist())
+    out = {}
+    for variable in kinds:
+        concentration = kappa * pt.broadcast_to(shared[variable.name], (groups.labels.size, variable.edges.size))
+        out[variable.name] = weight_variable(
+            f"{name}_{GROUP}_{variable.name}",
+            (f"{full}_{GROUP}", f"{full}_{variable.dim}"),
+            variable,
+            concentration,
+            start=np.tile(starts[variable.name], (groups.labels.size, 1)),
+        )
+    return out
+
+
+def _checked_kappa(kappa: Any) -> Any:
+    if isinstance(kappa, Variable):
+        if getattr(kappa.type, "ndim", None) == 0:
+            return kappa
+    elif isinstance(kappa, int | float | np.number) and 0.0 < float(kappa) < np.inf:
+        return float(kappa)
+    raise ModelError(f"kappa={kappa!r}", "a positive number, or a scalar expression of the model's random variables")
+
+
+def flat_weights(layout: Layout, weight, own: dict, n_group: int) -> Any:
+    """Return the symbolic weights (n_group, n_edge) of all edges: those of the groups, and the shared ones."""
+    out: Any = pt.broadcast_to(weight, (n_group, weight.type.shape[0] or weight.shape[0]))
+    for variable in layout.weights:
+        if variable.name in own:
+            out = pt.set_subtensor(out[:, variable.edges], own[variable.name])
+    return out
+
+
+class GroupedRowsRV(CircuitRowsRV):
+    """Rows of a circuit, given masks, the number of each row's group, log weights of each group, and parameters."""
+
+    signature = "(d),(),(g,e),(t)->(d)"
+
+    def rng_fn(self, rng, missing, code, log_weight, theta, size=None):
+        shape = np.broadcast_shapes(np.shape(missing)[:-1], np.shape(code)) if size is None else tuple(size)
+        codes = np.broadcast_to(code, shape)
+        log_weights = np.broadcast_to(log_weight, (*shape, *log_weight.shape[-2:]))
+        thetas = np.broadcast_to(theta, (*shape, theta.shape[-1]))
+        out = np.empty((*shape, np.shape(missing)[-1]))
+        for index in np.ndindex(shape):
+            row = np.empty((1, out.shape[-1]))
+            own = np.ascontiguousarray(log_weights[index][int(codes[index])])
+            sample_rows(self.frozen.plan, own, np.ascontiguousarray(thetas[index]), rng, row)
+            out[index] = row[0]
+        return out
+
+
+@numba_core_rv_funcify.register(GroupedRowsRV)
+def _grouped_rows_numba(op, node):
+    plan = op.frozen.plan
+
+    @numba_njit
+    def grouped_rows(rng, missing, code, log_weight, theta):
+        out = np.empty((1, missing.shape[0]))
+        sample_rows(plan, log_weight[np.int64(code.item())].copy(), theta, rng, out)
+        return out[0]
+
+    return grouped_rows, source_version() ^ int(op.frozen.digest[:14], 16)
+
+
+class GroupedRows(Distribution):
+    """Multivariate distribution of rows of several groups under a circuit."""
+
+    rv_type = GroupedRowsRV
+
+    @classmethod
+    def dist(cls, frozen, missing, weight, theta, **kwargs):
+        parameters = (
+            pt.as_tensor(missing),
+            pt.constant(frozen.codes),
+            pt.log(pt.maximum(weight, SMALLEST_WEIGHT)),
+            pt.as_tensor(theta),
+        )
+        return super().dist(list(parameters), frozen=frozen, **kwargs)
+
+    @classmethod
+    def rv_op(cls, missing, code, log_weight, theta, *, frozen, size=None, rng=None):
+        return apply_rv(GroupedRowsRV(frozen), missing, code, log_weight, theta, size=size, rng=rng)
+
+
+@log_probability.register(GroupedRowsRV)
+def _grouped_rows_logp(op, values, rng, size, missing, code, log_weight, theta, **kwargs):
+    (rows,) = values
+    log_weight = log_weight[(0,) * (log_weight.type.ndim - 2)]
+    theta = theta[(0,) * (theta.type.ndim - 1)]
+    members = [np.flatnonzero(op.frozen.codes == group) for group in range(op.frozen.n_group)]
+    own = [
+        rows_density(op.frozen, rows[chosen], missing[chosen], log_weight[group], theta, None)
+        for group, chosen in enumerate(members)
+    ]
+    return pt.concatenate(own)[np.argsort(np.concatenate(members))]
+
+
+@support_point.register(GroupedRowsRV)
+def _grouped_rows_support_point(op, rv, rng, size, missing, code, log_weight, theta):
+    return support_point.dispatch(CircuitRowsRV)(op, rv, rng, size, missing, log_weight, theta)
