@@ -59,7 +59,7 @@ def _call(function: Callable, result: types.Type, arguments: tuple[types.Type, .
 
     def generate(context: Any, builder: Any, _signature: Any, operands: Any) -> Any:
         word, module = ir.IntType(64), builder.module
-        place = cgutils.add_global_variable(module, word, f"{_SYMBOL}.{function.__name__}")
+        place: Any = cgutils.add_global_variable(module, word, f"{_SYMBOL}.{function.__name__}")
         place.initializer = ir.Constant(word, 0)
         place.linkage = "internal"
         address = cgutils.alloca_once_value(builder, builder.load(place))
@@ -114,7 +114,7 @@ def _to_text(kind: Any) -> Any:
     return kind.name
 
 
-def _to_type(text: Any) -> types.Type:
+def _to_type(text: Any) -> Any:
     if isinstance(text, str):
         return (
             types.boolean if text == "bool" else types.npy_rng if text == types.npy_rng.name else getattr(types, text)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numba import config, typeof, types
@@ -79,7 +79,7 @@ def by_address[Arrays: tuple](cls: type[Arrays]) -> type[Arrays]:
     They hold arrays, and named tuples of such classes. Kernels read them and write to their arrays; they return none.
     """
     named = {"__doc__": cls.__doc__, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
-    return type(cls.__name__, (ByAddress, cls), named)
+    return cast("type[Arrays]", type(cls.__name__, (ByAddress, cls), named))
 
 
 def _type_of(member: Any) -> types.Type:
