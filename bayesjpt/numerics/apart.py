@@ -116,9 +116,7 @@ def _to_text(kind: Any) -> Any:
 
 def _to_type(text: Any) -> Any:
     if isinstance(text, str):
-        return (
-            types.boolean if text == "bool" else types.npy_rng if text == types.npy_rng.name else getattr(types, text)
-        )
+        return _NAMED[text] if text in _NAMED else getattr(types, text)
     if text[0] == "lent":
         cls = getattr(importlib.import_module(text[1]), text[2])
         return Lent(types.BaseTuple.from_types(tuple(map(_to_type, text[3])), cls))
