@@ -13,7 +13,7 @@ from numba import float64, int32, int64, types, void
 
 from bayesjpt.families.record import OK, Family
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.native import N_SLOT, address, caller, last_failure, put, resolve
+from bayesjpt.numerics.native import N_SLOT, address, caller, put, resolve
 
 _FLOATS = float64[::1]
 _ROWS = int32[::1]
@@ -122,11 +122,6 @@ def compile_slots(number: int, family: Family) -> None:
     for slot, name in enumerate(SIGNATURES):
         if _slot(family, name) is not None:
             resolve(number, slot)
-
-
-def explained(error: RuntimeError) -> BaseException:
-    """Return the error behind a kernel's "cannot be compiled", or the error itself."""
-    return last_failure() or error
 
 
 _prepare, _coefficients, _fill_log_density, _accumulate, _initial = (

@@ -174,10 +174,15 @@ def _check_priors(prior: str, type_prior: str, sampler: str) -> None:
 
 
 def _in_words(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what `Posterior.settings` can hold of a learner's options: numbers, words, and lists of them as words."""
-    single = {key: value for key, value in options.items() if isinstance(value, int | float | str | np.generic)}
-    several = {key: value for key, value in options.items() if isinstance(value, list | tuple)}
-    return {
-        **{key: value.item() if isinstance(value, np.generic) else value for key, value in single.items()},
-        **{key: ", ".join(map(str, value)) for key, value in several.items()},
-    }
+    """Return what `Posterior.settings` can hold of a learner's options: numbers, and all else as words."""
+    return {key: _in_word(value) for key, value in options.items() if value is not None}
+
+
+def _in_word(value: Any) -> int | float | str:
+    if isinstance(value, int | float | str | np.generic):
+        return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {_in_word(own)}" for key, own in value.items())
+    return getattr(value, "__qualname__", None) or repr(value)

@@ -30,7 +30,16 @@ from bayesjpt.kernels.collapsed_sweeper import BLOCKED, check_sampler
 from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
-from bayesjpt.model.groups import KAPPA, FrozenGroups, GroupedRows, Groups, flat_weights, group_weights
+from bayesjpt.model.groups import (
+    KAPPA,
+    FrozenGroups,
+    GroupedRows,
+    Groups,
+    checked_kappa,
+    flat_weights,
+    group_weights,
+    weights_of_groups,
+)
 from bayesjpt.model.imputed import GAP, IMPUTED, CompletedRows, ImputedCells, gap_labels
 from bayesjpt.model.priors import parameter_variable, scale_variable, type_prior_variable, weight_variable
 from bayesjpt.table.schema import Schema
@@ -106,7 +115,8 @@ class CircuitMixture:
         For data that are not a Table or do not fit the circuit, a name that PyMC cannot use, invalid concentrations, an
         unknown prior, sampler or way to divide alpha, one alpha an edge that is to be divided, transforms of a block
         with a likelihood that has no gradient, or transforms and a sampler of sweeps, or `impute` and the
-        collapsed one; for groups without transforms, of another number of rows, or of a circuit without sums. The
+        collapsed one; for groups without transforms, of another number of rows, or of a circuit without sums, and for a
+        `kappa` that is no positive number or scalar expression, or without groups. The
         model is left as it was.
 
     Notes
@@ -171,8 +181,7 @@ class CircuitMixture:
             _check_swept(name, sampler)
         if impute and sampler != BLOCKED:
             raise ModelError(f"block {name!r} with impute=True and sampler={sampler!r}", f"sampler={BLOCKED!r}")
-        if groups is not None:
-            _check_grouped(name, transforms, impute)
+        kappa = _check_grouped(name, layout, kappa, group is not None, transforms, impute)
         full = model.name_for(name)  # of a named submodel: PyMC gives its prefix to variables, and not to dims
         _add_coords(model, full, layout, data)
         types = make_column_types(circuit, data.schema) if type_prior == COLUMNS else no_column_types()
@@ -276,13 +285,21 @@ def _check_swept(name: str, sampler: str) -> None:
         )
 
 
-def _check_grouped(name: str, transforms: bool, impute: bool) -> None:
+def _check_grouped(name: str, layout: Layout, kappa: Any, grouped: bool, transforms: bool, impute: bool) -> Any:
+    """Return kappa, checked; raise where a block cannot have groups."""
+    if not grouped:
+        if kappa is not KAPPA:
+            raise ModelError(f"kappa={kappa!r} of block {name!r}, whose rows have no groups", "group=, or no kappa")
+        return kappa
     if not transforms:
         raise ModelError(
             f"block {name!r} with group= and Gibbs sweeps, which draw no weights of groups", "transforms=True, for NUTS"
         )
     if impute:
         raise ModelError(f"block {name!r} with group= and impute=True", "one of the two")
+    if not weights_of_groups(layout):
+        raise ModelError(f"groups of block {name!r}, whose circuit has no sum but dictionaries", "a mixture, or splits")
+    return checked_kappa(kappa)
 
 
 def _weights(name: str, layout: Layout, concentrations: dict, starts: dict) -> dict:

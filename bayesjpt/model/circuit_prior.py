@@ -37,6 +37,10 @@ MAX_DRAWS = 20
 """Draws of which the prior is the mean: each multiplies the cost of its density."""
 
 
+N_START = 100
+"""Drawn rows from which the one is taken that samplers begin at."""
+
+
 class Population:
     """A mixture of draws as one hashable property of an op.
 
@@ -68,9 +72,18 @@ class Population:
         self.density = CellDensity(circuit, self.plan, params)
         self.location = np.array([column.location for column in schema])
         self.scale = np.array([column.scale for column in schema])
+        self.start = self._central_row()
         self.is_positive = self.density.positive(len(schema))
         content = repr(schema.to_dict()).encode() + repr(columns).encode()
         self.digest = hashlib.sha256(circuit.digest().encode() + content).hexdigest()
+
+    def _central_row(self) -> np.ndarray:
+        """Return a row, (n_column,), for samplers to begin at: of some drawn rows, which have a density, the nearest
+        to their mean."""
+        rows = np.empty((N_START, len(self.schema)))
+        sample_rows(self.plan, self.log_weight, self.theta, np.random.default_rng(0), rows)
+        away = (rows - rows.mean(axis=0)) / self.scale
+        return rows[np.argmin((away * away).sum(axis=1))]
 
     def __eq__(self, other):
         return isinstance(other, Population) and other.digest == self.digest
@@ -194,12 +207,12 @@ def _prior_cells_logcdf(op, value, rng, size, dummy, **kwargs):
 
 @support_point.register(PriorCellsRV)
 def _prior_cells_support_point(op, rv, rng, size, dummy):
-    return dummy + op.population.location[0] if rv_size_is_none(size) else pt.full(size, op.population.location[0])
+    return dummy + op.population.start[0] if rv_size_is_none(size) else pt.full(size, op.population.start[0])
 
 
 @support_point.register(PriorRowsRV)
 def _prior_rows_support_point(op, rv, rng, size, dummy):
-    return pt.broadcast_to(pt.constant(op.population.location), rv.shape)
+    return pt.broadcast_to(pt.constant(op.population.start), rv.shape)
 
 
 class Standardised(Transform):

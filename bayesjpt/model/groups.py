@@ -19,7 +19,7 @@ import pytensor.tensor as pt
 from pymc.distributions.distribution import Distribution
 from pytensor.graph.basic import Variable
 
-from bayesjpt.circuit.layout import SPLIT_WEIGHTS, SUM_WEIGHTS, Layout
+from bayesjpt.circuit.layout import SPLIT_WEIGHTS, SUM_WEIGHTS, Layout, WeightVariable
 from bayesjpt.errors import ModelError
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model.circuit_rows import CircuitRowsRV, FrozenCircuit, rows_density
@@ -52,15 +52,22 @@ class Groups:
     """
 
     def __init__(self, labels: Sequence[Any], n_row: int):
-        values = np.asarray(labels)
-        if values.ndim != 1 or values.size != n_row:
-            raise ModelError(f"groups of shape {values.shape} for {n_row} rows", "a label for each row")
-        if any(value is None or value != value for value in values.tolist()):
+        given = list(labels)
+        if np.ndim(labels) != 1 or len(given) != n_row:
+            raise ModelError(f"groups of shape {np.shape(labels)} for {n_row} rows", "a label for each row")
+        if any(map(_is_missing, given)):  # before NumPy makes texts of them
             raise ModelError("a row without a group", "a label for each row", "Make one for rows of no known group")
         try:
-            self.labels, self.codes = np.unique(values, return_inverse=True)
-        except TypeError:
+            self.labels, self.codes = np.unique(np.asarray(labels), return_inverse=True)
+        except (TypeError, ValueError):
             raise ModelError("groups whose labels have no order", "texts, or numbers") from None
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # the NA of pandas is neither
+        return True
 
 
 class FrozenGroups(FrozenCircuit):
@@ -85,18 +92,11 @@ def group_weights(name: str, layout: Layout, shared: dict, groups: Groups, kappa
         The weights that the groups share.
     groups : Groups
     kappa : float or scalar tensor
+        Checked.
     starts : mapping from str to array
         Where samplers begin.
-
-    Raises
-    ------
-    ModelError
-        For a `kappa` that is not a positive number or a scalar expression; for a circuit without such sums.
     """
-    kinds = [variable for variable in layout.weights if variable.name in (SUM_WEIGHTS, SPLIT_WEIGHTS)]
-    if not kinds:
-        raise ModelError(f"groups of block {name!r}, whose circuit has no sum but dictionaries", "a mixture, or splits")
-    kappa = _checked_kappa(kappa)
+    kinds = weights_of_groups(layout)
     model = pm.modelcontext(None)
     full = model.name_for(name)
     model.add_coord(f"{full}_{GROUP}", groups.labels.tolist())
@@ -113,12 +113,25 @@ def group_weights(name: str, layout: Layout, shared: dict, groups: Groups, kappa
     return out
 
 
-def _checked_kappa(kappa: Any) -> Any:
+def weights_of_groups(layout: Layout) -> list[WeightVariable]:
+    """Return the kinds of weights that each group has."""
+    return [variable for variable in layout.weights if variable.name in (SUM_WEIGHTS, SPLIT_WEIGHTS)]
+
+
+def checked_kappa(kappa: Any) -> Any:
+    """Return a concentration as a float or as the expression that it is.
+
+    Raises
+    ------
+    ModelError
+        For one that is neither a positive number nor a scalar expression.
+    """
     if isinstance(kappa, Variable):
         if getattr(kappa.type, "ndim", None) == 0:
             return kappa
-    elif isinstance(kappa, int | float | np.number) and 0.0 < float(kappa) < np.inf:
-        return float(kappa)
+    elif isinstance(kappa, int | float | np.number | np.ndarray) and np.ndim(kappa) == 0:
+        if 0.0 < float(kappa) < np.inf:
+            return float(kappa)
     raise ModelError(f"kappa={kappa!r}", "a positive number, or a scalar expression of the model's random variables")
 
 
@@ -186,6 +199,7 @@ class GroupedRows(Distribution):
 @log_probability.register(GroupedRowsRV)
 def _grouped_rows_logp(op, values, rng, size, missing, code, log_weight, theta, **kwargs):
     (rows,) = values
+    rows = pt.specify_shape(rows, (op.frozen.codes.size, None))  # groups are those of these very rows
     log_weight = log_weight[(0,) * (log_weight.type.ndim - 2)]
     theta = theta[(0,) * (theta.type.ndim - 1)]
     members = [np.flatnonzero(op.frozen.codes == group) for group in range(op.frozen.n_group)]

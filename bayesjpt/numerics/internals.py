@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numba.core import cgutils
 from numba.core.errors import NumbaError
-from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
+from numba.core.imputils import impl_ret_borrowed, lower_constant, lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 
 __all__ = [
@@ -16,5 +16,6 @@ __all__ = [
     "cgutils",
     "impl_ret_borrowed",
     "infer_getattr",
+    "lower_constant",
     "lower_getattr_generic",
 ]

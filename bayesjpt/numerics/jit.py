@@ -83,6 +83,8 @@ def kernel[Function: Callable](function: Function) -> Function:
     ``contract`` is the only relaxation of IEEE arithmetic: it allows fused multiply-add and keeps infinities and NaN.
     Division by zero gives infinity or NaN, as in NumPy; kernels raise nothing.
     """
+    if getattr(numba.config, "DISABLE_JIT", False):
+        return function
     dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(function)
     stamp_cache(dispatcher)
     _compile_for_types_alone(dispatcher)

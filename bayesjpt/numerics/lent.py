@@ -33,6 +33,7 @@ from bayesjpt.numerics.internals import (
     cgutils,
     impl_ret_borrowed,
     infer_getattr,
+    lower_constant,
     lower_getattr_generic,
 )
 
@@ -59,9 +60,8 @@ class ByAddress:
     @functools.cached_property
     def address(self) -> int:
         """Where its arrays are described as compiled code expects it; lasts as long as this object."""
-        words = np.array(list(_words(self)), np.int64)
-        self.__dict__["_words"] = words
-        return words.ctypes.data
+        # of threads that ask at the same time the first one's words stay, whichever answer is kept
+        return self.__dict__.setdefault("_words", np.array(list(_words(self)), np.int64)).ctypes.data
 
     @functools.cached_property
     def compiled_type(self) -> Lent:
@@ -111,6 +111,12 @@ def _take_address(_kind: Lent, arrays: Any, where: Any) -> NativeValue:
     return NativeValue(address)
 
 
+@lower_constant(Lent)
+def _constant(context: Any, builder: Any, kind: Lent, arrays: Any) -> Any:
+    """Hold the arrays in the code of a function that a program of PyTensor's made around one such tuple."""
+    return _address_of(builder, context.get_constant_generic(builder, kind.members, arrays))
+
+
 @infer_getattr
 class _Fields(AttributeTemplate):
     key = Lent
@@ -128,6 +134,10 @@ def _read(context: Any, builder: Any, kind: Lent, address: Any, name: str) -> An
     place = builder.bitcast(address, context.get_value_type(kind.members).as_pointer())
     member = builder.load(cgutils.gep_inbounds(builder, place, 0, position))
     return impl_ret_borrowed(context, builder, kind.members.types[position], member)
+
+
+def _address_of(builder: Any, struct: Any) -> Any:
+    return builder.bitcast(cgutils.alloca_once_value(builder, struct), cgutils.voidptr_t)
 
 
 def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
@@ -154,7 +164,7 @@ def _lent(_typing_context: Any, arrays: Any) -> tuple[Any, Callable]:
         value = _disowned(context, builder, signature.args[0], operands[0])
         if not by_address:
             return value
-        return builder.bitcast(cgutils.alloca_once_value(builder, value), cgutils.voidptr_t)
+        return _address_of(builder, value)
 
     return (Lent(arrays) if by_address else arrays)(arrays), generate
 

@@ -13,7 +13,9 @@ numbers alone. The lookup is a few native instructions under a fixed symbol, whi
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +32,6 @@ _SYMBOL = "bayesjpt_address"
 
 _table = np.zeros((N_ROW, N_SLOT), np.int64)
 _source: dict[tuple[int, int], tuple[Any, Any]] = {}
-_failures: list[BaseException] = []
 
 
 def put(row: int, slot: int, function: Any, signature: Any) -> None:
@@ -78,13 +79,9 @@ def _resolve(index: int) -> int:
 
 
 def failed(error: BaseException) -> None:
-    """Keep what went wrong in Python beneath a kernel, for `last_failure`."""
-    _failures.append(error)
-
-
-def last_failure() -> BaseException | None:
-    """Return, and forget, what went wrong when a function was compiled from within a kernel."""
-    return _failures.pop() if _failures else None
+    """Tell what went wrong in Python beneath a kernel, which can raise no more than that something did."""
+    with contextlib.suppress(Warning):
+        warnings.warn(f"beneath a kernel: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
 
 
 def _install_lookup() -> Any:

@@ -6,6 +6,7 @@ register themselves as methods (`bayesjpt.posterior.answer.verb`), so this room 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -87,6 +88,11 @@ class Posterior:
     @property
     def n_draw(self) -> int:
         return self.params.theta.shape[1]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle so that the process that reads it has the verbs, too."""
+        _, _, *rest = super().__reduce_ex__(protocol)
+        return (_with_verbs, (type(self),), *rest)
 
     def plan(self) -> Plan:
         """Return the Plan that kernels take; made once."""
@@ -231,3 +237,9 @@ def check_format(found: object, expected: str) -> None:
         )
     if found != expected:
         raise FitFileError(f"format {found!r}", repr(expected), "Write the file again with this version of bayesjpt")
+
+
+def _with_verbs(cls: type[Posterior]) -> Posterior:
+    """Return a posterior without content, in a process that has the verbs, as all who ask bayesjpt for it."""
+    _ = importlib.import_module("bayesjpt").Posterior
+    return cls.__new__(cls)

@@ -32,6 +32,7 @@ def predict(
     name: str | None = None,
     rng: int | np.random.Generator | None = None,
     max_draws: int | None = None,
+    group: Any = None,
 ) -> xr.Dataset:
     """Return columns of some rows drawn given the rows' other cells: one draw of each row for each posterior draw.
 
@@ -53,6 +54,8 @@ def predict(
         A seed, a generator, or None for other draws each time.
     max_draws : int, optional
         Draws of all chains that are used; None for all.
+    group : optional
+        Of a block of groups: the one that the rows belong to; None for a new one, by the weights that groups share.
 
     Returns
     -------
@@ -88,7 +91,7 @@ def predict(
     """
     import xarray as xr
 
-    post = Posterior.from_idata(idata, model, name)
+    post = Posterior.from_idata(idata, model, name, group=group)
     names = [targets] if isinstance(targets, str) else list(targets)
     if not names:
         raise QueryError("no targets", "names of columns")

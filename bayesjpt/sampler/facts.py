@@ -25,7 +25,8 @@ def facts_of(table: Table, schedule: Schedule, settings: dict[str, Any]) -> dict
     cells.update(np.where(table.observed, table.values, 0.0).data)
     cells.update(table.observed.data)
     return {
-        "options": {"draws": schedule.n_draw, "chains": schedule.n_chain, **settings},
+        # structures first: how many there are explains other options that nobody gave
+        "options": {"n_structures": 1, "draws": schedule.n_draw, "chains": schedule.n_chain, **settings},
         "table": {"rows": table.n_row, "columns": table.n_column, "digest": cells.hexdigest()},
         "versions": {
             "bayesjpt's kernels": jit.source_hash(),

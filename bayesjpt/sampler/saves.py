@@ -105,8 +105,9 @@ class Saves:
             head = {"after": last, "first": self._n_kept, "last": n_kept}
             last = write_sealed(_part(self._path, n_part), head, _between(self._draws, self._n_kept, n_kept))
             n_part += 1
+            # at once: an interrupt behind the state that counts this part must not lead to another of its name
+            self._n_part, self._last, self._n_kept = n_part, last, n_kept
         _write_state(self._path, self._schedule, standing, n_part, last)
-        self._n_part, self._last, self._n_kept = n_part, last, n_kept
 
     def restore(self, chains: Sequence[Chain]) -> None:
         """Bring new chains and the draws to where they were saved; chains that had not begun stay new.

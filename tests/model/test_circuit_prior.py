@@ -97,6 +97,9 @@ def test_density_of_a_truncated_posterior_is_the_mean_over_draws(post, rng):
     np.testing.assert_allclose(function(rows)[0], expected, rtol=TOLERANCE)
     assert np.isinf(expected[~inside]).any()
     assert_slopes(function, rows[inside])
+    with pm.Model() as model:
+        bj.CircuitPrior("z", within, n=3, columns=REALS)
+    assert np.isfinite(model.compile_logp()(model.initial_point()))
 
 
 def test_density_of_several_structures_is_the_mean_over_all_draws(rng):

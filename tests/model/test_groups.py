@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
@@ -249,6 +250,10 @@ def test_other_rows_and_sweeps_of_grouped_blocks_are_refused(drawn, case):
     [
         ({"group": ["a"]}, "for 14 rows"),
         ({"group": ["a", None] * 7}, "without a group"),
+        ({"group": ["a", np.nan] * 7}, "without a group"),
+        ({"group": pd.Series(["a", None] * 7, dtype="string")}, "without a group"),
+        ({"group": [(1,), (1, 2)] * 7}, "no order"),
+        ({"kappa": 3.0}, "no groups"),
         ({"group": ["a", 1] * 7, "kappa": 0.0}, "kappa=0.0"),
         ({"group": ["a", "b"] * 7, "kappa": np.ones(2)}, "kappa="),
     ],
@@ -257,6 +262,15 @@ def test_groups_and_their_concentration_are_checked(arguments, match, case):
     table, circuit, _ = case
     with pytest.raises(ModelError, match=match):
         bj.build_model(circuit, table, transforms=True, **arguments)
+
+
+def test_a_model_is_left_as_it_was_where_groups_are_refused(case):
+    table, circuit, group = case
+    with pm.Model() as model:
+        with pytest.raises(ModelError, match="kappa"):
+            bj.CircuitMixture("x", circuit, table, transforms=True, group=group, kappa=-1.0)
+        assert not model.named_vars
+        bj.CircuitMixture("x", circuit, table, transforms=True, group=group, kappa=np.array(2.0))
 
 
 def test_groups_of_a_circuit_without_sums_are_refused(rng):

@@ -47,6 +47,7 @@ NAMES = {
     ("numba.core", "cgutils"): "lent plans and native functions: every kernel",
     ("numba.core.errors", "NumbaError"): "the message where a family of the user's does not compile",
     ("numba.core.imputils", "impl_ret_borrowed"): "lent plans: every kernel",
+    ("numba.core.imputils", "lower_constant"): "plans inside PyTensor's functions: rows drawn from a block",
     ("numba.core.imputils", "lower_getattr_generic"): "lent plans: every kernel",
     ("numba.core.typing.templates", "AttributeTemplate"): "lent plans: every kernel",
     ("numba.core.typing.templates", "infer_getattr"): "lent plans: every kernel",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import cloudpickle
@@ -44,6 +47,20 @@ def _read(nested, i, j):
 def _double(few):
     for i in range(few.table.shape[0]):
         few.table[i] *= 2.0
+
+
+def test_threads_that_ask_at_once_get_one_address():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(100):
+                own = Nested(few(), np.arange(3))
+                barrier = threading.Barrier(8)
+                found = set(pool.map(lambda _, own=own, barrier=barrier: (barrier.wait(), own.address)[1], range(8)))
+                assert found == {vars(own)["_words"].ctypes.data}
+    finally:
+        sys.setswitchinterval(interval)
 
 
 @kernel

@@ -104,6 +104,35 @@ def test_a_kill_between_draws_and_state_costs_that_save_alone(target, tmp_path, 
     assert_same(run_until(target, path, None), sampled(target))
 
 
+def test_an_interrupt_behind_the_state_and_then_a_kill_costs_no_more(target, tmp_path, monkeypatch):
+    path = tmp_path / "fit"
+    undisturbed, write = sampled(target), saving._write_state
+    draws, saves, chains = opened(target, path)
+
+    def written_then(error):
+        def write_and_raise(*about):
+            if error is not SystemExit:  # which stands for a kill
+                write(*about)
+            raise error
+
+        return write_and_raise
+
+    for n_sweep, error in ((20, KeyboardInterrupt), (3, SystemExit)):
+        stop = n_sweep + sum(chain.sweep for chain in chains)
+
+        def record(chain, stop=stop):
+            saves(chain)
+            if sum(c.sweep for c in chains) == stop:
+                raise KeyboardInterrupt
+
+        assert run_chains(target, SCHEDULE, chains, draws, n_thread=1, record=record)
+        with monkeypatch.context() as patch:
+            patch.setattr(saving, "_write_state", written_then(error))
+            with pytest.raises(error):
+                saves.save()
+    assert_same(run_until(target, path, None), undisturbed)
+
+
 @pytest.mark.parametrize("n_thread", [1, 3])
 def test_what_is_saved_while_chains_run_can_be_gone_on_with(target, tmp_path, monkeypatch, n_thread):
     monkeypatch.setattr("bayesjpt.sampler.chains.WATCH_SECONDS", 1e-4)
