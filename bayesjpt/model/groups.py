@@ -52,15 +52,19 @@ class Groups:
     """
 
     def __init__(self, labels: Sequence[Any], n_row: int):
-        given = list(labels)
-        if np.ndim(labels) != 1 or len(given) != n_row:
-            raise ModelError(f"groups of shape {np.shape(labels)} for {n_row} rows", "a label for each row")
-        if any(map(_is_missing, given)):  # before NumPy makes texts of them
+        no_order = ModelError("groups whose labels have no order", "texts, or numbers")
+        try:
+            values = np.asarray(labels)
+        except ValueError:  # lists of several lengths
+            raise no_order from None
+        if values.ndim != 1 or values.size != n_row:
+            raise ModelError(f"groups of shape {values.shape} for {n_row} rows", "a label for each row")
+        if any(map(_is_missing, labels)):  # NumPy may have made texts of them
             raise ModelError("a row without a group", "a label for each row", "Make one for rows of no known group")
         try:
-            self.labels, self.codes = np.unique(np.asarray(labels), return_inverse=True)
-        except (TypeError, ValueError):
-            raise ModelError("groups whose labels have no order", "texts, or numbers") from None
+            self.labels, self.codes = np.unique(values, return_inverse=True)
+        except TypeError:
+            raise no_order from None
 
 
 def _is_missing(label: Any) -> bool:
@@ -129,9 +133,8 @@ def checked_kappa(kappa: Any) -> Any:
     if isinstance(kappa, Variable):
         if getattr(kappa.type, "ndim", None) == 0:
             return kappa
-    elif isinstance(kappa, int | float | np.number | np.ndarray) and np.ndim(kappa) == 0:
-        if 0.0 < float(kappa) < np.inf:
-            return float(kappa)
+    elif isinstance(kappa, int | float | np.number | np.ndarray) and np.ndim(kappa) == 0 and 0.0 < kappa < np.inf:
+        return float(kappa)
     raise ModelError(f"kappa={kappa!r}", "a positive number, or a scalar expression of the model's random variables")
 
 
