@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
-from numba import types
+from numba import config, types
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _SOURCES = {
@@ -83,7 +83,7 @@ def kernel[Function: Callable](function: Function) -> Function:
     ``contract`` is the only relaxation of IEEE arithmetic: it allows fused multiply-add and keeps infinities and NaN.
     Division by zero gives infinity or NaN, as in NumPy; kernels raise nothing.
     """
-    if getattr(numba.config, "DISABLE_JIT", False):
+    if getattr(config, "DISABLE_JIT", False):
         return function
     dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(function)
     stamp_cache(dispatcher)
