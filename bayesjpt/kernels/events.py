@@ -17,6 +17,7 @@ from bayesjpt.families import dispatch
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.boxes import Boxes, make_groups
 from bayesjpt.kernels.passes import batch_size, down, gather_weights, up
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.special import logaddexp
@@ -94,7 +95,7 @@ def fill_masses(boxes, const, thetas, mass):
 @kernel
 def _put_masses(group, place, mass, m):
     for k in range(group.input_rank.size):
-        rows.copy(mass[place[group.input_column[k]] + group.input_rank[k]], m[k])
+        copy_into(mass[place[group.input_column[k]] + group.input_rank[k]], m[k])
 
 
 @kernel

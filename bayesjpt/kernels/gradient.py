@@ -21,13 +21,13 @@ import numpy as np
 
 from bayesjpt.circuit.plan import REAL, SIMPLEX, UNIT
 from bayesjpt.families import dispatch
-from bayesjpt.kernels import rows
 from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.density import DENSITY_BLOCK
 from bayesjpt.kernels.leaf import INTERVAL_CUT
 from bayesjpt.kernels.passes import down, gather_weights, slot_graph
 from bayesjpt.kernels.upward import LEAF_KIND, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import inlined, kernel
 from bayesjpt.numerics.lent import keep, lent
 from bayesjpt.numerics.logspace import fast_exp
@@ -225,8 +225,8 @@ def rows_gradient(cotangent, values, missing, log_weight, theta, plan):
         s = buffer[1, : n_node * n].reshape(n_node, n)
         flow = buffer[2, : n_node * n].reshape(n_node, n)
         for k in range(n_node):
-            rows.copy(work.m[work.node_at[graph.node[k]], :n], m[k])
-            rows.copy(work.s[work.node_at[graph.node[k]], :n], s[k])
+            copy_into(work.m[work.node_at[graph.node[k]], :n], m[k])
+            copy_into(work.s[work.node_at[graph.node[k]], :n], s[k])
         _begin(m[n_node - 1], s[n_node - 1], cotangent[lo : lo + n], flow[n_node - 1])
         down(graph, weight, m, s, flow)
         _add_weights(graph, weight, work, m, s, flow, weight_gradient)

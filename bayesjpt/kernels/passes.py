@@ -35,6 +35,7 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels import rows
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import by_address, lent
 from bayesjpt.numerics.logspace import fast_exp
@@ -251,8 +252,8 @@ def up(graph, weight, m, s):
         node, first, last = n_input + k, graph.child_ptr[k], graph.child_ptr[k + 1]
         top, total = m[node], s[node]
         if graph.is_product[k]:
-            rows.copy(m[graph.child[first]], top)
-            rows.copy(s[graph.child[first]], total)
+            copy_into(m[graph.child[first]], top)
+            copy_into(s[graph.child[first]], total)
             for j in range(first + 1, last):
                 if graph.fold[j]:
                     rows.fold(top, total)

@@ -14,9 +14,9 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
-from bayesjpt.kernels import rows
 from bayesjpt.kernels.mixture import Pieces
 from bayesjpt.kernels.passes import Graph, down, gather_weights, make_graph, nodes_above, numbers_in
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import inlined, kernel
 from bayesjpt.numerics.lent import by_address
 
@@ -88,8 +88,8 @@ def reach_buffers(targets, n_block):
 def _copy_pair(graph, work, k, n, m, s):
     at = work.node_at[graph.node[k]]
     if at >= 0:
-        rows.copy(work.m[at, :n], m[k])
-        rows.copy(work.s[at, :n], s[k])
+        copy_into(work.m[at, :n], m[k])
+        copy_into(work.s[at, :n], s[k])
     else:  # no row of this segment can take it
         m[k], s[k] = -np.inf, 0.0
 

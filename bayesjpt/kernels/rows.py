@@ -41,13 +41,6 @@ def gather(table, code, out):
 
 
 @kernel
-def copy(x, out):
-    """Copy x to out: to assign an array to a slice costs a division an entry."""
-    for i in range(out.size):
-        out[i] = x[i]
-
-
-@kernel
 def put_where(flags, value, out):
     """Set out to one value where a flag is raised."""
     for i in range(out.size):

@@ -23,6 +23,7 @@ from bayesjpt.kernels import rows
 from bayesjpt.kernels.leaf import INTERVAL_CUT, WHOLE_CUT, recorded_log_mass
 from bayesjpt.kernels.work import lay_out
 from bayesjpt.numerics.apart import apart
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import inlined, kernel
 from bayesjpt.numerics.lent import lent
 
@@ -166,7 +167,7 @@ def _close_table(plan, cells, log_weight, work, slot):
     n = np.int64(cells.n_distinct[plan.slot_column[slot]])
     table = work.table[at : at + n]
     if plan.kind[node] == LEAF_KIND:
-        rows.copy(work.leaf[0, :n], table)
+        copy_into(work.leaf[0, :n], table)
     else:
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         term_at = cells.term_at[slot]
@@ -234,7 +235,7 @@ def _sum_of_shared(plan, log_weight, work, node, terms, n):
         rows.add_times(work.leaf[e - first, :n], math.exp(log_weight[e]), s)
     if not rows.least(s) > LEAST_SUM:
         return False
-    rows.copy(work.pair[0, :n], m)
+    copy_into(work.pair[0, :n], m)
     if terms:
         for e in range(first, last):
             term = work.term[work.edge_at[e], :n]
@@ -282,7 +283,7 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
                 if by_mass:
                     _fill_masses(plan, cells, theta, work, node, lo, n)
                     if alone:
-                        rows.copy(work.leaf[0, :n], m)
+                        copy_into(work.leaf[0, :n], m)
                 for k in range(0 if by_mass else (1 if alone else last - first)):
                     leaf = plan.leaf_of[node if alone else plan.child[first + k]]
                     z, aux = cells.feature_at[plan.leaf_value[leaf]] + lo, cells.feature_at[plan.leaf_aux[leaf]] + lo
@@ -339,8 +340,8 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
                 m[:] = -np.inf
                 s[:] = 0.0
             elif alive == 1:
-                rows.copy(work.s[work.node_at[plan.child[only]], :n], s)
-                rows.copy(s, work.term[work.edge_at[only], :n])
+                copy_into(work.s[work.node_at[plan.child[only]], :n], s)
+                copy_into(s, work.term[work.edge_at[only], :n])
             for e in range(first, last if alive > 1 else first):
                 source = work.node_at[plan.child[e]]
                 term = work.term[work.edge_at[e], :n]
