@@ -376,7 +376,6 @@ def test_module_is_the_same_command(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
     )
     assert done.returncode == 2
     assert done.stdout == ""
