@@ -12,6 +12,7 @@ import bayesjpt as bj
 from bayesjpt.errors import (
     BayesjptWarning,
     CheckpointError,
+    FitFileError,
     LearnerError,
     ModelError,
     SamplingError,
@@ -295,6 +296,17 @@ def test_resumed_fit_is_bitwise_that_of_an_undisturbed_one_and_learns_nothing_ag
     )
     assert same_draws(resumed, undisturbed)
     assert phases == ["compile", "resume", "sample"]
+
+
+def test_a_structure_that_the_disk_does_not_take_is_told_as_that_of_a_checkpoint(table, tmp_path, monkeypatch):
+    def full(*_):
+        raise FitFileError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bayesjpt.posterior.draws.Posterior.save", full)
+        with pytest.raises(CheckpointError, match=r"structure of checkpoint .* no space left"):
+            bj.fit(table, seed=5, checkpoint=tmp_path / "fit", **FEW)
+    assert not (tmp_path / "fit").exists()
 
 
 def test_resume_starts_where_nothing_has_begun_and_leaves_the_checkpoint_finished(table, tmp_path):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.errors import CheckpointError, SamplingError
+from bayesjpt.errors import CheckpointError, FitFileError, SamplingError
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
@@ -30,7 +30,12 @@ def settle(folder: Checkpoint, table: Table, target: Target, schedule: Schedule,
     if not folder.begun:
         facts = facts_of(table, schedule, settings) | {"target": digest}
         begin_saves(folder.path, facts, schedule, target.sizes)
-        Posterior.from_circuit(target.circuit, table.schema).save(folder.path / STRUCTURE)
+        try:
+            Posterior.from_circuit(target.circuit, table.schema).save(folder.path / STRUCTURE)
+        except FitFileError as error:
+            raise CheckpointError(
+                f"the structure of checkpoint {str(folder.path)!r} is not written: {error}"
+            ) from error
         folder.begin(facts)
     elif folder.facts().get("target") != digest:
         raise CheckpointError(

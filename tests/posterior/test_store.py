@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 
 import arviz as az
+import cloudpickle
 import h5py
 import numpy as np
 import pandas as pd
@@ -201,3 +202,17 @@ def test_weights_of_structures_that_are_no_shares_are_refused(several, tmp_path,
     wrong.save(tmp_path / "several.nc")
     with pytest.raises(FitFileError, match="no shares of one"):
         bj.load(tmp_path / "several.nc")
+
+
+def test_an_unpickled_posterior_has_its_verbs_in_a_process_that_asked_for_nothing_else(rng, tmp_path, run_python):
+    table = zoo.make_table((zoo.REAL, zoo.LABEL), 20, rng)
+    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=2)
+    expected = float(post.probability("real > 0").mean())  # its plan has an address, which stays behind
+    (tmp_path / "post").write_bytes(cloudpickle.dumps(post))
+    said = run_python(f"""
+import cloudpickle
+with open({str(tmp_path / "post")!r}, "rb") as file:
+    post = cloudpickle.load(file)
+print(float(post.probability("real > 0").mean()))
+""")
+    assert float(said) == expected
