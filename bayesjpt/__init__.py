@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from bayesjpt.structure.mspn import learn_mspn as learn_mspn
     from bayesjpt.structure.tree_mixture import learn_tree_mixture as learn_tree_mixture
     from bayesjpt.structure.wmispn import learn_wmispn as learn_wmispn
+    from bayesjpt.table.dataset import Dataset as Dataset
+    from bayesjpt.table.dataset import dataset as dataset
     from bayesjpt.table.document import SchemaDocument as SchemaDocument
     from bayesjpt.table.document import read_schema as read_schema
     from bayesjpt.table.read import ReadLimits as ReadLimits
@@ -50,6 +52,8 @@ _HOME = {
     "read_table": "bayesjpt.table.table",
     "as_table": "bayesjpt.table.table",
     "Table": "bayesjpt.table.table",
+    "dataset": "bayesjpt.table.dataset",
+    "Dataset": "bayesjpt.table.dataset",
     "ReadLimits": "bayesjpt.table.read",
     "Schema": "bayesjpt.table.schema",
     "read_schema": "bayesjpt.table.document",
@@ -89,6 +93,8 @@ __all__ = [
     "read_table",
     "as_table",
     "Table",
+    "dataset",
+    "Dataset",
     "ReadLimits",
     "Schema",
     "read_schema",

@@ -25,6 +25,7 @@ from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.table import Table
 
 app = typer.Typer(
@@ -39,7 +40,12 @@ USER_MISTAKE = 2
 INTERRUPTED = 130
 """Exit statuses beside 0."""
 
-TablePath = Annotated[Path, typer.Argument(help="Table: csv, tsv (also with .gz), xlsx, ods, jsonl, parquet, feather.")]
+TablePath = Annotated[
+    Path,
+    typer.Argument(
+        help="Table: csv, tsv (also with .gz), xlsx, ods, jsonl, parquet, feather; or a folder or 'pattern*' of files."
+    ),
+]
 Learner = Annotated[
     str,
     typer.Option(
@@ -76,6 +82,10 @@ Chains = Annotated[
     typer.Option(help=f"Chains of each structure: {defaults.STRUCTURE_CHAINS}, of one structure {defaults.CHAINS}."),
 ]
 Thin = Annotated[int, typer.Option(help="Keep every so many sweeps after tuning.")]
+Workers = Annotated[
+    str | None,
+    typer.Option(help="Processes that count in place of threads: a number, or a Dask scheduler, tcp://HOST:PORT."),
+]
 Cores = Annotated[
     int | None, typer.Option(help="Threads; as many as structures, or chains of one, and processors unless given.")
 ]
@@ -233,6 +243,7 @@ def fit(
     thin: Thin = defaults.THIN,
     chains: Chains = None,
     cores: Cores = None,
+    workers: Workers = None,
     seed: Seed = None,
     prior: Prior = "default",
     type_prior: TypePrior = "members",
@@ -259,7 +270,7 @@ def fit(
     of_trees = {"select": select, "ess": ess, "states": states, "components": components}
     of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
     if learner == cli_experts.LEARNER:
-        others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time}
+        others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time, "workers": workers}
         cli_experts.check_learner(learner, others | _learner_options(min_rows, threshold, epsilon) | of_trees)
         of_experts |= {
             "given": cli_experts.names(given),
@@ -282,8 +293,9 @@ def fit(
         _tell_progress(checkpoint, structures)
     chains_of |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}
     with _warnings(quiet):
-        read = _read(reader, table, quiet, kind, schema)
-    post = _fit(read, quiet, time=time, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
+        read = _read_all(reader, table, quiet, kind, schema)
+    with contextlib.nullcontext() if workers is None else _workers(workers) as chains_of["executor"]:
+        post = _fit(read, quiet, time=time, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
     post.save(output)  # before anything else can fail or be interrupted
     with announced("judging how stable the answers are", not quiet):
         stability = post.convergence().sentence()
@@ -359,7 +371,25 @@ def _read(reader: TableReader, path: Path, quiet: bool, kind: list[str] | None, 
         return reader.table(path, kinds=kinds_of(kind), schema=schema)
 
 
-def _fit(table: Table, quiet: bool, **chosen: Any) -> Posterior:
+def _workers(where: str) -> contextlib.AbstractContextManager[Any]:
+    from bayesjpt.sampler.remote_workers import workers
+
+    return workers(where)
+
+
+def _read_all(
+    reader: TableReader, path: Path, quiet: bool, kind: list[str] | None, schema: Path | None
+) -> Table | Dataset:
+    """Return the table in a file, or all rows of several, which need not fit into memory."""
+    from bayesjpt.table.batches import is_several
+
+    if not is_several(path):
+        return _read(reader, path, quiet, kind, schema)
+    with announced(f"reading {path}", not quiet):
+        return reader.dataset(path, kinds=kinds_of(kind), schema=schema)
+
+
+def _fit(table: Table | Dataset, quiet: bool, **chosen: Any) -> Posterior:
     """Return the posterior of a table."""
     import bayesjpt
 

@@ -17,6 +17,7 @@ from bayesjpt.table.reading import Reading
 
 if TYPE_CHECKING:
     from bayesjpt.table.cells import Cells
+    from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.schema import Schema
     from bayesjpt.table.table import Table
 
@@ -96,10 +97,36 @@ class TableReader:
     expansion: float = defaults.MAX_EXPANSION
 
     def table(self, path: Path, **decided: Any) -> Table:
-        """Return the table in a file; `decided` are kinds or a schema, as `bayesjpt.read_table` takes them."""
+        """Return the table in a file; `decided` are kinds or a schema, as `bayesjpt.read_table` takes them.
+
+        Of a folder, or a pattern of names, some rows, chosen by a hash of their numbers; a line says so.
+        """
+        from bayesjpt.table.batches import is_several
         from bayesjpt.table.table import read_table
 
+        if is_several(path):
+            rows = self.dataset(path, **decided)
+            if rows.n_row > defaults.LEARN_ROWS:
+                typer.echo(f"{defaults.LEARN_ROWS} of {rows.n_row} rows are looked at, chosen at random", err=True)
+            return rows.sample(defaults.LEARN_ROWS)
         return read_table(path, limits=self._limits(), **vars(self.reading), **decided)
+
+    def dataset(self, path: Path, *, kinds: dict[str, str] | None = None, schema: Any = None) -> Dataset:
+        """Return all rows in the files of a folder or a pattern.
+
+        Raises
+        ------
+        BayesjptError
+            For what is known of one file alone.
+        """
+        from bayesjpt.table.dataset import dataset
+
+        given = {name: value for name, value in vars(self.reading).items() if value not in (None, ()) and name != "na"}
+        for name in given.keys() - {"decimal", "day_first"}:
+            raise BayesjptError(f"--{name.replace('_', '-')} with several files", "files that need none")
+        if schema is not None:
+            raise BayesjptError("--schema with several files", "--kind COLUMN=KIND")
+        return dataset(path, kinds=kinds, na=self.reading.na, progress=False, **given)
 
     def rows(self, path: Path, schema: Schema) -> Table:
         """Return new rows under the schema of a fit; columns that it does not know are ignored with a warning."""

@@ -126,6 +126,16 @@ STRUCTURE_CHAINS = 1
 """Sweeps that are discarded and kept, and chains, of each of several structures: a draw at sweep 40 predicts as well as
 one at sweep 280."""
 
+LEARN_ROWS = 100_000
+"""Rows that a structure is learned from at most, chosen by a hash of their numbers, of each structure's own: see
+docs/results.md."""
+
+SHORT_ROWS = 100_000
+"""Rows above which sweeps of a structure become fewer, unless their number is given, by the root of the rows over
+these, down to `FEWEST_SWEEPS` discarded and as many kept: weights and parameters spread by the inverse root of the
+rows, so beside the differences between structures that of draws fades."""
+FEWEST_SWEEPS = 5
+
 HALVED_ROWS = 2_500
 """Rows of a table from which structures are learned from half of them: on abalone held-out mass is then higher by .05
 nats with 2,923 rows, lower by .24 and .65 with 1,400 and 700 of them, than with structures learned from all rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 
 import numpy as np
 import pandas as pd
@@ -218,3 +219,24 @@ def test_schema_loads_neither_pymc_nor_a_learner(csv, run_python):
         "'pymc', 'pytensor', 'arviz', 'arviz_stats', 'sklearn', 'xarray', 'bayesjpt.kernels') if name in sys.modules])"
     )
     assert run_python(program).splitlines()[-1] == "[]"
+
+
+def test_folders_and_patterns_of_files_are_one_table(tmp_path, capfd):
+    frame = pd.DataFrame({"size": np.arange(300) % 40, "colour": ["red", "blue", "green"] * 100})
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for number in range(3):
+        frame[100 * number : 100 * number + 100].to_csv(folder / f"part_{number}.csv", index=False)
+    frame.to_csv(tmp_path / "whole.csv", index=False)
+    found = [
+        run(capfd, "types", str(path), "--json", "-q", "--seed", "1")[1]
+        for path in (tmp_path / "whole.csv", folder, folder / "part_*.csv")
+    ]
+    columns = [json.loads(out)["columns"] for out in found]
+    assert columns[0] == columns[1] == columns[2]
+    status, _, said = run(capfd, "types", str(folder), "--sheet", "1")
+    assert status != 0
+    assert "--sheet with several files" in said
+    status, _, said = run(capfd, "fit", str(tmp_path / "none_*.csv"), "-o", str(tmp_path / "fit.nc"))
+    assert status != 0
+    assert "none_" in said

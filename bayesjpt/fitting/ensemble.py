@@ -21,14 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.defaults import HALVED_ROWS, WATCH_SECONDS
+from bayesjpt.defaults import HALVED_ROWS, LEARN_ROWS, WATCH_SECONDS
 from bayesjpt.errors import SamplingError
 from bayesjpt.fitting.learning import StoppedError
+from bayesjpt.table.dataset import in_memory
+from bayesjpt.table.evidence import chosen_rows
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.sampler.schedule import Draws, Schedule
+    from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.table import Table
 
 STRUCTURE_ROWS = 0.5
@@ -63,6 +66,10 @@ class Ensemble:
         of them, or ``none``: all rows. A learner that draws at random sees all rows instead of a bootstrap sample.
     n_thread : int
         Structures that are learned and sampled at the same time; no effect on any draw.
+    n_helper : int
+        Threads that share the sweeps of each; no effect either.
+    executor : optional
+        Processes that share them in place of threads.
     """
 
     learners: tuple[Learn, ...]
@@ -72,6 +79,8 @@ class Ensemble:
     priors: dict[str, Any]
     resampling: str
     n_thread: int
+    n_helper: int = 1
+    executor: Any = None
 
     def learner(self, number: int) -> Learn:
         """Return the learner of a structure."""
@@ -81,8 +90,11 @@ class Ensemble:
         """Return the seed of a structure; that of the first is the seed of the whole."""
         return self.seed if number == 0 else derived_seed(self.seed, _STRUCTURE, number)
 
-    def rows(self, number: int, table: Table, rng: np.random.Generator) -> Table:
+    def rows(self, number: int, table: Table | Dataset, rng: np.random.Generator) -> Table:
         """Return the rows that a structure is learned from."""
+        if table.n_row > LEARN_ROWS and self.resampling != "none":
+            return table.take(chosen_rows(table.n_row, LEARN_ROWS, number))
+        table = in_memory(table)
         if number < len(self.learners) or self._chooses_at_random(number):
             return table
         if self.resampling == "half":
@@ -103,7 +115,7 @@ class Ensemble:
         name = self.learner(number).__name__.removeprefix("learn_")
         return name == "cutset" and self.options.get("select", "random") == "random"
 
-    def learn(self, number: int, table: Table, stop: threading.Event) -> Circuit:
+    def learn(self, number: int, table: Table | Dataset, stop: threading.Event) -> Circuit:
         """Return a structure; the first is that of a fit of one structure with the same seed.
 
         Raises
@@ -116,7 +128,12 @@ class Ensemble:
         return self.learner(number)(self.rows(number, table, rng), rng, stop, **self.options)
 
     def sample(
-        self, circuit: Circuit, table: Table, schedule: Schedule, seed: np.random.SeedSequence, stop: threading.Event
+        self,
+        circuit: Circuit,
+        table: Table | Dataset,
+        schedule: Schedule,
+        seed: np.random.SeedSequence,
+        stop: threading.Event,
     ) -> Draws | None:
         """Return the draws of a structure's chains, run in this thread; None where it was stopped before their end."""
         from bayesjpt.sampler.chains import new_chains, run_chains_here
@@ -124,7 +141,7 @@ class Ensemble:
         from bayesjpt.sampler.schedule import empty_draws
         from bayesjpt.sampler.target import make_target
 
-        target = make_target(circuit, table, **self.priors)
+        target = make_target(circuit, table, n_thread=self.n_helper, executor=self.executor, **self.priors)
         if target.is_closed_form:
             schedule = schedule.of_independent_draws()
         n_kept = self.n * schedule.n_draw  # the other structures are about as large
@@ -135,7 +152,12 @@ class Ensemble:
         return draws if done else None
 
     def fit(
-        self, number: int, table: Table, learnt_from: Table, schedule: Schedule, stop: threading.Event
+        self,
+        number: int,
+        table: Table | Dataset,
+        learnt_from: Table | Dataset,
+        schedule: Schedule,
+        stop: threading.Event,
     ) -> Posterior | None:
         """Return the posterior of a structure, learned and sampled in this thread; None where it was stopped."""
         from bayesjpt.fitting.sampling import to_posterior
@@ -149,7 +171,7 @@ class Ensemble:
         return to_posterior(circuit, table, draws, settings)
 
 
-def resampling_of(table: Table) -> str:
+def resampling_of(table: Table | Dataset) -> str:
     """Return what structures of a table are learned from, given the schema that learners see.
 
     Half of a large table; half of few rows make a coarser structure. All rows where a column has likelihoods alone that
@@ -270,8 +292,8 @@ class Crew:
 
 def fit_structures(
     ensemble: Ensemble,
-    table: Table,
-    learnt_from: Table,
+    table: Table | Dataset,
+    learnt_from: Table | Dataset,
     schedules: dict[int, Schedule],
     *,
     done: dict[int, Posterior],

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bayesjpt.sampler.checkpoint import Checkpoint
     from bayesjpt.sampler.schedule import Schedule
     from bayesjpt.sampler.structures_folder import StructuresFolder
+    from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.table import Table
 
 LARGE_MEMORY_BYTES = 2**30
@@ -30,7 +31,7 @@ LARGE_MEMORY_BYTES = 2**30
 
 
 def fit(
-    table: Table | Any,
+    table: Table | Dataset | Any,
     learner: str | Callable | Sequence[str | Callable] = "mspn",
     *,
     n_structures: int = STRUCTURES,
@@ -40,6 +41,7 @@ def fit(
     thin: int = THIN,
     chains: int | None = None,
     cores: int | None = None,
+    executor: Any = None,
     seed: int | None = None,
     gamma: float = GAMMA,
     alpha: float = ALPHA,
@@ -68,8 +70,9 @@ def fit(
 
     Parameters
     ----------
-    table : Table or data frame
-        What `read_table` returned, or a frame that `as_table` can read.
+    table : Table, Dataset or data frame
+        What `read_table` or `dataset` returned, or a frame that `as_table` can read. A structure is learned from
+        100,000 rows at most; sweeps go over all.
     learner : str or callable, or a sequence of them
         ``mspn``, ``jpt`` (a joint probability tree), ``wmispn`` (a network over intervals), ``cutset`` (a cutset
         network), ``tree_mixture`` (a mixture of Chow-Liu trees), ``hclt`` (a hidden Chow-Liu tree), or a function
@@ -84,6 +87,7 @@ def fit(
         learning and sampling each structure four times more.
     draws : int, optional
         Kept sweeps of each chain of each structure; 25 unless given, 2 of cutset networks, 150 of a single structure.
+        Of several structures of more than 100,000 rows fewer, by the root of the rows, down to 5; and so are `tune`.
         The whole has `n_structures` times as many a chain; with stacking these are divided over the structures by their
         weights.
     tune : int, optional
@@ -94,8 +98,13 @@ def fit(
         Chains of each structure; 1 unless given, 4 of a single structure. Those of even number begin at the learner's
         partition, the others at random allocations.
     cores : int, optional
-        Threads; as many as structures (chains, of a single structure) and processors allow unless given, and never
-        more. A structure is learned and sampled by one thread; learners of your own are called by one at a time.
+        Threads; as many as processors unless given. A structure (a chain, of a single structure) is learned and sampled
+        by one thread; where there are fewer of them than threads, the others share the sweeps of tables of more than
+        65,536 rows. Learners of your own are called by one at a time.
+    executor : optional
+        Processes, here or elsewhere, that count in place of threads: a `concurrent.futures.Executor`, or that of a Dask
+        client, ``client.get_executor()``. The draws are the same. Rows should be a `Dataset` in a folder that all of
+        them can read; below 100,000 rows a worker one machine is faster.
     seed : int, optional
         Of everything random; a fresh one unless given, kept in ``Posterior.settings``.
     gamma, alpha : float
@@ -189,6 +198,7 @@ def fit(
         thin=thin,
         chains=chains,
         cores=cores,
+        executor=executor,
         seed=seed,
         gamma=gamma,
         alpha=alpha,
@@ -203,9 +213,12 @@ def fit(
         progress=progress,
         options=learner_options,
     )
+    from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.table import as_table
 
-    table = as_table(table)
+    if not isinstance(table, Dataset):
+        table = as_table(table)
+    asked = asked.of_rows(table)
     asked.check_options(table)
     learnt_from = restricted(table, families)
     clock = _Clock(on_phase, progress, time)
@@ -221,13 +234,14 @@ def fit(
 
 
 def _fit_one(
-    asked: FitSettings, table: Table, learnt_from: Table, clock: _Clock, folder: Checkpoint | None
+    asked: FitSettings, table: Table | Dataset, learnt_from: Table | Dataset, clock: _Clock, folder: Checkpoint | None
 ) -> Posterior:
     """Return the posterior of one structure, `learnt_from` being the table as the learner sees it."""
     from bayesjpt.fitting.sampling import sample, settle, stored_circuit, to_posterior
     from bayesjpt.sampler.chains import new_chains
     from bayesjpt.sampler.memory import check_memory, estimate_memory
     from bayesjpt.sampler.target import check_fits, make_target
+    from bayesjpt.sampler.workers import n_helper
 
     asked, resumed = _seeded(asked, folder, table, learnt_from)
     settings = asked.recorded(learnt_from.schema)
@@ -249,7 +263,9 @@ def _fit_one(
     check_memory(memory)
     if memory.total > LARGE_MEMORY_BYTES:
         warnings.warn(f"sampling takes {memory} of memory", BayesjptWarning, stacklevel=3)
-    target = make_target(circuit, table, **asked.priors)
+    target = make_target(
+        circuit, table, n_thread=n_helper(asked.cores, schedule.n_chain), executor=asked.executor, **asked.priors
+    )
     if target.is_closed_form:
         schedule = schedule.of_independent_draws()
     if folder is not None:
@@ -271,8 +287,8 @@ def _fit_one(
 
 def _fit_several(
     asked: FitSettings,
-    table: Table,
-    learnt_from: Table,
+    table: Table | Dataset,
+    learnt_from: Table | Dataset,
     clock: _Clock,
     folder: StructuresFolder | None,
     on_structure: Callable[[Posterior], None] | None,
@@ -284,7 +300,8 @@ def _fit_several(
     from bayesjpt.posterior.weights import draws_for
     from bayesjpt.sampler.facts import facts_of
     from bayesjpt.sampler.progress import count_bar, task_bar
-    from bayesjpt.sampler.workers import n_worker
+    from bayesjpt.sampler.workers import n_helper, n_worker
+    from bayesjpt.table.dataset import Dataset
 
     asked, resumed = _seeded(asked, folder, table, learnt_from)
     settings, schedule = asked.recorded(learnt_from.schema), asked.schedule
@@ -297,13 +314,16 @@ def _fit_several(
         options=asked.learner_options,
         priors=asked.priors,
         resampling=resampling_of(learnt_from),
-        n_thread=n_worker(asked.cores, asked.n_structures),
+        n_thread=1 if asked.executor is not None else n_worker(asked.cores, asked.n_structures),
+        n_helper=n_helper(asked.cores, asked.n_structures),
+        executor=asked.executor,
     )
     with clock.phase("compile"):
         compile_for(learnt_from, asked.progress, asked.sampler)
     weights = np.full(ensemble.n, 1.0 / ensemble.n)
     if asked.weights == "stacking":
         with clock.phase("weigh"), task_bar("Weighing structures on held-out rows", asked.progress) as tell:
+            assert not isinstance(learnt_from, Dataset), "refused before"
             weights = weigh(held_out_scores(ensemble, learnt_from, folder=folder, tell=tell))
         settings["structure_weights"] = ", ".join(f"{weight:.4g}" for weight in weights)
     n_draws = draws_for(weights, ensemble.n * schedule.n_draw)
@@ -330,7 +350,7 @@ def _fit_several(
 
 
 def _seeded(
-    asked: FitSettings, folder: Checkpoint | None, table: Table, learnt_from: Table
+    asked: FitSettings, folder: Checkpoint | None, table: Table | Dataset, learnt_from: Table | Dataset
 ) -> tuple[FitSettings, bool]:
     """Return settings with a seed, of the fit that is resumed or a fresh one, and whether a fit is resumed."""
     from bayesjpt.sampler.facts import facts_of, resumed_seed
@@ -344,7 +364,9 @@ def _seeded(
     return replace(asked, seed=int(seed)), resumed
 
 
-def _structures_of(folder: StructuresFolder, table: Table, schedules: Mapping[int, Schedule]) -> dict[int, Posterior]:
+def _structures_of(
+    folder: StructuresFolder, table: Table | Dataset, schedules: Mapping[int, Schedule]
+) -> dict[int, Posterior]:
     """Return the structures of a checkpoint that are done.
 
     Raises

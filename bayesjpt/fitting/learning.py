@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.errors import LearnerError
+from bayesjpt.table.dataset import in_memory
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
+    from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.table import Table
 
 LEARNERS = ("mspn", "jpt", "wmispn", "cutset", "tree_mixture", "hclt")
@@ -46,7 +48,7 @@ def check_learners(learners: list[Learner], n_structures: int) -> None:
         )
 
 
-def check_options(learner: Learner, table: Table, options: dict[str, Any]) -> None:
+def check_options(learner: Learner, table: Table | Dataset, options: dict[str, Any]) -> None:
     """Raise for an option of a learner of ours that makes no sense, before kernels are compiled."""
     if learner in LEARNERS:
         import bayesjpt
@@ -69,22 +71,24 @@ def check_options(learner: Learner, table: Table, options: dict[str, Any]) -> No
             base.check_between("p_value", options.get("p_value", 0.0), 0.0, 1.0)
 
 
-def restricted(table: Table, families: Any) -> Table:
-    """Return the table under a schema that names the only families; learners build their circuit from it."""
+def restricted(table: Any, families: Any) -> Any:
+    """Return a Table or a Dataset under a schema that names the only families; learners build their circuit from it."""
     if families is None:
         return table
     from bayesjpt.circuit.restrict import restrict_families
-    from bayesjpt.table.table import Table
 
-    return Table(restrict_families(table.schema, families), table.values, table.observed)
+    return table.with_schema(restrict_families(table.schema, families))
 
 
 class StoppedError(Exception):
     """A learner was stopped: nobody waits for its structure any more."""
 
 
-def learn(table: Table, learner: Learner, rng: np.random.Generator, progress: bool, options: dict[str, Any]) -> Circuit:
+def learn(
+    table: Table | Dataset, learner: Learner, rng: np.random.Generator, progress: bool, options: dict[str, Any]
+) -> Circuit:
     """Return the structure of a table, behind a progress bar where the learner is one of ours."""
+    table = in_memory(table)
     if not callable(learner):
         import bayesjpt
         from bayesjpt.sampler.progress import task_bar
@@ -125,7 +129,7 @@ def as_function(learner: Learner) -> Callable[..., Circuit]:
     return learn_as_asked
 
 
-def compile_for(table: Table, progress: bool, sampler: str) -> None:
+def compile_for(table: Table | Dataset, progress: bool, sampler: str) -> None:
     """Compile what learners and sweeps of a table will call, or load it from the disk cache."""
     from bayesjpt.sampler.progress import waiting
     from bayesjpt.sampler.warm_up import compile_families

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from bayesjpt.sampler.checkpoint import Checkpoint
     from bayesjpt.sampler.schedule import Draws, Schedule
     from bayesjpt.sampler.target import Target
+    from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.table import Table
 
 
-def settle(folder: Checkpoint, table: Table, target: Target, schedule: Schedule, settings: dict[str, Any]) -> None:
+def settle(
+    folder: Checkpoint, table: Table | Dataset, target: Target, schedule: Schedule, settings: dict[str, Any]
+) -> None:
     """Begin a checkpoint, or make sure that the one that was begun had the same target."""
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.sampler.checkpoint import STRUCTURE
@@ -81,7 +84,7 @@ def sample(
     return draws if kept == schedule.n_draw else draws.first(kept)
 
 
-def to_posterior(circuit: Circuit, table: Table, draws: Draws, settings: dict[str, Any]) -> Posterior:
+def to_posterior(circuit: Circuit, table: Table | Dataset, draws: Draws, settings: dict[str, Any]) -> Posterior:
     """Return the posterior that draws of a table make."""
     from bayesjpt.posterior.convert import reference_rows
     from bayesjpt.posterior.draws import Posterior

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,9 @@ from bayesjpt.defaults import (
     CUTSET_DRAWS,
     DRAWS,
     ESS,
+    FEWEST_SWEEPS,
     GAMMA,
+    SHORT_ROWS,
     STRUCTURE_CHAINS,
     STRUCTURE_DRAWS,
     STRUCTURE_TUNE,
@@ -24,13 +28,17 @@ from bayesjpt.defaults import (
     THIN,
     TUNE,
 )
-from bayesjpt.errors import CheckpointError, LearnerError, ModelError, SamplingError
+from bayesjpt.errors import BayesjptWarning, CheckpointError, LearnerError, ModelError, SamplingError
 from bayesjpt.fitting.learning import OF_SPLITS, Learner, check_learners, check_options, name_of
 
 if TYPE_CHECKING:
     from bayesjpt.sampler.schedule import Schedule
+    from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.schema import Schema
     from bayesjpt.table.table import Table
+
+ROWS_PER_WORKER = 100_000
+"""Below, sending a sweep and adding up its answers takes longer than the sweep (docs/explanation/scale.md)."""
 
 WEIGHTS = ("even", "stacking")
 
@@ -53,6 +61,7 @@ class FitSettings:
     thin: int = THIN
     chains: int | None = None
     cores: int | None = None
+    executor: Any = None
     seed: int | None = None
     gamma: float = GAMMA
     alpha: float = ALPHA
@@ -74,6 +83,12 @@ class FitSettings:
                 _check_number(name, getattr(self, name), least)
         if self.time is not None:
             _check_time(self.time, self.several and self.weights == "even")
+        if self.executor is not None and not callable(getattr(self.executor, "submit", None)):
+            raise SamplingError(
+                f"executor of type {type(self.executor).__name__}",
+                "an object with submit, such as those of concurrent.futures",
+                "Of a Dask client take client.get_executor().",
+            )
         if self.weights not in WEIGHTS:
             raise LearnerError(f"weights = {self.weights!r}", f"one of {', '.join(WEIGHTS)}")
         check_learners(self.learners, self.n_structures)
@@ -81,7 +96,31 @@ class FitSettings:
         if self.resume and self.checkpoint is None:
             raise CheckpointError("resume without a checkpoint", "the folder of the fit to go on with")
 
-    def check_options(self, table: Table) -> None:
+    def of_rows(self, table: Table | Dataset) -> FitSettings:
+        """Return the settings for a table: of many rows fewer sweeps, unless their number was given.
+
+        Raises
+        ------
+        LearnerError, ModelError
+            For what rows in files cannot have.
+        """
+        from bayesjpt.table.dataset import Dataset
+
+        if isinstance(table, Dataset) and self.weights == "stacking":
+            raise LearnerError("weights = 'stacking' of rows in files", "even weights", "Take a Table of some rows.")
+        if isinstance(table, Dataset) and self.sampler != "blocked":
+            raise ModelError(f"sampler = {self.sampler!r} of rows in files", "blocked", "Take a Table of some rows.")
+        if self.executor is not None:
+            _warn_of_few_rows(table.n_row, self.executor)
+        if table.n_row <= SHORT_ROWS or not self.several:
+            return self
+        schedule, share = self.schedule, math.sqrt(SHORT_ROWS / table.n_row)
+        tune, draws = (max(FEWEST_SWEEPS, round(share * n)) for n in (schedule.n_tune, schedule.n_draw))
+        return replace(
+            self, tune=tune if self.tune is None else self.tune, draws=draws if self.draws is None else self.draws
+        )
+
+    def check_options(self, table: Table | Dataset) -> None:
         """Raise for options of learners that make no sense for a table."""
         for learner in self.learners:
             check_options(learner, table, self.options)
@@ -144,6 +183,18 @@ class FitSettings:
         return recorded
 
 
+def _warn_of_few_rows(n_row: int, executor: Any) -> None:
+    from bayesjpt.kernels.remote import workers_of
+
+    n_worker = workers_of(executor)
+    if n_row < ROWS_PER_WORKER * n_worker:
+        warnings.warn(
+            f"{n_row} rows for {n_worker} workers: below {ROWS_PER_WORKER} rows a worker one machine is faster",
+            BayesjptWarning,
+            stacklevel=4,
+        )
+
+
 def _check_time(time: object, can_end_early: bool) -> None:
     if isinstance(time, bool) or not isinstance(time, int | float | np.number) or not 0.0 < time < np.inf:
         raise SamplingError(f"time = {time!r}", "a number of seconds above 0")
@@ -164,7 +215,7 @@ def _check_priors(prior: str, type_prior: str, sampler: str) -> None:
     """Raise for a name that nobody knows, before any time is spent."""
     from bayesjpt.circuit.type_prior import check_type_prior
     from bayesjpt.families import registry
-    from bayesjpt.kernels.collapsed_sweeper import check_sampler
+    from bayesjpt.kernels.samplers import check_sampler
 
     priors = [name for name in registry.FAMILIES[0].priors if all(name in f.priors for f in registry.FAMILIES)]
     if prior not in priors:

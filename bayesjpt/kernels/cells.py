@@ -19,12 +19,10 @@ import numpy as np
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.families import dispatch
 from bayesjpt.kernels import rows
+from bayesjpt.kernels.coding import choose_coding, distinct_values, slot_rows
 from bayesjpt.kernels.routes import Routes, no_routes, reordered
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.lent import by_address
-
-_NARROW_RANGE = 2.0**16
-"""Whole numbers within it are told apart by flags."""
 
 
 @by_address
@@ -122,13 +120,17 @@ class Work(NamedTuple):
     chunk_stats : float64 (n_stats,)
     n_reached : int64 (n_leaf,)
         Rows that reached each leaf in the last sweep.
-    kept_entry, kept_leaf : int32 (n_kept_column, n_row)
-        For columns with leaves drawn by value: the entries of features that reached such leaves, and which.
+    tally : int64 (n_tally,), tally_at : int64 (n_leaf,)
+        How often each code of a coded column reached each leaf that is drawn by value, and where a leaf's counts lie;
+        -1 for other leaves.
+    kept_value : float64 (n_kept_column, n_listed), kept_leaf : int32 of that shape
+        Of other columns with such leaves: the values, as features, that reached one, and which; n_listed is n_row, or 0
+        where no column needs it.
     n_kept : int64 (n_kept_column,)
-    sorted_entry : int32 (n_kept_column, n_row), sorted_ptr : int64 (n_leaf, 2)
-        The same entries leaf by leaf, and where each leaf's begin and end.
-    value, count : float64 (n_longest_list,), tally : int64 (n_longest_code,)
-        The values of one leaf, how often each occurs, and the buffer in which codes are counted.
+    sorted_value : float64 (n_kept_column, n_listed), sorted_ptr : int64 (n_leaf, 2)
+        The same values leaf by leaf, and where each leaf's begin and end.
+    listed : float64 (2, n_longest_list)
+        The values of one leaf, and how often each occurs.
     """
 
     node_at: np.ndarray
@@ -153,14 +155,14 @@ class Work(NamedTuple):
     choice: np.ndarray
     chunk_stats: np.ndarray
     n_reached: np.ndarray
-    kept_entry: np.ndarray
+    tally: np.ndarray
+    tally_at: np.ndarray
+    kept_value: np.ndarray
     kept_leaf: np.ndarray
     n_kept: np.ndarray
-    sorted_entry: np.ndarray
+    sorted_value: np.ndarray
     sorted_ptr: np.ndarray
-    value: np.ndarray
-    count: np.ndarray
-    tally: np.ndarray
+    listed: np.ndarray
 
 
 @kernel
@@ -315,33 +317,21 @@ def make_cells(
         Whether slots keep what their leaves add to each value: `downward` draws a leaf by it. Otherwise all slots write
         it to the same place, and tables are a fraction of the size.
     """
-    n_column, n_row = values.shape
+    n_row = values.shape[1]
     routes = no_routes(plan, n_row) if routes is None else routes
-    complete = bool(observed.all())
-    reached, seen_rows = _slot_rows(plan, routes, n_row)
-    n_edge_of_slot = np.where(reached, 1 + keep_terms * np.diff(plan.child_ptr)[plan.slot_node], 0)
-    bytes_of_value = 8 * np.bincount(plan.slot_column, n_edge_of_slot, minlength=n_column).astype(np.int64)
-    few = np.where(plan.column_resolution == 0.0, 1.0, max_distinct_share) * seen_rows
-    few[(plan.column_resolution == 0.0) & (plan.column_kept >= 0)] = np.inf
-    found = {
-        column: _distinct(
-            values[column] if complete else values[column, observed[column]],
-            np.inf if column in asked else min(few[column], max_table_bytes // max(int(bytes_of_value[column]), 1) - 1),
-        )
-        for column in range(n_column)
-    }
-    distinct = {column: values_of for column, values_of in found.items() if values_of is not None}
-    budget = max_table_bytes
-    chosen = list(asked)
-    candidates = [column for column in distinct if column not in asked]
-    for column in sorted(candidates, key=lambda c: distinct[c].size):
-        cost = (distinct[column].size + 1) * int(bytes_of_value[column])
-        if cost <= budget:
-            chosen.append(column)
-            budget -= cost
-    chosen.sort()
-    known = [np.append(distinct[c], values[c, :1]) if c in asked else distinct[c] for c in chosen]
-    cells = _assemble(plan, values, observed, dict(zip(chosen, known, strict=True)), set(asked), routes, reached)
+    reached, seen_rows = slot_rows(plan, [routes], n_row)
+    coding = choose_coding(
+        plan,
+        lambda column, most: distinct_values(values[column], observed[column], most),
+        seen_rows,
+        reached,
+        max_distinct_share=max_distinct_share,
+        max_table_bytes=max_table_bytes,
+        asked=asked,
+        keep_terms=keep_terms,
+    )
+    coding |= {column: np.append(coding[column], values[column, :1]) for column in asked}
+    cells = assemble(plan, values, observed, coding, routes, reached=reached, asked=set(asked))
     if not keep_terms:
         n_term = cells.n_distinct.max(initial=-1) + 1
         widest = np.diff(plan.child_ptr)[plan.slot_node].max(initial=0)
@@ -360,31 +350,6 @@ def _halves(cells: Cells, half: np.ndarray) -> dict[str, np.ndarray]:
         of_column.append(widths)
     ends = np.cumsum([widths.size for widths in of_column], dtype=np.int64)
     return {"half": np.concatenate(of_column), "half_at": np.append(0, ends[:-1])}
-
-
-def _distinct(x: np.ndarray, most: float) -> np.ndarray | None:
-    """Return the distinct values, ascending, or None where there are more than `most`."""
-    n_first = 4.0 * most + 64.0
-    if x.size > n_first and np.unique(x[: int(n_first)]).size > most:
-        return None
-    found = _distinct_labels(np.ascontiguousarray(x))
-    found = found if found.size else np.unique(x)
-    return found if found.size <= most else None
-
-
-@kernel
-def _distinct_labels(x):
-    """Return the distinct values, ascending, of whole numbers in a narrow range; none where they are not such."""
-    lo, hi, whole = np.inf, -np.inf, True
-    for i in range(x.size):
-        lo, hi = min(lo, x[i]), max(hi, x[i])
-        whole &= x[i] == np.floor(x[i])
-    if not (whole and 0.0 <= hi - lo < _NARROW_RANGE):
-        return np.empty(0)
-    occurs = np.zeros(int(hi - lo) + 1, np.bool_)
-    for i in range(x.size):
-        occurs[int(x[i] - lo)] = True
-    return lo + np.flatnonzero(occurs)
 
 
 @kernel
@@ -406,32 +371,35 @@ def _fill_codes(distinct, x, out):
         out[i] = position[int(at)] if 0.0 <= at <= span else 0
 
 
-def _slot_rows(plan: Plan, routes: Routes, n_row: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return which slots some segment needs, bool (n_slot,), and the mean rows of a column's, float64 (n_column,)."""
-    n_column = plan.column_resolution.size
-    if not routes.live.size:
-        return np.ones(plan.slot_node.size, bool), np.full(n_column, float(n_row))
-    of_node = np.repeat(np.diff(routes.segment_ptr), np.diff(routes.live_ptr))
-    rows = np.bincount(routes.live, of_node, minlength=plan.kind.size)[plan.slot_node]
-    reached = rows > 0
-    total, n_slot = (np.bincount(plan.slot_column, w, minlength=n_column) for w in (rows, reached.astype(float)))
-    return reached, total / np.maximum(n_slot, 1.0)
-
-
-def _assemble(
+def assemble(
     plan: Plan,
     values: np.ndarray,
     observed: np.ndarray,
     known: dict[int, np.ndarray],
-    asked: set[int],
     routes: Routes,
+    *,
     reached: np.ndarray,
+    asked: Collection[int] = (),
+    masked: bool = False,
 ) -> Cells:
+    """Return the Cells of rows whose coding is known.
+
+    Parameters
+    ----------
+    plan : Plan
+    values, observed, routes, asked : as in `make_cells`
+    known : dict from int to float64 (n_distinct,)
+        Of each coded column the values that have features, ascending; as `choose_coding` returns them.
+    reached : bool (n_slot,)
+        Slots that have tables.
+    masked : bool
+        Keep the mask of missing cells where nothing is missing: other rows of the table lack some.
+    """
     n_column, n_row = values.shape
     code_row = np.full(n_column, -1, np.int32)
     code_row[list(known)] = np.arange(len(known))
     n_distinct = np.array([known[c].size if c in known else 0 for c in range(n_column)], np.int32)
-    missing = np.empty((n_column, 0), bool) if observed.all() else np.ascontiguousarray(~observed)
+    missing = np.ascontiguousarray(~observed) if masked or not observed.all() else np.empty((n_column, 0), bool)
     if routes.row.size and missing.size:
         missing = reordered(missing, routes.row)
     coded = (
@@ -455,7 +423,7 @@ def _assemble(
         code_row=code_row,
         code=code,
         n_distinct=n_distinct,
-        missing=missing if missing.any() else np.empty((n_column, 0), bool),
+        missing=missing if masked or missing.any() else np.empty((n_column, 0), bool),
         table_at=np.where(is_coded, np.cumsum(length) - length, -1),
         term_at=np.where(is_coded, np.cumsum(n_terms) - n_terms, -1),
         n_table=np.array([length.sum()], np.int64),

@@ -9,24 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.circuit.arrays import Params
-from bayesjpt.errors import ModelError
 from bayesjpt.kernels.collapsed import begin, scan
 from bayesjpt.kernels.paths import make_paths, record, replay
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.numerics.counter_rng import sweep_key
 
-BLOCKED, COLLAPSED = "blocked", "collapsed"
-SAMPLERS = (BLOCKED, COLLAPSED)
-"""Ways to draw allocations, by the names that users give."""
-
 _SCAN = np.uint64(1)
 """What a sweep's second key is for."""
-
-
-def check_sampler(sampler: str) -> None:
-    """Raise `ModelError` for an unknown way to draw allocations."""
-    if sampler not in SAMPLERS:
-        raise ModelError(f"sampler = {sampler!r}", f"one of {', '.join(SAMPLERS)}")
 
 
 class CollapsedSweeper(Sweeper):
@@ -62,8 +51,3 @@ class CollapsedSweeper(Sweeper):
         scan(self.plan, self.cells, self._paths, *given, np.uint64(sweep_key(key, _SCAN)))
         replay(self.plan, self.cells, self._work, self._guests, self._paths, self._stats, self._edge_count)
         return log_likelihood
-
-
-def sweeper_class(sampler: str) -> type[Sweeper]:
-    """Return the class of the sweeps of a sampler."""
-    return CollapsedSweeper if sampler == COLLAPSED else Sweeper

@@ -16,7 +16,7 @@ from bayesjpt.families.record import OK
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.downward import downward
 from bayesjpt.kernels.routes import block_size
-from bayesjpt.kernels.statistics import accumulate_block, list_values, sort_kept
+from bayesjpt.kernels.statistics import accumulate_block, forget_values, list_values, sort_kept
 from bayesjpt.kernels.truncated import AS_WHOLE_UPDATE, draw_from_values_on_cell, draw_on_cell
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward_by, upward_flat
 from bayesjpt.numerics.draw import draw_log_dirichlet
@@ -59,16 +59,28 @@ def allocate(plan, cells, log_weight, theta, work, guests, key, flat, stats, edg
     impossible : int
         The first row with zero density, -1 where there is none; by its number in the table.
     """
+    prepare(plan, cells, log_weight, theta, work)
+    return count(plan, cells, log_weight, work, guests, key, flat, stats, edge_count)
+
+
+@kernel
+def prepare(plan, cells, log_weight, theta, work):
+    """Fill what all rows have in common: coefficients of leaves, and tables of coded columns."""
+    plan, cells, work = lent(plan), lent(cells), lent(work)
+    prepare_coefficients(plan, cells, theta, work)
+    fill_tables(plan, cells, log_weight, work)
+
+
+@kernel
+def count(plan, cells, log_weight, work, guests, key, flat, stats, edge_count):
+    """Do what `allocate` does with rows for which `prepare` was done: those at hand, or others that are coded alike."""
     plan, cells, work, guests = lent(plan), lent(cells), lent(work), lent(guests)
     n_row = cells.n_row[0]
     n_block = work.u.size
-    prepare_coefficients(plan, cells, theta, work)
-    fill_tables(plan, cells, log_weight, work)
     stats[:] = 0.0
     guests.stats[:] = 0.0
     edge_count[:] = 0
-    work.n_kept[:] = 0
-    work.n_reached[:] = 0
+    forget_values(work)
     log_likelihood = 0.0
     impossible = np.int64(-1)
     for chunk in range(0, n_row, CHUNK):
@@ -139,7 +151,7 @@ def draw_params(plan, cells, work, stats, edge_count, concentration, hyper, hype
             cell = (plan.leaf_lo[leaf], plan.leaf_hi[leaf], float(work.n_reached[leaf]))
             if plan.leaf_by_value[leaf]:
                 n = list_values(plan, cells, work, leaf)
-                z, count = work.value[:n], work.count[:n]
+                z, count = work.listed[0, :n], work.listed[1, :n]
                 if on_cell:
                     status = draw_from_values_on_cell(family, z, count, prior, const, parameters, cell, rng)
                 else:

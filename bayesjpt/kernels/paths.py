@@ -22,7 +22,7 @@ from bayesjpt.kernels import rows
 from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.gibbs import CHUNK
 from bayesjpt.kernels.routes import block_size
-from bayesjpt.kernels.statistics import accumulate_block
+from bayesjpt.kernels.statistics import accumulate_block, forget_values
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward_by
 from bayesjpt.kernels.work import lay_out
 from bayesjpt.numerics.counter_rng import uniform
@@ -336,8 +336,7 @@ def replay(plan, cells, work, guests, paths, stats, edge_count):
     stats[:] = 0.0
     guests.stats[:] = 0.0
     edge_count[:] = 0
-    work.n_kept[:] = 0
-    work.n_reached[:] = 0
+    forget_values(work)
     for chunk in range(0, n_row, CHUNK):
         chunk_end = min(chunk + CHUNK, n_row)
         work.chunk_stats[:] = 0.0

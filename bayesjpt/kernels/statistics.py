@@ -43,18 +43,29 @@ def accumulate_block(plan, cells, work, guests, nodes, lo):
         _accumulate(plan, cells, leaf, start, work.rows[position, :size], work.chunk_stats)
         if guests.partner[leaf] >= 0:
             _accumulate(plan, cells, guests.partner[leaf], start, work.rows[position, :size], guests.chunk_stats)
-        if plan.leaf_by_value[leaf]:
-            row = plan.column_kept[column]
-            at = work.n_kept[row]
+        if work.tally_at[leaf] >= 0:
             for j in range(size):
-                work.kept_entry[row, at + j] = start + work.rows[position, j]
+                work.tally[work.tally_at[leaf] + work.rows[position, j]] += 1
+        elif plan.leaf_by_value[leaf]:
+            row = plan.column_kept[column]
+            at, first = work.n_kept[row], cells.feature_at[plan.leaf_value[leaf]] + start
+            for j in range(size):
+                work.kept_value[row, at + j] = cells.feature[first + work.rows[position, j]]
                 work.kept_leaf[row, at + j] = leaf
             work.n_kept[row] += size
 
 
+@inlined
+def forget_values(work):
+    """Empty the lists of values, and counts of rows, before the first block."""
+    work.tally[:] = 0
+    work.n_kept[:] = 0
+    work.n_reached[:] = 0
+
+
 @kernel
 def sort_kept(plan, work):
-    """Order the kept entries leaf by leaf, those of one leaf as they came: in the order of their rows."""
+    """Order the kept values leaf by leaf, those of one leaf as they came: in the order of their rows."""
     ends = work.sorted_ptr
     ends[:] = 0
     for row in range(work.n_kept.size):
@@ -69,35 +80,32 @@ def sort_kept(plan, work):
                 ends[leaf, 1] = ends[leaf, 0]
         for j in range(work.n_kept[row]):
             leaf = work.kept_leaf[row, j]
-            work.sorted_entry[row, ends[leaf, 1]] = work.kept_entry[row, j]
+            work.sorted_value[row, ends[leaf, 1]] = work.kept_value[row, j]
             ends[leaf, 1] += 1
 
 
 @apart
 @kernel
 def list_values(plan, cells, work, leaf):
-    """Fill ``work.value`` and ``work.count`` with a leaf's values; return how many there are.
+    """Fill ``work.listed`` with a leaf's values and counts; return how many there are.
 
     Values of a coded column are distinct and ascending; those of any other are listed row by row, each once.
     """
     feature = plan.leaf_value[leaf]
     column = plan.feature_column[feature]
-    entries = work.sorted_entry[plan.column_kept[column], work.sorted_ptr[leaf, 0] : work.sorted_ptr[leaf, 1]]
-    z = cells.feature[cells.feature_at[feature] : cells.feature_at[feature] + cells.feature_len[feature]]
     n = 0
-    if cells.code_row[column] < 0:
-        for j in range(entries.size):
-            work.value[n] = z[entries[j]]
-            work.count[n] = 1.0
+    if work.tally_at[leaf] < 0:
+        row = plan.column_kept[column]
+        for j in range(work.sorted_ptr[leaf, 0], work.sorted_ptr[leaf, 1]):
+            work.listed[0, n] = work.sorted_value[row, j]
+            work.listed[1, n] = 1.0
             n += 1
         return n
-    tally = work.tally[: cells.n_distinct[column]]
-    tally[:] = 0
-    for j in range(entries.size):
-        tally[entries[j]] += 1
-    for code in range(tally.size):
-        if tally[code] > 0:
-            work.value[n] = z[code]
-            work.count[n] = tally[code]
+    z = cells.feature[cells.feature_at[feature] : cells.feature_at[feature] + cells.feature_len[feature]]
+    for code in range(cells.n_distinct[column]):
+        count = work.tally[work.tally_at[leaf] + code]
+        if count > 0:
+            work.listed[0, n] = z[code]
+            work.listed[1, n] = count
             n += 1
     return n

@@ -264,19 +264,19 @@ class Sweeper:
             raise SamplingError(f"the prior of leaf {leaf} of block {self.name!r} is not valid")
 
 
-def is_closed_form(circuit: Circuit, plan: Plan, cells: Cells) -> bool:
+def is_closed_form(circuit: Circuit, plan: Plan, n_open: int) -> bool:
     """Return whether the posterior is in closed form: every row's path is known, and every leaf's draw is exact.
 
     Sums of the structure are hard and no row lacks the cell that decides; a slot holds one family, and beside it atoms,
     which are told from it by value; families are conjugate, also on the cells to which their leaves are truncated.
-    Factors of their priors are another matter.
+    Factors of their priors are another matter. `n_open` is that of `bayesjpt.kernels.routes.Routes`, of all rows.
     """
     families = [registry.FAMILIES[number] for number in circuit.leaf_family]
     has_parameters = plan.theta_len > 0
     exact = np.where(
         plan.leaf_update == AS_WHOLE, [family.is_conjugate for family in families], plan.leaf_update == CONJUGATE
     )
-    if cells.n_open[0] or not (exact | ~has_parameters).all():
+    if n_open or not (exact | ~has_parameters).all():
         return False
     for node in np.flatnonzero(np.diff(plan.child_ptr) > 1):
         children = plan.child[plan.child_ptr[node] : plan.child_ptr[node + 1]]

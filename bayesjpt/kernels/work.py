@@ -40,18 +40,20 @@ def make_work(plan, cells, n_block):
     longest = np.int64(n_block)
     for column in range(cells.n_distinct.size):
         longest = max(longest, np.int64(cells.n_distinct[column] + 1))
-    n_row = cells.n_row[0]
-    n_kept = 0
-    n_listed = 0
-    n_tally = 0
+    n_kept, n_listed = 0, np.int64(0)
     for column in range(plan.column_kept.size):
         if plan.column_kept[column] >= 0:
             n_kept += 1
-            if cells.code_row[column] >= 0:
-                n_tally = max(n_tally, np.int64(cells.n_distinct[column]))
-            else:
-                n_listed = n_row
-    n_listed = max(n_listed, n_tally)
+            if cells.code_row[column] < 0:
+                n_listed = cells.n_row[0]
+    n_tally, n_value = np.int64(0), n_listed
+    tally_at = np.full(plan.leaf_family.size, -1, np.int64)
+    for leaf in range(plan.leaf_family.size):
+        column = plan.feature_column[plan.leaf_value[leaf]]
+        if plan.leaf_by_value[leaf] and cells.code_row[column] >= 0:
+            tally_at[leaf] = n_tally
+            n_tally += cells.n_distinct[column]
+            n_value = max(n_value, np.int64(cells.n_distinct[column]))
     return Work(
         plan.node_row.copy(),
         plan.edge_row.copy(),
@@ -75,14 +77,14 @@ def make_work(plan, cells, n_block):
         np.zeros(n_block, np.int32),
         np.zeros(plan.stat_at[-1]),
         np.zeros(plan.leaf_family.size, np.int64),
-        np.empty((n_kept, n_row), np.int32),
-        np.empty((n_kept, n_row), np.int32),
-        np.zeros(n_kept, np.int64),
-        np.empty((n_kept, n_row), np.int32),
-        np.zeros((plan.leaf_family.size, 2), np.int64),
-        np.empty(n_listed),
-        np.empty(n_listed),
         np.zeros(n_tally, np.int64),
+        tally_at,
+        np.empty((n_kept, n_listed)),
+        np.empty((n_kept, n_listed), np.int32),
+        np.zeros(n_kept, np.int64),
+        np.empty((n_kept, n_listed)),
+        np.zeros((plan.leaf_family.size, 2), np.int64),
+        np.empty((2, n_value)),
     )
 
 

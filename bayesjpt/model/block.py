@@ -26,7 +26,7 @@ from bayesjpt.circuit.type_prior import (
 from bayesjpt.defaults import ALPHA, ESS, GAMMA
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
-from bayesjpt.kernels.collapsed_sweeper import BLOCKED, check_sampler
+from bayesjpt.kernels.samplers import BLOCKED, check_sampler
 from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters

@@ -11,7 +11,7 @@ from pytensor.graph.traversal import ancestors
 from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, make_layout
 from bayesjpt.circuit.scales import scale_name
 from bayesjpt.errors import ModelError
-from bayesjpt.kernels.collapsed_sweeper import COLLAPSED
+from bayesjpt.kernels.samplers import COLLAPSED
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.circuit_rows import CircuitRowsRV, FrozenCircuit
 from bayesjpt.model.imputed import IMPUTED, ImputedCellsRV

@@ -9,7 +9,7 @@ import pymc as pm
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.type_prior import MEMBERS
 from bayesjpt.defaults import ALPHA, ESS, GAMMA
-from bayesjpt.kernels.collapsed_sweeper import BLOCKED
+from bayesjpt.kernels.samplers import BLOCKED
 from bayesjpt.model.block import CircuitMixture
 from bayesjpt.model.groups import KAPPA
 from bayesjpt.table.table import Table

@@ -20,9 +20,9 @@ from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
-from bayesjpt.kernels.collapsed_sweeper import BLOCKED
 from bayesjpt.kernels.density import remembered_log_density, rows_log_density
 from bayesjpt.kernels.gradient import rows_gradient
+from bayesjpt.kernels.samplers import BLOCKED
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model.distributions import apply_rv
 from bayesjpt.model.internals import (
@@ -51,7 +51,7 @@ class FrozenCircuit:
     swept : bool
         Whether sweeps draw the block's variables. Other steps then evaluate the rows many times at one point.
     sampler : str
-        How sweeps draw allocations: one of `bayesjpt.kernels.collapsed_sweeper.SAMPLERS`.
+        How sweeps draw allocations: one of `bayesjpt.kernels.samplers.SAMPLERS`.
     """
 
     def __init__(

@@ -16,13 +16,11 @@ from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.type_prior import make_column_types, no_column_types
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.kernels import chain
-from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.chain import ChainState
-from bayesjpt.kernels.collapsed_sweeper import sweeper_class
 from bayesjpt.kernels.concentration import log_allocations
 from bayesjpt.kernels.gaps import completed
-from bayesjpt.kernels.routes import make_routes
-from bayesjpt.kernels.work import block_rows
+from bayesjpt.kernels.samplers import arrange, make_sweeper
+from bayesjpt.kernels.units import ArraySource
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.blocks import (
     TYPE_PRIOR,
@@ -197,21 +195,19 @@ class CircuitGibbs(BlockedStep):
         frozen = self._frozen
         observed = np.ascontiguousarray(~missing.T)
         by_column = np.where(observed, values.T, self._filler)
-        cells = make_cells(
-            frozen.plan,
-            by_column,
-            observed,
-            max_distinct_share=MAX_DISTINCT_SHARE,
-            max_table_bytes=MAX_TABLE_BYTES,
-            routes=make_routes(frozen.plan, by_column, observed),
-        )
-        n_block = block_rows(frozen.plan, MAX_WORK_BYTES, cells)
-        self._sweeper = sweeper_class(frozen.sampler)(
+        self._sweeper = make_sweeper(
             frozen.circuit,
             frozen.plan,
             frozen.priors,
-            cells,
-            n_block=n_block,
+            arrange(
+                frozen.plan,
+                ArraySource(by_column, observed),
+                frozen.sampler,
+                max_distinct_share=MAX_DISTINCT_SHARE,
+                max_table_bytes=MAX_TABLE_BYTES,
+            ),
+            sampler=frozen.sampler,
+            max_work_bytes=MAX_WORK_BYTES,
             column_types=self._types,
             exchanges=len(self._drawn) == len(self._value_names),
             log_jacobian=float((observed.sum(axis=1) * frozen.plan.column_log_jacobian).sum()),

@@ -14,20 +14,18 @@ from bayesjpt.errors import CheckpointError
 from bayesjpt.numerics import jit
 from bayesjpt.sampler.checkpoint import Checkpoint, check_facts
 from bayesjpt.sampler.schedule import Schedule
+from bayesjpt.table.dataset import Dataset
 
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table
 
 
-def facts_of(table: Table, schedule: Schedule, settings: dict[str, Any]) -> dict[str, Any]:
+def facts_of(table: Table | Dataset, schedule: Schedule, settings: dict[str, Any]) -> dict[str, Any]:
     """Return everything on which draws depend, as `check_facts` compares it."""
-    cells = hashlib.sha256(json.dumps(table.schema.to_dict()).encode())
-    cells.update(np.where(table.observed, table.values, 0.0).data)
-    cells.update(table.observed.data)
     return {
         # structures first: how many there are explains other options that nobody gave
         "options": {"n_structures": 1, "draws": schedule.n_draw, "chains": schedule.n_chain, **settings},
-        "table": {"rows": table.n_row, "columns": table.n_column, "digest": cells.hexdigest()},
+        "table": {"rows": table.n_row, "columns": table.n_column, "digest": _digest(table)},
         "versions": {
             "bayesjpt's kernels": jit.source_hash(),
             "numpy": np.__version__,
@@ -35,6 +33,17 @@ def facts_of(table: Table, schedule: Schedule, settings: dict[str, Any]) -> dict
             "the byte order": sys.byteorder,
         },
     }
+
+
+def _digest(table: Table | Dataset) -> str:
+    """Return a hash of a table's schema and cells."""
+    cells = hashlib.sha256(json.dumps(table.schema.to_dict()).encode())
+    if isinstance(table, Dataset):
+        cells.update(table.digest().encode())
+    else:
+        cells.update(np.where(table.observed, table.values, 0.0).data)
+        cells.update(table.observed.data)
+    return cells.hexdigest()
 
 
 def resumed_seed(folder: Checkpoint, facts: dict[str, Any], *, resume: bool) -> int:

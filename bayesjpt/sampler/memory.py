@@ -13,11 +13,13 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.defaults import CHAINS, DRAWS, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import SamplingError
-from bayesjpt.kernels.collapsed_sweeper import BLOCKED, COLLAPSED
 from bayesjpt.kernels.paths import BLOCK, longest_path
+from bayesjpt.kernels.samplers import BLOCKED, COLLAPSED
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.sampler.schedule import Schedule, draw_arrays
+from bayesjpt.sampler.target import RESIDENT_BYTES
 from bayesjpt.sampler.workers import n_worker
+from bayesjpt.table.dataset import Dataset
 
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table
@@ -70,7 +72,7 @@ def in_words(n_byte: int) -> str:
 
 def estimate_memory(
     circuit: Circuit,
-    table: Table,
+    table: Table | Dataset,
     *,
     draws: int = DRAWS,
     chains: int = CHAINS,
@@ -114,17 +116,18 @@ def estimate_memory(
         + MAX_TABLE_BYTES
         + 4 * plan.kind.size * (n_block + 3)
         + 8 * (2 * plan.leaf_family.size + int(plan.coef_at[-1]) + 2 * int(plan.stat_at[-1]))
-        + (n_kept > 0) * n_row * (12 * n_kept + 24)
+        + (n_kept > 0) * n_row * (20 * n_kept + 16)
     )
     if (plan.split_column >= 0).any():  # segments need fewer nodes, and have longer blocks within the same bound
         workspace += MAX_WORK_BYTES
     if sampler == COLLAPSED:
         workspace += 4 * n_row * (longest_path(plan) + n_column) + 8 * BLOCK * plan.leaf_family.size + MAX_TABLE_BYTES
+    bytes_of_row = 8 * plan.feature_column.size + 6 * n_column + 16
     return MemoryEstimate(
         draws=sum(_product(shape) * dtype.itemsize for shape, dtype in forms),
         workspaces=workspace * n_worker(cores, chains),
         # a feature holds one number a cell, the codes of a column and its marks less
-        cells=n_row * (8 * plan.feature_column.size + 6 * n_column + 16),
+        cells=n_row * bytes_of_row if not isinstance(table, Dataset) else min(n_row * bytes_of_row, RESIDENT_BYTES),
     )
 
 

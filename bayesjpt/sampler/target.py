@@ -16,15 +16,19 @@ from bayesjpt.circuit.priors import Priors, make_priors
 from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS, ColumnTypes, make_column_types, no_column_types
 from bayesjpt.defaults import ALPHA, ESS, GAMMA, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import LearnerError
-from bayesjpt.kernels.cells import Cells, make_cells
-from bayesjpt.kernels.collapsed_sweeper import BLOCKED, check_sampler, sweeper_class
-from bayesjpt.kernels.routes import make_routes
+from bayesjpt.kernels.remote import Submits
+from bayesjpt.kernels.samplers import BLOCKED, arrange, check_sampler, make_sweeper
 from bayesjpt.kernels.sweeper import Sweeper, is_closed_form
-from bayesjpt.kernels.work import block_rows
+from bayesjpt.kernels.units import UNIT_ROWS, ArraySource, Units
 from bayesjpt.sampler.schedule import StateSizes
+from bayesjpt.table.dataset import Dataset
 
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table
+
+
+RESIDENT_BYTES = 2**29
+"""Of rows that lie in files, what a structure keeps arranged in memory; the rest is arranged anew in each sweep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,36 +42,42 @@ class Target:
     priors : Priors
     column_types : ColumnTypes
         Weights of types that are drawn, too; a chain carries them behind its parameters.
-    cells : Cells
-    n_block : int
-        Rows evaluated together.
+    units : Units
+        The rows, arranged unit by unit.
     log_jacobian : float
         What turns a log likelihood in the families' units into one in the user's, in nats.
     is_closed_form : bool
         Whether draws are independent, and need no sweep; see `bayesjpt.kernels.sweeper.is_closed_form`.
     sampler : str
-        One of `bayesjpt.kernels.collapsed_sweeper.SAMPLERS`.
+        One of `bayesjpt.kernels.samplers.SAMPLERS`.
+    n_thread : int
+        Threads that share the units of one sweep; no effect on any draw.
+    executor : Submits, optional
+        Processes that share them in place of threads.
     """
 
     circuit: Circuit
     plan: Plan
     priors: Priors
     column_types: ColumnTypes
-    cells: Cells
-    n_block: int
+    units: Units
     log_jacobian: float
     is_closed_form: bool
     sampler: str = BLOCKED
+    n_thread: int = 1
+    executor: Submits | None = None
 
     def sweeper(self) -> Sweeper:
         """Return a Sweeper with buffers of its own, for one thread."""
-        kind = Sweeper if self.is_closed_form else sweeper_class(self.sampler)
-        return kind(
+        return make_sweeper(
             self.circuit,
             self.plan,
             self.priors,
-            self.cells,
-            n_block=self.n_block,
+            self.units,
+            sampler=BLOCKED if self.is_closed_form else self.sampler,
+            max_work_bytes=MAX_WORK_BYTES,
+            n_thread=self.n_thread,
+            executor=self.executor,
             column_types=self.column_types,
             log_jacobian=self.log_jacobian,
         )
@@ -82,7 +92,8 @@ class Target:
     def digest(self) -> str:
         """Return a hash of everything that decides the draws beside keys and generators."""
         total = hashlib.sha256(f"{self.circuit.digest()}{self.sampler}".encode())
-        for arrays in (self.plan._asdict(), self.priors.arrays(), self.column_types._asdict(), self.cells._asdict()):
+        total.update(self.units.digest().encode())
+        for arrays in (self.plan._asdict(), self.priors.arrays(), self.column_types._asdict()):
             for name, array in arrays.items():
                 total.update(f"{name}{array.dtype.str}{array.shape}".encode())
                 total.update(np.ascontiguousarray(array).data)
@@ -91,7 +102,7 @@ class Target:
 
 def make_target(
     circuit: Circuit,
-    table: Table,
+    table: Table | Dataset,
     *,
     gamma: float = GAMMA,
     alpha: float = ALPHA,
@@ -99,13 +110,17 @@ def make_target(
     type_prior: str = MEMBERS,
     sampler: str = BLOCKED,
     ess: float = ESS,
+    n_thread: int = 1,
+    executor: Submits | None = None,
 ) -> Target:
     """Return the Target of a table.
 
     Parameters
     ----------
     circuit : Circuit
-    table : Table
+    table : Table or Dataset
+    n_thread, executor
+        As in `Target`.
     gamma, alpha, prior, type_prior, sampler, ess
         As in `bayesjpt.fit`.
 
@@ -132,22 +147,26 @@ def make_target(
         ess=ess,
     )
     column_types = make_column_types(circuit, table.schema) if type_prior == COLUMNS else no_column_types()
-    cells = make_cells(
-        plan,
-        table.values,
-        table.observed,
-        max_distinct_share=MAX_DISTINCT_SHARE,
-        max_table_bytes=MAX_TABLE_BYTES,
-        routes=make_routes(plan, table.values, table.observed),
-    )
-    jacobian = float((table.observed.sum(axis=1) * plan.column_log_jacobian).sum())
-    n_block = block_rows(plan, MAX_WORK_BYTES, cells)
+    limits = {"max_distinct_share": MAX_DISTINCT_SHARE, "max_table_bytes": MAX_TABLE_BYTES}
+    if isinstance(table, Dataset):
+        units = arrange(plan, table, sampler, resident=_resident(plan), **limits)
+        n_observed = table.n_observed
+    else:
+        units = arrange(plan, ArraySource(table.values, table.observed), sampler, **limits)
+        n_observed = table.observed.sum(axis=1)
+    jacobian = float((n_observed * plan.column_log_jacobian).sum())
     drawn_at_once = column_types.n_weight == 0 and bool(priors.scales.from_statistics.all())
-    closed_form = drawn_at_once and is_closed_form(circuit, plan, cells)
-    return Target(circuit, plan, priors, column_types, cells, n_block, jacobian, closed_form, sampler)
+    closed_form = drawn_at_once and is_closed_form(circuit, plan, units.n_open)
+    return Target(circuit, plan, priors, column_types, units, jacobian, closed_form, sampler, n_thread, executor)
 
 
-def check_fits(circuit: Circuit, table: Table) -> None:
+def _resident(plan: Plan) -> int:
+    """Return how many units of rows that need not fit into memory are kept arranged there."""
+    bytes_of_row = 8 * plan.feature_column.size + 6 * plan.column_resolution.size + 16
+    return RESIDENT_BYTES // (UNIT_ROWS * bytes_of_row)
+
+
+def check_fits(circuit: Circuit, table: Table | Dataset) -> None:
     """Raise unless a learner returned a valid circuit over the columns of the table; see `make_target`."""
     if not isinstance(circuit, Circuit):
         raise LearnerError(f"a learner that returned an object of type {type(circuit).__name__}", "a Circuit")

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from bayesjpt.families import dispatch, registry
-from bayesjpt.kernels.collapsed_sweeper import BLOCKED, COLLAPSED
+from bayesjpt.kernels.samplers import BLOCKED, COLLAPSED
 from bayesjpt.numerics.native import resolve
 from bayesjpt.sampler.target import Target
 from bayesjpt.table.schema import Schema

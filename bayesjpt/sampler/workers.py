@@ -17,3 +17,11 @@ def n_worker(cores: int | None, n_chain: int) -> int:
     More threads than processors would take turns; the draws are the same for any number.
     """
     return max(1, min(n_chain, n_processor(), n_processor() if cores is None else cores))
+
+
+def n_helper(cores: int | None, n_chain: int) -> int:
+    """Return how many threads share the sweeps of one chain: processors that have no chain of their own help others.
+
+    Only tables of more rows than a unit (`bayesjpt.kernels.units.UNIT_ROWS`) are shared.
+    """
+    return max(1, n_worker(cores, n_processor()) // n_worker(cores, n_chain))

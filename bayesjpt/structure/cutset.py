@@ -26,6 +26,7 @@ from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
 from bayesjpt.structure.bins import bins_of
 from bayesjpt.structure.chow_liu import chow_liu, independent_log_likelihood
+from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
 
 SELECTS = ("random", "entropy", "likelihood")
@@ -33,7 +34,7 @@ LEAVES = ("chow_liu", "bernoulli", "dictionary")
 
 
 def learn_cutset(
-    table: Table,
+    table: Table | Dataset,
     rng: int | np.random.Generator | None = None,
     *,
     select: str = "random",
@@ -49,7 +50,8 @@ def learn_cutset(
 
     Parameters
     ----------
-    table : Table
+    table : Table or Dataset
+        Of a Dataset as many rows are taken as `bayesjpt.defaults.LEARN_ROWS`, chosen by a hash of their numbers.
         Missing cells are allowed: see Notes.
     rng : int, numpy.random.Generator or None
         Chooses columns and thresholds (``random``), the way of rows without the cell that is split, and the rows held
@@ -113,6 +115,7 @@ def learn_cutset(
     >>> bj.learn_cutset(table, rng, min_rows=200, min_columns=1)
     Circuit(0 latent, 0 likelihood, 7 hard, 5 product, 6 leaf; 0 parameters)
     """
+    table = in_memory(table)
     rng = base.check_input(table, rng)
     settings = Settings(
         select=base.check_choice("select", select, SELECTS),

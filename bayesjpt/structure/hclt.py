@@ -22,11 +22,12 @@ from bayesjpt.structure.base import Progress
 from bayesjpt.structure.bins import bins_of, blocks, shares_of_bins, some_rows
 from bayesjpt.structure.chow_liu import Bins, chow_liu
 from bayesjpt.structure.tree_messages import Messages, drawn, expected, parents_first, upward
+from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
 
 
 def learn_hclt(
-    table: Table,
+    table: Table | Dataset,
     rng: int | np.random.Generator | None = None,
     *,
     n_states: int = defaults.HCLT_STATES,
@@ -38,7 +39,8 @@ def learn_hclt(
 
     Parameters
     ----------
-    table : Table
+    table : Table or Dataset
+        Of a Dataset as many rows are taken as `bayesjpt.defaults.LEARN_ROWS`, chosen by a hash of their numbers.
         Columns of labels (any number of them), of numbers, or both. Missing cells are summed out.
     rng : int, numpy.random.Generator or None
         Chooses where the states begin, the rows of EM where a table is large, and the states of rows at its end.
@@ -85,6 +87,7 @@ def learn_hclt(
     >>> bj.learn_hclt(table, rng, n_states=2)
     Circuit(5 latent, 0 likelihood, 0 hard, 2 product, 6 leaf; 12 parameters)
     """
+    table = in_memory(table)
     rng = base.check_input(table, rng)
     n_states = base.check_count("n_states", n_states)
     em_steps = base.check_count("em_steps", em_steps)

@@ -22,6 +22,7 @@ from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
 from bayesjpt.structure.grow import Leaf, Settings, Split, Tree
 from bayesjpt.structure.prune import grow_and_prune
+from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
 
 JPT_MIN_ROWS = 0.05
@@ -36,7 +37,7 @@ ASSIGNMENTS = ("hard", "soft")
 
 
 def learn_jpt(
-    table: Table,
+    table: Table | Dataset,
     rng: int | np.random.Generator | None = None,
     *,
     targets: Sequence[str] | None = None,
@@ -56,7 +57,8 @@ def learn_jpt(
 
     Parameters
     ----------
-    table : Table
+    table : Table or Dataset
+        Of a Dataset as many rows are taken as `bayesjpt.defaults.LEARN_ROWS`, chosen by a hash of their numbers.
         Missing cells are allowed: see Notes.
     rng : int, numpy.random.Generator or None
         Draws the rows held out for `validation`; without, the tree is a function of the table.
@@ -123,6 +125,7 @@ def learn_jpt(
     >>> [node.region for node in tree_nodes(circuit)][1:]
     [{1: (0,)}, {1: (1, 2)}]
     """
+    table = in_memory(table)
     rng = base.check_input(table, rng)
     is_hard = base.check_choice("assignment", assignment, ASSIGNMENTS) == "hard"
     settings = Settings(

@@ -27,6 +27,7 @@ from bayesjpt.structure.dependence import (
     subsample,
     whiten,
 )
+from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
 
 MSPN_THRESHOLD = 0.1
@@ -35,7 +36,7 @@ depends on many columns at once depends little on each."""
 
 
 def learn_mspn(
-    table: Table,
+    table: Table | Dataset,
     rng: int | np.random.Generator | None = None,
     *,
     min_rows: float | None = None,
@@ -51,7 +52,8 @@ def learn_mspn(
 
     Parameters
     ----------
-    table : Table
+    table : Table or Dataset
+        Of a Dataset as many rows are taken as `bayesjpt.defaults.LEARN_ROWS`, chosen by a hash of their numbers.
         Missing cells are allowed: see Notes.
     rng : int, numpy.random.Generator or None
         The same state gives the same circuit, whatever the number of cores.
@@ -114,6 +116,7 @@ def learn_mspn(
     >>> [int(column) for column in np.unique(circuit.leaf_var)]
     [0, 1, 2]
     """
+    table = in_memory(table)
     rng = base.check_input(table, rng)
     settings = Settings(
         min_rows=_least_rows(table.n_row) if min_rows is None else base.rows_of("min_rows", min_rows, table.n_row),

@@ -15,13 +15,14 @@ from bayesjpt.structure.base import Progress
 from bayesjpt.structure.bins import bins_of, blocks, shares_of_bins, some_rows
 from bayesjpt.structure.chow_liu import Bins
 from bayesjpt.structure.tree_messages import upward
+from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
 
 EDGES = ("own", "shared")
 
 
 def learn_tree_mixture(
-    table: Table,
+    table: Table | Dataset,
     rng: int | np.random.Generator | None = None,
     *,
     n_components: int = defaults.TREE_COMPONENTS,
@@ -35,7 +36,8 @@ def learn_tree_mixture(
 
     Parameters
     ----------
-    table : Table
+    table : Table or Dataset
+        Of a Dataset as many rows are taken as `bayesjpt.defaults.LEARN_ROWS`, chosen by a hash of their numbers.
         Columns of numbers are independent of the others within a component. Missing cells are summed out.
     rng : int, numpy.random.Generator or None
         Chooses the rows around which components begin, the rows of EM where a table is large, and the component of each
@@ -83,6 +85,7 @@ def learn_tree_mixture(
     >>> bj.learn_tree_mixture(table, rng, n_components=2)
     Circuit(1 latent, 0 likelihood, 10 hard, 4 product, 6 leaf; 0 parameters)
     """
+    table = in_memory(table)
     rng = base.check_input(table, rng)
     n_components = base.check_count("n_components", n_components)
     edges = base.check_choice("edges", edges, EDGES)

@@ -27,6 +27,7 @@ from bayesjpt.kernels.naive_bayes import assign_rows
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Columns, Progress, Rows, Task
 from bayesjpt.structure.independence import p_values
+from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 
@@ -54,7 +55,7 @@ WMISPN_MAX_BINS = 100
 
 
 def learn_wmispn(
-    table: Table,
+    table: Table | Dataset,
     rng: int | np.random.Generator | None = None,
     *,
     bins: str = "width",
@@ -70,7 +71,8 @@ def learn_wmispn(
 
     Parameters
     ----------
-    table : Table
+    table : Table or Dataset
+        Of a Dataset as many rows are taken as `bayesjpt.defaults.LEARN_ROWS`, chosen by a hash of their numbers.
         Missing cells are allowed: no test and no cluster is judged by them.
     rng : int, numpy.random.Generator or None
         The same state gives the same circuit.
@@ -130,6 +132,7 @@ def learn_wmispn(
     >>> sorted({registry.FAMILIES[k].name for k in circuit.leaf_family})
     ['bernoulli', 'spline']
     """
+    table = in_memory(table)
     rng = base.check_input(table, rng)
     settings = Settings(
         rule=rule_of(bins, n_bins, order),

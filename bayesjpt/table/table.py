@@ -81,6 +81,10 @@ class Table:
             return self._part(index)
         return self.take(np.atleast_1d(np.asarray(index)))
 
+    def with_schema(self, schema: Schema) -> Table:
+        """Return the same rows under a schema whose cells are the same, such as one of fewer likelihoods."""
+        return Table(schema, self.values, self.observed)
+
     def _part(self, index: slice | np.ndarray) -> Table:
         unseen = {column: labels[index] for column, labels in self.unseen.items()}
         return Table(self.schema, self.values[:, index], self.observed[:, index], unseen)

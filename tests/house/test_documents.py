@@ -165,7 +165,9 @@ def test_decisions_are_few_fit_on_a_page_and_are_listed():
 def dependency_lines() -> list[str]:
     """Return the lines of pyproject.toml that name a requirement."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    return [line for line in text.splitlines() if re.match(r'\s*((sklearn|plot|browser) = \[)?"[\w-]+[><=]=', line)]
+    return [
+        line for line in text.splitlines() if re.match(r'\s*((sklearn|plot|browser|dask) = \[)?"[\w-]+[><=]=', line)
+    ]
 
 
 def test_every_dependency_has_a_floor_and_a_reason():
@@ -186,6 +188,6 @@ def test_every_third_party_that_the_package_imports_is_a_dependency():
         re.match(r"[\w-]+", r)[0] for r in [*project["dependencies"], *project["optional-dependencies"]["sklearn"]]
     }
     names = {"sklearn": "scikit-learn", "arviz_stats": "arviz-stats", "python_calamine": "python-calamine"}
-    reserved = {"matplotlib", "jax"}  # of plots and of samplers that run on JAX, extras
+    reserved = {"matplotlib", "jax", "distributed"}  # of plots, of samplers that run on JAX, of other machines: extras
     needed = {names.get(name, name) for room in ALLOWED.values() for name in room} - reserved
     assert needed <= declared

@@ -13,9 +13,10 @@ from bayesjpt.circuit.priors import make_priors
 from bayesjpt.errors import ModelError, SamplingError
 from bayesjpt.kernels import collapsed, gibbs, paths
 from bayesjpt.kernels.cells import make_cells
-from bayesjpt.kernels.collapsed_sweeper import CollapsedSweeper, check_sampler
+from bayesjpt.kernels.collapsed_sweeper import CollapsedSweeper
 from bayesjpt.kernels.exchange import draw_partners, make_guests
 from bayesjpt.kernels.routes import make_routes
+from bayesjpt.kernels.samplers import check_sampler
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.kernels.work import make_work
 from bayesjpt.sampler.target import make_target
@@ -138,14 +139,16 @@ def test_recorded_paths_are_those_of_a_sweep_that_keeps_none(name, mode, rng):
     draw_partners(at.guests, rng)
     expected = gibbs.allocate(*at.run, *at.params, at.work, at.guests, KEY, False, stats, edge_count)
     n_reached, of_guests = at.work.n_reached.copy(), at.guests.stats.copy()
-    kept = at.work.kept_entry[:, : at.work.n_kept.max(initial=0)].copy()
+    kept = at.work.kept_value[:, : at.work.n_kept.max(initial=0)].copy()
+    tally = at.work.tally.copy()
     at.replay()
     assert at.found == expected
     assert at.stats.tobytes() == stats.tobytes()
     assert at.edge_count.tolist() == edge_count.tolist()
     assert at.work.n_reached.tolist() == n_reached.tolist()
     assert at.guests.stats.tobytes() == of_guests.tobytes()
-    assert at.work.kept_entry[:, : kept.shape[1]].tolist() == kept.tolist()
+    assert at.work.kept_value[:, : kept.shape[1]].tolist() == kept.tolist()
+    assert at.work.tally.tolist() == tally.tolist()
 
 
 @pytest.mark.parametrize("name", CASES)

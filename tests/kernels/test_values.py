@@ -39,7 +39,7 @@ def lists(case: strategies.Case, mode: str, n_block: int = 64) -> Lists:
     found = {}
     for leaf in np.flatnonzero(run.plan.leaf_by_value):
         n = list_values(run.plan, run.cells, work, leaf)
-        found[int(leaf)] = work.value[:n].copy(), work.count[:n].copy()
+        found[int(leaf)] = work.listed[0, :n].copy(), work.listed[1, :n].copy()
     return found
 
 

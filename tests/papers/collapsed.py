@@ -9,7 +9,7 @@ import numpy as np
 
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Circuit, Params
-from bayesjpt.kernels.collapsed_sweeper import SAMPLERS
+from bayesjpt.kernels.samplers import SAMPLERS
 from bayesjpt.sampler.target import make_target
 from bayesjpt.table.table import Table
 

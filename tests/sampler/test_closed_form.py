@@ -174,7 +174,7 @@ def test_bare_tree_of_quantile_leaves_is_in_closed_form(rng):
     assert target.is_closed_form
     params = target.sweeper().learned()
     target.sweeper().redraw(params, rng)
-    assert (runs.log_scores(runs.Run(target.plan, target.cells), params) > -np.inf).all()
+    assert (runs.log_scores(runs.Run(target.plan, target.units[0]), params) > -np.inf).all()
 
 
 def test_independent_draws_of_factors_have_the_distribution_of_sweeps(rng):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bayesjpt.defaults import MAX_WORK_BYTES
 from bayesjpt.errors import SamplingError
-from bayesjpt.kernels.work import make_work
+from bayesjpt.kernels.work import block_rows, make_work
 from bayesjpt.sampler import memory
 from bayesjpt.sampler.memory import MemoryEstimate, available_memory, check_memory, estimate_memory, in_words
 from bayesjpt.sampler.schedule import Schedule, empty_draws
@@ -21,6 +22,10 @@ SLACK_BYTES = 4 * 2**20
 
 def n_byte(arrays) -> int:
     return sum(array.nbytes for array in arrays)
+
+
+def work_of(target):
+    return make_work(target.plan, target.units[0], block_rows(target.plan, MAX_WORK_BYTES, target.units[0]))
 
 
 @pytest.fixture(params=[(20_000, False), (20_000, True), (50, True)], ids=["coded", "distinct", "few rows"])
@@ -40,16 +45,16 @@ def test_workspaces_and_cells_are_bounded_from_above(case):
     table, circuit = case
     target = make_target(circuit, table)
     estimate = estimate_memory(circuit, table, chains=1)
-    assert estimate.workspaces >= n_byte(make_work(target.plan, target.cells, target.n_block))
-    assert estimate.cells >= n_byte(target.cells) - 1000  # a few offsets a column
+    assert estimate.workspaces >= n_byte(work_of(target))
+    assert estimate.cells >= n_byte(target.units[0]) - 1000  # a few offsets a column
 
 
 def test_bounds_are_not_far_off(rng):
     table = zoo.make_table((zoo.REAL, zoo.POSITIVE), 50_000, rng, missing=0.1, continuous=True)
     target = make_target(zoo.mixture(table, 8), table)
     estimate = estimate_memory(target.circuit, table, chains=1)
-    assert estimate.cells <= LOOSE * n_byte(target.cells)
-    assert estimate.workspaces <= SLACK_BYTES + LOOSE * n_byte(make_work(target.plan, target.cells, target.n_block))
+    assert estimate.cells <= LOOSE * n_byte(target.units[0])
+    assert estimate.workspaces <= SLACK_BYTES + LOOSE * n_byte(work_of(target))
 
 
 def test_what_does_not_fit_is_refused_with_found_expected_and_remedy(monkeypatch):

@@ -22,7 +22,7 @@ from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import make_priors
-from bayesjpt.kernels.cells import Work, row_cells
+from bayesjpt.kernels.cells import Cells, Work, row_cells
 from bayesjpt.kernels.gibbs import draw_params
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
@@ -108,17 +108,18 @@ def case(request) -> Allocated:
     arguments = (priors.concentration, priors.hyper, priors.hyper_at)
     by_row = row_cells(plan, table.values.copy(), np.ascontiguousarray(~table.observed))
     work = make_work(plan, by_row, N_ROW)
-    keep_values(plan, work, reached)
+    keep_values(plan, by_row, work, reached)
     assert repeat(plan, by_row, work, np.concatenate(stats), taken, arguments, *start, rng, THIN, *draws) == -1
     return Allocated(circuit, table, taken, cells, draws)
 
 
-def keep_values(plan: Plan, work: Work, reached: list[tuple[int, int]]) -> None:
-    """Note which rows reached the leaves that are drawn by value, as the sweep does."""
+def keep_values(plan: Plan, cells: Cells, work: Work, reached: list[tuple[int, int]]) -> None:
+    """Note the values of the rows that reached the leaves that are drawn by value, as the sweep does."""
     for leaf, row in reached:
         if plan.leaf_by_value[leaf]:
             kept = plan.column_kept[plan.feature_column[plan.leaf_value[leaf]]]
-            work.kept_entry[kept, work.n_kept[kept]] = row
+            at = cells.feature_at[plan.leaf_value[leaf]] + row
+            work.kept_value[kept, work.n_kept[kept]] = cells.feature[at]
             work.kept_leaf[kept, work.n_kept[kept]] = leaf
             work.n_kept[kept] += 1
 

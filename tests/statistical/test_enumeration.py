@@ -11,8 +11,8 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Circuit, Params
-from bayesjpt.kernels.collapsed_sweeper import SAMPLERS
 from bayesjpt.kernels.density import rows_log_density
+from bayesjpt.kernels.samplers import SAMPLERS
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.table.table import Table
 from tests import statistics, zoo

@@ -1,0 +1,46 @@
+"""Processes for `bj.fit(executor=)`: of this machine, or of a Dask cluster that somebody runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from bayesjpt.errors import SamplingError
+from bayesjpt.kernels.remote import Submits
+
+
+@contextlib.contextmanager
+def workers(where: str | int) -> Iterator[Submits]:
+    """Give an executor.
+
+    Parameters
+    ----------
+    where : str or int
+        How many processes of one thread each are started here; or the address of a Dask scheduler, such as
+        ``tcp://10.0.0.1:8786``.
+
+    Raises
+    ------
+    SamplingError
+        Where Dask is not installed, there is no such scheduler, or the number makes no sense.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise SamplingError(
+            "Dask is not installed", "dask[distributed]", "Install it by pip install 'bayesjpt[dask]'."
+        ) from error
+    with contextlib.ExitStack() as stack:
+        text = str(where)
+        if "://" in text:
+            address = text
+        else:
+            if not text.isdigit() or int(text) < 1:
+                raise SamplingError(f"workers = {where!r}", "a number from 1, or the address of a scheduler")
+            cluster = LocalCluster(n_workers=int(text), threads_per_worker=1, processes=True, dashboard_address=":0")
+            address = stack.enter_context(cluster)
+        try:
+            client = stack.enter_context(Client(address, timeout="10s"))
+        except (OSError, TimeoutError, ValueError) as error:
+            raise SamplingError(f"no Dask scheduler at {text!r}: {error}") from error
+        yield stack.enter_context(client.get_executor(pure=False, retries=3))

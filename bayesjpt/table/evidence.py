@@ -1,0 +1,157 @@
+"""What each column is, from rows that are read batch by batch: the first pass over files.
+
+The schema is decided as that of any table, from *evidence rows*: `SCHEMA_ROWS` rows chosen by a hash of their numbers,
+and each row that holds the least or largest value, or the first of a label, of some column. A table of no more rows is
+its own evidence, so its schema is that of `bayesjpt.as_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesjpt.defaults import MAX_LABELS
+from bayesjpt.errors import TableError
+from bayesjpt.table.batches import Files
+from bayesjpt.table.schema import Schema
+from bayesjpt.table.table import as_table
+
+SCHEMA_ROWS = 200_000
+"""Rows by which kinds, resolutions and atoms are decided: a rate of a thousandth is then known to a tenth of itself."""
+
+_PIECE_ROWS = 2**20
+"""Row numbers that are hashed at once."""
+
+
+def row_hash(rows: np.ndarray, key: int) -> np.ndarray:
+    """Return uint64 (n,): hashes of row numbers under a key, by the finaliser of SplitMix64."""
+    with np.errstate(over="ignore"):
+        z = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key + 1) * np.uint64(0xD1B54A32D192ED03)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def chosen_rows(n_row: int, n: int, key: int) -> np.ndarray:
+    """Return int64 (min(n, n_row),), ascending: the rows with the smallest hashes."""
+    if n >= n_row:
+        return np.arange(n_row)
+    share = min((n + 6.0 * np.sqrt(n) + 10.0) / n_row, 1.0)  # more than n of them, but for one case in a billion
+    rows, hashes = [], []
+    while True:
+        below = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+        for first in range(0, n_row, _PIECE_ROWS):
+            piece = np.arange(first, min(first + _PIECE_ROWS, n_row))
+            own = row_hash(piece, key)
+            rows.append(piece[own <= below])
+            hashes.append(own[own <= below])
+        found, order = np.concatenate(rows), np.concatenate(hashes)
+        if found.size >= n:
+            return np.sort(found[np.argsort(order, kind="stable")[:n]])
+        rows, hashes, share = [], [], min(2.0 * share, 1.0)
+
+
+class _Evidence:
+    """Rows by which a schema is decided, gathered batch by batch; a function of all rows and their numbers alone."""
+
+    def __init__(self) -> None:
+        self.n_row = 0
+        self._kept: list[tuple[np.ndarray, np.ndarray, Any]] = []  # numbers, hashes, rows
+        self._bound = np.uint64(2**64 - 1)
+        self._n_kept = 0
+        self._least: dict[tuple[str, str], tuple[Any, int, Any]] = {}
+        self._labels: dict[str, dict[Any, tuple[int, Any]]] = {}
+
+    def add(self, batch: Any) -> None:
+        import pyarrow as pa
+
+        numbers = np.arange(self.n_row, self.n_row + batch.num_rows)
+        self.n_row += batch.num_rows
+        hashes = row_hash(numbers, 0)
+        chosen = np.flatnonzero(hashes <= self._bound)
+        if chosen.size:
+            self._kept.append((numbers[chosen], hashes[chosen], batch.take(pa.array(chosen))))
+            self._n_kept += chosen.size
+            if self._n_kept > 2 * SCHEMA_ROWS:
+                self._trim()
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            self._witness(name, column, numbers, batch)
+
+    def _trim(self) -> None:
+        """Keep the rows with the smallest hashes."""
+        import pyarrow as pa
+
+        numbers = np.concatenate([own for own, _, _ in self._kept])
+        hashes = np.concatenate([own for _, own, _ in self._kept])
+        rows = pa.Table.from_batches([own for _, _, own in self._kept])
+        order = np.sort(np.argsort(hashes, kind="stable")[:SCHEMA_ROWS])
+        kept = rows.take(order).combine_chunks().to_batches()
+        self._kept = [(numbers[order], hashes[order], kept[0])] if kept else []
+        self._n_kept = order.size
+        if order.size == SCHEMA_ROWS:
+            self._bound = hashes[order].max()
+
+    def _witness(self, name: str, column: Any, numbers: np.ndarray, batch: Any) -> None:
+        """Note the rows of extremes and of labels that are new."""
+        import pyarrow as pa
+        import pyarrow.compute
+
+        pc: Any = pyarrow.compute  # its functions are made when it is imported
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            column = column.cast(kind.value_type)
+            kind = column.type
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind):
+            ends = pc.min_max(column)
+            for which, better in (("min", lambda a, b: a < b), ("max", lambda a, b: a > b)):
+                value = ends[which]
+                if not value.is_valid or value.as_py() != value.as_py():
+                    continue
+                best = self._least.get((name, which))
+                if best is None or better(value.as_py(), best[0]):
+                    at = pc.index(column, value).as_py()
+                    if at >= 0:
+                        self._least[name, which] = value.as_py(), int(numbers[at]), batch.slice(at, 1)
+        elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind):
+            known = self._labels.setdefault(name, {})
+            if len(known) > MAX_LABELS:  # a text: no list of labels
+                return
+            for value in pc.unique(column):
+                if value.is_valid and value.as_py() not in known and len(known) <= MAX_LABELS:
+                    at = pc.index(column, value).as_py()
+                    known[value.as_py()] = int(numbers[at]), batch.slice(at, 1)
+
+    def table(self) -> Any:
+        """Return the evidence rows as ``pyarrow.Table``, in the order of their numbers."""
+        import pyarrow as pa
+
+        self._trim()
+        found = {number: row for _, number, row in self._least.values()}
+        for labels in self._labels.values():
+            if len(labels) <= MAX_LABELS:
+                found |= dict(labels.values())
+        numbers = np.concatenate([own for own, _, _ in self._kept])
+        present = set(numbers.tolist())
+        found = {number: row for number, row in found.items() if number not in present}
+        rows = pa.Table.from_batches([own for _, _, own in self._kept] + list(found.values()))
+        return rows.take(np.argsort(np.append(numbers, np.array(list(found), np.int64)), kind="stable"))
+
+
+def decide_schema(
+    files: Files, kinds: Mapping[str, str] | None = None, reading: Mapping[str, Any] | None = None
+) -> tuple[Schema, int]:
+    """Return the schema of the rows in files, and how many they are.
+
+    Raises
+    ------
+    TableError, SchemaError
+        As `bayesjpt.as_table`.
+    """
+    evidence = _Evidence()
+    for batch in files.batches():
+        evidence.add(batch)
+    if not evidence.n_row:
+        raise TableError(f"{len(files.paths)} files have no rows", "at least one")
+    return as_table(evidence.table(), kinds=kinds, **dict(reading or {})).schema, evidence.n_row

@@ -1,0 +1,78 @@
+"""Counting in other processes: the draws of one process, whatever becomes of the workers."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from bayesjpt.kernels import remote
+from bayesjpt.kernels.samplers import make_sweeper
+from tests.kernels.test_units import BLOCKED, SHAPES, SMALL, a_case, after, bits, sweeper_of, units_of
+
+
+def remote_sweeper(case, executor):
+    return make_sweeper(
+        case.circuit,
+        case.plan,
+        case.priors,
+        units_of(case, SMALL),
+        **BLOCKED,
+        executor=executor,
+    )
+
+
+class Elsewhere:
+    """An executor that computes at once, as if every task came to a worker that knows nothing, and counts bytes."""
+
+    def __init__(self):
+        self.n_submitted, self.answers = 0, []
+
+    def submit(self, function, /, *args):
+        self.n_submitted += 1
+        remote._cached.clear()
+        future = Future()
+        future.set_result(function(*args))
+        self.answers.append(future.result())
+        return future
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_threads_of_an_executor_change_no_bit(shape):
+    case = a_case(shape, 700)
+    with ThreadPoolExecutor(3) as executor:
+        assert bits(after(remote_sweeper(case, executor))) == bits(after(sweeper_of(case, SMALL)))
+
+
+def test_workers_that_know_nothing_are_told_where_rows_lie():
+    case = a_case("mixture", 700)
+    executor = Elsewhere()
+    sweeper = remote_sweeper(case, executor)
+    assert bits(after(sweeper)) == bits(after(sweeper_of(case, SMALL)))
+    n_part = len(sweeper._count._parts)
+    assert executor.n_submitted == 3 * 2 * n_part  # a start and two sweeps, each asked for twice
+
+
+def test_what_comes_back_grows_with_the_logarithm_of_the_rows():
+    sizes = []
+    for n_row in (SMALL * 8, SMALL * 16):
+        case = a_case("hard", n_row)
+        executor = Elsewhere()
+        executor._max_workers = 1
+        sweeper = remote_sweeper(case, executor)
+        sweeper.allocate(sweeper.learned(), np.random.default_rng(1), 1, 0)
+        pieces = [answer.sums.n_piece for answer in executor.answers if answer is not None]
+        assert len(pieces) == remote.PARTS_PER_WORKER
+        assert set(pieces) == {1}
+        counts = [answer.counts.nbytes for answer in executor.answers if answer is not None]
+        sizes.append(sum(counts) + sum(pieces) * 8 * (2 * sweeper._stats.size + 1))
+    assert sizes[0] == sizes[1]
+
+
+def test_processes_change_no_bit():
+    case = a_case("mixture", 400)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as executor:
+        assert bits(after(remote_sweeper(case, executor), 1)) == bits(after(sweeper_of(case, SMALL), 1))

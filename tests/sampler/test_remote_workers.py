@@ -1,0 +1,83 @@
+"""Processes of Dask: the draws of threads, also where a worker is killed or joins in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.errors import SamplingError
+from bayesjpt.kernels import remote
+from bayesjpt.kernels.samplers import make_sweeper
+from bayesjpt.sampler.remote_workers import workers
+from tests.kernels.test_units import BLOCKED, SMALL, a_case, after, bits, sweeper_of, units_of
+
+
+def test_numbers_and_addresses_that_make_no_sense_are_told():
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    for where in ("0", "two", "-1"):
+        with pytest.raises(SamplingError, match="address of a scheduler"), workers(where):
+            pass
+
+
+def test_without_dask_the_remedy_is_told(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(SamplingError, match=r"bayesjpt\[dask\]"), workers(2):
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_workers_that_are_killed_and_added_change_no_bit():
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    case = a_case("mixture", 700)
+    expected = bits(after(sweeper_of(case, SMALL), 4))
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+        client.get_executor(pure=False, retries=3) as executor,
+    ):
+        assert remote.workers_of(executor) == 2
+        sweeper = make_sweeper(
+            case.circuit,
+            case.plan,
+            case.priors,
+            units_of(case, SMALL),
+            **BLOCKED,
+            executor=executor,
+        )
+        count, n_sweep = sweeper._count, 0
+
+        def disturbed(task):
+            nonlocal n_sweep
+            n_sweep += 1
+            if n_sweep == 2:
+                os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+            if n_sweep == 4:
+                cluster.scale(3)
+            return count(task)
+
+        sweeper._count = disturbed
+        assert bits(after(sweeper, 4)) == expected
+        assert n_sweep == 5
+
+
+@pytest.mark.slow
+def test_the_command_takes_workers(tmp_path):
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    import subprocess
+    import sys
+
+    from tests.table.test_dataset import a_frame, written
+
+    written(a_frame(300), tmp_path / "files", (100,))
+    common = ["--structures", "2", "--draws", "2", "--tune", "1", "--seed", "1", "-q"]
+    for name, more in (("one", []), ("two", ["--workers", "1"])):
+        command = ["fit", str(tmp_path / "files"), "-o", str(tmp_path / f"{name}.nc"), *common, *more]
+        done = subprocess.run([sys.executable, "-m", "bayesjpt", *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    one, two = (bj.load(tmp_path / f"{name}.nc") for name in ("one", "two"))
+    for a, b in zip(one.by_structure(), two.by_structure(), strict=True):
+        assert a.params.theta.tobytes() == b.params.theta.tobytes()
