@@ -296,8 +296,8 @@ def leaf_theta(circuit: Circuit, schema: Schema, params: Params, leaf: int) -> n
 
 def piece_ends(circuit: Circuit, schema: Schema, leaf: int) -> np.ndarray:
     """Return the ends of the pieces of a quantile leaf, float64 (n_piece + 1,), in the user's units."""
-    column, hinges = schema.columns[leaf_column(circuit, leaf)], circuit.constants_of(leaf)[1:]
-    return hinges if column.base == "integer" else column.location + column.scale * hinges
+    column, knots = schema.columns[leaf_column(circuit, leaf)], circuit.constants_of(leaf)[1:]
+    return knots if column.base == "integer" else column.location + column.scale * knots
 
 
 def leaf_statistics(circuit: Circuit, schema: Schema, leaf: int, x: list[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: random circuits over the zoo's columns, with a table and parameters.
+"""Hypothesis strategies: random circuits over the example circuits's columns, with a table and parameters.
 
 Shapes are drawn by hypothesis, so that failures shrink; cells and parameters come from seeds that it draws.
 """
@@ -19,7 +19,7 @@ from bayesjpt.circuit.paths import Condition, Region, halves
 from bayesjpt.families import registry
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.conftest import SEED
 
 DEPTH = 4
@@ -82,10 +82,10 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @st.composite
-def tables(draw, max_rows: int = MAX_ROWS, offered: tuple[Column, ...] = zoo.PLAIN) -> Table:
+def tables(draw, max_rows: int = MAX_ROWS, offered: tuple[Column, ...] = ex.PLAIN) -> Table:
     """Draw a table over some of the offered columns in any order, with or without missing cells."""
     columns = draw(st.permutations(offered))[: draw(st.integers(1, len(offered)))]
-    return zoo.make_table(
+    return ex.make_table(
         tuple(columns),
         draw(st.integers(1, max_rows)),
         np.random.default_rng(draw(seeds)),
@@ -137,9 +137,9 @@ def trees(draw, table: Table, scope: tuple[int, ...], depth: int = DEPTH, region
 @st.composite
 def truncated_cases(draw, max_rows: int = MAX_ROWS, dictionaries: tuple[Callable, ...] = DICTIONARIES) -> Case:
     """Draw a case with leaves truncated to intervals and known values; rows may lie outside."""
-    case = draw(cases(max_rows, dictionaries, zoo.EVERY))
+    case = draw(cases(max_rows, dictionaries, ex.EVERY))
     rng = np.random.default_rng(draw(seeds))
-    return case._replace(circuit=zoo.truncated(case.circuit, case.table.schema, rng))
+    return case._replace(circuit=ex.truncated(case.circuit, case.table.schema, rng))
 
 
 @st.composite
@@ -147,10 +147,10 @@ def cases(
     draw,
     max_rows: int = MAX_ROWS,
     dictionaries: tuple[Callable, ...] = DICTIONARIES,
-    offered: tuple[Column, ...] = zoo.PLAIN,
+    offered: tuple[Column, ...] = ex.PLAIN,
 ) -> Case:
     """Draw a table over some of the offered columns, a circuit over all its columns, and parameters."""
     table = draw(tables(max_rows, offered))
     tree = draw(trees(table, tuple(range(table.n_column))))
     circuit = build_circuit(tree, table, draw(st.sampled_from(dictionaries)))
-    return Case(table, circuit, zoo.random_params(circuit, table.schema, np.random.default_rng(draw(seeds))))
+    return Case(table, circuit, ex.random_params(circuit, table.schema, np.random.default_rng(draw(seeds))))

@@ -17,7 +17,7 @@ from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.sampler.checkpoint import Checkpoint
 from bayesjpt.sampler.structures_folder import StructuresFolder, structures_done
-from tests import zoo
+from tests import examples as ex
 
 FEW = {"draws": 6, "tune": 3, "progress": False}
 
@@ -33,8 +33,8 @@ def table():
 def by_chance(table, rng):
     """Return two sub-populations of random rows: as quick as a learner can be that depends on seed and rows."""
     parts = np.split(rng.permutation(table.n_row), [table.n_row // 2])
-    products = tuple(zoo.Product(tuple(zoo.ColumnLeaf(k, part) for k in range(table.n_column))) for part in parts)
-    return zoo.build_circuit(zoo.Sum(products, tuple(part.size for part in parts)), table)
+    products = tuple(ex.Product(tuple(ex.ColumnLeaf(k, part) for k in range(table.n_column))) for part in parts)
+    return ex.build_circuit(ex.Sum(products, tuple(part.size for part in parts)), table)
 
 
 def same(one, other) -> bool:
@@ -127,7 +127,7 @@ def test_learners_take_turns_and_the_first_of_each_sees_all_rows(table, monkeypa
 
     def two(given, rng):
         seen["two"].append(given.n_row)
-        return zoo.independent(given)
+        return ex.independent(given)
 
     post = bj.fit(table, [one, two], n_structures=4, seed=5, cores=1, **FEW)
     assert seen == {"one": [150, 75], "two": [150, 75]}

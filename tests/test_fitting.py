@@ -21,7 +21,7 @@ from bayesjpt.errors import (
 )
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.sampler.saves import read_progress
-from tests import zoo
+from tests import examples as ex
 
 FEW = {"n_structures": 1, "draws": 6, "tune": 3, "chains": 2, "progress": False}
 
@@ -78,11 +78,11 @@ def test_learner_may_be_a_function(table):
 
     def two_parts(given, rng, *, n_part):
         asked.append((given is table, isinstance(rng, np.random.Generator), n_part))
-        return zoo.mixture(given, n_part)
+        return ex.mixture(given, n_part)
 
     post = bj.fit(table, two_parts, seed=5, cores=1, n_part=2, **FEW)
     assert asked == [(True, True, 2)]
-    assert post.circuit.digest() == zoo.mixture(table, 2).digest()
+    assert post.circuit.digest() == ex.mixture(table, 2).digest()
     assert post.settings["learner"] == "two_parts"
 
 
@@ -149,7 +149,7 @@ def test_learner_that_returns_no_circuit_is_refused(table):
 
 
 def test_circuit_of_other_columns_is_refused(table):
-    other = zoo.mixture(bj.as_table(pd.DataFrame({"size": [1.5, 2.5, 3.5] * 10})))
+    other = ex.mixture(bj.as_table(pd.DataFrame({"size": [1.5, 2.5, 3.5] * 10})))
     with pytest.raises(bj.BayesjptError, match="circuit"):
         bj.fit(table, lambda table, rng: other, **FEW)
 
@@ -198,7 +198,7 @@ def test_families_of_one_column_leave_the_others_alone_and_the_schema_as_it_was(
 
 
 def test_families_reach_learners_of_the_user(table):
-    post = bj.fit(table, lambda given, rng: zoo.mixture(given), families=["normal", "categorical"], seed=5, **FEW)
+    post = bj.fit(table, lambda given, rng: ex.mixture(given), families=["normal", "categorical"], seed=5, **FEW)
     assert set(post.types().shares["size"].likelihoods) == {"normal"}
 
 

@@ -16,7 +16,7 @@ from bayesjpt.fitting.ensemble import Ensemble
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.sampler.checkpoint import RUN
 from bayesjpt.sampler.structures_folder import StructuresFolder
-from tests import zoo
+from tests import examples as ex
 
 FEW = {"weights": "stacking", "draws": 6, "tune": 3, "chains": 2, "progress": False}
 PLANTED = 0.9
@@ -50,20 +50,20 @@ def with_weight(post) -> list[int]:
 def by_chance(table, rng):
     """Return two sub-populations of random rows: as quick as a learner can be that depends on seed and rows."""
     parts = np.split(rng.permutation(table.n_row), [table.n_row // 2])
-    products = tuple(zoo.Product(tuple(zoo.ColumnLeaf(k, part) for k in range(table.n_column))) for part in parts)
-    return zoo.build_circuit(zoo.Sum(products, tuple(part.size for part in parts)), table)
+    products = tuple(ex.Product(tuple(ex.ColumnLeaf(k, part) for k in range(table.n_column))) for part in parts)
+    return ex.build_circuit(ex.Sum(products, tuple(part.size for part in parts)), table)
 
 
 def no_dependence(table, rng):
-    return zoo.independent(table)
+    return ex.independent(table)
 
 
 def by_colour(table, rng):
     """Return the structure that the rows of `planted` have."""
     code, rows = table.values[1], np.arange(table.n_row)
     parts = [rows[code == value] for value in np.unique(code)]
-    products = tuple(zoo.Product((zoo.ColumnLeaf(0, part), zoo.ColumnLeaf(1, part))) for part in parts)
-    return zoo.build_circuit(zoo.Sum(products, tuple(part.size for part in parts)), table)
+    products = tuple(ex.Product((ex.ColumnLeaf(0, part), ex.ColumnLeaf(1, part))) for part in parts)
+    return ex.build_circuit(ex.Sum(products, tuple(part.size for part in parts)), table)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_folds_of_a_large_table_are_relearned_from_half_of_their_rows(table, mon
 
     def counted(given, rng):
         seen.append(given.n_row)
-        return zoo.independent(given)
+        return ex.independent(given)
 
     bj.fit(table, counted, n_structures=2, seed=5, cores=1, **FEW)
     assert seen[:8] == [n for fold in (112, 112, 113, 113) for n in (fold, -(-fold // 2))]

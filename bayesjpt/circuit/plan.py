@@ -25,8 +25,8 @@ from bayesjpt.circuit.routes import routes
 from bayesjpt.families import registry
 from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.record import N_EXTRA_COEFFICIENTS, Family
+from bayesjpt.numerics.borrowed import by_address
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import by_address
 from bayesjpt.table.schema import Schema
 
 ATOM = "atom"

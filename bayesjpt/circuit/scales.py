@@ -16,7 +16,7 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
 from bayesjpt.families.record import Family
-from bayesjpt.numerics.lent import by_address
+from bayesjpt.numerics.borrowed import by_address
 from bayesjpt.table.schema import Schema
 
 SCALE = "scale"

@@ -22,7 +22,7 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
-from bayesjpt.numerics.lent import by_address
+from bayesjpt.numerics.borrowed import by_address
 from bayesjpt.table.schema import Schema
 
 MEMBERS, TYPES, COLUMNS = "members", "types", "columns"

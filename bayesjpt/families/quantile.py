@@ -1,17 +1,17 @@
-"""Quantile: uniform pieces between hinges that a leaf learned from its values (Nyga et al., 2023, section 3.1).
+"""Quantile: uniform pieces between knots that a leaf learned from its values (Nyga et al., 2023, section 3.1).
 
-theta = probability of each piece, its *segment mass*. Prior: Dirichlet(concentration), conjugate given the hinges.
-z = (x - m) / s on real columns and z = x on whole numbers, whose hinges lie halfway between them and whose pieces
+theta = probability of each piece, its *segment mass*. Prior: Dirichlet(concentration), conjugate given the knots.
+z = (x - m) / s on real columns and z = x on whole numbers, whose knots lie halfway between them and whose pieces
 spread their mass equally over the whole numbers inside.
 
-      density |      .----.                constants = (step, hinge 0, hinge 1, ..., hinge n)
+      density |      .----.                constants = (step, knot 0, knot 1, ..., knot n)
               |  .---|    |------.
               |__|___|____|______|__ z     step = distance of possible values: 0 on the line, 1 on whole numbers
                  0   1    2      3
 
-Below the first hinge and above the last the density is zero: a family of another kind has to stand beside it, or the
-table has to hold no new rows. Where a condition ends the leaf's interval, the outermost hinge lies at that end: no gap
-is left between two leaves that a split parted. Hinges are constants of the leaf (`leaf_constants`), not of the column,
+Below the first knot and above the last the density is zero: a family of another kind has to stand beside it, or the
+table has to hold no new rows. Where a condition ends the leaf's interval, the outermost knot lies at that end: no gap
+is left between two leaves that a split parted. Knots are constants of the leaf (`leaf_constants`), not of the column,
 inside the leaf's interval; so the posterior on that interval is the conjugate one.
 """
 
@@ -25,7 +25,7 @@ import numpy as np
 from bayesjpt import defaults
 from bayesjpt.families import simplex
 from bayesjpt.families.features import offset_and_scale
-from bayesjpt.families.hinges import fill_corners, learn_hinges
+from bayesjpt.families.knots import fill_corners, learn_knots
 from bayesjpt.families.record import ColumnFacts, Family, Scaling
 from bayesjpt.numerics.jit import kernel
 
@@ -43,7 +43,7 @@ QUANTILE_MAX_SEGMENTS = 64
 _STEP = 0
 _FIRST = 1
 _N_PIECE, _HINGES = 0, 1
-"""Layout of the coefficients: number of pieces, hinges, log densities, step."""
+"""Layout of the coefficients: number of pieces, knots, log densities, step."""
 _ULPS = 4.0
 """Least half of a cell, in distances of neighbouring floats."""
 
@@ -61,7 +61,7 @@ def abda_prior(_column: ColumnFacts, start: np.ndarray) -> np.ndarray:
 def leaf_constants(
     column: ColumnFacts, values: np.ndarray, lo: float, hi: float, *, epsilon: float = defaults.QUANTILE_EPSILON
 ) -> np.ndarray:
-    """Return step and hinges of a leaf, by CDF-LEARN.
+    """Return step and knots of a leaf, by CDF-LEARN.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def leaf_constants(
         Observed training values of the leaf in the user's units, without atoms, inside lo ... hi. Where there is none,
         one piece covers what the interval leaves of the column's range.
     lo, hi : float
-        Ends of the leaf's interval in the user's units; all hinges lie inside. Finite ends are conditions, and hinges.
+        Ends of the leaf's interval in the user's units; all knots lie inside. Finite ends are conditions, and knots.
     epsilon : float
         Mean squared error, in squared shares of the leaf's values, above which CDF-LEARN splits a segment.
     """
@@ -90,23 +90,23 @@ def leaf_constants(
     edge, below = np.empty(2 * z.size + 1), np.empty(2 * z.size + 1)
     n_corner = fill_corners(z, half, (lo - offset) / scale, (hi - offset) / scale, edge, below)
     at = np.empty(QUANTILE_MAX_SEGMENTS + 1, np.int64)
-    n_segment = learn_hinges(
+    n_segment = learn_knots(
         edge[:n_corner], below[:n_corner],
         (epsilon, QUANTILE_NOISE), float(QUANTILE_MIN_VALUES), at,
     )  # fmt: skip
     return np.concatenate([[float(whole)], _reaching(edge[at[: n_segment + 1]], *ends)])
 
 
-def _reaching(hinges: np.ndarray, lo: float, hi: float) -> np.ndarray:
-    """Return hinges that reach the finite ends of an interval.
+def _reaching(knots: np.ndarray, lo: float, hi: float) -> np.ndarray:
+    """Return knots that reach the finite ends of an interval.
 
     A gap no wider than the piece beside it joins it, whose density it halves at most; a wider one, in which values are
     rare, is a piece of its own.
     """
-    first, last = int(hinges[0] - lo <= hinges[1] - hinges[0]), int(hi - hinges[-1] <= hinges[-1] - hinges[-2])
-    left = [lo] if np.isfinite(lo) and lo < hinges[0] else []
-    right = [hi] if np.isfinite(hi) and hi > hinges[-1] else []
-    inner = hinges[first if left else 0 : hinges.size - (last if right else 0)]
+    first, last = int(knots[0] - lo <= knots[1] - knots[0]), int(hi - knots[-1] <= knots[-1] - knots[-2])
+    left = [lo] if np.isfinite(lo) and lo < knots[0] else []
+    right = [hi] if np.isfinite(hi) and hi > knots[-1] else []
+    inner = knots[first if left else 0 : knots.size - (last if right else 0)]
     return np.concatenate([left, inner, right])
 
 
@@ -116,13 +116,13 @@ def constants_of_column(column: ColumnFacts) -> np.ndarray:
 
 
 def valid_constants(column: ColumnFacts, constants: np.ndarray) -> bool:
-    """Return whether constants are those of some leaf of a column: ascending hinges, between whole numbers on these."""
+    """Return whether constants are those of some leaf of a column: ascending knots, between whole numbers on these."""
     whole = column.base == "integer"
-    hinges = constants[_FIRST:]
-    if hinges.size < 2 or constants[_STEP] != float(whole) or not np.isfinite(hinges).all():
+    knots = constants[_FIRST:]
+    if knots.size < 2 or constants[_STEP] != float(whole) or not np.isfinite(knots).all():
         return False
-    between = not whole or (np.rint(hinges + 0.5) == hinges + 0.5).all()
-    return bool((np.diff(hinges) > 0.0).all() and between)
+    between = not whole or (np.rint(knots + 0.5) == knots + 0.5).all()
+    return bool((np.diff(knots) > 0.0).all() and between)
 
 
 def entry_labels(column: ColumnFacts, constants: np.ndarray) -> list[str]:
@@ -153,13 +153,13 @@ def coefficients(theta, constants, out):
 def fill_log_density(z, aux, coefficients, out):
     """Piece by piece over all values: on a block of rows that is quicker than a search for each."""
     n = int(coefficients[_N_PIECE])
-    hinges, levels = coefficients[_HINGES : _HINGES + n + 1], coefficients[_HINGES + n + 1 : _HINGES + 2 * n + 1]
+    knots, levels = coefficients[_HINGES : _HINGES + n + 1], coefficients[_HINGES + n + 1 : _HINGES + 2 * n + 1]
     out[:] = -np.inf
     for k in range(n):
-        first, level = hinges[k], levels[k]
+        first, level = knots[k], levels[k]
         for i in range(out.size):
             out[i] = level if z[i] >= first else out[i]
-    last = hinges[n]
+    last = knots[n]
     for i in range(out.size):
         out[i] = out[i] if z[i] <= last else -np.inf
     if coefficients[_HINGES + 2 * n + 1] > 0.0:
@@ -170,10 +170,10 @@ def fill_log_density(z, aux, coefficients, out):
 @kernel
 def _piece(z, constants):
     """Return the piece that holds z, -1 where none does."""
-    hinges = constants[_FIRST:]
-    if not hinges[0] <= z <= hinges[-1]:
+    knots = constants[_FIRST:]
+    if not knots[0] <= z <= knots[-1]:
         return -1
-    return min(np.searchsorted(hinges, z, side="right") - 1, hinges.size - 2)
+    return min(np.searchsorted(knots, z, side="right") - 1, knots.size - 2)
 
 
 @kernel

@@ -252,7 +252,7 @@ class Family:
     log_evidence : kernel or None
         ``(stats, hyper, constants, theta)``: log evidence of the values, per unit of z or as a mass, with nothing left
         out; NaN where it is not known, NaN or -inf where a value is impossible. With it leaves of a dictionary exchange
-        their rows (`bayesjpt.kernels.exchange`). A family with `draw_afresh` returns the log density of the values and
+        their rows (`bayesjpt.kernels.swaps`). A family with `draw_afresh` returns the log density of the values and
         theta less that of such a draw.
     draw_afresh : kernel or None
         ``(stats, hyper, constants, theta, rng) -> status``: replaces theta by a draw from about the posterior, whatever

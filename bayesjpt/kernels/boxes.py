@@ -17,7 +17,7 @@ import numpy as np
 from bayesjpt.circuit.plan import WHOLE, Plan
 from bayesjpt.families import registry
 from bayesjpt.kernels.passes import Graph, make_graph, n_input, nodes_above
-from bayesjpt.numerics.lent import by_address
+from bayesjpt.numerics.borrowed import by_address
 
 Box = Mapping[int, np.ndarray]
 """A column's position to float64 (n_interval, 2): disjoint closed intervals in the user's units."""

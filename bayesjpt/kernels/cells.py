@@ -21,8 +21,8 @@ from bayesjpt.families import dispatch
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.coding import choose_coding, distinct_values, slot_rows
 from bayesjpt.kernels.routes import Routes, no_routes, reordered
+from bayesjpt.numerics.borrowed import by_address
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import by_address
 
 
 @by_address

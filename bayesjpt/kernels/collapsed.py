@@ -33,10 +33,10 @@ from bayesjpt.kernels.leaf import INTERVAL_CUT
 from bayesjpt.kernels.paths import BLOCK, BY_PREDICTIVE, HELD, choose, entry_of
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.counter_rng import uniform
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.logspace import fast_exp, fast_log
 
 _NEGLIGIBLE = -45.0
@@ -299,7 +299,7 @@ def _count(paths, concentration, place, step):
 @kernel
 def begin(plan, cells, work, paths, concentration, hyper, hyper_at, theta):
     """Fill counts, statistics and densities from the paths of all rows; arguments as in `scan`."""
-    plan, cells, work, paths = lent(plan), lent(cells), lent(work), lent(paths)
+    plan, cells, work, paths = borrowed(plan), borrowed(cells), borrowed(work), borrowed(paths)
     paths.count[:] = 0
     paths.n_visit[:] = 0
     paths.n_here[:] = 0
@@ -399,7 +399,7 @@ def scan(plan, cells, paths, concentration, hyper, hyper_at, theta, key):
     key : uint64
         Another one than that of `record`; draws are a function of it, of the row and the node.
     """
-    plan, cells, paths = lent(plan), lent(cells), lent(paths)
+    plan, cells, paths = borrowed(plan), borrowed(cells), borrowed(paths)
     n_row, root, segment, nodes = cells.n_row[0], plan.kind.size - 1, -1, cells.live[:0]
     lo = np.int64(0)
     while lo < n_row:

@@ -27,7 +27,7 @@ class CollapsedSweeper(Sweeper):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        assert self.exchanges, "what is integrated out has to be drawn"
+        assert self.swaps, "what is integrated out has to be drawn"
         self._paths = make_paths(
             self.plan, self.cells, self.priors.hyper, self.priors.hyper_at, self.circuit.start_theta
         )
@@ -49,5 +49,5 @@ class CollapsedSweeper(Sweeper):
         given = (concentration, self._hyper, self.priors.hyper_at, params.theta)
         begin(self.plan, self.cells, self._work, self._paths, *given)
         scan(self.plan, self.cells, self._paths, *given, np.uint64(sweep_key(key, _SCAN)))
-        replay(self.plan, self.cells, self._work, self._guests, self._paths, self._stats, self._edge_count)
+        replay(self.plan, self.cells, self._work, self._swaps, self._paths, self._stats, self._edge_count)
         return log_likelihood

@@ -10,14 +10,14 @@ import numpy as np
 from bayesjpt.kernels.leaf import leaf_buffer, leaf_mode
 from bayesjpt.kernels.mixture import forget
 from bayesjpt.kernels.quantiles import mixture_quantile
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
 
 
 @kernel
 def fill_leaf_modes(plan, leaves, thetas, out):
     """Fill out, float64 (n_draw, n_leaf), with the mode of each leaf, in the user's units; codes of labels."""
-    plan = lent(plan)
+    plan = borrowed(plan)
     buffer = leaf_buffer(plan)
     for draw in range(out.shape[0]):
         for k in range(leaves.size):
@@ -27,7 +27,7 @@ def fill_leaf_modes(plan, leaves, thetas, out):
 @kernel
 def fill_leaf_quantiles(plan, pieces, chosen, thetas, levels, out):
     """Fill out, float64 (n_draw, n_level, n_chosen), with quantiles of some of one column's pieces, each by itself."""
-    plan, pieces = lent(plan), lent(pieces)
+    plan, pieces = borrowed(plan), borrowed(pieces)
     share, held = np.zeros(pieces.place.size), np.empty((pieces.place.size, 3))
     for draw in range(out.shape[0]):
         forget(held)

@@ -9,10 +9,10 @@ from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.rows import scatter
 from bayesjpt.kernels.upward import fill_mass_tables, fill_tables, prepare_coefficients, root_log_value, upward_by
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.counter_rng import mix
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import keep, lent
 
 DENSITY_BLOCK = 256
 _HIDDEN = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -37,7 +37,7 @@ def _fill_root(plan, cells, log_weight, theta, work, out):
 @kernel
 def fill_log_density(plan, cells, log_weight, theta, work, out):
     """Fill out, float64 (n_row,), with each row's log density in the families' units."""
-    _fill_log_density(lent(plan), lent(cells), log_weight, theta, lent(work), out)
+    _fill_log_density(borrowed(plan), borrowed(cells), log_weight, theta, borrowed(work), out)
 
 
 @kernel
@@ -50,7 +50,7 @@ def _fill_log_density(plan, cells, log_weight, theta, work, out):
 @kernel
 def fill_log_mass(plan, cells, log_weight, theta, work, out):
     """Fill out, float64 (n_row,), with the log mass of each row's cells."""
-    plan, cells, work = lent(plan), lent(cells), lent(work)
+    plan, cells, work = borrowed(plan), borrowed(cells), borrowed(work)
     prepare_coefficients(plan, cells, theta, work)
     fill_mass_tables(plan, cells, log_weight, theta, work)
     _fill_root(plan, cells, log_weight, theta if theta.size > 0 else np.zeros(1), work, out)
@@ -64,7 +64,7 @@ def fill_row_evidence(plan, cells, params, n_block, out):
     """
     log_weights, thetas = params
     made = make_work(plan, cells, n_block)
-    plan, cells, work = lent(plan), lent(cells), lent(made)
+    plan, cells, work = borrowed(plan), borrowed(cells), borrowed(made)
     for draw in range(out.shape[0]):
         _fill_log_density(plan, cells, log_weights[draw], thetas[draw], work, out[draw])
     keep(made)
@@ -87,7 +87,7 @@ def rows_log_density(values, missing, log_weight, theta, plan):
     cells = row_cells(plan, by_column, hidden)
     out = np.empty(n_row)
     made = make_work(plan, cells, DENSITY_BLOCK)
-    _fill_log_density(lent(plan), lent(cells), log_weight, theta, lent(made), out)
+    _fill_log_density(borrowed(plan), borrowed(cells), log_weight, theta, borrowed(made), out)
     keep(cells)
     keep(made)
     for i in range(n_row):

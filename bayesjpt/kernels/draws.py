@@ -15,8 +15,8 @@ from bayesjpt.kernels.leaf import leaf_sample
 from bayesjpt.kernels.passes import begin_walk, walk, walk_slot
 from bayesjpt.kernels.upward import prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import keep, lent
 
 
 @kernel
@@ -80,10 +80,10 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
     out : float64 (n_row, n_column)
         Missing cells are overwritten, except where the row's observed cells have no density.
     """
-    log_weights, thetas = lent(params[0]), lent(params[1])
+    log_weights, thetas = borrowed(params[0]), borrowed(params[1])
     filled = row_cells(plan, values, missing)
     made = make_work(plan, filled, n_block)
-    plan, cells, work = lent(plan), lent(filled), lent(made)
+    plan, cells, work = borrowed(plan), borrowed(filled), borrowed(made)
     stack = np.empty(plan.kind.size + 1, np.int64)
     pairs = work.m, work.s, work.node_at
     n_row = draw.size

@@ -17,9 +17,9 @@ from bayesjpt.families import dispatch
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.boxes import Boxes, make_groups
 from bayesjpt.kernels.passes import batch_size, down, gather_weights, up
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.special import logaddexp
 
 
@@ -74,7 +74,7 @@ def fill_masses(boxes, const, thetas, mass):
 
     `const` is the plan's, `thetas` float64 (n_draw, n_theta).
     """
-    boxes, const, thetas, mass = lent(boxes), lent(const), lent(thetas), lent(mass)
+    boxes, const, thetas, mass = borrowed(boxes), borrowed(const), borrowed(thetas), borrowed(mass)
     position = np.empty(mass.shape[1], np.int32)
     for condition in range(boxes.condition_column.size):
         column = boxes.condition_column[condition]

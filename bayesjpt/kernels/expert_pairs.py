@@ -23,8 +23,8 @@ from bayesjpt.kernels.expert_tree import (
     fill_log_weights,
     log_sum_exp,
 )
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.logistic import expit
 
 _LEAST_SHARE = 1e-15
@@ -100,7 +100,7 @@ def fill_params(leaves, x, gate_x, state, log_weight, theta):
     log_weight : float64 (n_draw, n_row, n_edge), nats
     theta : float64 (n_draw, n_row, n_theta)
     """
-    leaves, state = lent(leaves), lent(state)
+    leaves, state = borrowed(leaves), borrowed(state)
     n_leaf = leaves.theta_at.shape[0]
     weight, eta = np.empty(n_leaf), np.empty(state.node.shape[2])
     for d in range(theta.shape[0]):
@@ -130,7 +130,7 @@ def fill_log_density(leaves, z, aux, seen, log_weight, theta, out):
         What is not seen is marginalised.
     log_weight, theta : as `fill_params` leaves them
     """
-    leaves = lent(leaves)
+    leaves = borrowed(leaves)
     n_leaf = leaves.theta_at.shape[0]
     value, one = np.empty(n_leaf), np.empty(1)
     coefficients = np.empty(leaves.theta_len.max() + leaves.const_len.max() + 4)
@@ -160,7 +160,7 @@ def fill_log_mass(leaves, lo, hi, seen, log_weight, theta, out):
     lo, hi : float64 (n_response, n_row)
     seen, log_weight, theta : as in `fill_log_density`
     """
-    leaves = lent(leaves)
+    leaves = borrowed(leaves)
     n_leaf = leaves.theta_at.shape[0]
     value = np.empty(n_leaf)
     for d in range(out.shape[0]):

@@ -28,10 +28,10 @@ from bayesjpt.kernels.expert_tree import (
     fill_log_weights,
     leaf_log_likelihood,
 )
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.draw import draw_beta, draw_gamma, draw_gamma_below
 from bayesjpt.numerics.incomplete_gamma import log_gamma_p
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.normal_draw import draw_normal
 from bayesjpt.numerics.polya_gamma import draw_polya_gamma
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
@@ -384,7 +384,7 @@ def _update_noise(task, state, prior, rng):
 @kernel
 def draw_given_paths(task, state, prior, leaf, rng):
     """Replace the state by a draw given the rows' paths, one part after the other; parameters as of `sweep`."""
-    task, state, prior = lent(task), lent(state), lent(prior)
+    task, state, prior = borrowed(task), borrowed(state), borrowed(prior)
     n_leaf = state.dispersion.shape[0]
     order, first = np.empty(leaf.size, np.int64), np.empty(n_leaf + 1, np.int64)
     fill_order(leaf, order, first)

@@ -15,8 +15,8 @@ from bayesjpt.kernels.events import cut_log_mass
 from bayesjpt.kernels.leaf import leaf_cdf
 from bayesjpt.kernels.passes import batch_size, down, gather_weights, make_graph, nodes_above
 from bayesjpt.kernels.upward import LEAF_KIND
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.special import logaddexp
 
 
@@ -57,7 +57,7 @@ def node_probabilities(plan: Plan, log_weights: np.ndarray, nodes: Sequence[int]
 
 @kernel
 def _fill_shares(plan, reach, out):
-    plan = lent(plan)
+    plan = borrowed(plan)
     out[:] = 0.0
     for node in range(plan.kind.size):
         if plan.kind[node] == LEAF_KIND:
@@ -75,7 +75,7 @@ def fill_shares(plan: Plan, log_weights: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def _fill_cdf(plan, reach, thetas, point_column, points, out):
-    plan = lent(plan)
+    plan = borrowed(plan)
     out[:] = 0.0
     for node in range(plan.kind.size):
         if plan.kind[node] != LEAF_KIND:
@@ -111,7 +111,7 @@ def _add_intervals(family, cell, units, parameters, constants, log_reach, ends, 
 
 @kernel
 def _fill_log_mass(plan, reach, thetas, ptr, ends, out):
-    plan, thetas = lent(plan), lent(thetas)
+    plan, thetas = borrowed(plan), borrowed(thetas)
     out[:] = -np.inf
     for node in range(plan.kind.size):
         if plan.kind[node] != LEAF_KIND:

@@ -1,7 +1,7 @@
 """One sweep of blocked Gibbs sampling: allocations given parameters, then weights and parameters given allocations.
 
 leaf log densities -> upward -> downward -> statistics          `allocate`, deterministic given a key
-rows exchanged between leaves of a dictionary                   `exchange.exchange_rows`, from the chain's generator
+rows exchanged between leaves of a dictionary                   `swaps.swap_rows`, from the chain's generator
 weights and parameters from their conditionals                   `draw_params`, likewise
 """
 
@@ -19,9 +19,9 @@ from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.statistics import accumulate_block, forget_values, list_values, sort_kept
 from bayesjpt.kernels.truncated import AS_WHOLE_UPDATE, draw_from_values_on_cell, draw_on_cell
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward_by, upward_flat
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
 
 CHUNK = 4096
 """Rows whose statistics are summed before they join the total; fixed, since it decides the rounding."""
@@ -31,7 +31,7 @@ LOG_SMALLEST_WEIGHT = -690.0
 
 
 @kernel
-def allocate(plan, cells, log_weight, theta, work, guests, key, flat, stats, edge_count):
+def allocate(plan, cells, log_weight, theta, work, swaps, key, flat, stats, edge_count):
     """Draw every row's path and add up counts and statistics.
 
     Parameters
@@ -41,7 +41,7 @@ def allocate(plan, cells, log_weight, theta, work, guests, key, flat, stats, edg
     log_weight : float64 (n_edge,), nats
     theta : float64 (n_theta,)
     work : Work
-    guests : Guests
+    swaps : Swaps
         Its statistics are overwritten; who is whose partner stands.
     key : uint64
         Of this sweep; allocations are a function of (key, row, node).
@@ -60,25 +60,25 @@ def allocate(plan, cells, log_weight, theta, work, guests, key, flat, stats, edg
         The first row with zero density, -1 where there is none; by its number in the table.
     """
     prepare(plan, cells, log_weight, theta, work)
-    return count(plan, cells, log_weight, work, guests, key, flat, stats, edge_count)
+    return count(plan, cells, log_weight, work, swaps, key, flat, stats, edge_count)
 
 
 @kernel
 def prepare(plan, cells, log_weight, theta, work):
     """Fill what all rows have in common: coefficients of leaves, and tables of coded columns."""
-    plan, cells, work = lent(plan), lent(cells), lent(work)
+    plan, cells, work = borrowed(plan), borrowed(cells), borrowed(work)
     prepare_coefficients(plan, cells, theta, work)
     fill_tables(plan, cells, log_weight, work)
 
 
 @kernel
-def count(plan, cells, log_weight, work, guests, key, flat, stats, edge_count):
+def count(plan, cells, log_weight, work, swaps, key, flat, stats, edge_count):
     """Do what `allocate` does with rows for which `prepare` was done: those at hand, or others that are coded alike."""
-    plan, cells, work, guests = lent(plan), lent(cells), lent(work), lent(guests)
+    plan, cells, work, swaps = borrowed(plan), borrowed(cells), borrowed(work), borrowed(swaps)
     n_row = cells.n_row[0]
     n_block = work.u.size
     stats[:] = 0.0
-    guests.stats[:] = 0.0
+    swaps.stats[:] = 0.0
     edge_count[:] = 0
     forget_values(work)
     log_likelihood = 0.0
@@ -86,7 +86,7 @@ def count(plan, cells, log_weight, work, guests, key, flat, stats, edge_count):
     for chunk in range(0, n_row, CHUNK):
         chunk_end = min(chunk + CHUNK, n_row)
         work.chunk_stats[:] = 0.0
-        guests.chunk_stats[:] = 0.0
+        swaps.chunk_stats[:] = 0.0
         chunk_total = 0.0
         lo = chunk
         while lo < chunk_end:
@@ -105,10 +105,10 @@ def count(plan, cells, log_weight, work, guests, key, flat, stats, edge_count):
                     row = cells.row[lo + i] if cells.row.size > 0 else np.int64(lo + i)
                     impossible = row if impossible < 0 else min(row, impossible)
             downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count)
-            accumulate_block(plan, cells, work, guests, nodes, lo)
+            accumulate_block(plan, cells, work, swaps, nodes, lo)
             lo += n
         rows.add(work.chunk_stats, stats)
-        rows.add(guests.chunk_stats, guests.stats)
+        rows.add(swaps.chunk_stats, swaps.stats)
         log_likelihood += chunk_total
     return log_likelihood, impossible
 
@@ -135,7 +135,7 @@ def draw_params(plan, cells, work, stats, edge_count, concentration, hyper, hype
     int
         -1, or the node at which a conditional was invalid.
     """
-    plan, cells, work = lent(plan), lent(cells), lent(work)
+    plan, cells, work = borrowed(plan), borrowed(cells), borrowed(work)
     sort_kept(plan, work)
     for node in range(plan.kind.size):
         kind = plan.kind[node]

@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesjpt.kernels.mixture import fill_piece_moments, forget, mixture_cdf, mixture_moments
 from bayesjpt.kernels.quantiles import mixture_quantile
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
 
 
 @kernel
@@ -31,7 +31,7 @@ def fill_event_moments(pieces, const, thetas, leaf_share, mean, variance):
     mean : float64 (n_draw, n_target)
     variance : float64 (n_draw, n_target), or (n_draw, 0) where it is not asked for
     """
-    pieces, const, thetas = lent(pieces), lent(const), lent(thetas)
+    pieces, const, thetas = borrowed(pieces), borrowed(const), borrowed(thetas)
     share, centre = np.empty(pieces.place.size), np.empty(pieces.place.size)
     spread = np.empty(pieces.place.size if variance.shape[1] > 0 else 0)
     for draw in range(mean.shape[0]):
@@ -47,7 +47,7 @@ def fill_event_moments(pieces, const, thetas, leaf_share, mean, variance):
 @kernel
 def fill_event_cdf(pieces, const, thetas, leaf_share, points, out):
     """Fill out, float64 (n_draw, n_point, n_target), with P(X <= point); points of the same shape. NaN without mass."""
-    pieces, const, thetas = lent(pieces), lent(const), lent(thetas)
+    pieces, const, thetas = borrowed(pieces), borrowed(const), borrowed(thetas)
     share, held = np.empty(pieces.place.size), np.empty((pieces.place.size, 3))
     for draw in range(out.shape[0]):
         _gather(leaf_share, draw, pieces.place, share)
@@ -62,7 +62,7 @@ def fill_event_cdf(pieces, const, thetas, leaf_share, points, out):
 @kernel
 def fill_event_quantiles(pieces, const, thetas, leaf_share, q, out):
     """Fill out, float64 (n_draw, n_q, n_target), with quantiles; `q` of the same shape. NaN without mass."""
-    pieces, const, thetas = lent(pieces), lent(const), lent(thetas)
+    pieces, const, thetas = borrowed(pieces), borrowed(const), borrowed(thetas)
     share, held = np.empty(pieces.place.size), np.empty((pieces.place.size, 3))
     for draw in range(out.shape[0]):
         _gather(leaf_share, draw, pieces.place, share)

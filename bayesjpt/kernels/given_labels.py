@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from bayesjpt.kernels.leaf import leaf_log_mass
-from bayesjpt.kernels.reach import reach_buffers, reach_of
+from bayesjpt.kernels.path_probability import reach_buffers, reach_of
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import keep, lent
 
 
 @kernel
@@ -36,7 +36,7 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
     """
     log_weights, thetas = params
     made = make_work(plan, cells, n_block)
-    plan, cells, targets, work = lent(plan), lent(cells), lent(targets), lent(made)
+    plan, cells, targets, work = borrowed(plan), borrowed(cells), borrowed(targets), borrowed(made)
     on_the_way = reach_buffers(targets, n_block)
     longest = 1
     for t in range(label_ptr.size - 1):

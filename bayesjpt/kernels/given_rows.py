@@ -1,7 +1,7 @@
 """Columns given rows, under many draws: each row is evidence of its own, by density, and has its own answer.
 
       upward      values of all nodes for a block of rows, missing cells exactly 1
-      downward    reach of every node above a wanted column (`bayesjpt.kernels.reach`)
+      downward    reach of every node above a wanted column (`bayesjpt.kernels.path_probability`)
       answer      sum over the column's slots of reach times what the slot says of the column by itself
 
 What a slot says (its mean, its cumulative probability) does not depend on the row: one number a draw. Cells that a row
@@ -22,13 +22,13 @@ from bayesjpt.kernels.mixture import (
     mixture_cdf,
     mixture_moments,
 )
+from bayesjpt.kernels.path_probability import fill_part_weights, fill_row_shares, reach_buffers, reach_of
 from bayesjpt.kernels.quantiles import mixture_quantile
-from bayesjpt.kernels.reach import fill_part_weights, fill_row_shares, reach_buffers, reach_of
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import keep, lent
 
 _NEGLIGIBLE = 1e-14
 
@@ -136,9 +136,9 @@ def fill_row_moments(plan, cells, all_pieces, targets, params, n_block, log_evid
         has no density.
     """
     made = make_work(plan, cells, n_block)
-    plan, cells, targets, work = lent(plan), lent(cells), lent(targets), lent(made)
-    pieces, whole = lent(all_pieces[0]), lent(all_pieces[1])
-    log_weights, thetas = lent(params[0]), lent(params[1])
+    plan, cells, targets, work = borrowed(plan), borrowed(cells), borrowed(targets), borrowed(made)
+    pieces, whole = borrowed(all_pieces[0]), borrowed(all_pieces[1])
+    log_weights, thetas = borrowed(params[0]), borrowed(params[1])
     total = np.empty(n_block)
     on_the_way = reach_buffers(targets, n_block)
     centre, spread = np.empty(pieces.place.size), np.empty(pieces.place.size)
@@ -176,8 +176,14 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
     `points` is float64 (n_point,): what a slot says of them is found once a draw.
     """
     made = make_work(plan, cells, n_block)
-    plan, cells, pieces, targets, work = lent(plan), lent(cells), lent(pieces), lent(targets), lent(made)
-    log_weights, thetas = lent(params[0]), lent(params[1])
+    plan, cells, pieces, targets, work = (
+        borrowed(plan),
+        borrowed(cells),
+        borrowed(pieces),
+        borrowed(targets),
+        borrowed(made),
+    )
+    log_weights, thetas = borrowed(params[0]), borrowed(params[1])
     on_the_way = reach_buffers(targets, n_block)
     held, below = np.empty((pieces.place.size, 3)), np.empty(pieces.place.size)
     weight = np.empty(targets.part.size)
@@ -215,8 +221,14 @@ def fill_row_cdf(plan, cells, pieces, targets, params, n_block, log_evidence, po
 def _answer_by_row(plan, cells, pieces, targets, params, n_block, log_evidence, numbers, quantiles, out):
     """Fill quantiles at, or cumulative probabilities of, numbers that may differ from row to row."""
     made = make_work(plan, cells, n_block)
-    plan, cells, pieces, targets, work = lent(plan), lent(cells), lent(pieces), lent(targets), lent(made)
-    log_weights, thetas = lent(params[0]), lent(params[1])
+    plan, cells, pieces, targets, work = (
+        borrowed(plan),
+        borrowed(cells),
+        borrowed(pieces),
+        borrowed(targets),
+        borrowed(made),
+    )
+    log_weights, thetas = borrowed(params[0]), borrowed(params[1])
     on_the_way = reach_buffers(targets, n_block)
     held, share = np.empty((pieces.place.size, 3)), np.empty(pieces.place.size)
     weight = np.empty(targets.part.size)

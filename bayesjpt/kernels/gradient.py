@@ -27,9 +27,9 @@ from bayesjpt.kernels.leaf import INTERVAL_CUT
 from bayesjpt.kernels.passes import down, gather_weights, slot_graph
 from bayesjpt.kernels.upward import LEAF_KIND, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import keep, lent
 from bayesjpt.numerics.logspace import fast_exp
 
 _STEP = 1e-5  # of parameters on the whole line, in the families' units
@@ -210,7 +210,7 @@ def rows_gradient(cotangent, values, missing, log_weight, theta, plan):
     filled = row_cells(plan, by_column, hidden)
     made = make_work(plan, filled, DENSITY_BLOCK)
     above = slot_graph(plan)
-    plan, cells, work, graph = lent(plan), lent(filled), lent(made), lent(above)
+    plan, cells, work, graph = borrowed(plan), borrowed(filled), borrowed(made), borrowed(above)
     prepare_coefficients(plan, cells, theta, work)
     n_node, share = graph.node.size, np.empty(DENSITY_BLOCK)
     buffer, weight = np.empty((3, n_node * DENSITY_BLOCK)), np.empty((graph.edge.size, 1))

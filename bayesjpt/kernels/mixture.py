@@ -16,8 +16,8 @@ import numpy as np
 from bayesjpt.circuit.plan import POINT, Plan
 from bayesjpt.families import dispatch
 from bayesjpt.kernels.boxes import Boxes
+from bayesjpt.numerics.borrowed import borrowed, by_address
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import by_address, lent
 
 _LEFT = 0.015625
 """What a difference of two cumulative probabilities leaves of the larger one at least, or it is not taken."""
@@ -243,7 +243,7 @@ def _share_of_cut(pieces, const, theta, held, p, counts, x, above):
 @kernel
 def fill_piece_cdf(pieces, const, theta, held, target, x, out):
     """Fill out, float64 (n_piece,), with the share of each of one column's pieces that lies in (-inf, x]."""
-    held = lent(held)
+    held = borrowed(held)
     for p in range(pieces.ptr[target], pieces.ptr[target + 1]):
         if pieces.lower[p] <= x < pieces.upper[p]:
             out[p] = _share_of_cut(pieces, const, theta, held, p, pieces.counts[target], x, False)
@@ -259,7 +259,7 @@ def mixture_cdf(pieces, const, theta, held, share, target, x):
     up to its end, and the logarithm of its mass; NaN (`forget`) until a value cuts the piece. From then on it costs
     one cumulative probability of each piece that is cut, except where the difference of two would lose digits.
     """
-    held = lent(held)
+    held = borrowed(held)
     total = 0.0
     for p in range(pieces.ptr[target], pieces.ptr[target + 1]):
         if share[p] == 0.0 or x < pieces.lower[p]:
@@ -274,7 +274,7 @@ def mixture_cdf(pieces, const, theta, held, share, target, x):
 @kernel
 def mixture_tail(pieces, const, theta, held, share, target, x):
     """Return the share of one column's pieces that lies above x, without the cancellation of 1 less `mixture_cdf`."""
-    held = lent(held)
+    held = borrowed(held)
     total = 0.0
     for p in range(pieces.ptr[target], pieces.ptr[target + 1]):
         if share[p] == 0.0 or x >= pieces.upper[p]:

@@ -26,8 +26,8 @@ from bayesjpt.kernels.leaf import leaf_buffer, leaf_log_mass, leaf_mode
 from bayesjpt.kernels.passes import gather_weights, up
 from bayesjpt.kernels.upward import LEAF_KIND, NARROWEST_CELL, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.borrowed import borrowed, by_address, keep
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import by_address, keep, lent
 
 
 @by_address
@@ -309,9 +309,9 @@ def fill_modes(plan, graph, found, values, missing, params, n_block, log_evidenc
     filled = row_cells(plan, values, missing)
     made = make_work(plan, filled, n_block)
     made_parts, made_best = make_parts(graph, log_mass.shape[2]), make_parts(graph, log_mass.shape[2])
-    plan, graph, found, cells, work = lent(plan), lent(graph), lent(found), lent(filled), lent(made)
-    parts, of_slots = lent(made_parts), lent(made_best)
-    log_weights, thetas = lent(params[0]), lent(params[1])
+    plan, graph, found, cells, work = borrowed(plan), borrowed(graph), borrowed(found), borrowed(filled), borrowed(made)
+    parts, of_slots = borrowed(made_parts), borrowed(made_best)
+    log_weights, thetas = borrowed(params[0]), borrowed(params[1])
     n_row, k = log_mass.shape[1], log_mass.shape[2]
     n_node, n_column = graph.node.size, missing.shape[0]
     buffer = leaf_buffer(plan)

@@ -19,8 +19,8 @@ import numpy as np
 
 from bayesjpt.kernels.grids import fill_grid, fill_quarters, make_grid
 from bayesjpt.kernels.slots import fill_joint, joint_buffers
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import keep, lent
 from bayesjpt.numerics.logspace import fast_log
 
 
@@ -132,12 +132,12 @@ def fill_information(plan, slots, start, apart, limits, params, out, doubt):
     out, doubt : float64 (n_draw, n_target, n_target)
         The diagonal is NaN.
     """
-    plan, slots, start = lent(plan), lent(slots), lent(start)
+    plan, slots, start = borrowed(plan), borrowed(slots), borrowed(start)
     log_weights, thetas = params
     tolerance, n_split = limits
     n_target, n_slot = slots.ptr.size - 1, slots.node.size
     made = make_grid(slots, start, n_split)
-    grid = lent(made)
+    grid = borrowed(made)
     longest = 4 * grid.total.size
     joint = np.empty((n_slot, n_slot))
     on_the_way, weight = joint_buffers(slots), np.empty(slots.entry_leaf.size)

@@ -35,9 +35,9 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels import rows
+from bayesjpt.numerics.borrowed import borrowed, by_address
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import by_address, lent
 from bayesjpt.numerics.logspace import fast_exp
 from bayesjpt.numerics.special import logaddexp
 
@@ -245,7 +245,7 @@ def up(graph, weight, m, s):
     m, s : float64 (n_node, n)
         The log values of the inputs stand in the first rows of m.
     """
-    weight, m, s = lent(weight), lent(m), lent(s)
+    weight, m, s = borrowed(weight), borrowed(m), borrowed(s)
     n_input = graph.node.size - graph.is_product.size
     s[:n_input] = 1.0
     for k in range(graph.is_product.size):
@@ -297,7 +297,7 @@ def down(graph, weight, m, s, flow):
     flow : float64 (n_node, n)
         The root's row, 1 or what all of it shall be multiplied by, is given and stays. All 0 below an impossible sum.
     """
-    weight, m, s, flow = lent(weight), lent(m), lent(s), lent(flow)
+    weight, m, s, flow = borrowed(weight), borrowed(m), borrowed(s), borrowed(flow)
     n_input = graph.node.size - graph.is_product.size
     flow[: graph.node.size - 1] = 0.0
     ratio = np.empty(flow.shape[1])

@@ -25,9 +25,9 @@ from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.statistics import accumulate_block, forget_values
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward_by
 from bayesjpt.kernels.work import lay_out
+from bayesjpt.numerics.borrowed import borrowed, by_address
 from bayesjpt.numerics.counter_rng import uniform
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import by_address, lent
 
 HELD, BY_MEAN, BY_PREDICTIVE = range(3)
 """What the density of a leaf is taken at: its parameters, their posterior mean, or none, they being integrated out."""
@@ -232,7 +232,7 @@ def record(plan, cells, log_weight, theta, work, paths, key):
     -------
     log_likelihood, impossible : as `allocate` returns them
     """
-    plan, cells, work, paths = lent(plan), lent(cells), lent(work), lent(paths)
+    plan, cells, work, paths = borrowed(plan), borrowed(cells), borrowed(work), borrowed(paths)
     n_row, n_block, root = cells.n_row[0], work.u.size, plan.kind.size - 1
     prepare_coefficients(plan, cells, theta, work)
     fill_tables(plan, cells, log_weight, work)
@@ -322,25 +322,25 @@ def entry_of(cells, column, place):
 
 
 @kernel
-def replay(plan, cells, work, guests, paths, stats, edge_count):
+def replay(plan, cells, work, swaps, paths, stats, edge_count):
     """Add up counts and statistics of the paths, as `bayesjpt.kernels.gibbs.allocate` leaves them.
 
     Parameters
     ----------
-    plan, cells, work, guests, stats, edge_count : as there
+    plan, cells, work, swaps, stats, edge_count : as there
     paths : Paths
         Paths are read, nothing else.
     """
-    plan, cells, work, guests, paths = lent(plan), lent(cells), lent(work), lent(guests), lent(paths)
+    plan, cells, work, swaps, paths = borrowed(plan), borrowed(cells), borrowed(work), borrowed(swaps), borrowed(paths)
     n_row, n_block = cells.n_row[0], work.u.size
     stats[:] = 0.0
-    guests.stats[:] = 0.0
+    swaps.stats[:] = 0.0
     edge_count[:] = 0
     forget_values(work)
     for chunk in range(0, n_row, CHUNK):
         chunk_end = min(chunk + CHUNK, n_row)
         work.chunk_stats[:] = 0.0
-        guests.chunk_stats[:] = 0.0
+        swaps.chunk_stats[:] = 0.0
         lo = chunk
         while lo < chunk_end:
             n = block_size(cells.segment_ptr, lo, n_block, chunk_end)
@@ -358,7 +358,7 @@ def replay(plan, cells, work, guests, paths, stats, edge_count):
                         in_block = cells.code_row[column] < 0
                         work.rows[at, work.n_rows[at]] = place - lo if in_block else entry_of(cells, column, place)
                         work.n_rows[at] += 1
-            accumulate_block(plan, cells, work, guests, nodes, lo)
+            accumulate_block(plan, cells, work, swaps, nodes, lo)
             lo += n
         rows.add(work.chunk_stats, stats)
-        rows.add(guests.chunk_stats, guests.stats)
+        rows.add(swaps.chunk_stats, swaps.stats)

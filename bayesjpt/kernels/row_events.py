@@ -22,8 +22,8 @@ from bayesjpt.kernels.passes import nodes_above
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward, upward_again
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.borrowed import borrowed, by_address, keep
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import by_address, keep, lent
 from bayesjpt.numerics.special import logaddexp
 
 _DRAWS_AT_ONCE = 64
@@ -121,7 +121,7 @@ def fill_row_log_probability(plan, cells, boxes, asked, params, n_block, allowed
     n_row = log_joint.shape[1]
     masses = np.empty((boxes.n_mass[0], 0))
     all_boxes, const = boxes, plan.const
-    plan, cells, boxes, asked, work = lent(plan), lent(cells), lent(boxes), lent(asked), lent(made)
+    plan, cells, boxes, asked, work = borrowed(plan), borrowed(cells), borrowed(boxes), borrowed(asked), borrowed(made)
     for draw in range(log_joint.shape[0]):
         log_weight = log_weights[draw]
         if draw % _DRAWS_AT_ONCE == 0:

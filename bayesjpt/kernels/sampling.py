@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesjpt.kernels.leaf import leaf_sample
 from bayesjpt.kernels.passes import begin_walk, walk, walk_slot
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import keep, lent
 
 
 @kernel
@@ -16,10 +16,10 @@ def sample_rows(plan, log_weight, theta, rng, out):
 
     Values are drawn as the circuit has them: reals are not rounded to the resolution.
     """
-    plan, log_weight, theta = lent(plan), lent(log_weight), lent(theta)
+    plan, log_weight, theta = borrowed(plan), borrowed(log_weight), borrowed(theta)
     stack = np.empty(plan.kind.size + 1, np.int64)
     made = np.zeros((1, 1)), np.ones((1, 1)), np.zeros(plan.kind.size, np.int32)  # nothing is given: every value is 1
-    values = lent(made)
+    values = borrowed(made)
     for i in range(out.shape[0]):
         depth = begin_walk(plan, stack)
         while depth > 0:

@@ -19,10 +19,10 @@ import numpy as np
 from bayesjpt.families import dispatch
 from bayesjpt.families.record import OK
 from bayesjpt.kernels.truncated import AS_WHOLE_UPDATE
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
 
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -44,7 +44,7 @@ def apply_scales(scales, base, hyper_at, tau, hyper):
     hyper : float64 (n_hyper,)
         Written.
     """
-    scales = lent(scales)
+    scales = borrowed(scales)
     copy_into(base, hyper)  # a shift is added to it
     for group in range(scales.shape.size):
         factor, log_factor = tau[group], math.log(tau[group])
@@ -132,7 +132,7 @@ def draw_scales_given_statistics(plan, scales, stats, base, hyper_at, tau, rng):
     int
         -1, or a leaf of the group whose conditional was invalid.
     """
-    plan, scales = lent(plan), lent(scales)
+    plan, scales = borrowed(plan), borrowed(scales)
     state = slice_state()
     for group in range(scales.shape.size):
         if not scales.from_statistics[group]:
@@ -164,7 +164,7 @@ def draw_scales(plan, scales, work, stats, base, hyper_at, theta, tau, rng):
     ----------
     plan : Plan
     scales : Scales
-    work, stats : as `allocate` and `exchange_rows` left them
+    work, stats : as `allocate` and `swap_rows` left them
     base, hyper_at : as in `apply_scales`
     theta : float64 (n_theta,)
     tau : float64 (n_group,)
@@ -176,7 +176,7 @@ def draw_scales(plan, scales, work, stats, base, hyper_at, theta, tau, rng):
     int
         -1, or a leaf of the group whose conditional was invalid.
     """
-    plan, scales, work = lent(plan), lent(scales), lent(work)
+    plan, scales, work = borrowed(plan), borrowed(scales), borrowed(work)
     for group in range(scales.shape.size):
         if scales.from_statistics[group]:
             continue
@@ -218,7 +218,7 @@ def draw_without_rows(plan, scales, work, stats, hyper, hyper_at, theta, rng):
     int
         -1, or a leaf whose prior was invalid.
     """
-    plan, scales, work = lent(plan), lent(scales), lent(work)
+    plan, scales, work = borrowed(plan), borrowed(scales), borrowed(work)
     nothing = np.empty(0)
     group = 0
     for i in range(scales.leaf.size):

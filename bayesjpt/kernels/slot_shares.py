@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bayesjpt.kernels.reach import reach_buffers, reach_of
+from bayesjpt.kernels.path_probability import reach_buffers, reach_of
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import keep, lent
 
 
 @kernel
@@ -26,7 +26,7 @@ def fill_slot_shares(plan, cells, targets, params, n_block, out):
     """
     log_weights, thetas = params
     made = make_work(plan, cells, n_block)
-    plan, cells, targets, work = lent(plan), lent(cells), lent(targets), lent(made)
+    plan, cells, targets, work = borrowed(plan), borrowed(cells), borrowed(targets), borrowed(made)
     on_the_way = reach_buffers(targets, n_block)
     for draw in range(out.shape[0]):
         prepare_coefficients(plan, cells, thetas[draw], work)

@@ -17,8 +17,8 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.passes import Graph, batch_size, down, gather_weights, make_graph, nodes_above, numbers_in, up
 from bayesjpt.kernels.upward import LEAF_KIND
+from bayesjpt.numerics.borrowed import by_address
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import by_address
 
 
 @by_address

@@ -32,9 +32,9 @@ from bayesjpt.kernels.impurity import (
     move_labels,
     set_out,
 )
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import lent
 from bayesjpt.numerics.ordering import stable_order
 
 _FEW = 8
@@ -313,7 +313,7 @@ def best_split(records, targets, scratch, features, n_code, is_label, first, las
     `features` are columns, int32 (n_feature,); `n_code` and `is_label` belong to all columns. Where no split is allowed
     or improves anything, the score is 0. Ties are decided for the earlier feature and the smaller code.
     """
-    records, targets, scratch = lent(records), lent(targets), lent(scratch)
+    records, targets, scratch = borrowed(records), borrowed(targets), borrowed(scratch)
     best, at, chosen = 0.0, 0, 0
     go_left = np.zeros(1, np.bool_)
     rows = last - first

@@ -12,7 +12,6 @@ from bayesjpt.circuit.type_prior import ColumnTypes, no_column_types
 from bayesjpt.errors import SamplingError
 from bayesjpt.families import registry
 from bayesjpt.kernels.cells import Cells
-from bayesjpt.kernels.exchange import draw_partners, exchange_rows, make_guests
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
 from bayesjpt.kernels.scales import (
     apply_scales,
@@ -20,6 +19,7 @@ from bayesjpt.kernels.scales import (
     draw_scales_given_statistics,
     draw_without_rows,
 )
+from bayesjpt.kernels.swaps import draw_partners, make_swaps, swap_rows
 from bayesjpt.kernels.type_prior import draw_type_prior
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.counter_rng import sweep_key
@@ -47,7 +47,7 @@ class Sweeper:
     column_types : ColumnTypes, optional
         Weights of types that are drawn, too, and divide the concentrations: `Params.theta` of this sweeper holds them
         behind the parameters.
-    exchanges : bool
+    swaps : bool
         Whether members of a dictionary may exchange their rows: only right where all weights and parameters are drawn.
     log_jacobian : float
         What turns a log likelihood in the families' units into one in the user's, in nats; of use to who drives sweeps.
@@ -64,20 +64,20 @@ class Sweeper:
         *,
         n_block: int,
         column_types: ColumnTypes | None = None,
-        exchanges: bool = True,
+        swaps: bool = True,
         log_jacobian: float = 0.0,
         name: str = "x",
     ):
         self.circuit, self.plan, self.priors, self.cells = circuit, plan, priors, cells
         self.concentration = priors.concentration
-        self.exchanges = exchanges
+        self.swaps = swaps
         self.log_jacobian = log_jacobian
         self.name = name
         self._types = no_column_types() if column_types is None else column_types
         self._scales = priors.scales
         self._hyper = priors.hyper.copy()
         self._work = make_work(plan, cells, n_block)
-        self._guests = make_guests(plan)
+        self._swaps = make_swaps(plan)
         self._stats = np.zeros(plan.stat_at[-1])
         self._edge_count = np.zeros(circuit.n_edge, np.int64)
         self._allocated = False
@@ -95,7 +95,7 @@ class Sweeper:
         """Return a draw given allocations at random, by even weights: a start far from the learner's."""
         params = self.learned()
         params.log_weight[self._soft] = self._even
-        self._guests.partner[:] = -1
+        self._swaps.partner[:] = -1
         self._allocate(params, np.uint64(rng.integers(2**63)), True)
         self._draw_given_allocations(params, rng)
         return params
@@ -167,10 +167,10 @@ class Sweeper:
         return int(count_active(self.plan, self._edge_count))
 
     def _pair(self, rng: np.random.Generator) -> None:
-        if self.exchanges:
-            draw_partners(self._guests, rng)
+        if self.swaps:
+            draw_partners(self._swaps, rng)
         else:
-            self._guests.partner[:] = -1
+            self._swaps.partner[:] = -1
 
     def _divided(self, params: Params) -> np.ndarray:
         """Return the concentrations, divided by the weights of types at hand."""
@@ -194,9 +194,9 @@ class Sweeper:
             concentration = concentration.copy()
             draw_type_prior(self._types, self._edge_count, weight_of_types, concentration, rng)
         self._scale(params)
-        exchange_rows(
+        swap_rows(
             self.plan,
-            self._guests,
+            self._swaps,
             self._stats,
             self._edge_count,
             concentration,
@@ -215,7 +215,7 @@ class Sweeper:
     def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
         self._allocated = False
         return self._tell(
-            allocate(self.plan, self.cells, *params, self._work, self._guests, key, flat, self._stats, self._edge_count)
+            allocate(self.plan, self.cells, *params, self._work, self._swaps, key, flat, self._stats, self._edge_count)
         )
 
     def _tell(self, found: tuple[float, int | np.integer]) -> float:

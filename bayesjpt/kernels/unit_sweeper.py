@@ -13,8 +13,8 @@ import numpy as np
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.cells import Cells, Work
-from bayesjpt.kernels.exchange import Guests, make_guests
 from bayesjpt.kernels.gibbs import count, prepare
+from bayesjpt.kernels.swaps import Swaps, make_swaps
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.kernels.units import Units
 from bayesjpt.kernels.work import make_work
@@ -28,7 +28,7 @@ class SweepTask(NamedTuple):
     ----------
     log_weight : float64 (n_edge,), theta : float64 (n_theta,)
     partner : int32 (n_leaf,)
-        Of `bayesjpt.kernels.exchange.Guests`.
+        Of `bayesjpt.kernels.swaps.Swaps`.
     key : int
         Of this sweep.
     prior : bool
@@ -76,7 +76,7 @@ class Buffers(NamedTuple):
     """What one thread needs to count."""
 
     work: Work
-    guests: Guests
+    swaps: Swaps
     stats: np.ndarray
     edge_count: np.ndarray
 
@@ -85,7 +85,7 @@ def make_buffers(plan: Plan, largest: Cells, n_block: int) -> Buffers:
     """Return the buffers for units of at most as many rows as the one given."""
     return Buffers(
         make_work(plan, largest, n_block),
-        make_guests(plan),
+        make_swaps(plan),
         np.zeros(plan.stat_at[-1]),
         np.zeros(plan.child.size, np.int64),
     )
@@ -94,8 +94,8 @@ def make_buffers(plan: Plan, largest: Cells, n_block: int) -> Buffers:
 def count_units(plan: Plan, units: Units, numbers: Iterable[int], task: SweepTask, buffers: Buffers) -> Counted:
     """Return what a sweep counts in some units: a function of its arguments, but for the buffers, which are scratch."""
     total = Counted()
-    work, guests, stats, edge_count = buffers
-    guests.partner[...] = task.partner
+    work, swaps, stats, edge_count = buffers
+    swaps.partner[...] = task.partner
     is_prepared = False
     for number in numbers:
         cells = units[number]
@@ -103,7 +103,7 @@ def count_units(plan: Plan, units: Units, numbers: Iterable[int], task: SweepTas
             prepare(plan, cells, task.log_weight, task.theta, work)
             is_prepared = True
         log_likelihood, impossible = count(
-            plan, cells, task.log_weight, work, guests, np.uint64(task.key), task.prior, stats, edge_count
+            plan, cells, task.log_weight, work, swaps, np.uint64(task.key), task.prior, stats, edge_count
         )
         part = Counted(
             counts=np.concatenate([edge_count, work.n_reached, work.tally]),
@@ -115,7 +115,7 @@ def count_units(plan: Plan, units: Units, numbers: Iterable[int], task: SweepTas
                 ]
             },
         )
-        part.sums.add(number, np.concatenate([stats, guests.stats, [log_likelihood]]))
+        part.sums.add(number, np.concatenate([stats, swaps.stats, [log_likelihood]]))
         total.merge(part)
     return total
 
@@ -195,10 +195,10 @@ class UnitSweeper(Sweeper):
 
     def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
         self._allocated = False
-        counted = self._count(SweepTask(params.log_weight, params.theta, self._guests.partner, int(key), flat))
+        counted = self._count(SweepTask(params.log_weight, params.theta, self._swaps.partner, int(key), flat))
         n_stats, n_edge, n_leaf = self._stats.size, self._edge_count.size, self._work.n_reached.size
         total = counted.sums.total()
-        self._stats[:], self._guests.stats[:] = total[:n_stats], total[n_stats : 2 * n_stats]
+        self._stats[:], self._swaps.stats[:] = total[:n_stats], total[n_stats : 2 * n_stats]
         taken, reached, tally = np.split(np.asarray(counted.counts), [n_edge, n_edge + n_leaf])
         self._edge_count[:], self._work.n_reached[:], self._work.tally[:] = taken, reached, tally
         self._work.n_kept[:] = 0

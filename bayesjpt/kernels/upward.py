@@ -6,8 +6,8 @@ s is at least 1 (the largest term's exponential is 1) or exactly 0; it can only 
 `bayesjpt.circuit.plan` bounds beforehand, so that renormalisation happens where it is flagged and nowhere else.
 
 The loops over nodes read arrays from their tuples in place and hand on single arrays. To hand on a tuple copies all its
-arrays, and counts a reference to each unless they are lent: several times the densities of a block of rows. What takes
-tuples for one node or slot is inlined, therefore.
+arrays, and counts a reference to each unless they are borrowed: several times the densities of a block of rows. What
+takes tuples for one node or slot is inlined, therefore.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from bayesjpt.kernels import rows
 from bayesjpt.kernels.leaf import INTERVAL_CUT, WHOLE_CUT, recorded_log_mass
 from bayesjpt.kernels.work import lay_out
 from bayesjpt.numerics.apart import apart
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import lent
 
 NARROWEST_CELL = 1e-8
 """Half a cell over its value: a narrower one would drown in the rounding of its bounds, and is a share of this one."""
@@ -181,7 +181,7 @@ def _close_table(plan, cells, log_weight, work, slot):
 @kernel
 def fill_tables(plan, cells, log_weight, work):
     """Evaluate every coded slot once per distinct value."""
-    plan, cells, work = lent(plan), lent(cells), lent(work)
+    plan, cells, work = borrowed(plan), borrowed(cells), borrowed(work)
     for slot in range(plan.slot_node.size):
         if cells.table_at[slot] >= 0:
             _fill_leaves(plan, cells, work, plan.slot_node[slot], np.int64(cells.n_distinct[plan.slot_column[slot]]))
@@ -192,7 +192,7 @@ def fill_tables(plan, cells, log_weight, work):
 @kernel
 def fill_mass_tables(plan, cells, log_weight, theta, work):
     """Evaluate every coded slot by the masses of the cells around its distinct values."""
-    plan, cells, work = lent(plan), lent(cells), lent(work)
+    plan, cells, work = borrowed(plan), borrowed(cells), borrowed(work)
     for slot in range(plan.slot_node.size):
         if cells.table_at[slot] < 0:
             continue

@@ -209,7 +209,7 @@ class CircuitGibbs(BlockedStep):
             sampler=frozen.sampler,
             max_work_bytes=MAX_WORK_BYTES,
             column_types=self._types,
-            exchanges=len(self._drawn) == len(self._value_names),
+            swaps=len(self._drawn) == len(self._value_names),
             log_jacobian=float((observed.sum(axis=1) * frozen.plan.column_log_jacobian).sum()),
             name=self._block,
         )

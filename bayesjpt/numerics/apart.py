@@ -24,8 +24,8 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import config, types
 
+from bayesjpt.numerics.borrowed import Borrowed
 from bayesjpt.numerics.internals import cgutils
-from bayesjpt.numerics.lent import Lent
 from bayesjpt.numerics.native import compiled_address, failed
 
 _SYMBOL = "bayesjpt_apart"
@@ -101,14 +101,14 @@ def _address_of(text: bytes) -> int:
 
 def _to_text(kind: Any) -> Any:
     """Return a type as what JSON can hold."""
-    if isinstance(kind, Lent):
+    if isinstance(kind, Borrowed):
         of = kind.members
         cls = of.instance_class
-        return ["lent", cls.__module__, cls.__qualname__, [_to_text(member) for member in of.types]]
+        return ["borrowed", cls.__module__, cls.__qualname__, [_to_text(member) for member in of.types]]
     if isinstance(kind, types.Array):
         return ["array", kind.dtype.name, kind.ndim, kind.layout, not kind.mutable]
     if isinstance(kind, types.BaseTuple):
-        assert not isinstance(kind, types.BaseNamedTuple), "to be lent"
+        assert not isinstance(kind, types.BaseNamedTuple), "to be borrowed"
         return ["tuple", [_to_text(member) for member in cast("Any", kind).types]]
     assert kind == _to_type(kind.name), kind
     return kind.name
@@ -117,9 +117,9 @@ def _to_text(kind: Any) -> Any:
 def _to_type(text: Any) -> Any:
     if isinstance(text, str):
         return _NAMED[text] if text in _NAMED else getattr(types, text)
-    if text[0] == "lent":
+    if text[0] == "borrowed":
         cls = getattr(importlib.import_module(text[1]), text[2])
-        return Lent(types.BaseTuple.from_types(tuple(map(_to_type, text[3])), cls))
+        return Borrowed(types.BaseTuple.from_types(tuple(map(_to_type, text[3])), cls))
     if text[0] == "tuple":
         return types.BaseTuple.from_types(tuple(map(_to_type, text[1])))
     return types.Array(_to_type(text[1]), text[2], text[3], readonly=text[4])

@@ -9,7 +9,7 @@ import numpy as np
 from bayesjpt.defaults import QUERY_WORK_BYTES, SCORED_ROWS
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.cells import make_cells
-from bayesjpt.kernels.surprise import fill_cell_log_mass
+from bayesjpt.kernels.leave_one_out import fill_cell_log_mass
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.density import log_density

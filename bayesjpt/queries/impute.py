@@ -13,7 +13,7 @@ from bayesjpt.defaults import INTERVAL
 from bayesjpt.kernels.boxes import EVERYWHERE, make_boxes
 from bayesjpt.kernels.given_labels import fill_label_probability
 from bayesjpt.kernels.mixture import make_pieces
-from bayesjpt.kernels.reach import make_reach
+from bayesjpt.kernels.path_probability import make_reach
 from bayesjpt.posterior.answer import PlainAnswers, verb
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled

@@ -11,7 +11,7 @@ from bayesjpt.circuit.paths import regions
 from bayesjpt.circuit.sub_populations import above, sub_populations
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.passes import make_graph, numbers_in
-from bayesjpt.kernels.reach import Reach
+from bayesjpt.kernels.path_probability import Reach
 from bayesjpt.kernels.slot_shares import fill_slot_shares
 from bayesjpt.posterior.answer import PlainAnswer, verb
 from bayesjpt.posterior.draws import Posterior

@@ -15,7 +15,7 @@ from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.events import leaf_shares
 from bayesjpt.kernels.mixture import Pieces, make_pieces
-from bayesjpt.kernels.reach import Reach, make_reach
+from bayesjpt.kernels.path_probability import Reach, make_reach
 from bayesjpt.posterior.answer import PlainAnswer
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.evidence import Evidence, as_evidence

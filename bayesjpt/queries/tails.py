@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesjpt.kernels.flow import fill_marginal_log_mass
-from bayesjpt.kernels.surprise import fill_log_gamma_tail
+from bayesjpt.kernels.leave_one_out import fill_log_gamma_tail
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.given import log_sum
 from bayesjpt.table.schema import Column

@@ -21,7 +21,7 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import TYPE_DRAWS
-from bayesjpt.kernels.surprise import fill_likeliest_slots
+from bayesjpt.kernels.leave_one_out import fill_likeliest_slots
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.given import log_sum, row_blocks
 from bayesjpt.queries.some_draws import some_draws

@@ -15,14 +15,14 @@ from bayesjpt.errors import BayesjptWarning, SchemaError, TableError
 from bayesjpt.table import atoms as atoms_of
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import labels, numeric
-from bayesjpt.table.aside import kind_to_suggest, nearly_number, set_aside_reason
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.excluded import kind_to_suggest, nearly_number, set_aside_reason
 from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, without_tokens
+from bayesjpt.table.overrides import KINDS, LABEL_KINDS, NOTHING, Override
 from bayesjpt.table.schema import Column, Schema, SetAside, closest
-from bayesjpt.table.wishes import KINDS, LABEL_KINDS, NOTHING, Wish
 
 
-def wishes_of_kinds(kinds: Mapping[str, str] | None, names: Sequence[str]) -> dict[str, Wish]:
+def overrides_of_kinds(kinds: Mapping[str, str] | None, names: Sequence[str]) -> dict[str, Override]:
     """Return what `kinds` asks of each column that it names.
 
     Raises
@@ -38,12 +38,12 @@ def wishes_of_kinds(kinds: Mapping[str, str] | None, names: Sequence[str]) -> di
         if kind not in (*KINDS, *LABEL_KINDS):
             expected = f"one of {', '.join((*KINDS, *LABEL_KINDS))}"
             raise SchemaError(f"kind {kind!r} of column {name!r} is unknown", expected)
-    return {name: _wish_of_kind(kind) for name, kind in (kinds or {}).items()}
+    return {name: _override_of_kind(kind) for name, kind in (kinds or {}).items()}
 
 
-def _wish_of_kind(kind: str) -> Wish:
+def _override_of_kind(kind: str) -> Override:
     """Return what a kind asks for: ordered and unordered labels are a category with one likelihood."""
-    return Wish(base="category", families=LABEL_KINDS[kind]) if kind in LABEL_KINDS else Wish(base=kind)
+    return Override(base="category", families=LABEL_KINDS[kind]) if kind in LABEL_KINDS else Override(base=kind)
 
 
 @dataclass
@@ -61,27 +61,27 @@ class _Decided:
 
 
 def decide_schema(
-    table: Sequence[Cells], wishes: Mapping[str, Wish], hints: Hints = NO_HINTS
+    table: Sequence[Cells], overrides: Mapping[str, Override], hints: Hints = NO_HINTS
 ) -> tuple[Schema, list[Cells]]:
     """Return the schema of a training table, and its modelled columns' cells as the schema reads them.
 
     Raises
     ------
     SchemaError
-        Where a wish contradicts the values, a column has too many labels, or nothing is left to model.
+        Where an override contradicts the values, a column has too many labels, or nothing is left to model.
     TableError
         Where a column holds infinities or whole numbers beyond 2^53, or a name or label cannot be stored.
     """
     _check_names(table)
     made = _Decided(hints)
     for cells in table:
-        _decide_next(cells, wishes.get(cells.name, NOTHING), made)
+        _decide_next(cells, overrides.get(cells.name, NOTHING), made)
     if not made.columns:
         reasons = "; ".join(f"{column.name!r}: {column.reason}" for column in made.set_aside)
         command = remedy = "Add columns that describe the rows, or group rare labels."
         for name, kind in list(made.remedies.items())[:1]:
-            remedy = f"Ask for one, for example {wishes.get(name, NOTHING).remedy(name, kind)}."
-            command = f"Ask for one, for example {wishes.get(name, NOTHING).command(name, kind)}."
+            remedy = f"Ask for one, for example {overrides.get(name, NOTHING).remedy(name, kind)}."
+            command = f"Ask for one, for example {overrides.get(name, NOTHING).command(name, kind)}."
         raise SchemaError(f"no column is left to model ({reasons})", None, remedy, command=command)
     if made.notes:
         _tell(made.notes)
@@ -92,19 +92,19 @@ def decide_schema(
     return Schema(tuple(made.columns), tuple(made.set_aside)), made.read
 
 
-def _decide_next(cells: Cells, wish: Wish, made: _Decided) -> None:
+def _decide_next(cells: Cells, override: Override, made: _Decided) -> None:
     """Decide one column and note what came of it."""
-    if wish.base != "category":
-        cells, dropped = _without_tokens(cells, wish)
-        made.tokens += dropped if wish.base != "aside" else []
-    if cells.excluded or not (cells.n_distinct or wish.base in ("real", "integer", "category")):
-        _exclude(cells, wish, made)
+    if override.base != "category":
+        cells, dropped = _without_tokens(cells, override)
+        made.tokens += dropped if override.base != "aside" else []
+    if cells.excluded or not (cells.n_distinct or override.base in ("real", "integer", "category")):
+        _exclude(cells, override, made)
         return
     view = interpret(cells, made.hints)
-    found = set_aside_reason(cells, view) if wish.base is None or wish.source else None
-    if wish.base == "aside":
+    found = set_aside_reason(cells, view) if override.base is None or override.source else None
+    if override.base == "aside":
         found = found or "left out on request"
-    elif wish.base is not None:
+    elif override.base is not None:
         found = None
     if found is not None:
         made.set_aside.append(SetAside(cells.name, found))
@@ -112,19 +112,19 @@ def _decide_next(cells: Cells, wish: Wish, made: _Decided) -> None:
         if kind:
             made.remedies[cells.name] = kind
         return
-    column, view = decide(cells, view, wish, hints=made.hints)
+    column, view = decide(cells, view, override, hints=made.hints)
     made.notes += [note for note in (cells.note, view.note) if note]
     made.columns.append(column)
     made.read.append(view)
-    if column.n_distinct == 1 and wish.base is None:
+    if column.n_distinct == 1 and override.base is None:
         made.constant.append(repr(cells.name))
 
 
-def _exclude(cells: Cells, wish: Wish, made: _Decided) -> None:
+def _exclude(cells: Cells, override: Override, made: _Decided) -> None:
     """Note a column that has no values that could be modelled."""
-    if wish.base is not None and wish.base != "aside":
+    if override.base is not None and override.base != "aside":
         raise SchemaError(
-            f"{wish.at('base')} asks for {wish.base!r} but column {cells.name!r} is {cells.excluded}",
+            f"{override.at('base')} asks for {override.base!r} but column {cells.name!r} is {cells.excluded}",
             "numbers, texts, booleans or dates",
             "Convert it.",
         )
@@ -149,21 +149,21 @@ def _check_names(table: Sequence[Cells]) -> None:
             )
 
 
-def _without_tokens(cells: Cells, wish: Wish) -> tuple[Cells, list[str]]:
+def _without_tokens(cells: Cells, override: Override) -> tuple[Cells, list[str]]:
     """Return cells without the tokens for missing numbers, and a note where there were some."""
     kept, tokens = without_tokens(cells)
-    if not tokens or (wish.base is None and cells_of.zero_padded(kept)):  # codes with leading zeros are labels
+    if not tokens or (override.base is None and cells_of.zero_padded(kept)):  # codes with leading zeros are labels
         return cells, []
     return kept, [f"{', '.join(map(repr, tokens))} in column {cells.name!r}"]
 
 
-def decide(cells: Cells, view: Cells, wish: Wish = NOTHING, *, hints: Hints = NO_HINTS) -> tuple[Column, Cells]:
+def decide(cells: Cells, view: Cells, override: Override = NOTHING, *, hints: Hints = NO_HINTS) -> tuple[Column, Cells]:
     """Return what one column, as stored and as interpreted, is, and its cells as the decision reads them.
 
     Raises
     ------
     SchemaError
-        Where the column has no observed cell, or the wish contradicts its values.
+        Where the column has no observed cell, or the override contradicts its values.
     TableError
         Where it holds infinities or whole numbers beyond 2^53.
     """
@@ -171,44 +171,44 @@ def decide(cells: Cells, view: Cells, wish: Wish = NOTHING, *, hints: Hints = NO
         raise SchemaError(
             f"column {cells.name!r} has no observed cell in {cells.codes.size} rows",
             None,
-            f"Drop it, or leave it out with {wish.remedy(cells.name, 'aside')}.",
-            command=f"Drop it, or leave it out with {wish.command(cells.name, 'aside')}.",
+            f"Drop it, or leave it out with {override.remedy(cells.name, 'aside')}.",
+            command=f"Drop it, or leave it out with {override.command(cells.name, 'aside')}.",
         )
-    if wish.base in ("integer", "real"):
-        view = numeric.on_request(cells, wish, hints)
+    if override.base in ("integer", "real"):
+        view = numeric.on_request(cells, override, hints)
     if view.stored in ("number", "datetime"):
         numeric.check_finite(view)
-        if wish.base == "category" and cells_of.inexact(cells):
+        if override.base == "category" and cells_of.inexact(cells):
             view = cells  # as texts no digit is lost
         elif view.stored == "number":
-            numeric.check_exact(cells, wish)
-    if view.notation is not None and view.stored == "number" and _is_coded(view, wish):
+            numeric.check_exact(cells, override)
+    if view.notation is not None and view.stored == "number" and _is_coded(view, override):
         view = cells  # labels are shown as they are written
-    column = replace(_column(view, wish), notation=view.notation, is_yes_no=view.is_yes_no)
+    column = replace(_column(view, override), notation=view.notation, is_yes_no=view.is_yes_no)
     if view.notation is not None:
         column = replace(column, reason=f"{column.reason}; {view.notation.in_words()}")
-    if wish.families and (wish.source or column.families):
-        _check_families(column, wish)
+    if override.families and (override.source or column.families):
+        _check_families(column, override)
     return column, view
 
 
-def _is_coded(view: Cells, wish: Wish) -> bool:
+def _is_coded(view: Cells, override: Override) -> bool:
     """Return whether numbers are labels all the same."""
-    return wish.base == "category" or (wish.base is None and rule(view)[0] == "category")
+    return override.base == "category" or (override.base is None and rule(view)[0] == "category")
 
 
-def _column(view: Cells, wish: Wish) -> Column:
+def _column(view: Cells, override: Override) -> Column:
     """Return what a column is: what was asked for, or what the rules say."""
     base, reason = rule(view)
-    if wish.base is not None and wish.base != base:
-        base, reason = wish.base, f"{wish.author} asks for {_WORDS[wish.base]}"
+    if override.base is not None and override.base != base:
+        base, reason = override.base, f"{override.author} asks for {_WORDS[override.base]}"
     if base == "category":
-        return labels.category(view, reason, wish)
+        return labels.category(view, reason, override)
     if base == "integer":
-        return numeric.integer(view, reason, wish)
+        return numeric.integer(view, reason, override)
     if view.n_distinct == 1:
-        return numeric.constant(view, reason, wish)
-    return numeric.real(view, reason, wish)
+        return numeric.constant(view, reason, override)
+    return numeric.real(view, reason, override)
 
 
 _WORDS = {"category": "a category", "integer": "an integer column", "real": "a real column"}
@@ -251,18 +251,18 @@ def _rule_of_whole_numbers(view: Cells) -> tuple[str, str]:
     return "integer", span
 
 
-def _check_families(column: Column, wish: Wish) -> None:
-    """Raise `SchemaError` where a wish names a likelihood that does not exist or does not fit."""
+def _check_families(column: Column, override: Override) -> None:
+    """Raise `SchemaError` where an override names a likelihood that does not exist or does not fit."""
     from bayesjpt.families import registry
 
     known = [member.name for member in registry.FAMILIES]
-    if set(wish.families) == {"atom"}:
+    if set(override.families) == {"atom"}:
         raise SchemaError(
-            f"{wish.at('families')} leaves column {column.name!r} its atoms alone",
+            f"{override.at('families')} leaves column {column.name!r} its atoms alone",
             "a likelihood for the other values as well",
         )
-    for name in wish.families:
-        where = f"{wish.at('families')} names the likelihood {name!r} for column {column.name!r}"
+    for name in override.families:
+        where = f"{override.at('families')} names the likelihood {name!r} for column {column.name!r}"
         if name not in known:
             raise SchemaError(
                 where, closest(name, known), "Import the module that registers a family of your own before."

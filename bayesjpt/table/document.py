@@ -20,8 +20,8 @@ from bayesjpt.errors import SchemaError
 from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import toml
+from bayesjpt.table.overrides import KINDS, Override
 from bayesjpt.table.schema import Column, Schema, closest
-from bayesjpt.table.wishes import KINDS, Wish
 
 FORMAT = 1
 """Version of the document."""
@@ -61,31 +61,31 @@ class SchemaDocument:
 
     Parameters
     ----------
-    wishes : mapping from str to Wish
+    overrides : mapping from str to Override
         What the document says of each column.
     source : str
         Name of the file.
     """
 
-    wishes: Mapping[str, Wish]
+    overrides: Mapping[str, Override]
     source: str = field(default="", compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self.wishes)
+        return tuple(self.overrides)
 
     def __len__(self) -> int:
-        return len(self.wishes)
+        return len(self.overrides)
 
     def __repr__(self) -> str:
         return f"SchemaDocument({self.source!r}, {len(self)} columns)"
 
     def check_names(self, names: Sequence[str]) -> None:
         """Raise `SchemaError` where the document speaks of a column that a table does not have."""
-        for name, wish in self.wishes.items():
+        for name, override in self.overrides.items():
             if name not in names:
                 raise SchemaError(
-                    f"{wish.at('column')} describes a column {name!r} that the table does not have",
+                    f"{override.at('column')} describes a column {name!r} that the table does not have",
                     closest(name, names),
                     "Rename the section, or delete it.",
                 )
@@ -158,7 +158,7 @@ def parse(text: str, source: str) -> SchemaDocument:
             f"line {_first_line(lines, 'column')} of {source!r}: column is {toml.shown(sections)}",
             'sections headed [column."NAME"]',
         )
-    return SchemaDocument({name: _wish(name, section, lines, source) for name, section in sections.items()}, source)
+    return SchemaDocument({name: _override(name, section, lines, source) for name, section in sections.items()}, source)
 
 
 def _syntax_error(error: Exception, text: str, source: str) -> SchemaError:
@@ -176,13 +176,13 @@ def _first_line(lines: Mapping[tuple[str, ...], int], *path: str) -> int:
     return min((line for key, line in lines.items() if key[: len(path)] == path), default=1)
 
 
-def _wish(name: str, section: Any, lines: Mapping[tuple[str, ...], int], source: str) -> Wish:
+def _override(name: str, section: Any, lines: Mapping[tuple[str, ...], int], source: str) -> Override:
     """Return what one section says, checked by itself."""
     here = {
         **{key[2]: line for key, line in lines.items() if len(key) == 3 and key[:2] == ("column", name)},
         "column": lines.get(("column", name), _first_line(lines, "column", name)),
     }
-    place = Wish(source=source, lines=here)
+    place = Override(source=source, lines=here)
     if not isinstance(section, dict):
         raise SchemaError(
             f"{place.at('column')}: column {name!r} is {toml.shown(section)}",
@@ -204,7 +204,7 @@ def _wish(name: str, section: Any, lines: Mapping[tuple[str, ...], int], source:
         expected = closest(base, KINDS) if isinstance(base, str) else f"one of {_quoted(KINDS)}"
         raise SchemaError(f"{place.at('base')}: base of column {name!r} is {toml.shown(base)}", expected)
     if section["base"] == "aside":
-        return Wish(base="aside", source=source, lines=here)
+        return Override(base="aside", source=source, lines=here)
     made: dict[str, Any] = {"base": section["base"], "source": source, "lines": here}
     for key, value in section.items():
         if key == "base":
@@ -220,9 +220,9 @@ def _wish(name: str, section: Any, lines: Mapping[tuple[str, ...], int], source:
             made[key] = _READERS[key](value, section["base"])
         except _UnfitError as unfit:
             raise SchemaError(f"{place.at(key)}: {key} of column {name!r} {unfit.found}", unfit.expected) from None
-    wish = Wish(**made)
-    _check_atoms(name, wish)
-    return wish
+    override = Override(**made)
+    _check_atoms(name, override)
+    return override
 
 
 def _quoted(names: Sequence[str]) -> str:
@@ -336,15 +336,15 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-def _check_atoms(name: str, wish: Wish) -> None:
-    if wish.atoms is None or wish.support is None:
+def _check_atoms(name: str, override: Override) -> None:
+    if override.atoms is None or override.support is None:
         return
-    lo, hi = wish.support
-    for atom in wish.atoms:
+    lo, hi = override.support
+    for atom in override.atoms:
         if not lo <= atom <= hi:
             raise SchemaError(
-                f"{wish.at('atoms')}: the atom {atom:g} of column {name!r} lies outside its support",
-                f"{lo:g} to {hi:g}, as {wish.at('support')} says",
+                f"{override.at('atoms')}: the atom {atom:g} of column {name!r} lies outside its support",
+                f"{lo:g} to {hi:g}, as {override.at('support')} says",
             )
 
 

@@ -9,18 +9,18 @@ from bayesjpt.errors import SchemaError, TableError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.ordered_labels import known_order
+from bayesjpt.table.overrides import LABEL_KINDS, Override
 from bayesjpt.table.schema import Column, closest
-from bayesjpt.table.wishes import LABEL_KINDS, Wish
 from bayesjpt.table.written_numbers import number_readings
 
 
-def category(view: Cells, reason: str, wish: Wish) -> Column:
+def category(view: Cells, reason: str, override: Override) -> Column:
     """Return what a column of labels is.
 
     Raises
     ------
     SchemaError
-        Where it has too many labels, or one that the wish does not list.
+        Where it has too many labels, or one that the override does not list.
     TableError
         Where a label cannot be stored.
     """
@@ -28,33 +28,34 @@ def category(view: Cells, reason: str, wish: Wish) -> Column:
         _check_storable(view)
     labels = cells_of.labels_of(view)
     counts = dict(zip(labels, view.counts().tolist(), strict=True))
-    if wish.labels is not None:
-        _check_listed(view, labels, wish)
-        labels = list(wish.labels)
+    if override.labels is not None:
+        _check_listed(view, labels, override)
+        labels = list(override.labels)
     elif view.labels:
         labels = list(view.labels)
     elif view.stored == "boolean" and len(labels) == 2:
         labels = ["False", "True"]
     elif view.stored == "text":
-        known = known_order(labels) if wish.families == LABEL_KINDS["ordinal"] else None
+        known = known_order(labels) if override.families == LABEL_KINDS["ordinal"] else None
         labels = list(known.labels) if known is not None else _sorted_labels(labels)
-    most = defaults.MAX_LABELS if wish.base is None else defaults.MAX_FORCED_LABELS
+    most = defaults.MAX_LABELS if override.base is None else defaults.MAX_FORCED_LABELS
     if len(labels) > most:
         raise SchemaError(
             f"column {view.name!r} has {len(labels)} labels in {view.n_observed} observed cells",
             f"at most {most} for a category",
-            f"Is it an identifier or a text? Group rare labels, or leave it out: {wish.remedy(view.name, 'aside')}.",
+            "Is it an identifier or a text? Group rare labels, or leave it out: "
+            f"{override.remedy(view.name, 'aside')}.",
             command="Is it an identifier or a text? Group rare labels, or leave it out: "
-            f"{wish.command(view.name, 'aside')}.",
+            f"{override.command(view.name, 'aside')}.",
         )
     return Column(
         view.name,
         "category",
-        (0.0, float(len(labels) - 1 + wish.other)),
+        (0.0, float(len(labels) - 1 + override.other)),
         labels=tuple(labels),
-        frequencies=smoothed([counts.get(label, 0) for label in labels] + [0] * wish.other),
-        families=wish.families if wish.source or len(labels) > 2 else (),  # two labels are ordered either way
-        other=wish.other,
+        frequencies=smoothed([counts.get(label, 0) for label in labels] + [0] * override.other),
+        families=override.families if override.source or len(labels) > 2 else (),  # two labels are ordered either way
+        other=override.other,
         n_missing=view.n_missing,
         n_distinct=view.n_distinct,
         dtype=view.stored,
@@ -75,24 +76,24 @@ def _check_storable(view: Cells) -> None:
         )
 
 
-def _check_listed(view: Cells, labels: Sequence[str], wish: Wish) -> None:
-    """Raise `SchemaError` where a wish lists labels that the column cannot have, or omits one that it has."""
-    assert wish.labels is not None
-    where = wish.at("labels")
-    for label in wish.labels:
+def _check_listed(view: Cells, labels: Sequence[str], override: Override) -> None:
+    """Raise `SchemaError` where an override lists labels that the column cannot have, or omits one that it has."""
+    assert override.labels is not None
+    where = override.at("labels")
+    for label in override.labels:
         if cells_of.label_as_stored(label, view.stored) != label:
             raise SchemaError(
                 f"{where} lists the label {label!r} of column {view.name!r}",
                 f"the label of a {view.stored}, as in {', '.join(map(repr, labels[:3]))}",
             )
-    listed = set(wish.labels)
+    listed = set(override.labels)
     missing = [position for position, label in enumerate(labels) if label not in listed]
     if missing:
         row, _ = view.first(missing)
         label = labels[int(view.codes[row - 1])]
         raise SchemaError(
             f"column {view.name!r} holds {label!r} in row {row}, a label that {where} does not list",
-            closest(label, wish.labels),
+            closest(label, override.labels),
             "Add it to the labels, or mend the cell.",
         )
 

@@ -15,8 +15,8 @@ from bayesjpt.table.cells import Cells
 from bayesjpt.table.heaps import find_heaps
 from bayesjpt.table.interpret import Hints, spelled_datetime, spelled_number
 from bayesjpt.table.labels import smoothed
+from bayesjpt.table.overrides import Override
 from bayesjpt.table.schema import Column
-from bayesjpt.table.wishes import Wish
 
 MAX_ORDERED_LEVELS = 100
 """Distinct values; up to these an integer column has levels where its shares are worth knowing one by one: where some
@@ -45,7 +45,7 @@ ATOM_MIN_WHOLE_SPREAD = 100.0
 _WHOLE_LIMIT = "at most 2^53 = 9007199254740992 in size, what float64 tells apart"
 
 
-def integer(view: Cells, reason: str, wish: Wish) -> Column:
+def integer(view: Cells, reason: str, override: Override) -> Column:
     """Return what a column of whole numbers is.
 
     Raises
@@ -59,7 +59,7 @@ def integer(view: Cells, reason: str, wish: Wish) -> Column:
     if odd.size:
         row, value = view.first(odd)
         raise SchemaError(
-            f"{wish.at('base')} asks for 'integer' but column {view.name!r} holds {cells_of.number_label(value)} "
+            f"{override.at('base')} asks for 'integer' but column {view.name!r} holds {cells_of.number_label(value)} "
             f"in row {row}",
             "whole numbers",
             "Ask for 'real'.",
@@ -71,7 +71,7 @@ def integer(view: Cells, reason: str, wish: Wish) -> Column:
     counts = view.counts()
     median, spread, _ = resolution.summarise(view.distinct, counts)
     few = _has_levels(view, counts)
-    column = _numbers(view, "integer", reason, wish)
+    column = _numbers(view, "integer", reason, override)
     mean, deviation = resolution.mean_and_deviation(view.distinct, counts)
     return replace(
         column,
@@ -79,8 +79,8 @@ def integer(view: Cells, reason: str, wish: Wish) -> Column:
         deviation_without_atoms=deviation,
         levels=tuple(view.distinct.tolist()) if few else (),
         frequencies=smoothed(counts.tolist()) if few else (),
-        location=median if wish.location is None else wish.location,
-        scale=max(spread, 1.0) if wish.scale is None else wish.scale,
+        location=median if override.location is None else override.location,
+        scale=max(spread, 1.0) if override.scale is None else override.scale,
     )
 
 
@@ -94,7 +94,7 @@ def _has_levels(view: Cells, counts: np.ndarray) -> bool:
     return frequent or find_heaps(view.distinct, counts, 1.0)[0].size > 0
 
 
-def real(view: Cells, reason: str, wish: Wish) -> Column:
+def real(view: Cells, reason: str, override: Override) -> Column:
     """Return what a column of numbers or dates is: its atoms, its grid, and units from the values that are no atoms.
 
     Raises
@@ -107,16 +107,16 @@ def real(view: Cells, reason: str, wish: Wish) -> Column:
     found = atoms_of.find(distinct, counts)
     atoms = tuple(distinct[found].tolist())
     notes = [_atom_note(view, found)] if atoms else []
-    if wish.atoms is not None and wish.atoms != atoms:
-        atoms, found = wish.atoms, np.isin(distinct, wish.atoms)
-        notes = [f"atoms as {wish.source} says"]
+    if override.atoms is not None and override.atoms != atoms:
+        atoms, found = override.atoms, np.isin(distinct, override.atoms)
+        notes = [f"atoms as {override.source} says"]
     kept = ~found if not found.all() else found
     median, spread, _ = resolution.summarise(distinct[kept], counts[kept])
     width, note = _resolution(view, kept, spread)
-    if wish.resolution is not None and wish.resolution != width:
-        width, note = wish.resolution, f"resolution as {wish.source} says"
+    if override.resolution is not None and override.resolution != width:
+        width, note = override.resolution, f"resolution as {override.source} says"
     width = max(width, np.finfo(np.float64).tiny)  # half of a narrower cell may be 0
-    column = _numbers(view, "real", "; ".join([reason, note, *notes]), wish)
+    column = _numbers(view, "real", "; ".join([reason, note, *notes]), override)
     held = {float(distinct[i]): int(counts[i]) for i in np.flatnonzero(np.isin(distinct, atoms))} if atoms else {}
     mean, deviation = resolution.mean_and_deviation(distinct[kept], counts[kept])
     column = replace(
@@ -124,8 +124,8 @@ def real(view: Cells, reason: str, wish: Wish) -> Column:
         mean_without_atoms=mean,
         deviation_without_atoms=deviation,
         resolution=width,
-        location=median if wish.location is None else wish.location,
-        scale=max(spread, width) if wish.scale is None else wish.scale,
+        location=median if override.location is None else override.location,
+        scale=max(spread, width) if override.scale is None else override.scale,
         atoms=atoms,
         atom_frequencies=smoothed([held.get(atom, 0) for atom in atoms]),
     )
@@ -137,7 +137,7 @@ def real(view: Cells, reason: str, wish: Wish) -> Column:
     return replace(column, reason=reason, cell_ends=tuple(ends.tolist()), cell_shifts=tuple(shifts.tolist()))
 
 
-def constant(view: Cells, reason: str, wish: Wish) -> Column:
+def constant(view: Cells, reason: str, override: Override) -> Column:
     """Return what a column of one number or date is: an atom over a uniform background of its own size."""
     value = float(view.distinct[0])
     size = max(abs(value), 1.0)
@@ -150,29 +150,29 @@ def constant(view: Cells, reason: str, wish: Wish) -> Column:
         width = max(width, size / defaults.MAX_SIGNIFICANT)  # narrower cells of the background have no mass left
     largest = np.finfo(np.float64).max
     whole = replace(
-        wish,
-        support=wish.support or (max(value - size, -largest), min(value + size, largest)),
-        families=wish.families or ("uniform",),
-        atoms=(value,) if wish.atoms is None else wish.atoms,
+        override,
+        support=override.support or (max(value - size, -largest), min(value + size, largest)),
+        families=override.families or ("uniform",),
+        atoms=(value,) if override.atoms is None else override.atoms,
     )
     column = _numbers(view, "real", reason, whole)
     assert whole.atoms is not None
     return replace(
         column,
-        resolution=wish.resolution or width,
-        location=value if wish.location is None else wish.location,
-        scale=size if wish.scale is None else wish.scale,
+        resolution=override.resolution or width,
+        location=value if override.location is None else override.location,
+        scale=size if override.scale is None else override.scale,
         atoms=whole.atoms,
         atom_frequencies=smoothed([view.n_observed * (atom == value) for atom in whole.atoms]),
     )
 
 
-def _numbers(view: Cells, base: str, reason: str, wish: Wish) -> Column:
+def _numbers(view: Cells, base: str, reason: str, override: Override) -> Column:
     """Return a column with what all numbers have in common: support, mean, range, counts."""
     distinct = view.distinct
-    support = wish.support
+    support = override.support
     if support is None:
-        least = min([float(distinct[0]), *(wish.atoms or ())])
+        least = min([float(distinct[0]), *(override.atoms or ())])
         has_zero = view.stored != "datetime"  # 1970 is no least date
         support = (0.0 if has_zero and least >= 0.0 else -np.inf, np.inf)
     outside = np.flatnonzero((distinct < support[0]) | (distinct > support[1]))
@@ -180,7 +180,7 @@ def _numbers(view: Cells, base: str, reason: str, wish: Wish) -> Column:
         row, value = view.first(outside)
         raise SchemaError(
             f"column {view.name!r} holds {cells_of.value_label(value, view.stored)} in row {row}, outside the support "
-            f"that {wish.at('support')} gives it",
+            f"that {override.at('support')} gives it",
             " to ".join(cells_of.value_label(bound, view.stored) for bound in support),
             "Widen the support, or mend the cell.",
         )
@@ -191,7 +191,7 @@ def _numbers(view: Cells, base: str, reason: str, wish: Wish) -> Column:
         mean=resolution.summarise(distinct, view.counts())[2],
         minimum=float(distinct[0]),
         maximum=float(distinct[-1]),
-        families=wish.families,
+        families=override.families,
         n_missing=view.n_missing,
         n_distinct=view.n_distinct,
         dtype=view.stored,
@@ -251,14 +251,14 @@ def few_and_apart(view: Cells) -> bool:
     return view.n_distinct < CODE_GRID_FILL * n_point
 
 
-def on_request(cells: Cells, wish: Wish, hints: Hints) -> Cells:
+def on_request(cells: Cells, override: Override, hints: Hints) -> Cells:
     """Return cells as the numbers that somebody asked for, or raise `SchemaError` naming the first that is none."""
     view = cells
     if cells.stored == "text" and not cells.labels:
         view = spelled_number(cells, hints) or spelled_datetime(cells, hints) or cells
     elif cells.stored == "text":
         view = cells_of.spelled_number(cells) or cells
-    if view.stored == "number" or (view.stored == "datetime" and wish.base == "real"):
+    if view.stored == "number" or (view.stored == "datetime" and override.base == "real"):
         return view
     odd = range(cells.n_distinct)
     if cells.stored == "text":
@@ -266,7 +266,7 @@ def on_request(cells: Cells, wish: Wish, hints: Hints) -> Cells:
     row = cells.first(odd)[0]
     label = cells_of.labels_of(cells)[int(cells.codes[row - 1])]
     raise SchemaError(
-        f"{wish.at('base')} asks for {wish.base!r} but column {cells.name!r} holds {label!r} in row {row}",
+        f"{override.at('base')} asks for {override.base!r} but column {cells.name!r} holds {label!r} in row {row}",
         "numbers",
         "Ask for 'category', or mend the cell.",
     )
@@ -282,7 +282,7 @@ def check_finite(view: Cells) -> None:
         )
 
 
-def check_exact(cells: Cells, wish: Wish) -> None:
+def check_exact(cells: Cells, override: Override) -> None:
     """Raise `TableError` naming the first text that spells a whole number beyond 2^53."""
     inexact = cells_of.inexact(cells)
     if inexact:
@@ -291,8 +291,8 @@ def check_exact(cells: Cells, wish: Wish) -> None:
         raise TableError(
             f"column {cells.name!r} holds the whole number {shown} in row {row}",
             _WHOLE_LIMIT,
-            f"Leave an identifier out with {wish.remedy(cells.name, 'aside')}, or divide the column.",
-            command=f"Leave an identifier out with {wish.command(cells.name, 'aside')}, or divide the column.",
+            f"Leave an identifier out with {override.remedy(cells.name, 'aside')}, or divide the column.",
+            command=f"Leave an identifier out with {override.command(cells.name, 'aside')}, or divide the column.",
         )
 
 

@@ -314,7 +314,7 @@ def _assemble(
     from bayesjpt.table.cells import without_values
     from bayesjpt.table.document import SchemaDocument, read_schema
     from bayesjpt.table.interpret import hints_of
-    from bayesjpt.table.wishes import NOTHING
+    from bayesjpt.table.overrides import NOTHING
 
     table = [without_values(cells, reading.tokens) for cells in table]
     n_row = table[0].codes.size if table else 0
@@ -334,13 +334,13 @@ def _assemble(
         schema = read_schema(schema)
     names = [cells.name for cells in table]
     if schema is None:
-        wishes = decide.wishes_of_kinds(kinds, names)
+        overrides = decide.overrides_of_kinds(kinds, names)
         if not other:
-            wishes = {name: replace(wishes.get(name, NOTHING), other=False) for name in names}
-        schema, read = decide.decide_schema(table, wishes, hints_of(table, reading))
+            overrides = {name: replace(overrides.get(name, NOTHING), other=False) for name in names}
+        schema, read = decide.decide_schema(table, overrides, hints_of(table, reading))
     elif isinstance(schema, SchemaDocument):
         schema.check_names(names)
-        schema, read = decide.decide_schema(table, schema.wishes, hints_of(table, reading))
+        schema, read = decide.decide_schema(table, schema.overrides, hints_of(table, reading))
     elif isinstance(schema, Schema):
         read = encode.align(table, schema, ignore_new=ignore_new)
     else:

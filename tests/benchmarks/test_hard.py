@@ -10,9 +10,9 @@ from bayesjpt.circuit.plan import make_plan
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.density import fill_log_density
-from bayesjpt.kernels.exchange import make_guests
 from bayesjpt.kernels.gibbs import allocate
 from bayesjpt.kernels.routes import make_routes
+from bayesjpt.kernels.swaps import make_swaps
 from bayesjpt.kernels.work import block_rows, make_work
 from tests.benchmarks.test_speed import best
 
@@ -59,7 +59,7 @@ def test_routed_rows(benchmark, figure, n_row):
     def routes():
         return make_routes(plan, table.values, table.observed)
 
-    guests = make_guests(plan)
+    swaps = make_swaps(plan)
     text = [f"{circuit.n_leaf} distributions in {N_LEAF} leaves; finding the order {nanoseconds(routes):.0f}"]
     for name, found in (("routed", routes()), ("all nodes", None)):
         if found is None and n_row > N_LEARN:
@@ -72,7 +72,7 @@ def test_routed_rows(benchmark, figure, n_row):
         density = nanoseconds(lambda cells=cells, work=work: fill_log_density(plan, cells, *params, work, out))
         sweep = nanoseconds(
             lambda cells=cells, work=work: allocate(
-                plan, cells, *params, work, guests, np.uint64(7), False, stats, edge_count
+                plan, cells, *params, work, swaps, np.uint64(7), False, stats, edge_count
             )
         )
         text.append(f"{name}: log density {density:.0f}, paths and statistics {sweep:.0f}")

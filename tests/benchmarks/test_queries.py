@@ -26,7 +26,7 @@ from bayesjpt.queries import question as verb_question
 from bayesjpt.queries.question import ask
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.benchmarks import cases
 from tests.benchmarks.test_speed import best, exponential_ns
 
@@ -62,10 +62,10 @@ def one_family(family: str, rng: np.random.Generator) -> bj.Posterior:
         labels=tuple("abcdefghi") if base == "category" else (),
     )  # fmt: skip
     if family == "bernoulli":
-        column = zoo.FLAG
+        column = ex.FLAG
     elif family == "atom":
         column = replace(column, support=(-np.inf, np.inf), atoms=(0.0, 3.0), atom_frequencies=(0.6, 0.4))
-    columns = tuple(zoo.named(column, f"c{k}") for k in range(N_COLUMN))
+    columns = tuple(ex.named(column, f"c{k}") for k in range(N_COLUMN))
     values = np.minimum(np.round(rng.gamma(3.0, 1.0, (N_COLUMN, 2000)), 2), 9.0)
     if family == "atom":
         values = np.where(values < 2.0, 0.0, 3.0)
@@ -77,7 +77,7 @@ def one_family(family: str, rng: np.random.Generator) -> bj.Posterior:
         for _ in range(N_LEAF)
     )
     circuit = build_circuit(Sum(parts, (1,) * N_LEAF), table, lambda _column: (member,))
-    points = [zoo.random_params(circuit, table.schema, rng) for _ in range(N_DRAW)]
+    points = [ex.random_params(circuit, table.schema, rng) for _ in range(N_DRAW)]
     params = Params(*(np.array([point[k] for point in points])[None] for k in (0, 1)))
     return bj.Posterior(circuit, table.schema, params)
 
@@ -96,7 +96,7 @@ def asked_of(column: Column) -> dict[str, tuple[int, tuple[float, float]]]:
 @pytest.fixture(scope="module")
 def head(figure):
     """Say once what the lines of the families hold."""
-    names = " ".join(f"{name:>15}" for name in (*asked_of(zoo.COUNT), "verb, a..b"))
+    names = " ".join(f"{name:>15}" for name in (*asked_of(ex.COUNT), "verb, a..b"))
     figure("event, exp per (leaf, column)", f"{names}   µs a draw, a..b")
     figure("", SPPL)
 

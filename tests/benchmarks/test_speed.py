@@ -15,8 +15,8 @@ import pymc as pm
 import pytest
 
 import bayesjpt as bj
-from bayesjpt.kernels.exchange import make_guests
 from bayesjpt.kernels.gibbs import allocate, draw_params
+from bayesjpt.kernels.swaps import make_swaps
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, upward
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from tests.benchmarks import cases, log_domain
@@ -63,12 +63,12 @@ def test_sweep(benchmark, figure, name):
     log_weight, theta = case.circuit.start_log_weight.copy(), case.circuit.start_theta.copy()
     stats = np.zeros(case.plan.stat_at[-1])
     edge_count = np.zeros(case.circuit.n_edge, np.int64)
-    guests = make_guests(case.plan)
+    swaps = make_swaps(case.plan)
     n = 20 if case.table.n_row < 10_000 else 5
 
     def sweep():
         return allocate(
-            case.plan, case.cells, log_weight, theta, case.work, guests, np.uint64(7), False, stats, edge_count
+            case.plan, case.cells, log_weight, theta, case.work, swaps, np.uint64(7), False, stats, edge_count
         )
 
     before = exponential_ns()

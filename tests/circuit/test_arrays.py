@@ -9,12 +9,13 @@ from hypothesis import given
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.table.schema import Schema
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 
 
 @pytest.fixture
 def circuit(rng) -> Circuit:
-    return zoo.two_level(zoo.make_table((zoo.POSITIVE, zoo.REAL, zoo.COUNT), 20, rng))
+    return ex.two_level(ex.make_table((ex.POSITIVE, ex.REAL, ex.COUNT), 20, rng))
 
 
 @strategies.law(20)
@@ -56,7 +57,7 @@ def test_digest_is_equal_for_equal_content(circuit):
 
 @pytest.mark.parametrize("name", Circuit._fields)
 def test_digest_changes_with_every_array(circuit, name, rng):
-    circuit = zoo.truncated(circuit, Schema((zoo.POSITIVE, zoo.REAL, zoo.COUNT)), rng)
+    circuit = ex.truncated(circuit, Schema((ex.POSITIVE, ex.REAL, ex.COUNT)), rng)
     array = getattr(circuit, name).copy()
     array[-1] += 1
     assert circuit._replace(**{name: array}).digest() != circuit.digest()
@@ -73,5 +74,5 @@ def test_digest_changes_where_entries_move_between_arrays(circuit):
 
 
 def test_repr_counts_nodes_by_kind_and_parameters(rng):
-    circuit = zoo.mixture(zoo.make_table((zoo.POSITIVE, zoo.REAL), 20, rng))
+    circuit = ex.mixture(ex.make_table((ex.POSITIVE, ex.REAL), 20, rng))
     assert repr(circuit) == ("Circuit(1 latent, 2 likelihood, 0 hard, 2 product, 8 leaf; 14 parameters)")

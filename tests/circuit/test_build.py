@@ -13,7 +13,8 @@ from bayesjpt.circuit.paths import Condition
 from bayesjpt.errors import CircuitError
 from bayesjpt.families import registry
 from bayesjpt.families.features import initial_theta
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 
 DTYPES = {
     "kind": np.int8,
@@ -37,13 +38,13 @@ DTYPES = {
 
 @pytest.fixture
 def table(rng):
-    return zoo.make_table((zoo.REAL, zoo.POSITIVE, zoo.COUNT), 40, rng, missing=0.2)
+    return ex.make_table((ex.REAL, ex.POSITIVE, ex.COUNT), 40, rng, missing=0.2)
 
 
 @pytest.fixture
 def positive(table):
     """Return the positive column alone."""
-    return zoo.part(table, 1)
+    return ex.part(table, 1)
 
 
 def theta_of(circuit, leaf):
@@ -76,7 +77,7 @@ def test_arrays_are_contiguous_read_only_and_of_fixed_dtypes(case):
 def test_tree_becomes_nodes_in_the_order_of_a_walk_children_first(table):
     rows = np.arange(table.n_row)
     tree = Sum((ColumnLeaf(0, rows), ColumnLeaf(0, rows[:10])), (30, 10))
-    few = zoo.only("normal", "gamma", "exponential", "poisson", "geometric")
+    few = ex.only("normal", "gamma", "exponential", "poisson", "geometric")
     circuit = build_circuit(Product((tree, ColumnLeaf(2, rows), ColumnLeaf(1, rows))), table, few)
     normal_and_normal = [arrays.LEAF, arrays.LEAF, arrays.LATENT]
     count = [arrays.LEAF, arrays.LEAF, arrays.LIKELIHOOD]
@@ -87,27 +88,27 @@ def test_tree_becomes_nodes_in_the_order_of_a_walk_children_first(table):
 
 
 def test_dictionary_of_one_member_is_a_bare_leaf(positive):
-    circuit = build_circuit(zoo.leaf(0, positive), positive, strategies.first_family)
+    circuit = build_circuit(ex.leaf(0, positive), positive, strategies.first_family)
     assert circuit.kind.tolist() == [arrays.LEAF]
     assert circuit.n_edge == 0
 
 
 def test_dictionary_of_several_members_is_a_likelihood_sum(positive):
-    circuit = build_circuit(zoo.leaf(0, positive), positive)
+    circuit = build_circuit(ex.leaf(0, positive), positive)
     assert circuit.kind.tolist() == [arrays.LEAF] * 3 + [arrays.LIKELIHOOD]
     assert [naive.leaf_family(circuit, leaf) for leaf in range(3)] == ["normal", "gamma", "exponential"]
 
 
 def test_dictionary_is_that_of_the_registry_unless_given(rng):
-    table = zoo.make_table((zoo.LEVELS,), 20, rng)
-    circuit = build_circuit(zoo.leaf(0, table), table)
+    table = ex.make_table((ex.LEVELS,), 20, rng)
+    circuit = build_circuit(ex.leaf(0, table), table)
     assert [naive.leaf_family(circuit, leaf) for leaf in range(circuit.n_leaf)] == [
-        family.name for family in registry.dictionary(zoo.LEVELS)
+        family.name for family in registry.dictionary(ex.LEVELS)
     ]
 
 
 def test_leaves_of_one_column_and_family_share_their_constants(table):
-    circuit = zoo.mixture(table, 3)
+    circuit = ex.mixture(table, 3)
     places = {}
     for leaf in range(circuit.n_leaf):
         key = (naive.leaf_column(circuit, leaf), naive.leaf_family(circuit, leaf))
@@ -117,7 +118,7 @@ def test_leaves_of_one_column_and_family_share_their_constants(table):
 
 
 def test_constants_are_those_of_the_family_for_the_column(table):
-    circuit = zoo.mixture(table, 2)
+    circuit = ex.mixture(table, 2)
     for leaf in range(circuit.n_leaf):
         family = registry.FAMILIES[circuit.leaf_family[leaf]]
         found = circuit.const[circuit.const_at[leaf] : circuit.const_at[leaf] + circuit.const_len[leaf]]
@@ -133,10 +134,10 @@ def test_parameters_of_leaves_lie_one_after_the_other(case):
 
 
 def test_tree_deeper_than_the_recursion_limit_is_built(rng):
-    table = zoo.make_table((zoo.COUNT,), 5, rng)
-    node = zoo.leaf(0, table)
+    table = ex.make_table((ex.COUNT,), 5, rng)
+    node = ex.leaf(0, table)
     for _ in range(2000):
-        node = Sum((node, zoo.leaf(0, table)), (3, 2))
+        node = Sum((node, ex.leaf(0, table)), (3, 2))
     circuit = build_circuit(node, table, strategies.first_family)
     assert (circuit.kind == arrays.LATENT).sum() == 2000
 
@@ -152,12 +153,12 @@ def test_start_weights_of_a_sum_are_shares_of_rows_with_one_added_to_each(positi
 
 
 def test_start_weights_of_a_dictionary_are_equal(positive):
-    circuit = build_circuit(zoo.leaf(0, positive), positive)
+    circuit = build_circuit(ex.leaf(0, positive), positive)
     np.testing.assert_allclose(np.exp(circuit.start_log_weight), [1 / 3] * 3, rtol=1e-15)
 
 
 def test_start_weights_of_a_product_are_one(table):
-    circuit = zoo.independent(table)
+    circuit = ex.independent(table)
     assert not circuit.start_log_weight[circuit.edges_of_kind(arrays.PRODUCT)].any()
 
 
@@ -172,12 +173,12 @@ def test_start_parameters_are_estimated_from_the_observed_cells_of_the_leafs_row
 
 
 def test_leaf_without_observed_cells_starts_at_finite_parameters(rng):
-    table = zoo.make_table(zoo.COLUMNS, 10, rng, missing=1.0)
-    assert np.isfinite(zoo.independent(table).start_theta).all()
+    table = ex.make_table(ex.COLUMNS, 10, rng, missing=1.0)
+    assert np.isfinite(ex.independent(table).start_theta).all()
 
 
 def test_start_params_are_the_circuits_own(table):
-    circuit = zoo.mixture(table)
+    circuit = ex.mixture(table)
     params = start_params(circuit)
     assert params.log_weight is circuit.start_log_weight
     assert params.theta is circuit.start_theta
@@ -188,24 +189,24 @@ def test_start_params_are_the_circuits_own(table):
 
 def test_empty_dictionary_is_refused_naming_the_column(table):
     with pytest.raises(CircuitError, match="column 'positive' has an empty likelihood dictionary"):
-        build_circuit(zoo.leaf(1, table), table, lambda column: ())
+        build_circuit(ex.leaf(1, table), table, lambda column: ())
 
 
 def test_tree_that_is_no_circuit_is_refused(table):
     with pytest.raises(CircuitError, match="children with a column in common"):
-        build_circuit(Product(tuple(zoo.leaf(column, table) for column in (0, 1, 2, 0))), table)
+        build_circuit(Product(tuple(ex.leaf(column, table) for column in (0, 1, 2, 0))), table)
 
 
 def test_tree_over_some_columns_is_refused(table):
     with pytest.raises(CircuitError, match="does not cover column 2"):
-        build_circuit(Product((zoo.leaf(0, table), zoo.leaf(1, table))), table)
+        build_circuit(Product((ex.leaf(0, table), ex.leaf(1, table))), table)
 
 
 # --- freezing
 
 
 def test_frozen_copy_of_strided_arrays_is_contiguous(table):
-    circuit = zoo.mixture(table)
+    circuit = ex.mixture(table)
     strided = Circuit(*(np.repeat(array, 2)[::2] for array in circuit))
     frozen = freeze(strided)
     for made, original in zip(frozen, circuit, strict=True):
@@ -222,7 +223,7 @@ def test_an_object_that_stands_at_several_places_is_one_node(table):
     ways = tuple(Product((ColumnLeaf(0, rows), ColumnLeaf(1, rows))) for _ in range(2))
     sums = [Sum(ways, (10, 30), weights=weights) for weights in ((0.25, 0.75), (0.5, 0.5))]
     parts = tuple(Product((one, ColumnLeaf(2, rows))) for one in sums)
-    circuit = build_circuit(Sum(parts, (10, 30)), table, zoo.only("normal", "poisson"))
+    circuit = build_circuit(Sum(parts, (10, 30)), table, ex.only("normal", "poisson"))
     latent = np.flatnonzero(circuit.kind == arrays.LATENT)
     children = [circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]].tolist() for node in latent]
     assert children[0] == children[1] != children[2]
@@ -237,6 +238,6 @@ def test_an_object_below_both_sides_of_a_split_is_a_node_on_each(table):
     threshold = float(np.median(table.values[0, table.observed[0]]))
     one, other = Product((below,)), Product((below,))
     root = Sum((one, other), (20, 20), Condition(0, threshold))
-    circuit = build_circuit(root, table, zoo.only("normal", "poisson"))
+    circuit = build_circuit(root, table, ex.only("normal", "poisson"))
     assert circuit.n_leaf == 6
     assert (np.diff(np.sort(circuit.leaf_cell[circuit.leaf_var == 0])) == 1).all()

@@ -14,7 +14,8 @@ from bayesjpt.circuit.check import check_circuit, check_leaves_fit
 from bayesjpt.errors import CircuitError
 from bayesjpt.families import registry
 from bayesjpt.table.schema import Schema
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 
 N_COLUMN = 3
 
@@ -22,7 +23,7 @@ N_COLUMN = 3
 @pytest.fixture
 def circuit(rng) -> Circuit:
     """Return a valid circuit of two levels over three columns, with dictionaries and bare leaves."""
-    return zoo.two_level(zoo.make_table((zoo.POSITIVE, zoo.REAL, zoo.COUNT), 20, rng))
+    return ex.two_level(ex.make_table((ex.POSITIVE, ex.REAL, ex.COUNT), 20, rng))
 
 
 def put(array, at, value):
@@ -220,9 +221,9 @@ def test_one_child_twice_is_refused(circuit):
 
 
 def test_leaves_that_are_about_other_levels_are_refused_by_column(rng):
-    table = zoo.make_table((zoo.LEVELS, zoo.REAL), 20, rng)
-    circuit = zoo.independent(table)
+    table = ex.make_table((ex.LEVELS, ex.REAL), 20, rng)
+    circuit = ex.independent(table)
     check_leaves_fit(circuit, table.schema)
-    other = replace(zoo.LEVELS, levels=(10.0, 11.0, 12.0, 15.0))
+    other = replace(ex.LEVELS, levels=(10.0, 11.0, 12.0, 15.0))
     with pytest.raises(CircuitError, match="'levels'"):
-        check_leaves_fit(circuit, Schema((other, zoo.REAL)))
+        check_leaves_fit(circuit, Schema((other, ex.REAL)))

@@ -11,7 +11,8 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.check import check_circuit, check_samplable
 from bayesjpt.circuit.edit import conditioned, constrained, marginalised
 from bayesjpt.errors import EvidenceError, ModelError, QueryError
-from tests import strategies, zoo
+from tests import examples as ex
+from tests import strategies
 
 PLENTY = 10**6
 
@@ -23,7 +24,7 @@ def box(**columns):
 
 @pytest.fixture
 def table(rng):
-    return zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 30, rng)
+    return ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 30, rng)
 
 
 # --- fewer columns
@@ -54,19 +55,19 @@ def test_parameters_of_a_marginal_are_those_of_its_leaves(case):
 
 
 def test_all_columns_in_their_order_are_the_circuit_itself(table):
-    circuit = zoo.two_level(table)
+    circuit = ex.two_level(table)
     assert marginalised(circuit, range(3), max_edges=PLENTY).circuit.digest() == circuit.digest()
 
 
 def test_product_with_one_child_left_is_that_child(table):
-    circuit = zoo.mixture(table, 2, strategies.first_family)
+    circuit = ex.mixture(table, 2, strategies.first_family)
     edit = marginalised(circuit, [1], max_edges=PLENTY)
     assert edit.circuit.kind.tolist() == [arrays.LEAF, arrays.LEAF, arrays.LATENT]
 
 
 def test_edges_to_children_that_become_one_add_up(table):
-    circuit = zoo.mixture(table, 3, strategies.first_family)  # nodes 0 1 2 | product | 4 5 6 | product | ...
-    edit = marginalised(zoo.merged(circuit, 1, 5), [1], max_edges=PLENTY)
+    circuit = ex.mixture(table, 3, strategies.first_family)  # nodes 0 1 2 | product | 4 5 6 | product | ...
+    edit = marginalised(ex.merged(circuit, 1, 5), [1], max_edges=PLENTY)
     root = edit.circuit.n_node - 1
     sizes = np.diff(edit.edge_from_ptr)[edit.circuit.child_ptr[root] : edit.circuit.child_ptr[root + 1]]
     assert sizes.tolist() == [2, 1]
@@ -76,7 +77,7 @@ def test_edges_to_children_that_become_one_add_up(table):
 
 
 def test_part_without_evidence_is_shared_by_all_boxes(table):
-    circuit = zoo.mixture(table, 2, strategies.first_family)
+    circuit = ex.mixture(table, 2, strategies.first_family)
     boxes = [box(c0=[[-np.inf, 0.0]]), box(c0=[[1.0, np.inf]], c1=[[0.0, 3.0]])]
     edit = conditioned(circuit, table.schema, boxes, max_edges=PLENTY)
     check_circuit(edit.circuit, 3)
@@ -87,7 +88,7 @@ def test_part_without_evidence_is_shared_by_all_boxes(table):
 
 
 def test_copies_of_a_leaf_share_its_parameters(table):
-    circuit = zoo.mixture(table, 2, strategies.first_family)
+    circuit = ex.mixture(table, 2, strategies.first_family)
     edit = conditioned(circuit, table.schema, [box(c1=[[0.0, 1.0], [4.0, 5.0]])], max_edges=PLENTY)
     assert edit.circuit.n_theta == circuit.n_theta
     with pytest.raises(ModelError, match="share parameters"):
@@ -95,7 +96,7 @@ def test_copies_of_a_leaf_share_its_parameters(table):
 
 
 def test_several_intervals_become_members_of_the_dictionary(table):
-    circuit = zoo.independent(table)
+    circuit = ex.independent(table)
     edit = conditioned(circuit, table.schema, [box(c1=[[0.0, 1.0], [4.0, 5.0]])], max_edges=PLENTY)
     old = circuit.leaf_family[circuit.leaf_var == 1]
     assert edit.circuit.leaf_family[edit.circuit.leaf_var == 1].tolist() == np.repeat(old, 2).tolist()
@@ -103,25 +104,25 @@ def test_several_intervals_become_members_of_the_dictionary(table):
 
 
 def test_several_intervals_of_a_bare_leaf_become_a_dictionary(table):
-    circuit = zoo.independent(table, strategies.first_family)
+    circuit = ex.independent(table, strategies.first_family)
     edit = conditioned(circuit, table.schema, [box(c1=[[0.0, 1.0], [4.0, 5.0]])], max_edges=PLENTY)
     assert (edit.circuit.kind == arrays.LIKELIHOOD).sum() == 1
     assert edit.circuit.start_log_weight[edit.circuit.edges_of_kind(arrays.LIKELIHOOD)] == pytest.approx(np.log(0.5))
 
 
 def test_cells_of_conditions_intersect(table):
-    circuit = zoo.independent(table, strategies.first_family)
+    circuit = ex.independent(table, strategies.first_family)
     for intervals in ([[0.0, np.inf]], [[-np.inf, 4.0]]):
         circuit = conditioned(circuit, table.schema, [box(c0=intervals)], max_edges=PLENTY).circuit
     assert circuit.leaf_interval()[circuit.leaf_var == 0].tolist() == [[0.0, 4.0]]
 
 
 def families_given(value: float, rng) -> set[str]:
-    table = zoo.make_table((zoo.ZEROS, zoo.LABEL), 30, rng)
-    circuit = zoo.mixture(table)
+    table = ex.make_table((ex.ZEROS, ex.LABEL), 30, rng)
+    circuit = ex.mixture(table)
     edit = constrained(circuit, table.schema, {0: value}, max_edges=PLENTY)
     numbers = edit.circuit.leaf_family[edit.circuit.leaf_var == 0]
-    return {zoo.registry.FAMILIES[number].name for number in numbers}
+    return {ex.registry.FAMILIES[number].name for number in numbers}
 
 
 def test_only_the_atom_has_a_say_at_an_atom(rng):
@@ -133,7 +134,7 @@ def test_the_atom_has_no_say_elsewhere(rng):
 
 
 def test_evidence_outside_of_every_cell_is_impossible(table):
-    circuit = zoo.mixture(table)
+    circuit = ex.mixture(table)
     edit = conditioned(circuit, table.schema, [box(c1=[[0.0, 2.0]])], max_edges=PLENTY)
     with pytest.raises(EvidenceError, match="probability zero"):
         conditioned(edit.circuit, table.schema, [box(c1=[[3.0, 4.0]])], max_edges=PLENTY)
@@ -143,4 +144,4 @@ def test_evidence_outside_of_every_cell_is_impossible(table):
 
 def test_circuit_beyond_the_cap_is_refused(table):
     with pytest.raises(QueryError, match="more than 5 edges"):
-        conditioned(zoo.mixture(table), table.schema, [box(c0=[[0.0, 1.0]])], max_edges=5)
+        conditioned(ex.mixture(table), table.schema, [box(c0=[[0.0, 1.0]])], max_edges=5)

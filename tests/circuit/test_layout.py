@@ -13,7 +13,8 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.build import Product, build_circuit
 from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, SUM_WEIGHTS, make_layout
 from bayesjpt.families import registry
-from tests import strategies, zoo
+from tests import examples as ex
+from tests import strategies
 
 ROUNDING = 1e-14  # of a logarithm of an exponential
 
@@ -24,9 +25,9 @@ def layout_of(case):
 
 @pytest.fixture
 def case(rng) -> strategies.Case:
-    table = zoo.make_table((zoo.POSITIVE, zoo.LABEL), 20, rng)
-    circuit = zoo.mixture(table)
-    return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))
+    table = ex.make_table((ex.POSITIVE, ex.LABEL), 20, rng)
+    circuit = ex.mixture(table)
+    return strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng))
 
 
 # --- there and back
@@ -104,8 +105,8 @@ def test_segments_of_parameters_lie_within_one_leaf(case):
 
 
 def test_circuit_without_sums_has_no_weights(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 5, rng)
-    assert make_layout(zoo.independent(table), table.schema).weights == ()
+    table = ex.make_table((ex.REAL, ex.LABEL), 5, rng)
+    assert make_layout(ex.independent(table), table.schema).weights == ()
 
 
 # --- labels
@@ -120,8 +121,8 @@ def test_labels_of_a_dimension_are_unique_and_one_an_entry(case):
 
 
 def test_leaves_below_a_structure_sum_are_named_by_their_slots(rng):
-    table = zoo.make_table((zoo.REAL,), 10, rng)
-    layout = make_layout(zoo.mixture(table, 3), table.schema)
+    table = ex.make_table((ex.REAL,), 10, rng)
+    layout = make_layout(ex.mixture(table, 3), table.schema)
     assert layout.dims()["edge"] == ("S3->real[0]", "S3->real[1]", "S3->real[2]")
 
 
@@ -151,23 +152,23 @@ def test_names_are_one_a_kind_and_one_a_parameter(case):
 
 
 def test_labels_of_large_levels_are_unique(rng):
-    column = replace(zoo.LEVELS, levels=(1234567.0, 1234568.0), frequencies=(0.5, 0.5))
-    table = zoo.make_table((column,), 10, rng)
-    layout = make_layout(zoo.independent(table, zoo.only("categorical")), table.schema)
+    column = replace(ex.LEVELS, levels=(1234567.0, 1234568.0), frequencies=(0.5, 0.5))
+    table = ex.make_table((column,), 10, rng)
+    layout = make_layout(ex.independent(table, ex.only("categorical")), table.schema)
     assert layout.parameters[0].labels == ("levels[0]=1234567", "levels[0]=1234568")
 
 
 @pytest.mark.parametrize("label", ["other", "(other)", "<other>"])
 def test_label_that_reads_other_is_told_from_the_other_labels(label, rng):
-    column = replace(zoo.LABEL, labels=("a", label, "c"))
-    table = zoo.make_table((column,), 10, rng)
-    labels = make_layout(zoo.independent(table), table.schema).parameters[0].labels
+    column = replace(ex.LABEL, labels=("a", label, "c"))
+    table = ex.make_table((column,), 10, rng)
+    labels = make_layout(ex.independent(table), table.schema).parameters[0].labels
     assert len(set(labels)) == 4
 
 
 def test_columns_named_like_nodes_do_not_clash(rng):
-    columns = tuple(replace(zoo.REAL, name=name) for name in ("S2", "P2", "S2[0]"))
-    table = zoo.make_table(columns, 5, rng)
-    tree = Product(tuple(zoo.leaf(column, table) for column in range(3)))
+    columns = tuple(replace(ex.REAL, name=name) for name in ("S2", "P2", "S2[0]"))
+    table = ex.make_table(columns, 5, rng)
+    tree = Product(tuple(ex.leaf(column, table) for column in range(3)))
     labels = make_layout(build_circuit(tree, table), table.schema).parameters[0].labels
     assert labels == ("S2[0]", "P2[0]", "S2[0][0]")

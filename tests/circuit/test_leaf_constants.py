@@ -1,4 +1,4 @@
-"""Leaves with constants of their own, hinges for one: built, checked, named, asked, sampled and stored."""
+"""Leaves with constants of their own, knots for one: built, checked, named, asked, sampled and stored."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from bayesjpt.circuit.restrict import restrict_families
 from bayesjpt.errors import CircuitError
 from bayesjpt.families import quantile, registry
 from bayesjpt.table.schema import Schema
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 
-PIECES = zoo.only("quantile")
-COLUMN = replace(zoo.REAL, families=())
-COUNT = replace(zoo.COUNT, families=())
+PIECES = ex.only("quantile")
+COLUMN = replace(ex.REAL, families=())
+COUNT = replace(ex.COUNT, families=())
 PROMISED = 1e-12
 
 
 @pytest.fixture
 def table(rng):
-    return zoo.make_table((COLUMN,), 120, rng)
+    return ex.make_table((COLUMN,), 120, rng)
 
 
 @pytest.fixture
 def circuit(table):
-    return build_circuit(zoo.leaf(0, table), table, PIECES)
+    return build_circuit(ex.leaf(0, table), table, PIECES)
 
 
 def test_each_leaf_has_the_constants_that_its_own_rows_give(table):
@@ -50,17 +51,17 @@ def test_each_leaf_has_the_constants_that_its_own_rows_give(table):
         )
 
 
-def test_atoms_have_no_part_in_the_hinges(rng):
-    table = zoo.make_table((zoo.HEAPED,), 200, rng)
-    circuit = build_circuit(zoo.leaf(0, table), table, zoo.only("quantile", "atom"))
-    values = table.values[0][~np.isin(table.values[0], zoo.HEAPED.atoms)]
+def test_atoms_have_no_part_in_the_knots(rng):
+    table = ex.make_table((ex.HEAPED,), 200, rng)
+    circuit = build_circuit(ex.leaf(0, table), table, ex.only("quantile", "atom"))
+    values = table.values[0][~np.isin(table.values[0], ex.HEAPED.atoms)]
     leaf = [naive.leaf_family(circuit, leaf) for leaf in range(2)].index("quantile")
-    expected = quantile.leaf_constants(zoo.HEAPED, values, -np.inf, np.inf)
+    expected = quantile.leaf_constants(ex.HEAPED, values, -np.inf, np.inf)
     assert circuit.constants_of(leaf).tolist() == expected.tolist()
 
 
-def test_hinges_of_a_hard_tree_lie_inside_the_cells_of_their_leaves(rng):
-    table = zoo.make_table((COLUMN, COUNT), 300, rng)
+def test_knots_of_a_hard_tree_lie_inside_the_cells_of_their_leaves(rng):
+    table = ex.make_table((COLUMN, COUNT), 300, rng)
     circuit = bj.learn_jpt(table, rng, min_rows=30, dictionary=PIECES)
     assert circuit.is_truncated
     cells = circuit.leaf_interval()
@@ -76,12 +77,12 @@ def test_hinges_of_a_hard_tree_lie_inside_the_cells_of_their_leaves(rng):
 
 
 def test_families_with_the_same_units_share_a_feature(table):
-    plan = make_plan(build_circuit(zoo.leaf(0, table), table, zoo.only("normal", "quantile")), table.schema)
+    plan = make_plan(build_circuit(ex.leaf(0, table), table, ex.only("normal", "quantile")), table.schema)
     assert plan.feature_column.size == 1
 
 
 @pytest.mark.parametrize(("position", "value"), [(0, 1.0), (1, 50.0), (-1, np.nan)])
-def test_damaged_hinges_are_refused_by_column(circuit, table, position, value):
+def test_damaged_knots_are_refused_by_column(circuit, table, position, value):
     const = circuit.const.copy()
     const[position] = value
     with pytest.raises(CircuitError, match="a quantile leaf of the circuit does not fit column 'real'"):
@@ -139,7 +140,7 @@ def test_log_joint_is_the_prior_of_the_masses_and_their_densities(circuit, table
 
 
 def test_fit_of_pieces_alone_is_saved_and_loaded_and_says_no_type(rng, tmp_path):
-    table = zoo.make_table((COLUMN, COUNT), 60, rng)
+    table = ex.make_table((COLUMN, COUNT), 60, rng)
     post = bj.fit(table, n_structures=1, families=["quantile"], draws=6, tune=2, chains=2, seed=1, progress=False)
     post.save(tmp_path / "fit.nc")
     loaded = bj.load(tmp_path / "fit.nc")

@@ -17,10 +17,11 @@ from bayesjpt.circuit.edit import marginalised
 from bayesjpt.circuit.paths import Condition, Interval, Region, halves, regions, tree_nodes
 from bayesjpt.errors import CircuitError
 from bayesjpt.table.table import Table
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 from tests.strategies import law
 
-COUNT, LABEL, REAL = zoo.COUNT, zoo.LABEL, zoo.REAL
+COUNT, LABEL, REAL = ex.COUNT, ex.LABEL, ex.REAL
 
 
 def two_splits(table: Table):
@@ -43,7 +44,7 @@ def holds(region: Region, row: np.ndarray) -> bool:
 
 @pytest.fixture
 def table(rng) -> Table:
-    return zoo.make_table((COUNT, LABEL, REAL), 8, rng)
+    return ex.make_table((COUNT, LABEL, REAL), 8, rng)
 
 
 def test_tree_is_read_back_from_the_circuit(table):
@@ -58,7 +59,7 @@ def test_tree_is_read_back_from_the_circuit(table):
 
 
 def test_tree_without_splits_is_one_leaf(table):
-    (root,) = tree_nodes(zoo.mixture(table))
+    (root,) = tree_nodes(ex.mixture(table))
     assert (root.column, root.region, root.children) == (-1, {}, ())
 
 
@@ -80,7 +81,7 @@ def test_condition_with_an_empty_side_has_no_halves(region, condition, column):
 @law(60)
 @hypothesis.given(data=st.data())
 def test_complete_rows_have_a_density_under_one_child_of_every_hard_sum(data):
-    table = data.draw(strategies.tables(offered=(COUNT, LABEL, REAL, zoo.LEVELS)))
+    table = data.draw(strategies.tables(offered=(COUNT, LABEL, REAL, ex.LEVELS)))
     scope = tuple(range(table.n_column))
     table = Table(table.schema, table.values, np.ones_like(table.observed))
     circuit = build_circuit(data.draw(strategies.trees(table, scope, region={})), table)
@@ -117,7 +118,7 @@ def test_hard_sum_that_loses_its_column_is_latent(table):
 
 
 def test_hard_sum_whose_children_overlap_is_no_circuit(table):
-    circuit = zoo.mixture(table)
+    circuit = ex.mixture(table)
     kind = circuit.kind.copy()
     kind[-1] = arrays.HARD
     with pytest.raises(CircuitError, match="no column tells the children"):

@@ -15,7 +15,8 @@ from bayesjpt.circuit.scope import scopes
 from bayesjpt.families import registry
 from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.record import N_EXTRA_COEFFICIENTS
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 
 
 def plan_of(case):
@@ -128,8 +129,8 @@ def test_sources_come_before_what_is_made_of_them(case):
 
 
 def test_families_with_the_same_units_share_a_feature(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT), 10, rng)
-    circuit = zoo.mixture(table, 3, zoo.only("normal", "gamma", "exponential", "poisson", "geometric"))
+    table = ex.make_table((ex.POSITIVE, ex.COUNT), 10, rng)
+    circuit = ex.mixture(table, 3, ex.only("normal", "gamma", "exponential", "poisson", "geometric"))
     plan = make_plan(circuit, table.schema)
     # normal reads (x - m) / s; gamma and exponential x / s; gamma's log; counts x; poisson's log factorial
     assert plan.feature_column.tolist() == [0, 0, 0, 1, 1]
@@ -143,8 +144,8 @@ def test_families_with_the_same_units_share_a_feature(rng):
 
 @pytest.fixture
 def plan(rng):
-    table = zoo.make_table(zoo.COLUMNS, 10, rng)
-    return make_plan(zoo.independent(table), table.schema)
+    table = ex.make_table(ex.COLUMNS, 10, rng)
+    return make_plan(ex.independent(table), table.schema)
 
 
 def test_resolution_and_jacobian_are_those_of_real_columns_and_zero_elsewhere(plan):
@@ -164,13 +165,13 @@ def test_every_plan_has_one_compiled_type(case):
 
 
 def reference_plan():
-    table = zoo.make_table(zoo.COLUMNS, 10, np.random.default_rng(0))
-    return make_plan(zoo.two_level(table), table.schema)
+    table = ex.make_table(ex.COLUMNS, 10, np.random.default_rng(0))
+    return make_plan(ex.two_level(table), table.schema)
 
 
 def test_plan_does_not_share_memory_with_the_circuit(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 10, rng)
-    circuit = zoo.mixture(table)
+    table = ex.make_table((ex.REAL, ex.COUNT), 10, rng)
+    circuit = ex.mixture(table)
     plan = make_plan(circuit, table.schema)
     assert not any(np.shares_memory(array, own) for array in plan for own in circuit)
 
@@ -197,8 +198,8 @@ def largest_factors(circuit, plan):
 
 
 def wide(n_column, rng):
-    columns = tuple(replace(zoo.POSITIVE, name=f"x{i}") for i in range(n_column))
-    return zoo.make_table(columns, 3, rng)
+    columns = tuple(replace(ex.POSITIVE, name=f"x{i}") for i in range(n_column))
+    return ex.make_table(columns, 3, rng)
 
 
 @strategies.law(40)
@@ -209,25 +210,25 @@ def test_small_circuits_are_never_renormalised(case):
 
 def test_product_of_209_dictionaries_of_three_is_not_renormalised(rng):
     table = wide(209, rng)  # 209 log 3 = 229.6
-    assert not make_plan(zoo.independent(table), table.schema).renormalise.any()
+    assert not make_plan(ex.independent(table), table.schema).renormalise.any()
 
 
 def test_product_of_210_dictionaries_of_three_is_renormalised_at_its_last_edge(rng):
     table = wide(210, rng)  # 210 log 3 = 230.7
-    plan = make_plan(zoo.independent(table), table.schema)
+    plan = make_plan(ex.independent(table), table.schema)
     assert np.flatnonzero(plan.renormalise).tolist() == [plan.child.size - 1]
 
 
 def test_product_of_bare_leaves_is_never_renormalised(rng):
     table = wide(1000, rng)
-    assert not make_plan(zoo.independent(table, strategies.first_family), table.schema).renormalise.any()
+    assert not make_plan(ex.independent(table, strategies.first_family), table.schema).renormalise.any()
 
 
 def test_linear_factors_stay_within_the_bound_and_one_childs_own(rng):
     table = wide(1200, rng)
 
     def mixture_over(columns):
-        products = tuple(Product(tuple(zoo.leaf(column, table) for column in columns)) for _ in range(3))
+        products = tuple(Product(tuple(ex.leaf(column, table) for column in columns)) for _ in range(3))
         return Sum(products, (1, 1, 1))
 
     tree = Sum((Product((mixture_over(range(600)), mixture_over(range(600, 1200)))),), (3,))
@@ -239,6 +240,6 @@ def test_linear_factors_stay_within_the_bound_and_one_childs_own(rng):
 
 def test_only_edges_of_products_are_flagged(rng):
     table = wide(800, rng)
-    circuit = zoo.mixture(table)
+    circuit = ex.mixture(table)
     plan = make_plan(circuit, table.schema)
     assert (circuit.kind[circuit.edge_parent()[plan.renormalise]] == arrays.PRODUCT).all()

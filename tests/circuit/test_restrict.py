@@ -10,9 +10,9 @@ from bayesjpt.circuit.restrict import restrict_families
 from bayesjpt.errors import SchemaError
 from bayesjpt.families import registry
 from bayesjpt.table.schema import Schema
-from tests import zoo
+from tests import examples as ex
 
-SCHEMA = Schema(zoo.COLUMNS)
+SCHEMA = Schema(ex.COLUMNS)
 
 
 def chosen(schema: Schema) -> dict[str, tuple[str, ...]]:
@@ -40,7 +40,7 @@ def test_names_for_one_column_leave_the_others_alone():
 
 
 def test_restrictions_of_the_schema_hold_unless_the_column_is_named():
-    schema = Schema((replace(zoo.POSITIVE, families=("gamma", "exponential")),))
+    schema = Schema((replace(ex.POSITIVE, families=("gamma", "exponential")),))
     assert chosen(restrict_families(schema, ["gamma"])) == {"positive": ("gamma",)}
     with pytest.raises(SchemaError, match="'normal' fits no column"):
         restrict_families(schema, ["normal"])
@@ -67,4 +67,4 @@ def test_choice_that_makes_no_sense_is_refused_by_name(families, words):
 
 def test_family_that_fits_no_column_is_refused():
     with pytest.raises(SchemaError, match=r"family 'poisson' fits no column.*integer"):
-        restrict_families(Schema((zoo.REAL,)), ["normal", "poisson"])
+        restrict_families(Schema((ex.REAL,)), ["normal", "poisson"])

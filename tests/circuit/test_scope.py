@@ -8,7 +8,8 @@ from hypothesis import given
 from bayesjpt.circuit.arrays import LEAF
 from bayesjpt.circuit.build import build_circuit
 from bayesjpt.circuit.scope import levels, scopes
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 
 
 def columns_below(circuit, node):
@@ -47,5 +48,5 @@ def test_level_of_an_edge_is_its_parents_longest_path_from_the_root(case):
 
 
 def test_circuit_of_one_leaf_has_no_levels(rng):
-    table = zoo.make_table((zoo.REAL,), 5, rng)
-    assert levels(build_circuit(zoo.leaf(0, table), table)) == []
+    table = ex.make_table((ex.REAL,), 5, rng)
+    assert levels(build_circuit(ex.leaf(0, table), table)) == []

@@ -13,19 +13,20 @@ from bayesjpt.circuit.priors import make_priors
 from bayesjpt.circuit.type_prior import column_type_labels, make_column_types, no_column_types
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 
 ALPHA = 0.3
 
 
 @pytest.fixture
 def table(rng):
-    return zoo.make_table(zoo.PLAIN, 30, rng)
+    return ex.make_table(ex.PLAIN, 30, rng)
 
 
 @pytest.fixture
 def circuit(table):
-    return zoo.mixture(table, 3)
+    return ex.mixture(table, 3)
 
 
 def members(circuit, node: int) -> list[tuple[int, str]]:
@@ -73,8 +74,8 @@ def test_a_type_has_the_same_concentration_however_many_families_it_has(circuit,
 
 
 def test_leaves_that_offer_other_types_have_weights_of_their_own(rng):
-    table = zoo.make_table((zoo.REAL, zoo.PLAIN[1]), 20, rng)
-    whole = zoo.mixture(table, 2)
+    table = ex.make_table((ex.REAL, ex.PLAIN[1]), 20, rng)
+    whole = ex.mixture(table, 2)
     nodes = [
         node
         for node in np.flatnonzero(whole.kind == arrays.LIKELIHOOD)
@@ -86,17 +87,17 @@ def test_leaves_that_offer_other_types_have_weights_of_their_own(rng):
     family[leaves] = np.where(family[leaves] == registry.number("normal"), registry.number("poisson"), family[leaves])
     changed = whole._replace(leaf_family=family)
     assert column_type_labels(changed, table.schema)[-4:] == [
-        f"{zoo.PLAIN[1].name}:count",
-        f"{zoo.PLAIN[1].name}:positive",
-        f"{zoo.PLAIN[1].name}':positive",
-        f"{zoo.PLAIN[1].name}':real",
+        f"{ex.PLAIN[1].name}:count",
+        f"{ex.PLAIN[1].name}:positive",
+        f"{ex.PLAIN[1].name}':positive",
+        f"{ex.PLAIN[1].name}':real",
     ]
     assert make_column_types(changed, table.schema).n_weight == before.n_weight + 2
 
 
 def test_an_atom_has_no_type_and_keeps_its_concentration(rng):
-    table = zoo.make_table((zoo.ZEROS,), 30, rng)
-    circuit = zoo.mixture(table)
+    table = ex.make_table((ex.ZEROS,), 30, rng)
+    circuit = ex.mixture(table)
     types = make_column_types(circuit, table.schema)
     atoms = np.flatnonzero(circuit.leaf_family[circuit.leaf_of[circuit.child]] == registry.number("atom"))
     atoms = atoms[circuit.leaf_of[circuit.child[atoms]] >= 0]
@@ -113,11 +114,11 @@ def test_an_atom_has_no_type_and_keeps_its_concentration(rng):
 
 def test_types_are_those_that_a_column_calls_its_cells(rng):
     many = replace(
-        zoo.LEVELS, name="age", levels=tuple(map(float, range(30))), frequencies=(1.0 / 30.0,) * 30, families=()
+        ex.LEVELS, name="age", levels=tuple(map(float, range(30))), frequencies=(1.0 / 30.0,) * 30, families=()
     )
     column = replace(many, families=("poisson", "categorical"))
-    table = zoo.make_table((column,), 60, rng)
-    assert make_column_types(zoo.mixture(table), table.schema).n_weight == 0  # thirty levels are counts
+    table = ex.make_table((column,), 60, rng)
+    assert make_column_types(ex.mixture(table), table.schema).n_weight == 0  # thirty levels are counts
 
 
 def test_no_weights_are_none():
@@ -126,8 +127,8 @@ def test_no_weights_are_none():
 
 
 def test_dictionaries_of_one_type_have_nothing_to_divide(rng):
-    table = zoo.make_table((replace(zoo.COUNT, name="n"),), 12, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    table = ex.make_table((replace(ex.COUNT, name="n"),), 12, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("poisson", "geometric"))
     assert make_column_types(circuit, table.schema).n_weight == 0
     assert column_type_labels(circuit, table.schema) == []
 

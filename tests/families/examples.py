@@ -68,7 +68,7 @@ SIMPLEX = ("categorical", "atom", "quantile", "spline")
 """Families whose parameters are the probabilities of something."""
 
 PIECES = {REAL: (0.0, -2.0, -1.1, -0.3, 0.4, 3.0), COUNT: (1.0, -0.5, 1.5, 2.5, 6.5, 14.5)}
-"""Constants of a quantile leaf: step and hinges."""
+"""Constants of a quantile leaf: step and knots."""
 
 
 SPLINES = {
@@ -83,7 +83,7 @@ SPLINES = {
 
 
 def constants_of(family: Family, column: Column) -> np.ndarray:
-    """Return the constants of a leaf of a column: those of the column, but for hinges and breaks, its own."""
+    """Return the constants of a leaf of a column: those of the column, but for knots and breaks, its own."""
     if family.name == "spline":
         leaf = SPLINES[column.name]
         step = float(column.base == "integer")
@@ -195,11 +195,11 @@ def reference(name: str, theta: np.ndarray, column: Column):
     if name in ("rounded_normal", "truncated_rounded_normal"):
         return RoundedNormal(theta[0], theta[1], column)
     if name == "quantile":
-        step, *hinges = PIECES[column]
+        step, *knots = PIECES[column]
         if step == 0.0:
-            return scipy.stats.rv_histogram((theta, np.array(hinges)), density=False)
-        n = np.diff(hinges)
-        values = np.arange(hinges[0] + 0.5, hinges[-1])
+            return scipy.stats.rv_histogram((theta, np.array(knots)), density=False)
+        n = np.diff(knots)
+        values = np.arange(knots[0] + 0.5, knots[-1])
         return scipy.stats.rv_discrete(values=(values, np.repeat(theta / n, n.astype(int))))
     if name == "spline":
         leaf = SPLINES[column.name]._replace(weights=tuple(theta))

@@ -11,7 +11,8 @@ import scipy.special
 from bayesjpt.families import features, registry
 from bayesjpt.families.record import Family
 from bayesjpt.table.schema import Column
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 from tests.families.examples import constants_of
 from tests.families.grid import grid_posterior
 from tests.families.test_contract_posterior import (
@@ -149,6 +150,6 @@ def test_the_start_of_a_simplex_is_its_posterior_mean(name, column, x):
 
 def test_the_start_of_a_bernoulli_is_its_posterior_mean():
     family = registry.family("bernoulli")
-    hyper, theta = family.priors["default"](zoo.FLAG, np.array([0.5])), np.empty(1)
-    family.initial(np.array([3.0, 5.0]), hyper, family.constants(zoo.FLAG), theta)
+    hyper, theta = family.priors["default"](ex.FLAG, np.array([0.5])), np.empty(1)
+    family.initial(np.array([3.0, 5.0]), hyper, family.constants(ex.FLAG), theta)
     assert theta[0] == pytest.approx((hyper[0] + 5.0) / (hyper.sum() + 8.0), rel=ROUNDING)

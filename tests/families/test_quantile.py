@@ -1,4 +1,4 @@
-"""Hinges: CDF-LEARN against a slow twin, its bound, and what a leaf learns where values are few or tied."""
+"""Knots: CDF-LEARN against a slow twin, its bound, and what a leaf learns where values are few or tied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bayesjpt import defaults
 from bayesjpt.families import quantile
-from bayesjpt.families.hinges import fill_corners, learn_hinges
+from bayesjpt.families.knots import fill_corners, learn_knots
 from bayesjpt.families.quantile import QUANTILE_MAX_SEGMENTS, QUANTILE_MIN_VALUES, QUANTILE_NOISE
 from tests.families.examples import COUNT, POSITIVE, REAL
 from tests.strategies import law
@@ -33,9 +33,9 @@ def corners(z: np.ndarray, half: float, lo: float = -math.inf, hi: float = math.
     return edge[:n].copy(), below[:n].copy()
 
 
-def hinges(edge: np.ndarray, below: np.ndarray, bounds=BOUNDS, least: float = LEAST, most: int = MOST) -> list[int]:
+def knots(edge: np.ndarray, below: np.ndarray, bounds=BOUNDS, least: float = LEAST, most: int = MOST) -> list[int]:
     at = np.empty(most + 1, np.int64)
-    n = learn_hinges(edge, below, bounds, least, at)
+    n = learn_knots(edge, below, bounds, least, at)
     return at[: n + 1].tolist()
 
 
@@ -58,8 +58,8 @@ def splits(below: np.ndarray, first: int, last: int, least: float = LEAST) -> li
     return [k for k in range(first + 1, last) if min(below[k] - below[first], below[last] - below[k]) >= least]
 
 
-def naive_hinges(edge: np.ndarray, below: np.ndarray) -> list[int]:
-    """Return the hinges by the definition: the worst segment that may be split is split where least is left."""
+def naive_knots(edge: np.ndarray, below: np.ndarray) -> list[int]:
+    """Return the knots by the definition: the worst segment that may be split is split where least is left."""
     at = [0, edge.size - 1]
     while len(at) <= MOST:
         open_segments = [
@@ -80,7 +80,7 @@ def naive_hinges(edge: np.ndarray, below: np.ndarray) -> list[int]:
 
 
 def learned(column, values, lo=-math.inf, hi=math.inf) -> np.ndarray:
-    """Return the hinges that a leaf learns, in the user's units."""
+    """Return the knots that a leaf learns, in the user's units."""
     found = quantile.leaf_constants(column, np.asarray(values, np.float64), lo, hi)
     assert quantile.valid_constants(column, found)
     return found[1:] * column.scale + column.location if column.base == "real" else found[1:]
@@ -105,10 +105,10 @@ def test_corners_ascend_and_count_the_values_below(z, half):
 
 @pytest.mark.parametrize("half", [1e-3, 0.02, 0.3])
 @pytest.mark.parametrize("n_distinct", [3, 20, 120])
-def test_hinges_are_those_of_the_slow_twin(n_distinct, half, rng):
+def test_knots_are_those_of_the_slow_twin(n_distinct, half, rng):
     z = np.sort(rng.choice(rng.gamma(2.0, size=n_distinct), 200))
     edge, below = corners(z, half)
-    assert hinges(edge, below) == naive_hinges(edge, below)
+    assert knots(edge, below) == naive_knots(edge, below)
 
 
 @pytest.mark.parametrize("n", [7, 100, 3000])
@@ -117,7 +117,7 @@ def test_error_of_every_segment_is_within_the_bound_or_it_cannot_be_split(n, dec
     z = np.sort(np.round(rng.standard_t(2.0, n), decimals))
     edge, below = corners(z, 0.5 * 10.0**-decimals)
     bounds, least = (defaults.QUANTILE_EPSILON, QUANTILE_NOISE), float(QUANTILE_MIN_VALUES)
-    at = hinges(edge, below, bounds, least, QUANTILE_MAX_SEGMENTS)
+    at = knots(edge, below, bounds, least, QUANTILE_MAX_SEGMENTS)
     assert len(at) <= QUANTILE_MAX_SEGMENTS
     for first, last in itertools.pairwise(at):
         if splits(below, first, last, least):
@@ -126,7 +126,7 @@ def test_error_of_every_segment_is_within_the_bound_or_it_cannot_be_split(n, dec
 
 def test_number_of_segments_is_bounded_and_worst_errors_go_first(rng):
     edge, below = corners(np.sort(rng.normal(size=2000)), 1e-6)
-    few, more = (hinges(edge, below, (0.0, 0.0), 1.0, most) for most in (4, 40))
+    few, more = (knots(edge, below, (0.0, 0.0), 1.0, most) for most in (4, 40))
     assert (len(few), len(more)) == (5, 41)
     assert set(few) < set(more)
 
@@ -137,15 +137,15 @@ def test_bend_between_two_densities_is_found(rng):
     np.testing.assert_allclose(found[[0, 1, -1]], [0.0, 1.0, 10.0], atol=0.05)
 
 
-# --- hinges of a leaf
+# --- knots of a leaf
 
 
-def test_hinges_of_a_single_value_are_a_resolution_apart():
+def test_knots_of_a_single_value_are_a_resolution_apart():
     np.testing.assert_allclose(learned(REAL, [4.2] * 50), [4.15, 4.25])
     assert learned(COUNT, [3.0] * 50).tolist() == [2.5, 3.5]
 
 
-def test_hinges_without_values_cover_what_the_interval_leaves_of_the_column():
+def test_knots_without_values_cover_what_the_interval_leaves_of_the_column():
     np.testing.assert_allclose(learned(REAL, []), [-0.05, 11.05])
     np.testing.assert_allclose(learned(REAL, [], 4.0, math.inf), [4.0, 11.05])
     np.testing.assert_allclose(learned(REAL, [], 20.0, math.inf), [20.0, 20.05])
@@ -154,7 +154,7 @@ def test_hinges_without_values_cover_what_the_interval_leaves_of_the_column():
     np.testing.assert_allclose(learned(REAL, [4.0], 4.0, 4.0), [3.95, 4.05])
 
 
-def test_hinges_stay_inside_the_interval_and_the_support(rng):
+def test_knots_stay_inside_the_interval_and_the_support(rng):
     x = np.round(rng.uniform(4.0, 5.0, 500), 1)
     found = quantile.leaf_constants(REAL, x, 4.0, np.nextafter(5.02, 0.0))
     assert found[1] == (4.0 - REAL.location) / REAL.scale
@@ -163,7 +163,7 @@ def test_hinges_stay_inside_the_interval_and_the_support(rng):
     assert learned(COUNT, [0.0, 1.0, 2.0])[0] == -0.5
 
 
-def test_hinges_reach_the_ends_that_conditions_give_and_no_others(rng):
+def test_knots_reach_the_ends_that_conditions_give_and_no_others(rng):
     x = np.round(rng.uniform(4.4, 4.6, 500), 2)
     column = dataclasses.replace(REAL, resolution=0.01)
     free = learned(column, x)
@@ -193,7 +193,7 @@ def test_pieces_that_reach_beyond_the_values_are_valid_and_hold_them(cells, belo
     assert (found[-1] >= (cells - REAL.location) / REAL.scale).all()
 
 
-def test_hinges_of_whole_numbers_lie_between_them(rng):
+def test_knots_of_whole_numbers_lie_between_them(rng):
     found = learned(COUNT, rng.poisson(6.0, 2000))
     assert found.size > 5
     np.testing.assert_array_equal(found % 1.0, 0.5)
@@ -212,12 +212,12 @@ def test_many_ties_at_the_least_value_keep_their_mass(rng):
     st.lists(st.one_of(st.floats(-1e150, 1e150), st.sampled_from([0.0, 1e15, np.nextafter(1e15, 2e15)])), min_size=1),
     st.floats(-300, 2),
 )
-def test_hinges_ascend_whatever_the_values(values, log_resolution):
+def test_knots_ascend_whatever_the_values(values, log_resolution):
     column = dataclasses.replace(REAL, resolution=10.0**log_resolution, location=0.0, scale=1.0)
     assert (np.diff(learned(column, values)) > 0.0).all()
 
 
-def test_mass_of_the_interval_that_hinges_were_learned_on_is_exactly_one(rng):
+def test_mass_of_the_interval_that_knots_were_learned_on_is_exactly_one(rng):
     x = rng.uniform(4.0, 5.0, 300)
     constants = quantile.leaf_constants(REAL, x, 4.0, 5.0)
     lo, hi = ((end - REAL.location) / REAL.scale for end in (4.0, 5.0))
@@ -225,7 +225,7 @@ def test_mass_of_the_interval_that_hinges_were_learned_on_is_exactly_one(rng):
     assert quantile.log_mass(lo, hi, theta, constants) == 0.0
 
 
-def test_values_beyond_the_hinges_have_no_density_mass_or_statistics():
+def test_values_beyond_the_knots_have_no_density_mass_or_statistics():
     constants = np.array([0.0, -1.0, 0.5, 2.0])
     theta, z = np.array([0.3, 0.7]), np.array([-1.1, 2.1, 0.0])
     assert quantile.log_mass(2.1, np.inf, theta, constants) == -np.inf
@@ -242,7 +242,7 @@ def test_constants_that_no_leaf_can_have_are_not_valid(constants):
     assert not quantile.valid_constants(REAL, np.array(constants))
 
 
-def test_hinges_of_whole_numbers_at_whole_numbers_are_not_valid():
+def test_knots_of_whole_numbers_at_whole_numbers_are_not_valid():
     assert quantile.valid_constants(COUNT, np.array([1.0, -0.5, 3.5]))
     assert not quantile.valid_constants(COUNT, np.array([1.0, 0.0, 3.0]))
     assert not quantile.valid_constants(COUNT, np.array([0.0, -0.5, 3.5]))

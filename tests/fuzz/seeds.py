@@ -11,7 +11,7 @@ import pandas as pd
 
 import bayesjpt as bj
 from bayesjpt.table.document import write_document
-from tests import zoo
+from tests import examples as ex
 
 N_ROW = 12
 SETTINGS = {"draws": 2, "tune": 2, "chains": 2, "cores": 1, "progress": False, "seed": 3}
@@ -42,9 +42,9 @@ def make_seeds(folder: Path) -> list[Path]:
     rng = np.random.default_rng(4)
     fits = folder / "fits"
     fits.mkdir()
-    every = zoo.make_table(zoo.COLUMNS, N_ROW, rng, missing=0.1)
+    every = ex.make_table(ex.COLUMNS, N_ROW, rng, missing=0.1)
     stats = {"log_likelihood": rng.normal(size=(2, 2)), "n_active_edges": rng.integers(0, 9, (2, 2))}
-    post = zoo.random_posterior(zoo.two_level(every), every, rng, n_draw=2, sample_stats=stats)
+    post = ex.random_posterior(ex.two_level(every), every, rng, n_draw=2, sample_stats=stats)
     post.save(fits / "one.nc")
     post.condition("real > 0.5 and count < 4").save(fits / "given.nc")
     bj.fit(table(), **SETTINGS, n_structures=2).save(fits / "several.nc")

@@ -17,7 +17,7 @@ from bayesjpt.families import registry
 from bayesjpt.kernels import gibbs
 from bayesjpt.kernels.cells import Cells, Work, make_cells
 from bayesjpt.kernels.density import fill_log_density, fill_log_mass
-from bayesjpt.kernels.exchange import make_guests
+from bayesjpt.kernels.swaps import make_swaps
 from bayesjpt.kernels.work import make_work
 from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.schema import Schema
@@ -112,8 +112,8 @@ def allocate(run: Run, params: Params, key: int, n_block: int = 64, *, flat: boo
     stats = np.full(run.plan.stat_at[-1], np.nan)
     edge_count = np.full(run.plan.child.size, -1, np.int64)
     work = make_work(run.plan, run.cells, n_block)
-    guests = make_guests(run.plan)
-    answer = gibbs.allocate(run.plan, run.cells, *params, work, guests, np.uint64(key), flat, stats, edge_count)
+    swaps = make_swaps(run.plan)
+    answer = gibbs.allocate(run.plan, run.cells, *params, work, swaps, np.uint64(key), flat, stats, edge_count)
     return Allocated(*answer, stats, edge_count, work)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesjpt.kernels import gibbs
 from bayesjpt.numerics.counter_rng import sweep_key
-from tests import zoo
+from tests import examples as ex
 from tests.kernels import runs
 
 N_SWEEP = 20
@@ -20,10 +20,10 @@ N_SWEEP = 20
 def draws_digest(seed: int) -> str:
     """Return a hash of counts, statistics, weights and parameters over some sweeps."""
     rng = np.random.default_rng(seed)
-    table = zoo.make_table(zoo.COLUMNS, 1000, rng, missing=0.1)
-    circuit = zoo.two_level(table)
+    table = ex.make_table(ex.COLUMNS, 1000, rng, missing=0.1)
+    circuit = ex.two_level(table)
     run = runs.prepare(circuit, table, "mixed")
-    params = zoo.start(circuit)
+    params = ex.start(circuit)
     hyper = runs.hyper_of(circuit, table.schema)
     total = hashlib.sha256()
     for sweep in range(N_SWEEP):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from bayesjpt.circuit import arrays
 from bayesjpt.numerics import counter_rng
 from bayesjpt.table.table import Table
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 from tests.kernels import runs
 
 SUMS = 1e-12  # relative, of sums in another order
@@ -27,17 +28,17 @@ def assert_same_allocation(found, expected):
     np.testing.assert_allclose(found.stats, expected.stats, rtol=SUMS, atol=SUMS)
 
 
-def made(columns, n_row, rng, missing=0.0, shape=zoo.two_level, dictionary=None) -> strategies.Case:
+def made(columns, n_row, rng, missing=0.0, shape=ex.two_level, dictionary=None) -> strategies.Case:
     """Return a case over some columns."""
-    table = zoo.make_table(columns, n_row, rng, missing)
+    table = ex.make_table(columns, n_row, rng, missing)
     circuit = shape(table) if dictionary is None else shape(table, dictionary=dictionary)
-    return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))
+    return strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng))
 
 
 @pytest.fixture
 def case(rng) -> strategies.Case:
     """Return 300 rows of every base with missing cells, under a circuit of two levels."""
-    return made(zoo.COLUMNS, 300, rng, missing=0.3)
+    return made(ex.COLUMNS, 300, rng, missing=0.3)
 
 
 # --- the slow twin
@@ -72,7 +73,7 @@ def test_no_row_of_a_plausible_table_is_impossible(case):
 def test_leaf_shared_by_two_sums_gets_the_rows_of_both(n_leaf, mode, rng):
     for position in range(n_leaf):
         case = made(
-            (zoo.REAL, zoo.COUNT), 200, rng, 0.2, shape=lambda table, at=position: zoo.shared_leaf(table, n_leaf, at)
+            (ex.REAL, ex.COUNT), 200, rng, 0.2, shape=lambda table, at=position: ex.shared_leaf(table, n_leaf, at)
         )
         assert (case.circuit.child == 1 + position).sum() == 2
         found = runs.allocate(runs.prepare(case.circuit, case.table, mode), case.params, KEY)
@@ -102,7 +103,7 @@ def test_flat_allocation_chooses_by_the_weights_alone(case, mode):
 
 
 def test_flat_allocation_does_not_depend_on_the_data(case, rng):
-    other = zoo.make_table(zoo.COLUMNS, case.table.n_row, rng)
+    other = ex.make_table(ex.COLUMNS, case.table.n_row, rng)
     other = Table(other.schema, other.values, case.table.observed)
     counts = [
         runs.allocate(runs.prepare(case.circuit, table), case.params, KEY, flat=True).edge_count.tolist()
@@ -132,7 +133,7 @@ def test_every_row_with_an_observed_cell_takes_one_edge_at_the_root(case):
 
 
 def test_rows_do_not_visit_a_sum_whose_scope_is_missing(rng):
-    case = made((zoo.REAL, zoo.POSITIVE, zoo.COUNT), 200, rng)
+    case = made((ex.REAL, ex.POSITIVE, ex.COUNT), 200, rng)
     observed = case.table.observed.copy()
     observed[1:, :150] = False  # of the inner sums' scope, the last 50 rows alone see something
     table = Table(case.table.schema, case.table.values, observed)
@@ -169,14 +170,14 @@ def test_edges_of_products_are_not_counted(case):
 
 
 def test_statistics_of_a_normal_leaf_count_the_rows_that_reach_it(rng):
-    case = made((zoo.REAL,), 100, rng, missing=0.2, shape=zoo.mixture, dictionary=zoo.only("normal"))
+    case = made((ex.REAL,), 100, rng, missing=0.2, shape=ex.mixture, dictionary=ex.only("normal"))
     found = runs.allocate(runs.prepare(case.circuit, case.table), case.params, KEY)
     assert found.stats.reshape(2, 3)[:, 0].tolist() == found.edge_count.tolist()
 
 
 @pytest.mark.parametrize("n_component", [2, 3, 4, 6])
 def test_component_of_weight_zero_is_never_chosen(n_component, rng):
-    case = made((zoo.REAL, zoo.COUNT), 3000, rng, shape=lambda table: zoo.mixture(table, n_component))
+    case = made((ex.REAL, ex.COUNT), 3000, rng, shape=lambda table: ex.mixture(table, n_component))
     edges = list(naive.edges_of(case.circuit, case.circuit.n_node - 1))
     for empty in edges:
         log_weight = case.params.log_weight.copy()

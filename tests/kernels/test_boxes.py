@@ -10,7 +10,7 @@ from bayesjpt.circuit.plan import make_plan
 from bayesjpt.kernels.boxes import make_boxes, make_groups
 from bayesjpt.kernels.events import fill_box_log_probability
 from bayesjpt.kernels.mixture import make_pieces
-from tests import zoo
+from tests import examples as ex
 
 UNITS = np.array([[0.0, 1.0]])
 
@@ -18,9 +18,9 @@ UNITS = np.array([[0.0, 1.0]])
 @pytest.fixture
 def plan(rng):
     """Return the plan of a mixture of two products of three columns, one leaf each."""
-    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 20, rng)
-    circuit = zoo.mixture(table, dictionary=lambda column: zoo.registry.dictionary(column)[:1])
-    return make_plan(circuit, table.schema), zoo.start(circuit)
+    table = ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 20, rng)
+    circuit = ex.mixture(table, dictionary=lambda column: ex.registry.dictionary(column)[:1])
+    return make_plan(circuit, table.schema), ex.start(circuit)
 
 
 def interval(lo: float, hi: float) -> np.ndarray:

@@ -14,14 +14,15 @@ from bayesjpt.errors import ModelError, SamplingError
 from bayesjpt.kernels import collapsed, gibbs, paths
 from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.collapsed_sweeper import CollapsedSweeper
-from bayesjpt.kernels.exchange import draw_partners, make_guests
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.samplers import check_sampler
+from bayesjpt.kernels.swaps import draw_partners, make_swaps
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.kernels.work import make_work
 from bayesjpt.sampler.target import make_target
 from bayesjpt.table.table import Table
-from tests import naive, naive_collapsed, zoo
+from tests import examples as ex
+from tests import naive, naive_collapsed
 from tests.kernels import runs
 from tests.naive_collapsed import Given, Path
 
@@ -45,7 +46,7 @@ class Scanned:
             circuit, table.schema, layout, gamma=GAMMA, alpha=ALPHA, prior="default"
         ).concentration
         self.hyper = runs.hyper_of(circuit, table.schema)
-        self.work, self.guests = make_work(*self.run, n_block), make_guests(plan)
+        self.work, self.swaps = make_work(*self.run, n_block), make_swaps(plan)
         self.stats, self.edge_count = np.zeros(plan.stat_at[-1]), np.zeros(circuit.n_edge, np.int64)
         self.kept = paths.make_paths(*self.run, *self.hyper, params.theta)
         self.found = paths.record(*self.run, *params, self.work, self.kept, KEY)
@@ -62,7 +63,7 @@ class Scanned:
         collapsed.scan(*self.run, self.kept, self.concentration, *self.hyper, self.params.theta, key)
 
     def replay(self) -> None:
-        paths.replay(*self.run, self.work, self.guests, self.kept, self.stats, self.edge_count)
+        paths.replay(*self.run, self.work, self.swaps, self.kept, self.stats, self.edge_count)
 
     def paths(self) -> list[Path]:
         """Return the paths by the number of the row."""
@@ -85,24 +86,24 @@ def sets(path_of_rows: list[Path]) -> list[tuple[frozenset, dict]]:
 def case(name: str, rng: np.random.Generator, n_row: int = N_ROW) -> tuple[Circuit, Table]:
     """Return circuits that between them have every kind of node, leaf and cell."""
     if name == "all families":
-        table = zoo.make_table(zoo.PLAIN, n_row, rng, missing=0.25)
-        return zoo.mixture(table), table
+        table = ex.make_table(ex.PLAIN, n_row, rng, missing=0.25)
+        return ex.mixture(table), table
     if name == "two levels":
-        table = zoo.make_table(zoo.COLUMNS, n_row, rng, missing=0.3)
-        return zoo.two_level(table), table
+        table = ex.make_table(ex.COLUMNS, n_row, rng, missing=0.3)
+        return ex.two_level(table), table
     if name == "atoms":
-        table = zoo.make_table((zoo.ZEROS, zoo.HEAPED, zoo.FIXED), n_row, rng)
-        return zoo.mixture(table), table
+        table = ex.make_table((ex.ZEROS, ex.HEAPED, ex.FIXED), n_row, rng)
+        return ex.mixture(table), table
     if name == "truncated":
-        table = zoo.make_table((zoo.PLAIN[0], zoo.PLAIN[2], zoo.PLAIN[4]), n_row, rng, missing=0.1)
+        table = ex.make_table((ex.PLAIN[0], ex.PLAIN[2], ex.PLAIN[4]), n_row, rng, missing=0.1)
         conditions = Condition(0, 1.5), Condition(1, 2.5), Condition(2, 0.5, (1,))
-        families = zoo.only("normal", "poisson", "geometric", "categorical")
-        return zoo.hard(table, *conditions, dictionary=families), table
+        families = ex.only("normal", "poisson", "geometric", "categorical")
+        return ex.hard(table, *conditions, dictionary=families), table
     if name == "a shared leaf":
-        table = zoo.make_table((zoo.PLAIN[0], zoo.PLAIN[2]), n_row, rng)
-        return zoo.shared_leaf(table), table
-    table = zoo.make_table((zoo.PLAIN[0],), n_row, rng)
-    return zoo.independent(table, zoo.only("normal")), table
+        table = ex.make_table((ex.PLAIN[0], ex.PLAIN[2]), n_row, rng)
+        return ex.shared_leaf(table), table
+    table = ex.make_table((ex.PLAIN[0],), n_row, rng)
+    return ex.independent(table, ex.only("normal")), table
 
 
 CASES = ("all families", "two levels", "atoms", "truncated", "a shared leaf", "a single leaf")
@@ -110,7 +111,7 @@ CASES = ("all families", "two levels", "atoms", "truncated", "a shared leaf", "a
 
 def scanned(name: str, mode: str, rng: np.random.Generator, n_row: int = N_ROW) -> Scanned:
     circuit, table = case(name, rng, n_row)
-    return Scanned(circuit, table, zoo.random_params(circuit, table.schema, rng), mode)
+    return Scanned(circuit, table, ex.random_params(circuit, table.schema, rng), mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -136,9 +137,9 @@ def test_the_cases_hold_some_parameters_and_integrate_out_others(rng):
 def test_recorded_paths_are_those_of_a_sweep_that_keeps_none(name, mode, rng):
     at = scanned(name, mode, rng, 300)
     stats, edge_count = np.zeros_like(at.stats), np.zeros_like(at.edge_count)
-    draw_partners(at.guests, rng)
-    expected = gibbs.allocate(*at.run, *at.params, at.work, at.guests, KEY, False, stats, edge_count)
-    n_reached, of_guests = at.work.n_reached.copy(), at.guests.stats.copy()
+    draw_partners(at.swaps, rng)
+    expected = gibbs.allocate(*at.run, *at.params, at.work, at.swaps, KEY, False, stats, edge_count)
+    n_reached, of_swaps = at.work.n_reached.copy(), at.swaps.stats.copy()
     kept = at.work.kept_value[:, : at.work.n_kept.max(initial=0)].copy()
     tally = at.work.tally.copy()
     at.replay()
@@ -146,7 +147,7 @@ def test_recorded_paths_are_those_of_a_sweep_that_keeps_none(name, mode, rng):
     assert at.stats.tobytes() == stats.tobytes()
     assert at.edge_count.tolist() == edge_count.tolist()
     assert at.work.n_reached.tolist() == n_reached.tolist()
-    assert at.guests.stats.tobytes() == of_guests.tobytes()
+    assert at.swaps.stats.tobytes() == of_swaps.tobytes()
     assert at.work.kept_value[:, : kept.shape[1]].tolist() == kept.tolist()
     assert at.work.tally.tolist() == tally.tolist()
 
@@ -167,11 +168,11 @@ def test_counts_and_statistics_after_many_scans_are_those_of_the_paths(name, rng
 
 
 def test_a_leaf_forgets_a_distant_value_that_left_it(rng):
-    table = zoo.make_table((zoo.PLAIN[0],), 3, rng)
+    table = ex.make_table((ex.PLAIN[0],), 3, rng)
     near = table.schema.columns[0].location + table.schema.columns[0].scale * np.array([1e-3, -1e-3])
     table = Table(table.schema, np.array([[*near, 1e9]]), table.observed)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal"))
-    at = Scanned(circuit, table, zoo.start(circuit))
+    circuit = ex.mixture(table, dictionary=ex.only("normal"))
+    at = Scanned(circuit, table, ex.start(circuit))
     at.kept.leaf[:] = at.kept.leaf[0]
     at.kept.taken[:] = at.kept.taken[0]
     at.begin()
@@ -187,7 +188,7 @@ def test_a_leaf_forgets_a_distant_value_that_left_it(rng):
 @pytest.mark.parametrize("name", ["all families", "truncated"])
 def test_draws_depend_neither_on_blocks_nor_on_how_columns_are_evaluated(name, rng):
     circuit, table = case(name, rng, 2000)
-    params = zoo.random_params(circuit, table.schema, rng)
+    params = ex.random_params(circuit, table.schema, rng)
     found = []
     for mode, n_block in (("by row", 64), ("coded", 64), ("mixed", 7)):
         at = Scanned(circuit, table, params, mode, n_block)
@@ -199,8 +200,8 @@ def test_draws_depend_neither_on_blocks_nor_on_how_columns_are_evaluated(name, r
 
 @pytest.mark.parametrize("type_prior", ["members", "columns"])
 def test_a_sweep_scans_between_its_allocations_and_its_draws(type_prior, rng):
-    table = zoo.make_table(zoo.PLAIN, 200, rng, missing=0.1)
-    circuit = zoo.mixture(table)
+    table = ex.make_table(ex.PLAIN, 200, rng, missing=0.1)
+    circuit = ex.mixture(table)
     first, second, plain = (
         make_target(circuit, table, type_prior=type_prior, sampler=sampler).sweeper()
         for sampler in ("collapsed", "collapsed", "blocked")
@@ -219,8 +220,8 @@ def test_a_sweep_scans_between_its_allocations_and_its_draws(type_prior, rng):
 
 
 def test_sweeps_with_even_weights_are_those_of_the_blocked_sampler(rng):
-    table = zoo.make_table(zoo.COLUMNS, 100, rng)
-    circuit = zoo.two_level(table)
+    table = ex.make_table(ex.COLUMNS, 100, rng)
+    circuit = ex.two_level(table)
     states = []
     for sampler in ("collapsed", "blocked"):
         sweeper, draws = make_target(circuit, table, sampler=sampler).sweeper(), np.random.default_rng(5)
@@ -230,17 +231,17 @@ def test_sweeps_with_even_weights_are_those_of_the_blocked_sampler(rng):
 
 
 def test_draws_in_closed_form_need_no_scan(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 60, rng)
-    circuit = zoo.hard(table, Condition(1, 0.5, (1,)), dictionary=zoo.only("normal", "categorical"))
+    table = ex.make_table((ex.REAL, ex.LABEL), 60, rng)
+    circuit = ex.hard(table, Condition(1, 0.5, (1,)), dictionary=ex.only("normal", "categorical"))
     target = make_target(circuit, table, prior="abda", sampler="collapsed")
     assert target.is_closed_form
     assert type(target.sweeper()) is Sweeper
 
 
 def test_an_impossible_row_is_named(rng):
-    table = zoo.make_table((zoo.PLAIN[1],), 20, rng)
+    table = ex.make_table((ex.PLAIN[1],), 20, rng)
     values = table.values.copy()
-    circuit = zoo.independent(table, zoo.only("exponential"))
+    circuit = ex.independent(table, ex.only("exponential"))
     values[0, 7] = -3.0
     sweeper = make_target(circuit, Table(table.schema, values, table.observed), sampler="collapsed").sweeper()
     with pytest.raises(SamplingError, match="row 8"):
@@ -253,7 +254,7 @@ def test_an_unknown_sampler_is_refused_with_the_choices():
 
 
 def test_the_longest_path_counts_the_sums_of_all_columns(rng):
-    table = zoo.make_table(zoo.COLUMNS, 30, rng)
-    plan = make_plan(zoo.two_level(table), table.schema)
-    longest = max(len(edges) for edges, _ in naive.induced_paths(zoo.two_level(table), np.ones(5, bool)))
+    table = ex.make_table(ex.COLUMNS, 30, rng)
+    plan = make_plan(ex.two_level(table), table.schema)
+    longest = max(len(edges) for edges, _ in naive.induced_paths(ex.two_level(table), np.ones(5, bool)))
     assert paths.longest_path(plan) == longest

@@ -12,7 +12,8 @@ from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.density import fill_log_density, rows_log_density
 from bayesjpt.kernels.work import make_work
 from bayesjpt.table.table import Table
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 from tests.kernels import runs
 
 EXACT = 1e-12  # relative, of log values; absolute near 0
@@ -78,9 +79,9 @@ def test_log_mass_under_truncated_leaves_agrees_with_recursion(case):
 
 @pytest.mark.parametrize("mode", runs.MODES)
 def test_log_density_of_a_circuit_that_is_no_tree_agrees_with_recursion(mode, rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 50, rng, missing=0.2)
-    circuit = zoo.shared_leaf(table)
-    params = zoo.random_params(circuit, table.schema, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 50, rng, missing=0.2)
+    circuit = ex.shared_leaf(table)
+    params = ex.random_params(circuit, table.schema, rng)
     assert_close(runs.log_density(circuit, params, table, mode), naive.log_values(circuit, params, table))
 
 
@@ -119,18 +120,18 @@ def test_filler_of_a_missing_cell_has_no_influence(case):
 
 
 def test_densities_of_all_labels_add_up_to_one(rng):
-    table = zoo.make_table((zoo.LABEL, zoo.LEVELS), 50, rng)
-    circuit = zoo.mixture(table, 3, dictionary=zoo.only("categorical"))
-    grid = np.array([(a, b) for a in range(4) for b in zoo.LEVELS.levels]).T
+    table = ex.make_table((ex.LABEL, ex.LEVELS), 50, rng)
+    circuit = ex.mixture(table, 3, dictionary=ex.only("categorical"))
+    grid = np.array([(a, b) for a in range(4) for b in ex.LEVELS.levels]).T
     every = Table(table.schema, grid, np.ones_like(grid, bool))
-    log_density = runs.log_density(circuit, zoo.random_params(circuit, table.schema, rng), every)
+    log_density = runs.log_density(circuit, ex.random_params(circuit, table.schema, rng), every)
     assert np.exp(log_density).sum() == pytest.approx(1.0, rel=EXACT)
 
 
 def test_hiding_a_column_sums_it_out(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL, zoo.POSITIVE), 6, rng)
-    circuit = zoo.two_level(table)
-    params = zoo.random_params(circuit, table.schema, rng)
+    table = ex.make_table((ex.REAL, ex.LABEL, ex.POSITIVE), 6, rng)
+    circuit = ex.two_level(table)
+    params = ex.random_params(circuit, table.schema, rng)
     hidden = Table(table.schema, table.values, table.observed & (np.arange(3) != 1)[:, None])
     total = np.zeros(table.n_row)
     for code in range(4):
@@ -141,11 +142,11 @@ def test_hiding_a_column_sums_it_out(rng):
 
 
 def test_mixture_of_identical_components_is_the_component(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 20, rng, missing=0.2)
-    alone, twice = zoo.independent(table), zoo.mixture(table, 2)
+    table = ex.make_table((ex.REAL, ex.COUNT), 20, rng, missing=0.2)
+    alone, twice = ex.independent(table), ex.mixture(table, 2)
     assert_close(
-        runs.log_density(twice, zoo.start(twice), table),
-        runs.log_density(alone, zoo.start(alone), table),
+        runs.log_density(twice, ex.start(twice), table),
+        runs.log_density(alone, ex.start(alone), table),
     )
 
 
@@ -155,9 +156,9 @@ def test_mixture_of_identical_components_is_the_component(rng):
 @pytest.fixture
 def case(rng) -> strategies.Case:
     """Return a table of every base with missing cells under a circuit of two levels."""
-    table = zoo.make_table(zoo.COLUMNS, 100, rng, missing=0.2)
-    circuit = zoo.two_level(table)
-    return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))
+    table = ex.make_table(ex.COLUMNS, 100, rng, missing=0.2)
+    circuit = ex.two_level(table)
+    return strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng))
 
 
 def test_rows_log_density_takes_rows_first_and_answers_in_users_units(case):
@@ -199,9 +200,9 @@ def test_table_without_rows_has_no_scores(case):
 
 
 def test_mass_of_all_cells_of_a_real_column_is_one(rng):
-    table = zoo.make_table((zoo.REAL,), 30, rng)
-    circuit = zoo.mixture(table, 2)
+    table = ex.make_table((ex.REAL,), 30, rng)
+    circuit = ex.mixture(table, 2)
     grid = np.arange(-4000, 4001)[None] * 0.1
     every = Table(table.schema, grid, np.ones_like(grid, bool))
-    log_mass = runs.log_mass(circuit, zoo.random_params(circuit, table.schema, rng), every)
+    log_mass = runs.log_mass(circuit, ex.random_params(circuit, table.schema, rng), every)
     assert np.exp(log_mass).sum() == pytest.approx(1.0, rel=CANCELLED)

@@ -15,7 +15,7 @@ from bayesjpt.families import registry
 from bayesjpt.kernels.cells import Cells, Work
 from bayesjpt.kernels.gibbs import count_active, draw_params
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.kernels import runs
 from tests.statistics import LARGEST_Z, cdf_deviation, dkw_bound
 
@@ -46,7 +46,7 @@ class Conditional(NamedTuple):
 
     def log_weights(self, rng: np.random.Generator, n_draw: int = N_DRAW) -> np.ndarray:
         """Return float64 (n_draw, n_edge)."""
-        params = zoo.start(self.circuit)
+        params = ex.start(self.circuit)
         out = np.empty((n_draw, self.circuit.n_edge))
         for draw in out:
             assert self.draw(params, rng) == -1
@@ -62,7 +62,7 @@ class Conditional(NamedTuple):
 def conditional(table: Table, circuit: Circuit, concentration: float, key: int = 1) -> Conditional:
     """Return the conditional given one allocation of a table's rows."""
     run = runs.prepare(circuit, table)
-    allocated = runs.allocate(run, zoo.start(circuit), key)
+    allocated = runs.allocate(run, ex.start(circuit), key)
     of_sums = np.isin(circuit.kind[circuit.edge_parent()], arrays.SUM_KINDS)
     return Conditional(
         circuit,
@@ -80,8 +80,8 @@ def conditional(table: Table, circuit: Circuit, concentration: float, key: int =
 @pytest.fixture
 def given(rng) -> Conditional:
     """Return the conditional given 60 rows of every base under a circuit of two levels."""
-    table = zoo.make_table(zoo.COLUMNS, 60, rng, missing=0.1)
-    return conditional(table, zoo.two_level(table), 0.7)
+    table = ex.make_table(ex.COLUMNS, 60, rng, missing=0.1)
+    return conditional(table, ex.two_level(table), 0.7)
 
 
 # --- weights
@@ -124,8 +124,8 @@ def test_edges_of_products_keep_weight_one(given, rng):
 
 
 def test_weights_never_fall_below_the_smallest(rng):
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE), 20, rng)
-    given = conditional(table, zoo.mixture(table, 4), 1e-4)
+    table = ex.make_table((ex.REAL, ex.POSITIVE), 20, rng)
+    given = conditional(table, ex.mixture(table, 4), 1e-4)
     empty = given._replace(edge_count=np.zeros_like(given.edge_count))
     log_weights = empty.log_weights(rng, 500)
     assert log_weights.min() >= np.log(SMALLEST_WEIGHT)
@@ -137,11 +137,11 @@ def test_weights_never_fall_below_the_smallest(rng):
 
 def test_each_leaf_is_drawn_from_its_own_statistics(rng):
     # statistics of so many rows leave no doubt: a draw is the estimate
-    table = zoo.make_table(zoo.COLUMNS, 400, rng)
-    given = conditional(table, zoo.mixture(table, 3), 1.0)
+    table = ex.make_table(ex.COLUMNS, 400, rng)
+    given = conditional(table, ex.mixture(table, 3), 1.0)
     stats = given.stats * MANY
     rich = given._replace(stats=stats)
-    params = zoo.start(given.circuit)
+    params = ex.start(given.circuit)
     assert rich.draw(params, rng) == -1
     checked = 0
     for leaf in np.flatnonzero(given.circuit.leaf_family == registry.number("normal")):
@@ -160,12 +160,12 @@ def test_each_leaf_is_drawn_from_its_own_statistics(rng):
 
 
 def test_leaves_without_rows_are_drawn_from_their_priors(rng):
-    table = zoo.make_table((zoo.COUNT,), 20, rng)
-    given = conditional(table, zoo.independent(table, zoo.only("poisson")), 1.0)
+    table = ex.make_table((ex.COUNT,), 20, rng)
+    given = conditional(table, ex.independent(table, ex.only("poisson")), 1.0)
     empty = given._replace(stats=np.zeros_like(given.stats))
     a0, b0 = given.hyper.values
     draws = np.empty(N_DRAW)
-    params = zoo.start(given.circuit)
+    params = ex.start(given.circuit)
     for i in range(N_DRAW):
         empty.draw(params, rng)
         draws[i] = params.theta[0]
@@ -175,7 +175,7 @@ def test_leaves_without_rows_are_drawn_from_their_priors(rng):
 def test_same_generator_gives_the_same_draw(given):
     draws = []
     for seed in (1, 1, 2):
-        params = zoo.start(given.circuit)
+        params = ex.start(given.circuit)
         given.draw(params, np.random.default_rng(seed))
         draws.append((params.log_weight.tolist(), params.theta.tolist()))
     assert draws[0] == draws[1]
@@ -191,7 +191,7 @@ def test_invalid_concentration_returns_its_node(given, bad, rng):
     root = given.circuit.n_node - 1
     concentration[given.circuit.child_ptr[root]] = bad
     edge_count = np.zeros_like(given.edge_count)
-    status = given._replace(concentration=concentration, edge_count=edge_count).draw(zoo.start(given.circuit), rng)
+    status = given._replace(concentration=concentration, edge_count=edge_count).draw(ex.start(given.circuit), rng)
     assert status == root
 
 
@@ -216,14 +216,14 @@ HARMLESS |= {
 @pytest.mark.parametrize(("family", "index", "bad"), CASES)
 def test_invalid_hyperparameter_returns_its_node_and_does_not_hang(family, index, bad, rng):
     name = registry.family(family).hyper_names[index]
-    column = zoo.column_of(family)
-    table = zoo.make_table((column, zoo.COUNT), 30, rng)
-    given = conditional(table, zoo.mixture(table, 2, zoo.only(family)), 1.0)
+    column = ex.column_of(family)
+    table = ex.make_table((column, ex.COUNT), 30, rng)
+    given = conditional(table, ex.mixture(table, 2, ex.only(family)), 1.0)
     leaf = int(np.flatnonzero(given.circuit.leaf_family == registry.number(family))[0])
     values = given.hyper.values.copy()
     values[given.hyper.at[leaf] + index] = bad
     stats = np.zeros_like(given.stats)  # rows would hide a bad shape
-    status = given._replace(hyper=runs.Hyper(values, given.hyper.at), stats=stats).draw(zoo.start(given.circuit), rng)
+    status = given._replace(hyper=runs.Hyper(values, given.hyper.at), stats=stats).draw(ex.start(given.circuit), rng)
     expected = -1 if (family, name, bad) in HARMLESS else given.circuit.leaf_node()[leaf]
     assert status == expected
 
@@ -232,7 +232,7 @@ def test_nan_statistics_return_a_node(given, rng):
     leaf = 0
     stats = given.stats.copy()
     stats[given.plan.stat_at[leaf] : given.plan.stat_at[leaf + 1]] = np.nan
-    assert given._replace(stats=stats).draw(zoo.start(given.circuit), rng) == given.circuit.leaf_node()[leaf]
+    assert given._replace(stats=stats).draw(ex.start(given.circuit), rng) == given.circuit.leaf_node()[leaf]
 
 
 # --- active edges

@@ -16,7 +16,8 @@ from bayesjpt.kernels.density import fill_log_density
 from bayesjpt.kernels.work import make_work
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 from tests.kernels import runs
 
 WIDE = 2000
@@ -25,14 +26,14 @@ ROUNDING = 1e-11  # relative, of a sum over thousands of columns
 
 def wide_table(column, rng, n_column=WIDE, n_row=3):
     columns = tuple(replace(column, name=f"{column.name} {i}") for i in range(n_column))
-    return zoo.make_table(columns, n_row, rng)
+    return ex.make_table(columns, n_row, rng)
 
 
 @pytest.mark.parametrize("mode", runs.MODES)
 def test_2000_columns_do_not_underflow(mode, rng):
-    table = wide_table(zoo.REAL, rng)
-    circuit = zoo.mixture(table, 2, strategies.first_family)
-    params = zoo.random_params(circuit, table.schema, rng)
+    table = wide_table(ex.REAL, rng)
+    circuit = ex.mixture(table, 2, strategies.first_family)
+    params = ex.random_params(circuit, table.schema, rng)
     expected = naive.log_values(circuit, params, table)
     assert expected.max() < -2000.0
     np.testing.assert_allclose(runs.log_density(circuit, params, table, mode), expected, rtol=ROUNDING)
@@ -41,36 +42,36 @@ def test_2000_columns_do_not_underflow(mode, rng):
 @pytest.mark.parametrize("mode", runs.MODES)
 def test_linear_factors_of_2000_dictionaries_do_not_overflow(mode, rng):
     # two equal members with equal weights give a linear factor of 2 a column: 2^2000 overflows
-    table = wide_table(zoo.REAL, rng)
-    circuit = zoo.independent(table, strategies.every_family_twice)
+    table = wide_table(ex.REAL, rng)
+    circuit = ex.independent(table, strategies.every_family_twice)
     plan = make_plan(circuit, table.schema)
     assert plan.renormalise.any()
-    alone = zoo.independent(table, strategies.first_family)
+    alone = ex.independent(table, strategies.first_family)
     np.testing.assert_allclose(
-        runs.log_density(circuit, zoo.start(circuit), table, mode),
-        runs.log_density(alone, zoo.start(alone), table, mode),
+        runs.log_density(circuit, ex.start(circuit), table, mode),
+        runs.log_density(alone, ex.start(alone), table, mode),
         rtol=ROUNDING,
     )
 
 
 def test_linear_factors_below_nested_sums_do_not_overflow(rng):
-    table = wide_table(zoo.REAL, rng, n_column=700)
+    table = wide_table(ex.REAL, rng, n_column=700)
 
     def mixture_over(first, last):
-        halves = tuple(Product(tuple(zoo.leaf(column, table) for column in range(first, last))) for _ in range(4))
+        halves = tuple(Product(tuple(ex.leaf(column, table) for column in range(first, last))) for _ in range(4))
         return Sum(halves, (1,) * 4)
 
     circuit = build_circuit(
         Product((mixture_over(0, 350), mixture_over(350, 700))), table, strategies.every_family_twice
     )
-    params = zoo.start(circuit)
+    params = ex.start(circuit)
     expected = naive.log_values(circuit, params, table)
     np.testing.assert_allclose(runs.log_density(circuit, params, table), expected, rtol=ROUNDING)
 
 
 def normal_at(circuit, mean, variance):
     """Return parameters with the given normal in every leaf."""
-    params = zoo.start(circuit)
+    params = ex.start(circuit)
     params.theta[0::2] = variance
     params.theta[1::2] = mean
     return params
@@ -79,12 +80,12 @@ def normal_at(circuit, mean, variance):
 @pytest.mark.parametrize("mode", runs.MODES)
 @pytest.mark.parametrize(("mean", "variance"), [(1e3, 1e-10), (1e150, 1.0), (0.0, 1e-300)])
 def test_densities_far_below_the_range_of_floats_stay_finite(mode, mean, variance, rng):
-    table = zoo.make_table((zoo.REAL,), 10, rng, continuous=True)
-    circuit = zoo.mixture(table, 2, zoo.only("normal"))
+    table = ex.make_table((ex.REAL,), 10, rng, continuous=True)
+    circuit = ex.mixture(table, 2, ex.only("normal"))
     params = normal_at(circuit, mean, variance)
     found = runs.log_density(circuit, params, table, mode)
-    z = (table.values[0] - zoo.REAL.location) / zoo.REAL.scale
-    expected = -0.5 * (z - mean) ** 2 / variance - 0.5 * np.log(2.0 * np.pi * variance) - np.log(zoo.REAL.scale)
+    z = (table.values[0] - ex.REAL.location) / ex.REAL.scale
+    expected = -0.5 * (z - mean) ** 2 / variance - 0.5 * np.log(2.0 * np.pi * variance) - np.log(ex.REAL.scale)
     assert expected.max() < -1e10
     np.testing.assert_allclose(found, expected, rtol=ROUNDING)
 
@@ -94,14 +95,14 @@ def test_densities_far_below_the_range_of_floats_stay_finite(mode, mean, varianc
 @pytest.mark.parametrize("kind", [arrays.LATENT, arrays.LIKELIHOOD])
 def test_member_far_ahead_of_all_others_takes_every_row(kind, n_member, mode, rng):
     # beyond 709 nats the exponential of a difference the wrong way round would overflow
-    table = zoo.make_table((zoo.REAL,), 20, rng)
+    table = ex.make_table((ex.REAL,), 20, rng)
     if kind == arrays.LATENT:
-        circuit = zoo.mixture(table, n_member, zoo.only("normal"))
+        circuit = ex.mixture(table, n_member, ex.only("normal"))
     else:
-        circuit = zoo.independent(table, lambda column: zoo.only("normal")(column) * n_member)
+        circuit = ex.independent(table, lambda column: ex.only("normal")(column) * n_member)
     assert circuit.kind[-1] == kind
     for best in range(n_member):
-        params = zoo.start(circuit)
+        params = ex.start(circuit)
         params.theta[1::2] = 1e5
         params.theta[2 * best + 1] = 0.0
         run = runs.prepare(circuit, table, mode)
@@ -112,9 +113,9 @@ def test_member_far_ahead_of_all_others_takes_every_row(kind, n_member, mode, rn
 
 
 def test_component_a_million_nats_behind_is_still_chosen_when_it_is_alone(rng):
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE), 20, rng)
-    circuit = zoo.mixture(table, 2)
-    params = zoo.start(circuit)
+    table = ex.make_table((ex.REAL, ex.POSITIVE), 20, rng)
+    circuit = ex.mixture(table, 2)
+    params = ex.start(circuit)
     first, last = circuit.child_ptr[-2], circuit.child_ptr[-1]
     params.log_weight[first:last] = [0.0, -1e6]
     run = runs.prepare(circuit, table)
@@ -128,20 +129,20 @@ def test_component_a_million_nats_behind_is_still_chosen_when_it_is_alone(rng):
 # --- impossible rows
 
 IMPOSSIBLE = [
-    (zoo.LEVELS, 3.0, "categorical"),  # a level that training never showed
-    (zoo.LABEL, 4.0, "categorical"),  # a code beyond that of "other"
-    (zoo.COUNT, 0.5, "poisson"),
-    (zoo.COUNT, -1.0, "geometric"),
-    (zoo.POSITIVE, -1.0, "gamma"),
-    (zoo.POSITIVE, -1.0, "exponential"),
+    (ex.LEVELS, 3.0, "categorical"),  # a level that training never showed
+    (ex.LABEL, 4.0, "categorical"),  # a code beyond that of "other"
+    (ex.COUNT, 0.5, "poisson"),
+    (ex.COUNT, -1.0, "geometric"),
+    (ex.POSITIVE, -1.0, "gamma"),
+    (ex.POSITIVE, -1.0, "exponential"),
 ]
-SHAPES = [(zoo.independent, 1), (zoo.independent, 3), (zoo.mixture, 1), (zoo.mixture, 3), (zoo.two_level, 3)]
+SHAPES = [(ex.independent, 1), (ex.independent, 3), (ex.mixture, 1), (ex.mixture, 3), (ex.two_level, 3)]
 BAD_ROW = 4
 
 
 def with_bad_row(column, x, n_column, rng):
     """Return a plausible table of 10 rows, and the same with a value in its first column that no family can have."""
-    table = zoo.make_table((column, zoo.LABEL, zoo.REAL)[:n_column], 10, rng)
+    table = ex.make_table((column, ex.LABEL, ex.REAL)[:n_column], 10, rng)
     values = table.values.copy()
     values[0, BAD_ROW] = x
     return table, Table(table.schema, values, table.observed)
@@ -151,7 +152,7 @@ def check_impossible(shape, column, x, dictionary, n_column, mode, rng):
     """Assert that one row has density zero and no other, and that the allocation names it."""
     plausible, table = with_bad_row(column, x, n_column, rng)
     circuit = shape(plausible, dictionary=dictionary)
-    params = zoo.random_params(circuit, table.schema, rng)
+    params = ex.random_params(circuit, table.schema, rng)
     run = runs.prepare(circuit, table, mode)
     scores = runs.log_scores(run, params)
     allocated = runs.allocate(run, params, 1)
@@ -166,61 +167,61 @@ def check_impossible(shape, column, x, dictionary, n_column, mode, rng):
     ("column", "x", "family"), IMPOSSIBLE, ids=[f"{column.name}-{family}" for column, _, family in IMPOSSIBLE]
 )
 def test_value_that_no_leaf_can_have_makes_its_row_impossible(column, x, family, mode, rng):
-    check_impossible(zoo.mixture, column, x, zoo.only(family), 3, mode, rng)
+    check_impossible(ex.mixture, column, x, ex.only(family), 3, mode, rng)
 
 
 @pytest.mark.parametrize("mode", runs.MODES)
 @pytest.mark.parametrize(("shape", "n_column"), SHAPES)
 def test_impossible_row_is_found_in_every_shape_of_circuit(shape, n_column, mode, rng):
-    check_impossible(shape, zoo.COUNT, 0.5, zoo.only("poisson"), n_column, mode, rng)
+    check_impossible(shape, ex.COUNT, 0.5, ex.only("poisson"), n_column, mode, rng)
 
 
 @pytest.mark.parametrize("mode", runs.MODES)
 @pytest.mark.parametrize(("shape", "n_column"), SHAPES)
 def test_impossible_row_is_found_below_dictionaries(shape, n_column, mode, rng):
-    check_impossible(shape, zoo.COUNT, 0.5, registry.dictionary, n_column, mode, rng)
+    check_impossible(shape, ex.COUNT, 0.5, registry.dictionary, n_column, mode, rng)
 
 
 def test_first_of_several_impossible_rows_is_named(rng):
-    plausible, table = with_bad_row(zoo.COUNT, 0.5, 3, rng)
+    plausible, table = with_bad_row(ex.COUNT, 0.5, 3, rng)
     values = table.values.copy()
     values[0, BAD_ROW + 1 :] = 0.5
-    circuit = zoo.mixture(plausible)
+    circuit = ex.mixture(plausible)
     run = runs.prepare(circuit, Table(table.schema, values, table.observed))
-    assert runs.allocate(run, zoo.start(circuit), 1, n_block=2).impossible == BAD_ROW
+    assert runs.allocate(run, ex.start(circuit), 1, n_block=2).impossible == BAD_ROW
 
 
 def test_missing_cell_with_an_impossible_filler_is_possible(rng):
-    plausible, table = with_bad_row(zoo.COUNT, 0.5, 3, rng)
+    plausible, table = with_bad_row(ex.COUNT, 0.5, 3, rng)
     observed = table.observed.copy()
     observed[0, BAD_ROW] = False
-    circuit = zoo.mixture(plausible)
+    circuit = ex.mixture(plausible)
     for mode in runs.MODES:
         run = runs.prepare(circuit, Table(table.schema, table.values, observed), mode)
-        assert np.isfinite(runs.log_scores(run, zoo.start(circuit))).all()
+        assert np.isfinite(runs.log_scores(run, ex.start(circuit))).all()
 
 
 def test_member_of_a_dictionary_that_cannot_leaves_the_others(rng):
-    column = replace(zoo.POSITIVE, support=(-np.inf, np.inf))
+    column = replace(ex.POSITIVE, support=(-np.inf, np.inf))
     plausible, table = with_bad_row(column, -0.5, 1, rng)
-    circuit = zoo.mixture(plausible, dictionary=lambda _: registry.FAMILIES[:3])
-    params = zoo.random_params(circuit, table.schema, rng)
+    circuit = ex.mixture(plausible, dictionary=lambda _: registry.FAMILIES[:3])
+    params = ex.random_params(circuit, table.schema, rng)
     found = runs.log_density(circuit, params, table)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, naive.log_values(circuit, params, table), rtol=ROUNDING)
 
 
 def test_a_product_of_coded_and_other_columns_renormalises_where_it_is_flagged(rng):
-    column = replace(zoo.POSITIVE, resolution=1e-9)
+    column = replace(ex.POSITIVE, resolution=1e-9)
     columns = tuple(replace(column, name=f"c{position}") for position in range(1300))
     values = rng.uniform(1.0, 3.0, (1300, 40))
     table = Table(Schema(columns), values, np.ones(values.shape, bool))
-    circuit = zoo.independent(table)
+    circuit = ex.independent(table)
     plan = make_plan(circuit, table.schema)
     flagged = plan.slot_column[plan.slot_of_node[plan.child[plan.renormalise]]]
     assert flagged.size
     values[flagged] = np.where(values[flagged] > 2.0, 2.5, 1.5)
-    params = zoo.random_params(circuit, table.schema, rng)
+    params = ex.random_params(circuit, table.schema, rng)
     scores = []
     for share in (0.2, 0.0):
         cells = make_cells(plan, values, table.observed, max_distinct_share=share, max_table_bytes=2**30)

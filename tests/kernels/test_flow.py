@@ -12,7 +12,8 @@ from bayesjpt.circuit.arrays import LEAF
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.families import registry
 from bayesjpt.kernels.flow import fill_marginal_cdf, fill_shares, node_probabilities
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 
 EXACT = 1e-12
 
@@ -52,9 +53,9 @@ def root_value(case, column, score):
 @pytest.fixture
 def case(rng) -> strategies.Case:
     """Return a small circuit of two levels, of which all paths can be listed."""
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE, zoo.COUNT), 10, rng)
-    circuit = zoo.two_level(table)
-    return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))
+    table = ex.make_table((ex.REAL, ex.POSITIVE, ex.COUNT), 10, rng)
+    circuit = ex.two_level(table)
+    return strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng))
 
 
 # --- shares
@@ -95,7 +96,7 @@ def test_reach_of_leaves_equals_the_enumeration_of_paths(case):
 
 
 def test_shares_of_several_draws_are_those_of_each(case, rng):
-    draws = [case._replace(params=zoo.random_params(case.circuit, case.table.schema, rng)) for _ in range(3)]
+    draws = [case._replace(params=ex.random_params(case.circuit, case.table.schema, rng)) for _ in range(3)]
     log_weights = np.array([draw.params.log_weight for draw in draws])
     out = np.empty((3, 3, len(registry.FAMILIES)))
     fill_shares(make_plan(case.circuit, case.table.schema), log_weights, out)
@@ -135,8 +136,8 @@ def test_marginal_cdf_rises_from_zero_to_one(case):
         assert values[[0, -1]] == pytest.approx([0.0, 1.0], abs=EXACT)
 
 
-def test_every_leaf_of_the_zoo_is_reached(rng):
-    table = zoo.make_table(zoo.COLUMNS, 10, rng)
-    circuit = zoo.two_level(table)
-    reach = path_probability(strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng)))
+def test_every_leaf_of_the_examples_is_reached(rng):
+    table = ex.make_table(ex.COLUMNS, 10, rng)
+    circuit = ex.two_level(table)
+    reach = path_probability(strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng)))
     assert (reach[circuit.kind == LEAF] > 0.0).all()

@@ -8,7 +8,8 @@ import scipy.stats
 
 from bayesjpt.circuit.arrays import SUM_KINDS
 from bayesjpt.numerics.counter_rng import sweep_key
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 from tests.kernels import runs
 from tests.statistics import FALSE_ALARM
 
@@ -54,11 +55,11 @@ def p_value(counts, probabilities):
 @pytest.fixture
 def case(rng) -> strategies.Case:
     """Return four rows, the last with missing cells, under a circuit with a few hundred paths."""
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE, zoo.COUNT), 4, rng)
+    table = ex.make_table((ex.REAL, ex.POSITIVE, ex.COUNT), 4, rng)
     table.observed.flags.writeable = True
     table.observed[1, 3] = False
-    circuit = zoo.two_level(table)
-    return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))
+    circuit = ex.two_level(table)
+    return strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng))
 
 
 @pytest.mark.parametrize(("row", "mode"), [(0, "by row"), (1, "coded"), (2, "mixed"), (3, "by row"), (3, "coded")])

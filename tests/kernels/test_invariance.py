@@ -12,7 +12,8 @@ from bayesjpt.kernels.gibbs import CHUNK
 from bayesjpt.numerics import counter_rng
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import strategies, zoo
+from tests import examples as ex
+from tests import strategies
 from tests.kernels import runs
 
 N_ROW = 2 * CHUNK + 800
@@ -24,9 +25,9 @@ MODES = list(runs.MODES)
 @pytest.fixture
 def case(rng) -> strategies.Case:
     """Return three chunks of rows of every base, with missing cells, under a circuit of two levels."""
-    table = zoo.make_table(zoo.COLUMNS, N_ROW, rng, missing=0.1)
-    circuit = zoo.two_level(table)
-    return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))
+    table = ex.make_table(ex.COLUMNS, N_ROW, rng, missing=0.1)
+    circuit = ex.two_level(table)
+    return strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng))
 
 
 def assert_bitwise(found, expected):
@@ -90,10 +91,10 @@ def test_table_cut_between_chunks_changes_no_bit(case, mode):
 
 def test_statistics_are_summed_chunk_by_chunk(case):
     # a running sum over all rows would differ in the last bits, and so would parts of a table
-    table = zoo.part(case.table, 0)
-    circuit = zoo.independent(table, zoo.only("normal"))
-    found = runs.allocate(runs.prepare(circuit, table), zoo.start(circuit), KEY).stats[1]
-    z = (table.values[0] - zoo.REAL.location) / zoo.REAL.scale
+    table = ex.part(case.table, 0)
+    circuit = ex.independent(table, ex.only("normal"))
+    found = runs.allocate(runs.prepare(circuit, table), ex.start(circuit), KEY).stats[1]
+    z = (table.values[0] - ex.REAL.location) / ex.REAL.scale
     chunks = [z[lo : lo + CHUNK][table.observed[0, lo : lo + CHUNK]] for lo in range(0, N_ROW, CHUNK)]
     total = 0.0
     for chunk in chunks:
@@ -120,13 +121,13 @@ def tree(columns, rows, order=(0, 1, 2)):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_order_of_columns_changes_no_bit(mode, rng):
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE, zoo.COUNT), 500, rng, missing=0.2)
+    table = ex.make_table((ex.REAL, ex.POSITIVE, ex.COUNT), 500, rng, missing=0.2)
     order = np.array([2, 0, 1])  # column j of the permuted table is column order[j]
-    permuted = zoo.part(table, *order)
+    permuted = ex.part(table, *order)
     rows = np.arange(table.n_row)
     circuit = build_circuit(tree((0, 1, 2), rows), table)
     moved = build_circuit(tree(np.argsort(order).tolist(), rows), permuted)
-    params = zoo.random_params(circuit, table.schema, rng)
+    params = ex.random_params(circuit, table.schema, rng)
     assert_bitwise(
         runs.allocate(runs.prepare(moved, permuted, mode), params, KEY),
         runs.allocate(runs.prepare(circuit, table, mode), params, KEY),
@@ -135,19 +136,19 @@ def test_order_of_columns_changes_no_bit(mode, rng):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_order_of_a_products_children_does_not_change_log_density(mode, rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 200, rng, missing=0.2)
+    table = ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 200, rng, missing=0.2)
     rows = np.arange(table.n_row)
     circuit, turned = (build_circuit(tree((0, 1, 2), rows, order), table) for order in ((0, 1, 2), (2, 1, 0)))
     np.testing.assert_allclose(
-        runs.log_density(turned, zoo.start(turned), table, mode),
-        runs.log_density(circuit, zoo.start(circuit), table, mode),
+        runs.log_density(turned, ex.start(turned), table, mode),
+        runs.log_density(circuit, ex.start(circuit), table, mode),
         rtol=SUMS,
         atol=SUMS,
     )
 
 
 def test_order_of_a_sums_children_does_not_change_log_density(rng):
-    table = zoo.make_table((zoo.REAL,), 200, rng)
+    table = ex.make_table((ex.REAL,), 200, rng)
     narrow, wide = np.flatnonzero(table.values[0] < 0.0), np.flatnonzero(table.values[0] >= 0.0)
 
     def mixture(*parts):
@@ -156,20 +157,18 @@ def test_order_of_a_sums_children_does_not_change_log_density(rng):
 
     one, other = mixture(narrow, wide), mixture(wide, narrow)
     np.testing.assert_allclose(
-        runs.log_density(one, zoo.start(one), table), runs.log_density(other, zoo.start(other), table), rtol=SUMS
+        runs.log_density(one, ex.start(one), table), runs.log_density(other, ex.start(other), table), rtol=SUMS
     )
 
 
 def test_shift_and_scale_of_a_column_shift_log_density_by_the_log_scale(rng):
     # the same values in other units, with the schema's location and scale in those units
-    table = zoo.make_table((zoo.REAL,), 50, rng)
+    table = ex.make_table((ex.REAL,), 50, rng)
     factor = 4.0  # a power of two, so that units inside are equal to the last bit
-    column = replace(
-        zoo.REAL, location=factor * zoo.REAL.location, scale=factor * zoo.REAL.scale, resolution=factor * 0.1
-    )
+    column = replace(ex.REAL, location=factor * ex.REAL.location, scale=factor * ex.REAL.scale, resolution=factor * 0.1)
     scaled = Table(Schema((column,)), factor * table.values, table.observed)
-    circuit = zoo.mixture(table, 2)
-    params = zoo.random_params(circuit, table.schema, rng)
+    circuit = ex.mixture(table, 2)
+    params = ex.random_params(circuit, table.schema, rng)
     np.testing.assert_allclose(
         runs.log_density(circuit, params, scaled),
         runs.log_density(circuit, params, table) - np.log(factor),

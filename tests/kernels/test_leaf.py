@@ -14,14 +14,15 @@ from hypothesis import given
 from bayesjpt.circuit.plan import INTERVAL, POINT, WHOLE, Plan, make_plan
 from bayesjpt.kernels import leaf as kernels
 from bayesjpt.table.schema import Column
-from tests import naive, statistics, strategies, zoo
+from tests import examples as ex
+from tests import naive, statistics, strategies
 
 EXACT = 1e-10  # relative, of log values; absolute near 0
 CANCELLED = 1e-8  # SciPy's mass of an interval is a difference of two cdfs
 N_DRAWN = 4000
 HEAVY = ("student_t", "lognormal")  # their far tails have moments that quadrature does not see
 SEEN = -20.0  # log mass of an interval that quadrature integrates well
-LAST_COUNT = 400  # P(X > 400) is below 1e-30 for every count of the zoo
+LAST_COUNT = 400  # P(X > 400) is below 1e-30 for every count of the example circuits
 
 
 class Leaf(NamedTuple):
@@ -91,7 +92,7 @@ def moment(leaf: Leaf, k: int, lo: float, hi: float) -> float:
 
 def intervals(leaf: Leaf, rng: np.random.Generator) -> list[tuple[float, float]]:
     """Return the whole line and plausible intervals that meet the leaf's cell."""
-    plausible = [zoo.plausible_interval(leaf.column, rng) for _ in range(4)]
+    plausible = [ex.plausible_interval(leaf.column, rng) for _ in range(4)]
     lower, upper = leaf.cell
     return [(-np.inf, np.inf)] + [(lo, hi) for lo, hi in plausible if lo <= upper and hi >= lower and lo < hi]
 
@@ -103,7 +104,7 @@ def test_log_mass_and_cdf_agree_with_scipy(case, seed):
     for leaf in leaves_of(case):
         if log_mass(leaf._replace(cell=(-np.inf, np.inf)), *leaf.cell) == -np.inf and not leaf.known:
             continue  # nothing is asked of a leaf whose cell has no mass
-        for lo, hi in [zoo.plausible_interval(leaf.column, rng) for _ in range(4)]:
+        for lo, hi in [ex.plausible_interval(leaf.column, rng) for _ in range(4)]:
             assert kernels.leaf_log_mass(*leaf.arguments, lo, hi) == pytest.approx(
                 log_mass(leaf, lo, hi), rel=CANCELLED, abs=CANCELLED
             )
@@ -148,7 +149,7 @@ def test_log_density_agrees_with_scipy(case, seed):
     rng = np.random.default_rng(seed)
     for leaf in leaves_of(case):
         buffer = kernels.leaf_buffer(leaf.plan)
-        for x in [*zoo.draw_column(leaf.column, 4, rng), *(end for end in leaf.cell if math.isfinite(end))]:
+        for x in [*ex.draw_column(leaf.column, 4, rng), *(end for end in leaf.cell if math.isfinite(end))]:
             assert kernels.leaf_log_density(*leaf.arguments, float(x), buffer) == pytest.approx(
                 naive.cell_score(leaf.family, leaf.column, leaf.theta, float(x), leaf.cell),
                 rel=CANCELLED,
@@ -167,34 +168,34 @@ def test_no_value_has_more_density_than_the_mode(case, seed):
             assert max(lo, leaf.cell[0]) <= x <= min(hi, leaf.cell[1])
             if x not in leaf.column.atoms:  # where it is the limit
                 assert score == kernels.leaf_log_density(*leaf.arguments, x, buffer)
-            for other in zoo.draw_column(leaf.column, 20, rng):
+            for other in ex.draw_column(leaf.column, 20, rng):
                 if lo <= other <= hi:
                     assert kernels.leaf_log_density(*leaf.arguments, float(other), buffer) <= score + EXACT
 
 
 def test_mode_where_the_cell_has_no_value_has_no_density(rng):
-    leaf = one_leaf(zoo.REAL, (0.0, 1.0), rng)
+    leaf = one_leaf(ex.REAL, (0.0, 1.0), rng)
     assert kernels.leaf_mode(*leaf.arguments, 2.0, 3.0, kernels.leaf_buffer(leaf.plan))[1] == -np.inf
 
 
 def one_leaf(column: Column, cell: tuple[float, float], rng: np.random.Generator, family: int = 0) -> Leaf:
     """Return a leaf of a column's dictionary, truncated to a cell."""
-    table = zoo.make_table((column,), 30, rng)
-    circuit = zoo.independent(table, lambda facts: (zoo.registry.dictionary(facts)[family],))
+    table = ex.make_table((column,), 30, rng)
+    circuit = ex.independent(table, lambda facts: (ex.registry.dictionary(facts)[family],))
     circuit = circuit._replace(leaf_cell=np.zeros(1, np.int32), cell=np.array(cell))
-    return leaves_of(strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng)))[0]
+    return leaves_of(strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng)))[0]
 
 
 @pytest.mark.parametrize(
     ("column", "cell", "family"),
     [
-        (zoo.REAL, (0.3, 2.2), 0),
-        (zoo.REAL, (-np.inf, -4.0), 0),
-        (zoo.POSITIVE, (2.0, 3.0), 0),
-        (zoo.POSITIVE, (1.0, np.inf), 1),
-        (zoo.COUNT, (2.0, 6.0), 0),
-        (zoo.COUNT, (1.0, np.inf), 1),
-        (zoo.LABEL, (1.0, 2.0), 0),
+        (ex.REAL, (0.3, 2.2), 0),
+        (ex.REAL, (-np.inf, -4.0), 0),
+        (ex.POSITIVE, (2.0, 3.0), 0),
+        (ex.POSITIVE, (1.0, np.inf), 1),
+        (ex.COUNT, (2.0, 6.0), 0),
+        (ex.COUNT, (1.0, np.inf), 1),
+        (ex.LABEL, (1.0, 2.0), 0),
     ],
 )
 def test_draws_lie_in_the_cell_and_follow_its_cdf(column, cell, family, rng):
@@ -207,18 +208,18 @@ def test_draws_lie_in_the_cell_and_follow_its_cdf(column, cell, family, rng):
 
 
 def test_draws_of_a_known_value_are_that_value(rng):
-    leaf = one_leaf(zoo.REAL, (0.7, 0.7), rng)
+    leaf = one_leaf(ex.REAL, (0.7, 0.7), rng)
     assert kernels.leaf_sample(*leaf.arguments, -np.inf, np.inf, rng) == 0.7
 
 
 @pytest.mark.parametrize(
     ("column", "cell", "cut"),
     [
-        (zoo.REAL, (-np.inf, np.inf), WHOLE),
-        (zoo.REAL, (0.0, np.inf), INTERVAL),
-        (zoo.REAL, (1.0, 1.0), POINT),
-        (zoo.COUNT, (1.0, 1.0), INTERVAL),
-        (zoo.LABEL, (1.0, 1.0), INTERVAL),
+        (ex.REAL, (-np.inf, np.inf), WHOLE),
+        (ex.REAL, (0.0, np.inf), INTERVAL),
+        (ex.REAL, (1.0, 1.0), POINT),
+        (ex.COUNT, (1.0, 1.0), INTERVAL),
+        (ex.LABEL, (1.0, 1.0), INTERVAL),
     ],
 )
 def test_a_cell_cuts_nothing_an_interval_or_all_but_a_value(column, cell, cut, rng):
@@ -226,7 +227,7 @@ def test_a_cell_cuts_nothing_an_interval_or_all_but_a_value(column, cell, cut, r
 
 
 def test_interval_without_mass_has_finite_moments_no_mass_and_no_density(rng):
-    leaf = one_leaf(zoo.POSITIVE, (-9.0, -1.0), rng, family=1)
+    leaf = one_leaf(ex.POSITIVE, (-9.0, -1.0), rng, family=1)
     assert kernels.leaf_log_mass(*leaf.arguments, -5.0, -3.0) == -np.inf
     assert math.isfinite(kernels.leaf_moment(*leaf.arguments, 2, -5.0, -3.0))
     assert kernels.leaf_log_density(*leaf.arguments, -4.0, kernels.leaf_buffer(leaf.plan)) == -np.inf

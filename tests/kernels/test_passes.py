@@ -29,7 +29,8 @@ from bayesjpt.kernels.passes import (
     up,
     walk,
 )
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 from tests.statistics import LARGEST_Z
 
 EXACT = 1e-12
@@ -60,7 +61,7 @@ def asked(draw) -> Asked:
     leaf_value[rng.random(leaf_value.shape) < draw(st.sampled_from([0.0, 0.3]))] = -np.inf
     leaf_value[:, -1] = -np.inf
     leaf_value[~np.isin(circuit.leaf_var, columns)] = 0.0
-    weights = np.array([zoo.random_params(circuit, schema, rng).log_weight for _ in range(N)])
+    weights = np.array([ex.random_params(circuit, schema, rng).log_weight for _ in range(N)])
     return Asked(circuit, make_plan(circuit, schema), columns, leaf_value, weights)
 
 
@@ -147,8 +148,8 @@ def test_linear_factor_is_at_least_one_where_a_value_is_possible(case):
 
 def wide(rng, n_column: int, n_leaf: int):
     """Return the plan of a product of mixtures of many leaves of one column each: s is n_leaf^n_column."""
-    table = zoo.make_table(tuple(zoo.named(zoo.FLAG, f"c{k}") for k in range(n_column)), 5, rng)
-    parts = tuple(Sum(tuple(zoo.leaf(c, table) for _ in range(n_leaf)), (1,) * n_leaf) for c in range(n_column))
+    table = ex.make_table(tuple(ex.named(ex.FLAG, f"c{k}") for k in range(n_column)), 5, rng)
+    parts = tuple(Sum(tuple(ex.leaf(c, table) for _ in range(n_leaf)), (1,) * n_leaf) for c in range(n_column))
     circuit = build_circuit(Product(parts), table, lambda column: registry.dictionary(column)[:1])
     return make_plan(circuit, table.schema)
 
@@ -215,9 +216,9 @@ def drawn_slots(plan: Plan, log_weight: np.ndarray, pairs: tuple, n: int, rng) -
 
 
 def test_paths_take_slots_as_often_as_their_flow_says(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 20, rng)
-    circuit = zoo.two_level(table)
-    plan, log_weight = make_plan(circuit, table.schema), zoo.start(circuit).log_weight
+    table = ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 20, rng)
+    circuit = ex.two_level(table)
+    plan, log_weight = make_plan(circuit, table.schema), ex.start(circuit).log_weight
     graph = make_graph(plan, plan.node_row >= 0)
     for k in np.flatnonzero(~graph.is_product):
         log_weight[graph.edge[graph.child_ptr[k] : graph.child_ptr[k + 1]]] = np.log([0.3, 0.7])
@@ -304,8 +305,8 @@ def test_graph_has_every_leaf_of_its_columns_once(case):
 
 
 def test_siblings_of_what_is_inside_have_value_one(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 10, rng)
-    circuit = zoo.mixture(table, 3, dictionary=lambda column: registry.dictionary(column)[:1])
+    table = ex.make_table((ex.REAL, ex.COUNT), 10, rng)
+    circuit = ex.mixture(table, 3, dictionary=lambda column: registry.dictionary(column)[:1])
     plan = make_plan(circuit, table.schema)
     inside = np.zeros(circuit.n_node, bool)
     inside[[0, 2, circuit.n_node - 1]] = True  # a leaf, the product above it and the root
@@ -319,8 +320,8 @@ def test_siblings_of_what_is_inside_have_value_one(rng):
 
 def test_graph_without_columns_has_no_node(rng):
     plan = make_plan(
-        zoo.mixture(zoo.make_table((zoo.REAL, zoo.COUNT), 10, rng)),
-        zoo.make_table((zoo.REAL, zoo.COUNT), 10, rng).schema,
+        ex.mixture(ex.make_table((ex.REAL, ex.COUNT), 10, rng)),
+        ex.make_table((ex.REAL, ex.COUNT), 10, rng).schema,
     )
     assert make_graph(plan, nodes_above(plan, [])).node.size == 0
 

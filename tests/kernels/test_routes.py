@@ -13,7 +13,8 @@ from bayesjpt.kernels.routes import make_routes, no_routes
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.table import Table
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 from tests.kernels import runs
 
 N_ROW = 5000
@@ -21,15 +22,15 @@ N_FEW = 40
 KEY = 98765432109876543210 % 2**64
 MODES = list(runs.MODES)
 ROUNDING = 1e-12
-COLUMNS = (zoo.HEAPED, zoo.COUNT, zoo.LABEL, zoo.POSITIVE)
+COLUMNS = (ex.HEAPED, ex.COUNT, ex.LABEL, ex.POSITIVE)
 
 
 def hard_case(rng, missing: float, n_row: int = N_ROW) -> strategies.Case:
     """Return a tree that splits a column with atoms, at one of them, whole numbers, and labels."""
-    table = zoo.make_table(COLUMNS, n_row, rng, missing=missing)
-    conditions = Condition(0, zoo.HEAPED.atoms[1]), Condition(1, 2.5), Condition(2, 0.5, (1,))
-    circuit = zoo.hard(table, *conditions, dictionary=zoo.only("normal", "atom", "poisson", "gamma", "categorical"))
-    return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))
+    table = ex.make_table(COLUMNS, n_row, rng, missing=missing)
+    conditions = Condition(0, ex.HEAPED.atoms[1]), Condition(1, 2.5), Condition(2, 0.5, (1,))
+    circuit = ex.hard(table, *conditions, dictionary=ex.only("normal", "atom", "poisson", "gamma", "categorical"))
+    return strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng))
 
 
 @pytest.fixture(params=[0.0, 0.2], ids=["complete", "missing cells"])
@@ -92,7 +93,7 @@ def test_allocations_at_random_respect_the_splits(rng):
     case = hard_case(rng, 0.0)
     found = runs.allocate(prepare(case, "by row"), case.params, KEY, flat=True)
     root = naive.edges_of(case.circuit, case.circuit.n_node - 1)
-    below = int((case.table.values[0] < zoo.HEAPED.atoms[1]).sum())
+    below = int((case.table.values[0] < ex.HEAPED.atoms[1]).sum())
     assert found.edge_count[list(root)].tolist() == [below, N_ROW - below]
 
 
@@ -138,18 +139,18 @@ def test_rows_need_what_their_observed_cells_leave_open(rng):
         root = plan.kind.size - 1
         assert live[-1] == root
         x, known = case.table.values[0, rows], case.table.observed[0, rows]
-        sides = (x < zoo.HEAPED.atoms[1]) | ~known, (x >= zoo.HEAPED.atoms[1]) | ~known
+        sides = (x < ex.HEAPED.atoms[1]) | ~known, (x >= ex.HEAPED.atoms[1]) | ~known
         children = plan.child[plan.child_ptr[root] :]
         assert [child in live for child in children] == [side.any() for side in sides]
 
 
 def test_recorded_cell_across_a_threshold_needs_both_sides(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 200, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 200, rng)
     values = table.values.copy()
     values[0, 0] = 1.0
     table = Table(table.schema, values, table.observed)
-    circuit = zoo.hard(table, Condition(0, 1.02), dictionary=zoo.only("normal", "poisson"))  # cells are 0.1 wide
-    case = strategies.Case(table, circuit, zoo.start(circuit))
+    circuit = ex.hard(table, Condition(0, 1.02), dictionary=ex.only("normal", "poisson"))  # cells are 0.1 wide
+    case = strategies.Case(table, circuit, ex.start(circuit))
     for mass, n_product in ((False, 1), (True, 2)):
         plan, routes = routes_of(case, mass)
         place = int(np.flatnonzero(routes.row == 0)[0])
@@ -159,8 +160,8 @@ def test_recorded_cell_across_a_threshold_needs_both_sides(rng):
 
 
 def test_rows_of_a_circuit_without_hard_sums_stay_in_their_places(rng):
-    table = zoo.make_table(zoo.COLUMNS, 50, rng)
-    plan = make_plan(zoo.two_level(table), table.schema)
+    table = ex.make_table(ex.COLUMNS, 50, rng)
+    plan = make_plan(ex.two_level(table), table.schema)
     routes = make_routes(plan, table.values, table.observed)
     for found, expected in zip(routes, no_routes(plan, 50), strict=True):
         np.testing.assert_array_equal(found, expected)

@@ -10,7 +10,8 @@ import pytest
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.kernels.flow import fill_marginal_cdf
 from bayesjpt.kernels.sampling import sample_rows
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 from tests.statistics import cdf_deviation, dkw_bound
 
 N_DRAW = 30_000
@@ -19,9 +20,9 @@ N_DRAW = 30_000
 @pytest.fixture
 def case(rng) -> strategies.Case:
     """Return every base under a circuit of two levels."""
-    table = zoo.make_table(zoo.COLUMNS, 40, rng)
-    circuit = zoo.two_level(table)
-    return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))
+    table = ex.make_table(ex.COLUMNS, 40, rng)
+    circuit = ex.two_level(table)
+    return strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng))
 
 
 def sample(case, rng, n_row=N_DRAW):
@@ -60,7 +61,7 @@ def joint_deviation(case, rows):
     return max(abs((rows <= point).all(axis=1).mean() - joint_cdf(case, point)) for point in rows[:50])
 
 
-@pytest.mark.parametrize("column", range(len(zoo.COLUMNS)), ids=[column.name for column in zoo.COLUMNS])
+@pytest.mark.parametrize("column", range(len(ex.COLUMNS)), ids=[column.name for column in ex.COLUMNS])
 def test_sampled_columns_follow_their_marginal_cdf(case, column, rng):
     assert cdf_deviation(sample(case, rng)[:, column], marginal_cdf(case, column)) < dkw_bound(N_DRAW)
 
@@ -72,9 +73,9 @@ def test_sampled_rows_follow_the_joint_cdf(case, rng):
 
 def correlated(rng) -> strategies.Case:
     """Return two columns whose components lie far apart."""
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 20, rng)
-    circuit = zoo.mixture(table, 2, strategies.first_family)
-    params = zoo.start(circuit)
+    table = ex.make_table((ex.REAL, ex.COUNT), 20, rng)
+    circuit = ex.mixture(table, 2, strategies.first_family)
+    params = ex.start(circuit)
     params.theta[:] = [1.0, -2.0, 1.0, 1.0, 2.0, 9.0]  # variance, mu and rate of either component
     return strategies.Case(table, circuit, params)
 
@@ -93,7 +94,7 @@ def test_columns_drawn_from_components_of_their_own_are_caught(rng):
 
 def test_marginal_of_other_parameters_is_caught(case, rng):
     rows = sample(case, rng)
-    other = case._replace(params=zoo.random_params(case.circuit, case.table.schema, rng))
+    other = case._replace(params=ex.random_params(case.circuit, case.table.schema, rng))
     assert cdf_deviation(rows[:, 0], marginal_cdf(other, 0)) > dkw_bound(N_DRAW)
 
 

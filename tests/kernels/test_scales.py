@@ -9,7 +9,8 @@ import scipy.stats
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.priors import make_priors
 from bayesjpt.kernels.scales import draw_scales, draw_scales_given_statistics
-from tests import naive, statistics, zoo
+from tests import examples as ex
+from tests import naive, statistics
 from tests.kernels import runs
 from tests.model import reference
 
@@ -20,9 +21,9 @@ N_GRID = 4_001
 LOG_RANGE = (-9.0, 6.0)
 NEGLIGIBLE = -700.0
 """Log weight of a component that gets no rows."""
-CASES = {"poisson": zoo.PLAIN[2], "exponential": zoo.PLAIN[1], "normal": zoo.PLAIN[0], "gamma": zoo.PLAIN[1]}
+CASES = {"poisson": ex.PLAIN[2], "exponential": ex.PLAIN[1], "normal": ex.PLAIN[0], "gamma": ex.PLAIN[1]}
 """Families whose factors have gamma conditionals, and such that need slice updates."""
-COUNTED = {"categorical": zoo.LABEL, "bernoulli": zoo.FLAG}
+COUNTED = {"categorical": ex.LABEL, "bernoulli": ex.FLAG}
 """Families whose factors are drawn given counts."""
 
 
@@ -31,12 +32,12 @@ def drawn_and_expected(family: str, rng: np.random.Generator, twice: bool = Fals
 
     The draws may count the first leaf twice.
     """
-    table = zoo.make_table(((CASES | COUNTED)[family],), 12, rng)
-    circuit = zoo.mixture(table, 3, zoo.only(family))
+    table = ex.make_table(((CASES | COUNTED)[family],), 12, rng)
+    circuit = ex.mixture(table, 3, ex.only(family))
     priors = make_priors(
         circuit, table.schema, make_layout(circuit, table.schema), gamma=1.0, alpha=1.0, prior="default"
     )
-    params = zoo.random_params(circuit, table.schema, rng)
+    params = ex.random_params(circuit, table.schema, rng)
     params.log_weight[-1] = NEGLIGIBLE
     run = runs.prepare(circuit, table)
     found = runs.allocate(run, params, 1)

@@ -11,11 +11,12 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
 from bayesjpt.circuit.plan import make_plan
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 from tests.kernels import runs
 from tests.kernels.test_allocate import assert_same_allocation, twin
 
-COLUMNS = (zoo.REAL, zoo.COUNT, zoo.POSITIVE)
+COLUMNS = (ex.REAL, ex.COUNT, ex.POSITIVE)
 EXACT = 1e-11
 """Absolute, nats."""
 
@@ -28,14 +29,14 @@ def two_layers(table, weights=((0.2, 0.3, 0.5), (0.6, 0.3, 0.1), (1e-3, 1e-3, 0.
         Product((Sum(below, (1, 1, 1), weights=own), ColumnLeaf(2, rows)))
         for own, rows in zip(weights, parts, strict=True)
     ]
-    return build_circuit(Sum(tuple(above), (5, 6, 7)), table, zoo.only("normal", "poisson", "gamma"))
+    return build_circuit(Sum(tuple(above), (5, 6, 7)), table, ex.only("normal", "poisson", "gamma"))
 
 
 @pytest.fixture(params=[0.0, 0.3])
 def case(request, rng) -> strategies.Case:
-    table = zoo.make_table(COLUMNS, 300, rng, request.param)
+    table = ex.make_table(COLUMNS, 300, rng, request.param)
     circuit = two_layers(table)
-    return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))
+    return strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng))
 
 
 def test_sums_with_the_same_children_stand_side_by_side(case):
@@ -57,9 +58,9 @@ def test_values_and_paths_are_those_of_the_slow_twin(case, mode):
 
 
 def test_weights_that_leave_the_likeliest_child_nothing_cost_no_digit(rng):
-    table = zoo.make_table(COLUMNS, 60, rng)
+    table = ex.make_table(COLUMNS, 60, rng)
     circuit = two_layers(table)
-    params = zoo.random_params(circuit, table.schema, rng)
+    params = ex.random_params(circuit, table.schema, rng)
     log_weight = params.log_weight.copy()
     for node in np.flatnonzero(make_plan(circuit, table.schema).shares_children):
         first = circuit.child_ptr[node]
@@ -73,9 +74,9 @@ def test_weights_that_leave_the_likeliest_child_nothing_cost_no_digit(rng):
 
 
 def test_rows_that_are_impossible_under_every_child_stay_so(rng):
-    table = zoo.make_table(COLUMNS, 30, rng)
+    table = ex.make_table(COLUMNS, 30, rng)
     circuit = two_layers(table)
-    params = zoo.random_params(circuit, table.schema, rng)
+    params = ex.random_params(circuit, table.schema, rng)
     values = table.values.copy()
     values[1, 4] = -1.0  # a count
     run = runs.prepare(circuit, bj.Table(table.schema, values, table.observed))
@@ -85,7 +86,7 @@ def test_rows_that_are_impossible_under_every_child_stay_so(rng):
 
 
 def test_completed_rows_follow_the_sums(rng):
-    table = zoo.make_table(COLUMNS, 200, rng)
+    table = ex.make_table(COLUMNS, 200, rng)
     circuit = two_layers(table)
     post = bj.Posterior.from_circuit(circuit, table.schema)
     given = {table.schema.names[2]: float(np.median(table.values[2]))}

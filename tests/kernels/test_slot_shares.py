@@ -7,13 +7,14 @@ import pytest
 
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.paths import Condition
-from bayesjpt.kernels.reach import make_reach
+from bayesjpt.kernels.leave_one_out import fill_likeliest_slots
+from bayesjpt.kernels.path_probability import make_reach
 from bayesjpt.kernels.slot_shares import fill_slot_shares
-from bayesjpt.kernels.surprise import fill_likeliest_slots
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.given import row_blocks
 from bayesjpt.table.table import Table
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 
 EXACT = 1e-10
 
@@ -47,10 +48,10 @@ def by_paths(post: Posterior, params: Params, rows: Table, row: int, position: i
     return out / out.sum()
 
 
-@pytest.mark.parametrize("shape", [zoo.mixture, zoo.two_level], ids=lambda shape: shape.__name__)
+@pytest.mark.parametrize("shape", [ex.mixture, ex.two_level], ids=lambda shape: shape.__name__)
 def test_shares_equal_the_sum_over_all_paths_with_the_column_hidden(shape, rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT, zoo.LABEL), 8, rng, missing=0.2)
-    post = zoo.random_posterior(shape(table), table, rng, n_chain=1, n_draw=2)
+    table = ex.make_table((ex.POSITIVE, ex.COUNT, ex.LABEL), 8, rng, missing=0.2)
+    post = ex.random_posterior(shape(table), table, rng, n_chain=1, n_draw=2)
     flat = post.flat()
     for position in range(3):
         found = slot_shares(post, table, position)
@@ -63,13 +64,13 @@ def test_shares_equal_the_sum_over_all_paths_with_the_column_hidden(shape, rng):
 
 def split_by(table: Table):
     """Return a circuit whose hard sum follows one column, which other columns' cells do not tell."""
-    return zoo.hard(table, Condition(0, float(np.median(table.values[0]))))
+    return ex.hard(table, Condition(0, float(np.median(table.values[0]))))
 
 
-@pytest.mark.parametrize("shape", [zoo.mixture, zoo.two_level, split_by], ids=lambda shape: shape.__name__)
+@pytest.mark.parametrize("shape", [ex.mixture, ex.two_level, split_by], ids=lambda shape: shape.__name__)
 def test_likeliest_slots_of_all_columns_are_those_of_each_column_hidden(shape, rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT, zoo.LABEL), 40, rng, missing=0.2 if shape != split_by else 0.0)
-    post = zoo.random_posterior(shape(table), table, rng, n_chain=1, n_draw=3)
+    table = ex.make_table((ex.POSITIVE, ex.COUNT, ex.LABEL), 40, rng, missing=0.2 if shape != split_by else 0.0)
+    post = ex.random_posterior(shape(table), table, rng, n_chain=1, n_draw=3)
     plan = post.plan()
     for n_rows_at_once in (table.n_row, 7):
         found = np.empty((3, 3, table.n_row), np.int32)

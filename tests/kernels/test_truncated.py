@@ -21,7 +21,7 @@ from bayesjpt.kernels.truncated import draw_from_values_on_cell, draw_on_cell
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.families.examples import ATOMS, COUNT, LABELS, POSITIVE, REAL, UNSCALED
 from tests.families.grid import grid_posterior
 from tests.kernels import runs
@@ -82,7 +82,7 @@ def single(case) -> tuple[Sweeper, Params]:
     """Return a sweeper over the case's rows under its one leaf, and the learner's estimate."""
     name, column, prior, x, cell = case
     table = Table(Schema((column,)), np.array([x]), np.ones((1, len(x)), bool))
-    sweeper = sweeper_of(on_cell(zoo.independent(table, zoo.only(name)), cell), table, prior)
+    sweeper = sweeper_of(on_cell(ex.independent(table, ex.only(name)), cell), table, prior)
     return sweeper, sweeper.learned()
 
 
@@ -197,7 +197,7 @@ def test_rows_inside_a_cell_say_nothing_of_its_share_nor_of_the_rest(name, colum
 
 def test_conjugate_draw_on_a_cell_is_accepted_by_the_ratio_of_masses(rng):
     # of a Bernoulli leaf on the cell of one label, rows say nothing: what remains is the prior
-    sweeper, params = single(("bernoulli", zoo.FLAG, "default", (1.0, 1.0, 1.0), (1.0, 1.0)))
+    sweeper, params = single(("bernoulli", ex.FLAG, "default", (1.0, 1.0, 1.0), (1.0, 1.0)))
     a, b = sweeper.priors.hyper
     draws = rng.beta(a, b, N_SWEEP)
     for i in range(N_SWEEP):
@@ -210,7 +210,7 @@ def test_conjugate_draw_on_a_cell_is_accepted_by_the_ratio_of_masses(rng):
 def test_truncated_leaf_without_rows_is_drawn_from_its_prior(rng):
     name, column, _, x, cell = CASES[6]
     table = Table(Schema((column,)), np.array([x]), np.zeros((1, len(x)), bool))
-    circuit = on_cell(zoo.independent(table, zoo.only(name)), cell)
+    circuit = on_cell(ex.independent(table, ex.only(name)), cell)
     sweeper = sweeper_of(circuit, table)
     draws = sweeps(sweeper, sweeper.learned(), rng)
     a, b = sweeper.priors.hyper
@@ -218,13 +218,13 @@ def test_truncated_leaf_without_rows_is_drawn_from_its_prior(rng):
 
 
 def test_values_that_the_units_of_a_family_cannot_tell_apart_fall_on_their_own_side_of_a_cell(rng):
-    column = zoo.named(zoo.REAL, "x")
+    column = ex.named(ex.REAL, "x")
     threshold = 0.1
     below = np.nextafter(threshold, -np.inf)
     values = np.array([[below, threshold]])
     assert np.ptp((values - column.location) / column.scale) == 0.0
     table = Table(Schema((column,)), values, np.ones(values.shape, bool))
-    whole = zoo.independent(table, zoo.only("normal"))
+    whole = ex.independent(table, ex.only("normal"))
     for cell, expected in (((-np.inf, below), [True, False]), ((threshold, np.inf), [False, True])):
         sweeper = sweeper_of(on_cell(whole, cell), table)
         scores = runs.log_scores(runs.Run(sweeper.plan, sweeper.cells), sweeper.learned())
@@ -232,9 +232,9 @@ def test_values_that_the_units_of_a_family_cannot_tell_apart_fall_on_their_own_s
 
 
 def test_every_family_of_a_truncated_slot_can_be_drawn(rng):
-    columns = [replace(column, minimum=column.resolution) for column in zoo.EVERY[:4]]  # without recorded zeros
-    table = zoo.make_table(columns, 60, rng)
-    circuit = zoo.hard(table, *(Condition(c, float(np.median(table.values[c]))) for c in range(4)))
+    columns = [replace(column, minimum=column.resolution) for column in ex.EVERY[:4]]  # without recorded zeros
+    table = ex.make_table(columns, 60, rng)
+    circuit = ex.hard(table, *(Condition(c, float(np.median(table.values[c]))) for c in range(4)))
     on_cells = np.flatnonzero(circuit.leaf_cell >= 0)
     names = {registry.FAMILIES[circuit.leaf_family[leaf]].name for leaf in on_cells}
     assert names >= {"normal", "gamma", "exponential", "lognormal", "poisson", "geometric", "categorical"}

@@ -22,21 +22,21 @@ from bayesjpt.kernels.samplers import make_sweeper
 from bayesjpt.kernels.statistics import list_values, sort_kept
 from bayesjpt.kernels.unit_sweeper import Counted, SweepTask, count_units, make_buffers
 from bayesjpt.kernels.units import ArraySource, Units
-from tests import zoo
+from tests import examples as ex
 from tests.strategies import law
 
-COLUMNS = (zoo.PLAIN[0], zoo.PLAIN[1], zoo.COUNT, zoo.LABEL)
+COLUMNS = (ex.PLAIN[0], ex.PLAIN[1], ex.COUNT, ex.LABEL)
 SMALL = 64
 BLOCKED = {"sampler": "blocked", "max_work_bytes": MAX_WORK_BYTES}
 SHAPES = {
-    "mixture": zoo.mixture,
-    "hard": lambda table: zoo.hard(table, Condition(0, 1.0), Condition(3, np.nan, (0,))),
+    "mixture": ex.mixture,
+    "hard": lambda table: ex.hard(table, Condition(0, 1.0), Condition(3, np.nan, (0,))),
 }
 
 
 def a_case(shape: str, n_row: int, *, missing: float = 0.1, continuous: bool = True, seed: int = 1) -> SimpleNamespace:
     """Return a circuit over columns whose leaves are drawn from statistics, from values, and from counts of codes."""
-    table = zoo.make_table(COLUMNS, n_row, np.random.default_rng(seed), missing=missing, continuous=continuous)
+    table = ex.make_table(COLUMNS, n_row, np.random.default_rng(seed), missing=missing, continuous=continuous)
     circuit = SHAPES[shape](table)
     plan = make_plan(circuit, table.schema)
     layout = make_layout(circuit, table.schema)
@@ -106,7 +106,7 @@ def test_counts_statistics_and_lists_are_those_of_all_rows_at_once(shape, contin
     assert cut._work.n_reached.tolist() == whole._work.n_reached.tolist()
     size = np.maximum(np.abs(whole._stats), 1.0)
     assert (np.abs(cut._stats - whole._stats) <= 1e-10 * size).all()
-    assert (np.abs(cut._guests.stats - whole._guests.stats) <= 1e-10 * np.maximum(np.abs(whole._guests.stats), 1)).all()
+    assert (np.abs(cut._swaps.stats - whole._swaps.stats) <= 1e-10 * np.maximum(np.abs(whole._swaps.stats), 1)).all()
     by_value = np.flatnonzero(case.plan.leaf_by_value)
     assert by_value.size > 0 or shape == "hard"  # leaves that end at a split are drawn from statistics
     for leaf in by_value:
@@ -136,7 +136,7 @@ def test_any_division_of_units_among_workers_counts_the_same_bits(data, shape):
     case = the_case(shape)
     rows = units_of(case, SMALL, resident=1)
     sweeper = sweeper_of(case, SMALL)
-    task = SweepTask(*sweeper.learned(), sweeper._guests.partner, 3, False)
+    task = SweepTask(*sweeper.learned(), sweeper._swaps.partner, 3, False)
     expected = sweeper._count(task)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=6)))
     parts = [

@@ -8,12 +8,13 @@ import pytest
 from bayesjpt.circuit.plan import ATOM
 from bayesjpt.kernels.gibbs import CHUNK, draw_params
 from bayesjpt.kernels.statistics import list_values, sort_kept
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 from tests.kernels import runs
 
 KEY = 987654321
 ROUNDING = 1e-15  # of a value in a family's units
-COLUMNS = (zoo.PLAIN[0], zoo.HEAPED, zoo.PLAIN[2], zoo.CHANGE)
+COLUMNS = (ex.PLAIN[0], ex.HEAPED, ex.PLAIN[2], ex.CHANGE)
 BY_VALUE = {"student_t", "negative_binomial", "truncated_rounded_normal", "rounded_normal"}
 
 Lists = dict[int, tuple[np.ndarray, np.ndarray]]
@@ -21,9 +22,9 @@ Lists = dict[int, tuple[np.ndarray, np.ndarray]]
 
 def made(n_row: int, rng: np.random.Generator) -> strategies.Case:
     """Return rows with missing cells under sums below sums, every likelihood of four columns at their leaves."""
-    table = zoo.make_table(COLUMNS, n_row, rng, missing=0.2)
-    circuit = zoo.two_level(table)
-    return strategies.Case(table, circuit, zoo.random_params(circuit, table.schema, rng))
+    table = ex.make_table(COLUMNS, n_row, rng, missing=0.2)
+    circuit = ex.two_level(table)
+    return strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng))
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_size_of_blocks_changes_no_bit_of_parameters_drawn_from_lists(case, mode
     drawn = []
     for n_block in (1, 37, 256):
         found = runs.allocate(run, case.params, KEY, n_block)
-        params = zoo.start(case.circuit)
+        params = ex.start(case.circuit)
         hyper = runs.hyper_of(case.circuit, case.table.schema)
         ones = np.ones(case.circuit.n_edge)
         generator = np.random.default_rng(5)
@@ -110,7 +111,7 @@ def test_size_of_blocks_changes_no_bit_of_parameters_drawn_from_lists(case, mode
 def test_every_atom_is_counted_by_a_leaf_of_atoms_and_no_other_value_is(case, mode):
     run = runs.prepare(case.circuit, case.table, mode)
     stats = runs.allocate(run, case.params, KEY).stats
-    column = COLUMNS.index(zoo.HEAPED)
+    column = COLUMNS.index(ex.HEAPED)
     seen = case.table.values[column, case.table.observed[column]]
     counted = np.zeros(2)
     n_other = 0.0
@@ -122,6 +123,6 @@ def test_every_atom_is_counted_by_a_leaf_of_atoms_and_no_other_value_is(case, mo
             counted += of_leaf
         else:
             n_other += of_leaf[0]
-    assert counted.tolist() == [(seen == atom).sum() for atom in zoo.HEAPED.atoms]
+    assert counted.tolist() == [(seen == atom).sum() for atom in ex.HEAPED.atoms]
     assert counted.min() > 0
-    assert n_other == (~np.isin(seen, zoo.HEAPED.atoms)).sum()
+    assert n_other == (~np.isin(seen, ex.HEAPED.atoms)).sum()

@@ -14,7 +14,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.conftest import SEED
 
 QUICK = {"progressbar": False, "compute_convergence_checks": False}
@@ -51,8 +51,8 @@ class Sampled(NamedTuple):
 def sampled() -> Sampled:
     """Return a two-level circuit over five columns with missing cells, sampled for a few sweeps by two chains."""
     rng = np.random.default_rng([SEED, zlib.crc32(b"sampled")])
-    table = zoo.make_table(zoo.COLUMNS, 14, rng, missing=0.2)
-    circuit = zoo.two_level(table)
+    table = ex.make_table(ex.COLUMNS, 14, rng, missing=0.2)
+    circuit = ex.two_level(table)
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
         model = bj.build_model(circuit, table)
         with model:
@@ -63,5 +63,5 @@ def sampled() -> Sampled:
 @pytest.fixture
 def small(rng) -> tuple[pm.Model, Table]:
     """Return a fresh model of one real column, to be changed by the test, and its table."""
-    table = zoo.make_table((zoo.REAL,), 8, rng)
-    return bj.build_model(zoo.mixture(table, dictionary=zoo.only("normal")), table), table
+    table = ex.make_table((ex.REAL,), 8, rng)
+    return bj.build_model(ex.mixture(table, dictionary=ex.only("normal")), table), table

@@ -11,7 +11,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
-from tests import zoo
+from tests import examples as ex
 
 TOLERANCE = 1e-12
 
@@ -81,11 +81,11 @@ def test_log_density_ignores_what_stands_in_a_missing_cell(sampled):
 
 
 def test_a_row_without_any_observed_cell_adds_nothing(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 5, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 5, rng)
     observed = table.observed.copy()
     observed[:, 2] = False
     hidden = replace(table, observed=observed)
-    circuit = zoo.mixture(table)
+    circuit = ex.mixture(table)
     model = bj.build_model(circuit, hidden)
     # the rows' density given their parameters does not take the factors of these parameters' priors
     point = {name: value for name, value in model.initial_point().items() if not name.endswith("_scale")}
@@ -107,16 +107,16 @@ def test_type_weights_are_those_that_the_posterior_reports(sampled):
 
 
 def test_concentrations_are_gamma_at_sums_and_alpha_at_dictionaries(rng):
-    table = zoo.make_table((zoo.COUNT,), 4, rng)
-    circuit = zoo.mixture(table)
+    table = ex.make_table((ex.COUNT,), 4, rng)
+    circuit = ex.mixture(table)
     model = bj.build_model(circuit, table, gamma=3.0, alpha=0.5)
     concentration = {rv.name: set(rv.owner.inputs[2].eval()) for rv in model.free_RVs if "weights" in rv.name}
     assert concentration == {"x_sum_weights": {3.0}, "x_likelihood_weights": {0.5}}
 
 
 def test_a_circuit_without_sums_has_no_weights(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 4, rng)
-    model = bj.build_model(zoo.independent(table, zoo.only("normal")), table)
+    table = ex.make_table((ex.REAL, ex.LABEL), 4, rng)
+    model = bj.build_model(ex.independent(table, ex.only("normal")), table)
     parameters = {"x_normal_scale", "x_normal_variance", "x_normal_mu"}
     parameters |= {"x_categorical_scale", "x_categorical_probability"}
     assert {rv.name for rv in model.free_RVs} == parameters
@@ -126,8 +126,8 @@ def test_a_circuit_without_sums_has_no_weights(rng):
 
 
 def test_two_blocks_live_in_one_model_under_their_names(rng):
-    table = zoo.make_table((zoo.REAL,), 4, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal"))
+    table = ex.make_table((ex.REAL,), 4, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("normal"))
     with pm.Model() as model:
         bj.CircuitMixture("first", circuit, table)
         bj.CircuitMixture("second", circuit, table)
@@ -141,43 +141,43 @@ def test_two_blocks_live_in_one_model_under_their_names(rng):
 
 @pytest.mark.parametrize("setting", [{"gamma": 0.0}, {"gamma": np.nan}, {"alpha": -1.0}, {"alpha": "many"}])
 def test_a_concentration_that_is_no_positive_number_is_refused_by_name(setting, rng):
-    table = zoo.make_table((zoo.COUNT,), 4, rng)
+    table = ex.make_table((ex.COUNT,), 4, rng)
     with pytest.raises(ModelError, match=next(iter(setting))):
-        bj.build_model(zoo.mixture(table), table, **setting)
+        bj.build_model(ex.mixture(table), table, **setting)
 
 
 def test_an_unknown_prior_is_refused_with_those_that_exist(rng):
-    table = zoo.make_table((zoo.COUNT,), 4, rng)
+    table = ex.make_table((ex.COUNT,), 4, rng)
     with pytest.raises(ModelError, match=r"'jeffreys'.*default, abda"):
-        bj.build_model(zoo.mixture(table), table, prior="jeffreys")
+        bj.build_model(ex.mixture(table), table, prior="jeffreys")
 
 
 def test_data_that_are_no_table_are_refused_with_the_way_to_make_one(rng):
-    table = zoo.make_table((zoo.COUNT,), 4, rng)
+    table = ex.make_table((ex.COUNT,), 4, rng)
     with pytest.raises(ModelError, match=r"ndarray.*bj\.as_table"):
-        bj.build_model(zoo.mixture(table), table.values)
+        bj.build_model(ex.mixture(table), table.values)
 
 
 def test_a_circuit_that_is_none_is_refused(rng):
-    table = zoo.make_table((zoo.COUNT,), 4, rng)
+    table = ex.make_table((ex.COUNT,), 4, rng)
     with pytest.raises(ModelError, match="dict"):
         bj.build_model({}, table)
 
 
 @pytest.mark.parametrize("name", ["", None, 3])
 def test_a_name_that_is_no_text_is_refused(name, rng):
-    table = zoo.make_table((zoo.COUNT,), 4, rng)
+    table = ex.make_table((ex.COUNT,), 4, rng)
     with pytest.raises(ModelError, match="block name"):
-        bj.build_model(zoo.mixture(table), table, name=name)
+        bj.build_model(ex.mixture(table), table, name=name)
 
 
 def test_a_circuit_over_other_columns_is_refused(rng):
-    table = zoo.make_table((zoo.COUNT, zoo.LABEL), 4, rng)
+    table = ex.make_table((ex.COUNT, ex.LABEL), 4, rng)
     with pytest.raises(CircuitError):
-        bj.build_model(zoo.mixture(table), zoo.part(table, 0))
+        bj.build_model(ex.mixture(table), ex.part(table, 0))
 
 
 def test_a_block_outside_any_model_is_refused(rng):
-    table = zoo.make_table((zoo.COUNT,), 4, rng)
+    table = ex.make_table((ex.COUNT,), 4, rng)
     with pytest.raises(TypeError, match="context stack"):
-        bj.CircuitMixture("x", zoo.mixture(table), table)
+        bj.CircuitMixture("x", ex.mixture(table), table)

@@ -17,7 +17,7 @@ from bayesjpt.errors import ModelError, QueryError
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.model.conftest import QUICK
 
 TOLERANCE = 1e-12
@@ -26,16 +26,16 @@ DIFFERENCE_TOLERANCE = 1e-8
 N_ERRORS = 4.5
 """Monte Carlo errors by which an estimate may differ from what it estimates."""
 
-COLUMNS = (zoo.REAL, replace(zoo.POSITIVE, families=()), zoo.COUNT, zoo.named(zoo.REAL, "other"))
+COLUMNS = (ex.REAL, replace(ex.POSITIVE, families=()), ex.COUNT, ex.named(ex.REAL, "other"))
 REALS = ["real", "positive", "other"]
-DICTIONARY = zoo.only("normal", "gamma", "exponential", "lognormal", "student_t", "uniform", "poisson")
+DICTIONARY = ex.only("normal", "gamma", "exponential", "lognormal", "student_t", "uniform", "poisson")
 
 
 @pytest.fixture
 def post(rng):
     """Return draws of a two-level circuit over real columns of every usable likelihood, and a count."""
-    table = zoo.make_table(COLUMNS, 30, rng, continuous=True)
-    return zoo.random_posterior(zoo.two_level(table, dictionary=DICTIONARY), table, rng)
+    table = ex.make_table(COLUMNS, 30, rng, continuous=True)
+    return ex.random_posterior(ex.two_level(table, dictionary=DICTIONARY), table, rng)
 
 
 def as_rows(post, names, values: np.ndarray) -> Table:
@@ -103,10 +103,10 @@ def test_density_of_a_truncated_posterior_is_the_mean_over_draws(post, rng):
 
 
 def test_density_of_several_structures_is_the_mean_over_all_draws(rng):
-    table = zoo.make_table(COLUMNS, 30, rng, continuous=True)
-    circuits = [zoo.mixture(table, dictionary=DICTIONARY), zoo.two_level(table, dictionary=DICTIONARY)]
+    table = ex.make_table(COLUMNS, 30, rng, continuous=True)
+    circuits = [ex.mixture(table, dictionary=DICTIONARY), ex.two_level(table, dictionary=DICTIONARY)]
     structures = [
-        zoo.random_posterior(c, table, rng, n_chain=1, n_draw=n) for c, n in zip(circuits, (2, 4), strict=True)
+        ex.random_posterior(c, table, rng, n_chain=1, n_draw=n) for c, n in zip(circuits, (2, 4), strict=True)
     ]
     stacked = StackedPosterior(structures, [1 / 3, 2 / 3])
     rows = cells(rng)
@@ -135,8 +135,8 @@ def test_distribution_function_of_one_column_is_the_mean_over_draws(event, post)
 @pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
 def test_draws_have_the_moments_of_the_posterior(mode, rng):
     # likelihoods with light tails alone: Student's t with few degrees of freedom has no variance of its variance
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE), 30, rng, continuous=True)
-    post = zoo.random_posterior(zoo.mixture(table, dictionary=zoo.only("normal", "gamma")), table, rng)
+    table = ex.make_table((ex.REAL, ex.POSITIVE), 30, rng, continuous=True)
+    post = ex.random_posterior(ex.mixture(table, dictionary=ex.only("normal", "gamma")), table, rng)
     rows = pm.draw(bj.CircuitPrior.dist(post, size=4000), random_seed=3, mode=mode)
     one = pm.draw(bj.CircuitPrior.dist(post, "positive", size=4000), random_seed=4, mode=mode)
     assert rows.shape == (4000, 2)
@@ -163,10 +163,10 @@ def test_a_model_has_named_dims_and_prior_predictive_draws(post):
 
 @pytest.mark.parametrize("names", ["only_positive", ["real", "only_positive"]])
 def test_transform_inverts_and_knows_its_jacobian(names, rng):
-    positive = zoo.named(zoo.POSITIVE, "only_positive")
-    table = zoo.make_table((zoo.REAL, positive), 30, rng, continuous=True)
-    dictionary = lambda column: zoo.only("normal" if column.name == "real" else "gamma")(column)  # noqa: E731
-    post = zoo.random_posterior(zoo.mixture(table, dictionary=dictionary), table, rng)
+    positive = ex.named(ex.POSITIVE, "only_positive")
+    table = ex.make_table((ex.REAL, positive), 30, rng, continuous=True)
+    dictionary = lambda column: ex.only("normal" if column.name == "real" else "gamma")(column)  # noqa: E731
+    post = ex.random_posterior(ex.mixture(table, dictionary=dictionary), table, rng)
     with pm.Model() as model:
         z = bj.CircuitPrior("z", post, n=3, columns=names)
     transform = model.rvs_to_transforms[z]
@@ -201,8 +201,8 @@ def test_rows_are_a_component_of_a_mixture(post, rng):
 
 def two_groups(rng):
     """Return a posterior of one draw, two groups of independent normals, and (weight, mean, variance) in its units."""
-    table = zoo.make_table((zoo.REAL, zoo.named(zoo.REAL, "other")), 20, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal"))
+    table = ex.make_table((ex.REAL, ex.named(ex.REAL, "other")), 20, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("normal"))
     schema = Schema(tuple(replace(column, location=0.0, scale=1.0) for column in table.schema))
     weight, mean, variance = (
         np.array([0.3, 0.7]),
@@ -249,13 +249,13 @@ def test_columns_without_a_gradient_are_refused_by_name(columns, match, post):
 
 
 def test_a_column_with_atoms_and_a_likelihood_without_derivative_are_refused_by_name(rng):
-    table = zoo.make_table((zoo.HEAPED, zoo.REAL), 20, rng)
-    atoms = zoo.random_posterior(zoo.mixture(table), table, rng)
+    table = ex.make_table((ex.HEAPED, ex.REAL), 20, rng)
+    atoms = ex.random_posterior(ex.mixture(table), table, rng)
     with pytest.raises(ModelError, match="'heaped'"):
         bj.CircuitPrior.dist(atoms)
     assert bj.CircuitPrior.dist(atoms, ["real"]).type.ndim == 1
-    table = zoo.make_table((zoo.REAL,), 20, rng)
-    pieces = zoo.random_posterior(zoo.mixture(table, dictionary=zoo.only("quantile")), table, rng)
+    table = ex.make_table((ex.REAL,), 20, rng)
+    pieces = ex.random_posterior(ex.mixture(table, dictionary=ex.only("quantile")), table, rng)
     with pytest.raises(ModelError, match="likelihood quantile"):
         bj.CircuitPrior.dist(pieces)
 

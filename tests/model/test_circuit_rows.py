@@ -22,7 +22,8 @@ from bayesjpt.kernels.density import remembered_log_density
 from bayesjpt.model.circuit_rows import CircuitLogDensity, FrozenCircuit, RememberedLogDensity
 from bayesjpt.numerics import jit
 from bayesjpt.table.schema import Schema
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 
 LINKER_TOLERANCE = 2e-13
 TOLERANCE = 1e-10
@@ -31,9 +32,9 @@ TOLERANCE = 1e-10
 @pytest.fixture
 def case(rng):
     """Return a table of every base with missing cells, its circuit, and weights and parameters."""
-    table = zoo.make_table(zoo.COLUMNS, 30, rng, missing=0.2)
-    circuit = zoo.two_level(table)
-    return table, circuit, zoo.random_params(circuit, table.schema, rng)
+    table = ex.make_table(ex.COLUMNS, 30, rng, missing=0.2)
+    circuit = ex.two_level(table)
+    return table, circuit, ex.random_params(circuit, table.schema, rng)
 
 
 def op_inputs(table, params, plan):
@@ -99,8 +100,8 @@ def test_a_log_density_is_not_computed_again_at_the_same_point(case):
 
 @pytest.mark.parametrize("transforms", [False, True])
 def test_only_blocks_that_sweeps_draw_remember_their_density(transforms, rng):
-    table = zoo.make_table((zoo.COUNT,), 6, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    table = ex.make_table((ex.COUNT,), 6, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("poisson", "geometric"))
     model = bj.build_model(circuit, table, transforms=transforms)
     ops = {type(node.op) for node in ancestors_of(model.logp())}
     assert (RememberedLogDensity in ops) == (not transforms)
@@ -108,8 +109,8 @@ def test_only_blocks_that_sweeps_draw_remember_their_density(transforms, rng):
 
 
 def test_density_of_a_model_follows_its_data(rng):
-    table, other = (zoo.make_table((zoo.COUNT,), n, rng) for n in (6, 6))
-    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    table, other = (ex.make_table((ex.COUNT,), n, rng) for n in (6, 6))
+    circuit = ex.mixture(table, dictionary=ex.only("poisson", "geometric"))
     model, fresh = (bj.build_model(circuit, t) for t in (table, other))
     point, log_density = model.initial_point(), model.compile_logp()
     log_density(point)
@@ -143,8 +144,8 @@ def test_generator_has_another_cache_key_after_an_edit_of_a_kernel_source(case, 
 
 
 def test_compiled_and_python_generators_give_the_same_rows(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 9, rng)
-    with bj.build_model(zoo.mixture(table), table) as model:
+    table = ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 9, rng)
+    with bj.build_model(ex.mixture(table), table) as model:
         compiled_rows = pm.draw(model["x"], draws=3, random_seed=5, mode="NUMBA")
         rows = pm.draw(model["x"], draws=3, random_seed=5, mode="FAST_COMPILE")
     assert rows.shape == (3, 9, 3)
@@ -152,20 +153,20 @@ def test_compiled_and_python_generators_give_the_same_rows(rng):
 
 
 def test_compiled_generators_of_circuits_that_differ_in_scale_alone_are_not_mixed_up(rng):
-    table = zoo.make_table((zoo.REAL,), 5, rng)
-    wide = replace(table, schema=Schema((replace(zoo.REAL, scale=200.0),)))
-    circuit = zoo.independent(table)
+    table = ex.make_table((ex.REAL,), 5, rng)
+    wide = replace(table, schema=Schema((replace(ex.REAL, scale=200.0),)))
+    circuit = ex.independent(table)
     rows = []
     for one in (table, wide):
         model = pm.do(bj.build_model(circuit, one), {"x_normal_mu": np.zeros(1), "x_normal_variance": np.ones(1)})
         rows.append(pm.draw(model["x"], random_seed=5, mode="NUMBA"))
-    np.testing.assert_allclose(rows[1] - zoo.REAL.location, 100.0 * (rows[0] - zoo.REAL.location), rtol=TOLERANCE)
+    np.testing.assert_allclose(rows[1] - ex.REAL.location, 100.0 * (rows[0] - ex.REAL.location), rtol=TOLERANCE)
 
 
 @pytest.mark.parametrize("change", ["scale", "resolution", "gamma", "prior", "edges"])
 def test_frozen_circuits_differ_where_their_content_does(change, rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.LABEL), 6, rng)
-    circuit = zoo.mixture(table)
+    table = ex.make_table((ex.POSITIVE, ex.LABEL), 6, rng)
+    circuit = ex.mixture(table)
     other = frozen_circuit(circuit, table.schema)
     assert other == frozen_circuit(circuit, table.schema)
     assert hash(other) == hash(frozen_circuit(circuit, table.schema))
@@ -175,10 +176,10 @@ def test_frozen_circuits_differ_where_their_content_does(change, rng):
         case "prior":
             changed = frozen_circuit(circuit, table.schema, prior="abda")
         case "edges":
-            changed = frozen_circuit(zoo.mixture(table, n_component=3), table.schema)
+            changed = frozen_circuit(ex.mixture(table, n_component=3), table.schema)
         case _:
-            column = replace(zoo.POSITIVE, **{change: getattr(zoo.POSITIVE, change) * (1.0 + 1e-12)})
-            changed = frozen_circuit(circuit, Schema((column, zoo.LABEL)))
+            column = replace(ex.POSITIVE, **{change: getattr(ex.POSITIVE, change) * (1.0 + 1e-12)})
+            changed = frozen_circuit(circuit, Schema((column, ex.LABEL)))
     assert changed != other
 
 

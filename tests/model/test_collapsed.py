@@ -11,15 +11,15 @@ from bayesjpt.errors import ModelError
 from bayesjpt.kernels.collapsed_sweeper import CollapsedSweeper
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.model.gibbs_step import CircuitGibbs
-from tests import zoo
+from tests import examples as ex
 from tests.conftest import SEED
 from tests.model.conftest import QUICK
 
 
 @pytest.fixture
 def two_columns(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.LABEL), 30, rng)
-    return zoo.mixture(table), table
+    table = ex.make_table((ex.POSITIVE, ex.LABEL), 30, rng)
+    return ex.mixture(table), table
 
 
 def test_a_block_says_how_its_sweeps_draw_allocations(two_columns):

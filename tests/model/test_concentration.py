@@ -14,7 +14,7 @@ from bayesjpt.model import concentration
 from bayesjpt.model.concentration import blanket
 from bayesjpt.model.concentration_step import MAX_SLICES_PER_SWEEP, ConcentrationGibbs
 from bayesjpt.model.gibbs_step import CircuitGibbs
-from tests import zoo
+from tests import examples as ex
 from tests.model.conftest import QUICK
 
 TOLERANCE = 1e-9
@@ -30,8 +30,8 @@ def chosen_steps(model: pm.Model) -> dict[str, set[str]]:
 @pytest.fixture
 def hierarchical(rng) -> pm.Model:
     """Return two blocks that share a hyperparameter, which has a parent and a factor of the user's."""
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    table = ex.make_table((ex.COUNT,), 12, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("poisson", "geometric"))
     with pm.Model() as model:
         scale = pm.HalfNormal("scale", 1.0)
         alpha = pm.Gamma("alpha", 2.0, 2.0 + scale)
@@ -49,9 +49,9 @@ def hierarchical(rng) -> pm.Model:
 
 @pytest.mark.parametrize("random", ["gamma", "alpha"])
 def test_weights_are_not_even_where_gamma_is_sampled_given_them(random, rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    table = ex.make_table((ex.COUNT,), 12, rng)
     with pm.Model() as model:
-        bj.CircuitMixture("x", zoo.mixture(table), table, **{random: pm.Gamma("concentration", 2.0, 2.0)})
+        bj.CircuitMixture("x", ex.mixture(table), table, **{random: pm.Gamma("concentration", 2.0, 2.0)})
     step = CircuitGibbs(members(model, "x"), model=model, random_start=1.0)
     step.setup_chain(np.random.default_rng(1), 4, 1)
     point, _ = step.step(model.initial_point())
@@ -80,18 +80,18 @@ def test_numbers_need_no_function_of_the_point(small):
 
 
 def test_a_vector_of_numbers_has_one_entry_an_edge(rng):
-    table = zoo.make_table((zoo.REAL,), 6, rng)
-    circuit = zoo.mixture(table, 3, zoo.only("normal"))
+    table = ex.make_table((ex.REAL,), 6, rng)
+    circuit = ex.mixture(table, 3, ex.only("normal"))
     model = bj.build_model(circuit, table, gamma=[1.0, 2.0, 3.0])
     np.testing.assert_array_equal(CircuitGibbs(model=model)._sweeper.concentration, [1.0, 2.0, 3.0])
     np.testing.assert_array_equal(model["x_sum_weights"].owner.inputs[-1].eval(), [1.0, 2.0, 3.0])
 
 
 def test_a_vector_expression_has_one_entry_an_edge(rng):
-    table = zoo.make_table((zoo.REAL,), 6, rng)
+    table = ex.make_table((ex.REAL,), 6, rng)
     with pm.Model() as model:
         gamma = pm.HalfNormal("gamma", shape=3)
-        bj.CircuitMixture("x", zoo.mixture(table, 3, zoo.only("normal")), table, gamma=gamma)
+        bj.CircuitMixture("x", ex.mixture(table, 3, ex.only("normal")), table, gamma=gamma)
     step = CircuitGibbs(members(model, "x"), model=model)
     point = model.initial_point() | {"gamma_log__": np.log([1.0, 2.0, 3.0])}
     np.testing.assert_allclose(step._concentration(point), [1.0, 2.0, 3.0], rtol=TOLERANCE)
@@ -99,15 +99,15 @@ def test_a_vector_expression_has_one_entry_an_edge(rng):
 
 @pytest.mark.parametrize("given", [np.ones(2), [1.0, -1.0, 1.0], pt.vector("v", shape=(2,)), pt.dmatrix("m"), ["a"]])
 def test_concentrations_of_another_length_or_kind_are_refused_by_name(given, rng):
-    table = zoo.make_table((zoo.REAL,), 6, rng)
+    table = ex.make_table((ex.REAL,), 6, rng)
     with pytest.raises(ModelError, match="concentration"):
-        bj.build_model(zoo.mixture(table, 3), table, gamma=given)
+        bj.build_model(ex.mixture(table, 3), table, gamma=given)
 
 
 def test_an_expression_that_is_not_positive_is_named_when_it_occurs(rng):
-    table = zoo.make_table((zoo.REAL,), 6, rng)
+    table = ex.make_table((ex.REAL,), 6, rng)
     with pm.Model() as model:
-        bj.CircuitMixture("x", zoo.mixture(table), table, gamma=pm.Normal("gamma", -1.0))
+        bj.CircuitMixture("x", ex.mixture(table), table, gamma=pm.Normal("gamma", -1.0))
         with pytest.raises(SamplingError, match=r"concentration -1.0 of block 'x'"):
             CircuitGibbs(members(model, "x"))
 
@@ -137,9 +137,9 @@ def test_the_sweep_claims_what_concentrations_are_made_of_and_no_more(hierarchic
 
 
 def test_blocks_that_share_variables_are_swept_together_and_others_apart(hierarchical, rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    table = ex.make_table((ex.COUNT,), 12, rng)
     with hierarchical:
-        bj.CircuitMixture("third", zoo.mixture(table), table)
+        bj.CircuitMixture("third", ex.mixture(table), table)
     alone, joint = CircuitGibbs(model=hierarchical).methods
     assert {var.name.split("_")[0] for var in alone.vars} == {"third"}
     assert {var.name.split("_")[0] for var in joint.vars} == {"first", "second", "scale", "alpha", "gamma"}
@@ -159,29 +159,29 @@ def test_hyperparameters_are_known_in_a_changed_model(way, hierarchical):
 
 
 def test_parents_of_an_observed_hyperparameter_are_left_to_nuts(rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    table = ex.make_table((ex.COUNT,), 12, rng)
     with pm.Model() as model:
         scale = pm.HalfNormal("scale", 1.0)
-        bj.CircuitMixture("x", zoo.mixture(table), table, alpha=pm.HalfNormal("alpha", scale, observed=0.5))
+        bj.CircuitMixture("x", ex.mixture(table), table, alpha=pm.HalfNormal("alpha", scale, observed=0.5))
     assert chosen_steps(model)["NUTS"] == {"scale"}
     assert isinstance(CircuitGibbs(members(model, "x"), model=model), CircuitGibbs)
 
 
 def test_a_discrete_hyperparameter_is_left_to_the_choice_of_pymc(rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    table = ex.make_table((ex.COUNT,), 12, rng)
     with pm.Model() as model:
         which = pm.Bernoulli("which", 0.5)
-        bj.CircuitMixture("x", zoo.mixture(table), table, alpha=pt.switch(which, 0.1, 1.0))
+        bj.CircuitMixture("x", ex.mixture(table), table, alpha=pt.switch(which, 0.1, 1.0))
         assert chosen_steps(model)["BinaryGibbsMetropolis"] == {"which"}
         idata = pm.sample(draws=20, tune=5, chains=1, cores=1, random_seed=1, **QUICK)
     assert set(np.unique(idata["posterior"]["which"])) <= {0, 1}
 
 
 def test_a_step_of_the_user_may_take_a_hyperparameter(rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    table = ex.make_table((ex.COUNT,), 12, rng)
     with pm.Model() as model:
         alpha = pm.HalfNormal("alpha", 1.0)
-        bj.CircuitMixture("x", zoo.mixture(table), table, alpha=alpha)
+        bj.CircuitMixture("x", ex.mixture(table), table, alpha=alpha)
         step = [pm.Slice([alpha]), CircuitGibbs(members(model, "x"))]
         idata = pm.sample(step=step, draws=5, tune=5, chains=1, cores=1, random_seed=1, **QUICK)
     assert np.unique(idata["posterior"]["alpha"]).size == 5
@@ -189,8 +189,8 @@ def test_a_step_of_the_user_may_take_a_hyperparameter(rng):
 
 @pytest.mark.parametrize("way", ["held", "fixed"])
 def test_a_hyperparameter_of_weights_that_no_sweep_draws_is_drawn_given_them(way, rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    table = ex.make_table((ex.COUNT,), 12, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("poisson", "geometric"))
     with pm.Model() as model:
         bj.CircuitMixture("x", circuit, table, alpha=pm.HalfNormal("alpha", 1.0))
     if way == "fixed":
@@ -212,8 +212,8 @@ def test_a_hyperparameter_of_weights_that_no_sweep_draws_is_drawn_given_them(way
 
 
 def test_a_block_with_gradients_may_share_a_hyperparameter(rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    table = ex.make_table((ex.COUNT,), 12, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("poisson", "geometric"))
     with pm.Model() as model:
         alpha = pm.HalfNormal("alpha", 1.0)
         bj.CircuitMixture("x", circuit, table, alpha=alpha)
@@ -265,10 +265,10 @@ def test_density_given_the_allocations_is_that_of_the_users_factors_and_of_the_c
 
 
 def test_a_slice_never_ends_where_a_concentration_is_not_positive(rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    table = ex.make_table((ex.COUNT,), 12, rng)
     with pm.Model() as model:
         gamma = pm.Normal("gamma", 0.05, 1.0, initval=0.5)
-        bj.CircuitMixture("x", zoo.mixture(table), table, gamma=gamma)
+        bj.CircuitMixture("x", ex.mixture(table), table, gamma=gamma)
     step = CircuitGibbs(model=model)
     step.setup_chain(rng, 100, 0)
     point, draws = model.initial_point(), []
@@ -280,10 +280,10 @@ def test_a_slice_never_ends_where_a_concentration_is_not_positive(rng):
 
 
 def test_a_start_without_density_is_refused_by_name(rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    table = ex.make_table((ex.COUNT,), 12, rng)
     with pm.Model() as model:
         alpha = pm.HalfNormal("alpha", 1.0)
-        bj.CircuitMixture("x", zoo.mixture(table), table, alpha=alpha)
+        bj.CircuitMixture("x", ex.mixture(table), table, alpha=alpha)
         pm.Potential("wall", pt.switch(alpha > 0.5, 0.0, -np.inf))
     step = CircuitGibbs(model=model)
     step.setup_chain(rng, 1, 1)
@@ -295,8 +295,8 @@ def test_a_start_without_density_is_refused_by_name(rng):
 
 
 def test_a_vector_longer_than_a_sweep_updates_moves_everywhere_in_some_sweeps(rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
-    circuit = zoo.mixture(table, MAX_SLICES_PER_SWEEP + 5, zoo.only("poisson"))
+    table = ex.make_table((ex.COUNT,), 12, rng)
+    circuit = ex.mixture(table, MAX_SLICES_PER_SWEEP + 5, ex.only("poisson"))
     with pm.Model() as model:
         bj.CircuitMixture("x", circuit, table, gamma=pm.HalfNormal("gamma", shape=MAX_SLICES_PER_SWEEP + 5))
     step = CircuitGibbs(model=model)

@@ -12,7 +12,7 @@ from bayesjpt.circuit.priors import make_priors
 from bayesjpt.circuit.type_prior import make_column_types
 from bayesjpt.errors import ModelError
 from bayesjpt.model.gibbs_step import CircuitGibbs
-from tests import zoo
+from tests import examples as ex
 from tests.model.conftest import QUICK
 from tests.model.test_concentration import TOLERANCE, chosen_steps, members
 
@@ -20,8 +20,8 @@ from tests.model.test_concentration import TOLERANCE, chosen_steps, members
 @pytest.fixture
 def positive(rng):
     """Return two components over a column of two types, one of which has three families, and one of a single type."""
-    table = zoo.make_table((zoo.PLAIN[1], zoo.COUNT), 12, rng)
-    return zoo.mixture(table, dictionary=zoo.only("normal", "gamma", "exponential", "lognormal", "poisson")), table
+    table = ex.make_table((ex.PLAIN[1], ex.COUNT), 12, rng)
+    return ex.mixture(table, dictionary=ex.only("normal", "gamma", "exponential", "lognormal", "poisson")), table
 
 
 @pytest.mark.parametrize("alpha", [0.3, np.float32(0.3), "expression"])
@@ -48,7 +48,7 @@ def test_weights_of_columns_are_a_variable_of_the_block_that_sweeps_draw(alpha, 
     with pm.Model() as model:
         given = 2.0 * pm.HalfNormal("half", initval=0.15) if isinstance(alpha, str) else alpha
         bj.CircuitMixture("x", circuit, table, alpha=given, type_prior="columns")
-    name = zoo.PLAIN[1].name
+    name = ex.PLAIN[1].name
     assert model.coords["x_column_type"] == (f"{name}:positive", f"{name}:real")
     assert "x_type_prior" in chosen_steps(model)["CircuitGibbs"]
     assert ("half" in chosen_steps(model)["CircuitGibbs"]) == isinstance(alpha, str)
@@ -125,8 +125,8 @@ def test_weights_of_columns_have_gradients_with_transforms(positive):
 
 
 def test_nothing_to_divide_adds_no_variable(rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    table = ex.make_table((ex.COUNT,), 12, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("poisson", "geometric"))
     model = bj.build_model(circuit, table, type_prior="columns")
     assert "x_type_prior" not in model
 

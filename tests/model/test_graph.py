@@ -9,21 +9,21 @@ import pymc as pm
 import pytest
 
 import bayesjpt as bj
-from tests import zoo
+from tests import examples as ex
 
 LONGEST_NODE = 60
 LONGEST_LINE = 250
-FEW = zoo.only("normal", "poisson", "geometric")
+FEW = ex.only("normal", "poisson", "geometric")
 
 
 @pytest.fixture
 def model(rng) -> pm.Model:
     """Return two blocks under one hyperparameter."""
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 6, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 6, rng)
     with pm.Model() as model:
         alpha = pm.Gamma("alpha", 2.0, 2.0)
-        bj.CircuitMixture("left", zoo.mixture(table, dictionary=FEW), table, alpha=alpha)
-        bj.CircuitMixture("right", zoo.mixture(table, 3, FEW), table, alpha=alpha)
+        bj.CircuitMixture("left", ex.mixture(table, dictionary=FEW), table, alpha=alpha)
+        bj.CircuitMixture("right", ex.mixture(table, 3, FEW), table, alpha=alpha)
     return model
 
 

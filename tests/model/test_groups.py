@@ -20,7 +20,8 @@ from bayesjpt.circuit.priors import make_priors
 from bayesjpt.errors import ModelError
 from bayesjpt.model.groups import FrozenGroups, GroupedRows, Groups, flat_weights, group_weights
 from bayesjpt.model.priors import weight_variable
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 from tests.conftest import SEED
 from tests.model.conftest import QUICK
 
@@ -28,13 +29,13 @@ TOLERANCE = 1e-9
 N_ERRORS = 4.5
 """Monte Carlo errors by which an estimate may differ from what it estimates."""
 KAPPA = 4.0
-SIX = zoo.only("normal", "gamma", "exponential", "poisson", "geometric", "categorical")
+SIX = ex.only("normal", "gamma", "exponential", "poisson", "geometric", "categorical")
 
 
 def make_case(rng):
     """Return a table of three columns with missing cells, a two-level circuit, and the group of each row."""
-    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 14, rng, missing=0.2)
-    return table, zoo.two_level(table, dictionary=SIX), rng.permutation(["DE", "FR", "IT"] * 4 + ["FR", "FR"])
+    table = ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 14, rng, missing=0.2)
+    return table, ex.two_level(table, dictionary=SIX), rng.permutation(["DE", "FR", "IT"] * 4 + ["FR", "FR"])
 
 
 @pytest.fixture
@@ -97,8 +98,8 @@ def test_weights_of_groups_have_a_dirichlet_prior_around_the_shared_ones(case, r
 
 def mixture_of_two(rng):
     """Return a table of one column, and a mixture of two normals over it."""
-    table = zoo.make_table((zoo.REAL,), 9, rng)
-    return table, zoo.mixture(table, dictionary=zoo.only("normal"))
+    table = ex.make_table((ex.REAL,), 9, rng)
+    return table, ex.mixture(table, dictionary=ex.only("normal"))
 
 
 def beta_grid(n: int) -> np.ndarray:
@@ -167,7 +168,7 @@ def test_nuts_draws_shared_and_own_weights_as_enumeration_has_them(rng):
     with pm.Model():
         with_fixed_leaves(circuit, table, group, gamma, (mean, variance))
         idata = pm.sample(1500, tune=500, chains=2, cores=1, random_seed=3, nuts_sampler="pymc", **QUICK)
-    z = (table.values[0][:, None] - zoo.REAL.location) / zoo.REAL.scale
+    z = (table.values[0][:, None] - ex.REAL.location) / ex.REAL.scale
     likelihood = stats.norm.pdf(z, mean, np.sqrt(variance))
     expected = exact_means(likelihood, group, gamma, KAPPA)
     draws = idata["posterior"].to_dataset()
@@ -274,7 +275,7 @@ def test_a_model_is_left_as_it_was_where_groups_are_refused(case):
 
 
 def test_groups_of_a_circuit_without_sums_are_refused(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 6, rng)
-    circuit = zoo.independent(table, dictionary=SIX)
+    table = ex.make_table((ex.REAL, ex.COUNT), 6, rng)
+    circuit = ex.independent(table, dictionary=SIX)
     with pytest.raises(ModelError, match="no sum"):
         bj.build_model(circuit, table, transforms=True, group=["a", "b"] * 3)

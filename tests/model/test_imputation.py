@@ -22,7 +22,8 @@ from bayesjpt.model.imputation_step import CircuitImputation
 from bayesjpt.model.imputed import CompletedRows
 from bayesjpt.model.row_axis import MIXED, row_axis
 from bayesjpt.table.table import Table
-from tests import statistics, zoo
+from tests import examples as ex
+from tests import statistics
 from tests.model import reference
 from tests.model.conftest import QUICK
 
@@ -30,7 +31,7 @@ TOLERANCE = 1e-9
 LARGEST_Z = 4.5
 N_SWEEP = 2_000
 N_FIRST = 100
-COLUMNS = (zoo.PLAIN[0], zoo.PLAIN[4])
+COLUMNS = (ex.PLAIN[0], ex.PLAIN[4])
 
 
 def with_gaps(table: Table, *cells: tuple[int, int]) -> Table:
@@ -90,8 +91,8 @@ def test_rows_that_an_expression_mixes_are_told_from_its_graph(make, expected, r
 def pair():
     """Return (table, circuit) of a real column and labels, with gaps."""
     rng = np.random.default_rng(5)
-    table = zoo.make_table(COLUMNS, 12, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal", "categorical"))
+    table = ex.make_table(COLUMNS, 12, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("normal", "categorical"))
     return with_gaps(table, (0, 0), (1, 0), (0, 3), (1, 5)), circuit
 
 
@@ -161,7 +162,7 @@ def test_posterior_predictive_keeps_the_imputed_cells_and_new_rows_draw_theirs(r
         drawn = pm.sample_posterior_predictive(idata, random_seed=1, progressbar=False)
     assert set(drawn["posterior_predictive"].data_vars) == {"x", "y"}
     copy = model.copy()
-    new = zoo.make_table(COLUMNS, 12, rng)
+    new = ex.make_table(COLUMNS, 12, rng)
     bj.set_rows(copy, with_gaps(new, (0, 2), (0, 7), (1, 7)))
     assert copy.coords["x_gap"] == tuple(f"{new.names[c]}[{r}]" for c, r in ((0, 2), (0, 7), (1, 7)))
     with copy:
@@ -218,9 +219,9 @@ FACTORS = {
 def test_missing_labels_agree_with_the_enumerated_posterior(factor, rng):
     """Weights and parameters integrated out: the evidence of each completed table, times the factors."""
     add_factor, log_factor = FACTORS[factor]
-    whole = zoo.make_table((zoo.PLAIN[2], zoo.PLAIN[4]), 5, rng)
+    whole = ex.make_table((ex.PLAIN[2], ex.PLAIN[4]), 5, rng)
     table = with_gaps(whole, (1, 1), (1, 2), (1, 3), (1, 4))
-    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "categorical"))
+    circuit = ex.mixture(table, dictionary=ex.only("poisson", "categorical"))
     with pm.Model() as model:
         rows = bj.CircuitMixture("x", circuit, table, gamma=1.0, alpha=0.6, prior="abda", impute=True)
         add_factor(rows)

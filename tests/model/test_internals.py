@@ -14,7 +14,7 @@ from pymc.step_methods.compound import BlockedStep
 
 from bayesjpt.circuit.packed import pack
 from bayesjpt.model import internals
-from tests import zoo
+from tests import examples as ex
 
 PACKAGE = Path(internals.__file__).parents[1]
 HOMES = {PACKAGE / "model" / "internals.py", PACKAGE / "numerics" / "internals.py"}
@@ -44,13 +44,13 @@ NAMES = {
     ("pytensor.tensor.elemwise", "CAReduce"): "the same",
     ("pytensor.tensor.math", "Dot"): "the same",
     ("pytensor.tensor.subtensor", "AdvancedSubtensor"): "the same",
-    ("numba.core", "cgutils"): "lent plans and native functions: every kernel",
+    ("numba.core", "cgutils"): "borrowed plans and native functions: every kernel",
     ("numba.core.errors", "NumbaError"): "the message where a family of the user's does not compile",
-    ("numba.core.imputils", "impl_ret_borrowed"): "lent plans: every kernel",
+    ("numba.core.imputils", "impl_ret_borrowed"): "borrowed plans: every kernel",
     ("numba.core.imputils", "lower_constant"): "plans inside PyTensor's functions: rows drawn from a block",
-    ("numba.core.imputils", "lower_getattr_generic"): "lent plans: every kernel",
-    ("numba.core.typing.templates", "AttributeTemplate"): "lent plans: every kernel",
-    ("numba.core.typing.templates", "infer_getattr"): "lent plans: every kernel",
+    ("numba.core.imputils", "lower_getattr_generic"): "borrowed plans: every kernel",
+    ("numba.core.typing.templates", "AttributeTemplate"): "borrowed plans: every kernel",
+    ("numba.core.typing.templates", "infer_getattr"): "borrowed plans: every kernel",
 }
 
 
@@ -100,8 +100,8 @@ def test_progress_bars_ask_steps_for_their_columns(hook):
 
 
 def test_data_keep_nan_that_was_set_and_64_bits_of_packed_circuits(rng):
-    table = zoo.make_table((zoo.REAL,), 4, rng)
-    words = pack(zoo.independent(table), table.schema)
+    table = ex.make_table((ex.REAL,), 4, rng)
+    words = pack(ex.independent(table), table.schema)
     with pm.Model():
         assert pm.Data("circuit", words).get_value().dtype == words.dtype, "PyMC narrows packed circuits: load() breaks"
         rows = pm.Data("rows", np.zeros(2))

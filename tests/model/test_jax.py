@@ -20,7 +20,8 @@ from bayesjpt.kernels.gradient import rows_gradient
 from bayesjpt.model.circuit_rows import CircuitLogDensity
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 from tests.model.conftest import QUICK
 
 jax = pytest.importorskip("jax")
@@ -88,30 +89,30 @@ def test_importing_the_package_and_making_a_block_imports_no_jax():
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_density_and_gradient_of_every_family_are_the_kernels(name, rng):
-    table = zoo.make_table((zoo.column_of(name),), 30, rng, missing=0.2)
-    circuit = zoo.mixture(table, dictionary=zoo.only(name, "normal", "atom"))
-    assert np.isfinite(assert_agrees(table, circuit, zoo.random_params(circuit, table.schema, rng))).any()
+    table = ex.make_table((ex.column_of(name),), 30, rng, missing=0.2)
+    circuit = ex.mixture(table, dictionary=ex.only(name, "normal", "atom"))
+    assert np.isfinite(assert_agrees(table, circuit, ex.random_params(circuit, table.schema, rng))).any()
 
 
 @pytest.mark.parametrize("name", ON_CELLS)
 def test_density_and_gradient_of_families_on_cells_are_the_kernels(name, rng):
-    table = zoo.make_table((zoo.column_of(name),), 30, rng, missing=0.2)
-    circuit = zoo.truncated(zoo.mixture(table, dictionary=zoo.only(name)), table.schema, rng, share=1.0)
-    assert_agrees(table, circuit, zoo.random_params(circuit, table.schema, rng), CELL_TOLERANCE)
+    table = ex.make_table((ex.column_of(name),), 30, rng, missing=0.2)
+    circuit = ex.truncated(ex.mixture(table, dictionary=ex.only(name)), table.schema, rng, share=1.0)
+    assert_agrees(table, circuit, ex.random_params(circuit, table.schema, rng), CELL_TOLERANCE)
 
 
 def test_density_of_a_deep_circuit_is_the_definition(rng):
-    table = zoo.make_table(zoo.EVERY, 30, rng, missing=0.3)
-    circuit = zoo.two_level(table)
-    params = zoo.random_params(circuit, table.schema, rng)
+    table = ex.make_table(ex.EVERY, 30, rng, missing=0.3)
+    circuit = ex.two_level(table)
+    params = ex.random_params(circuit, table.schema, rng)
     found = assert_agrees(table, circuit, params)
     np.testing.assert_allclose(found, naive.log_values(circuit, params, table), rtol=TOLERANCE, atol=TOLERANCE)
 
 
 def test_density_below_a_shared_leaf_is_the_definition(rng):
-    table = zoo.make_table((zoo.REAL, zoo.REAL), 12, rng, missing=0.3)
-    circuit = zoo.shared_leaf(table)
-    params = zoo.random_params(circuit, table.schema, rng)
+    table = ex.make_table((ex.REAL, ex.REAL), 12, rng, missing=0.3)
+    circuit = ex.shared_leaf(table)
+    params = ex.random_params(circuit, table.schema, rng)
     found = assert_agrees(table, circuit, params)
     np.testing.assert_allclose(found, naive.log_values(circuit, params, table), rtol=TOLERANCE, atol=TOLERANCE)
 
@@ -133,11 +134,11 @@ def test_density_below_a_shared_leaf_is_the_definition(rng):
     ],
 )
 def test_density_at_extreme_parameters_is_the_kernels(family, theta, rng):
-    table = zoo.make_table((zoo.column_of(family),), 40, rng)
-    circuit = zoo.independent(table, dictionary=zoo.only(family))
+    table = ex.make_table((ex.column_of(family),), 40, rng)
+    circuit = ex.independent(table, dictionary=ex.only(family))
     kept = [int(registry.FAMILIES[number].name == family) for number in circuit.leaf_family]
     assert sum(kept) == 1
-    params = zoo.random_params(circuit, table.schema, rng)
+    params = ex.random_params(circuit, table.schema, rng)
     at = circuit.theta_at[kept.index(1)]
     params.theta[at : at + len(theta)] = theta
     assert_agrees(table, circuit, params)
@@ -155,41 +156,41 @@ def test_density_at_extreme_parameters_is_the_kernels(family, theta, rng):
 )
 def test_density_of_large_counts_is_the_kernels(family, theta, rng):
     counts = np.append(np.arange(10.0, 40.0), [63.0, 127.0, 300.0, 301.0, 500.0, 800.0, 1e3, 2e3, 3e3, 5e3])
-    table = Table(Schema((zoo.COUNT,)), counts[None, :], np.ones((1, counts.size), bool))
-    circuit = zoo.independent(table, dictionary=zoo.only(family))
-    params = zoo.random_params(circuit, table.schema, rng)
+    table = Table(Schema((ex.COUNT,)), counts[None, :], np.ones((1, counts.size), bool))
+    circuit = ex.independent(table, dictionary=ex.only(family))
+    params = ex.random_params(circuit, table.schema, rng)
     params.theta[: len(theta)] = theta
     assert_agrees(table, circuit, params)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_family_without_a_form_in_jax_is_refused_by_name(name, rng):
-    table = zoo.make_table((zoo.column_of(name),), 30, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only(name))
+    table = ex.make_table((ex.column_of(name),), 30, rng)
+    circuit = ex.mixture(table, dictionary=ex.only(name))
     with pytest.raises(ModelError, match=rf"likelihood {name}, which is not written in JAX.*nutpie"):
         jax_circuit(make_plan(circuit, table.schema))
 
 
 @pytest.mark.parametrize("name", [name for name in REFUSED_ON_CELLS if name not in REFUSED])
 def test_a_family_without_a_mass_in_jax_is_refused_below_splits_by_name(name, rng):
-    table = zoo.make_table((zoo.column_of(name),), 30, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only(name))
+    table = ex.make_table((ex.column_of(name),), 30, rng)
+    circuit = ex.mixture(table, dictionary=ex.only(name))
     cut = circuit._replace(leaf_cell=np.zeros_like(circuit.leaf_cell), cell=np.array([0.0, 5.0]))
     with pytest.raises(ModelError, match=rf"{name}.* below a split of its column"):
         jax_circuit(make_plan(cut, table.schema))
 
 
 def test_a_block_for_sweeps_is_refused_in_jax(rng):
-    table = zoo.make_table((zoo.COUNT,), 6, rng)
-    model = bj.build_model(zoo.mixture(table, dictionary=zoo.only("poisson")), table)
+    table = ex.make_table((ex.COUNT,), 6, rng)
+    model = bj.build_model(ex.mixture(table, dictionary=ex.only("poisson")), table)
     with pytest.raises(ModelError, match="transforms=True"):
         model.compile_logp(mode="JAX")
 
 
 def test_pytensor_compiles_a_block_for_jax_whenever_jax_was_imported(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT), 12, rng, missing=0.1)
-    circuit = zoo.mixture(table, dictionary=zoo.only("gamma", "poisson"))
-    params = zoo.random_params(circuit, table.schema, rng)
+    table = ex.make_table((ex.POSITIVE, ex.COUNT), 12, rng, missing=0.1)
+    circuit = ex.mixture(table, dictionary=ex.only("gamma", "poisson"))
+    params = ex.random_params(circuit, table.schema, rng)
     rows, missing = np.ascontiguousarray(table.values.T), np.ascontiguousarray(~table.observed.T)
     plan = make_plan(circuit, table.schema)
     log_weight, theta = pt.dvector(), pt.dvector()
@@ -226,8 +227,8 @@ def sampled_means(model, sampler: str | None, n_draw: int, **options) -> tuple[d
 @pytest.mark.filterwarnings("ignore")  # the samplers' own
 def test_samplers_outside_pymc_agree_with_gibbs_sweeps(sampler, options, rng):
     pytest.importorskip(sampler)
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 25, rng, missing=0.1)
-    circuit = zoo.independent(table, dictionary=zoo.only("normal", "poisson", "geometric"))
+    table = ex.make_table((ex.REAL, ex.COUNT), 25, rng, missing=0.1)
+    circuit = ex.independent(table, dictionary=ex.only("normal", "poisson", "geometric"))
     with pytensor.config.change_flags(mode="NUMBA"):
         expected, error = sampled_means(bj.build_model(circuit, table, alpha=1.0), None, 4000)
         with_transforms = bj.build_model(circuit, table, alpha=1.0, transforms=True)

@@ -8,7 +8,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.paths import Condition
-from tests import zoo
+from tests import examples as ex
 from tests.model import reference
 
 TOLERANCE = 1e-9
@@ -16,11 +16,11 @@ GAMMA, ALPHA = 2.5, 0.3
 N_POINT = 3
 
 PAIRS = {
-    "normal and the positive families": (zoo.REAL, zoo.POSITIVE),
-    "the counts and categorical levels": (zoo.COUNT, zoo.LEVELS),
-    "labels and normal": (zoo.LABEL, zoo.REAL),
-    "two labels and whole numbers below zero": (zoo.FLAG, zoo.CHANGE),
-    "atoms, one of them over a background": (zoo.HEAPED, zoo.FIXED),
+    "normal and the positive families": (ex.REAL, ex.POSITIVE),
+    "the counts and categorical levels": (ex.COUNT, ex.LEVELS),
+    "labels and normal": (ex.LABEL, ex.REAL),
+    "two labels and whole numbers below zero": (ex.FLAG, ex.CHANGE),
+    "atoms, one of them over a background": (ex.HEAPED, ex.FIXED),
 }
 
 
@@ -39,11 +39,11 @@ def point_of(circuit, schema, params, scales, name="x"):
 @pytest.mark.parametrize("prior", ["default", "abda"])
 @pytest.mark.parametrize("columns", PAIRS.values(), ids=PAIRS)
 def test_log_joint_is_the_complete_data_joint_summed_over_allocations(columns, prior, rng):
-    table = zoo.make_table(columns, 4, rng, missing=0.3)
-    circuit = zoo.mixture(table)
+    table = ex.make_table(columns, 4, rng, missing=0.3)
+    circuit = ex.mixture(table)
     log_joint = bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA, prior=prior).compile_logp()
     for _ in range(N_POINT):
-        params = zoo.random_params(circuit, table.schema, rng)
+        params = ex.random_params(circuit, table.schema, rng)
         scales = random_scales(circuit, table.schema, rng) if prior == "default" else {}
         expected = reference.log_prior(
             circuit, table.schema, params, gamma=GAMMA, alpha=ALPHA, prior=prior, scales=scales
@@ -57,13 +57,13 @@ def test_log_joint_is_the_complete_data_joint_summed_over_allocations(columns, p
 
 def test_log_joint_of_a_hard_tree_is_the_complete_data_joint_summed_over_allocations(rng):
     # split at a number that some rows have, and at labels: leaves in cells, atoms in cells, labels of a set
-    table = zoo.make_table((zoo.HEAPED, zoo.LABEL), 6, rng, missing=0.2)
+    table = ex.make_table((ex.HEAPED, ex.LABEL), 6, rng, missing=0.2)
     threshold = float(np.median(table.values[0]))
     conditions = Condition(0, threshold), Condition(1, 0.5, (1,))
-    circuit = zoo.hard(table, *conditions, dictionary=zoo.only("normal", "atom"))
+    circuit = ex.hard(table, *conditions, dictionary=ex.only("normal", "atom"))
     assert circuit.is_truncated
     log_joint = bj.build_model(circuit, table, gamma=1.5, alpha=0.7, ess=3.0).compile_logp()
-    params = zoo.random_params(circuit, table.schema, rng)
+    params = ex.random_params(circuit, table.schema, rng)
     scales = random_scales(circuit, table.schema, rng)
     concentrations = {"gamma": 1.5, "alpha": 0.7, "ess": 3.0}
     expected = reference.log_prior(circuit, table.schema, params, scales=scales, **concentrations)
@@ -72,10 +72,10 @@ def test_log_joint_of_a_hard_tree_is_the_complete_data_joint_summed_over_allocat
 
 
 def test_log_joint_of_a_two_level_circuit_is_the_complete_data_joint_summed_over_allocations(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT, zoo.LABEL), 2, rng, missing=0.2)
-    circuit = zoo.two_level(table)
+    table = ex.make_table((ex.POSITIVE, ex.COUNT, ex.LABEL), 2, rng, missing=0.2)
+    circuit = ex.two_level(table)
     log_joint = bj.build_model(circuit, table, gamma=1.5, alpha=0.7).compile_logp()
-    params = zoo.random_params(circuit, table.schema, rng)
+    params = ex.random_params(circuit, table.schema, rng)
     scales = random_scales(circuit, table.schema, rng)
     expected = reference.log_prior(circuit, table.schema, params, gamma=1.5, alpha=0.7, scales=scales)
     expected += reference.log_likelihood_by_enumeration(circuit, params, table)
@@ -83,10 +83,10 @@ def test_log_joint_of_a_two_level_circuit_is_the_complete_data_joint_summed_over
 
 
 def test_log_joint_is_minus_infinity_below_the_floor_of_a_variance(rng):
-    table = zoo.make_table((zoo.REAL,), 3, rng)
-    circuit = zoo.independent(table, zoo.only("normal"))
+    table = ex.make_table((ex.REAL,), 3, rng)
+    circuit = ex.independent(table, ex.only("normal"))
     log_joint = bj.build_model(circuit, table).compile_logp()
-    floor = (zoo.REAL.resolution / zoo.REAL.scale) ** 2 / 12.0
+    floor = (ex.REAL.resolution / ex.REAL.scale) ** 2 / 12.0
     point = {"x_normal_variance": np.array([0.999 * floor]), "x_normal_mu": np.zeros(1), "x_normal_scale": np.ones(1)}
     assert log_joint(point) == -np.inf
     assert np.isfinite(log_joint(point | {"x_normal_variance": np.array([1.001 * floor])}))

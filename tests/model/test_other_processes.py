@@ -17,7 +17,7 @@ import pymc as pm
 import pytest
 
 import bayesjpt as bj
-from tests import zoo
+from tests import examples as ex
 
 MODES = {"PYTENSOR_FLAGS": "mode=FAST_COMPILE"}
 
@@ -89,10 +89,10 @@ def test_chains_in_spawned_processes_draw_what_those_of_one_process_draw(small, 
 
 @pytest.mark.slow
 def test_a_model_with_a_random_concentration_keeps_its_step_where_it_is_unpickled(rng):
-    table = zoo.make_table((zoo.REAL,), 8, rng)
+    table = ex.make_table((ex.REAL,), 8, rng)
     with pm.Model() as model:
         alpha = pm.HalfNormal("alpha", 0.5)
-        bj.CircuitMixture("x", zoo.mixture(table, dictionary=zoo.only("normal")), table, gamma=alpha)
+        bj.CircuitMixture("x", ex.mixture(table, dictionary=ex.only("normal")), table, gamma=alpha)
     done = subprocess.run(
         [sys.executable, "-c", UNPICKLE_AND_SAMPLE],
         input=cloudpickle.dumps(model),

@@ -14,7 +14,8 @@ from bayesjpt.errors import ModelError
 from bayesjpt.kernels.density import rows_log_density
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.table.table import Table
-from tests import statistics, zoo
+from tests import examples as ex
+from tests import statistics
 from tests.model import reference
 from tests.model.conftest import QUICK
 
@@ -28,9 +29,9 @@ LARGEST_Z = 4.5
 @pytest.fixture
 def mixed(rng) -> tuple[pm.Model, Table]:
     """Return a model of one positive column with normals and exponentials in its dictionaries."""
-    table = zoo.make_table((zoo.POSITIVE,), 4, rng)
+    table = ex.make_table((ex.POSITIVE,), 4, rng)
     table = Table(table.schema, table.values + 0.3, table.observed)  # the exponential is conjugate away from 0
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal", "exponential"))
+    circuit = ex.mixture(table, dictionary=ex.only("normal", "exponential"))
     return bj.build_model(circuit, table, gamma=GAMMA, alpha=GAMMA, prior="abda"), table
 
 
@@ -93,8 +94,8 @@ def test_parameters_given_held_weights_agree_with_the_enumerated_posterior(mixed
 
 
 def test_weights_given_a_held_family_agree_with_a_grid(rng):
-    table = zoo.make_table((zoo.REAL,), 5, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal"))
+    table = ex.make_table((ex.REAL,), 5, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("normal"))
     model = bj.build_model(circuit, table, gamma=GAMMA)
     held = {"x_normal_variance": np.array([0.3, 0.8]), "x_normal_mu": np.array([-0.7, 0.6])}
     step = CircuitGibbs(variables(model, "x_sum_weights"), model=model)

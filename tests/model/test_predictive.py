@@ -10,7 +10,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.errors import ModelError
 from bayesjpt.model.gibbs_step import CircuitGibbs
-from tests import zoo
+from tests import examples as ex
 from tests.model.conftest import QUICK
 
 TOLERANCE = 1e-9
@@ -60,7 +60,7 @@ def test_log_likelihood_of_rows_equals_the_log_density_of_the_posterior(sampled)
 
 @pytest.mark.parametrize("n_row", [3, 40])
 def test_new_rows_of_another_number_are_scored_and_predicted(n_row, sampled, rng):
-    new = zoo.make_table(zoo.COLUMNS, n_row, rng, missing=0.3)
+    new = ex.make_table(ex.COLUMNS, n_row, rng, missing=0.3)
     with sampled.model.copy():
         pm.set_data(
             {"x_data": new.values.T.copy(), "x_missing": ~new.observed.T}, coords={"x_obs_id": np.arange(n_row)}
@@ -73,7 +73,7 @@ def test_new_rows_of_another_number_are_scored_and_predicted(n_row, sampled, rng
 
 
 def test_new_rows_can_be_conditioned_on(sampled, rng):
-    new = zoo.make_table(zoo.COLUMNS, 21, rng)
+    new = ex.make_table(ex.COLUMNS, 21, rng)
     with sampled.model.copy():
         pm.set_data({"x_data": new.values.T.copy(), "x_missing": ~new.observed.T}, coords={"x_obs_id": np.arange(21)})
         idata = pm.sample(draws=5, tune=2, chains=1, cores=1, random_seed=1, **QUICK)
@@ -84,13 +84,13 @@ def test_new_rows_can_be_conditioned_on(sampled, rng):
 
 
 def test_do_on_weights_decides_which_component_is_drawn_from(rng):
-    table = zoo.make_table((zoo.REAL,), 200, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal"))
+    table = ex.make_table((ex.REAL,), 200, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("normal"))
     model = bj.build_model(circuit, table)
     fixed = {"x_normal_mu": np.array([-100.0, 100.0]), "x_normal_variance": np.ones(2)}
     with pm.do(model, {"x_sum_weights": np.array([0.0, 1.0]), **fixed}) as done:
         rows = pm.draw(done["x"], random_seed=1)
-    assert (rows > zoo.REAL.location + 90.0 * zoo.REAL.scale).all()
+    assert (rows > ex.REAL.location + 90.0 * ex.REAL.scale).all()
 
 
 def test_step_refuses_a_weight_that_do_has_fixed(small):
@@ -130,10 +130,10 @@ def test_copied_model_has_the_same_density_and_samples_the_same_draws(small):
 
 
 def test_block_is_sampled_beside_a_regression_of_the_user(rng):
-    table = zoo.make_table((zoo.REAL,), 30, rng)
+    table = ex.make_table((ex.REAL,), 30, rng)
     x = rng.normal(size=40)
     with pm.Model():
-        bj.CircuitMixture("block", zoo.mixture(table, dictionary=zoo.only("normal")), table)
+        bj.CircuitMixture("block", ex.mixture(table, dictionary=ex.only("normal")), table)
         slope = pm.Normal("slope", 0.0, 5.0)
         pm.Normal("y", slope * x, 1.0, observed=2.0 * x + rng.normal(size=40))
         steps = pm.sampling.mcmc.assign_step_methods(pm.modelcontext(None), None)[1]

@@ -8,7 +8,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.errors import ModelError
 from bayesjpt.model.gibbs_step import CircuitGibbs
-from tests import zoo
+from tests import examples as ex
 from tests.model.conftest import QUICK
 
 DEPENDENT = {
@@ -56,8 +56,8 @@ def test_pm_sample_refuses_a_factor_that_depends_on_the_block(small):
 
 
 def test_a_factor_that_depends_on_one_of_two_blocks_is_refused_by_name(rng):
-    table = zoo.make_table((zoo.REAL,), 4, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal"))
+    table = ex.make_table((ex.REAL,), 4, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("normal"))
     with pm.Model() as model:
         bj.CircuitMixture("first", circuit, table)
         bj.CircuitMixture("second", circuit, table)
@@ -67,8 +67,8 @@ def test_a_factor_that_depends_on_one_of_two_blocks_is_refused_by_name(rng):
 
 
 def test_a_block_whose_concentration_depends_on_another_block_is_refused_by_name(rng):
-    table = zoo.make_table((zoo.REAL,), 4, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal"))
+    table = ex.make_table((ex.REAL,), 4, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("normal"))
     with pm.Model() as model:
         bj.CircuitMixture("first", circuit, table)
         bj.CircuitMixture("second", circuit, table, gamma=1.0 + model["first_normal_mu"][0] ** 2)
@@ -118,16 +118,16 @@ def test_competence_claims_the_variables_of_a_block_and_no_others(small):
 
 
 def test_table_with_columns_in_another_order_is_refused_by_column(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 20, rng)
-    circuit = zoo.independent(table)
-    swapped = zoo.make_table((zoo.COUNT, zoo.REAL), 20, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 20, rng)
+    circuit = ex.independent(table)
+    swapped = ex.make_table((ex.COUNT, ex.REAL), 20, rng)
     with pytest.raises(ModelError, match="does not fit column"):
         bj.build_model(circuit, swapped)
 
 
 def test_second_block_of_the_same_name_is_refused(rng):
-    table = zoo.make_table((zoo.REAL,), 20, rng)
-    circuit = zoo.independent(table)
+    table = ex.make_table((ex.REAL,), 20, rng)
+    circuit = ex.independent(table)
     with pm.Model():
         bj.CircuitMixture("x", circuit, table)
         with pytest.raises(ModelError, match="'x'"):

@@ -15,7 +15,7 @@ from bayesjpt.errors import SamplingError
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.model.conftest import QUICK
 
 TOLERANCE = 1e-9
@@ -55,10 +55,10 @@ def log_likelihood_at(model: pm.Model, point: dict) -> float:
 def clusters(rng) -> tuple[pm.Model, Table]:
     """Return the model of two clusters that lie 20 apart, the learner's estimate being one component for each."""
     values = np.concatenate([rng.normal(-9.0, 1.0, N_CLUSTER), rng.normal(11.0, 1.0, N_CLUSTER)])[None]
-    table = Table(Schema((zoo.REAL,)), values, np.ones_like(values, bool))
+    table = Table(Schema((ex.REAL,)), values, np.ones_like(values, bool))
     halves = np.split(np.arange(2 * N_CLUSTER), 2)
     root = Sum(tuple(ColumnLeaf(0, rows) for rows in halves), (N_CLUSTER, N_CLUSTER))
-    return bj.build_model(build_circuit(root, table, zoo.only("normal")), table), table
+    return bj.build_model(build_circuit(root, table, ex.only("normal")), table), table
 
 
 # --- seeds and processes
@@ -223,8 +223,8 @@ def test_an_initial_value_of_one_variable_leaves_the_others_at_the_learners_esti
 
 
 def test_an_impossible_row_is_named_before_anything_is_sampled(rng):
-    table = zoo.make_table((zoo.POSITIVE,), 6, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("exponential"))
+    table = ex.make_table((ex.POSITIVE,), 6, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("exponential"))
     values = table.values.copy()
     values[0, 3] = -1.0
     model = bj.build_model(circuit, replace(table, values=values))
@@ -233,8 +233,8 @@ def test_an_impossible_row_is_named_before_anything_is_sampled(rng):
 
 
 def test_an_impossible_row_hidden_by_the_mask_is_no_obstacle(rng):
-    table = zoo.make_table((zoo.POSITIVE,), 6, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("exponential"))
+    table = ex.make_table((ex.POSITIVE,), 6, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("exponential"))
     values, observed = table.values.copy(), table.observed.copy()
     values[0, 3], observed[0, 3] = -1.0, False
     idata = draws_of(bj.build_model(circuit, replace(table, values=values, observed=observed)))
@@ -247,7 +247,7 @@ def test_an_impossible_row_hidden_by_the_mask_is_no_obstacle(rng):
 def test_two_clusters_are_found_again_with_nearly_independent_draws(clusters):
     model, table = clusters
     idata = draws_of(model, step=CircuitGibbs(model=model, random_start=0.0), draws=400, tune=50, chains=1)
-    mean = np.sort(idata["posterior"]["x_normal_mu"].to_numpy()[0], axis=-1) * zoo.REAL.scale + zoo.REAL.location
+    mean = np.sort(idata["posterior"]["x_normal_mu"].to_numpy()[0], axis=-1) * ex.REAL.scale + ex.REAL.location
     error = 1.0 / np.sqrt(N_CLUSTER)
     truth = table.values[0].reshape(2, -1).mean(axis=1)
     assert (np.abs(mean.mean(axis=0) - truth) < LARGEST_Z * error).all()

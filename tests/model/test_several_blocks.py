@@ -13,13 +13,13 @@ import bayesjpt as bj
 from bayesjpt.errors import ModelError
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.conftest import SEED
 from tests.model.conftest import QUICK
 
 TOLERANCE = 1e-9
 N_DRAW = 12
-FEW = zoo.only("normal", "categorical", "poisson", "geometric")
+FEW = ex.only("normal", "categorical", "poisson", "geometric")
 
 
 class Pair(NamedTuple):
@@ -35,13 +35,13 @@ def pair() -> Pair:
     """Return blocks ``left`` (a real column and labels, cells missing) and ``right`` (counts), sampled."""
     rng = np.random.default_rng(SEED)
     tables = {
-        "left": zoo.make_table((zoo.REAL, zoo.LABEL), 15, rng, missing=0.2),
-        "right": zoo.make_table((zoo.COUNT,), 9, rng),
+        "left": ex.make_table((ex.REAL, ex.LABEL), 15, rng, missing=0.2),
+        "right": ex.make_table((ex.COUNT,), 9, rng),
     }
     with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
         alpha = pm.HalfNormal("alpha", 1.0)
         for name, table in tables.items():
-            bj.CircuitMixture(name, zoo.mixture(table, dictionary=FEW), table, alpha=alpha, gamma=2.0)
+            bj.CircuitMixture(name, ex.mixture(table, dictionary=FEW), table, alpha=alpha, gamma=2.0)
         idata = pm.sample(draws=N_DRAW, tune=5, chains=2, cores=1, random_seed=SEED, **QUICK)
     return Pair(tables, model, idata)
 
@@ -99,7 +99,7 @@ def test_log_likelihood_is_computed_for_each_block(pair):
 
 
 def test_predictions_of_new_rows_have_their_number_in_the_block_that_got_them(pair, rng):
-    new = zoo.make_table((zoo.REAL, zoo.LABEL), 4, rng, missing=0.3)
+    new = ex.make_table((ex.REAL, ex.LABEL), 4, rng, missing=0.3)
     with pair.model.copy():
         pm.set_data(
             {"left_data": new.values.T.copy(), "left_missing": ~new.observed.T}, coords={"left_obs_id": np.arange(4)}

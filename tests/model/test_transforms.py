@@ -24,7 +24,7 @@ from bayesjpt.model.circuit_rows import CircuitLogDensity, CircuitLogDensityGrad
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.model.segments import SMALLEST_WEIGHT, Segments
 from bayesjpt.numerics import jit
-from tests import zoo
+from tests import examples as ex
 from tests.model.conftest import QUICK
 
 DIFFERENCE_TOLERANCE = 2e-8
@@ -39,7 +39,7 @@ PTR = (0, 2, 5, 6, 10)
 ON_CELL = [f.name for f in registry.FAMILIES if f.samplable_on_cell and f.accumulate_gradient and f.parameters]
 FAMILIES = [family.name for family in registry.FAMILIES if family.accumulate_gradient is not None]
 NEW_FACTOR_SD = 0.1
-SIX = zoo.only("normal", "gamma", "exponential", "poisson", "geometric", "categorical")
+SIX = ex.only("normal", "gamma", "exponential", "poisson", "geometric", "categorical")
 """A dictionary without the families whose compilation takes long."""
 
 
@@ -150,9 +150,9 @@ def test_distributions_have_their_transform_by_default(variable, name):
 
 def op_case(columns, dictionary, rng, *, missing: float = 0.2, n_row: int = 20):
     """Return the inputs of the Op, without the plan, and the plan."""
-    table = zoo.make_table(columns, n_row, rng, missing=missing)
-    circuit = zoo.two_level(table, dictionary) if len(columns) > 2 else zoo.mixture(table, dictionary=dictionary)
-    params = zoo.random_params(circuit, table.schema, rng)
+    table = ex.make_table(columns, n_row, rng, missing=missing)
+    circuit = ex.two_level(table, dictionary) if len(columns) > 2 else ex.mixture(table, dictionary=dictionary)
+    params = ex.random_params(circuit, table.schema, rng)
     rows, hidden = np.ascontiguousarray(table.values.T), np.ascontiguousarray(~table.observed.T)
     return [rows, hidden, params.log_weight, params.theta], make_plan(circuit, table.schema)
 
@@ -192,18 +192,18 @@ def assert_slopes(function, point: Params) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_gradient_of_every_family_agrees_with_differences(name, rng):
-    inputs, plan = op_case((zoo.column_of(name),), zoo.only(name, "normal", "atom"), rng)
+    inputs, plan = op_case((ex.column_of(name),), ex.only(name, "normal", "atom"), rng)
     assert_slopes(gradient_function(inputs, plan, "FAST_COMPILE"), Params(*inputs[2:]))
 
 
 @pytest.mark.parametrize("name", ON_CELL)
 def test_gradient_of_every_family_on_a_cell_agrees_with_differences(name, rng):
-    column = zoo.column_of(name)
-    table = zoo.make_table((column,), 12, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only(name))
+    column = ex.column_of(name)
+    table = ex.make_table((column,), 12, rng)
+    circuit = ex.mixture(table, dictionary=ex.only(name))
     cell = np.array([table.values.min(), np.quantile(table.values, 0.7)])
     circuit = circuit._replace(leaf_cell=np.zeros_like(circuit.leaf_cell), cell=cell)
-    params = zoo.random_params(circuit, table.schema, rng)
+    params = ex.random_params(circuit, table.schema, rng)
     inputs = [np.ascontiguousarray(table.values.T), np.ascontiguousarray(~table.observed.T), *params]
     plan = make_plan(circuit, table.schema)
     kept = rows_log_density(*inputs, plan) > -np.inf  # a gradient of log 0 is none
@@ -213,34 +213,34 @@ def test_gradient_of_every_family_on_a_cell_agrees_with_differences(name, rng):
 
 
 def test_gradient_at_atoms_agrees_with_differences(rng):
-    inputs, plan = op_case((zoo.ZEROS, zoo.COUNT), zoo.only("gamma", "atom", "poisson"), rng)
+    inputs, plan = op_case((ex.ZEROS, ex.COUNT), ex.only("gamma", "atom", "poisson"), rng)
     assert_slopes(gradient_function(inputs, plan, "FAST_COMPILE"), Params(*inputs[2:]))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 def test_gradient_of_a_deep_circuit_agrees_with_differences(missing, rng):
-    real, _, count, _, label = zoo.EVERY[:5]
-    inputs, plan = op_case((real, count, label), zoo.only(*FAMILIES), rng, missing=missing, n_row=200)
+    real, _, count, _, label = ex.EVERY[:5]
+    inputs, plan = op_case((real, count, label), ex.only(*FAMILIES), rng, missing=missing, n_row=200)
     assert_slopes(gradient_function(inputs, plan, "FAST_COMPILE"), Params(*inputs[2:]))
 
 
 def test_gradient_of_a_circuit_with_a_shared_leaf_agrees_with_differences(rng):
-    table = zoo.make_table((zoo.REAL, zoo.REAL), 12, rng)
-    circuit = zoo.shared_leaf(table)
-    params = zoo.random_params(circuit, table.schema, rng)
+    table = ex.make_table((ex.REAL, ex.REAL), 12, rng)
+    circuit = ex.shared_leaf(table)
+    params = ex.random_params(circuit, table.schema, rng)
     inputs = [np.ascontiguousarray(table.values.T), np.ascontiguousarray(~table.observed.T), *params]
     assert_slopes(gradient_function(inputs, make_plan(circuit, table.schema), "FAST_COMPILE"), params)
 
 
 def test_gradient_agrees_in_both_linkers(rng):
-    inputs, plan = op_case((zoo.REAL, zoo.COUNT, zoo.LABEL), SIX, rng)
+    inputs, plan = op_case((ex.REAL, ex.COUNT, ex.LABEL), SIX, rng)
     plain, numba = (gradient_function(inputs, plan, mode)(*inputs[2:]) for mode in ("FAST_COMPILE", "NUMBA"))
     for one, other in zip(plain, numba, strict=True):
         np.testing.assert_allclose(other, one, rtol=LINKER_TOLERANCE, atol=LINKER_TOLERANCE)
 
 
 def test_gradient_is_finite_at_the_smallest_weights(rng):
-    inputs, plan = op_case((zoo.REAL,), zoo.only("normal"), rng)
+    inputs, plan = op_case((ex.REAL,), ex.only("normal"), rng)
     log_weight = inputs[2].copy()
     log_weight[-2:] = np.log(SMALLEST_WEIGHT), 0.0
     for value in gradient_function(inputs, plan, "FAST_COMPILE")(log_weight, inputs[3]):
@@ -248,7 +248,7 @@ def test_gradient_is_finite_at_the_smallest_weights(rng):
 
 
 def test_rows_of_density_zero_have_no_gradient(rng):
-    inputs, plan = op_case((zoo.POSITIVE,), zoo.only("exponential"), rng, missing=0.0)
+    inputs, plan = op_case((ex.POSITIVE,), ex.only("exponential"), rng, missing=0.0)
     inputs[0] = np.where(np.arange(20)[:, None] == 3, -1.0, inputs[0])
     total, *gradients = gradient_function(inputs, plan, "FAST_COMPILE")(*inputs[2:])
     assert total == -np.inf
@@ -256,7 +256,7 @@ def test_rows_of_density_zero_have_no_gradient(rng):
 
 
 def test_gradient_op_has_another_cache_key_after_an_edit_of_a_kernel_source(rng, monkeypatch):
-    inputs, plan = op_case((zoo.REAL,), zoo.only("normal"), rng)
+    inputs, plan = op_case((ex.REAL,), ex.only("normal"), rng)
     node = CircuitLogDensityGradient()(np.ones(20), *inputs, *plan)[0].owner
     _, before = numba_funcify_and_cache_key(node.op, node=node)
     monkeypatch.setattr(jit, "source_hash", lambda room="": "f" * 64)
@@ -266,7 +266,7 @@ def test_gradient_op_has_another_cache_key_after_an_edit_of_a_kernel_source(rng,
 
 
 def test_rows_have_no_derivative(rng):
-    inputs, plan = op_case((zoo.REAL,), zoo.only("normal"), rng)
+    inputs, plan = op_case((ex.REAL,), ex.only("normal"), rng)
     rows = pt.dmatrix()
     logp = CircuitLogDensity()(rows, *inputs[1:], *plan)
     with pytest.raises(NullTypeGradError):
@@ -279,8 +279,8 @@ def test_rows_have_no_derivative(rng):
 @pytest.fixture
 def transformed(rng):
     """Return a model with transforms of a positive and a count column, and the same for Gibbs sweeps."""
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT), 25, rng, missing=0.1)
-    circuit = zoo.mixture(table, dictionary=SIX)
+    table = ex.make_table((ex.POSITIVE, ex.COUNT), 25, rng, missing=0.1)
+    circuit = ex.mixture(table, dictionary=SIX)
     return bj.build_model(circuit, table, transforms=True), bj.build_model(circuit, table)
 
 
@@ -331,10 +331,10 @@ def test_every_variable_is_left_to_nuts(transformed):
 
 
 def test_nuts_samples_the_block_and_a_factor_of_the_user_that_depends_on_it(rng):
-    table = zoo.make_table((zoo.COUNT,), 12, rng)
+    table = ex.make_table((ex.COUNT,), 12, rng)
     with pm.Model() as model:
         alpha = pm.HalfNormal("alpha", 1.0)
-        circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+        circuit = ex.mixture(table, dictionary=ex.only("poisson", "geometric"))
         bj.CircuitMixture("x", circuit, table, alpha=alpha, transforms=True)
         pm.Normal("culprit", model["x_poisson_rate"].sum(), NEW_FACTOR_SD, observed=3.0)
         idata = pm.sample(draws=10, tune=10, chains=1, cores=1, random_seed=1, nuts_sampler="pymc", **QUICK)
@@ -356,8 +356,8 @@ def test_advi_runs_on_the_block(transformed):
 
 @pytest.mark.filterwarnings("ignore:.*:FutureWarning")  # of a change of what find_MAP returns
 def test_find_map_climbs_from_the_estimate_of_the_learner(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT), 25, rng, missing=0.1)
-    circuit = zoo.mixture(table, dictionary=SIX)
+    table = ex.make_table((ex.POSITIVE, ex.COUNT), 25, rng, missing=0.1)
+    circuit = ex.mixture(table, dictionary=SIX)
     model = bj.build_model(circuit, table, alpha=2.0, transforms=True)  # below 1 densities of weights have no maximum
     log_joint = model.compile_logp(jacobian=False)
     with model:
@@ -381,8 +381,8 @@ def test_find_map_climbs_from_the_estimate_of_the_learner(rng):
     ],
 )
 def test_log_density_of_rows_outside_a_support_is_minus_infinity(name, value, rng):
-    table = zoo.make_table(zoo.COLUMNS, 4, rng)
-    model = bj.build_model(zoo.mixture(table, dictionary=SIX), table)
+    table = ex.make_table(ex.COLUMNS, 4, rng)
+    model = bj.build_model(ex.mixture(table, dictionary=SIX), table)
     rows = model.compile_fn(model.logp(vars=model["x"], sum=False)[0])
     point = model.initial_point()
     of_rows = {key for key in point if not key.endswith("_scale")}  # rows do not depend on the factors of priors
@@ -402,8 +402,8 @@ def test_log_density_of_rows_outside_a_support_is_minus_infinity(name, value, rn
 
 
 def test_a_likelihood_without_a_gradient_is_refused_by_name(rng, monkeypatch):
-    table = zoo.make_table((zoo.COUNT,), 5, rng)
-    circuit = zoo.mixture(table, dictionary=SIX)
+    table = ex.make_table((ex.COUNT,), 5, rng)
+    circuit = ex.mixture(table, dictionary=SIX)
     family = registry.family("poisson")
     slot = family.accumulate_gradient
     object.__setattr__(family, "accumulate_gradient", None)

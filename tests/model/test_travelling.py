@@ -19,7 +19,7 @@ from bayesjpt.circuit.packed import FORMAT, pack, unpack
 from bayesjpt.errors import CircuitError, FitFileError, ModelError, QueryError, SchemaError
 from bayesjpt.posterior.check import checked_circuit
 from bayesjpt.table.schema import Schema
-from tests import zoo
+from tests import examples as ex
 from tests.conftest import SEED
 from tests.model.conftest import QUICK
 
@@ -189,12 +189,12 @@ def test_a_file_without_a_circuit_says_what_is_missing(sampled, tmp_path):
 def two_blocks(tmp_path_factory):
     """Return (table, model, idata, path): two blocks of one name in named submodels, and one beside them."""
     rng = np.random.default_rng([SEED, 77])
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 12, rng, missing=0.2)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal", "categorical"))
+    table = ex.make_table((ex.REAL, ex.LABEL), 12, rng, missing=0.2)
+    circuit = ex.mixture(table, dictionary=ex.only("normal", "categorical"))
     with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
         for prefix, n in (("north", 2), ("south", 3)):
             with pm.Model(name=prefix):
-                bj.CircuitMixture("x", zoo.mixture(table, n, dictionary=zoo.only("normal", "categorical")), table)
+                bj.CircuitMixture("x", ex.mixture(table, n, dictionary=ex.only("normal", "categorical")), table)
         bj.CircuitMixture("x", circuit, table)
         idata = pm.sample(draws=4, tune=2, chains=1, cores=1, random_seed=SEED, quiet=True, **QUICK)
     path = tmp_path_factory.mktemp("two") / "idata.nc"
@@ -236,7 +236,7 @@ def kinds():
 
 
 def test_new_rows_keep_their_index_and_their_gaps(sampled, with_model, rng):
-    frame = zoo.make_table(zoo.COLUMNS, 3, rng, missing=0.3).to_frame().set_axis(["x", "y", "z"], axis=0)
+    frame = ex.make_table(ex.COLUMNS, 3, rng, missing=0.3).to_frame().set_axis(["x", "y", "z"], axis=0)
     copy = sampled.model.copy()
     with pytest.warns(bj.BayesjptWarning, match="unknown"):
         table = bj.set_rows(copy, frame[frame.columns[::-1]].assign(unknown=1))

@@ -15,8 +15,8 @@ from numba.core.runtime import rtsys
 
 from bayesjpt.numerics import apart as module
 from bayesjpt.numerics.apart import apart
+from bayesjpt.numerics.borrowed import Borrowed, borrowed, by_address
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import Lent, by_address, lent
 
 
 @by_address
@@ -39,7 +39,7 @@ def _scaled(numbers, factor, table, flag, pair, rng):
 def _caller(numbers, factor, table, flag, rng):
     total = 0.0
     for _ in range(100):
-        total += _scaled(lent(numbers), factor, table, flag, (2.0, 3), rng).sum()
+        total += _scaled(borrowed(numbers), factor, table, flag, (2.0, 3), rng).sum()
     return total
 
 
@@ -80,7 +80,8 @@ def test_a_type_is_found_again_from_its_text():
         types.int64, types.int32, types.uint64, types.float64, types.boolean, types.npy_rng,
         types.Array(types.boolean, 2, "C"), types.Array(types.int32, 1, "A"),
         types.Array(types.float64, 3, "F", readonly=True),
-        types.UniTuple(types.float64, 2), types.Tuple((types.int64, types.Array(types.float64, 1, "C"))), Lent(members),
+        types.UniTuple(types.float64, 2), types.Tuple((types.int64, types.Array(types.float64, 1, "C"))),
+        Borrowed(members),
     )  # fmt: skip
     for kind in kinds:
         assert module._to_type(module._to_text(kind)) == kind

@@ -12,8 +12,8 @@ import cloudpickle
 import numpy as np
 import pytest
 
+from bayesjpt.numerics.borrowed import borrowed, by_address, keep
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import by_address, keep, lent
 
 
 @by_address
@@ -66,7 +66,7 @@ def test_threads_that_ask_at_once_get_one_address():
 @kernel
 def _made(n):
     made = Few(np.ones(n, np.bool_), np.full((n, n), 3.0))
-    few = lent(made)
+    few = borrowed(made)
     total = few.table.sum() + few.flags.sum()
     keep(made)
     return made, total

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesjpt.posterior.draws import Posterior
-from tests import zoo
+from tests import examples as ex
 from tests.conftest import SEED
 
 
@@ -14,10 +14,10 @@ from tests.conftest import SEED
 def post() -> Posterior:
     """Return unrelated draws of a circuit with every kind of column, family and node."""
     rng = np.random.default_rng([SEED, 1])
-    table = zoo.make_table(zoo.COLUMNS, 60, rng, missing=0.1)
+    table = ex.make_table(ex.COLUMNS, 60, rng, missing=0.1)
     stats = {"log_likelihood": rng.normal(size=(2, 6)), "n_active_edges": rng.integers(0, 9, (2, 6))}
-    return zoo.random_posterior(
-        zoo.two_level(table), table, rng, sample_stats=stats, settings={"seed": 7, "learner": "hand", "gamma": 0.1}
+    return ex.random_posterior(
+        ex.two_level(table), table, rng, sample_stats=stats, settings={"seed": 7, "learner": "hand", "gamma": 0.1}
     )
 
 

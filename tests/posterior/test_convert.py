@@ -12,7 +12,7 @@ from bayesjpt.circuit.layout import make_layout
 from bayesjpt.errors import ModelError
 from bayesjpt.posterior.convert import to_datatree
 from bayesjpt.posterior.draws import Posterior
-from tests import zoo
+from tests import examples as ex
 from tests.conftest import SEED
 
 DRAWS = 5
@@ -22,8 +22,8 @@ DRAWS = 5
 def fitted():
     """Return (table, circuit, model, draws) of a short run whose block has a name of its own."""
     rng = np.random.default_rng([SEED, 2])
-    table = zoo.make_table(zoo.COLUMNS, 250, rng, missing=0.1)
-    circuit = zoo.two_level(table)
+    table = ex.make_table(ex.COLUMNS, 250, rng, missing=0.1)
+    circuit = ex.two_level(table)
     model = bj.build_model(circuit, table, name="rows")
     with model:
         idata = pm.sample(
@@ -91,8 +91,8 @@ def test_draws_come_back_through_arviz_groups(from_model):
 
 def test_draws_of_another_model_are_refused_by_name(fitted, rng):
     _, _, _, idata = fitted
-    table = zoo.make_table((zoo.COUNT,), 30, rng)
-    model = bj.build_model(zoo.independent(table), table, name="other")
+    table = ex.make_table((ex.COUNT,), 30, rng)
+    model = bj.build_model(ex.independent(table), table, name="other")
     with pytest.raises(ModelError, match="other_likelihood_weights"):
         Posterior.from_idata(idata, model)
 

@@ -17,7 +17,7 @@ import bayesjpt as bj
 from bayesjpt.errors import FitFileError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import StackedPosterior
-from tests import zoo
+from tests import examples as ex
 
 WEIGHT_TOLERANCE = 1e-12
 
@@ -56,8 +56,8 @@ def test_reference_rows_come_back_with_their_missing_cells(post, back):
 
 
 def test_fit_without_reference_and_statistics_comes_back(tmp_path, rng):
-    table = zoo.make_table((zoo.LABEL,), 20, rng)
-    bare = replace(zoo.random_posterior(zoo.independent(table), table, rng), reference=None)
+    table = ex.make_table((ex.LABEL,), 20, rng)
+    bare = replace(ex.random_posterior(ex.independent(table), table, rng), reference=None)
     bare.save(tmp_path / "bare.nc")
     read = bj.load(tmp_path / "bare.nc")
     assert read.reference is None
@@ -82,7 +82,7 @@ def test_schema_decided_from_a_real_table_survives(tmp_path):
             }
         )
     )
-    post = Posterior.from_circuit(zoo.independent(table), table.schema)
+    post = Posterior.from_circuit(ex.independent(table), table.schema)
     post.save(tmp_path / "fit.nc")
     assert bj.load(tmp_path / "fit.nc").schema == table.schema
 
@@ -133,8 +133,8 @@ def test_loading_imports_neither_pymc_nor_arviz(saved, run_python):
 @pytest.fixture(scope="module")
 def several():
     rng = np.random.default_rng(3)
-    table = zoo.make_table(zoo.COLUMNS, 30, rng)
-    parts = [zoo.random_posterior(zoo.mixture(table, k), table, rng, n_draw=n) for k, n in ((2, 3), (3, 1))]
+    table = ex.make_table(ex.COLUMNS, 30, rng)
+    parts = [ex.random_posterior(ex.mixture(table, k), table, rng, n_draw=n) for k, n in ((2, 3), (3, 1))]
     return StackedPosterior(parts, [0.8, 0.2], {"seed": 5, "n_structures": 3})
 
 
@@ -205,8 +205,8 @@ def test_weights_of_structures_that_are_no_shares_are_refused(several, tmp_path,
 
 
 def test_an_unpickled_posterior_has_its_verbs_in_a_process_that_asked_for_nothing_else(rng, tmp_path, run_python):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 20, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=2)
+    table = ex.make_table((ex.REAL, ex.LABEL), 20, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_draw=2)
     expected = float(post.probability("real > 0").mean())  # its plan has an address, which stays behind
     (tmp_path / "post").write_bytes(cloudpickle.dumps(post))
     said = run_python(f"""

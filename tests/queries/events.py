@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import bayesjpt as bj
 from bayesjpt.queries.event import And, Between, Comparison, Event, Membership, Not, Or, all_of, any_of, none_of
 from bayesjpt.table.schema import Column, Schema
-from tests import zoo
+from tests import examples as ex
 
-ATOMIC = replace(zoo.REAL, name="with atoms", atoms=(0.0, 5.0), atom_frequencies=(0.7, 0.3))
+ATOMIC = replace(ex.REAL, name="with atoms", atoms=(0.0, 5.0), atom_frequencies=(0.7, 0.3))
 DAY = Column(name="day", base="real", support=(0.0, np.inf), dtype="datetime")
 SMOKER = Column(name="smoker", base="category", support=(0.0, 2.0), labels=("False", "True"), dtype="boolean")
 GRADE = Column(name="grade", base="category", support=(0.0, 3.0), labels=("1", "2.5", "10"), dtype="number")
@@ -22,7 +22,7 @@ VISIT = Column(
 )
 COLOR = Column(name="color", base="category", support=(0.0, 3.0), labels=("red", "rosé", "other"), dtype="text")
 BALANCE = Column(name="balance", base="integer", support=(-9.0, 9.0), minimum=-3.0, maximum=4.0)
-COLUMNS = (*zoo.COLUMNS, ATOMIC, DAY, SMOKER, GRADE, VISIT, COLOR, BALANCE)
+COLUMNS = (*ex.COLUMNS, ATOMIC, DAY, SMOKER, GRADE, VISIT, COLOR, BALANCE)
 SCHEMA = Schema(COLUMNS)
 
 _NUMBERS = (-3.0, 0.0, 0.1, 1.0, 2.0, 2.5, 5.0)

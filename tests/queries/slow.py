@@ -22,13 +22,14 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import Box
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 
-ATOMIC = replace(zoo.REAL, name="atomic", atoms=(0.0, 5.0), atom_frequencies=(0.7, 0.3))
+ATOMIC = replace(ex.REAL, name="atomic", atoms=(0.0, 5.0), atom_frequencies=(0.7, 0.3))
 CONSTANT = replace(
-    zoo.REAL, name="constant", minimum=2.0, maximum=2.0, location=2.0, atoms=(2.0,), atom_frequencies=(1.0,)
+    ex.REAL, name="constant", minimum=2.0, maximum=2.0, location=2.0, atoms=(2.0,), atom_frequencies=(1.0,)
 )
-COLUMNS = (*zoo.EVERY, ATOMIC, CONSTANT)
+COLUMNS = (*ex.EVERY, ATOMIC, CONSTANT)
 
 DEPTH = 5
 
@@ -71,17 +72,17 @@ def posteriors(draw, max_columns: int = 4, depth: int = DEPTH, n_draw: int = 2) 
     offered = [d for d in strategies.DICTIONARIES if region is None or d is not strategies.last_family]  # atoms alone
     circuit = build_circuit(tree, table, draw(st.sampled_from(offered)))
     if region is None and draw(st.booleans()):
-        circuit = without_empty_cells(zoo.truncated(circuit, table.schema, rng, share=0.3), table.schema)
+        circuit = without_empty_cells(ex.truncated(circuit, table.schema, rng, share=0.3), table.schema)
     if draw(st.booleans()):
         circuit = share_parameters(circuit, rng)
-    points = [zoo.random_params(circuit, table.schema, rng) for _ in range(n_draw)]
+    points = [ex.random_params(circuit, table.schema, rng) for _ in range(n_draw)]
     params = Params(*(np.array([point[k] for point in points])[None] for k in (0, 1)))
     return Posterior(circuit, table.schema, params), table
 
 
 def table_of(columns: tuple[Column, ...], n_row: int, rng: np.random.Generator, missing: float = 0.0) -> Table:
     """Return a table of plausible rows in which some values are atoms."""
-    table = zoo.make_table(columns, n_row, rng, missing)
+    table = ex.make_table(columns, n_row, rng, missing)
     values = table.values.copy()
     for position, column in enumerate(columns):
         if column.atoms:
@@ -104,7 +105,7 @@ def random_boxes(schema: Schema, rng: np.random.Generator, n_box: int) -> list[B
             cut = float(rng.integers(0, column.n_label - 1))
             first, rest = [[0.0, cut]], [[cut + 1.0, column.n_label - 1.0]]
         else:
-            cut = float(zoo.draw_column(column, 1, rng)[0])
+            cut = float(ex.draw_column(column, 1, rng)[0])
             step = 1.0 if column.base == "integer" else 0.0
             after = cut + step if step else float(np.nextafter(cut, np.inf))
             first, rest = [[-np.inf, cut]], [[after, after + 2.0], [after + 3.0, np.inf]]

@@ -9,7 +9,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt import cli
 from bayesjpt.errors import BayesjptError, EvidenceError, QueryError, SchemaError
-from tests import zoo
+from tests import examples as ex
 
 VERBS = {
     "probability": lambda post, given: post.probability("rings > 3", given),
@@ -54,7 +54,7 @@ def frame() -> pd.DataFrame:
 def post(frame) -> bj.Posterior:
     """Return a posterior of rows with a size below 5: larger ones are impossible."""
     table = bj.as_table(frame, kinds={"size": "real"})
-    given = zoo.random_posterior(zoo.mixture(table), table, np.random.default_rng(3), n_chain=1, n_draw=3)
+    given = ex.random_posterior(ex.mixture(table), table, np.random.default_rng(3), n_chain=1, n_draw=3)
     return given.condition("size < 5")
 
 

@@ -18,7 +18,7 @@ from bayesjpt.errors import QueryError
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.representative import representative
 from bayesjpt.queries.shallow import leaf_masses, shallow
-from tests import zoo
+from tests import examples as ex
 from tests.queries.test_membership import CIRCUITS
 from tests.strategies import law
 
@@ -31,8 +31,8 @@ TAIL = 0.5 - 0.5 * INTERVAL
 @pytest.mark.parametrize("name", CIRCUITS)
 @pytest.mark.parametrize("column", range(5))
 def test_the_mixture_of_the_leaves_is_the_column(name, column, rng):
-    table = zoo.make_table(zoo.COLUMNS, 30, rng)
-    post = zoo.random_posterior(CIRCUITS[name][0](table), table, rng, n_draw=2)
+    table = ex.make_table(ex.COLUMNS, 30, rng)
+    post = ex.random_posterior(CIRCUITS[name][0](table), table, rng, n_draw=2)
     mixture = shallow(post, column)
     assert np.abs(mixture.weight.sum(axis=1) - 1.0).max() < EXACT
     facts = table.schema.columns[column]
@@ -56,8 +56,8 @@ def reached(circuit, node: int) -> set[int]:
 
 @pytest.mark.parametrize("name", CIRCUITS)
 def test_a_component_is_of_the_sub_populations_above_it_or_of_all(name, rng):
-    table = zoo.make_table(zoo.COLUMNS, 30, rng)
-    post = zoo.random_posterior(CIRCUITS[name][0](table), table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table(ex.COLUMNS, 30, rng)
+    post = ex.random_posterior(CIRCUITS[name][0](table), table, rng, n_chain=1, n_draw=1)
     below = [reached(post.circuit, node) for node in sub_populations(post.circuit, 5)]
     nodes = post.circuit.leaf_node()
     for column in range(5):
@@ -68,11 +68,11 @@ def test_a_component_is_of_the_sub_populations_above_it_or_of_all(name, rng):
 
 
 def test_modes_intervals_and_weights_are_those_of_the_families(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT), 40, rng)
-    post = zoo.random_posterior(zoo.mixture(table, 1), table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table((ex.POSITIVE, ex.COUNT), 40, rng)
+    post = ex.random_posterior(ex.mixture(table, 1), table, rng, n_chain=1, n_draw=1)
     found = {part.family: part for part in post.components("positive").parts}
     mixture = shallow(post, 0)
-    column = zoo.POSITIVE
+    column = ex.POSITIVE
     for leaf, family, weight in zip(mixture.leaf, mixture.families, mixture.weight[0], strict=True):
         theta = post.params.theta[0, 0, post.circuit.theta_at[leaf] :]
         frozen, mode = {
@@ -93,7 +93,7 @@ def test_modes_intervals_and_weights_are_those_of_the_families(rng):
 def test_labels_have_their_most_probable_one_and_its_probability(rng):
     frame = pd.DataFrame({"kind": rng.choice(["a", "b", "c"], 60), "size": rng.normal(size=60)})
     table = bj.as_table(frame)
-    post = zoo.random_posterior(zoo.mixture(table, 2, zoo.only("categorical", "normal")), table, rng)
+    post = ex.random_posterior(ex.mixture(table, 2, ex.only("categorical", "normal")), table, rng)
     for part in post.components("kind").parts:
         leaf = shallow(representative(post, [0]).post, 0)
         assert part.mode in ("a", "b", "c", "other")
@@ -106,8 +106,8 @@ def test_labels_have_their_most_probable_one_and_its_probability(rng):
 @given(seed=st.integers(0, 2**31 - 1), k=st.integers(1, 6))
 def test_components_fall_in_weight_and_with_the_rest_add_up_to_one(seed, k):
     rng = np.random.default_rng(seed)
-    table = zoo.make_table(zoo.COLUMNS, 20, rng)
-    found = zoo.random_posterior(zoo.mixture(table, 2), table, rng, n_draw=2).components("positive", k=k)
+    table = ex.make_table(ex.COLUMNS, 20, rng)
+    found = ex.random_posterior(ex.mixture(table, 2), table, rng, n_draw=2).components("positive", k=k)
     weights = [part.weight for part in found.parts]
     assert weights == sorted(weights, reverse=True)
     assert sum(weights) + found.rest == pytest.approx(1.0, abs=EXACT)
@@ -117,8 +117,8 @@ def test_components_fall_in_weight_and_with_the_rest_add_up_to_one(seed, k):
 
 
 def test_draws_in_which_a_component_describes_nothing_do_not_move_it(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 40, rng)
-    post = zoo.random_posterior(zoo.mixture(table, 2), table, rng, n_chain=1, n_draw=5)
+    table = ex.make_table((ex.REAL, ex.COUNT), 40, rng)
+    post = ex.random_posterior(ex.mixture(table, 2), table, rng, n_chain=1, n_draw=5)
     top = slice(post.circuit.child_ptr[-2], None)
     post.params.log_weight[0, :, top] = np.log([0.5, 0.5])
     post.params.log_weight[0, :3, top] = [-800.0, 0.0]  # three draws of five leave the first one empty
@@ -131,8 +131,8 @@ def test_draws_in_which_a_component_describes_nothing_do_not_move_it(rng):
 
 
 def test_a_tree_names_sub_populations_by_their_conditions(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 60, rng)
-    post = zoo.random_posterior(zoo.hard(table, Condition(0, 1.0)), table, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 60, rng)
+    post = ex.random_posterior(ex.hard(table, Condition(0, 1.0)), table, rng)
     found = post.components("count")
     assert (found.structure, found.chain) == (None, None)
     assert "real < 1" in repr(found)
@@ -141,8 +141,8 @@ def test_a_tree_names_sub_populations_by_their_conditions(rng):
 
 
 def test_shown_is_the_chain_nearest_to_all_and_it_is_named(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 60, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=4)
+    table = ex.make_table((ex.REAL, ex.COUNT), 60, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_chain=1, n_draw=4)
     far = post.params.theta.copy()
     far[..., post.circuit.theta_at[shallow(post, 0).leaf] + 1] += 50.0  # both normals elsewhere
     chains = Params(
@@ -162,8 +162,8 @@ def test_shown_is_the_chain_nearest_to_all_and_it_is_named(rng):
 
 
 def test_unknown_columns_and_counts_below_one_are_refused(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 20, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 20, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
     with pytest.raises(QueryError, match="'rael'"):
         post.components("rael")
     with pytest.raises(QueryError, match="k=0"):

@@ -22,7 +22,8 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries import condition as verbs
 from bayesjpt.queries.boxes import boxes, contains, intersections, why_null
 from bayesjpt.table.table import Table
-from tests import naive_events, statistics, strategies, zoo
+from tests import examples as ex
+from tests import naive_events, statistics, strategies
 from tests.queries import events
 
 EXACT = 1e-10  # relative, of probabilities and of log densities
@@ -30,7 +31,7 @@ ROUNDED = 1e-15  # absolute error of SciPy's probabilities
 RARE = 1e-4  # probability below which SciPy's differences of cdfs have lost six digits
 FAR = 1e-8  # probability of values beyond those that are integrated over
 N_DRAWN = 3000
-COLUMNS = (*zoo.EVERY, zoo.HEAPED)
+COLUMNS = (*ex.EVERY, ex.HEAPED)
 
 
 def draws(post: Posterior) -> list[Params]:
@@ -73,7 +74,7 @@ def posteriors(draw) -> tuple[Posterior, Table]:
     case = draw(strategies.cases(max_rows=6, offered=COLUMNS))
     table = Table(case.table.schema, case.table.values, np.ones_like(case.table.observed))
     rng = np.random.default_rng(draw(strategies.seeds))
-    return zoo.random_posterior(case.circuit, table, rng, n_chain=1, n_draw=2), table
+    return ex.random_posterior(case.circuit, table, rng, n_chain=1, n_draw=2), table
 
 
 def event_of(data: st.DataObject, post: Posterior):
@@ -259,9 +260,9 @@ def zeros(rng) -> Posterior:
 
     Positive families are left out: they score the cell at zero by its average density, of which half lies below zero.
     """
-    table = zoo.make_table((zoo.ZEROS, zoo.LABEL), 40, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal", "student_t", "uniform", "atom", "categorical"))
-    return zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=2)
+    table = ex.make_table((ex.ZEROS, ex.LABEL), 40, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("normal", "student_t", "uniform", "atom", "categorical"))
+    return ex.random_posterior(circuit, table, rng, n_chain=1, n_draw=2)
 
 
 def density_at(post: Posterior, zeros: float, label: int) -> np.ndarray:
@@ -279,7 +280,7 @@ def test_densities_given_an_event_add_up_to_one(zeros, event):
     node, weight = np.polynomial.legendre.leggauss(80)
     x = np.concatenate([0.5 * (lo + hi) + 0.5 * (hi - lo) * node for lo, hi in itertools.pairwise(ends)])
     dx = np.concatenate([0.5 * (hi - lo) * weight for lo, hi in itertools.pairwise(ends)])
-    x, dx = np.append(x, zoo.ZEROS.atoms), np.append(dx, [1.0, 1.0])
+    x, dx = np.append(x, ex.ZEROS.atoms), np.append(dx, [1.0, 1.0])
     values = np.array([np.repeat(x, 4), np.tile(np.arange(4.0), x.size)])
     density = np.exp(log_density(zeros.condition(event), Table(zeros.schema, values, np.ones_like(values, bool))))
     np.testing.assert_allclose((density * np.repeat(dx, 4)).sum(axis=1), 1.0, atol=FAR)
@@ -298,8 +299,8 @@ def test_equality_at_an_atom_leaves_the_atom_alone(zeros):
 
 @pytest.mark.parametrize("event", ["real > 1 and count < 4", "real < 0 or label in ('a', 'b')", "count in (0, 3, 4)"])
 def test_rows_drawn_given_an_event_lie_in_it_and_follow_its_cdf(event, rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 40, rng)
-    post = zoo.random_posterior(zoo.two_level(table), table, rng, n_chain=1, n_draw=1).condition(event)
+    table = ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 40, rng)
+    post = ex.random_posterior(ex.two_level(table), table, rng, n_chain=1, n_draw=1).condition(event)
     flat, plan = post.flat(), post.plan()
     rows = np.empty((N_DRAWN, 3))
     sample_rows(plan, flat.log_weight[0], flat.theta[0], rng, rows)
@@ -316,8 +317,8 @@ def test_rows_drawn_given_an_event_lie_in_it_and_follow_its_cdf(event, rng):
 
 
 def test_cdf_given_an_event_agrees_with_probabilities(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 40, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=2).condition("real > 0 or count = 2")
+    table = ex.make_table((ex.REAL, ex.COUNT), 40, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_chain=1, n_draw=2).condition("real > 0 or count = 2")
     points = np.array([-1.0, 0.5, 2.0])
     out = np.empty((2, 3))
     fill_marginal_cdf(post.plan(), *post.flat(), np.zeros(3, np.int64), points, out)
@@ -326,8 +327,8 @@ def test_cdf_given_an_event_agrees_with_probabilities(rng):
 
 
 def test_boxes_share_what_they_leave_alike_and_leaves_share_parameters(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 40, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 40, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
     conditional = post.condition("real < 0 and count < 3 or real > 1 and count > 4")
     n_leaf = {c: int((post.circuit.leaf_var == c).sum()) for c in range(3)}
     found = {c: int((conditional.circuit.leaf_var == c).sum()) for c in range(3)}
@@ -337,9 +338,9 @@ def test_boxes_share_what_they_leave_alike_and_leaves_share_parameters(rng):
 
 
 def test_leaf_shared_by_components_is_summed_out_and_conditioned(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 30, rng)
-    circuit = zoo.shared_leaf(table)
-    post = zoo.random_posterior(circuit, table, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 30, rng)
+    circuit = ex.shared_leaf(table)
+    post = ex.random_posterior(circuit, table, rng)
     whole = Table(table.schema, table.values, np.ones_like(table.observed))
     small = post.marginal("count")
     assert_same(log_density(small, part(whole, small)), log_density(post, with_cells(whole, 1)))
@@ -349,16 +350,16 @@ def test_leaf_shared_by_components_is_summed_out_and_conditioned(rng):
 
 
 def test_children_that_become_one_are_one(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 30, rng)
-    circuit = zoo.merged(zoo.mixture(table, dictionary=strategies.first_family), 1, 4)
-    small = zoo.random_posterior(circuit, table, rng).marginal("count")
+    table = ex.make_table((ex.REAL, ex.COUNT), 30, rng)
+    circuit = ex.merged(ex.mixture(table, dictionary=strategies.first_family), 1, 4)
+    small = ex.random_posterior(circuit, table, rng).marginal("count")
     assert small.circuit.n_node == 1
 
 
 def test_thousands_of_columns_of_evidence_do_not_underflow(rng):
-    columns = tuple(replace(zoo.REAL, name=f"c{i}") for i in range(2000))
-    table = zoo.make_table((*columns, zoo.LABEL), 5, rng)
-    post = zoo.random_posterior(zoo.mixture(table, dictionary=strategies.first_family), table, rng, n_chain=1, n_draw=2)
+    columns = tuple(replace(ex.REAL, name=f"c{i}") for i in range(2000))
+    table = ex.make_table((*columns, ex.LABEL), 5, rng)
+    post = ex.random_posterior(ex.mixture(table, dictionary=strategies.first_family), table, rng, n_chain=1, n_draw=2)
     row = Table(table.schema, table.values[:, :1], np.ones((2001, 1), bool))
     far = mapping(row, list(range(2000)))
     conditional = post.constrain(far)
@@ -372,8 +373,8 @@ def test_thousands_of_columns_of_evidence_do_not_underflow(rng):
 
 
 def test_impossible_evidence_names_the_first_column_that_makes_it_so(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng).condition("count < 3")
+    table = ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng).condition("count < 3")
     with pytest.raises(EvidenceError, match="evidence of probability zero: column 'count' makes it so"):
         post.condition("real > 0 and count > 4 and label = 'a'")
     with pytest.raises(EvidenceError, match="column 'count'"):
@@ -381,9 +382,9 @@ def test_impossible_evidence_names_the_first_column_that_makes_it_so(rng):
 
 
 def test_evidence_that_is_impossible_under_some_draws_alone_says_how_many(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.LABEL), 30, rng)
-    circuit = zoo.independent(table, zoo.only("exponential", "categorical"))
-    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=4)
+    table = ex.make_table((ex.POSITIVE, ex.LABEL), 30, rng)
+    circuit = ex.independent(table, ex.only("exponential", "categorical"))
+    post = ex.random_posterior(circuit, table, rng, n_chain=1, n_draw=4)
     post.params.theta[0, 1, circuit.theta_at[0]] = 1e6  # exp(-1e6) has no float64
     assert post.condition("positive > 1").n_draw == 4
     post.params.theta[0, 1, circuit.theta_at[0]] = np.inf
@@ -404,32 +405,32 @@ def test_evidence_that_is_impossible_under_some_draws_alone_says_how_many(rng):
     ids=str,
 )
 def test_what_is_no_possible_event_is_refused(rng, event, message):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
+    table = ex.make_table((ex.REAL, ex.LABEL), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
     with pytest.raises(QueryError, match=message):
         post.condition(event)
 
 
 @pytest.mark.parametrize("values", ["real", [1.0], None])
 def test_values_that_are_no_mapping_are_refused(rng, values):
-    table = zoo.make_table((zoo.REAL,), 30, rng)
+    table = ex.make_table((ex.REAL,), 30, rng)
     with pytest.raises(QueryError, match="a mapping such as"):
-        zoo.random_posterior(zoo.mixture(table), table, rng).constrain(values)
+        ex.random_posterior(ex.mixture(table), table, rng).constrain(values)
 
 
 @pytest.mark.parametrize(
     ("columns", "message"), [([], "none"), (["real", "real"], "each name once"), (["raal"], "no column 'raal'")]
 )
 def test_columns_of_a_marginal_are_checked(rng, columns, message):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 30, rng)
+    table = ex.make_table((ex.REAL, ex.LABEL), 30, rng)
     with pytest.raises(QueryError, match=message):
-        zoo.random_posterior(zoo.mixture(table), table, rng).marginal(columns)
+        ex.random_posterior(ex.mixture(table), table, rng).marginal(columns)
 
 
 @pytest.mark.parametrize(("cap", "message"), [("MAX_EDITED_EDGES", "edges"), ("MAX_EDITED_BYTES", "GiB")])
 def test_answers_too_large_are_refused(rng, monkeypatch, cap, message):
     monkeypatch.setattr(verbs, cap, 20)
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table, 3), table, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 30, rng)
+    post = ex.random_posterior(ex.mixture(table, 3), table, rng)
     with pytest.raises(QueryError, match=message):
         post.condition("real > 0 or count > 3")

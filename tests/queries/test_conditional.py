@@ -10,7 +10,7 @@ import bayesjpt as bj
 from bayesjpt.errors import ModelError, QueryError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.queries.test_condition import assert_same, log_density
 
 
@@ -18,9 +18,9 @@ from tests.queries.test_condition import assert_same, log_density
 def conditional() -> Posterior:
     """Return a fit given an event, then values, then of fewer columns."""
     rng = np.random.default_rng(3)
-    table = zoo.make_table(zoo.COLUMNS, 80, rng, missing=0.1)
+    table = ex.make_table(ex.COLUMNS, 80, rng, missing=0.1)
     stats = {"log_likelihood": rng.normal(size=(2, 6)), "n_active_edges": rng.integers(0, 9, (2, 6))}
-    post = zoo.random_posterior(zoo.two_level(table), table, rng, sample_stats=stats)
+    post = ex.random_posterior(ex.two_level(table), table, rng, sample_stats=stats)
     post = post.condition("real > 1 or count > 4 and label = 'a'").constrain({"positive": 1.5})
     return post.marginal(["label", "real", "positive", "count"])
 
@@ -69,8 +69,8 @@ def test_known_value_may_be_asked_for_again(conditional):
 
 
 def test_reference_rows_stay_in_the_event(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 60, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 60, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
     kept = post.condition("real > 1").reference
     assert kept.values[0].min() > 1.0
     assert post.condition("real > 1e6").reference is None
@@ -79,8 +79,8 @@ def test_reference_rows_stay_in_the_event(rng):
 
 
 def test_nothing_given_changes_no_density(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 20, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 20, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
     for same in (
         post.condition({}),
         post.constrain({"real": None}),

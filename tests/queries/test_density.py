@@ -14,19 +14,20 @@ from bayesjpt.errors import BayesjptWarning, EvidenceError, QueryError, SchemaEr
 from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 
 EXACT = 1e-9
 SUM_TOLERANCE = 1e-10
 LONG_ENOUGH = 400
-"""Counts above it have no mass worth a mention under the zoo's parameters."""
+"""Counts above it have no mass worth a mention under the example circuits's parameters."""
 
 
-@pytest.fixture(params=[zoo.independent, zoo.mixture, zoo.two_level], ids=lambda shape: shape.__name__)
+@pytest.fixture(params=[ex.independent, ex.mixture, ex.two_level], ids=lambda shape: shape.__name__)
 def case(request, rng):
     """Return (table, posterior of unrelated draws)."""
-    table = zoo.make_table(zoo.COLUMNS, 30, rng, missing=0.2)
-    return table, zoo.random_posterior(request.param(table), table, rng, n_draw=3)
+    table = ex.make_table(ex.COLUMNS, 30, rng, missing=0.2)
+    return table, ex.random_posterior(request.param(table), table, rng, n_draw=3)
 
 
 def draw(post, chain: int, number: int) -> Params:
@@ -66,8 +67,8 @@ def favourites(request, rng):
     table = bj.as_table(pd.DataFrame({"size": sizes}))
     assert table.schema.columns[0].cell_ends
     grid = np.arange(-2_000, 2_001)[None] / 10.0
-    circuit = zoo.hard(table, Condition(0, 10.45)) if request.param == "tree" else zoo.mixture(table, 3)
-    return Table(table.schema, grid, np.ones(grid.shape, bool)), zoo.random_posterior(circuit, table, rng)
+    circuit = ex.hard(table, Condition(0, 10.45)) if request.param == "tree" else ex.mixture(table, 3)
+    return Table(table.schema, grid, np.ones(grid.shape, bool)), ex.random_posterior(circuit, table, rng)
 
 
 def test_masses_of_unequal_cells_sum_to_that_of_their_range(favourites):
@@ -95,9 +96,9 @@ def test_answers_carry_chain_draw_and_row_coordinates(case):
 
 
 def test_masses_of_all_labels_and_counts_add_up_to_one(rng):
-    table = zoo.make_table((zoo.LABEL, zoo.COUNT), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=3)
-    label, count = np.meshgrid(np.arange(zoo.LABEL.n_label), np.arange(LONG_ENOUGH), indexing="ij")
+    table = ex.make_table((ex.LABEL, ex.COUNT), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_draw=3)
+    label, count = np.meshgrid(np.arange(ex.LABEL.n_label), np.arange(LONG_ENOUGH), indexing="ij")
     cells = np.array([label.ravel(), count.ravel()], float)
     grid = Table(table.schema, cells, np.ones(cells.shape, bool))
     total = np.exp(bj.Posterior.log_mass(post, grid)).sum("obs_id")
@@ -105,16 +106,16 @@ def test_masses_of_all_labels_and_counts_add_up_to_one(rng):
 
 
 def test_masses_of_all_cells_of_a_real_column_add_up_to_one(rng):
-    table = zoo.make_table((zoo.REAL,), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=3)
-    cells = zoo.REAL.resolution * np.arange(-2000.0, 2000.0)[None]
+    table = ex.make_table((ex.REAL,), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_draw=3)
+    cells = ex.REAL.resolution * np.arange(-2000.0, 2000.0)[None]
     total = np.exp(bj.Posterior.log_mass(post, Table(table.schema, cells, np.ones(cells.shape, bool)))).sum("obs_id")
     assert np.abs(total - 1.0).max() < SUM_TOLERANCE
 
 
 def test_on_counts_and_labels_mass_is_density(rng):
-    table = zoo.make_table((zoo.COUNT, zoo.LEVELS, zoo.LABEL), 20, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=2)
+    table = ex.make_table((ex.COUNT, ex.LEVELS, ex.LABEL), 20, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_draw=2)
     difference = bj.Posterior.log_mass(post, table) - bj.Posterior.log_density(post, table)
     assert np.abs(difference).max() < EXACT
 
@@ -132,7 +133,7 @@ FRAME = pd.DataFrame(
 def fitted():
     """Return the estimate of a frame's columns as a Posterior."""
     table = bj.as_table(FRAME)
-    return bj.Posterior.from_circuit(zoo.mixture(table), table.schema)
+    return bj.Posterior.from_circuit(ex.mixture(table), table.schema)
 
 
 def test_frame_is_read_under_the_posteriors_schema(fitted):

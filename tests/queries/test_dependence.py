@@ -13,7 +13,7 @@ from bayesjpt import Posterior
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.build import Product, Sum, build_circuit
 from bayesjpt.errors import EvidenceError, QueryError
-from tests import zoo
+from tests import examples as ex
 
 EXACT = 1e-10
 """Nats, where every value is a cell."""
@@ -26,12 +26,12 @@ NATS = 2e-4
 
 ROUNDING = 1e-12
 
-DISCRETE = (zoo.LABEL, zoo.FLAG, zoo.named(zoo.FLAG, "flag 2"))
+DISCRETE = (ex.LABEL, ex.FLAG, ex.named(ex.FLAG, "flag 2"))
 
 
-def posterior(columns, rng, make=zoo.mixture, n_draw=2, **more) -> Posterior:
-    table = zoo.make_table(columns, 40, rng)
-    return zoo.random_posterior(make(table, **more), table, rng, n_draw=n_draw)
+def posterior(columns, rng, make=ex.mixture, n_draw=2, **more) -> Posterior:
+    table = ex.make_table(columns, 40, rng)
+    return ex.random_posterior(make(table, **more), table, rng, n_draw=n_draw)
 
 
 def of(answer, first: str, second: str) -> np.ndarray:
@@ -53,9 +53,9 @@ def information(table: np.ndarray) -> float:
 
 
 def test_labels_are_as_by_enumeration(rng):
-    post = posterior(DISCRETE, rng, make=zoo.two_level)
+    post = posterior(DISCRETE, rng, make=ex.two_level)
     found = post.dependence()
-    names = [*zoo.LABEL.labels, "other"], [*zoo.FLAG.labels, "other"]
+    names = [*ex.LABEL.labels, "other"], [*ex.FLAG.labels, "other"]
     joint = np.array([[post.probability(f"label = '{a}' and flag = '{b}'") for b in names[1]] for a in names[0]])
     expected = [information(table) for table in np.moveaxis(joint.reshape(4, 3, -1), 2, 0)]
     assert np.abs(of(found, "label", "flag") - expected).max() < EXACT
@@ -63,8 +63,8 @@ def test_labels_are_as_by_enumeration(rng):
 
 
 def test_counts_of_a_short_range_are_as_by_enumeration(rng):
-    post = posterior((replace(zoo.COUNT, families=("poisson",)), zoo.LABEL), rng, n_draw=1)
-    points = [(a, k) for a in (*zoo.LABEL.labels, "other") for k in range(80)]
+    post = posterior((replace(ex.COUNT, families=("poisson",)), ex.LABEL), rng, n_draw=1)
+    points = [(a, k) for a in (*ex.LABEL.labels, "other") for k in range(80)]
     cells = [post.probability(f"label = '{a}' and count = {k}").to_numpy()[0, 0] for a, k in points]
     joint = np.reshape(cells, (4, 80))
     assert joint.sum() == pytest.approx(1.0, abs=1e-9)
@@ -73,9 +73,9 @@ def test_counts_of_a_short_range_are_as_by_enumeration(rng):
 
 def normals(rng, components) -> Posterior:
     """Return a mixture of products of two normals; each component is (weight, means, standard deviations)."""
-    columns = (zoo.REAL, zoo.named(zoo.REAL, "other"))
-    table = zoo.make_table(columns, 30, rng)
-    parts = tuple(Product((zoo.leaf(0, table), zoo.leaf(1, table))) for _ in components)
+    columns = (ex.REAL, ex.named(ex.REAL, "other"))
+    table = ex.make_table(columns, 30, rng)
+    parts = tuple(Product((ex.leaf(0, table), ex.leaf(1, table))) for _ in components)
     circuit = build_circuit(Sum(parts, (30,) * len(components)), table)
     log_weight, theta = np.zeros(circuit.n_edge), np.empty(circuit.n_theta)
     log_weight[circuit.child_ptr[-2] :] = np.log([weight for weight, *_ in components])
@@ -144,9 +144,9 @@ def test_a_leaf_far_narrower_than_its_column_is_seen(rng):
 def test_densities_without_a_scale_near_zero_are_seen(rng):
     """Gammas of small shape: their logarithms spread over hundreds of octaves."""
     shapes, flags = np.array([0.02, 0.1]), np.array([0.2, 0.9])
-    columns = (replace(zoo.POSITIVE, families=("gamma",)), replace(zoo.FLAG, families=("categorical",)))
-    table = zoo.make_table(columns, 30, rng)
-    parts = tuple(Product((zoo.leaf(0, table), zoo.leaf(1, table))) for _ in shapes)
+    columns = (replace(ex.POSITIVE, families=("gamma",)), replace(ex.FLAG, families=("categorical",)))
+    table = ex.make_table(columns, 30, rng)
+    parts = tuple(Product((ex.leaf(0, table), ex.leaf(1, table))) for _ in shapes)
     circuit = build_circuit(Sum(parts, (15, 15)), table)
     theta, log_weight = np.empty(circuit.n_theta), np.zeros(circuit.n_edge)
     log_weight[circuit.child_ptr[-2] :] = np.log(0.5)
@@ -175,7 +175,7 @@ def test_densities_without_a_scale_near_zero_are_seen(rng):
 @pytest.fixture
 def post(rng) -> Posterior:
     """Return a posterior over columns of every base, atoms among them."""
-    return posterior(zoo.EVERY, rng, make=zoo.two_level)
+    return posterior(ex.EVERY, rng, make=ex.two_level)
 
 
 def test_is_symmetric_and_not_negative(post):
@@ -186,9 +186,9 @@ def test_is_symmetric_and_not_negative(post):
 
 
 def test_columns_that_the_structure_keeps_apart_have_exactly_none(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL, zoo.COUNT), 40, rng)
-    pair = Sum(tuple(Product((zoo.leaf(0, table), zoo.leaf(1, table))) for _ in range(2)), (40, 40))
-    post = zoo.random_posterior(build_circuit(Product((pair, zoo.leaf(2, table))), table), table, rng)
+    table = ex.make_table((ex.REAL, ex.LABEL, ex.COUNT), 40, rng)
+    pair = Sum(tuple(Product((ex.leaf(0, table), ex.leaf(1, table))) for _ in range(2)), (40, 40))
+    post = ex.random_posterior(build_circuit(Product((pair, ex.leaf(2, table))), table), table, rng)
     found = post.dependence()
     assert (of(found, "real", "count") == 0.0).all()
     assert (of(found, "label", "count") == 0.0).all()
@@ -202,15 +202,15 @@ def test_equal_components_have_none(rng):
 
 
 def test_units_do_not_matter(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 40, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
-    real = replace(zoo.REAL, location=3.0 - 2.5 * zoo.REAL.location, scale=2.5 * zoo.REAL.scale)
-    other = replace(post, schema=replace(table.schema, columns=(real, zoo.LABEL)), reference=None)
+    table = ex.make_table((ex.REAL, ex.LABEL), 40, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
+    real = replace(ex.REAL, location=3.0 - 2.5 * ex.REAL.location, scale=2.5 * ex.REAL.scale)
+    other = replace(post, schema=replace(table.schema, columns=(real, ex.LABEL)), reference=None)
     assert np.abs(of(post.dependence(), "real", "label") - of(other.dependence(), "real", "label")).max() < NATS
 
 
 def test_never_exceeds_the_entropy_of_labels(post):
-    codes = [f"label = '{label}'" for label in (*zoo.LABEL.labels, "other")]
+    codes = [f"label = '{label}'" for label in (*ex.LABEL.labels, "other")]
     p = np.array([post.probability(code).to_numpy().ravel() for code in codes])
     entropy = -(p * np.log(p)).sum(axis=0)
     found = post.dependence().sel(feature="label").to_numpy().reshape(entropy.size, -1)
@@ -255,14 +255,14 @@ def test_a_column_that_is_given_tells_nothing(post):
 
 
 def test_some_draws_are_those_of_all(rng):
-    post = posterior((zoo.REAL, zoo.LABEL), rng, n_draw=12)
+    post = posterior((ex.REAL, ex.LABEL), rng, n_draw=12)
     every, some = post.dependence(), post.dependence(max_draws=8)
     assert some.sizes["draw"] == 4
     assert np.abs(every.sel(draw=some["draw"]) - some).max() == 0.0
 
 
 def test_arviz_summarises_it(rng):
-    post = posterior((zoo.REAL, zoo.LABEL), rng, n_draw=20)
+    post = posterior((ex.REAL, ex.LABEL), rng, n_draw=20)
     row = az.summary(post.dependence().sel(feature="real", feature_other="label"))
     assert row["mean"].size == 1
     assert np.isfinite(float(row["mean"].iloc[0]))

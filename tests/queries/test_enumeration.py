@@ -21,7 +21,8 @@ from bayesjpt.families import registry
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import naive, strategies, zoo
+from tests import examples as ex
+from tests import naive, strategies
 from tests.queries import events, slow
 
 EXACT = 1e-10
@@ -29,7 +30,7 @@ ROUNDING = 1e-13  # absolute, of probabilities that are a difference from 1
 RARE = 1e-9
 DEPTH = 5
 SMOKER = replace(events.SMOKER, frequencies=(0.5, 0.4, 0.1))
-COLUMNS = (zoo.LEVELS, zoo.LABEL, SMOKER)
+COLUMNS = (ex.LEVELS, ex.LABEL, SMOKER)
 OF_SCHEMA = [events.SCHEMA.names.index(column.name) for column in COLUMNS]
 
 
@@ -55,21 +56,21 @@ class Enumerated(NamedTuple):
 
 def few_values(column):
     """Offer each family over a column's labels or levels twice."""
-    return 2 * zoo.only("categorical", "bernoulli")(column)
+    return 2 * ex.only("categorical", "bernoulli")(column)
 
 
 @st.composite
 def enumerated(draw) -> Enumerated:
     """Draw a circuit of up to five levels over three columns of few values, leaves truncated or not."""
-    cells = np.array(list(itertools.product(zoo.LEVELS.levels, range(4), range(3))), float).T
+    cells = np.array(list(itertools.product(ex.LEVELS.levels, range(4), range(3))), float).T
     rows = Table(Schema(COLUMNS), np.ascontiguousarray(cells), np.ones(cells.shape, bool))
     rng = np.random.default_rng(draw(strategies.seeds))
     circuit = build_circuit(draw(strategies.trees(rows, (0, 1, 2), DEPTH)), rows, few_values)
     if draw(st.booleans()):
-        circuit = zoo.truncated(circuit, rows.schema, rng, share=0.3)
+        circuit = ex.truncated(circuit, rows.schema, rng, share=0.3)
     if draw(st.booleans()):
         circuit = slow.share_parameters(circuit, rng)
-    params = zoo.random_params(circuit, rows.schema, rng)
+    params = ex.random_params(circuit, rows.schema, rng)
     post = Posterior(circuit, rows.schema, Params(*(array[None, None] for array in params)))
     return Enumerated(post, rows, np.exp(naive.log_values(circuit, params, rows)))
 
@@ -115,11 +116,11 @@ def test_moments_and_quantiles_are_sums_over_rows(case, given, q):
     mean = weight @ x
     assert number(case.post.expectation("levels", given)) == pytest.approx(mean, rel=EXACT)
     assert number(case.post.variance("levels", given)) == pytest.approx(weight @ (x - mean) ** 2, rel=EXACT, abs=EXACT)
-    below = np.array([weight[x <= level].sum() for level in zoo.LEVELS.levels])
-    found = case.post.cdf(zoo.LEVELS.levels, "levels", given).to_numpy().ravel()
+    below = np.array([weight[x <= level].sum() for level in ex.LEVELS.levels])
+    found = case.post.cdf(ex.LEVELS.levels, "levels", given).to_numpy().ravel()
     np.testing.assert_allclose(found, below, rtol=EXACT, atol=ROUNDING)
     hypothesis.assume(np.abs(below - q).min() > RARE)
-    expected = zoo.LEVELS.levels[int(np.searchsorted(below, q))]
+    expected = ex.LEVELS.levels[int(np.searchsorted(below, q))]
     assert number(case.post.quantile(q, "levels", given)) == expected
 
 
@@ -130,9 +131,9 @@ def test_moments_and_quantiles_are_sums_over_rows(case, given, q):
 def real() -> Posterior:
     """Return a draw of a circuit in which real columns have every family that fits them."""
     rng = np.random.default_rng(11)
-    columns = (replace(zoo.REAL, families=()), zoo.LABEL, replace(zoo.POSITIVE, families=()))
-    table = zoo.make_table(columns, 30, rng)
-    return zoo.random_posterior(zoo.two_level(table), table, rng, n_chain=1, n_draw=1)
+    columns = (replace(ex.REAL, families=()), ex.LABEL, replace(ex.POSITIVE, families=()))
+    table = ex.make_table(columns, 30, rng)
+    return ex.random_posterior(ex.two_level(table), table, rng, n_chain=1, n_draw=1)
 
 
 def density(post: Posterior, x: np.ndarray, position: int, **known: float) -> np.ndarray:

@@ -14,7 +14,7 @@ from bayesjpt.errors import QueryError
 from bayesjpt.queries.boxes import CERTAIN, Box, boxes, complement, contains, intersect, intersections, why_null
 from bayesjpt.queries.event import all_of, any_of
 from bayesjpt.table.schema import Column, Schema
-from tests import zoo
+from tests import examples as ex
 from tests.conftest import SEED
 from tests.queries.events import ATOMIC, BALANCE, COLUMNS, DAY, SCHEMA, comparisons, events, holds, rows
 
@@ -294,7 +294,7 @@ def test_columns_of_single_values_are_null_unless_one_is_an_atom():
 
 
 def test_null_event_is_explained_with_an_interval_that_has_probability():
-    schema = Schema((zoo.with_resolution(zoo.REAL, 0.5),))
+    schema = Schema((ex.with_resolution(ex.REAL, 0.5),))
     why = why_null(boxes("real = 12", schema), schema)
     assert why == (
         "column 'real' is continuous: P(real == 12) is 0; ask for real between 11.75 and 12.25, or give it as evidence"

@@ -12,7 +12,7 @@ import bayesjpt as bj
 from bayesjpt import Posterior
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import QueryError
-from tests import zoo
+from tests import examples as ex
 
 EXACT = 1e-12
 """Relative."""
@@ -27,8 +27,8 @@ QUESTIONS = [
 @pytest.fixture
 def post(rng) -> Posterior:
     """Return a posterior over columns of every base."""
-    table = zoo.make_table(zoo.EVERY, 40, rng)
-    return zoo.random_posterior(zoo.two_level(table), table, rng, n_draw=5)
+    table = ex.make_table(ex.EVERY, 40, rng)
+    return ex.random_posterior(ex.two_level(table), table, rng, n_draw=5)
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +71,8 @@ def test_parts_are_told_apart_until_there_are_enough(post):
 
 
 def test_columns_apart_from_the_question_do_not_split_it(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 40, rng)
-    post = zoo.random_posterior(zoo.independent(table), table, rng)
+    table = ex.make_table((ex.REAL, ex.LABEL), 40, rng)
+    post = ex.random_posterior(ex.independent(table), table, rng)
     found = post.explain("real > 1")
     assert len(found.parts) == 1
     assert found.parts[0].facts == ()
@@ -133,8 +133,8 @@ def test_html_is_escaped(groups):
 
 
 def test_parts_beyond_those_shown_are_one_line(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 40, rng)
-    post = zoo.random_posterior(zoo.mixture(table, 7), table, rng, n_draw=1)
+    table = ex.make_table((ex.REAL, ex.LABEL), 40, rng)
+    post = ex.random_posterior(ex.mixture(table, 7), table, rng, n_draw=1)
     found = post.explain("real > 1", k=3)
     assert len(found.parts) == 7
     assert "4 others together" in repr(found).splitlines()[-1]
@@ -155,8 +155,8 @@ def test_mistakes_are_told(post, arguments, text):
 
 
 def test_one_draw_without_weight_on_a_component_is_explained(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 40, rng)
-    post = zoo.random_posterior(zoo.mixture(table, 3), table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table((ex.REAL, ex.LABEL), 40, rng)
+    post = ex.random_posterior(ex.mixture(table, 3), table, rng, n_chain=1, n_draw=1)
     log_weight = post.params.log_weight.copy()
     log_weight[..., -3:] = np.log([0.5, 0.5, 1e-300]) + [0.0, 0.0, -np.inf]
     found = replace(post, params=Params(log_weight, post.params.theta)).explain("real > 1", "label = 'a'")

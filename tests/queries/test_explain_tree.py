@@ -9,7 +9,7 @@ import bayesjpt as bj
 from bayesjpt import Posterior
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import INTERVAL
-from tests import zoo
+from tests import examples as ex
 
 EXACT = 1e-9
 """Relative."""
@@ -21,8 +21,8 @@ GIVEN = [None, "count <= 3 or flag = 'yes'", {"count": 2, "positive": 1.5}]
 def post() -> Posterior:
     """Return four draws of a tree over columns of every base."""
     rng = np.random.default_rng(1)
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE, zoo.COUNT, zoo.LABEL, zoo.FLAG, zoo.ZEROS), 80, rng)
-    return zoo.random_posterior(bj.learn_jpt(table, rng, max_leaves=6), table, rng, n_chain=2, n_draw=2)
+    table = ex.make_table((ex.REAL, ex.POSITIVE, ex.COUNT, ex.LABEL, ex.FLAG, ex.ZEROS), 80, rng)
+    return ex.random_posterior(bj.learn_jpt(table, rng, max_leaves=6), table, rng, n_chain=2, n_draw=2)
 
 
 @pytest.mark.parametrize("given", GIVEN)

@@ -17,7 +17,7 @@ from bayesjpt.families import registry
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.queries.make_frozen_answers import (
     CLASSES,
     FILE,
@@ -61,7 +61,7 @@ MIXTURE_ASKS = {
 
 def known(columns: tuple[Column, ...], families: tuple[str, ...], weights, parameters) -> Posterior:
     """Return one draw of a mixture of products with given weights and parameters, [component][column]."""
-    table = zoo.make_table(columns, 10, np.random.default_rng(0))
+    table = ex.make_table(columns, 10, np.random.default_rng(0))
     parts = tuple(
         Product(tuple(ColumnLeaf(c, np.arange(10)) for c in range(len(columns)))) for _ in range(len(weights))
     )
@@ -83,9 +83,9 @@ def known(columns: tuple[Column, ...], families: tuple[str, ...], weights, param
 def mixture() -> Posterior:
     """Return the mixture of `make_frozen_answers`, its labels' "other" with probability 0."""
     columns = (
-        replace(zoo.REAL, name="X", location=0.0, scale=1.0),
-        replace(zoo.COUNT, name="K"),
-        replace(zoo.LABEL, name="C", labels=("a", "b"), frequencies=(0.5, 0.4, 0.1), support=(0.0, 2.0)),
+        replace(ex.REAL, name="X", location=0.0, scale=1.0),
+        replace(ex.COUNT, name="K"),
+        replace(ex.LABEL, name="C", labels=("a", "b"), frequencies=(0.5, 0.4, 0.1), support=(0.0, 2.0)),
     )
     parameters = [
         [[sd * sd, mu], [rate], [*map(float, labels), 1e-300]]
@@ -127,9 +127,9 @@ def test_answer_about_the_mixture_is_that_of_another_program(mixture, answer):
 def three_normals() -> Posterior:
     """Return scikit-learn's mixture, its component as the label C."""
     columns = (
-        replace(zoo.REAL, name="X", location=0.0, scale=1.0),
-        replace(zoo.REAL, name="Y", location=0.0, scale=1.0),
-        replace(zoo.LABEL, name="C"),
+        replace(ex.REAL, name="X", location=0.0, scale=1.0),
+        replace(ex.REAL, name="Y", location=0.0, scale=1.0),
+        replace(ex.LABEL, name="C"),
     )
     parameters = [
         [
@@ -196,7 +196,7 @@ def network(gum, parents: dict[str, tuple[str, ...]], tables: dict[str, np.ndarr
 def two_levels(tables: dict[str, np.ndarray]) -> Posterior:
     """Return classes h of p, s and a mixture over classes g of q and r."""
     columns = tuple(label_column(name, n) for name, n in SIZES.items())
-    table = zoo.make_table(columns, 10, np.random.default_rng(0))
+    table = ex.make_table(columns, 10, np.random.default_rng(0))
     n_outer, n_inner = tables["g"].shape
 
     def leaf(column: int) -> ColumnLeaf:

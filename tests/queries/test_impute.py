@@ -13,7 +13,7 @@ from bayesjpt.families import registry
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
 from bayesjpt.table.write import write_table
-from tests import zoo
+from tests import examples as ex
 from tests.statistics import LARGEST_Z, cdf_deviation, dkw_bound
 
 N_IMPUTED = 4000
@@ -24,8 +24,8 @@ CLOSE = 1e-9
 def case() -> tuple[Table, Posterior]:
     """Return a table with missing cells and unrelated draws of a circuit over it."""
     rng = np.random.default_rng(6)
-    table = zoo.make_table(zoo.COLUMNS, 40, rng, missing=0.3, continuous=True)
-    return table, zoo.random_posterior(zoo.two_level(table), table, rng, n_draw=3)
+    table = ex.make_table(ex.COLUMNS, 40, rng, missing=0.3, continuous=True)
+    return table, ex.random_posterior(ex.two_level(table), table, rng, n_draw=3)
 
 
 def test_observed_cells_stay_to_the_last_bit_and_none_is_missing(case, rng):
@@ -53,7 +53,7 @@ def test_imputations_differ(case, rng):
 
 def test_imputed_cells_follow_the_conditional_cdf_of_one_draw(case, rng):
     table, post = case
-    one = zoo.random_posterior(post.circuit, table, rng, n_chain=1, n_draw=1)
+    one = ex.random_posterior(post.circuit, table, rng, n_chain=1, n_draw=1)
     row = table.take(np.repeat(7, N_IMPUTED))
     observed = np.zeros_like(row.observed)
     observed[[2, 4]] = True
@@ -70,9 +70,9 @@ def test_imputed_cells_follow_the_conditional_cdf_of_one_draw(case, rng):
 
 def test_each_imputation_comes_from_one_draw(rng):
     """Two draws whose labels differ for certain: within an imputation all rows agree."""
-    table = zoo.make_table((zoo.LABEL, zoo.COUNT), 30, rng)
-    circuit = zoo.independent(table, zoo.only("poisson"))
-    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=2)
+    table = ex.make_table((ex.LABEL, ex.COUNT), 30, rng)
+    circuit = ex.independent(table, ex.only("poisson"))
+    post = ex.random_posterior(circuit, table, rng, n_chain=1, n_draw=2)
     at = circuit.theta_at[0]
     post.params.theta[0, :, at : at + 4] = 1e-12
     post.params.theta[0, 0, at] = post.params.theta[0, 1, at + 2] = 1.0
@@ -83,9 +83,9 @@ def test_each_imputation_comes_from_one_draw(rng):
 
 
 def test_labels_that_training_never_showed_are_not_imputed(rng):
-    table = zoo.make_table((zoo.LABEL,), 2000, rng, missing=1.0)
-    circuit = zoo.independent(table)
-    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table((ex.LABEL,), 2000, rng, missing=1.0)
+    circuit = ex.independent(table)
+    post = ex.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
     post.params.theta[:] = [0.1, 0.2, 0.1, 0.6]
     (filled,) = post.impute(table, rng=rng)
     assert filled.values[0].max() == 2.0
@@ -109,7 +109,7 @@ def test_observed_cells_of_a_frame_come_back_as_they_were(how, backend, rng):
         }
     )
     table = bj.as_table(frame, kinds={"code": "category", "day": "category", "count": "integer"})
-    post = Posterior.from_circuit(zoo.mixture(table), table.schema)
+    post = Posterior.from_circuit(ex.mixture(table), table.schema)
     new = pd.DataFrame(
         {
             "kind": ["other", "Zoë", "a", None],
@@ -142,10 +142,10 @@ def test_unseen_labels_follow_their_rows_and_are_written_as_they_were_read(tmp_p
 def test_limits_are_kept_where_drawing_anew_would_take_too_long(rng, monkeypatch):
     """All but a trillionth of the column lies below its support: the conditional is that of the tail."""
     monkeypatch.setattr("bayesjpt.queries.complete.MAX_REDRAWS", 3)
-    table = zoo.make_table((zoo.POSITIVE, zoo.LABEL), 500, rng, missing=1.0)
-    post = zoo.random_posterior(zoo.independent(table, zoo.only("normal", "categorical")), table, rng, n_draw=1)
+    table = ex.make_table((ex.POSITIVE, ex.LABEL), 500, rng, missing=1.0)
+    post = ex.random_posterior(ex.independent(table, ex.only("normal", "categorical")), table, rng, n_draw=1)
     at = post.circuit.theta_at[0]
-    post.params.theta[..., at : at + 2] = [1.0, -7.0 - zoo.POSITIVE.location / zoo.POSITIVE.scale]
+    post.params.theta[..., at : at + 2] = [1.0, -7.0 - ex.POSITIVE.location / ex.POSITIVE.scale]
     (filled,) = post.impute(table, rng=rng, recorded=False)
     x = filled.values[0]
     assert (x >= 0.0).all()
@@ -154,9 +154,9 @@ def test_limits_are_kept_where_drawing_anew_would_take_too_long(rng, monkeypatch
 
 
 def test_drawn_numbers_keep_to_the_support_of_their_column(rng):
-    table = zoo.make_table((zoo.POSITIVE,), 400, rng, missing=1.0)
-    circuit = zoo.independent(table, zoo.only("normal"))
-    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table((ex.POSITIVE,), 400, rng, missing=1.0)
+    circuit = ex.independent(table, ex.only("normal"))
+    post = ex.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
     post.params.theta[0, 0] = [1.0, 0.0]  # half of it below zero
     (filled,) = post.impute(table, rng=rng)
     assert filled.values.min() >= 0.0
@@ -216,9 +216,9 @@ def test_intervals_of_mean_imputation_hold_the_expectation_between_the_draws_ext
 
 
 def test_mean_imputation_stays_near_training_values_where_there_is_no_mean(rng):
-    table = zoo.make_table((zoo.REAL,), 5, rng, missing=1.0)
-    post = zoo.random_posterior(
-        zoo.independent(table, lambda _: [registry.family("student_t")]), table, rng, n_chain=1, n_draw=1
+    table = ex.make_table((ex.REAL,), 5, rng, missing=1.0)
+    post = ex.random_posterior(
+        ex.independent(table, lambda _: [registry.family("student_t")]), table, rng, n_chain=1, n_draw=1
     )
     post.params.theta[0, 0, 2] = 0.9
     assert not np.isfinite(post.expectation("real")).all()
@@ -227,19 +227,19 @@ def test_mean_imputation_stays_near_training_values_where_there_is_no_mean(rng):
 
 
 def test_likelihood_of_little_weight_and_a_distant_mean_does_not_take_over(rng):
-    table = zoo.make_table((zoo.POSITIVE,), 5, rng, missing=1.0)
-    circuit = zoo.independent(table, zoo.only("normal", "exponential"))
-    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table((ex.POSITIVE,), 5, rng, missing=1.0)
+    circuit = ex.independent(table, ex.only("normal", "exponential"))
+    post = ex.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
     post.params.log_weight[0, 0] = np.log([1.0 - 1e-6, 1e-6])
     post.params.theta[0, 0] = [0.04, 0.5, 1e-30]
     assert float(post.expectation("positive")[0, 0, 0]) > 1e20
     filled = post.impute_mean(table, recorded=False)
-    assert filled.table.values[0] == pytest.approx(zoo.POSITIVE.location + 0.5 * zoo.POSITIVE.scale, rel=1e-4)
+    assert filled.table.values[0] == pytest.approx(ex.POSITIVE.location + 0.5 * ex.POSITIVE.scale, rel=1e-4)
 
 
 def test_mean_imputation_of_a_conditional_far_from_training_rows_is_its_expectation(case):
     table, post = case
-    far = post.condition(f"real > {zoo.REAL.maximum + 10.0 * zoo.REAL.scale}")
+    far = post.condition(f"real > {ex.REAL.maximum + 10.0 * ex.REAL.scale}")
     row = table.take([0])
     row = Table(row.schema, row.values, np.zeros_like(row.observed))
     filled = far.impute_mean(row, recorded=False)
@@ -260,6 +260,6 @@ def test_impossible_rows_are_refused(case, rng):
 
 
 def test_rows_of_another_schema_are_refused(case, rng):
-    other = zoo.make_table((zoo.COUNT,), 3, rng)
+    other = ex.make_table((ex.COUNT,), 3, rng)
     with pytest.raises(SchemaError, match="another schema"):
         case[1].impute(other, rng=rng)

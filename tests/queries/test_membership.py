@@ -18,11 +18,12 @@ from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.flow import node_probabilities
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.table.table import Table
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 from tests.strategies import law
 
 EXACT = 1e-10
-LABEL = zoo.FLAG
+LABEL = ex.FLAG
 
 
 def nested(table: Table):
@@ -46,16 +47,16 @@ def beside(table: Table):
 
 
 def tree(table: Table):
-    return zoo.hard(table, Condition(0, 1.0), Condition(2, 3.0))
+    return ex.hard(table, Condition(0, 1.0), Condition(2, 3.0))
 
 
 CIRCUITS = {
-    "mixture": (lambda table: zoo.mixture(table, 3), 3),
-    "two levels": (zoo.two_level, 2),
+    "mixture": (lambda table: ex.mixture(table, 3), 3),
+    "two levels": (ex.two_level, 2),
     "nested": (nested, 3),
     "beside a column": (beside, 3),
     "tree": (tree, 4),
-    "independent": (zoo.independent, 1),
+    "independent": (ex.independent, 1),
 }
 
 
@@ -83,8 +84,8 @@ def enumerated(post, table: Table, draw: int) -> np.ndarray:
 @pytest.mark.parametrize("name", CIRCUITS)
 def test_responsibilities_are_those_of_enumeration(name, missing, rng):
     make, n_group = CIRCUITS[name]
-    table = zoo.make_table(zoo.COLUMNS, 30, rng, missing=missing)
-    post = zoo.random_posterior(make(table), table, rng, n_draw=2)
+    table = ex.make_table(ex.COLUMNS, 30, rng, missing=missing)
+    post = ex.random_posterior(make(table), table, rng, n_draw=2)
     found = post.membership(table)
     assert found.dims == ("chain", "draw", "obs_id", "sub_population")
     assert found.sizes["sub_population"] == n_group
@@ -95,8 +96,8 @@ def test_responsibilities_are_those_of_enumeration(name, missing, rng):
 
 
 def test_rows_of_a_tree_are_in_the_leaf_whose_conditions_they_meet(rng):
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE, zoo.COUNT), 40, rng)
-    post = zoo.random_posterior(tree(table), table, rng)
+    table = ex.make_table((ex.REAL, ex.POSITIVE, ex.COUNT), 40, rng)
+    post = ex.random_posterior(tree(table), table, rng)
     found = post.membership(table)
     for number, text in enumerate(found["conditions"].to_numpy()):
         meets = np.exp(post.log_probability(text, table).to_numpy())
@@ -105,8 +106,8 @@ def test_rows_of_a_tree_are_in_the_leaf_whose_conditions_they_meet(rng):
 
 
 def test_a_row_without_cells_has_the_weights_of_the_sub_populations(rng):
-    table = zoo.make_table(zoo.COLUMNS, 20, rng)
-    post = zoo.random_posterior(nested(table), table, rng)
+    table = ex.make_table(ex.COLUMNS, 20, rng)
+    post = ex.random_posterior(nested(table), table, rng)
     nothing = Table(table.schema, table.values[:, :1], np.zeros((5, 1), bool))
     nodes = sub_populations(post.circuit, 5)
     weights = node_probabilities(post.plan(), post.flat().log_weight, nodes)
@@ -116,8 +117,8 @@ def test_a_row_without_cells_has_the_weights_of_the_sub_populations(rng):
 
 def test_weights_are_the_mean_responsibilities_of_rows_that_the_draw_makes(rng):
     """The law of total probability, by simulation: E over rows of P(k given the row) = P(k)."""
-    table = zoo.make_table(zoo.COLUMNS, 40, rng)
-    post = zoo.random_posterior(nested(table), table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table(ex.COLUMNS, 40, rng)
+    post = ex.random_posterior(nested(table), table, rng, n_chain=1, n_draw=1)
     rows = post.sample(20_000, rng=rng, labels="all")
     found = post.membership(rows)[0, 0].to_numpy()
     nodes = sub_populations(post.circuit, 5)
@@ -130,8 +131,8 @@ def test_weights_are_the_mean_responsibilities_of_rows_that_the_draw_makes(rng):
 @given(seed=st.integers(0, 2**31 - 1), n_component=st.integers(1, 4), missing=st.sampled_from([0.0, 0.5]))
 def test_comembership_is_the_mean_over_draws_of_meeting_in_one_sub_population(seed, n_component, missing):
     rng = np.random.default_rng(seed)
-    table = zoo.make_table((zoo.COUNT, zoo.LABEL), 12, rng, missing=missing)
-    post = zoo.random_posterior(zoo.mixture(table, n_component), table, rng, n_chain=2, n_draw=2)
+    table = ex.make_table((ex.COUNT, ex.LABEL), 12, rng, missing=missing)
+    post = ex.random_posterior(ex.mixture(table, n_component), table, rng, n_chain=2, n_draw=2)
     share = post.membership(table).to_numpy().reshape(4, 12, n_component)
     expected = np.zeros((12, 12))
     for i, j in np.ndindex(12, 12):
@@ -142,8 +143,8 @@ def test_comembership_is_the_mean_over_draws_of_meeting_in_one_sub_population(se
 
 
 def test_comembership_does_not_depend_on_the_names_of_sub_populations(rng):
-    table = zoo.make_table(zoo.COLUMNS, 15, rng)
-    post = zoo.random_posterior(zoo.two_level(table), table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table(ex.COLUMNS, 15, rng)
+    post = ex.random_posterior(ex.two_level(table), table, rng, n_chain=1, n_draw=1)
     circuit = post.circuit
     first = circuit.child_ptr[-2]
     swapped = circuit._replace(child=np.append(circuit.child[:first], circuit.child[first:][::-1]))
@@ -156,8 +157,8 @@ def test_comembership_does_not_depend_on_the_names_of_sub_populations(rng):
 
 def test_several_structures_are_averaged_by_their_draws_and_have_no_common_names(rng, monkeypatch):
     monkeypatch.setattr("bayesjpt.queries.membership._BYTES_AT_ONCE", 8 * 15 * 3 * 2)  # two draws at once
-    table = zoo.make_table(zoo.COLUMNS, 15, rng)
-    parts = [zoo.random_posterior(make(table), table, rng, n_draw=n) for make, n in ((nested, 4), (tree, 2))]
+    table = ex.make_table(ex.COLUMNS, 15, rng)
+    parts = [ex.random_posterior(make(table), table, rng, n_draw=n) for make, n in ((nested, 4), (tree, 2))]
     whole = StackedPosterior(parts, [2 / 3, 1 / 3])
     expected = sum(weight * part.comembership(table) for weight, part in zip(whole.weights, parts, strict=True))
     assert np.abs(whole.comembership(table) - expected).max() < EXACT
@@ -170,8 +171,8 @@ def test_several_structures_are_averaged_by_their_draws_and_have_no_common_names
 def test_impossible_rows_and_too_many_are_refused(rng, monkeypatch):
     frame = pd.DataFrame({"x": rng.normal(size=60).round(2), "g": ["a", "b"] * 30})
     table = bj.as_table(frame)
-    circuit = zoo.mixture(table, 2, zoo.only("quantile", "categorical"))
-    post = zoo.random_posterior(circuit, table, rng)
+    circuit = ex.mixture(table, 2, ex.only("quantile", "categorical"))
+    post = ex.random_posterior(circuit, table, rng)
     far = bj.as_table(pd.DataFrame({"x": [0.0, 1e3]}), schema=table.schema)
     with pytest.raises(EvidenceError, match=r"row 2 of the evidence.*column 'x'"):
         post.membership(far)

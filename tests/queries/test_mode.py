@@ -16,15 +16,16 @@ from bayesjpt.families import registry
 from bayesjpt.queries.mode import is_deterministic
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 from tests.papers.jpt import bare
 
 EXACT = 1e-9
 N_PATH = 4  # of a circuit of two levels, two children each: no row has more than this many times its best path's mass
 N_SAMPLE = 1000
-LABEL = replace(zoo.LABEL, dtype="text")
-FLAG = replace(zoo.FLAG, dtype="text")
-COLUMNS = (*zoo.COLUMNS[:4], LABEL)
+LABEL = replace(ex.LABEL, dtype="text")
+FLAG = replace(ex.FLAG, dtype="text")
+COLUMNS = (*ex.COLUMNS[:4], LABEL)
 
 
 def all_rows(*columns) -> Table:
@@ -48,13 +49,13 @@ def enumerated(post, table, draw: int) -> np.ndarray:
 
 def tree(table, rng):
     """Return the posterior of a mixture of products of labels, sometimes of inner mixtures."""
-    return zoo.random_posterior(zoo.two_level(table, zoo.only("categorical")), table, rng, n_chain=1, n_draw=8)
+    return ex.random_posterior(ex.two_level(table, ex.only("categorical")), table, rng, n_chain=1, n_draw=8)
 
 
 def test_modes_of_independent_labels_are_those_of_enumeration(rng):
-    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
-    circuit = zoo.independent(rows, zoo.only("categorical"))
-    post = zoo.random_posterior(circuit, rows, rng, n_chain=1, n_draw=4)
+    rows = all_rows(LABEL, FLAG, ex.LEVELS)
+    circuit = ex.independent(rows, ex.only("categorical"))
+    post = ex.random_posterior(circuit, rows, rng, n_chain=1, n_draw=4)
     found = post.mode(k=5)
     assert found.attrs["method"] == "exact"
     for draw in range(4):
@@ -65,7 +66,7 @@ def test_modes_of_independent_labels_are_those_of_enumeration(rng):
 
 
 def test_modes_of_mixtures_are_scored_exactly_and_within_the_number_of_paths_of_the_best(rng):
-    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    rows = all_rows(LABEL, FLAG, ex.LEVELS)
     post = tree(rows, rng)
     found = post.mode(k=3)
     assert found.attrs["method"] == "max-product"
@@ -79,7 +80,7 @@ def test_modes_of_mixtures_are_scored_exactly_and_within_the_number_of_paths_of_
 
 
 def test_modes_are_different_and_fall_in_mass(rng):
-    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    rows = all_rows(LABEL, FLAG, ex.LEVELS)
     found = tree(rows, rng).mode(k=6)
     assert (np.diff(found["log_mass"].to_numpy(), axis=-1) <= 0.0).all()
     for completions in found["value"].to_numpy()[0]:
@@ -88,7 +89,7 @@ def test_modes_are_different_and_fall_in_mass(rng):
 
 def test_there_are_no_more_modes_than_rows(rng):
     rows = all_rows(FLAG)
-    found = zoo.random_posterior(zoo.mixture(rows), rows, rng, n_chain=1, n_draw=1).mode(k=4)
+    found = ex.random_posterior(ex.mixture(rows), rows, rng, n_chain=1, n_draw=1).mode(k=4)
     assert np.isfinite(found["log_mass"][0, 0]).to_numpy().tolist() == [True, True, False, False]
     assert pd.isna(found["value"][0, 0, 2:].to_numpy()).all()
 
@@ -97,9 +98,9 @@ def test_there_are_no_more_modes_than_rows(rng):
     "given", [None, {"label": "b"}, "label = 'a' and real > 1.02"], ids=["none", "values", "event"]
 )
 def test_no_recorded_sample_of_independent_columns_is_more_likely(given, rng):
-    table = zoo.make_table(COLUMNS, 40, rng)
-    circuit = zoo.independent(table, lambda column: registry.dictionary(column)[:1])
-    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table(COLUMNS, 40, rng)
+    circuit = ex.independent(table, lambda column: registry.dictionary(column)[:1])
+    post = ex.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
     found = post.mode(given)
     assert found.attrs["method"] == "exact"
     rows = post.sample(N_SAMPLE, given, rng=rng, recorded=True)
@@ -113,8 +114,8 @@ def test_no_recorded_sample_of_independent_columns_is_more_likely(given, rng):
 
 
 def test_no_recorded_sample_of_a_mixture_is_more_likely_than_by_the_number_of_paths(rng):
-    table = zoo.make_table(COLUMNS, 40, rng)
-    post = zoo.random_posterior(zoo.two_level(table), table, rng, n_chain=1, n_draw=3)
+    table = ex.make_table(COLUMNS, 40, rng)
+    post = ex.random_posterior(ex.two_level(table), table, rng, n_chain=1, n_draw=3)
     found = post.mode()
     rows = post.sample(N_SAMPLE, rng=rng, recorded=True)
     for draw in range(3):
@@ -122,12 +123,12 @@ def test_no_recorded_sample_of_a_mixture_is_more_likely_than_by_the_number_of_pa
 
 
 def test_modes_of_whole_numbers_have_their_own_mass_whatever_the_units_inside():
-    rng = np.random.default_rng(2)  # which meets a mode that is whole up to the last digit alone, at a hinge
-    change = replace(zoo.CHANGE, location=1.0, scale=35.0, minimum=-57.0, maximum=57.0)
+    rng = np.random.default_rng(2)  # which meets a mode that is whole up to the last digit alone, at a knot
+    change = replace(ex.CHANGE, location=1.0, scale=35.0, minimum=-57.0, maximum=57.0)
     values = rng.integers(-57, 58, (1, 60)).astype(np.float64)
     table = Table(Schema((change,)), values, np.ones((1, 60), bool))
-    circuit = zoo.independent(table, zoo.only("rounded_normal", "quantile"))
-    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=300)
+    circuit = ex.independent(table, ex.only("rounded_normal", "quantile"))
+    post = ex.random_posterior(circuit, table, rng, n_chain=1, n_draw=300)
     found = post.mode(k=3)
     value = found["value"].to_numpy()[0].reshape(1, -1).astype(np.float64)
     masses = post.log_mass(Table(table.schema, value, np.ones(value.shape, bool))).to_numpy()[0].reshape(300, 300, 3)
@@ -142,7 +143,7 @@ def test_modes_of_trees_of_histograms_and_atoms_are_those_of_enumeration(given):
     frame = pd.DataFrame({"tenths": tenths, "label": np.where(tenths + rng.normal(size=400) > 0.0, "a", "b")})
     table = bj.as_table(frame, kinds={"tenths": "real"})
     assert table.schema.columns[0].atoms
-    post = zoo.random_posterior(bj.learn_jpt(table, rng, min_rows=50, dictionary=bare), table, rng, n_draw=5)
+    post = ex.random_posterior(bj.learn_jpt(table, rng, min_rows=50, dictionary=bare), table, rng, n_draw=5)
     x, label = np.array(list(itertools.product(np.arange(-60, 61) / 10.0, (0.0, 1.0)))).T
     rows = Table(table.schema, np.array([x, label]), np.ones((2, x.size), bool))
     inside = {None: label < 2.0, "label = 'b'": label == 1.0}.get(given, (label == 0.0) & (x > 1.0))
@@ -154,15 +155,15 @@ def test_modes_of_trees_of_histograms_and_atoms_are_those_of_enumeration(given):
 
 
 def test_modes_lie_in_the_event(rng):
-    table = zoo.make_table(COLUMNS, 40, rng)
-    post = zoo.random_posterior(zoo.two_level(table), table, rng)
+    table = ex.make_table(COLUMNS, 40, rng)
+    post = ex.random_posterior(ex.two_level(table), table, rng)
     value = post.mode("real > 7.03 and count >= 9", k=3)["value"]
     assert (value.sel(feature="real") > 7.03).all()
     assert (value.sel(feature="count") >= 9).all()
 
 
 def test_completions_of_rows_keep_their_cells_and_have_the_conditional_mass(rng):
-    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    rows = all_rows(LABEL, FLAG, ex.LEVELS)
     post = tree(rows, rng)
     frame = pd.DataFrame({"label": ["a", None], "flag": [None, "yes"]})
     found = post.mode(frame)
@@ -177,7 +178,7 @@ def test_completions_of_rows_keep_their_cells_and_have_the_conditional_mass(rng)
 
 
 def test_most_probable_row_has_the_largest_mean_probability_of_all_modes(rng):
-    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    rows = all_rows(LABEL, FLAG, ex.LEVELS)
     post = tree(rows, rng)
     best = post.most_probable(k=2)
     table = as_rows(rows.schema, post.mode()["value"].to_numpy())
@@ -189,7 +190,7 @@ def test_most_probable_row_has_the_largest_mean_probability_of_all_modes(rng):
 
 
 def test_most_probable_completions_of_a_table_are_those_of_its_rows_alone(rng):
-    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
+    rows = all_rows(LABEL, FLAG, ex.LEVELS)
     post = tree(rows, rng)
     frame = pd.DataFrame({"label": ["a", None, "c"], "flag": [None, "yes", "no"], "levels": [None, None, 2]})
     found = post.most_probable(frame, k=3)
@@ -220,7 +221,7 @@ def test_modes_are_in_the_words_of_the_table(rng):
         }
     )
     table = bj.as_table(frame, kinds={"code": "category", "day": "category", "count": "integer"})
-    post = bj.Posterior.from_circuit(zoo.mixture(table), table.schema)
+    post = bj.Posterior.from_circuit(ex.mixture(table), table.schema)
     new = pd.DataFrame({"code": [5, 7], "size": [0.25, -1.5]})
     for value in (post.mode(new)["value"][0, 0, :, 0], post.most_probable(new)["value"][:, 0]):
         assert value.sel(feature="code").to_numpy().tolist() == [5, 7]
@@ -232,8 +233,8 @@ def test_modes_are_in_the_words_of_the_table(rng):
 
 
 def test_circuits_whose_cells_are_apart_are_deterministic(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 20, rng)
-    post = zoo.random_posterior(zoo.independent(table, zoo.only("normal", "poisson")), table, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 20, rng)
+    post = ex.random_posterior(ex.independent(table, ex.only("normal", "poisson")), table, rng)
     assert is_deterministic(post.circuit)
     assert is_deterministic(post.condition("real > 2 or (real < 1 and count > 3)").circuit)
     mixed = build_circuit(
@@ -244,8 +245,8 @@ def test_circuits_whose_cells_are_apart_are_deterministic(rng):
 
 
 def test_impossible_and_misplaced_evidence_is_refused(rng):
-    table = zoo.make_table(COLUMNS, 20, rng)
-    post = zoo.random_posterior(zoo.independent(table), table, rng)
+    table = ex.make_table(COLUMNS, 20, rng)
+    post = ex.random_posterior(ex.independent(table), table, rng)
     with pytest.raises(EvidenceError):
         post.mode("count < 0")
     with pytest.raises(QueryError, match="k=0"):
@@ -253,9 +254,9 @@ def test_impossible_and_misplaced_evidence_is_refused(rng):
 
 
 def test_modes_of_most_small_mixtures_are_the_best_rows(rng):
-    rows = all_rows(LABEL, FLAG, zoo.LEVELS)
-    circuit = zoo.two_level(rows, zoo.only("categorical"))
-    post = zoo.random_posterior(circuit, rows, rng, n_chain=1, n_draw=60)
+    rows = all_rows(LABEL, FLAG, ex.LEVELS)
+    circuit = ex.two_level(rows, ex.only("categorical"))
+    post = ex.random_posterior(circuit, rows, rng, n_chain=1, n_draw=60)
     found = post.mode()["log_mass"][0, :, 0].to_numpy()
     best = post.log_mass(rows)[0].max("obs_id").to_numpy()
     assert (found <= best + EXACT).all()

@@ -20,7 +20,8 @@ from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries import evidence, question
 from bayesjpt.table.schema import Schema
-from tests import strategies, zoo
+from tests import examples as ex
+from tests import strategies
 from tests.queries import slow
 
 EXACT = 1e-10
@@ -156,8 +157,8 @@ def test_answers_are_those_of_the_slow_twin_on_many_circuits(case, seed):
 @pytest.fixture
 def post(rng):
     """Return a posterior over seven columns of every base."""
-    table = zoo.make_table(zoo.EVERY, 40, rng)
-    return zoo.random_posterior(zoo.two_level(table), table, rng, n_draw=3)
+    table = ex.make_table(ex.EVERY, 40, rng)
+    return ex.random_posterior(ex.two_level(table), table, rng, n_draw=3)
 
 
 def test_cdf_is_the_probability_of_the_event(post):
@@ -192,10 +193,10 @@ def test_law_of_total_variance(post):
 
 
 def test_change_of_units_changes_moments_and_quantiles_alike(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
-    column = replace(zoo.REAL, location=3.0 + 2.5 * zoo.REAL.location, scale=2.5 * zoo.REAL.scale)
-    other = replace(post, schema=Schema((column, zoo.COUNT)))
+    table = ex.make_table((ex.REAL, ex.COUNT), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
+    column = replace(ex.REAL, location=3.0 + 2.5 * ex.REAL.location, scale=2.5 * ex.REAL.scale)
+    other = replace(post, schema=Schema((column, ex.COUNT)))
     for given in (None, "count > 2", {"count": 1}):
         mean, turned = post.expectation("real", given), other.expectation("real", given)
         assert np.abs(turned - (3.0 + 2.5 * mean)).max() < EXACT
@@ -206,12 +207,12 @@ def test_change_of_units_changes_moments_and_quantiles_alike(rng):
 
 @pytest.mark.parametrize("unit", [1e-250, 1e120, 1e300])
 def test_quantiles_do_not_depend_on_how_large_the_unit_is(rng, unit):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
-    column = replace(zoo.REAL, location=unit * zoo.REAL.location, scale=unit * zoo.REAL.scale)
-    other = replace(post, schema=Schema((column, zoo.COUNT)))
+    table = ex.make_table((ex.REAL, ex.COUNT), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
+    column = replace(ex.REAL, location=unit * ex.REAL.location, scale=unit * ex.REAL.scale)
+    other = replace(post, schema=Schema((column, ex.COUNT)))
     found, expected = (p.quantile([0.005, 0.5, 0.995], "real").to_numpy() for p in (other, post))
-    np.testing.assert_allclose(found / unit, expected, atol=QUANTILE * zoo.REAL.scale)
+    np.testing.assert_allclose(found / unit, expected, atol=QUANTILE * ex.REAL.scale)
 
 
 def test_quantiles_grow_with_q(post):
@@ -225,9 +226,9 @@ def test_quantiles_of_integers_are_integers(post):
 
 
 def test_large_offsets_cost_no_digits(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table, dictionary=zoo.only("normal")), table, rng)
-    far = replace(post, schema=Schema((replace(zoo.REAL, location=1e9 + zoo.REAL.location), zoo.LABEL)))
+    table = ex.make_table((ex.REAL, ex.LABEL), 30, rng)
+    post = ex.random_posterior(ex.mixture(table, dictionary=ex.only("normal")), table, rng)
+    far = replace(post, schema=Schema((replace(ex.REAL, location=1e9 + ex.REAL.location), ex.LABEL)))
     rows = pd.DataFrame({"label": ["a", "b"]})
     for given in (None, "label = 'a'", rows):
         assert np.abs(far.variance("real", given) / post.variance("real", given) - 1.0).max() < EXACT
@@ -235,7 +236,7 @@ def test_large_offsets_cost_no_digits(rng):
 
 
 def test_columns_and_rows_one_by_one_or_together_are_the_same(post, rng):
-    table = zoo.make_table(zoo.EVERY, 12, rng, missing=0.6)
+    table = ex.make_table(ex.EVERY, 12, rng, missing=0.6)
     together = post.expectation(given=table, on_zero="nan")
     for name in ("real", "count"):
         alone = post.expectation(name, table.take(range(5, 12)), on_zero="nan")
@@ -248,8 +249,8 @@ def test_columns_and_rows_one_by_one_or_together_are_the_same(post, rng):
 
 def single(column, family: str, theta, **more) -> Posterior:
     """Return a posterior of one draw, one column and one leaf."""
-    table = zoo.make_table((column,), 10, np.random.default_rng(0))
-    circuit = zoo.independent(table, dictionary=lambda _: (zoo.registry.family(family),))
+    table = ex.make_table((column,), 10, np.random.default_rng(0))
+    circuit = ex.independent(table, dictionary=lambda _: (ex.registry.family(family),))
     if more:
         circuit = freeze(circuit._replace(**more))
     return Posterior(circuit, table.schema, Params(np.zeros((1, 1, 0)), np.array(theta, float)[None, None]))
@@ -257,8 +258,8 @@ def single(column, family: str, theta, **more) -> Posterior:
 
 def test_quantile_inside_a_jump_is_the_atom_and_beside_it_is_not():
     table = slow.table_of((slow.ATOMIC,), 10, np.random.default_rng(0))
-    circuit = zoo.independent(table, dictionary=zoo.only("normal", "atom"))
-    normal_first = circuit.leaf_family[0] == zoo.registry.number("normal")
+    circuit = ex.independent(table, dictionary=ex.only("normal", "atom"))
+    normal_first = circuit.leaf_family[0] == ex.registry.number("normal")
     assert normal_first
     theta = np.array([1.0, 0.0, 0.7, 0.3])  # normal: variance, mu, around 1 with scale 2; atoms 0 and 5
     post = Posterior(circuit, table.schema, Params(np.log([[[0.5, 0.5]]]), theta[None, None]))
@@ -270,14 +271,14 @@ def test_quantile_inside_a_jump_is_the_atom_and_beside_it_is_not():
 
 
 def test_quantile_at_a_flat_part_is_its_left_end():
-    post = single(zoo.LEVELS, "categorical", [0.25, 0.25, 0.25, 0.25])
+    post = single(ex.LEVELS, "categorical", [0.25, 0.25, 0.25, 0.25])
     assert post.quantile([0.25, 0.5, 0.75], "levels").to_numpy().ravel().tolist() == [0.0, 1.0, 2.0]
     assert scalar(post.quantile(0.500001, "levels")) == 2.0
 
 
 def test_quantile_between_two_separated_parts_stays_inside_one():
     given = "real between 0 and 1 or real between 7 and 8"
-    post = single(zoo.REAL, "normal", [4.0, 1.0])
+    post = single(ex.REAL, "normal", [4.0, 1.0])
     share = post.probability("real <= 1", given)
     found = post.quantile([scalar(share) - 1e-3, scalar(share) + 1e-3], "real", given).to_numpy().ravel()
     assert found[0] < 1.0
@@ -285,7 +286,7 @@ def test_quantile_between_two_separated_parts_stays_inside_one():
 
 
 def test_expectation_without_mean_is_infinite():
-    post = single(zoo.REAL, "student_t", [1.0, 0.0, 0.9])
+    post = single(ex.REAL, "student_t", [1.0, 0.0, 0.9])
     assert scalar(post.expectation("real")) == np.inf
     assert scalar(post.variance("real")) == np.inf
     assert np.isfinite(post.expectation("real", "real between -100 and 100"))
@@ -293,7 +294,7 @@ def test_expectation_without_mean_is_infinite():
 
 
 def test_variance_without_second_moment_is_infinite():
-    post = single(zoo.REAL, "student_t", [1.0, 0.0, 1.5])
+    post = single(ex.REAL, "student_t", [1.0, 0.0, 1.5])
     assert np.isfinite(post.expectation("real"))
     assert scalar(post.variance("real")) == np.inf
 
@@ -301,17 +302,17 @@ def test_variance_without_second_moment_is_infinite():
 @pytest.mark.parametrize("q", [1e-12, 1e-6, 0.5, 1 - 1e-6, 1 - 1e-10])
 def test_quantiles_of_a_single_leaf_are_scipys(q):
     expected = scipy.stats.norm(1.0 + 2.0 * 0.3, 2.0 * math.sqrt(0.7)).ppf(q)
-    assert scalar(single(zoo.REAL, "normal", [0.7, 0.3]).quantile(q)) == pytest.approx(expected, abs=QUANTILE * 2.0)
-    expected = scipy.stats.gamma(0.4, scale=zoo.POSITIVE.scale / 1.3).ppf(q)
-    found = scalar(single(zoo.POSITIVE, "gamma", [0.4, 1.3]).quantile(q))
-    assert found == pytest.approx(expected, abs=QUANTILE * zoo.POSITIVE.scale)
-    assert scalar(single(zoo.COUNT, "poisson", [7.5]).quantile(q)) == scipy.stats.poisson(7.5).ppf(q)
+    assert scalar(single(ex.REAL, "normal", [0.7, 0.3]).quantile(q)) == pytest.approx(expected, abs=QUANTILE * 2.0)
+    expected = scipy.stats.gamma(0.4, scale=ex.POSITIVE.scale / 1.3).ppf(q)
+    found = scalar(single(ex.POSITIVE, "gamma", [0.4, 1.3]).quantile(q))
+    assert found == pytest.approx(expected, abs=QUANTILE * ex.POSITIVE.scale)
+    assert scalar(single(ex.COUNT, "poisson", [7.5]).quantile(q)) == scipy.stats.poisson(7.5).ppf(q)
 
 
 @pytest.mark.parametrize("given", [(3.0, 9.0), (-np.inf, 1.0), (-30.0, -20.0), (11.0, 13.0), (21.0, 22.0)])
 def test_cdf_close_to_an_end_of_what_is_given_keeps_its_digits(given):
     """There two cumulative probabilities are nearly the same."""
-    post = single(zoo.REAL, "normal", [0.7, 0.3])
+    post = single(ex.REAL, "normal", [0.7, 0.3])
     lo, hi = max(given[0], -40.0), min(given[1], 40.0)
     event = bj.col("real").between(*given)
     for share in (1e-3, 0.03, 0.3, 0.9):
@@ -338,7 +339,7 @@ def test_bounds_take_the_same_share_on_either_side_of_the_expectation(post):
 
 
 def test_bounds_of_a_symmetric_leaf_are_equation_seven():
-    bounds = single(zoo.REAL, "normal", [0.7, 0.3]).confidence_bounds(confidence=0.8)
+    bounds = single(ex.REAL, "normal", [0.7, 0.3]).confidence_bounds(confidence=0.8)
     leaf = scipy.stats.norm(1.0 + 2.0 * 0.3, 2.0 * math.sqrt(0.7))
     assert scalar(bounds["lower"]) == pytest.approx(leaf.ppf(0.5 - 0.4), abs=QUANTILE * 2.0)
     assert scalar(bounds["upper"]) == pytest.approx(leaf.ppf(0.5 + 0.4), abs=QUANTILE * 2.0)
@@ -354,21 +355,21 @@ def test_bounds_given_rows_are_those_given_each_row(post):
 
 
 def test_bounds_of_skewed_columns_are_finite_and_inside_the_support():
-    skewed = single(zoo.POSITIVE, "exponential", [1.0]).confidence_bounds(confidence=0.95)
+    skewed = single(ex.POSITIVE, "exponential", [1.0]).confidence_bounds(confidence=0.95)
     below = -math.expm1(-1.0)  # the expectation is the 63 % quantile
-    leaf = scipy.stats.expon(scale=zoo.POSITIVE.scale)
+    leaf = scipy.stats.expon(scale=ex.POSITIVE.scale)
     assert scalar(skewed["lower"]) == pytest.approx(leaf.ppf(0.05 * below), rel=1e-6)
     assert scalar(skewed["upper"]) == pytest.approx(leaf.ppf(1.0 - 0.05 * (1.0 - below)), rel=1e-6)
-    wide = single(zoo.POSITIVE, "gamma", [0.05, 1.0]).confidence_bounds("positive", "positive < 4", confidence=0.99)
+    wide = single(ex.POSITIVE, "gamma", [0.05, 1.0]).confidence_bounds("positive", "positive < 4", confidence=0.99)
     assert 0.0 <= scalar(wide["lower"]) <= scalar(wide["expectation"]) <= scalar(wide["upper"]) < 4.0
-    below = single(zoo.COUNT, "geometric", [0.9]).confidence_bounds(confidence=0.999)
+    below = single(ex.COUNT, "geometric", [0.9]).confidence_bounds(confidence=0.999)
     assert scalar(below["lower"]) == 0.0
     assert np.isfinite(scalar(below["upper"]))
 
 
 def test_bounds_are_finite_where_the_expectation_is_the_largest_value():
-    bounds = single(zoo.LEVELS, "categorical", [1e-300, 1e-300, 1e-300, 1.0]).confidence_bounds(confidence=0.9)
-    assert scalar(bounds["lower"]) == scalar(bounds["upper"]) == zoo.LEVELS.levels[-1]
+    bounds = single(ex.LEVELS, "categorical", [1e-300, 1e-300, 1e-300, 1.0]).confidence_bounds(confidence=0.9)
+    assert scalar(bounds["lower"]) == scalar(bounds["upper"]) == ex.LEVELS.levels[-1]
 
 
 # --- refusals and shapes
@@ -381,9 +382,9 @@ def test_columns_of_labels_are_refused_pointing_to_probability(post):
 
 
 def test_table_of_labels_alone_is_refused(rng):
-    table = zoo.make_table((zoo.LABEL,), 10, rng)
+    table = ex.make_table((ex.LABEL,), 10, rng)
     with pytest.raises(QueryError, match=r"post\.probability"):
-        zoo.random_posterior(zoo.independent(table), table, rng).expectation()
+        ex.random_posterior(ex.independent(table), table, rng).expectation()
 
 
 def test_unknown_repeated_and_missing_names_are_refused(post):
@@ -444,8 +445,8 @@ def test_answers_are_labelled_by_columns_quantiles_and_rows(post):
 
 
 def test_arviz_takes_answers_as_they_are(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=30)
+    table = ex.make_table((ex.REAL, ex.COUNT), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_draw=30)
     answers = (post.expectation(), post.variance(), post.quantile([0.1, 0.9]), post.cdf([0.0, 1.0], "real"))
     for answer in answers:
         n = int(np.prod(answer.shape[2:]))

@@ -18,17 +18,18 @@ from bayesjpt.queries.averages import averages
 from bayesjpt.queries.tails import near_cells, together
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import naive_events, zoo
+from tests import examples as ex
+from tests import naive_events
 
 EXACT = 1e-9
 
 
-@pytest.fixture(scope="module", params=[zoo.independent, zoo.mixture, zoo.two_level], ids=lambda shape: shape.__name__)
+@pytest.fixture(scope="module", params=[ex.independent, ex.mixture, ex.two_level], ids=lambda shape: shape.__name__)
 def case(request):
     """Return a table with missing cells and unrelated draws of a circuit over it."""
     rng = np.random.default_rng(8)
-    table = zoo.make_table(zoo.COLUMNS, 25, rng, missing=0.3)
-    return table, zoo.random_posterior(request.param(table), table, rng, n_draw=3)
+    table = ex.make_table(ex.COLUMNS, 25, rng, missing=0.3)
+    return table, ex.random_posterior(request.param(table), table, rng, n_draw=3)
 
 
 def mean_mass(post, table) -> np.ndarray:
@@ -74,7 +75,7 @@ def test_rows_with_holes_and_reference_rows_are_scored_by_cells_of_one_width(rng
     sizes = np.round(np.where(rng.random(600) < 0.6, np.round(2.0 * sizes) / 2.0, sizes), 1)
     table = bj.as_table(pd.DataFrame({"size": sizes, "age": np.round(rng.normal(size=600), 1)}))
     assert table.schema.columns[0].cell_ends
-    post = zoo.random_posterior(zoo.mixture(table, 3), table, rng)
+    post = ex.random_posterior(ex.mixture(table, 3), table, rng)
     even = Schema(tuple(replace(column, cell_ends=(), cell_shifts=()) for column in table.schema))
     plain = replace(post, schema=even, reference=None)
     found, expected = (
@@ -108,8 +109,8 @@ def test_excess_is_measured_from_the_mean_of_the_column_in_reference_rows(case):
 
 @pytest.mark.parametrize("score", ["tail", "log_mass"])
 def test_the_planted_cell_is_responsible(rng, score):
-    table = zoo.make_table(zoo.COLUMNS, 50, rng)
-    post = zoo.random_posterior(zoo.independent(table), table, rng)
+    table = ex.make_table(ex.COLUMNS, 50, rng)
+    post = ex.random_posterior(ex.independent(table), table, rng)
     values = table.values.copy()
     values[0, 3], values[2, 7] = 40.0, 60.0
     found = post.outliers(Table(table.schema, values, table.observed), score=score, reference=table)
@@ -120,9 +121,9 @@ def test_the_planted_cell_is_responsible(rng, score):
 
 def test_a_contradiction_between_columns_is_seen_in_both(rng):
     """Two labels that agree in the fitted rows: a row in which they differ is as usual cell by cell."""
-    table = zoo.make_table((replace(zoo.LABEL, name="one"), replace(zoo.LABEL, name="other")), 20, rng)
-    circuit = zoo.mixture(table, 2)
-    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table((replace(ex.LABEL, name="one"), replace(ex.LABEL, name="other")), 20, rng)
+    circuit = ex.mixture(table, 2)
+    post = ex.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
     for leaf, common in enumerate((0, 0, 1, 1)):
         post.params.theta[0, 0, 4 * leaf : 4 * leaf + 4] = 0.001
         post.params.theta[0, 0, 4 * leaf + common] = 0.997
@@ -136,8 +137,8 @@ def test_a_contradiction_between_columns_is_seen_in_both(rng):
 
 
 def test_two_impossible_cells_leave_no_nan_where_the_rest_is_possible(rng):
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE, zoo.LABEL), 10, rng)
-    post = zoo.random_posterior(zoo.independent(table), table, rng).condition("real < 3")
+    table = ex.make_table((ex.REAL, ex.POSITIVE, ex.LABEL), 10, rng)
+    post = ex.random_posterior(ex.independent(table), table, rng).condition("real < 3")
     values = table.values[:, :2].copy()
     values[0] = [50.0, 1.0]
     rows = Table(table.schema, values, np.ones((3, 2), bool))
@@ -153,8 +154,8 @@ def test_two_impossible_cells_leave_no_nan_where_the_rest_is_possible(rng):
 
 
 def test_leaving_a_row_out_weighs_draws_by_the_inverse_of_its_density(rng):
-    table = zoo.make_table(zoo.COLUMNS, 12, rng)
-    post = zoo.random_posterior(zoo.independent(table), table, rng, n_chain=2, n_draw=200)
+    table = ex.make_table(ex.COLUMNS, 12, rng)
+    post = ex.random_posterior(ex.independent(table), table, rng, n_chain=2, n_draw=200)
     found = post.outliers(table, training=True)
     assert set(found.data_vars) > {"pareto_k"}
     raw = -post.log_density(table).to_numpy().reshape(400, -1)
@@ -169,9 +170,9 @@ def test_leaving_a_row_out_weighs_draws_by_the_inverse_of_its_density(rng):
 
 
 def test_leaving_a_row_out_of_an_ensemble_keeps_the_share_of_each_structure(rng):
-    table = zoo.make_table(zoo.COLUMNS, 12, rng)
-    shapes = (zoo.independent(table), zoo.mixture(table), zoo.two_level(table))
-    parts = tuple(zoo.random_posterior(shape, table, rng, n_chain=1, n_draw=25) for shape in shapes)
+    table = ex.make_table(ex.COLUMNS, 12, rng)
+    shapes = (ex.independent(table), ex.mixture(table), ex.two_level(table))
+    parts = tuple(ex.random_posterior(shape, table, rng, n_chain=1, n_draw=25) for shape in shapes)
     found = StackedPosterior(parts, [1 / 3] * 3).outliers(table, training=True)
     mass = 0.0
     for part in parts:
@@ -198,7 +199,7 @@ def test_reference_rows_are_needed(case):
 
 def test_rows_of_another_schema_are_refused(case, rng):
     with pytest.raises(SchemaError, match="another schema"):
-        case[1].outliers(zoo.make_table((zoo.COUNT,), 3, rng))
+        case[1].outliers(ex.make_table((ex.COUNT,), 3, rng))
 
 
 # --- by tails
@@ -266,9 +267,9 @@ def test_rows_are_scored_by_their_neighbourhood_by_its_sides_or_by_the_oddest_ce
 
 def test_a_tight_group_of_few_rows_is_odd_though_its_rows_are_probable(rng):
     """One row in fifty lies in a part of its own, a fiftieth as wide: by mass it is among the most usual."""
-    columns = tuple(replace(zoo.named(zoo.REAL, name), families=("normal",)) for name in "abc")
-    table = zoo.make_table(columns, 20, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=1)
+    columns = tuple(replace(ex.named(ex.REAL, name), families=("normal",)) for name in "abc")
+    table = ex.make_table(columns, 20, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_chain=1, n_draw=1)
     post.params.log_weight[0, 0, post.circuit.child_ptr[-2] :] = np.log([0.98, 0.02])
     for leaf, at in enumerate(post.circuit.theta_at):
         post.params.theta[0, 0, at : at + 2] = (1.0, 0.0) if leaf < 3 else (0.02**2, 2.5)  # variance and mean
@@ -288,8 +289,8 @@ def test_quantiles_by_tails_are_among_all_reference_rows(case):
 
 
 def test_scores_of_rows_that_the_model_expects_are_minus_logarithms_of_probabilities(rng):
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE, *(zoo.named(zoo.REAL, name) for name in "abc")), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table((ex.REAL, ex.POSITIVE, *(ex.named(ex.REAL, name) for name in "abc")), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_chain=1, n_draw=1)
     drawn = post.sample(3000, rng=rng, recorded=True)
     holes = Table(drawn.schema, drawn.values, rng.random(drawn.values.shape) < 0.7)
     for rows in (drawn, holes):
@@ -300,7 +301,7 @@ def test_scores_of_rows_that_the_model_expects_are_minus_logarithms_of_probabili
 
 def test_columns_that_go_together_are_not_counted_twice(rng):
     """The same surprises in four columns, once dependent and once not: together they say less."""
-    table = zoo.make_table(tuple(zoo.named(zoo.REAL, name) for name in "abcd"), 200, rng)
+    table = ex.make_table(tuple(ex.named(ex.REAL, name) for name in "abcd"), 200, rng)
     alone = rng.exponential(size=(4, 200))
     copies = np.repeat(alone[:1], 4, axis=0)
     alone[:, 0] = copies[:, 0] = 4.0
@@ -312,7 +313,7 @@ def test_columns_that_go_together_are_not_counted_twice(rng):
 
 def test_rows_with_few_cells_are_compared_with_as_much_of_the_usual_ones(rng):
     """Surprises of one nat a cell: rows that observe two of twelve columns are as odd as those that observe all."""
-    table = zoo.make_table(tuple(zoo.named(zoo.REAL, name) for name in "abcdefghijkl"), 1000, rng)
+    table = ex.make_table(tuple(ex.named(ex.REAL, name) for name in "abcdefghijkl"), 1000, rng)
     observed = np.ones((12, 1000), bool)
     observed[2:, :300] = False
     table = Table(table.schema, table.values, observed)
@@ -323,7 +324,7 @@ def test_rows_with_few_cells_are_compared_with_as_much_of_the_usual_ones(rng):
 
 
 def test_a_new_value_in_a_constant_column_has_a_finite_score(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 50, rng)
+    table = ex.make_table((ex.REAL, ex.LABEL), 50, rng)
     alone = np.zeros((2, 50))
     alone[1, 0] = 7.0
     found = together(table, alone.sum(axis=0), alone, alone, slice(1, None))
@@ -341,8 +342,8 @@ def test_a_row_without_cells_is_not_odd(case):
 
 
 def test_rows_that_were_fitted_have_the_tails_of_the_draws_without_them(rng):
-    table = zoo.make_table(zoo.COLUMNS, 12, rng)
-    post = zoo.random_posterior(zoo.independent(table), table, rng, n_chain=2, n_draw=200)
+    table = ex.make_table(ex.COLUMNS, 12, rng)
+    post = ex.random_posterior(ex.independent(table), table, rng, n_chain=2, n_draw=200)
     found = post.outliers(table, training=True)
     raw = -post.log_density(table).to_numpy().reshape(400, -1)
     weight = np.exp(raw - raw.max(axis=0))
@@ -353,8 +354,8 @@ def test_rows_that_were_fitted_have_the_tails_of_the_draws_without_them(rng):
 
 
 def test_equal_rows_have_equal_scores_and_quantiles(rng):
-    table = zoo.make_table(zoo.COLUMNS, 30, rng)
-    post = zoo.random_posterior(zoo.two_level(table), table, rng)
+    table = ex.make_table(ex.COLUMNS, 30, rng)
+    post = ex.random_posterior(ex.two_level(table), table, rng)
     twice = table.take([*range(30), *range(30)])
     found = post.outliers(twice, reference=table)
     for name in ("score", "quantile", "cell_tail"):

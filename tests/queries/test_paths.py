@@ -16,12 +16,12 @@ from bayesjpt.queries.boxes import Box, boxes
 from bayesjpt.queries.intervals import domain_of
 from bayesjpt.queries.paths import condition, conditions
 from bayesjpt.table.schema import Schema
-from tests import zoo
+from tests import examples as ex
 from tests.strategies import law
 
 NAMES = ("in", "fixed acidity", "a`b", "x < 1 and y", "größe", '"', "'", "1e5", "<b>&")
 LABELS = ("red", "Bob's", "", "other", "not in", "10.4", "\"<a href='x'>\"")
-DATE = replace(zoo.REAL, name="day", dtype="datetime", atoms=(), families=())
+DATE = replace(ex.REAL, name="day", dtype="datetime", atoms=(), families=())
 
 
 def box_of(region, schema: Schema) -> Box:
@@ -43,10 +43,10 @@ def parts(draw):
     name = draw(st.sampled_from(NAMES))
     if kind == "label":
         n = draw(st.integers(1, len(LABELS)))
-        column = replace(zoo.LABEL, name=name, labels=LABELS[:n], frequencies=(1.0 / (n + 1),) * (n + 1))
+        column = replace(ex.LABEL, name=name, labels=LABELS[:n], frequencies=(1.0 / (n + 1),) * (n + 1))
         codes = draw(st.sets(st.integers(0, n), min_size=1, max_size=n))
         return column, tuple(sorted(codes))
-    column = {"real": zoo.REAL, "integer": zoo.CHANGE, "date": DATE}[kind]
+    column = {"real": ex.REAL, "integer": ex.CHANGE, "date": DATE}[kind]
     number = {"integer": st.integers(-100, 100).map(float), "date": st.integers(-9999, 9999).map(lambda n: n / 8)}
     lo, hi = sorted(draw(st.tuples(*[number.get(kind, numbers)] * 2)))
     if kind != "integer" and lo < hi and draw(st.booleans()):
@@ -58,14 +58,14 @@ def parts(draw):
 @law(300)
 @given(parts(), parts())
 def test_the_text_means_the_region(first, second):
-    schema = Schema((zoo.named(first[0], "first " + first[0].name), second[0]))
+    schema = Schema((ex.named(first[0], "first " + first[0].name), second[0]))
     region = {1: second[1], 0: first[1]}
     assert boxes(conditions(region, schema), schema) == (box_of(region, schema),)
 
 
 def test_nodes_of_a_learned_tree_are_named_by_what_they_hold(rng):
-    columns = [column for column in zoo.EVERY if column.name != "fixed"]
-    table = zoo.make_table(columns, 120, rng)
+    columns = [column for column in ex.EVERY if column.name != "fixed"]
+    table = ex.make_table(columns, 120, rng)
     circuit = bj.learn_jpt(table, rng, min_rows=3)
     nodes = tree_nodes(circuit)
     assert len(nodes) > 20
@@ -78,15 +78,15 @@ def test_nodes_of_a_learned_tree_are_named_by_what_they_hold(rng):
 @pytest.mark.parametrize(
     ("column", "part", "text"),
     [
-        (zoo.REAL, Interval(-math.inf, math.nextafter(0.3, 0.0)), "real < 0.3"),
-        (zoo.REAL, Interval(0.3, math.inf), "real >= 0.3"),
-        (zoo.REAL, Interval(math.nextafter(0.3, 1.0), 2.0), "0.3 < real <= 2"),
-        (zoo.REAL, Interval(2.5, 2.5), "real = 2.5"),
-        (zoo.COUNT, Interval(-math.inf, 3.0), "count <= 3"),
-        (zoo.COUNT, Interval(4.0, 7.0), "count between 4 and 7"),
+        (ex.REAL, Interval(-math.inf, math.nextafter(0.3, 0.0)), "real < 0.3"),
+        (ex.REAL, Interval(0.3, math.inf), "real >= 0.3"),
+        (ex.REAL, Interval(math.nextafter(0.3, 1.0), 2.0), "0.3 < real <= 2"),
+        (ex.REAL, Interval(2.5, 2.5), "real = 2.5"),
+        (ex.COUNT, Interval(-math.inf, 3.0), "count <= 3"),
+        (ex.COUNT, Interval(4.0, 7.0), "count between 4 and 7"),
         (DATE, Interval(-math.inf, math.nextafter(19000.5, 0.0)), "day < '2022-01-08T12:00'"),
-        (zoo.FLAG, (0, 2), "flag != 'yes'"),
-        (zoo.FLAG, Interval(0.0, 1.0), "flag != 'other'"),
+        (ex.FLAG, (0, 2), "flag != 'yes'"),
+        (ex.FLAG, Interval(0.0, 1.0), "flag != 'other'"),
     ],
 )
 def test_conditions_read_as_people_write_them(column, part, text):

@@ -17,12 +17,12 @@ from bayesjpt.circuit.sub_populations import above, sub_populations
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.patterns import _densest
-from tests import zoo
+from tests import examples as ex
 from tests.queries.test_membership import CIRCUITS
 from tests.strategies import law
 
 EXACT = 1e-10
-LABEL = replace(zoo.LABEL, dtype="text")
+LABEL = replace(ex.LABEL, dtype="text")
 
 
 def restricted(post, number: int):
@@ -72,8 +72,8 @@ def test_planted_clusters_are_found_as_they_were_planted(clusters):
 @pytest.mark.parametrize("name", ["mixture", "nested", "beside a column", "tree"])
 def test_numbers_of_a_pattern_are_probabilities_of_its_event(name, rng, monkeypatch):
     monkeypatch.setattr("bayesjpt.queries.patterns.EXPLAINED_DIFFERENCE", 0.0)
-    table = zoo.make_table(zoo.COLUMNS, 60, rng)
-    post = zoo.random_posterior(CIRCUITS[name][0](table), table, rng, n_chain=1, n_draw=4)
+    table = ex.make_table(ex.COLUMNS, 60, rng)
+    post = ex.random_posterior(CIRCUITS[name][0](table), table, rng, n_chain=1, n_draw=4)
     found = post.patterns(min_support=0.0, coverage=0.7)
     assert len(found) > 0
     weights = post.membership(bj.Table(table.schema, table.values[:, :1], np.zeros((5, 1), bool)))[0, :, 0].to_numpy()
@@ -93,8 +93,8 @@ def test_numbers_of_a_pattern_are_probabilities_of_its_event(name, rng, monkeypa
 @given(seed=st.integers(0, 2**31 - 1), min_support=st.floats(0.0, 0.3))
 def test_patterns_of_less_support_are_left_out(seed, min_support):
     rng = np.random.default_rng(seed)
-    table = zoo.make_table(zoo.COLUMNS, 40, rng)
-    post = zoo.random_posterior(zoo.mixture(table, 3), table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table(ex.COLUMNS, 40, rng)
+    post = ex.random_posterior(ex.mixture(table, 3), table, rng, n_chain=1, n_draw=1)
     every, some = (post.patterns(min_support=least) for least in (0.0, min_support))
     enough = [part.event for part in every.parts if part.support.mean[0] >= min_support]
     assert [part.event for part in some.parts] == enough
@@ -104,8 +104,8 @@ def test_patterns_of_less_support_are_left_out(seed, min_support):
 @given(seed=st.integers(0, 2**31 - 1), coverage=st.sampled_from([0.3, 0.8, 0.95]))
 def test_a_condition_holds_its_share_in_the_shortest_interval_or_the_fewest_labels(seed, coverage):
     rng = np.random.default_rng(seed)
-    table = zoo.make_table((*zoo.COLUMNS[:3], LABEL), 40, rng)
-    post = zoo.random_posterior(zoo.independent(table), table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table((*ex.COLUMNS[:3], LABEL), 40, rng)
+    post = ex.random_posterior(ex.independent(table), table, rng, n_chain=1, n_draw=1)
     for position, column in enumerate(table.schema):
         text = _densest(post, position, coverage)
         if column.base == "category":
@@ -129,9 +129,9 @@ def _holds(text: str, label: str) -> bool:
 
 
 def test_several_structures_answer_and_say_whose_sub_populations_they_show(rng):
-    table = zoo.make_table(zoo.COLUMNS, 60, rng)
+    table = ex.make_table(ex.COLUMNS, 60, rng)
     parts = [
-        zoo.random_posterior(CIRCUITS[name][0](table), table, rng, n_chain=1, n_draw=3) for name in ("tree", "mixture")
+        ex.random_posterior(CIRCUITS[name][0](table), table, rng, n_chain=1, n_draw=3) for name in ("tree", "mixture")
     ]
     whole = StackedPosterior(parts, [0.5, 0.5])
     found = whole.patterns(min_support=0.0)
@@ -141,8 +141,8 @@ def test_several_structures_answer_and_say_whose_sub_populations_they_show(rng):
 
 
 def test_a_table_without_sub_populations_has_no_patterns(rng):
-    table = zoo.make_table(zoo.COLUMNS, 30, rng)
-    found = zoo.random_posterior(zoo.independent(table), table, rng).patterns()
+    table = ex.make_table(ex.COLUMNS, 30, rng)
+    found = ex.random_posterior(ex.independent(table), table, rng).patterns()
     assert len(found) == 0
     assert "0 patterns" in repr(found)
     assert found.table.sizes["pattern"] == 0
@@ -150,7 +150,7 @@ def test_a_table_without_sub_populations_has_no_patterns(rng):
 
 @pytest.mark.parametrize("options", [{"min_support": 1.0}, {"min_support": -0.1}, {"coverage": 0.0}, {"coverage": 1.0}])
 def test_shares_outside_of_their_ranges_are_refused(options, rng):
-    table = zoo.make_table(zoo.COLUMNS, 20, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
+    table = ex.make_table(ex.COLUMNS, 20, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
     with pytest.raises(QueryError, match=next(iter(options))):
         post.patterns(**options)

@@ -19,7 +19,8 @@ from bayesjpt.queries import evidence, probability
 from bayesjpt.queries.boxes import Box, complement, intersections
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import strategies, zoo
+from tests import examples as ex
+from tests import strategies
 from tests.queries import slow
 
 EXACT = 1e-10
@@ -115,8 +116,8 @@ def test_probability_is_that_of_the_slow_twin_on_many_circuits(case, seed):
 @pytest.fixture
 def post(rng):
     """Return a posterior over seven columns of every base, with missing cells in training."""
-    table = zoo.make_table(zoo.EVERY, 40, rng)
-    return zoo.random_posterior(zoo.two_level(table), table, rng, n_draw=3)
+    table = ex.make_table(ex.EVERY, 40, rng)
+    return ex.random_posterior(ex.two_level(table), table, rng, n_draw=3)
 
 
 EVENT = "real > 0.5 and count <= 3"
@@ -159,8 +160,8 @@ def test_certain_event_has_probability_one_and_the_impossible_zero(post):
 
 
 def test_order_of_components_does_not_matter(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table, 3), table, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 30, rng)
+    post = ex.random_posterior(ex.mixture(table, 3), table, rng)
     circuit = post.circuit
     order = np.arange(circuit.n_edge)
     order[-3:] = order[-3:][::-1]
@@ -171,8 +172,8 @@ def test_order_of_components_does_not_matter(rng):
 
 
 def test_order_of_columns_does_not_matter(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
     moved = np.array([2, 0, 1])
     circuit = freeze(post.circuit._replace(leaf_var=np.argsort(moved)[post.circuit.leaf_var].astype(np.int32)))
     schema = Schema(tuple(table.schema.columns[c] for c in moved))
@@ -183,30 +184,30 @@ def test_order_of_columns_does_not_matter(rng):
 
 
 def test_order_of_labels_does_not_matter(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
+    table = ex.make_table((ex.REAL, ex.LABEL), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
     moved = [2, 0, 1, 3]  # "other" stays last
-    label = replace(zoo.LABEL, labels=("c", "a", "b"), frequencies=tuple(zoo.LABEL.frequencies[code] for code in moved))
+    label = replace(ex.LABEL, labels=("c", "a", "b"), frequencies=tuple(ex.LABEL.frequencies[code] for code in moved))
     theta = post.params.theta.copy()
     for leaf in np.flatnonzero(post.circuit.leaf_var == 1):
         at = post.circuit.theta_at[leaf] + np.arange(4)
         theta[..., at] = theta[..., at[moved]]
-    other = Posterior(post.circuit, Schema((zoo.REAL, label)), Params(post.params.log_weight, theta))
+    other = Posterior(post.circuit, Schema((ex.REAL, label)), Params(post.params.log_weight, theta))
     for event, given in (("label = 'b'", "real > 1"), ("label != 'a'", {"real": 2.0}), ("real > 1", {"label": "c"})):
         assert np.abs(other.log_probability(event, given) - post.log_probability(event, given)).max() < ROUNDING
 
 
 def test_affine_change_of_units_does_not_matter(rng):
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
     column = replace(
-        zoo.REAL,
-        location=3.0 - 2.5 * zoo.REAL.location,
-        scale=2.5 * zoo.REAL.scale,
-        resolution=2.5 * zoo.REAL.resolution,
+        ex.REAL,
+        location=3.0 - 2.5 * ex.REAL.location,
+        scale=2.5 * ex.REAL.scale,
+        resolution=2.5 * ex.REAL.resolution,
     )
     # a change of sign turns normals and Student's t around
-    other = replace(post, schema=Schema((replace(column, location=3.0 + 2.5 * zoo.REAL.location), zoo.COUNT)))
+    other = replace(post, schema=Schema((replace(column, location=3.0 + 2.5 * ex.REAL.location), ex.COUNT)))
     found, expected = other.log_probability("real > 5.5", "count > 2"), post.log_probability("real > 1", "count > 2")
     assert np.abs(found - expected).max() < ROUNDING
     found, expected = other.log_probability("count > 2", {"real": 5.5}), post.log_probability("count > 2", {"real": 1})
@@ -239,25 +240,25 @@ def test_event_on_a_column_that_the_row_observes_answers_yes_or_no(post):
 
 
 def test_blocks_of_rows_change_no_answer(post, rng, monkeypatch):
-    table = zoo.make_table(zoo.EVERY, 50, rng, missing=0.5)
+    table = ex.make_table(ex.EVERY, 50, rng, missing=0.5)
     whole = post.probability(EVENT, table)
     monkeypatch.setattr("bayesjpt.queries.given.QUERY_ROWS", 7)
     assert np.abs(post.probability(EVENT, table) - whole).max() < ROUNDING
 
 
 def test_probability_of_a_label_is_its_parameter(rng):
-    table = zoo.make_table((zoo.LABEL,), 30, rng)
-    post = zoo.random_posterior(zoo.independent(table), table, rng)
+    table = ex.make_table((ex.LABEL,), 30, rng)
+    post = ex.random_posterior(ex.independent(table), table, rng)
     assert np.abs(post.probability("label = 'b'") - post.params.theta[..., 1]).max() < ROUNDING
 
 
 def wide(n_column: int, rng: np.random.Generator) -> Posterior:
     """Return a mixture of two products of that many columns; a few parameters, again and again, spare the twin time."""
-    columns = tuple(zoo.named(zoo.REAL if k % 2 else zoo.LABEL, f"c{k}") for k in range(n_column))
-    table = zoo.make_table(columns, 5, rng)
+    columns = tuple(ex.named(ex.REAL if k % 2 else ex.LABEL, f"c{k}") for k in range(n_column))
+    table = ex.make_table(columns, 5, rng)
     parts = tuple(Product(tuple(ColumnLeaf(c, np.arange(5)) for c in range(n_column))) for _ in range(2))
-    circuit = build_circuit(Sum(parts, (1, 1)), table, lambda column: zoo.registry.dictionary(column)[:1])
-    post = zoo.random_posterior(circuit, table, rng, n_chain=1, n_draw=2)
+    circuit = build_circuit(Sum(parts, (1, 1)), table, lambda column: ex.registry.dictionary(column)[:1])
+    post = ex.random_posterior(circuit, table, rng, n_chain=1, n_draw=2)
     for family in set(circuit.leaf_family.tolist()):
         leaves = np.flatnonzero(circuit.leaf_family == family)
         at = circuit.theta_at[leaves, None] + np.arange(circuit.theta_len[leaves[0]])
@@ -267,7 +268,7 @@ def wide(n_column: int, rng: np.random.Generator) -> Posterior:
 
 def test_two_thousand_columns_of_evidence_do_not_underflow(rng):
     post = wide(2000, rng)
-    table = zoo.make_table(post.schema.columns, 2, rng)
+    table = ex.make_table(post.schema.columns, 2, rng)
     observed = table.observed.copy()
     observed[0] = False
     rows = Table(table.schema, table.values, observed)
@@ -307,9 +308,9 @@ def test_ratio_of_means_given_rows_weighs_draws_by_their_density(post):
 
 def test_ratio_of_means_differs_where_draws_disagree_about_the_evidence(rng):
     """The table of docs/explanation/queries.md: kinds with b always and half of the time, shares 0.8 and 0.1."""
-    columns = tuple(zoo.named(zoo.LABEL, name) for name in "ab")
-    table = zoo.make_table(columns, 10, rng)
-    circuit = zoo.mixture(table, 2)
+    columns = tuple(ex.named(ex.LABEL, name) for name in "ab")
+    table = ex.make_table(columns, 10, rng)
+    circuit = ex.mixture(table, 2)
     theta = np.zeros((1, 2, circuit.n_theta))
     for column, first, second in ((0, (1.0, 0.0), (0.0, 1.0)), (1, (1.0, 0.0), (0.5, 0.5))):
         for leaf, labels in zip(np.flatnonzero(circuit.leaf_var == column), (first, second), strict=True):
@@ -328,8 +329,8 @@ def test_ratio_of_means_differs_where_draws_disagree_about_the_evidence(rng):
 
 
 def test_impossible_event_as_evidence_is_refused_naming_the_first_column(rng):
-    table = zoo.make_table((zoo.COUNT, zoo.POSITIVE, zoo.LABEL), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table, dictionary=zoo.only("gamma", "poisson")), table, rng)
+    table = ex.make_table((ex.COUNT, ex.POSITIVE, ex.LABEL), 30, rng)
+    post = ex.random_posterior(ex.mixture(table, dictionary=ex.only("gamma", "poisson")), table, rng)
     beyond = Boxed([Box({0: np.array([[1.0, 4.0]]), 1: np.array([[-3.0, -1.0]]), 2: np.array([[0.0, 1.0]])})])
     with pytest.raises(QueryError, match=r"'positive'.*on_zero='nan'"):
         post.probability("label = 'a'", beyond)
@@ -344,10 +345,10 @@ def test_contradiction_as_evidence_is_refused(post):
 
 def point_mass(rng) -> Posterior:
     """Return a posterior in which the column real is known to be 2 wherever the label is 'a', and 3 elsewhere."""
-    table = zoo.make_table((zoo.LABEL, zoo.REAL), 20, rng)
-    circuit = zoo.mixture(table, dictionary=lambda column: zoo.registry.dictionary(column)[:1])
+    table = ex.make_table((ex.LABEL, ex.REAL), 20, rng)
+    circuit = ex.mixture(table, dictionary=lambda column: ex.registry.dictionary(column)[:1])
     known = np.where(circuit.leaf_var == 1, np.cumsum(circuit.leaf_var == 1) - 1, -1).astype(np.int32)
-    post = zoo.random_posterior(
+    post = ex.random_posterior(
         freeze(circuit._replace(leaf_cell=known, cell=np.array([2.0, 2.0, 3.0, 3.0]))), table, rng
     )
     return post
@@ -369,8 +370,8 @@ def test_impossible_mapping_is_refused_naming_the_column(rng):
 
 
 def test_first_impossible_column_comes_before_later_ones(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.named(zoo.POSITIVE, "second"), zoo.LABEL), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table, dictionary=zoo.only("gamma")), table, rng)
+    table = ex.make_table((ex.POSITIVE, ex.named(ex.POSITIVE, "second"), ex.LABEL), 30, rng)
+    post = ex.random_posterior(ex.mixture(table, dictionary=ex.only("gamma")), table, rng)
     below = np.array([[-2.0, -1.0]])
     with pytest.raises(QueryError, match="'positive'"):
         post.probability("label = 'a'", Boxed([Box({0: below, 1: below})]))
@@ -393,8 +394,8 @@ def test_answers_carry_chain_draw_and_row_coordinates(post):
 
 
 def test_arviz_takes_answers_as_they_are(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=30)
+    table = ex.make_table((ex.REAL, ex.LABEL), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_draw=30)
     found = post.probability("real > 1", pd.DataFrame({"label": ["a", "b"]}))
     assert len(az.summary(found)) == 2
     assert az.hdi(found).sizes["obs_id"] == 2
@@ -402,7 +403,7 @@ def test_arviz_takes_answers_as_they_are(rng):
 
 
 def test_eight_threads_asking_at_once_get_the_same_answers(post, rng):
-    table = zoo.make_table(zoo.EVERY, 60, rng, missing=0.5)
+    table = ex.make_table(ex.EVERY, 60, rng, missing=0.5)
 
     def ask(_number):
         return (

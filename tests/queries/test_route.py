@@ -11,9 +11,9 @@ from bayesjpt.circuit import arrays
 from bayesjpt.queries import probability, question
 from bayesjpt.queries.evidence import as_evidence
 from bayesjpt.queries.route import routed
-from tests import zoo
+from tests import examples as ex
 
-COLUMNS = (zoo.REAL, zoo.POSITIVE, zoo.COUNT, zoo.LABEL, zoo.FLAG, zoo.ZEROS)
+COLUMNS = (ex.REAL, ex.POSITIVE, ex.COUNT, ex.LABEL, ex.FLAG, ex.ZEROS)
 GIVEN = [
     "label = 'a' and real > 0.5",
     "(label = 'a' and real > 0.5) or (label = 'b' and count <= 2)",
@@ -26,9 +26,9 @@ GIVEN = [
 @pytest.fixture(scope="module", params=["tree", "latent"])
 def post(request) -> Posterior:
     rng = np.random.default_rng(1)
-    table = zoo.make_table(COLUMNS, 120, rng)
-    circuit = bj.learn_jpt(table, rng, min_rows=5) if request.param == "tree" else zoo.two_level(table)
-    return zoo.random_posterior(circuit, table, rng, n_chain=2, n_draw=2)
+    table = ex.make_table(COLUMNS, 120, rng)
+    circuit = bj.learn_jpt(table, rng, min_rows=5) if request.param == "tree" else ex.two_level(table)
+    return ex.random_posterior(circuit, table, rng, n_chain=2, n_draw=2)
 
 
 def answers(post: Posterior, given) -> list[np.ndarray]:
@@ -71,5 +71,5 @@ def test_a_row_leaves_few_leaves_of_a_tree(post):
 
 
 def test_several_rows_are_answered_by_the_whole(post):
-    rows = zoo.make_table(COLUMNS, 3, np.random.default_rng(2))
+    rows = ex.make_table(COLUMNS, 3, np.random.default_rng(2))
     assert routed(post, as_evidence(rows, post.schema), [1]) is post

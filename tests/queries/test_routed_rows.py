@@ -15,12 +15,12 @@ from bayesjpt.queries.distribution import cdf, quantile
 from bayesjpt.queries.moments import expectation, variance
 from bayesjpt.queries.probability import probability
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 
 N_ROW = 150
 SOME = (0, 1, 17, 149)
 ROUNDING = 1e-11
-COLUMNS = (zoo.HEAPED, zoo.COUNT, zoo.LABEL, zoo.POSITIVE)
+COLUMNS = (ex.HEAPED, ex.COUNT, ex.LABEL, ex.POSITIVE)
 
 VERBS = {
     "expectation": lambda post, rows: expectation(post, "positive", rows),
@@ -34,10 +34,10 @@ VERBS = {
 
 @pytest.mark.parametrize("name", VERBS)
 def test_rows_given_together_answer_as_by_themselves(name, rng):
-    table = zoo.make_table(COLUMNS, N_ROW, rng, missing=0.2)
+    table = ex.make_table(COLUMNS, N_ROW, rng, missing=0.2)
     conditions = Condition(0, 1.0), Condition(1, 2.5), Condition(2, 0.5, (1,))
-    circuit = zoo.hard(table, *conditions, dictionary=zoo.only("normal", "atom", "poisson", "gamma", "categorical"))
-    post = zoo.random_posterior(circuit, table, rng, n_draw=3)
+    circuit = ex.hard(table, *conditions, dictionary=ex.only("normal", "atom", "poisson", "gamma", "categorical"))
+    post = ex.random_posterior(circuit, table, rng, n_draw=3)
     observed = table.observed.copy()
     observed[3] = False
     observed[rng.integers(3, size=N_ROW), np.arange(N_ROW)] = False  # of what is split, something is open
@@ -62,15 +62,15 @@ def test_split_that_boxes_share_brings_whole_products_into_a_segment(rng):
     Rows this side of the threshold come to that split through the other box alone; its product in the first box is
     then needed too, and is zero there by its other parts.
     """
-    table = zoo.make_table((zoo.REAL, zoo.COUNT, zoo.POSITIVE), N_ROW, rng)
+    table = ex.make_table((ex.REAL, ex.COUNT, ex.POSITIVE), N_ROW, rng)
 
     def part(rows: np.ndarray) -> Product:
         pair = Product((ColumnLeaf(0, rows), ColumnLeaf(1, rows)))
         return Product((pair, split_in_two(table, 2, rows, lambda below: ColumnLeaf(2, below))))
 
     tree = split_in_two(table, 0, np.arange(N_ROW), part)
-    circuit = build_circuit(tree, table, zoo.only("normal", "poisson", "gamma"))
-    post = zoo.random_posterior(circuit, table, rng, n_draw=2)
+    circuit = build_circuit(tree, table, ex.only("normal", "poisson", "gamma"))
+    post = ex.random_posterior(circuit, table, rng, n_draw=2)
     real, count = table.values[:2]
     limit = float(np.quantile(real, 0.75))
     event = f"real <= {limit} or count <= 3"

@@ -14,7 +14,7 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.complete import even_draws, grid
-from tests import zoo
+from tests import examples as ex
 from tests.statistics import LARGEST_Z, cdf_deviation, dkw_bound
 
 N_ROW = 20_000
@@ -28,8 +28,8 @@ JOINT = ("real > 1 and positive > 2", "positive < 1 and levels > 0", "real < 0 a
 def post() -> Posterior:
     """Return unrelated draws of a circuit of two levels with every base."""
     rng = np.random.default_rng(5)
-    table = zoo.make_table((*zoo.COLUMNS[:4], replace(zoo.LABEL, dtype="text")), 60, rng)
-    return zoo.random_posterior(zoo.two_level(table), table, rng, n_draw=3)
+    table = ex.make_table((*ex.COLUMNS[:4], replace(ex.LABEL, dtype="text")), 60, rng)
+    return ex.random_posterior(ex.two_level(table), table, rng, n_draw=3)
 
 
 def mean_cdf(post, name, given):
@@ -85,7 +85,7 @@ def test_recorded_decimals_are_the_floats_that_people_write(post, rng):
 
 def test_integers_are_whole_whatever_the_scale_they_are_drawn_on(rng):
     table = bj.as_table(pd.DataFrame({"signed": np.tile(np.arange(-5, 6), 20), "other": np.tile(np.arange(-9, 2), 20)}))
-    post = zoo.random_posterior(zoo.two_level(table, zoo.only("rounded_normal")), table, rng)
+    post = ex.random_posterior(ex.two_level(table, ex.only("rounded_normal")), table, rng)
     drawn = post.sample(1000, rng=rng).values
     assert table.schema.columns[0].scale > 1.0
     np.testing.assert_array_equal(drawn, np.rint(drawn))
@@ -112,7 +112,7 @@ def coded(rng, n_row: int = 90) -> pd.DataFrame:
 def labels_post(rng) -> Posterior:
     """Return draws under which a new row has a label of its own one time in four, in three of four columns."""
     table = bj.as_table(coded(rng), kinds={"code": "category", "day": "category"})
-    post = zoo.random_posterior(zoo.two_level(table, zoo.only("categorical")), table, rng, n_chain=1, n_draw=2)
+    post = ex.random_posterior(ex.two_level(table, ex.only("categorical")), table, rng, n_chain=1, n_draw=2)
     for first, length in zip(post.circuit.theta_at, post.circuit.theta_len, strict=True):
         theta = post.params.theta[..., first : first + length]
         if length > 1:  # a leaf of two labels has one parameter
@@ -194,8 +194,8 @@ def test_every_draw_is_used_equally_often_up_to_one(rng):
 
 def test_rows_come_from_all_draws(rng):
     """Two draws whose labels differ for certain: half of the rows come from each."""
-    table = zoo.make_table((zoo.LABEL,), 10, rng)
-    circuit = zoo.independent(table)
+    table = ex.make_table((ex.LABEL,), 10, rng)
+    circuit = ex.independent(table)
     theta = np.full((1, 2, 4), 1e-12)
     theta[0, 0, 0] = theta[0, 1, 2] = 1.0
     post = Posterior(circuit, table.schema, Params(np.zeros((1, 2, circuit.n_edge)), theta))
@@ -238,8 +238,8 @@ def test_other_things_in_place_of_generators_are_refused(post):
 
 
 def test_grid_points_per_unit_are_whole_or_none(rng):
-    columns = (zoo.REAL, zoo.with_resolution(zoo.REAL, 0.05), zoo.with_resolution(zoo.REAL, 0.03), zoo.COUNT)
-    columns += (zoo.with_resolution(zoo.REAL, 20.0),)
-    resolution, per_unit = grid(zoo.make_table(columns, 1, rng).schema)
+    columns = (ex.REAL, ex.with_resolution(ex.REAL, 0.05), ex.with_resolution(ex.REAL, 0.03), ex.COUNT)
+    columns += (ex.with_resolution(ex.REAL, 20.0),)
+    resolution, per_unit = grid(ex.make_table(columns, 1, rng).schema)
     assert resolution.tolist() == [0.1, 0.05, 0.03, 0.0, 20.0]
     assert per_unit.tolist() == [10.0, 20.0, 0.0, 0.0, 0.0]

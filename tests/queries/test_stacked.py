@@ -17,7 +17,7 @@ from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.stability import answers_of, distances
 from bayesjpt.queries.type_shares import TYPES, _diagnose_structures
-from tests import zoo
+from tests import examples as ex
 from tests.statistics import LARGEST_Z, dkw_bound
 
 EVENT = "real > 1 and count <= 2"
@@ -69,15 +69,15 @@ REFUSED = {"membership": "each with sub-populations of its own", "tree": "not to
 
 @pytest.fixture(scope="module")
 def table():
-    return zoo.make_table(zoo.COLUMNS, 60, np.random.default_rng(1))
+    return ex.make_table(ex.COLUMNS, 60, np.random.default_rng(1))
 
 
 @pytest.fixture(scope="module")
 def parts(table) -> list[Posterior]:
     """Return two structures with unrelated draws: six and three a chain."""
     rng = np.random.default_rng(2)
-    circuits = zoo.two_level(table), zoo.mixture(table, 3)
-    return [zoo.random_posterior(c, table, rng, n_draw=n) for c, n in zip(circuits, (6, 3), strict=True)]
+    circuits = ex.two_level(table), ex.mixture(table, 3)
+    return [ex.random_posterior(c, table, rng, n_draw=n) for c, n in zip(circuits, (6, 3), strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -273,7 +273,7 @@ def test_a_type_that_another_seed_could_change_is_not_determined(table, rng):
     shares[:, ::2, 1] -= 0.1
     shares[:, 1::2, 0] -= 0.1
     shares[:, 1::2, 1] += 0.1
-    own = zoo.random_posterior(zoo.independent(table), table, rng, n_chain=1, n_draw=1)
+    own = ex.random_posterior(ex.independent(table), table, rng, n_chain=1, n_draw=1)
     many, few = (StackedPosterior([own] * n, np.full(n, 1.0 / n)) for n in (40, 4))
     ess, _, rival = _diagnose_structures(many, shares, 0)
     assert rival == ""

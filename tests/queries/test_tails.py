@@ -13,7 +13,8 @@ from bayesjpt.queries import tails
 from bayesjpt.queries.tails import NEAR, near_cells
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import naive_events, zoo
+from tests import examples as ex
+from tests import naive_events
 
 EXACT = 1e-9
 FAR = 0.8
@@ -40,10 +41,10 @@ def log_beyond(post, column: int, lo: float, hi: float) -> float:
     return np.log(np.mean([sum(mass_between(post, params, column, *x) for x in outside) for params in draws(post)]))
 
 
-@pytest.fixture(params=[zoo.independent, zoo.mixture, zoo.two_level], ids=lambda shape: shape.__name__)
+@pytest.fixture(params=[ex.independent, ex.mixture, ex.two_level], ids=lambda shape: shape.__name__)
 def case(request, rng):
-    table = zoo.make_table((*zoo.COLUMNS, zoo.FLAG, zoo.CHANGE, zoo.ZEROS), 30, rng, missing=0.2)
-    return table, zoo.random_posterior(request.param(table), table, rng, n_draw=2)
+    table = ex.make_table((*ex.COLUMNS, ex.FLAG, ex.CHANGE, ex.ZEROS), 30, rng, missing=0.2)
+    return table, ex.random_posterior(request.param(table), table, rng, n_draw=2)
 
 
 def test_places_and_neighbourhoods_hold_their_values_and_labels_are_their_own(case):
@@ -90,8 +91,8 @@ def test_tails_of_labels_are_sums_over_labels_at_most_as_probable(case):
 @pytest.mark.parametrize("column", [0, 7])
 def test_tails_of_numbers_are_the_content_of_what_is_near_no_more(rng, column):
     """The share of values from a draw whose neighbourhood, found by recursion, has at most the mass of the cell's."""
-    table = zoo.make_table((*zoo.COLUMNS, zoo.FLAG, zoo.CHANGE, zoo.ZEROS), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table((*ex.COLUMNS, ex.FLAG, ex.CHANGE, ex.ZEROS), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_chain=1, n_draw=1)
     (params,) = draws(post)
     own = table.schema.columns[column]
     near = near_cells(post, table, evenly(post))
@@ -121,8 +122,8 @@ def test_values_far_out_are_told_apart_by_how_far(case):
 
 
 def test_at_most_a_share_of_the_values_has_a_tail_probability_of_that_share(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL, zoo.COUNT), 20, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table((ex.REAL, ex.LABEL, ex.COUNT), 20, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_chain=1, n_draw=1)
     drawn = post.sample(4000, rng=rng, recorded=True, labels="all")
     tail = near_cells(post, drawn, evenly(post)).tail
     for share in (0.01, 0.1, 0.5):
@@ -132,9 +133,9 @@ def test_at_most_a_share_of_the_values_has_a_tail_probability_of_that_share(rng)
 
 
 def test_the_resolution_of_a_column_does_not_change_its_tails(rng):
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng)
-    fine = Schema((zoo.with_resolution(zoo.REAL, 0.001), zoo.LABEL))
+    table = ex.make_table((ex.REAL, ex.LABEL), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng)
+    fine = Schema((ex.with_resolution(ex.REAL, 0.001), ex.LABEL))
     finer = replace(post, schema=fine)
     coarse_tail = near_cells(post, table, evenly(post)).tail
     fine_tail = near_cells(finer, Table(fine, table.values, table.observed), evenly(post)).tail
@@ -142,8 +143,8 @@ def test_the_resolution_of_a_column_does_not_change_its_tails(rng):
 
 
 def test_a_value_near_which_nothing_is_probable_has_a_tail_of_none(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.LABEL), 10, rng)
-    post = zoo.random_posterior(zoo.independent(table), table, rng).condition("positive > 3")
+    table = ex.make_table((ex.POSITIVE, ex.LABEL), 10, rng)
+    post = ex.random_posterior(ex.independent(table), table, rng).condition("positive > 3")
     rows = Table(table.schema, np.array([[0.5, 5.0], [0.0, 0.0]]), np.ones((2, 2), bool))
     near = near_cells(post, rows, evenly(post))
     assert near.alone[1, 0, 0] == near.tail[0, 0] == -np.inf
@@ -151,8 +152,8 @@ def test_a_value_near_which_nothing_is_probable_has_a_tail_of_none(rng):
 
 
 def test_what_lies_beside_an_atom_has_it_in_its_neighbourhood(rng):
-    table = zoo.make_table((zoo.ZEROS, zoo.LABEL), 30, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=1)
+    table = ex.make_table((ex.ZEROS, ex.LABEL), 30, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_chain=1, n_draw=1)
     cells = np.array([[0.2, 6.0], [0.0, 0.0]])
     found = near_cells(post, Table(table.schema, cells, np.ones((2, 2), bool)), evenly(post)).alone[1, 0]
     at_zero = np.log(mass_between(post, draws(post)[0], 0, 0.0, 0.0))

@@ -12,7 +12,7 @@ from scipy import stats
 from bayesjpt.queries import type_evidence as module
 from bayesjpt.queries.type_evidence import NOTHING, Parts, evidence_of_counts, type_evidence
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 
 EXACT = 1e-9
 VALUES = np.array([0.0, 1.0, 2.0, 5.0, 9.0])
@@ -154,8 +154,8 @@ def test_evidence_is_the_mean_over_draws():
 
 @pytest.fixture
 def post(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT, zoo.LABEL), 40, rng)
-    return zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=3)
+    table = ex.make_table((ex.POSITIVE, ex.COUNT, ex.LABEL), 40, rng)
+    return ex.random_posterior(ex.mixture(table), table, rng, n_draw=3)
 
 
 def test_columns_own_cells_do_not_part_the_rows(post):
@@ -174,9 +174,9 @@ def test_posterior_without_reference_rows_has_no_evidence(post):
 
 
 def test_atoms_are_left_out(rng):
-    table = zoo.make_table((zoo.ZEROS, zoo.COUNT), 40, rng)
-    post = zoo.random_posterior(zoo.mixture(table), table, rng, n_draw=2)
+    table = ex.make_table((ex.ZEROS, ex.COUNT), 40, rng)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_draw=2)
     found = type_evidence(post, 0, None, ("real", "positive"))
-    kept = ~np.isin(post.reference.values[0], zoo.ZEROS.atoms)
+    kept = ~np.isin(post.reference.values[0], ex.ZEROS.atoms)
     assert found.n_cell in (0, int(kept.sum()))
     assert kept.sum() < post.reference.n_row

@@ -23,7 +23,7 @@ from bayesjpt.queries.type_probability import (
 )
 from bayesjpt.queries.types import types
 from bayesjpt.table.schema import Column
-from tests import zoo
+from tests import examples as ex
 
 EXACT = 1e-12
 N_ROW = 120
@@ -203,9 +203,9 @@ def test_extreme_columns_have_finite_probabilities(rng):
 
 
 def test_structures_together_are_asked_too(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT), 30, rng)
-    one = zoo.random_posterior(zoo.mixture(table), table, rng, n_chain=1, n_draw=2)
-    other = zoo.random_posterior(zoo.independent(table), table, rng, n_chain=1, n_draw=2)
+    table = ex.make_table((ex.POSITIVE, ex.COUNT), 30, rng)
+    one = ex.random_posterior(ex.mixture(table), table, rng, n_chain=1, n_draw=2)
+    other = ex.random_posterior(ex.independent(table), table, rng, n_chain=1, n_draw=2)
     from bayesjpt.posterior.stacked import StackedPosterior
 
     both = StackedPosterior([one, other], [0.5, 0.5])

@@ -15,7 +15,8 @@ from bayesjpt.circuit.arrays import LIKELIHOOD, Params
 from bayesjpt.errors import QueryError
 from bayesjpt.families import registry
 from bayesjpt.queries.type_shares import TYPES, UNDETERMINED, type_shares
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 
 EXACT = 1e-12
 N_DRAW = 200
@@ -33,10 +34,10 @@ def shares_by_paths(circuit, log_weight, n_column) -> np.ndarray:
     return out
 
 
-@pytest.fixture(params=[zoo.independent, zoo.mixture, zoo.two_level], ids=lambda shape: shape.__name__)
+@pytest.fixture(params=[ex.independent, ex.mixture, ex.two_level], ids=lambda shape: shape.__name__)
 def post(request, rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT, zoo.LABEL), 30, rng)
-    return zoo.random_posterior(request.param(table), table, rng, n_draw=3)
+    table = ex.make_table((ex.POSITIVE, ex.COUNT, ex.LABEL), 30, rng)
+    return ex.random_posterior(request.param(table), table, rng, n_draw=3)
 
 
 def test_shares_equal_the_sum_over_all_paths_under_each_draw(post):
@@ -74,9 +75,9 @@ def test_answer_lists_only_what_the_dictionary_offers(post):
 
 
 def test_answer_leaves_out_what_the_circuits_own_dictionary_left_out(rng):
-    table = zoo.make_table((zoo.POSITIVE, zoo.COUNT), 30, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("gamma", "poisson"))
-    result = type_shares(zoo.random_posterior(circuit, table, rng))
+    table = ex.make_table((ex.POSITIVE, ex.COUNT), 30, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("gamma", "poisson"))
+    result = type_shares(ex.random_posterior(circuit, table, rng))
     assert set(result["positive"].likelihoods) == {"gamma"}
     assert set(result["positive"].types) == {"positive"}
     assert set(result["count"].likelihoods) == {"poisson"}
@@ -116,14 +117,14 @@ def test_unknown_column_is_an_error_that_lists_the_known_ones(post):
 
 def test_two_labels_are_binary_and_three_are_nominal():
     table = bj.as_table(pd.DataFrame({"two": ["a", "b"] * 15, "three": ["a", "b", "c"] * 10, "flag": [0, 1] * 15}))
-    result = type_shares(bj.Posterior.from_circuit(zoo.independent(table), table.schema))
+    result = type_shares(bj.Posterior.from_circuit(ex.independent(table), table.schema))
     assert [result[name].type for name in ("two", "three", "flag")] == ["binary", "nominal", "binary"]
 
 
 def test_few_levels_are_ordinal_and_many_are_what_whole_numbers_are():
     frame = pd.DataFrame({name: np.resize(np.arange(n) - shift, 3600) for name, n, shift in LEVELS})
     table = bj.as_table(frame)
-    circuit = zoo.independent(table, zoo.only("ordinal"))
+    circuit = ex.independent(table, ex.only("ordinal"))
     result = type_shares(bj.Posterior.from_circuit(circuit, table.schema))
     assert [result[name].type for name, *_ in LEVELS] == ["ordinal", "count", "real"]
 
@@ -134,8 +135,8 @@ def test_few_levels_are_ordinal_and_many_are_what_whole_numbers_are():
 @pytest.fixture
 def with_shares(rng):
     """Return a function that makes a Posterior of one positive column from shares of the normal, (n_chain, n_draw)."""
-    table = zoo.make_table((zoo.POSITIVE,), 40, rng)
-    circuit = zoo.independent(table, zoo.only("normal", "gamma", "exponential"))
+    table = ex.make_table((ex.POSITIVE,), 40, rng)
+    circuit = ex.independent(table, ex.only("normal", "gamma", "exponential"))
     assert circuit.kind[-1] == LIKELIHOOD
 
     def make(normal: np.ndarray):
@@ -195,8 +196,8 @@ def test_ess_and_rhat_are_those_of_arviz(with_shares, rng):
 
 
 def test_share_that_cannot_vary_has_no_ess_and_no_rhat(rng):
-    table = zoo.make_table((zoo.LABEL,), 40, rng)
-    result = type_shares(zoo.random_posterior(zoo.independent(table), table, rng, n_draw=8))["label"]
+    table = ex.make_table((ex.LABEL,), 40, rng)
+    result = type_shares(ex.random_posterior(ex.independent(table), table, rng, n_draw=8))["label"]
     assert np.isnan(result.ess)
     assert np.isnan(result.rhat)
     assert result.type == "nominal"
@@ -224,7 +225,7 @@ def test_reasons_are_one_sentence(disagree, rng):
         }
     )
     table = bj.as_table(frame)
-    post = zoo.random_posterior(zoo.independent(table), table, rng, n_draw=1)
+    post = ex.random_posterior(ex.independent(table), table, rng, n_draw=1)
     for chain, share in enumerate([0.9, 0.1 if disagree else 0.9]):
         for node in np.flatnonzero(post.circuit.kind == LIKELIHOOD):
             first, last = post.circuit.child_ptr[node], post.circuit.child_ptr[node + 1]

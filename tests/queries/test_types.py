@@ -14,7 +14,7 @@ from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.queries.look_at import codes_for_missing, notes_of_left_out, written_as_text
 from bayesjpt.queries.types import LIKELY, RECORD, SURE, UNSURE, certainty, types
 from bayesjpt.table.schema import Column, SetAside
-from tests import zoo
+from tests import examples as ex
 
 N = 240
 
@@ -24,7 +24,7 @@ def answered(columns, **kinds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bj.errors.BayesjptWarning)  # constants
         table = bj.as_table(pd.DataFrame(columns), kinds=kinds or None)
-    post = bj.Posterior.from_circuit(zoo.independent(table), table.schema)
+    post = bj.Posterior.from_circuit(ex.independent(table), table.schema)
     return types(replace(post, reference=table), table)
 
 
@@ -171,7 +171,7 @@ def test_unknown_columns_and_foreign_tables_are_refused(rng):
 
 def test_without_rows_the_schema_alone_answers(rng):
     table = bj.as_table(pd.DataFrame({"size": rng.normal(size=N), "kind": drawn(rng, "a", "b", "c")}))
-    result = types(bj.Posterior.from_circuit(zoo.independent(table), table.schema))
+    result = types(bj.Posterior.from_circuit(ex.independent(table), table.schema))
     assert " to " in result["size"].values
     assert result["kind"].type == "nominal"
     assert result.n_row is None

@@ -11,7 +11,8 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import LATENT, Params
 from bayesjpt.posterior.invariants import marginal_cdf
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 
 EXACT = 1e-9
 N_DRAW = 400
@@ -19,7 +20,7 @@ N_DRAW = 400
 
 @pytest.fixture
 def table(rng):
-    return zoo.make_table((zoo.REAL, zoo.POSITIVE, zoo.LABEL), 60, rng, missing=0.1)
+    return ex.make_table((ex.REAL, ex.POSITIVE, ex.LABEL), 60, rng, missing=0.1)
 
 
 def jittered(circuit, schema, centre: Params, rng, n_draw: int = N_DRAW) -> Params:
@@ -58,12 +59,12 @@ def posterior(circuit, table, chains: list[Params]):
 
 @pytest.fixture
 def circuit(table):
-    return zoo.mixture(table)
+    return ex.mixture(table)
 
 
 @pytest.fixture
 def centre(circuit, table, rng):
-    return zoo.random_params(circuit, table.schema, rng)
+    return ex.random_params(circuit, table.schema, rng)
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def agreeing(circuit, table, centre, rng):
 
 @pytest.fixture
 def disagreeing(circuit, table, centre, rng):
-    other = zoo.random_params(circuit, table.schema, rng)
+    other = ex.random_params(circuit, table.schema, rng)
     return posterior(circuit, table, [jittered(circuit, table.schema, c, rng) for c in (centre, other)])
 
 
@@ -100,7 +101,7 @@ def test_identical_chains_agree_as_far_as_split_halves_do(circuit, table, centre
 
 
 def test_chain_that_drifts_is_flagged(circuit, table, centre, rng):
-    other = zoo.random_params(circuit, table.schema, rng)
+    other = ex.random_params(circuit, table.schema, rng)
     path = np.linspace(0.0, 1.0, N_DRAW)[:, None]
     drift = Params(*((1.0 - path) * a + path * b for a, b in zip(centre, other, strict=True)))
     drift = normalised(circuit, table.schema, drift)
@@ -108,7 +109,7 @@ def test_chain_that_drifts_is_flagged(circuit, table, centre, rng):
 
 
 def test_chains_that_stand_still_at_two_points_are_flagged(circuit, table, rng):
-    points = [zoo.random_params(circuit, table.schema, rng) for _ in range(2)]
+    points = [ex.random_params(circuit, table.schema, rng) for _ in range(2)]
     still = [Params(*(np.repeat(array[None], 10, axis=0) for array in point)) for point in points]
     judged = posterior(circuit, table, still).convergence()
     assert np.isinf(judged.table["rhat_q95"].sel(quantity="log_likelihood"))

@@ -17,22 +17,22 @@ from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.marginals import axes_of, cell_masses
 from bayesjpt.queries.mixture_parts import by_likelihood, by_sub_population
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 
 EXACT = 1e-9
 """Relative."""
 
-DAY = replace(zoo.REAL, name="day", dtype="datetime", atoms=(), families=())
+DAY = replace(ex.REAL, name="day", dtype="datetime", atoms=(), families=())
 
 
 @pytest.fixture(scope="module")
 def table() -> Table:
-    return zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL, zoo.ZEROS, DAY), 60, np.random.default_rng(1))
+    return ex.make_table((ex.REAL, ex.COUNT, ex.LABEL, ex.ZEROS, DAY), 60, np.random.default_rng(1))
 
 
 @pytest.fixture(scope="module")
 def post(table) -> Posterior:
-    return zoo.random_posterior(zoo.mixture(table), table, np.random.default_rng(2), n_chain=2, n_draw=3)
+    return ex.random_posterior(ex.mixture(table), table, np.random.default_rng(2), n_chain=2, n_draw=3)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_parts_of_a_column_add_up_to_it(post, by, name):
 
 
 def test_likelihoods_of_several_structures_add_up_to_their_average(post, table):
-    other = zoo.random_posterior(zoo.two_level(table), table, np.random.default_rng(3), n_chain=2, n_draw=6)
+    other = ex.random_posterior(ex.two_level(table), table, np.random.default_rng(3), n_chain=2, n_draw=6)
     whole = StackedPosterior([post, other], [1 / 3, 2 / 3])
     (axis,) = axes_of(whole, [0], 50)
     ((cells, _),) = cell_masses(whole, [axis])

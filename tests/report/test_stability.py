@@ -18,7 +18,7 @@ from bayesjpt.queries import stability as answers
 from bayesjpt.queries.stability import answers_of, distances, moves_of, usual_move
 from bayesjpt.report.convergence import Convergence, nested_rhat
 from bayesjpt.report.stability import MAX_SEED_MOVE, Stability, drift, rhat_of_halves, stability
-from tests import zoo
+from tests import examples as ex
 
 N_STRUCTURE = 16
 CALIBRATION_TOLERANCE = 0.01
@@ -83,13 +83,13 @@ def test_errors_of_weighted_averages_follow_the_weights(rng):
 
 @pytest.fixture(scope="module")
 def table():
-    return zoo.make_table(zoo.COLUMNS, 60, np.random.default_rng(1))
+    return ex.make_table(ex.COLUMNS, 60, np.random.default_rng(1))
 
 
 @pytest.fixture(scope="module")
 def whole(table) -> StackedPosterior:
     rng = np.random.default_rng(2)
-    parts = [zoo.random_posterior(zoo.mixture(table, 2), table, rng, n_chain=1, n_draw=8) for _ in range(5)]
+    parts = [ex.random_posterior(ex.mixture(table, 2), table, rng, n_chain=1, n_draw=8) for _ in range(5)]
     reference = table.take(range(50))
     return StackedPosterior([replace(part, reference=reference) for part in parts], np.full(5, 0.2))
 
@@ -221,7 +221,7 @@ def test_nested_rhat_is_that_of_the_definition(rng):
 
 
 def test_superchains_of_one_structure_are_compared(table, rng):
-    post = zoo.random_posterior(zoo.mixture(table, 2), table, rng, n_chain=4, n_draw=6)
+    post = ex.random_posterior(ex.mixture(table, 2), table, rng, n_chain=4, n_draw=6)
     judged = post.convergence(superchains=[0, 1, 0, 1])
     assert judged.nested
     assert judged.sentence().startswith(("Superchains agree: nested R-hat", "Superchains do not agree yet: nested"))
@@ -237,7 +237,7 @@ def test_superchains_of_one_structure_are_compared(table, rng):
     ],
 )
 def test_superchains_that_say_nothing_are_refused(table, rng, superchains, message):
-    post = zoo.random_posterior(zoo.mixture(table, 2), table, rng, n_chain=4, n_draw=6)
+    post = ex.random_posterior(ex.mixture(table, 2), table, rng, n_chain=4, n_draw=6)
     with pytest.raises(QueryError, match=message):
         replace(post, settings={"seed": 1}).convergence(superchains=superchains)
 

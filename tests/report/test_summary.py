@@ -15,7 +15,7 @@ import bayesjpt as bj
 from bayesjpt.queries.types import LIKELY, SURE, UNSURE, ColumnType, Types, types
 from bayesjpt.report.summary import HEADERS, WIDTH, short_reason, types_text, why_text, words_of
 from bayesjpt.table.schema import SetAside
-from tests import zoo
+from tests import examples as ex
 
 HOSTILE = "<script>alert('x')</script> & [red]\"quoted\""
 
@@ -34,7 +34,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def result(table):
-    return types(bj.Posterior.from_circuit(zoo.independent(table), table.schema), table)
+    return types(bj.Posterior.from_circuit(ex.independent(table), table.schema), table)
 
 
 class Tags(html.parser.HTMLParser):

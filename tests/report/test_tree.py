@@ -18,26 +18,26 @@ from bayesjpt.report.tree import TreeView
 from bayesjpt.report.tree_text import percents
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 
 EXACT = 1e-9
 """Relative."""
 
 HOSTILE = ("</text><script>alert(1)</script>", 'a "quoted" \\ label & more', "ok")
 SVG = "{http://www.w3.org/2000/svg}"
-DAY = replace(zoo.REAL, name="day", dtype="datetime", atoms=(), families=())
+DAY = replace(ex.REAL, name="day", dtype="datetime", atoms=(), families=())
 
 
 @pytest.fixture(scope="module")
 def post() -> Posterior:
     """Return four draws of a tree over columns of every base, with names made to break things."""
     rng = np.random.default_rng(1)
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE, zoo.COUNT, zoo.LABEL, zoo.ZEROS, DAY), 90, rng)
+    table = ex.make_table((ex.REAL, ex.POSITIVE, ex.COUNT, ex.LABEL, ex.ZEROS, DAY), 90, rng)
     columns = list(table.schema.columns)
-    columns[0] = zoo.named(columns[0], '<b>size</b> & "more" of it, ever so long')
+    columns[0] = ex.named(columns[0], '<b>size</b> & "more" of it, ever so long')
     columns[3] = replace(columns[3], labels=HOSTILE[: len(columns[3].labels)])
     table = Table(Schema(tuple(columns)), table.values, table.observed)
-    return zoo.random_posterior(bj.learn_jpt(table, rng, max_leaves=7), table, rng, n_chain=2, n_draw=2)
+    return ex.random_posterior(bj.learn_jpt(table, rng, max_leaves=7), table, rng, n_chain=2, n_draw=2)
 
 
 @pytest.fixture(scope="module")
@@ -179,9 +179,9 @@ def test_mistakes_are_told(post, view, tmp_path, rng):
         post.tree(["size"])
     with pytest.raises(QueryError, match="max_leaves=0"):
         post.tree(max_leaves=0)
-    table = zoo.make_table((zoo.REAL,), 30, rng)
+    table = ex.make_table((ex.REAL,), 30, rng)
     with pytest.raises(QueryError, match="not told apart by splits"):
-        Posterior.from_circuit(zoo.mixture(table), table.schema).tree()
+        Posterior.from_circuit(ex.mixture(table), table.schema).tree()
 
 
 def test_a_split_with_one_side_left_is_not_shown(post, view):

@@ -10,7 +10,7 @@ from bayesjpt.sampler.chains import Chain, new_chains, run_chains
 from bayesjpt.sampler.schedule import Draws, Schedule, empty_draws
 from bayesjpt.sampler.target import Target, make_target
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 
 SEED = np.random.SeedSequence(11)
 SCHEDULE = Schedule(n_chain=3, n_tune=4, n_draw=6)
@@ -18,13 +18,13 @@ SCHEDULE = Schedule(n_chain=3, n_tune=4, n_draw=6)
 
 @pytest.fixture(scope="session")
 def small_table() -> Table:
-    return zoo.make_table(zoo.COLUMNS, 60, np.random.default_rng(5), missing=0.1)
+    return ex.make_table(ex.COLUMNS, 60, np.random.default_rng(5), missing=0.1)
 
 
 @pytest.fixture(scope="session", params=[MEMBERS, COLUMNS])
 def target(request, small_table) -> Target:
     """Return a target whose chains carry weights and parameters, and one with weights of types behind them."""
-    return make_target(zoo.two_level(small_table), small_table, type_prior=request.param)
+    return make_target(ex.two_level(small_table), small_table, type_prior=request.param)
 
 
 def seeded(schedule: Schedule = SCHEDULE) -> list[Chain]:

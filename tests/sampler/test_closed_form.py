@@ -12,7 +12,7 @@ from bayesjpt.circuit.paths import Condition
 from bayesjpt.families import registry
 from bayesjpt.sampler.target import Target, make_target
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.kernels import runs
 from tests.statistics import cdf_deviation, dkw_bound
 
@@ -22,7 +22,7 @@ THIN = 3
 """Sweeps for each draw of a factor that is compared with independent ones."""
 ESS = 4.0
 """Of which each side of a single split gets half."""
-CONJUGATE = zoo.only("normal", "atom", "poisson", "categorical")
+CONJUGATE = ex.only("normal", "atom", "poisson", "categorical")
 
 
 BY_LABEL = Condition(2, 0.5, (1,))
@@ -30,12 +30,12 @@ BY_LABEL = Condition(2, 0.5, (1,))
 
 def tree(table: Table, dictionary):
     """Return a tree of two leaves, split by label."""
-    return zoo.hard(table, BY_LABEL, dictionary=dictionary)
+    return ex.hard(table, BY_LABEL, dictionary=dictionary)
 
 
 @pytest.fixture
 def table(rng) -> Table:
-    return zoo.make_table((zoo.REAL, zoo.COUNT, zoo.LABEL), 60, rng)
+    return ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 60, rng)
 
 
 def independent(target: Target, rng: np.random.Generator) -> np.ndarray:
@@ -96,22 +96,22 @@ def test_independent_draws_follow_the_posterior_by_formula(table, rng):
 
 
 CASES = {
-    "a dictionary": (lambda t: tree(t, None), zoo.POSITIVE, False),
-    "atoms beside one family": (lambda t: tree(t, CONJUGATE), zoo.HEAPED, True),
-    "a latent sum": (lambda t: zoo.mixture(t, 2, single), zoo.REAL, False),
+    "a dictionary": (lambda t: tree(t, None), ex.POSITIVE, False),
+    "atoms beside one family": (lambda t: tree(t, CONJUGATE), ex.HEAPED, True),
+    "a latent sum": (lambda t: ex.mixture(t, 2, single), ex.REAL, False),
     "a leaf that is not conjugate on its cell": (
-        lambda t: zoo.hard(t, Condition(0, 1.0), dictionary=single),
-        zoo.REAL,
+        lambda t: ex.hard(t, Condition(0, 1.0), dictionary=single),
+        ex.REAL,
         False,
     ),
-    "columns by themselves": (lambda t: zoo.independent(t, single), zoo.REAL, True),
+    "columns by themselves": (lambda t: ex.independent(t, single), ex.REAL, True),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_closed_form_is_told_from_what_needs_sweeps(name, rng):
     make, column, expected = CASES[name]
-    table = zoo.make_table((column, zoo.COUNT, zoo.LABEL), 60, rng)
+    table = ex.make_table((column, ex.COUNT, ex.LABEL), 60, rng)
     assert make_target(make(table), table, prior="abda").is_closed_form == expected
 
 
@@ -167,8 +167,8 @@ def test_interrupted_closed_form_goes_on_with_the_same_draws(table, tmp_path):
 
 
 def test_bare_tree_of_quantile_leaves_is_in_closed_form(rng):
-    table = zoo.make_table((zoo.PLAIN[0], zoo.PLAIN[1], zoo.LABEL), 200, rng, continuous=True)
-    circuit = zoo.hard(table, Condition(0, 1.0), BY_LABEL, dictionary=zoo.only("quantile", "categorical"))
+    table = ex.make_table((ex.PLAIN[0], ex.PLAIN[1], ex.LABEL), 200, rng, continuous=True)
+    circuit = ex.hard(table, Condition(0, 1.0), BY_LABEL, dictionary=ex.only("quantile", "categorical"))
     target = make_target(circuit, table)
     assert circuit.is_truncated
     assert target.is_closed_form
@@ -178,10 +178,8 @@ def test_bare_tree_of_quantile_leaves_is_in_closed_form(rng):
 
 
 def test_independent_draws_of_factors_have_the_distribution_of_sweeps(rng):
-    table = zoo.make_table((zoo.LABEL, zoo.FLAG), 60, rng)
-    target = make_target(
-        zoo.hard(table, Condition(0, 0.5, (1,)), dictionary=zoo.only("categorical", "bernoulli")), table
-    )
+    table = ex.make_table((ex.LABEL, ex.FLAG), 60, rng)
+    target = make_target(ex.hard(table, Condition(0, 0.5, (1,)), dictionary=ex.only("categorical", "bernoulli")), table)
     assert target.is_closed_form
     n_group = target.priors.scales.n_group
     assert n_group == 2

@@ -11,7 +11,7 @@ from bayesjpt.sampler import memory
 from bayesjpt.sampler.memory import MemoryEstimate, available_memory, check_memory, estimate_memory, in_words
 from bayesjpt.sampler.schedule import Schedule, empty_draws
 from bayesjpt.sampler.target import make_target
-from tests import zoo
+from tests import examples as ex
 
 LOOSE = 3.0
 """By which the bounds of workspaces and cells may exceed what is taken, on tables of distinct values."""
@@ -31,8 +31,8 @@ def work_of(target):
 @pytest.fixture(params=[(20_000, False), (20_000, True), (50, True)], ids=["coded", "distinct", "few rows"])
 def case(request, rng):
     n_row, continuous = request.param
-    table = zoo.make_table(zoo.COLUMNS, n_row, rng, missing=0.1, continuous=continuous)
-    return table, zoo.mixture(table, 8)
+    table = ex.make_table(ex.COLUMNS, n_row, rng, missing=0.1, continuous=continuous)
+    return table, ex.mixture(table, 8)
 
 
 def test_draws_are_counted_exactly(case):
@@ -50,8 +50,8 @@ def test_workspaces_and_cells_are_bounded_from_above(case):
 
 
 def test_bounds_are_not_far_off(rng):
-    table = zoo.make_table((zoo.REAL, zoo.POSITIVE), 50_000, rng, missing=0.1, continuous=True)
-    target = make_target(zoo.mixture(table, 8), table)
+    table = ex.make_table((ex.REAL, ex.POSITIVE), 50_000, rng, missing=0.1, continuous=True)
+    target = make_target(ex.mixture(table, 8), table)
     estimate = estimate_memory(target.circuit, table, chains=1)
     assert estimate.cells <= LOOSE * n_byte(target.units[0])
     assert estimate.workspaces <= SLACK_BYTES + LOOSE * n_byte(work_of(target))

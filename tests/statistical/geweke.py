@@ -24,9 +24,9 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.kernels.cells import make_cells, row_cells
-from bayesjpt.kernels.exchange import draw_partners, exchange_rows, make_guests
 from bayesjpt.kernels.gibbs import allocate, draw_params
 from bayesjpt.kernels.sampling import sample_rows
+from bayesjpt.kernels.swaps import draw_partners, make_swaps, swap_rows
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.counter_rng import sweep_key
 from bayesjpt.numerics.jit import kernel
@@ -238,7 +238,7 @@ def _meddle_with_statistics(plan, hyper, hyper_at, stats):
 
 
 @kernel
-def sweeps(case, guests, meddle, key, rng, log_weight, theta, values, log_weights, thetas, tables):
+def sweeps(case, swaps, meddle, key, rng, log_weight, theta, values, log_weights, thetas, tables):
     """Run one chain from a point and a table, data redrawn after every sweep; return -1, or where it went wrong.
 
     `case` is (plan, missing, snap, near_zero, concentration, hyper, hyper_at). Where `tables` is empty the data stay.
@@ -253,12 +253,12 @@ def sweeps(case, guests, meddle, key, rng, log_weight, theta, values, log_weight
     for t in range(thetas.shape[0]):
         _weights_for_allocation(plan, meddle, log_weight, theta, weights)
         sweep = sweep_key(np.uint64(key), np.uint64(t))
-        draw_partners(guests, rng)
-        _, impossible = allocate(plan, cells, weights, theta, work, guests, sweep, False, stats, edge_count)
+        draw_partners(swaps, rng)
+        _, impossible = allocate(plan, cells, weights, theta, work, swaps, sweep, False, stats, edge_count)
         if impossible >= 0:
             return t
         believed = 4.0 * hyper if meddle == EXCHANGE_UNDER_ANOTHER_PRIOR else hyper
-        exchange_rows(plan, guests, stats, edge_count, concentration, believed, hyper_at, theta, rng)
+        swap_rows(plan, swaps, stats, edge_count, concentration, believed, hyper_at, theta, rng)
         if meddle == SHORT_STEP_OF_THE_MEAN:
             _meddle_with_statistics(plan, hyper, hyper_at, stats)
         if (
@@ -284,7 +284,7 @@ def run_chain(
     tables = np.empty((n if redraw else 0, *case.missing.shape))
     failed = sweeps(
         tuple(case[2:]),
-        make_guests(case.plan),
+        make_swaps(case.plan),
         meddle,
         np.uint64(rng.integers(2**63)),
         rng,
@@ -309,19 +309,17 @@ def run_coded_chain(
     params, values = Params(start.log_weight.copy(), start.theta.copy()), values.copy()
     stats, edge_count = np.zeros(case.plan.stat_at[-1]), np.zeros(circuit.n_edge, np.int64)
     rows = np.empty(values.T.shape)
-    key, guests = np.uint64(rng.integers(2**63)), make_guests(case.plan)
+    key, swaps = np.uint64(rng.integers(2**63)), make_swaps(case.plan)
     for t in range(n):
         cells = make_cells(case.plan, values, ~case.missing, max_distinct_share=1.0, max_table_bytes=10**6)
         assert (cells.code_row >= 0).all()
         work = make_work(case.plan, cells, ROW_BLOCK)
-        draw_partners(guests, rng)
+        draw_partners(swaps, rng)
         _, impossible = allocate(
-            case.plan, cells, *params, work, guests, np.uint64(sweep_key(key, np.uint64(t))), False, stats, edge_count
+            case.plan, cells, *params, work, swaps, np.uint64(sweep_key(key, np.uint64(t))), False, stats, edge_count
         )
         assert impossible < 0
-        exchange_rows(
-            case.plan, guests, stats, edge_count, case.concentration, case.hyper, case.hyper_at, params.theta, rng
-        )
+        swap_rows(case.plan, swaps, stats, edge_count, case.concentration, case.hyper, case.hyper_at, params.theta, rng)
         assert (
             draw_params(
                 case.plan, cells, work, stats, edge_count, case.concentration, case.hyper, case.hyper_at, *params, rng

@@ -21,7 +21,7 @@ import bayesjpt as bj
 from bayesjpt.circuit.paths import Condition
 from bayesjpt.posterior.invariants import marginal_cdf
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.conftest import SEED
 
 GAMMA, ALPHA = 2.0, 1.0
@@ -31,9 +31,9 @@ N_FIXED = 6
 """Rows whose log density is compared."""
 
 TABLES = {
-    "real and positive": ((zoo.REAL, zoo.POSITIVE), ("normal", "gamma", "exponential")),
-    "counts and labels": ((zoo.COUNT, zoo.LABEL), ("poisson", "geometric", "categorical")),
-    "a hard tree": ((zoo.REAL, zoo.LABEL), ("normal", "categorical"), Condition(0, 1.0), Condition(1, np.nan, (0,))),
+    "real and positive": ((ex.REAL, ex.POSITIVE), ("normal", "gamma", "exponential")),
+    "counts and labels": ((ex.COUNT, ex.LABEL), ("poisson", "geometric", "categorical")),
+    "a hard tree": ((ex.REAL, ex.LABEL), ("normal", "categorical"), Condition(0, 1.0), Condition(1, np.nan, (0,))),
 }
 """Columns, families, and the conditions of a tree; without these it is a mixture."""
 SAMPLERS = {
@@ -73,10 +73,10 @@ class Comparison:
 def make_case(name: str) -> tuple[Table, object]:
     """Return the table of a comparison, some cells missing, and its circuit."""
     columns, families, *conditions = TABLES[name]
-    table = zoo.make_table(columns, N_ROW, np.random.default_rng([SEED, len(name)]), missing=0.1)
+    table = ex.make_table(columns, N_ROW, np.random.default_rng([SEED, len(name)]), missing=0.1)
     if conditions:
-        return table, zoo.hard(table, *conditions, dictionary=zoo.only(*families))
-    return table, zoo.mixture(table, dictionary=zoo.only(*families))
+        return table, ex.hard(table, *conditions, dictionary=ex.only(*families))
+    return table, ex.mixture(table, dictionary=ex.only(*families))
 
 
 def quantities(post, table: Table) -> np.ndarray:

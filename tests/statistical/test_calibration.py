@@ -18,7 +18,7 @@ from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.density import fill_log_density
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
-from tests import zoo
+from tests import examples as ex
 from tests.statistical import geweke
 from tests.statistical.geweke import Case
 
@@ -36,8 +36,8 @@ SMALLEST_P = 1e-5
 
 def small_mixture(rng: np.random.Generator) -> Case:
     """Return a mixture of two over a normal column and one with a dictionary of two, some cells missing."""
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), N_ROW, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal", "poisson", "geometric"))
+    table = ex.make_table((ex.REAL, ex.COUNT), N_ROW, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("normal", "poisson", "geometric"))
     return geweke.make_case(circuit, table.schema, rng.random((2, N_ROW)) < 0.15)
 
 

@@ -20,7 +20,8 @@ from bayesjpt.kernels.collapsed_sweeper import CollapsedSweeper
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.kernels.work import make_work
 from bayesjpt.table.table import Table
-from tests import naive, statistics, zoo
+from tests import examples as ex
+from tests import naive, statistics
 from tests.kernels import runs
 from tests.model import reference
 from tests.statistical.test_enumeration import ALPHA, GAMMA, TABLES, tiny
@@ -68,7 +69,7 @@ def enumerated(circuit: Circuit, table: Table) -> dict[tuple, float]:
 
 def scanned(circuit: Circuit, table: Table, priors: Priors, rng: np.random.Generator) -> list[tuple]:
     """Return the allocation after each of a chain of scans, parameters never being drawn."""
-    plan, params = make_plan(circuit, table.schema), zoo.start(circuit)
+    plan, params = make_plan(circuit, table.schema), ex.start(circuit)
     cells = make_cells(plan, table.values, table.observed, **runs.MODES["mixed"])
     work, kept = make_work(plan, cells, 4), paths.make_paths(plan, cells, priors.hyper, priors.hyper_at, params.theta)
     paths.record(plan, cells, *params, work, kept, np.uint64(rng.integers(2**63)))

@@ -20,7 +20,8 @@ from bayesjpt.model import gibbs_step
 from bayesjpt.model.concentration_step import ConcentrationGibbs
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.numerics.rising import log_rising
-from tests import statistics, zoo
+from tests import examples as ex
+from tests import statistics
 from tests.model import reference
 from tests.statistical import geweke
 
@@ -66,8 +67,8 @@ def assert_moments(draws: np.ndarray, at: np.ndarray, log_density: np.ndarray) -
 
 
 def test_a_concentration_of_sums_and_dictionaries_has_its_enumerated_posterior(rng):
-    table = zoo.make_table((zoo.COUNT,), 4, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric"))
+    table = ex.make_table((ex.COUNT,), 4, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("poisson", "geometric"))
     with pm.Model() as model:
         alpha = pm.Gamma("alpha", SHAPE, RATE)
         bj.CircuitMixture("x", circuit, table, gamma=2.0 * alpha, alpha=alpha, prior="abda")
@@ -79,8 +80,8 @@ def test_a_concentration_of_sums_and_dictionaries_has_its_enumerated_posterior(r
 
 
 def test_a_concentration_of_two_blocks_has_its_enumerated_posterior(rng):
-    tables = [zoo.make_table((zoo.COUNT,), n, rng) for n in (3, 4)]
-    circuits = [zoo.mixture(table, dictionary=zoo.only("poisson", "geometric")) for table in tables]
+    tables = [ex.make_table((ex.COUNT,), n, rng) for n in (3, 4)]
+    circuits = [ex.mixture(table, dictionary=ex.only("poisson", "geometric")) for table in tables]
     with pm.Model() as model:
         alpha = pm.Gamma("alpha", SHAPE, RATE)
         bj.CircuitMixture("first", circuits[0], tables[0], gamma=1.0, alpha=alpha, prior="abda")
@@ -93,8 +94,8 @@ def test_a_concentration_of_two_blocks_has_its_enumerated_posterior(rng):
 
 
 def test_a_concentration_and_the_types_that_divide_it_have_their_enumerated_posterior(rng):
-    table = zoo.make_table((zoo.LEVELS,), 3, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("poisson", "geometric", "categorical"))
+    table = ex.make_table((ex.LEVELS,), 3, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("poisson", "geometric", "categorical"))
     with pm.Model() as model:
         alpha = pm.Gamma("alpha", SHAPE, RATE)
         bj.CircuitMixture("x", circuit, table, gamma=0.8, alpha=alpha, type_prior="columns", prior="abda")
@@ -129,8 +130,8 @@ class Joint:
     """A model with a factor of the user's, its forward draws, and a chain whose data are redrawn after each sweep."""
 
     def __init__(self, rng: np.random.Generator):
-        self.table = zoo.make_table((zoo.COUNT,), N_ROW, rng)
-        circuit = zoo.mixture(self.table, dictionary=zoo.only("poisson", "geometric"))
+        self.table = ex.make_table((ex.COUNT,), N_ROW, rng)
+        circuit = ex.mixture(self.table, dictionary=ex.only("poisson", "geometric"))
         with pm.Model() as model:
             alpha = pm.Gamma("alpha", 2.0, 3.0)
             gamma = pm.LogNormal("gamma", 0.0, 0.7)

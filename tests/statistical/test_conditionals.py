@@ -27,7 +27,8 @@ from bayesjpt.kernels.gibbs import draw_params
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.table import Table
-from tests import naive, statistics, zoo
+from tests import examples as ex
+from tests import naive, statistics
 from tests.conftest import SEED
 from tests.model import reference
 
@@ -38,14 +39,14 @@ THIN = 5
 """Draws made for each one kept: slice steps start from the draw before."""
 N_GRID = 600
 TABLES = {
-    "real": ((zoo.PLAIN[0],), ("normal",)),
-    "positive": ((zoo.PLAIN[1],), ("gamma", "exponential", "lognormal")),
-    "with atoms": ((zoo.HEAPED,), ("normal", "atom")),
-    "levels and counts": ((zoo.PLAIN[2], zoo.PLAIN[3]), ("poisson", "geometric", "categorical")),
-    "counts drawn by value": ((zoo.PLAIN[2],), ("negative_binomial", "truncated_rounded_normal")),
-    "whole numbers below zero": ((zoo.CHANGE,), ("rounded_normal",)),
-    "labels": ((zoo.PLAIN[4], zoo.FLAG), ("categorical", "bernoulli")),
-    "ordered levels and labels": ((zoo.PLAIN[3], zoo.PLAIN[4]), ("ordinal",)),
+    "real": ((ex.PLAIN[0],), ("normal",)),
+    "positive": ((ex.PLAIN[1],), ("gamma", "exponential", "lognormal")),
+    "with atoms": ((ex.HEAPED,), ("normal", "atom")),
+    "levels and counts": ((ex.PLAIN[2], ex.PLAIN[3]), ("poisson", "geometric", "categorical")),
+    "counts drawn by value": ((ex.PLAIN[2],), ("negative_binomial", "truncated_rounded_normal")),
+    "whole numbers below zero": ((ex.CHANGE,), ("rounded_normal",)),
+    "labels": ((ex.PLAIN[4], ex.FLAG), ("categorical", "bernoulli")),
+    "ordered levels and labels": ((ex.PLAIN[3], ex.PLAIN[4]), ("ordinal",)),
 }
 """Columns and the likelihoods of their leaves. Student's t, which has three parameters, is not followed here."""
 
@@ -81,11 +82,11 @@ def case(request) -> Allocated:
     """Return a mixture of two, its rows allocated at random but for the last leaf of each column, which gets none."""
     rng = np.random.default_rng([SEED, zlib.crc32(request.param.encode())])
     columns, families = TABLES[request.param]
-    table = zoo.make_table(columns, N_ROW, rng, missing=0.2)
-    circuit = zoo.mixture(table, dictionary=zoo.only(*families))
+    table = ex.make_table(columns, N_ROW, rng, missing=0.2)
+    circuit = ex.mixture(table, dictionary=ex.only(*families))
     layout = make_layout(circuit, table.schema)
     plan = make_plan(circuit, table.schema)
-    start = zoo.start(circuit)
+    start = ex.start(circuit)
     taken = np.zeros(circuit.n_edge, np.int64)
     cells: list[list[float]] = [[] for _ in range(circuit.n_leaf)]
     reached: list[tuple[int, int]] = []

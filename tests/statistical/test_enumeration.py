@@ -15,7 +15,8 @@ from bayesjpt.kernels.density import rows_log_density
 from bayesjpt.kernels.samplers import SAMPLERS
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.table.table import Table
-from tests import statistics, zoo
+from tests import examples as ex
+from tests import statistics
 from tests.model import reference
 
 GAMMA, ALPHA = 1.0, 0.6
@@ -27,20 +28,20 @@ N_FIRST = 500
 LARGEST_Z = 4.5
 
 TABLES = {
-    "normals": ((zoo.PLAIN[0],), 5, ("normal",)),
-    "poisson and geometric beside labels": ((zoo.PLAIN[2], zoo.PLAIN[4]), 4, ("poisson", "geometric", "categorical")),
-    "normal and exponential": ((zoo.PLAIN[1],), 4, ("normal", "exponential")),
-    "atoms beside normals": ((zoo.HEAPED,), 4, ("normal", "atom")),
-    "two labels beside poisson": ((zoo.FLAG, zoo.PLAIN[2]), 4, ("bernoulli", "poisson")),
-    "counts and levels": ((zoo.PLAIN[3],), 3, ("poisson", "geometric", "categorical")),
-    "pieces beside normals": ((zoo.PLAIN[0],), 4, ("normal", "quantile")),
+    "normals": ((ex.PLAIN[0],), 5, ("normal",)),
+    "poisson and geometric beside labels": ((ex.PLAIN[2], ex.PLAIN[4]), 4, ("poisson", "geometric", "categorical")),
+    "normal and exponential": ((ex.PLAIN[1],), 4, ("normal", "exponential")),
+    "atoms beside normals": ((ex.HEAPED,), 4, ("normal", "atom")),
+    "two labels beside poisson": ((ex.FLAG, ex.PLAIN[2]), 4, ("bernoulli", "poisson")),
+    "counts and levels": ((ex.PLAIN[3],), 3, ("poisson", "geometric", "categorical")),
+    "pieces beside normals": ((ex.PLAIN[0],), 4, ("normal", "quantile")),
 }
 
 
 def tiny(name: str, rng: np.random.Generator) -> tuple[Circuit, Table, Table]:
     """Return a circuit, its rows (one cell missing where there are two columns) and three further rows."""
     columns, n_row, families = TABLES[name]
-    learned = zoo.make_table(columns, N_LEARNED, rng)
+    learned = ex.make_table(columns, N_LEARNED, rng)
     table = learned.rows(slice(n_row + 3))
     values, observed = table.values.copy(), table.observed.copy()
     if "exponential" in families:
@@ -48,7 +49,7 @@ def tiny(name: str, rng: np.random.Generator) -> tuple[Circuit, Table, Table]:
     if len(columns) > 1:
         observed[0, 1] = observed[1, n_row] = False
     table = Table(table.schema, values, observed)
-    circuit = zoo.mixture(learned if "quantile" in families else table, dictionary=zoo.only(*families))
+    circuit = ex.mixture(learned if "quantile" in families else table, dictionary=ex.only(*families))
     return circuit, table.rows(slice(n_row)), table.rows(slice(n_row, None))
 
 
@@ -88,8 +89,8 @@ def test_predictive_densities_agree_with_the_enumerated_posterior(name, sampler,
 
 
 def test_evidence_of_one_row_and_one_leaf_is_an_integral(rng):
-    table = zoo.make_table((zoo.PLAIN[2],), 1, rng)
-    circuit = zoo.independent(table, zoo.only("poisson"))
+    table = ex.make_table((ex.PLAIN[2],), 1, rng)
+    circuit = ex.independent(table, ex.only("poisson"))
     # a Poisson variable whose rate is exponential, here Gamma(1, 1), is geometric
     expected = np.log(0.5) + table.values[0, 0] * np.log(0.5)
     assert reference.log_evidence(circuit, table, gamma=GAMMA, alpha=ALPHA) == pytest.approx(expected)

@@ -9,7 +9,8 @@ import pytest
 import scipy.signal
 
 from bayesjpt.table.schema import Column
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 from tests.statistical import geweke
 from tests.statistical.geweke import Case
 
@@ -21,38 +22,38 @@ MISSING = 0.25
 ESS_TOLERANCE = 0.1
 """Relative; of estimated effective sample sizes of long chains with a known one."""
 
-COARSE = replace(zoo.PLAIN[1], resolution=0.6)
+COARSE = replace(ex.PLAIN[1], resolution=0.6)
 """A tenth of its values or more are recorded as 0."""
-FINE = replace(zoo.PLAIN[1], resolution=1e-3)
-FINE_ZEROS = replace(zoo.ZEROS, resolution=1e-3)
+FINE = replace(ex.PLAIN[1], resolution=1e-3)
+FINE_ZEROS = replace(ex.ZEROS, resolution=1e-3)
 FIRST_SIX = ("normal", "gamma", "exponential", "poisson", "geometric", "categorical")
 COLUMN_OF = {
-    "normal": zoo.PLAIN[0],
-    "student_t": zoo.PLAIN[0],
+    "normal": ex.PLAIN[0],
+    "student_t": ex.PLAIN[0],
     "gamma": COARSE,
     "exponential": COARSE,
     "lognormal": COARSE,
-    "poisson": zoo.PLAIN[2],
-    "geometric": zoo.PLAIN[2],
-    "negative_binomial": zoo.PLAIN[2],
-    "truncated_rounded_normal": zoo.PLAIN[2],
-    "rounded_normal": zoo.CHANGE,
-    "categorical": zoo.PLAIN[4],
-    "bernoulli": zoo.FLAG,
-    "quantile": zoo.PLAIN[0],
-    "ordinal": zoo.PLAIN[3],
+    "poisson": ex.PLAIN[2],
+    "geometric": ex.PLAIN[2],
+    "negative_binomial": ex.PLAIN[2],
+    "truncated_rounded_normal": ex.PLAIN[2],
+    "rounded_normal": ex.CHANGE,
+    "categorical": ex.PLAIN[4],
+    "bernoulli": ex.FLAG,
+    "quantile": ex.PLAIN[0],
+    "ordinal": ex.PLAIN[3],
 }
 DICTIONARY_OF = {
     "all likelihoods of positive numbers": (FINE, ("normal", "gamma", "exponential", "lognormal")),
     "all likelihoods of counts": (
-        zoo.PLAIN[2],
+        ex.PLAIN[2],
         ("poisson", "geometric", "negative_binomial", "truncated_rounded_normal"),
     ),
-    "atoms beside normal and student_t": (zoo.HEAPED, ("normal", "student_t", "atom")),
+    "atoms beside normal and student_t": (ex.HEAPED, ("normal", "student_t", "atom")),
     "an atom at zero beside positive likelihoods": (FINE_ZEROS, ("gamma", "lognormal", "atom")),
-    "an atom over a background": (zoo.FIXED, ("uniform", "atom")),
-    "ordered levels beside their shares and counts": (zoo.PLAIN[3], ("poisson", "categorical", "ordinal")),
-    "pieces beside counts": (zoo.PLAIN[2], ("poisson", "quantile")),
+    "an atom over a background": (ex.FIXED, ("uniform", "atom")),
+    "ordered levels beside their shares and counts": (ex.PLAIN[3], ("poisson", "categorical", "ordinal")),
+    "pieces beside counts": (ex.PLAIN[2], ("poisson", "quantile")),
 }
 
 
@@ -67,24 +68,24 @@ def dictionary(name: str, rng: np.random.Generator) -> Case:
 
 
 def one_column(column: Column, families: tuple[str, ...], rng: np.random.Generator) -> Case:
-    table = zoo.make_table((column,), N_ROW, rng)
-    circuit = zoo.independent(table, zoo.only(*families))
+    table = ex.make_table((column,), N_ROW, rng)
+    circuit = ex.independent(table, ex.only(*families))
     assert {naive.leaf_family(circuit, leaf) for leaf in range(circuit.n_leaf)} == set(families)
     return geweke.make_case(circuit, table.schema, np.zeros((1, N_ROW), bool))
 
 
 def two_levels(_name: str, rng: np.random.Generator) -> Case:
     """Return sums below sums over dictionaries of three, two and one, a quarter of the cells and one row missing."""
-    return deep((FINE, zoo.PLAIN[2], zoo.PLAIN[4]), FIRST_SIX, rng)
+    return deep((FINE, ex.PLAIN[2], ex.PLAIN[4]), FIRST_SIX, rng)
 
 
 def deep(columns: tuple[Column, ...], families: tuple[str, ...], rng: np.random.Generator) -> Case:
     """Return sums below sums, a quarter of the cells and one row missing."""
-    table = zoo.make_table(columns, N_ROW, rng)
+    table = ex.make_table(columns, N_ROW, rng)
     missing = rng.random((len(columns), N_ROW)) < MISSING
     missing[:, 3] = True
     missing[:, [0, -1]] = False
-    return geweke.make_case(zoo.two_level(table, zoo.only(*families)), table.schema, missing)
+    return geweke.make_case(ex.two_level(table, ex.only(*families)), table.schema, missing)
 
 
 CASES = {
@@ -117,7 +118,7 @@ def test_sweeps_over_distinct_values_keep_the_joint_distribution(rng):
 
 @pytest.mark.slow
 def test_sweeps_over_distinct_values_keep_the_joint_distribution_of_families_drawn_by_value(rng):
-    columns = (zoo.HEAPED, zoo.PLAIN[2], zoo.CHANGE)
+    columns = (ex.HEAPED, ex.PLAIN[2], ex.CHANGE)
     families = ("student_t", "atom", "negative_binomial", "truncated_rounded_normal", "rounded_normal")
     assert_agreement(geweke.compare(deep(columns, families, rng), N_CODED, rng, coded=True))
 

@@ -17,7 +17,7 @@ from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.model.imputation_step import CircuitImputation
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 
 N_ROW, N_PRIOR, N_SWEEP = 6, 4_000, 12_000
 LARGEST_Z = 5.0
@@ -44,11 +44,11 @@ def response(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 @pytest.mark.slow
 def test_steps_of_missing_cells_and_parameters_leave_the_joint_distribution_as_it_is(rng):
-    table = zoo.make_table((zoo.PLAIN[0], zoo.PLAIN[2]), N_ROW, rng)
+    table = ex.make_table((ex.PLAIN[0], ex.PLAIN[2]), N_ROW, rng)
     observed = np.ones((2, N_ROW), bool)
     observed[0, :3], observed[1, [0, 4]] = False, False
     table = Table(table.schema, table.values, observed)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal", "poisson"))
+    circuit = ex.mixture(table, dictionary=ex.only("normal", "poisson"))
     with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
         x = bj.CircuitMixture("x", circuit, table, gamma=1.0, impute=True)
         data = pm.Data("y_data", np.zeros(N_ROW))

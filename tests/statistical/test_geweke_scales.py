@@ -13,7 +13,8 @@ from bayesjpt.families import registry
 from bayesjpt.kernels import sweeper
 from bayesjpt.kernels.cells import row_cells
 from bayesjpt.kernels.collapsed_sweeper import CollapsedSweeper
-from tests import naive, zoo
+from tests import examples as ex
+from tests import naive
 from tests.statistical import geweke
 from tests.statistical.geweke import Case
 from tests.statistical.test_geweke import FINE
@@ -23,18 +24,18 @@ N_ROW = 4
 """Fewer than would fill all leaves: some are without rows in most sweeps."""
 BLOCKED, COLLAPSED = sweeper.Sweeper, CollapsedSweeper
 COLUMN_OF = {
-    "normal": zoo.PLAIN[0],
+    "normal": ex.PLAIN[0],
     "gamma": FINE,
-    "poisson": zoo.PLAIN[2],
-    "categorical": zoo.LABEL,
-    "bernoulli": zoo.FLAG,
+    "poisson": ex.PLAIN[2],
+    "categorical": ex.LABEL,
+    "bernoulli": ex.FLAG,
 }
 
 
 def mixture(family: str, rng: np.random.Generator) -> tuple[Case, Priors]:
     """Return three leaves of a family under its default prior, whose factor is drawn."""
-    table = zoo.make_table((COLUMN_OF[family],), N_ROW, rng)
-    circuit = zoo.mixture(table, 3, zoo.only(family))
+    table = ex.make_table((COLUMN_OF[family],), N_ROW, rng)
+    circuit = ex.mixture(table, 3, ex.only(family))
     layout = make_layout(circuit, table.schema)
     priors = make_priors(circuit, table.schema, layout, gamma=2.0, alpha=1.0, prior="default")
     assert priors.scales.n_group == 1

@@ -11,7 +11,7 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.families import registry
 from bayesjpt.families.rounded import EDGE
-from tests import zoo
+from tests import examples as ex
 from tests.statistical import geweke
 from tests.statistical.geweke import Case
 from tests.statistical.test_geweke import FINE
@@ -27,35 +27,35 @@ CRITICAL = {
     "truncated_rounded_normal": (-1.6, 0.5, 3.0, 0.6, 0.02),
 }
 """Standard deviations of a third of a whole number to one half; means near -1/2, where the normal is cut."""
-ROUNDED = {"rounded_normal": zoo.CHANGE, "truncated_rounded_normal": zoo.PLAIN[2]}
+ROUNDED = {"rounded_normal": ex.CHANGE, "truncated_rounded_normal": ex.PLAIN[2]}
 M0, V0, A0 = 0, 1, 2
 
 
 def two_normals(n_row: int, rng: np.random.Generator, **priors) -> Case:
-    table = zoo.make_table((zoo.PLAIN[0],), n_row, rng)
+    table = ex.make_table((ex.PLAIN[0],), n_row, rng)
     return geweke.make_case(
-        zoo.mixture(table, dictionary=zoo.only("normal")), table.schema, np.zeros((1, n_row), bool), **priors
+        ex.mixture(table, dictionary=ex.only("normal")), table.schema, np.zeros((1, n_row), bool), **priors
     )
 
 
 def three_likelihoods(n_row: int, rng: np.random.Generator) -> Case:
-    table = zoo.make_table((FINE,), n_row, rng)
-    circuit = zoo.independent(table, zoo.only("normal", "gamma", "exponential"))
+    table = ex.make_table((FINE,), n_row, rng)
+    circuit = ex.independent(table, ex.only("normal", "gamma", "exponential"))
     return geweke.make_case(circuit, table.schema, np.zeros((1, n_row), bool))
 
 
 def with_atoms(rng: np.random.Generator) -> Case:
     """Return two dictionaries of a normal and two atoms each, on a column whose unit is not its scale."""
-    table = zoo.make_table((zoo.HEAPED,), N_ROW_MORE, rng)
-    assert zoo.HEAPED.scale != 1.0
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal", "atom"))
+    table = ex.make_table((ex.HEAPED,), N_ROW_MORE, rng)
+    assert ex.HEAPED.scale != 1.0
+    circuit = ex.mixture(table, dictionary=ex.only("normal", "atom"))
     return geweke.make_case(circuit, table.schema, np.zeros((1, N_ROW_MORE), bool))
 
 
 def two_rounded(family: str, rng: np.random.Generator) -> Case:
     """Return two rounded normals where rounding, or where the cut, matters most."""
-    table = zoo.make_table((ROUNDED[family],), N_ROW_MORE, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only(family))
+    table = ex.make_table((ROUNDED[family],), N_ROW_MORE, rng)
+    circuit = ex.mixture(table, dictionary=ex.only(family))
     return geweke.make_case(circuit, table.schema, np.zeros((1, N_ROW_MORE), bool), **{family: CRITICAL[family]})
 
 

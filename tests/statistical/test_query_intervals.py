@@ -12,7 +12,7 @@ import scipy.stats
 import bayesjpt.queries.verbs  # noqa: F401  # the verbs become methods
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.posterior.draws import Posterior
-from tests import zoo
+from tests import examples as ex
 from tests.statistical import geweke
 from tests.statistical.geweke import Case
 
@@ -44,8 +44,8 @@ QUERIES = (
 
 def small_mixture(rng: np.random.Generator) -> Case:
     """Return a mixture of two over a normal column and one with a dictionary of two, some cells missing."""
-    table = zoo.make_table((zoo.REAL, zoo.COUNT), N_ROW, rng)
-    circuit = zoo.mixture(table, dictionary=zoo.only("normal", "poisson", "geometric"))
+    table = ex.make_table((ex.REAL, ex.COUNT), N_ROW, rng)
+    circuit = ex.mixture(table, dictionary=ex.only("normal", "poisson", "geometric"))
     return geweke.make_case(circuit, table.schema, rng.random((2, N_ROW)) < 0.15)
 
 

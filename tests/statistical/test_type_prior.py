@@ -11,10 +11,11 @@ import scipy.special
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.type_prior import column_type_labels, make_column_types
-from bayesjpt.kernels.exchange import exchange_rows
+from bayesjpt.kernels.swaps import swap_rows
 from bayesjpt.sampler.target import make_target
 from bayesjpt.table.table import Table
-from tests import statistics, zoo
+from tests import examples as ex
+from tests import statistics
 from tests.model import reference
 from tests.model.conftest import QUICK
 
@@ -23,11 +24,11 @@ N_PYMC = 20_000
 N_GRID = 60
 GAMMA, ALPHA = 0.8, 0.5
 CASES = {
-    "counts or labels": (zoo.LEVELS, (0.0, 0.0, 5.0, 5.0), ("levels:count", "levels:nominal")),
+    "counts or labels": (ex.LEVELS, (0.0, 0.0, 5.0, 5.0), ("levels:count", "levels:nominal")),
     "positive or real": (
-        zoo.PLAIN[1],
+        ex.PLAIN[1],
         (0.8, 0.9, 0.8, 0.9),
-        (f"{zoo.PLAIN[1].name}:positive", f"{zoo.PLAIN[1].name}:real"),
+        (f"{ex.PLAIN[1].name}:positive", f"{ex.PLAIN[1].name}:real"),
     ),
 }
 """A column, values for which one type is the better account, so that the posterior is away from the flat prior, and the
@@ -41,9 +42,9 @@ def case(request) -> tuple[Circuit, Table]:
     """Return two components over one column, whose dictionaries have two families of counts and one of labels, or one
     each of positive numbers and of reals."""
     column, values, labels = CASES[request.param]
-    table = zoo.make_table((column,), len(values), np.random.default_rng(1))
+    table = ex.make_table((column,), len(values), np.random.default_rng(1))
     table = Table(table.schema, np.array([values]), table.observed)
-    circuit = zoo.mixture(table, dictionary=zoo.only(*FAMILIES))
+    circuit = ex.mixture(table, dictionary=ex.only(*FAMILIES))
     assert tuple(column_type_labels(circuit, table.schema)) == labels
     return circuit, table
 
@@ -98,13 +99,13 @@ def test_sweeps_draw_from_the_enumerated_posterior(case, posterior, rng):
 
 @pytest.mark.parametrize("case", ["positive or real"], indirect=True)
 def test_an_exchange_of_rows_by_concentrations_that_are_not_divided_is_caught(case, posterior, rng, monkeypatch):
-    def wrong(plan, guests, stats, edge_count, concentration, *rest):
+    def wrong(plan, swaps, stats, edge_count, concentration, *rest):
         undivided = concentration.copy()
         undivided[types.edge] = ALPHA
-        exchange_rows(plan, guests, stats, edge_count, undivided, *rest)
+        swap_rows(plan, swaps, stats, edge_count, undivided, *rest)
 
     types = make_column_types(case[0], case[1].schema)
-    monkeypatch.setattr("bayesjpt.kernels.sweeper.exchange_rows", wrong)
+    monkeypatch.setattr("bayesjpt.kernels.sweeper.swap_rows", wrong)
     assert np.abs(z_scores(swept(case, rng), posterior)).max() > 1.5 * LARGEST_Z
 
 

@@ -23,7 +23,7 @@ from bayesjpt.structure.grow import Leaf, Settings, Split, between, grow_tree
 from bayesjpt.structure.jpt import learn_jpt
 from bayesjpt.structure.ranks import rank_codes
 from bayesjpt.table.table import Table
-from tests import zoo
+from tests import examples as ex
 from tests.strategies import law
 from tests.structure import naive_jpt
 
@@ -169,7 +169,7 @@ def test_the_tree_grows_where_it_improves_most(rng):
 
 
 def test_constant_columns_and_single_rows_make_one_leaf():
-    table = zoo.make_table((zoo.REAL, zoo.LABEL), 12, np.random.default_rng(0))
+    table = ex.make_table((ex.REAL, ex.LABEL), 12, np.random.default_rng(0))
     same = Table(table.schema, np.repeat(table.values[:, :1], 12, axis=1), np.ones_like(table.observed))
     assert len(grow_tree(same, settings_of(same, min_rows=1)).leaves()) == 1
 
@@ -217,7 +217,7 @@ def test_between_neighbouring_bare_leaves_no_number_is_impossible(kind, rng):
     x = np.repeat([0.0, 400.0, 1000.0], 40) + rng.integers(0, 30, 120)
     frame = pd.DataFrame({"x": x, "y": np.repeat(["a", "b", "c"], 40)})
     table = bj.as_table(frame, kinds={"x": kind})
-    circuit = learn_jpt(table, rng, features=["x"], dictionary=zoo.only("quantile", "categorical"))
+    circuit = learn_jpt(table, rng, features=["x"], dictionary=ex.only("quantile", "categorical"))
     assert len([node for node in tree_nodes(circuit) if not node.children]) > 2
     post = bj.Posterior.from_circuit(circuit, table.schema)
     between = bj.as_table(pd.DataFrame({"x": np.arange(x.min(), x.max() + 1.0)}), schema=table.schema)
@@ -231,7 +231,7 @@ def test_epsilon_is_the_bound_of_every_histogram_at_the_leaves(assignment, rng):
     table = bj.as_table(pd.DataFrame({"x": rng.standard_t(3.0, 600), "y": rng.normal(size=600)}))
 
     def n_pieces(**options) -> int:
-        circuit = learn_jpt(table, rng, assignment=assignment, dictionary=zoo.only("quantile"), **options)
+        circuit = learn_jpt(table, rng, assignment=assignment, dictionary=ex.only("quantile"), **options)
         cells = circuit.leaf_interval()
         for leaf in range(circuit.n_leaf if assignment == "hard" and options else 0):
             column = circuit.leaf_var[leaf]

@@ -68,9 +68,9 @@ class TestLaws:
         read = document.parse(text, "schema.toml")
         assert read.names == (*schema.names, *(column.name for column in schema.set_aside))
         for column in schema:
-            wish = read.wishes[column.name]
-            assert {key: getattr(wish, key) for key in decisions(column)} == decisions(column)
-        assert all(read.wishes[column.name].base == "aside" for column in schema.set_aside)
+            override = read.overrides[column.name]
+            assert {key: getattr(override, key) for key in decisions(column)} == decisions(column)
+        assert all(read.overrides[column.name].base == "aside" for column in schema.set_aside)
 
     @settings(derandomize=True, deadline=None, max_examples=100)
     @given(schemas())
@@ -119,7 +119,7 @@ def test_an_unedited_document_decides_any_table_as_before(columns, seed):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({name: [pool[i] for i in rng.integers(len(pool), size=80)] for name, pool in columns.items()})
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("bayesjpt.table.decide._check_families", lambda column, wish: None)
+        monkeypatch.setattr("bayesjpt.table.decide._check_families", lambda column, override: None)
         try:
             table = as_table(frame)
         except (SchemaError, TableError):

@@ -16,9 +16,9 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.mixture import Pieces
 from bayesjpt.kernels.passes import Graph, down, gather_weights, make_graph, nodes_above, numbers_in
+from bayesjpt.numerics.borrowed import by_address
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import inlined, kernel
-from bayesjpt.numerics.lent import by_address
 
 
 @by_address

@@ -8,7 +8,7 @@ A recorded value stands for its cell, so the distribution function of n recorded
             ____/            corner  0   1         3    3     4
       0  --'
 
-CDF-LEARN keeps some of the corners as *hinges*: it begins with the first and the last, and adds, in the segment with
+CDF-LEARN keeps some of the corners as *knots*: it begins with the first and the last, and adds, in the segment with
 the largest mean squared error, the corner that leaves the smallest, until all errors are within the bound.
 """
 
@@ -63,8 +63,8 @@ def _add_corner(at, count, edge, below, n):
 
 
 @kernel
-def learn_hinges(edge, below, bounds, least, at):
-    """Fill the positions of the corners that become hinges, ascending; return the number of segments between them.
+def learn_knots(edge, below, bounds, least, at):
+    """Fill the positions of the corners that become knots, ascending; return the number of segments between them.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def learn_hinges(edge, below, bounds, least, at):
     least : float
         Values that a segment holds at least.
     at : int64 (n_most + 1,)
-        Room for the hinges. Where it does not suffice the largest errors are removed, and others above the bound stay.
+        Room for the knots. Where it does not suffice the largest errors are removed, and others above the bound stay.
 
     Notes
     -----

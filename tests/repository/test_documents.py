@@ -16,7 +16,7 @@ import pytest
 
 import bayesjpt
 from bayesjpt.posterior.draws import Posterior
-from tests.house.test_imports import IN_JAX
+from tests.repository.test_imports import IN_JAX
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "bayesjpt"
@@ -181,7 +181,7 @@ def test_every_dependency_has_a_floor_and_a_reason():
 
 
 def test_every_third_party_that_the_package_imports_is_a_dependency():
-    from tests.house.test_imports import ALLOWED
+    from tests.repository.test_imports import ALLOWED
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {

@@ -5,16 +5,16 @@ numba spreads the tuple over seven arguments an array: for the hundred arrays of
 is a microsecond a call, and a second or two of compilation a function. Slices are counted too: those of a leaf's
 parameters and constants cost as much as a cheap mass of it.
 
-What is lent is not counted, nor are slices of it, and a named tuple that is lent is handed on as one address:
+What is borrowed is not counted, nor are slices of it, and a named tuple that is borrowed is handed on as one address:
 
-      caller's frame     | kind | child_ptr | child | ...       <- written once, by `lent`
+      caller's frame     | kind | child_ptr | child | ...       <- written once, by `borrowed`
                            ^
       callee's argument    |                                     plan.child is read there
 
-The caller holds what it lent until its kernels are done. So a function lends what it was given; what it made it lends
-only with `keep(made)` behind the last use. Neither is returned.
+The owner keeps what is borrowed until its kernels are done. So a function borrows what it was given; what it made
+itself only with `keep(made)` behind the last use. Neither is returned.
 
-A named tuple of a class under `by_address` is lent already when Python calls a kernel with it: it writes the struct
+A named tuple of a class under `by_address` is borrowed already when Python calls a kernel with it: it writes the struct
 once, and the kernel is given the address. No kernel unpacks such a tuple, which took half a second of compilation each.
 """
 
@@ -38,7 +38,7 @@ from bayesjpt.numerics.internals import (
 )
 
 
-class Lent(types.Type):
+class Borrowed(types.Type):
     """The type of a named tuple that is read where it lies.
 
     Parameters
@@ -48,10 +48,10 @@ class Lent(types.Type):
 
     def __init__(self, members: Any):
         self.members = members
-        super().__init__(name=f"lent({members.name})")
+        super().__init__(name=f"borrowed({members.name})")
 
 
-register_model(Lent)(models.OpaqueModel)
+register_model(Borrowed)(models.OpaqueModel)
 
 
 class ByAddress:
@@ -64,10 +64,10 @@ class ByAddress:
         return self.__dict__.setdefault("_words", np.array(list(_words(self)), np.int64)).ctypes.data
 
     @functools.cached_property
-    def compiled_type(self) -> Lent:
+    def compiled_type(self) -> Borrowed:
         """What it is for compiled code."""
         members: Any = tuple(_type_of(member) for member in self)  # type: ignore[attr-defined]
-        return Lent(types.BaseTuple.from_types(members, type(self)))
+        return Borrowed(types.BaseTuple.from_types(members, type(self)))
 
     def __getstate__(self) -> None:
         """Leave the address out of copies; they have their own."""
@@ -99,37 +99,37 @@ def _words(arrays: Any) -> Iterator[int]:
 
 
 @typeof_impl.register(ByAddress)
-def _typeof(arrays: ByAddress, _context: Any) -> Lent:
+def _typeof(arrays: ByAddress, _context: Any) -> Borrowed:
     return arrays.compiled_type
 
 
-@unbox(Lent)
-def _take_address(_kind: Lent, arrays: Any, where: Any) -> NativeValue:
+@unbox(Borrowed)
+def _take_address(_kind: Borrowed, arrays: Any, where: Any) -> NativeValue:
     number = where.pyapi.object_getattr_string(arrays, "address")
     address = where.pyapi.long_as_voidptr(number)
     where.pyapi.decref(number)
     return NativeValue(address)
 
 
-@lower_constant(Lent)
-def _constant(context: Any, builder: Any, kind: Lent, arrays: Any) -> Any:
+@lower_constant(Borrowed)
+def _constant(context: Any, builder: Any, kind: Borrowed, arrays: Any) -> Any:
     """Hold the arrays in the code of a function that a program of PyTensor's made around one such tuple."""
     return _address_of(builder, context.get_constant_generic(builder, kind.members, arrays))
 
 
 @infer_getattr
 class _Fields(AttributeTemplate):
-    key = Lent
+    key = Borrowed
 
-    def generic_resolve(self, kind: Lent, name: str) -> Any:
+    def generic_resolve(self, kind: Borrowed, name: str) -> Any:
         """Return the type of a field; None where there is none."""
         if name not in kind.members.fields:
             return None
         return kind.members.types[kind.members.fields.index(name)]
 
 
-@lower_getattr_generic(Lent)
-def _read(context: Any, builder: Any, kind: Lent, address: Any, name: str) -> Any:
+@lower_getattr_generic(Borrowed)
+def _read(context: Any, builder: Any, kind: Borrowed, address: Any, name: str) -> Any:
     position = kind.members.fields.index(name)
     place = builder.bitcast(address, context.get_value_type(kind.members).as_pointer())
     member = builder.load(cgutils.gep_inbounds(builder, place, 0, position))
@@ -154,9 +154,9 @@ def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return value
 
 
-def _lent(_typing_context: Any, arrays: Any) -> tuple[Any, Callable]:
+def _borrowed(_typing_context: Any, arrays: Any) -> tuple[Any, Callable]:
     """Return the same array or tuple, whose arrays, at any depth, belong to nobody; of a named tuple the address."""
-    if isinstance(arrays, Lent):
+    if isinstance(arrays, Borrowed):
         return arrays(arrays), lambda context, builder, signature, operands: operands[0]
     by_address = isinstance(arrays, types.BaseNamedTuple)
 
@@ -166,16 +166,16 @@ def _lent(_typing_context: Any, arrays: Any) -> tuple[Any, Callable]:
             return value
         return _address_of(builder, value)
 
-    return (Lent(arrays) if by_address else arrays)(arrays), generate
+    return (Borrowed(arrays) if by_address else arrays)(arrays), generate
 
 
 def _keep(_typing_context: Any, arrays: Any) -> tuple[Any, Callable]:
-    """Do nothing; what was made in this function and lent lives up to here."""
+    """Do nothing; what was made in this function and borrowed lives up to here."""
     return types.void(arrays), lambda context, builder, signature, operands: context.get_dummy_value()
 
 
 _plain = getattr(config, "DISABLE_JIT", False)
-lent: Any = (lambda arrays: arrays) if _plain else intrinsic(_lent)
-"""``plan = lent(plan)``, to be called in compiled code alone."""
+borrowed: Any = (lambda arrays: arrays) if _plain else intrinsic(_borrowed)
+"""``plan = borrowed(plan)``, to be called in compiled code alone."""
 keep: Any = (lambda arrays: None) if _plain else intrinsic(_keep)
-"""``keep(made)`` behind the last use of ``lent(made)``, in compiled code alone."""
+"""``keep(made)`` behind the last use of ``borrowed(made)``, in compiled code alone."""

@@ -1,4 +1,4 @@
-"""Lent arrays keep their owner."""
+"""Borrowed arrays keep their owner."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import keep, lent
 
 N = 1000
 
@@ -25,7 +25,7 @@ class Outer(NamedTuple):
 
 @kernel
 def _total(outer):
-    outer = lent(outer)
+    outer = borrowed(outer)
     return outer.inner.array.sum() + outer.array.sum()
 
 
@@ -39,7 +39,7 @@ def _total_after_loans():
     return array.sum(), other.sum()
 
 
-def test_arrays_of_tuples_inside_tuples_survive_being_lent():
+def test_arrays_of_tuples_inside_tuples_survive_being_borrowed():
     assert _total(Outer(Inner(np.ones(N)), np.ones(3))) == N + 3
     assert _total_after_loans() == (7.0 * N, N)
 
@@ -52,11 +52,11 @@ def _read(outer, position):
 @kernel
 def _total_of_own(n):
     made = Outer(Inner(np.ones(n)), np.arange(n) * 1.0)
-    outer = lent(made)
+    outer = borrowed(made)
     total = 0.0
     for position in range(n):
         other = np.full(n, 100.0)  # takes the place of what was given back too early
-        total += _read(lent(outer), position) + 0.0 * other[position]
+        total += _read(borrowed(outer), position) + 0.0 * other[position]
     keep(made)
     return total
 
@@ -68,12 +68,12 @@ def test_what_a_kernel_made_lives_until_it_is_no_longer_kept():
 def test_a_lent_tuple_is_handed_on_as_one_address():
     _total_of_own(3)
     (signature,) = _read.signatures
-    assert "lent" in str(signature[0])
+    assert "borrowed" in str(signature[0])
 
 
 @kernel
 def _misspelt(outer):
-    outer = lent(outer)
+    outer = borrowed(outer)
     return outer.arrays.size
 
 

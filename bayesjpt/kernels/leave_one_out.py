@@ -17,8 +17,8 @@ import numpy as np
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.upward import PRODUCT_KIND, fill_mass_tables, fill_tables, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import keep, lent
 from bayesjpt.numerics.logspace import fast_exp
 from bayesjpt.numerics.special import log_gamma_q, logaddexp
 
@@ -139,7 +139,7 @@ def fill_cell_log_mass(plan, cells, params, draw_weights, n_block, log_row, log_
     """
     log_weights, thetas = params
     made = make_work(plan, cells, n_block)
-    plan, cells, work = lent(plan), lent(cells), lent(made)
+    plan, cells, work = borrowed(plan), borrowed(cells), borrowed(made)
     value, derivative = np.empty(work.m.shape), np.empty(work.m.shape)
     buffer, n_impossible = np.empty((2, n_block)), np.empty(n_block, np.int64)
     row, rest = np.empty(n_block), np.empty(n_block)
@@ -185,7 +185,7 @@ def fill_likeliest_slots(plan, cells, params, n_block, out):
     """
     log_weights, thetas = params
     made = make_work(plan, cells, n_block)
-    plan, cells, work = lent(plan), lent(cells), lent(made)
+    plan, cells, work = borrowed(plan), borrowed(cells), borrowed(made)
     value, derivative = np.empty(work.m.shape), np.empty(work.m.shape)
     buffer, n_impossible = np.empty((2, n_block)), np.empty(n_block, np.int64)
     best = np.empty((out.shape[1], n_block))

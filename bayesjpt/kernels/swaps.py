@@ -27,12 +27,12 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import AS_WHOLE, WHOLE, Plan
 from bayesjpt.families import dispatch, registry
 from bayesjpt.families.record import OK
+from bayesjpt.numerics.borrowed import borrowed, by_address
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.lent import by_address, lent
 
 
 @by_address
-class Guests(NamedTuple):
+class Swaps(NamedTuple):
     """What leaves would hold if they exchanged their rows with a partner.
 
     Attributes
@@ -55,8 +55,8 @@ class Guests(NamedTuple):
     chunk_stats: np.ndarray
 
 
-def make_guests(plan: Plan) -> Guests:
-    """Return the Guests of a plan, nobody having a partner yet.
+def make_swaps(plan: Plan) -> Swaps:
+    """Return the Swaps of a plan; no leaf has a partner yet.
 
     Leaves exchange rows whose families know their evidence, unless they are truncated to a cell or have rows from
     elsewhere too.
@@ -74,7 +74,7 @@ def make_guests(plan: Plan) -> Guests:
             members.append(leaves[taking_part])
             edge[leaves[taking_part]] = edges[taking_part]
             sizes.append(members[-1].size)
-    return Guests(
+    return Swaps(
         np.cumsum([0, *sizes]).astype(np.int32),
         np.concatenate([np.empty(0, np.int32), *members]).astype(np.int32),
         edge,
@@ -91,17 +91,17 @@ def _takes_part(plan: Plan, leaf: int) -> bool:
 
 
 @kernel
-def draw_partners(guests, rng):
+def draw_partners(swaps, rng):
     """Pair the members of each dictionary at random; of an odd number one is left over."""
-    guests.partner[:] = -1
-    for group in range(guests.group_ptr.size - 1):
-        order = guests.member[guests.group_ptr[group] : guests.group_ptr[group + 1]].copy()
+    swaps.partner[:] = -1
+    for group in range(swaps.group_ptr.size - 1):
+        order = swaps.member[swaps.group_ptr[group] : swaps.group_ptr[group + 1]].copy()
         for i in range(order.size - 1, 0, -1):
             j = min(int(rng.random() * (i + 1)), i)
             order[i], order[j] = order[j], order[i]
         for i in range(0, order.size - 1, 2):
-            guests.partner[order[i]] = order[i + 1]
-            guests.partner[order[i + 1]] = order[i]
+            swaps.partner[order[i]] = order[i + 1]
+            swaps.partner[order[i + 1]] = order[i]
 
 
 @kernel
@@ -125,13 +125,13 @@ def _take(plan, leaf, offered, stats):
 
 
 @kernel
-def exchange_rows(plan, guests, stats, edge_count, concentration, hyper, hyper_at, theta, rng):
+def swap_rows(plan, swaps, stats, edge_count, concentration, hyper, hyper_at, theta, rng):
     """Let each pair of partners exchange its rows, or leave them, in place.
 
     Parameters
     ----------
     plan : Plan
-    guests : Guests
+    swaps : Swaps
         As `draw_partners` and then `allocate` left them.
     stats, edge_count : as `allocate` left them
     concentration, hyper, hyper_at, theta, rng : as in `draw_params`, which has to follow
@@ -141,13 +141,13 @@ def exchange_rows(plan, guests, stats, edge_count, concentration, hyper, hyper_a
     int
         How many pairs exchanged rows.
     """
-    plan, guests = lent(plan), lent(guests)
-    n_exchanged = 0
-    for leaf in range(guests.partner.size):
-        other = guests.partner[leaf]
+    plan, swaps = borrowed(plan), borrowed(swaps)
+    n_swapped = 0
+    for leaf in range(swaps.partner.size):
+        other = swaps.partner[leaf]
         if other <= leaf:
             continue
-        e, o = guests.edge[leaf], guests.edge[other]
+        e, o = swaps.edge[leaf], swaps.edge[other]
         if edge_count[e] == 0 and edge_count[o] == 0:
             continue
         first = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
@@ -157,18 +157,18 @@ def exchange_rows(plan, guests, stats, edge_count, concentration, hyper, hyper_a
         log_ratio += math.lgamma(concentration[e] + edge_count[o]) - math.lgamma(concentration[e] + edge_count[e])
         log_ratio += math.lgamma(concentration[o] + edge_count[e]) - math.lgamma(concentration[o] + edge_count[o])
         new_first, new_second = first.copy(), second.copy()
-        status = _draw_afresh(plan, leaf, guests.stats, hyper, hyper_at, new_first, rng)
+        status = _draw_afresh(plan, leaf, swaps.stats, hyper, hyper_at, new_first, rng)
         if status == OK:
-            status = _draw_afresh(plan, other, guests.stats, hyper, hyper_at, new_second, rng)
+            status = _draw_afresh(plan, other, swaps.stats, hyper, hyper_at, new_second, rng)
         if status != OK:
             continue
-        log_ratio += _log_evidence(plan, leaf, guests.stats, hyper, hyper_at, new_first)
-        log_ratio += _log_evidence(plan, other, guests.stats, hyper, hyper_at, new_second)
+        log_ratio += _log_evidence(plan, leaf, swaps.stats, hyper, hyper_at, new_first)
+        log_ratio += _log_evidence(plan, other, swaps.stats, hyper, hyper_at, new_second)
         if not math.log1p(-rng.random()) < log_ratio:  # NaN: evidence that is not known
             continue
         first[:], second[:] = new_first, new_second
-        _take(plan, leaf, guests.stats, stats)
-        _take(plan, other, guests.stats, stats)
+        _take(plan, leaf, swaps.stats, stats)
+        _take(plan, other, swaps.stats, stats)
         edge_count[e], edge_count[o] = edge_count[o], edge_count[e]
-        n_exchanged += 1
-    return n_exchanged
+        n_swapped += 1
+    return n_swapped

@@ -15,7 +15,8 @@ import scipy.stats
 
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.table.table import Table
-from tests import naive, statistics, zoo
+from tests import examples as ex
+from tests import naive, statistics
 from tests.conftest import SEED
 from tests.families.grid import grid_posterior
 from tests.kernels import runs
@@ -29,8 +30,8 @@ LARGEST_Z = 4.5
 NEARLY_ALL = (0.1, 0.5, 0.9)
 """Weights below which the sampled shares are compared."""
 DICTIONARIES = {
-    "positive numbers": (zoo.PLAIN[1], (0.8, 1.1, 3.5), ("normal", "exponential", "gamma")),
-    "counts": (zoo.PLAIN[2], (0.0, 1.0, 7.0, 2.0), ("poisson", "geometric")),
+    "positive numbers": (ex.PLAIN[1], (0.8, 1.1, 3.5), ("normal", "exponential", "gamma")),
+    "counts": (ex.PLAIN[2], (0.0, 1.0, 7.0, 2.0), ("poisson", "geometric")),
 }
 """Column, values and families; the evidence of values near 0 would not be known."""
 
@@ -38,9 +39,9 @@ DICTIONARIES = {
 def dictionary(name: str) -> tuple[Circuit, Table]:
     """Return a dictionary and the rows."""
     column, values, families = DICTIONARIES[name]
-    table = zoo.make_table((column,), len(values), np.random.default_rng(SEED))
+    table = ex.make_table((column,), len(values), np.random.default_rng(SEED))
     table = Table(table.schema, np.array([values]), table.observed)
-    return zoo.independent(table, zoo.only(*families)), table
+    return ex.independent(table, ex.only(*families)), table
 
 
 def log_evidence(family: str, table: Table, rows: tuple[int, ...]) -> float:
@@ -75,7 +76,7 @@ def z_scores(name: str, rng: np.random.Generator, meddle: int = geweke.AS_IT_IS)
     of_dictionary = case.concentration > 0.0
     concentration = np.where(of_dictionary, ALPHA * (1.0 + np.arange(circuit.n_edge)), 0.0)
     case = case._replace(hyper=hyper, hyper_at=hyper_at, concentration=concentration)
-    params, _ = geweke.run_chain(case, zoo.start(circuit), table.values, N_SWEEP, rng, redraw=False, meddle=meddle)
+    params, _ = geweke.run_chain(case, ex.start(circuit), table.values, N_SWEEP, rng, redraw=False, meddle=meddle)
     members = np.flatnonzero(of_dictionary)
     expected = expected_shares(circuit, table, concentration[members])
     weights = np.exp(params.log_weight[:, members])

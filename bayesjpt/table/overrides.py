@@ -14,7 +14,7 @@ LABEL_KINDS = {"ordinal": ("ordinal",), "nominal": ("categorical",)}
 
 
 @dataclass(frozen=True)
-class Wish:
+class Override:
     """What was asked of one column; what is None is decided from its values.
 
     Parameters
@@ -70,5 +70,5 @@ class Wish:
         return self.remedy(name, base) if self.source else f"--kind {shlex.quote(f'{name}={base}')}"
 
 
-NOTHING = Wish()
+NOTHING = Override()
 """Nothing was asked: everything is decided from the values."""
