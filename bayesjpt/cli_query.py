@@ -443,14 +443,13 @@ _RARE = 1e-4
 
 
 def _tell_zero(post: Posterior, event: str, mean: float) -> None:
-    """Print, beside an answer of zero, why it can be nothing else, and what to ask."""
+    """Print, beside an answer of zero, that the event contradicts itself, where it does."""
     from bayesjpt.queries.boxes import boxes, why_null
     from bayesjpt.queries.grammar import as_event
 
     asked = as_event(event)
-    reason = why_null(boxes(asked, post.schema), post.schema, asked) if mean == 0.0 else None
-    if reason is not None:
-        typer.echo(f"bayesjpt: {reason}", err=True)
+    if mean == 0.0 and not (found := boxes(asked, post.schema)):
+        typer.echo(f"bayesjpt: {why_null(found, post.schema, asked)}", err=True)
 
 
 def _tell_rare(post: Posterior, given: str | None) -> None:

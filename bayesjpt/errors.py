@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+
+_PACKAGE = os.path.dirname(__file__)
+
 _LONGEST = 300
 """Characters of each of them; a file from anywhere may hold names and labels of any length."""
 
@@ -96,3 +101,8 @@ class CheckpointError(BayesjptError, ValueError):
 
 class BayesjptWarning(UserWarning):
     """Something that the user should know and that did not stop the work."""
+
+
+def warn(message: str) -> None:
+    """Warn with a `BayesjptWarning`, at the line of the user's that called the package."""
+    warnings.warn(message, BayesjptWarning, skip_file_prefixes=(_PACKAGE,))

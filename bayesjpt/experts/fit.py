@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayesjpt import defaults_experts
-from bayesjpt.errors import BayesjptWarning, LearnerError, SamplingError
+from bayesjpt.errors import LearnerError, SamplingError, warn
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import LARGEST_DEPTH, ExpertModel, experts_of, offset_of, with_targets
 from bayesjpt.experts.posterior import ExpertPosterior
@@ -171,7 +170,7 @@ def make_model(
     full = read.observed[[read.schema.index(name) for name in targets]].all(axis=0)
     if not full.all():
         missing = int((~full).sum())
-        warnings.warn(f"{missing} rows without a value of the target are left out", BayesjptWarning, stacklevel=3)
+        warn(f"{missing} rows without a value of the target are left out")
         read = read.take(full)
     strange = np.zeros(read.n_row, bool)
     for name in targets:
@@ -179,19 +178,13 @@ def make_model(
         if column.base == "category":
             strange |= read.values[read.schema.index(name)] >= len(column.labels)
     if strange.any():
-        warnings.warn(
-            f"{int(strange.sum())} rows with a label of the target that its schema does not know are left out",
-            BayesjptWarning,
-            stacklevel=3,
-        )
+        warn(f"{int(strange.sum())} rows with a label of the target that its schema does not know are left out")
         read = read.take(~strange)
     covariates = make_covariates(read, names)
     gate_covariates = covariates if gate_names == names else make_covariates(read, gate_names)
     silent = [name for name in dict.fromkeys((*names, *gate_names)) if name not in _used(covariates, gate_covariates)]
     if silent:
-        warnings.warn(
-            f"covariates with a single value are left out: {', '.join(silent)}", BayesjptWarning, stacklevel=3
-        )
+        warn(f"covariates with a single value are left out: {', '.join(silent)}")
     model = ExpertModel(read.schema, targets, covariates, gate_covariates, depth, chosen, np.zeros(len(targets)))
     units = model.units(model.target_cells(read)[0])
     offset = np.array([offset_of(name, own) for name, own in zip(chosen, units, strict=True)])

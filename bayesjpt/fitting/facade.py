@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.defaults import ALPHA, ESS, GAMMA, STRUCTURES, THIN
-from bayesjpt.errors import BayesjptWarning, CheckpointError
+from bayesjpt.errors import CheckpointError, warn
 from bayesjpt.fitting.learning import as_function, compile_for, learn, restricted
 from bayesjpt.fitting.settings import FitSettings
 
@@ -262,7 +261,7 @@ def _fit_one(
     memory = estimate_memory(circuit, table, **sizes)
     check_memory(memory)
     if memory.total > LARGE_MEMORY_BYTES:
-        warnings.warn(f"sampling takes {memory} of memory", BayesjptWarning, stacklevel=3)
+        warn(f"sampling takes {memory} of memory")
     target = make_target(
         circuit, table, n_thread=n_helper(asked.cores, schedule.n_chain), executor=asked.executor, **asked.priors
     )
@@ -274,11 +273,7 @@ def _fit_one(
         run = sample(target, schedule, new_chains(schedule.n_chain, chain_seed), folder, asked)
     if run.theta.shape[1] < schedule.n_draw:
         kept = f"{schedule.n_chain} chains of {run.theta.shape[1]} draws"
-        warnings.warn(
-            f"interrupted: {kept} are kept, of {schedule.n_chain} chains of {schedule.n_draw} asked for",
-            BayesjptWarning,
-            stacklevel=3,
-        )
+        warn(f"interrupted: {kept} are kept, of {schedule.n_chain} chains of {schedule.n_draw} asked for")
         settings["interrupted"] = kept
     if target.is_closed_form:
         settings |= {"tune": 0, "thin": 1, "draws": "independent, from the posterior in closed form"}
@@ -345,7 +340,7 @@ def _fit_several(
         ended = fit_structures(ensemble, table, learnt_from, schedules, done=done, keep=keep, deadline=clock.deadline)
     if ended is not None and len(done) < len(schedules):
         settings["interrupted"] = f"{len(done)} of {len(schedules)} structures"
-        warnings.warn(f"{ended}: {settings['interrupted']} are kept", BayesjptWarning, stacklevel=3)
+        warn(f"{ended}: {settings['interrupted']} are kept")
     return whole()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,7 +27,7 @@ from bayesjpt.defaults import (
     THIN,
     TUNE,
 )
-from bayesjpt.errors import BayesjptWarning, CheckpointError, LearnerError, ModelError, SamplingError
+from bayesjpt.errors import CheckpointError, LearnerError, ModelError, SamplingError, warn
 from bayesjpt.fitting.learning import OF_SPLITS, Learner, check_learners, check_options, name_of
 
 if TYPE_CHECKING:
@@ -188,11 +187,7 @@ def _warn_of_few_rows(n_row: int, executor: Any) -> None:
 
     n_worker = workers_of(executor)
     if n_row < ROWS_PER_WORKER * n_worker:
-        warnings.warn(
-            f"{n_row} rows for {n_worker} workers: below {ROWS_PER_WORKER} rows a worker one machine is faster",
-            BayesjptWarning,
-            stacklevel=4,
-        )
+        warn(f"{n_row} rows for {n_worker} workers: below {ROWS_PER_WORKER} rows a worker one machine is faster")
 
 
 def _check_time(time: object, can_end_early: bool) -> None:

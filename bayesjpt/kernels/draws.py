@@ -3,7 +3,7 @@
       upward      values of all nodes for a block of rows of one draw, missing cells exactly 1
       downward    one path a row, through missing scopes too; a value from every leaf on it whose cell is missing
 
-A row without observed cells is a sample of the distribution itself.
+A row without observed cells is a sample of the distribution itself: all values are 1, and there is no pass upward.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
     plan, cells, work = borrowed(plan), borrowed(filled), borrowed(made)
     stack = np.empty(plan.kind.size + 1, np.int64)
     pairs = work.m, work.s, work.node_at
+    nothing_given = np.zeros((1, 1)), np.ones((1, 1)), np.zeros(plan.kind.size, np.int32)
     n_row = draw.size
     begin = 0
     while begin < n_row:
@@ -96,16 +97,23 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
         prepare_coefficients(plan, cells, theta, work)
         for lo in range(begin, end, n_block):
             n = min(n_block, end - lo)
-            upward(plan, cells, log_weight, work, lo, n)
-            root_log_value(plan, work, n, log_evidence[lo : lo + n])
+            is_given = not missing[:, lo : lo + n].all()
+            if is_given:
+                upward(plan, cells, log_weight, work, lo, n)
+                root_log_value(plan, work, n, log_evidence[lo : lo + n])
+            else:
+                log_evidence[lo : lo + n] = 0.0
             for i in range(n):
                 inside[lo + i] = True
                 if log_evidence[lo + i] == -np.inf or not missing[:, lo + i].any():
                     continue
                 row = out[lo + i]
                 hidden = missing[:, lo + i]
+                values_of, entry = (pairs, i) if is_given else (nothing_given, 0)
                 for _ in range(max_tries):
-                    inside[lo + i] = _draw_cells(plan, pairs, i, log_weight, theta, hidden, limits, stack, rng, row)
+                    inside[lo + i] = _draw_cells(
+                        plan, values_of, entry, log_weight, theta, hidden, limits, stack, rng, row
+                    )
                     if inside[lo + i]:
                         break
         begin = end

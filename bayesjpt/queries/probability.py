@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from bayesjpt.defaults import MAX_BOXES
-from bayesjpt.errors import QueryError
+from bayesjpt.errors import QueryError, warn
 from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.row_events import fill_row_log_probability, make_asked
 from bayesjpt.posterior.answer import PlainAnswer, verb
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
-from bayesjpt.queries.boxes import Box, boxes, contains, intersections
+from bayesjpt.queries.boxes import Box, boxes, contains, intersections, why_null
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import (
     box_log_probability,
@@ -67,6 +67,11 @@ def probability(
         For an event or evidence that does not fit the columns.
     SchemaError, TableError
         For rows that do not fit the schema.
+
+    Warns
+    -----
+    BayesjptWarning
+        Where the answer is zero because the event asks for single values of a continuous column, with what to ask.
 
     Notes
     -----
@@ -142,6 +147,8 @@ def log_probability(
         log_joint, log_evidence = log_sum(log_joint, 0), log_sum(log_evidence, 0)
     impossible = log_evidence == -np.inf
     ratio = np.minimum(log_joint - np.where(impossible, 0.0, log_evidence), 0.0)
+    if found and (ratio == -np.inf).all() and (reason := why_null(found, post.schema)) is not None:
+        warn(reason)
     return _answer(post, np.where(impossible, np.nan, ratio), ratio_of_means)
 
 

@@ -13,9 +13,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.type_evidence import NOTHING, Parts, TypeEvidence, type_evidence
-from bayesjpt.queries.type_features import NUMERIC, describe, n_values
+from bayesjpt.queries.type_features import DISCRETE, NUMERIC, describe, n_values
 from bayesjpt.table.schema import Column
 
 EVIDENCE, ORDER = "evidence of the values", "order of the levels"
@@ -55,6 +57,10 @@ weight: ``python -m tests.papers.type_scores --data DIR --weights`` prints them,
 
 _ORDER_RANGE = (-3.0, 6.0)
 """Standard deviations beyond which an order is no better or worse."""
+
+_LEAST_REPEATED = 2.0
+"""Cells of a value, on average, below which the numbers of a column are no labels. The tables that the weights are
+fitted to have hundreds of rows, so no weight says that thirty different ages in thirty rows are not labels."""
 
 _MENTIONED = 0.1
 """Nats from which a reason is mentioned."""
@@ -126,8 +132,20 @@ def column_features(
             features,
             NOTHING,
         )  # any family of two values is one of labels; an order that nobody knows has no evidence
+    if column.base != "category" and not (features.get("ordinal", {}).get("years") or _repeats(post, position)):
+        for name in DISCRETE:
+            features.pop(name, None)
     evidence = type_evidence(post, position, numbers, features, parts)
     return with_evidence(features, evidence), evidence
+
+
+def _repeats(post: Posterior, position: int) -> bool:
+    """Return whether the numbers of a column repeat, as labels do: at least twice each on average."""
+    rows = post.reference
+    if rows is None:
+        return True
+    values = rows.values[position, rows.observed[position]]
+    return values.size >= _LEAST_REPEATED * np.unique(values).size
 
 
 def with_evidence(features: Mapping[str, Mapping[str, float]], evidence: TypeEvidence) -> dict[str, dict[str, float]]:

@@ -25,7 +25,7 @@ def workers(where: str | int) -> Iterator[Submits]:
         Where Dask is not installed, there is no such scheduler, or the number makes no sense.
     """
     try:
-        from distributed import Client, LocalCluster
+        from distributed import Client, LocalCluster  # pyright: ignore[reportMissingImports] - an extra
     except ImportError as error:
         raise SamplingError(
             "Dask is not installed", "dask[distributed]", "Install it by pip install 'bayesjpt[dask]'."

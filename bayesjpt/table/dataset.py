@@ -25,7 +25,7 @@ import numpy as np
 
 from bayesjpt.announced import announced
 from bayesjpt.defaults import LEARN_ROWS
-from bayesjpt.errors import BayesjptWarning, TableError
+from bayesjpt.errors import BayesjptWarning, TableError, warn
 from bayesjpt.table.batches import Files, open_files
 from bayesjpt.table.encode import filler
 from bayesjpt.table.evidence import chosen_rows, decide_schema
@@ -345,7 +345,7 @@ def _arrange(files: Files, schema: Schema, n_row: int, folder: Path, reading: di
         raise TableError(f"files held {n_row} rows at first, and {done} later", "files that nobody changes")
     for texts in said.values():
         more = "" if len(texts) == 1 else f" (and the like in {len(texts) - 1} more batches)"
-        warnings.warn(texts[0] + more, BayesjptWarning, stacklevel=4)
+        warn(texts[0] + more)
     for k in np.flatnonzero(n_observed == n_row):
         (folder / f"observed_{k}.bin").unlink()
     whole = hashlib.sha256(json.dumps([schema.to_dict(), n_row]).encode())

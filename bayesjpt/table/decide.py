@@ -6,12 +6,11 @@ over columns that say nothing about a population (`aside`), to what the values a
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bayesjpt import defaults
-from bayesjpt.errors import BayesjptWarning, SchemaError, TableError
+from bayesjpt.errors import SchemaError, TableError, warn
 from bayesjpt.table import atoms as atoms_of
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import labels, numeric
@@ -86,9 +85,9 @@ def decide_schema(
     if made.notes:
         _tell(made.notes)
     if made.tokens:
-        warnings.warn(f"read as missing among numbers: {'; '.join(made.tokens)}", BayesjptWarning, stacklevel=4)
+        warn(f"read as missing among numbers: {'; '.join(made.tokens)}")
     if made.constant:
-        warnings.warn(f"constant columns, kept as they are: {', '.join(made.constant)}", BayesjptWarning, stacklevel=4)
+        warn(f"constant columns, kept as they are: {', '.join(made.constant)}")
     return Schema(tuple(made.columns), tuple(made.set_aside)), made.read
 
 
@@ -133,7 +132,7 @@ def _exclude(cells: Cells, override: Override, made: _Decided) -> None:
 
 def _tell(notes: Sequence[str]) -> None:
     more = f"; and {len(notes) - _N_NOTES} columns more" if len(notes) > _N_NOTES else ""
-    warnings.warn(f"{'; '.join(notes[:_N_NOTES])}{more}", BayesjptWarning, stacklevel=5)
+    warn(f"{'; '.join(notes[:_N_NOTES])}{more}")
 
 
 _N_NOTES = 4

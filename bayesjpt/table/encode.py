@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 import shlex
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from bayesjpt import defaults
-from bayesjpt.errors import BayesjptWarning, SchemaError, TableError
+from bayesjpt.errors import SchemaError, TableError, warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.interpret import spelled_datetime, spelled_number, without_tokens
@@ -51,7 +50,7 @@ def align(table: Sequence[Cells], schema: Schema, *, ignore_new: bool = False) -
         )
     if new:
         shown = ", ".join(map(repr, new[:5])) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
-        warnings.warn(f"columns that training did not show are ignored: {shown}", BayesjptWarning, stacklevel=4)
+        warn(f"columns that training did not show are ignored: {shown}")
     for name in schema.names:
         if name in by_name and by_name[name].excluded:
             raise SchemaError(
@@ -101,11 +100,11 @@ def encode(
         observed[position] = ~np.isnan(row)
         values[position] = np.where(observed[position], row, filler(column))
     if tokens:
-        warnings.warn(f"read as missing among numbers: {'; '.join(tokens)}", BayesjptWarning, stacklevel=4)
+        warn(f"read as missing among numbers: {'; '.join(tokens)}")
     if news:
-        warnings.warn(f'labels not seen in training, read as "other": {"; ".join(news)}', BayesjptWarning, stacklevel=4)
+        warn(f'labels not seen in training, read as "other": {"; ".join(news)}')
     if beyond:
-        warnings.warn(f"values that training did not show: {'; '.join(beyond)}", BayesjptWarning, stacklevel=4)
+        warn(f"values that training did not show: {'; '.join(beyond)}")
     return values, observed, unknown
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import codecs
-import warnings
 
-from bayesjpt.errors import BayesjptWarning, TableError
+from bayesjpt.errors import TableError, warn
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -95,9 +94,5 @@ def _single_bytes(content: bytes, name: str, error: UnicodeDecodeError) -> bytes
         text = content.decode(encoding)
     start = content[max(0, error.start - 15) : error.start + 15].decode(encoding)
     shown = " ".join("".join(letter if letter.isprintable() else " " for letter in start).split())
-    warnings.warn(
-        f"{name!r} is not UTF-8 and read as {words} ({shown!r}); say its encoding where letters look wrong",
-        BayesjptWarning,
-        stacklevel=7,
-    )
+    warn(f"{name!r} is not UTF-8 and read as {words} ({shown!r}); say its encoding where letters look wrong")
     return text.encode()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 
-from bayesjpt.errors import BayesjptWarning
+from bayesjpt.errors import warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.written_dates import date_readings
 from bayesjpt.table.written_numbers import number_readings
@@ -72,7 +71,7 @@ def made_distinct(names: Sequence[str]) -> list[str]:
     made = cells_of.told_apart(names)
     note = cells_of.renamed_note(names, made)
     if note:
-        warnings.warn(note, BayesjptWarning, stacklevel=7)
+        warn(note)
     return made
 
 
@@ -82,9 +81,5 @@ def numbered(n_column: int, first: Sequence[str], name: str, *, is_told: bool) -
     if not is_told:
         shown = ", ".join(first[:3]) + (", ..." if n_column > 3 else "")
         shown_names = made[0] if n_column == 1 else f"{made[0]} to {made[-1]}"
-        warnings.warn(
-            f"{name!r} has no header: its first row ({shown}) looks like the others; columns are named {shown_names}",
-            BayesjptWarning,
-            stacklevel=7,
-        )
+        warn(f"{name!r} has no header: its first row ({shown}) looks like the others; columns are named {shown_names}")
     return made

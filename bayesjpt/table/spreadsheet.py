@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
 
-from bayesjpt.errors import BayesjptWarning, TableError
+from bayesjpt.errors import TableError, warn
 from bayesjpt.table import header as header_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.reading import Reading
@@ -40,11 +39,7 @@ def read_sheet(path: Path, reading: Reading, most_bytes: float) -> list[Cells]:
         raise TableError(f"file {path.name!r} cannot be read: {' '.join(str(error).split())}") from None
     others = [name for name in book.sheet_names if name != chosen]
     if others and reading.sheet is None:
-        warnings.warn(
-            f"sheet {chosen!r} of {path.name!r} is read; the option sheet takes {', '.join(map(repr, others[:5]))}",
-            BayesjptWarning,
-            stacklevel=6,
-        )
+        warn(f"sheet {chosen!r} of {path.name!r} is read; the option sheet takes {', '.join(map(repr, others[:5]))}")
     return _columns(rows, f"{path.name}, sheet {chosen}", reading)
 
 

@@ -97,7 +97,7 @@ def test_bad_event_that_is_asked_for_is_refused(post, fit, event, kind, message,
     assert capfd.readouterr().err.startswith("bayesjpt: ")
 
 
-@pytest.mark.parametrize("event", ["size > 6", "size < 1 and size > 2", "size = 1.5"])
+@pytest.mark.parametrize("event", ["size > 6", "size < 1 and size > 2"])
 def test_impossible_event_that_is_asked_for_has_probability_zero(post, event):
     assert (post.probability(event) == 0.0).all()
 
@@ -158,3 +158,21 @@ def test_unknown_columns_are_refused_in_frames_and_named_when_a_file_has_them(po
     rows.to_csv(tmp_path / "rows.csv", index=False)
     assert cli.run(["outliers", str(fit), str(tmp_path / "rows.csv")]) == 0
     assert "columns that training did not show are ignored: 'sise'" in capfd.readouterr().err
+
+
+# --- events that have an answer, and hardly the one that was meant
+
+
+def test_probability_of_a_value_of_a_continuous_column_warns_at_the_callers_line(post):
+    with pytest.warns(bj.BayesjptWarning, match="'size' is continuous.*ask for size between") as caught:
+        answer = post.probability("size = 1.5")
+    assert not answer.values.any()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_row_that_holds_the_value_answers_yes_without_a_warning(post):
+    assert (post.probability("size = 1.5", {"size": 1.5}).values == 1.0).all()
+
+
+def test_probability_of_a_whole_number_does_not_warn(post):
+    assert (post.probability("rings = 3").values > 0.0).all()

@@ -23,6 +23,8 @@ from tests import examples as ex
 from tests import strategies
 from tests.queries import slow
 
+pytestmark = pytest.mark.filterwarnings("ignore:column .* is continuous")  # laws hold for single values too
+
 EXACT = 1e-10
 """Relative, in probability."""
 

@@ -180,6 +180,23 @@ def test_evidence_counts_by_the_logarithm_of_the_nats_behind(fitted):
         assert features[name][EVIDENCE] == pytest.approx(-math.log1p(best - nats), rel=EXACT)
 
 
+def test_numbers_that_hardly_repeat_are_no_labels(rng):
+    n = 30
+    frame = pd.DataFrame(
+        {
+            "length": np.sort(rng.normal(10.0, 2.0, n)).round(2) + 0.01 * np.arange(n),
+            "age": rng.permutation(np.arange(20, 20 + n)),
+            "stars": rng.integers(1, 6, n),
+            "year": rng.permutation(np.arange(1990, 1990 + n)),
+        }
+    )
+    table = bj.as_table(frame)
+    estimate = bj.Posterior.from_circuit(bj.learn_mspn(table, rng), table.schema)
+    result = types(replace(estimate, reference=table))
+    labelled = {column.name: {"ordinal", "nominal"} <= set(column.probabilities) for column in result}
+    assert labelled == {"length": False, "age": False, "stars": True, "year": True}
+
+
 def test_extreme_columns_have_finite_probabilities(rng):
     n = 60
     frame = pd.DataFrame(
