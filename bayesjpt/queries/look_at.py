@@ -26,6 +26,8 @@ _ZERO_FAR = 0.2
 _ZERO_SHARE = 0.005
 """A zero that lies so far below all other values, and so often, may be a missing one too."""
 
+_ONE_DIGIT = 9.0
+
 _COPIED_ROWS = 20
 """Rows from which two columns that agree everywhere are copies."""
 
@@ -110,6 +112,11 @@ def codes_for_missing(column: Column, cells: np.ndarray | None) -> list[float]:
         found.append(float(values[end]))
         values, counts = np.delete(values, end), np.delete(counts, end)
     return found
+
+
+def missing_codes(column: Column, cells: np.ndarray) -> list[float]:
+    """Return `codes_for_missing` of two digits or more: 0, -1 and 9 may as well be what was measured."""
+    return [code for code in codes_for_missing(column, cells) if abs(code) > _ONE_DIGIT]
 
 
 def _far_code(values: np.ndarray, counts: np.ndarray) -> int | None:

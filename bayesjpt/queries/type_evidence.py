@@ -24,6 +24,7 @@ from bayesjpt.defaults import TYPE_DRAWS
 from bayesjpt.kernels.leave_one_out import fill_likeliest_slots
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.given import log_sum, row_blocks
+from bayesjpt.queries.look_at import missing_codes
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.schema import Column
 
@@ -126,7 +127,9 @@ def type_evidence(
     if rows is None or rows.schema != post.schema:
         return NOTHING
     kept = rows.observed[position] & ~np.isin(rows.values[position], column.atoms)
-    if column.base == "category":
+    if column.base != "category":
+        kept &= ~np.isin(rows.values[position], missing_codes(column, rows.values[position, kept]))
+    else:
         kept &= rows.values[position] < len(column.labels)
         if numbers is not None:  # a label beside the order of the others says nothing of it
             kept &= np.isfinite(np.append(numbers, np.nan)[rows.values[position].astype(np.int64)])

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries.look_at import missing_codes
 from bayesjpt.queries.type_evidence import NOTHING, Parts, TypeEvidence, type_evidence
 from bayesjpt.queries.type_features import DISCRETE, NUMERIC, describe, n_values
 from bayesjpt.table.schema import Column
@@ -121,7 +122,7 @@ def column_features(
     post: Posterior, position: int, parts: Parts | None = None
 ) -> tuple[dict[str, dict[str, float]], TypeEvidence]:
     """Return the features of each type that a column may have, those of its values among them, and their evidence."""
-    column = post.schema.columns[position]
+    column = _without_codes(post, position)
     described = describe(column)
     features = {name: dict(own) for name, own in described.features.items()}
     numbers = described.numbers
@@ -137,6 +138,20 @@ def column_features(
             features.pop(name, None)
     evidence = type_evidence(post, position, numbers, features, parts)
     return with_evidence(features, evidence), evidence
+
+
+def _without_codes(post: Posterior, position: int) -> Column:
+    """Return a column as it is without values such as -999, which stand for missing ones and say nothing of its type."""
+    column, rows = post.schema.columns[position], post.reference
+    if rows is None or column.base == "category":
+        return column
+    seen = rows.values[position, rows.observed[position]]
+    codes = missing_codes(column, seen)
+    if not codes:
+        return column
+    rest = seen[~np.isin(seen, codes)]
+    n_distinct = max(column.n_distinct - len(codes), 2)
+    return replace(column, minimum=rest.min(), maximum=rest.max(), mean=rest.mean(), n_distinct=n_distinct)
 
 
 def _repeats(post: Posterior, position: int) -> bool:

@@ -197,6 +197,16 @@ def test_numbers_that_hardly_repeat_are_no_labels(rng):
     assert labelled == {"length": False, "age": False, "stars": True, "year": True}
 
 
+def test_codes_for_missing_cells_say_nothing_of_the_type(rng):
+    count = rng.poisson(3.0, 200)
+    frame = pd.DataFrame({"count": count, "coded": np.where(np.arange(200) % 40 == 0, -999, count)})
+    table = bj.as_table(frame)
+    estimate = bj.Posterior.from_circuit(bj.learn_mspn(table, rng), table.schema)
+    plain, coded = types(replace(estimate, reference=table))
+    assert list(coded.probabilities) == list(plain.probabilities)
+    assert list(coded.probabilities.values()) == pytest.approx(list(plain.probabilities.values()), abs=0.1)
+
+
 def test_extreme_columns_have_finite_probabilities(rng):
     n = 60
     frame = pd.DataFrame(
