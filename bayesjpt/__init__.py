@@ -86,8 +86,8 @@ _HOME = {
     "BayesjptWarning": "bayesjpt.errors",
 }
 
-# whoever asks for these wants the verbs on Posterior too
-_WITH_VERBS = {"fit", "fit_experts", "ExpertPosterior", "load_experts", "Posterior", "load"}
+# with these come the query methods of Posterior
+_WITH_METHODS = {"fit", "fit_experts", "ExpertPosterior", "load_experts", "Posterior", "load"}
 
 __all__ = [
     "read_table",
@@ -131,8 +131,8 @@ __all__ = [
 def __getattr__(name: str):
     if name not in _HOME:
         raise AttributeError(f"module 'bayesjpt' has no attribute {name!r}")
-    if name in _WITH_VERBS:
-        importlib.import_module("bayesjpt.queries.verbs")
+    if name in _WITH_METHODS:
+        importlib.import_module("bayesjpt.queries.methods")
         importlib.import_module("bayesjpt.report")
         importlib.import_module("bayesjpt.fitting.report")
     value = getattr(importlib.import_module(_HOME[name]), name)

@@ -382,6 +382,8 @@ def _move(post: Posterior, answers: np.ndarray) -> float | None:
 
 def _tell_stability(post: Posterior, move: float | None = None, what: str = "") -> None:
     """Print, beside the output, how far another seed moves this answer, or what was found of all answers at the fit."""
+    if move == 0.0:
+        return  # nothing to be said of an answer without an interval, such as an event that is impossible
     if move is not None:
         typer.echo(f"{len(post.by_structure())} structures; another seed moves {what} by less than "
                    f"{math.ceil(100.0 * move):d} % of its interval (95 %).", err=True)  # fmt: skip

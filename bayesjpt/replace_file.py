@@ -142,7 +142,7 @@ def _link(file: int, part: Path) -> None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Delete parts whose writers were killed: those that nobody holds a lock on."""
+    """Delete parts whose writers were killed: those without a lock."""
     if fcntl is None:
         return
     with contextlib.suppress(OSError):

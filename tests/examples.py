@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesjpt import Posterior  # and with it the verbs, so that each file of tests runs alone
+from bayesjpt import Posterior  # and with it the query methods, so that each file of tests runs alone
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit, freeze
 from bayesjpt.circuit.check import check_circuit

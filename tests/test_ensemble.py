@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-import bayesjpt.queries.verbs  # the verbs become methods
+import bayesjpt.queries.methods  # queries become methods
 from bayesjpt.errors import BayesjptWarning, CheckpointError, LearnerError, SamplingError
 from bayesjpt.fitting import ensemble
 from bayesjpt.fitting.ensemble import Crew, Ensemble

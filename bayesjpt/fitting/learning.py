@@ -81,7 +81,7 @@ def restricted(table: Any, families: Any) -> Any:
 
 
 class StoppedError(Exception):
-    """A learner was stopped: nobody waits for its structure any more."""
+    """A learner was stopped: its structure is not needed any more."""
 
 
 def learn(

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesjpt.errors import FitFileError, QueryError
 from bayesjpt.fitting.learning import LEARNERS
-from bayesjpt.posterior.answer import verb
+from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def check_page(path: str | Path) -> Path:
     return path
 
 
-@verb
+@query_method
 def report(
     post: Posterior,
     path: str | Path,

@@ -207,7 +207,7 @@ def _check_number(name: str, value: object, least: int) -> None:
 
 
 def _check_priors(prior: str, type_prior: str, sampler: str) -> None:
-    """Raise for a name that nobody knows, before any time is spent."""
+    """Raise for an unknown name, before any time is spent."""
     from bayesjpt.circuit.type_prior import check_type_prior
     from bayesjpt.families import registry
     from bayesjpt.kernels.samplers import check_sampler

@@ -121,7 +121,7 @@ def count_units(plan: Plan, units: Units, numbers: Iterable[int], task: SweepTas
 
 
 class Counter(Protocol):
-    """Whoever counts what a sweep finds in all units."""
+    """What counts the statistics of a sweep in all units."""
 
     def __call__(self, task: SweepTask, /) -> Counted: ...
 

@@ -1,7 +1,7 @@
 """Rows of a table unit by unit: each unit is arranged by itself, and what a sweep counts in it is a pure function.
 
       rows    0 ........ 65,535 | 65,536 ....... 131,071 | 131,072 ...         units, fixed by the rows' numbers alone
-      sweep   statistics of 0   | statistics of 1        | ...                 whoever computes them, in any order
+      sweep   statistics of 0   | statistics of 1        | ...                 computed anywhere, in any order
       total   along a tree of aligned powers of two (`bayesjpt.numerics.dyadic`)
 
 What decides the bits of a sum is decided once for the whole table: which columns are coded and by which values. Rows

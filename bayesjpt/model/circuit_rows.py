@@ -156,7 +156,7 @@ class RefusedGradient(Op):
     """In place of the gradient of a block that sweeps draw: an error of ours where it is compiled.
 
     PyMC takes gradients of all variables, to learn whether they have any, before it asks which steps want them. So
-    the graph may be made, and whoever wants its values (NUTS, ``pm.fit``, ``pm.find_MAP``) is told at once.
+    the graph may be made, and evaluating it (NUTS, ``pm.fit``, ``pm.find_MAP``) raises at once.
     """
 
     __props__ = ()
@@ -174,7 +174,7 @@ class RefusedGradient(Op):
 
 
 def no_gradient() -> ModelError:
-    """Return the error of whoever asks for the gradient of a block that sweeps draw."""
+    """Return the error for the gradient of a block that sweeps draw."""
     return ModelError(
         "the gradient of a block that Gibbs sweeps draw",
         "bj.CircuitMixture(..., transforms=True) for NUTS, pm.fit and pm.find_MAP",

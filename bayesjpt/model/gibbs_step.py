@@ -293,7 +293,7 @@ class CircuitGibbs(BlockedStep):
     def _begin(self, point: dict) -> ChainState:
         """Return where a chain begins: at what the user gave, and else at the learner's estimate or at random.
 
-        PyMC's default point is the priors' centre, at which all components are alike: nobody's choice of a start.
+        PyMC's default point is the priors' centre, at which all components are alike, which is no useful start.
         """
         key, is_heads = chain.draw_key(self.rng), bool(self.rng.random() < self.random_start)
         unset = self._unset.items()
@@ -342,7 +342,7 @@ class CircuitGibbs(BlockedStep):
 
 
 def _default_point(model: pm.Model, variables: list) -> dict[str, np.ndarray]:
-    """Return the values at which PyMC starts variables of which nobody said anything."""
+    """Return the values at which PyMC starts variables without initial values."""
     point = make_initial_point_fn(model=model, overrides=dict.fromkeys(variables, "support_point"))(0)
     return {rv.name: np.array(point[rv.name]) for rv in variables}
 

@@ -155,7 +155,7 @@ def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def _borrowed(_typing_context: Any, arrays: Any) -> tuple[Any, Callable]:
-    """Return the same array or tuple, whose arrays, at any depth, belong to nobody; of a named tuple the address."""
+    """Return the same array or tuple, its arrays, at any depth, not reference counted; of a named tuple the address."""
     if isinstance(arrays, Borrowed):
         return arrays(arrays), lambda context, builder, signature, operands: operands[0]
     by_address = isinstance(arrays, types.BaseNamedTuple)

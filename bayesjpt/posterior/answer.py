@@ -1,9 +1,9 @@
-"""Verbs, and their answers: arrays with named axes on the inside, xarray objects on the outside.
+"""Query methods, and their answers: arrays with named axes on the inside, xarray objects on the outside.
 
       function f(post, ...)    a `PlainAnswer` or `PlainAnswers`, of NumPy alone
       method post.f(...)       the same as a DataArray or Dataset
 
-Verbs ask each other, and commands ask verbs, by the functions: importing xarray and pandas takes a third of a second.
+Queries call each other, and commands call them, as functions: importing xarray and pandas takes a third of a second.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class PlainAnswers:
 
 
 _USED: set[str] = set()
-"""Verbs that this process has used."""
+"""Query methods that this process has used."""
 
 _HANDED_OUT = {"PlainAnswer": "xr.DataArray", "PlainAnswers": "xr.Dataset"}
 
@@ -116,7 +116,7 @@ def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def verb[Verb: Callable](function: Verb) -> Verb:
+def query_method[Method: Callable](function: Method) -> Method:
     """Register a function ``f(post, ...)`` as a method of Posterior, its plain answers `labelled`."""
     setattr(Posterior, function.__name__, labelled(function))
     return function

@@ -1,7 +1,7 @@
 """Posterior: a circuit, its schema, and Params with leading (chain, draw) axes.
 
 A point estimate is one chain of one draw, so each query has one signature and one code path. Queries and reports
-register themselves as methods (`bayesjpt.posterior.answer.verb`), so this room imports neither.
+register themselves as methods (`bayesjpt.posterior.answer.query_method`), so this room imports neither.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Posterior:
     reference: Table | None = None
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
 
-    if TYPE_CHECKING:  # the verbs, for editors and type checkers; queries and report register them at run time
+    if TYPE_CHECKING:  # the query methods, for editors and type checkers; queries and report register them at run time
         from bayesjpt.fitting.report import report
         from bayesjpt.posterior import answer as _answer
-        from bayesjpt.queries import verbs as _verbs
+        from bayesjpt.queries import methods as _methods
         from bayesjpt.queries.components import components
         from bayesjpt.queries.condition import condition, constrain, marginal
         from bayesjpt.queries.explain import explain
@@ -65,21 +65,21 @@ class Posterior:
         from bayesjpt.report.plots import plot_marginal
         from bayesjpt.report.tree import tree
 
-        log_density = _answer.labelled(_verbs.density.log_density)
-        log_mass = _answer.labelled(_verbs.density.log_mass)
-        probability = _answer.labelled(_verbs.probability.probability)
-        log_probability = _answer.labelled(_verbs.probability.log_probability)
-        expectation = _answer.labelled(_verbs.moments.expectation)
-        variance = _answer.labelled(_verbs.moments.variance)
-        quantile = _answer.labelled(_verbs.distribution.quantile)
-        cdf = _answer.labelled(_verbs.distribution.cdf)
-        confidence_bounds = _answer.labelled(_verbs.distribution.confidence_bounds)
-        dependence = _answer.labelled(_verbs.dependence.dependence)
-        mode = _answer.labelled(_verbs.mode.mode)
-        most_probable = _answer.labelled(_verbs.mode.most_probable)
-        outliers = _answer.labelled(_verbs.outliers.outliers)
-        membership = _answer.labelled(_verbs.membership.membership)
-        comembership = _answer.labelled(_verbs.membership.comembership)
+        log_density = _answer.labelled(_methods.density.log_density)
+        log_mass = _answer.labelled(_methods.density.log_mass)
+        probability = _answer.labelled(_methods.probability.probability)
+        log_probability = _answer.labelled(_methods.probability.log_probability)
+        expectation = _answer.labelled(_methods.moments.expectation)
+        variance = _answer.labelled(_methods.moments.variance)
+        quantile = _answer.labelled(_methods.distribution.quantile)
+        cdf = _answer.labelled(_methods.distribution.cdf)
+        confidence_bounds = _answer.labelled(_methods.distribution.confidence_bounds)
+        dependence = _answer.labelled(_methods.dependence.dependence)
+        mode = _answer.labelled(_methods.mode.mode)
+        most_probable = _answer.labelled(_methods.mode.most_probable)
+        outliers = _answer.labelled(_methods.outliers.outliers)
+        membership = _answer.labelled(_methods.membership.membership)
+        comembership = _answer.labelled(_methods.membership.comembership)
 
     @property
     def n_chain(self) -> int:
@@ -90,7 +90,7 @@ class Posterior:
         return self.params.theta.shape[1]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle so that the process that reads it has the verbs, too."""
+        """Pickle so that the process that reads it has the query methods, too."""
         _, _, *rest = super().__reduce_ex__(protocol)
         return (_with_verbs, (type(self),), *rest)
 
@@ -240,6 +240,6 @@ def check_format(found: object, expected: str) -> None:
 
 
 def _with_verbs(cls: type[Posterior]) -> Posterior:
-    """Return a posterior without content, in a process that has the verbs, as all who ask bayesjpt for it."""
+    """Return a posterior without content, in a process that has the query methods, as all who ask bayesjpt for it."""
     _ = importlib.import_module("bayesjpt").Posterior
     return cls.__new__(cls)

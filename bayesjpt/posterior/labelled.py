@@ -1,4 +1,4 @@
-"""The DataArray that verbs hand out: ArviZ's plots open it as they open draws, and notebooks show its intervals."""
+"""The DataArray that query methods return: ArviZ's plots take it as they take draws, notebooks show its intervals."""
 
 from __future__ import annotations
 

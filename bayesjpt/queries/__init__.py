@@ -1,1 +1,1 @@
-"""One verb a file, each a function ``f(post, ...)`` that is also a method of Posterior."""
+"""One query method a file, each a function ``f(post, ...)`` that is also a method of Posterior."""

@@ -13,7 +13,7 @@ from bayesjpt.defaults import COMPONENTS, INTERVAL
 from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.components import fill_leaf_modes, fill_leaf_quantiles
 from bayesjpt.kernels.mixture import make_pieces
-from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.answer import PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.complete import check_count
 from bayesjpt.queries.differences import percent, rounded
@@ -143,7 +143,7 @@ class Components:
         return f"<p>{html.escape(self.headline())}</p>{table}"
 
 
-@verb
+@query_method
 def components(post: Posterior, column: str, *, k: int = COMPONENTS) -> Components:
     """Return a column as a shallow mixture: the likelihoods that describe it, the largest weight first.
 

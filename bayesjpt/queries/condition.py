@@ -14,7 +14,7 @@ from bayesjpt.circuit.edit import Edit, conditioned, constrained, marginalised
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.kernels.reweight import conditioned_params, constrained_params
-from bayesjpt.posterior.answer import verb
+from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.boxes import Box, contains, why_null
@@ -35,7 +35,7 @@ MAX_EDITED_BYTES = 4 * 2**30
 Reweight = Callable[..., tuple[Params, np.ndarray]]
 
 
-@verb
+@query_method
 @pooled
 def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Posterior:
     """Return the posterior of rows that lie in an event: under each draw, the distribution given the event.
@@ -109,7 +109,7 @@ def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Poster
     return replace(given, reference=_inside(post.reference, boxes), settings=_noted(post, text))
 
 
-@verb
+@query_method
 @pooled
 def constrain(post: Posterior, values: Mapping[str, Any]) -> Posterior:
     """Return the posterior of rows of which some values are known exactly: conditional on densities.
@@ -161,7 +161,7 @@ def constrain(post: Posterior, values: Mapping[str, Any]) -> Posterior:
     )
 
 
-@verb
+@query_method
 @pooled
 def marginal(post: Posterior, columns: Sequence[str] | str) -> Posterior:
     """Return the posterior of some columns, the others summed out.

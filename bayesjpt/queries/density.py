@@ -12,7 +12,7 @@ from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.density import fill_log_density, fill_log_mass
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.work import block_rows, make_work
-from bayesjpt.posterior.answer import PlainAnswer, verb
+from bayesjpt.posterior.answer import PlainAnswer, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.condition import condition
@@ -22,7 +22,7 @@ from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.table import Table
 
 
-@verb
+@query_method
 def log_density(post: Posterior, rows, given=None) -> PlainAnswer:
     """Return the log density of each row under each draw, in nats and per user's unit of every real column.
 
@@ -72,7 +72,7 @@ def _log_density(post: Posterior, table: Table) -> PlainAnswer:
     return _answer(post, scores, "log_density")
 
 
-@verb
+@query_method
 def log_mass(post: Posterior, rows, given=None) -> PlainAnswer:
     """Return the log probability of each row's cells under each draw, in nats: at most 0.
 

@@ -9,7 +9,7 @@ import numpy as np
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.pairs import fill_information
 from bayesjpt.kernels.slots import apart, make_slots
-from bayesjpt.posterior.answer import PlainAnswer, verb
+from bayesjpt.posterior.answer import PlainAnswer, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.cells_of_columns import first_cells, is_exact
@@ -28,7 +28,7 @@ MAX_DEPENDENCE_BYTES = 2**28
 """Bytes of the table of slots that rows take together: 5,792 slots, such as 100 columns in 57 components."""
 
 
-@verb
+@query_method
 def dependence(
     post: Posterior,
     columns: Sequence[str] | None = None,

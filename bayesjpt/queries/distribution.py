@@ -10,7 +10,7 @@ from bayesjpt.defaults import CONFIDENCE
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.given_event import fill_event_cdf, fill_event_quantiles
 from bayesjpt.kernels.given_rows import fill_row_cdf, fill_row_cdf_at, fill_row_quantiles
-from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers, verb
+from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.column import as_value
@@ -24,7 +24,7 @@ _LEAST_SHARE = 1e-9
 """On either side of an expectation: quantiles of levels 0 and 1 would be ends of the support."""
 
 
-@verb
+@query_method
 @pooled
 def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return quantiles of columns of numbers under each draw: the smallest value with cumulative probability of q.
@@ -83,7 +83,7 @@ def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "er
     return question.answer(values, "quantiles", {"quantile": levels}, in_units=True)
 
 
-@verb
+@query_method
 @pooled
 def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return the probability that a column of numbers is at most x, under each draw.
@@ -133,7 +133,7 @@ def cdf(post: Posterior, x, column: str, given=None, *, on_zero: str = "error") 
     return question.answer(values[:, 0], "cdf") if single else question.answer(values, "cdf", {"value": points})
 
 
-@verb
+@query_method
 @pooled
 def confidence_bounds(
     post: Posterior, columns=None, given=None, *, confidence: float = CONFIDENCE, on_zero: str = "error"

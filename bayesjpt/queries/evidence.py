@@ -1,4 +1,4 @@
-"""What a verb is given: nothing, an event, or rows; the one place where ``given=`` is read."""
+"""What a query method is given: nothing, an event, or rows; the one place where ``given=`` is read."""
 
 from __future__ import annotations
 

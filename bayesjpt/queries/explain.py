@@ -15,7 +15,7 @@ from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.scope import scopes
 from bayesjpt.defaults import EXPLAINED_PARTS, INTERVAL
 from bayesjpt.errors import QueryError
-from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers, verb
+from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import boxes
 from bayesjpt.queries.complete import check_count, one_draw
@@ -25,7 +25,7 @@ from bayesjpt.queries.event import Event, rendered_name
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.explain_tree import Leaves, begins_with_tree, leaves_of_answer
 from bayesjpt.queries.grammar import as_event
-from bayesjpt.queries.marginals import told
+from bayesjpt.queries.marginals import summarised
 from bayesjpt.queries.paths import conditions
 from bayesjpt.queries.probability import log_probability, probability
 from bayesjpt.queries.resolve import value_name
@@ -187,7 +187,7 @@ def _percent(share: float) -> str:
 _HEADERS = ("of the answer", "of the rows", "P(event) there", "sub-population")
 
 
-@verb
+@query_method
 def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAINED_PARTS) -> Explanation:
     """Return which sub-populations carry the probability of an event, and what sets them apart.
 
@@ -299,7 +299,7 @@ def _by_leaf(post: Posterior, leaves: Leaves) -> tuple[tuple[SubPopulation, ...]
     order = np.argsort(-leaves.share.mean(axis=0), kind="stable")
     values = {name: getattr(leaves, name)[:, order] for name in ("share", "weight", "weight_given", "probability")}
     names = [conditions(leaves.nodes[j].region, post.schema) for j in order]
-    numbers = {name: told(array) for name, array in values.items()}
+    numbers = {name: summarised(array) for name, array in values.items()}
     several = post.n_chain * post.n_draw > 1
 
     def part(j: int) -> SubPopulation:

@@ -1,4 +1,4 @@
-"""What verbs do with evidence: log densities of it, errors where it is impossible, tables cut into blocks of rows."""
+"""What query methods do with evidence: its log densities, errors where it is impossible, tables in blocks of rows."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def refuse_impossible_rows(
     """Raise `EvidenceError` where a row given as evidence has density zero under some draw.
 
     `log_evidence` is float64 (n_draw, n_row). The error names the row and the first of its columns, in the order of the
-    schema, with which it becomes impossible. `nan_offered`: whether the verb takes ``on_zero="nan"``.
+    schema, with which it becomes impossible. `nan_offered`: whether the query method takes ``on_zero="nan"``.
     """
     impossible = log_evidence == -np.inf
     if not impossible.any():

@@ -14,7 +14,7 @@ from bayesjpt.kernels.boxes import EVERYWHERE, make_boxes
 from bayesjpt.kernels.given_labels import fill_label_probability
 from bayesjpt.kernels.mixture import make_pieces
 from bayesjpt.kernels.path_probability import make_reach
-from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.answer import PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.complete import as_rng, check_count, complete, even_draws, grid, limits_of
@@ -57,7 +57,7 @@ class MeanImputation:
         return self.plain_cells.to_xarray()
 
 
-@verb
+@query_method
 def impute(
     post: Posterior,
     table,
@@ -125,7 +125,7 @@ def impute(
     return completed
 
 
-@verb
+@query_method
 def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded: bool = True) -> MeanImputation:
     """Return a table completed by expectations given each row's observed cells: labels by the most probable one.
 

@@ -70,7 +70,7 @@ class Masses:
     hi: np.ndarray
 
 
-def told(draws: np.ndarray) -> Masses:
+def summarised(draws: np.ndarray) -> Masses:
     """Return mean and interval over draws, float64 (n_draw, n)."""
     return Masses(draws.mean(axis=0), *np.quantile(draws, _ENDS, axis=0))
 

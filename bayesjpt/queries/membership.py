@@ -13,7 +13,7 @@ from bayesjpt.errors import QueryError
 from bayesjpt.kernels.passes import make_graph, numbers_in
 from bayesjpt.kernels.path_probability import Reach
 from bayesjpt.kernels.slot_shares import fill_slot_shares
-from bayesjpt.posterior.answer import PlainAnswer, verb
+from bayesjpt.posterior.answer import PlainAnswer, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.evidence import as_rows
@@ -30,7 +30,7 @@ _BYTES_AT_ONCE = 2**26
 """Responsibilities of some draws that are multiplied together: 64 MB."""
 
 
-@verb
+@query_method
 def membership(post: Posterior, rows) -> PlainAnswer:
     """Return the responsibility of each sub-population for each row, under each draw: P(sub-population given the row).
 
@@ -86,7 +86,7 @@ def membership(post: Posterior, rows) -> PlainAnswer:
     return _membership(post, as_rows(rows, post.schema))
 
 
-@verb
+@query_method
 def comembership(post: Posterior, rows, *, max_draws: int | None = None) -> PlainAnswer:
     """Return the probability that two rows belong to the same sub-population, averaged over draws and structures.
 

@@ -16,7 +16,7 @@ from bayesjpt.families import registry
 from bayesjpt.kernels.modes import fill_modes, make_candidates
 from bayesjpt.kernels.passes import slot_graph
 from bayesjpt.kernels.work import block_rows
-from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.answer import PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.complete import check_count, empty_rows, grid
@@ -35,7 +35,7 @@ MODE_WIDTH = 8
 """Best parts that `mode` keeps of every node, at least: the best rows are then sorted by their mass over all paths."""
 
 
-@verb
+@query_method
 def mode(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
     """Return the k most probable completions under each draw: the most probable explanation of what is given.
 
@@ -98,7 +98,7 @@ def mode(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
     return _answer(post, log_values, _as_stored(post.schema, values, rows), not _has_rows(evidence))
 
 
-@verb
+@query_method
 def most_probable(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
     """Return the k rows, of those that are the mode of some draw, with the largest probability averaged over draws.
 

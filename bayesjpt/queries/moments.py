@@ -8,13 +8,13 @@ import numpy as np
 
 from bayesjpt.kernels.given_event import fill_event_moments
 from bayesjpt.kernels.given_rows import fill_row_moments
-from bayesjpt.posterior.answer import PlainAnswer, verb
+from bayesjpt.posterior.answer import PlainAnswer, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.question import Question, ask, known
 
 
-@verb
+@query_method
 @pooled
 def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return the expectation of columns of numbers under each draw, given evidence where there is some.
@@ -69,7 +69,7 @@ def expectation(post: Posterior, columns=None, given=None, *, on_zero: str = "er
     return question.answer(moments(question, spread=False)[0], "expectation", in_units=True)
 
 
-@verb
+@query_method
 @pooled
 def variance(post: Posterior, columns=None, given=None, *, on_zero: str = "error") -> PlainAnswer:
     """Return the variance of columns of numbers under each draw, given evidence where there is some.

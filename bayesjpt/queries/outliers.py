@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayesjpt.errors import QueryError
-from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.answer import PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.averages import averages
 from bayesjpt.queries.density import even_log_mass
@@ -32,7 +32,7 @@ _N_SCORES = 2**22
 """Scores, over draws and rows, that are held at a time: 32 MB."""
 
 
-@verb
+@query_method
 def outliers(
     post: Posterior, table, *, score: str = "tail", reference: Any = None, training: bool = False
 ) -> PlainAnswers:

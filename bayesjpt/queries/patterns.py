@@ -15,12 +15,12 @@ from bayesjpt.circuit.sub_populations import sub_populations
 from bayesjpt.defaults import EXPLAINED_DIFFERENCE, EXPLAINED_FACTS
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.flow import node_probabilities
-from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.answer import PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import Box
 from bayesjpt.queries.differences import percent, rounded_outwards
 from bayesjpt.queries.distribution import quantile
-from bayesjpt.queries.marginals import Masses, told
+from bayesjpt.queries.marginals import Masses, summarised
 from bayesjpt.queries.paths import condition
 from bayesjpt.queries.probability import probability
 from bayesjpt.queries.representative import compared, mean_probabilities, representative, whose
@@ -131,7 +131,7 @@ class Patterns:
         return f"<p>{html.escape(self.headline())}</p>{table}"
 
 
-@verb
+@query_method
 def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage: float = PATTERN_COVERAGE) -> Patterns:
     """Return where sub-populations are densest: conjunctions of conditions, with their probabilities.
 
@@ -194,10 +194,10 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
         event = " and ".join(text for c in apart if (text := _densest(group, c, coverage)))
         if not event or weight[:, number].mean() == 0.0:
             continue
-        support = told(probability(post, event).values.reshape(-1, 1))
+        support = summarised(probability(post, event).values.reshape(-1, 1))
         if support.mean[0] >= min_support:
-            within = told(probability(group, event).values.reshape(-1, 1))
-            found.append(Pattern(event, support, within, told(weight[:, [number]]), number))
+            within = summarised(probability(group, event).values.reshape(-1, 1))
+            found.append(Pattern(event, support, within, summarised(weight[:, [number]]), number))
     distinct = {part.event: part for part in reversed(found)}  # two sub-populations may have one densest part
     parts = sorted(distinct.values(), key=lambda part: -part.support.mean[0])
     return Patterns(tuple(parts), source.structure, source.chain)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesjpt.defaults import COMMAND_DRAWS, INTERVAL
 from bayesjpt.errors import QueryError
-from bayesjpt.posterior.answer import verb
+from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.distribution import cdf_of_rows
@@ -44,7 +44,7 @@ class Prediction(NamedTuple):
     values: np.ndarray
 
 
-@verb
+@query_method
 def predict(
     post: Posterior, column: str, rows, *, interval: float = INTERVAL, max_draws: int | None = COMMAND_DRAWS
 ) -> Any:

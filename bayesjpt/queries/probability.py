@@ -11,7 +11,7 @@ from bayesjpt.defaults import MAX_BOXES
 from bayesjpt.errors import QueryError, warn
 from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.row_events import fill_row_log_probability, make_asked
-from bayesjpt.posterior.answer import PlainAnswer, verb
+from bayesjpt.posterior.answer import PlainAnswer, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.boxes import Box, boxes, contains, intersections, why_null
@@ -28,7 +28,7 @@ from bayesjpt.queries.route import routed
 from bayesjpt.table.table import Table
 
 
-@verb
+@query_method
 def probability(
     post: Posterior, event, given=None, *, ratio_of_means: bool = False, on_zero: str = "error"
 ) -> PlainAnswer:
@@ -123,7 +123,7 @@ def probability(
     return replace(answer, name="probability", values=np.exp(answer.values))
 
 
-@verb
+@query_method
 def log_probability(
     post: Posterior, event, given=None, *, ratio_of_means: bool = False, on_zero: str = "error"
 ) -> PlainAnswer:

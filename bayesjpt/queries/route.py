@@ -1,4 +1,4 @@
-"""Posteriors of the part of a circuit that a question reaches, for verbs that ask less than everything."""
+"""Posteriors of the part of a circuit that a question reaches, for query methods that ask less than everything."""
 
 from __future__ import annotations
 

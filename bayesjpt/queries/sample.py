@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesjpt.errors import QueryError
-from bayesjpt.posterior.answer import verb
+from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.complete import (
     as_rng,
@@ -25,7 +25,7 @@ from bayesjpt.table.table import Table
 LABELS = ("seen", "all")
 
 
-@verb
+@query_method
 def sample(
     post: Posterior,
     n: int,

@@ -156,7 +156,7 @@ def _log_tails(log_mass: np.ndarray, log_near: np.ndarray) -> np.ndarray:
 
 
 def together(rows: Table, near: np.ndarray, alone: np.ndarray, cell_score: np.ndarray, usual: slice) -> np.ndarray:
-    """Return how odd rows are, the largest of three minus logarithms of probabilities, float64 (n_row,), at least 0.
+    """Return outlier scores, the largest of three minus logarithms of probabilities, float64 (n_row,), at least 0.
 
     Of the row's neighbourhood; of what it were if columns were independent; and of the oddest cell, times the number of
     observed cells (Bonferroni). Each of the first two is a sum of surprises, compared with those of the usual rows as a

@@ -20,7 +20,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.complete import check_count
 from bayesjpt.queries.explain_tree import begins_with_tree
-from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summaries, told
+from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summaries, summarised
 from bayesjpt.queries.paths import condition, conditions
 from bayesjpt.queries.resolve import names_of, position_of
 from bayesjpt.queries.route import below, node_weights
@@ -147,7 +147,7 @@ def tree_data(
     weight = node_weights(post, nodes)
     children = _opened(nodes, weight.mean(axis=0), max_leaves)
     place = {position: k for k, position in enumerate(children)}
-    share, ends = weight.mean(axis=0), told(weight)
+    share, ends = weight.mean(axis=0), summarised(weight)
     n_leaves = _n_leaves(nodes)
     few = some_draws(post, max_draws)[1]
     positions = _columns(post.schema, nodes, columns, max_columns)
@@ -265,7 +265,7 @@ def _marginals(few: Posterior, node: TreeNode, axes: Sequence[Axis]) -> tuple[tu
     for axis, (cells, atoms), summary in zip(axes, masses, summaries(part, axes, masses), strict=True):
         held = node.region.get(axis.position)
         allowed = (held.lo, held.hi) if isinstance(held, Interval) and not axis.labels else None
-        marginals.append(Marginal(told(cells), told(atoms), allowed, summary))
+        marginals.append(Marginal(summarised(cells), summarised(atoms), allowed, summary))
     return tuple(marginals), [cells for cells, _ in masses]
 
 

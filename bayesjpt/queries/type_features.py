@@ -34,7 +34,7 @@ _MOST_NEAR = 3.0
 """Nats from which a column counts as no more crowded near its least value."""
 
 _RARE = 3.0
-"""What is rare: levels below zero, periods that are no levels, an order of labels that nobody knows. The larger a
+"""What is rare: levels below zero, periods that are no levels, an unknown order of labels. The larger a
 feature, the less the weights' prior holds it back."""
 
 SCALE = "labels on a scale"

@@ -132,7 +132,7 @@ def column_features(
         return (
             features,
             NOTHING,
-        )  # any family of two values is one of labels; an order that nobody knows has no evidence
+        )  # any family of two values is one of labels; an unknown order has no evidence
     if column.base != "category" and not (features.get("ordinal", {}).get("years") or _repeats(post, position)):
         for name in DISCRETE:
             features.pop(name, None)
@@ -141,7 +141,7 @@ def column_features(
 
 
 def _without_codes(post: Posterior, position: int) -> Column:
-    """Return a column as it is without values such as -999, which stand for missing ones and say nothing of its type."""
+    """Return a column without values such as -999, which stand for missing ones and say nothing of its type."""
     column, rows = post.schema.columns[position], post.reference
     if rows is None or column.base == "category":
         return column

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayesjpt.defaults import INTERVAL, TYPE_DRAWS
 from bayesjpt.errors import QueryError
-from bayesjpt.posterior.answer import verb
+from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.column_summary import summary_of
 from bayesjpt.queries.look_at import notes_of, notes_of_left_out
@@ -181,7 +181,7 @@ class Types:
         return len(self.columns)
 
 
-@verb
+@query_method
 def types(post: Posterior, table: Table | None = None, *, interval: float = INTERVAL) -> Types:
     """Return which type each column most probably is, how sure that is, and what to look at.
 

@@ -14,7 +14,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.dependence import dependence
 from bayesjpt.queries.distribution import quantile
 from bayesjpt.queries.look_at import codes_for_missing, notes_of_left_out
-from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, ticks_of, told
+from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summarised, ticks_of
 from bayesjpt.queries.outliers import outliers
 from bayesjpt.queries.patterns import Patterns, patterns
 from bayesjpt.queries.predict import prediction
@@ -334,7 +334,9 @@ def _columns(post: Posterior, answers: Types, rows: Table | None, n_row: int) ->
         gap = float(np.ptp(difference)) if n_seen else float("nan")
         by_chance = _KUIPER / math.sqrt(n_seen) if n_seen else float("nan")
         found.append(
-            ColumnReport(answer, words_of(answer), axis, told(cells), shares, gap, by_chance, answer.n_missing, n_row)
+            ColumnReport(
+                answer, words_of(answer), axis, summarised(cells), shares, gap, by_chance, answer.n_missing, n_row
+            )
         )
     return tuple(found)
 
@@ -388,7 +390,7 @@ def _pairs(post: Posterior) -> tuple[tuple[Pair, ...], tuple[int, ...]]:
     names = [post.schema.names[k] for k in paired]
     found = dependence(post, names, normalised=True, max_draws=PAIR_DRAWS).values
     values = found.reshape(-1, len(paired), len(paired))
-    masses = told(values)
+    masses = summarised(values)
     first, second = np.triu_indices(len(paired), 1)
     pairs = [
         Pair(paired[i], paired[j], float(masses.mean[i, j]), float(masses.lo[i, j]), float(masses.hi[i, j]))

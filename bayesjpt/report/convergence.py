@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesjpt.defaults import MAX_RHAT
 from bayesjpt.errors import QueryError
-from bayesjpt.posterior.answer import PlainAnswers, verb
+from bayesjpt.posterior.answer import PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.invariants import marginal_cdf
 from bayesjpt.posterior.stacked import StackedPosterior
@@ -76,7 +76,7 @@ class Convergence:
         return "\n".join([*lines, self.sentence()])
 
 
-@verb
+@query_method
 def convergence(
     post: Posterior, rows=None, *, shares: TypeShares | None = None, superchains: Sequence[int] | None = None
 ) -> Convergence | Stability:

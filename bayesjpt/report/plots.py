@@ -9,11 +9,11 @@ import numpy as np
 
 from bayesjpt.defaults import INTERVAL
 from bayesjpt.errors import QueryError
-from bayesjpt.posterior.answer import verb
+from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.condition import given_posterior
 from bayesjpt.queries.evidence import as_rows
-from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, joint_masses, told
+from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, joint_masses, summarised
 from bayesjpt.queries.mixture_parts import by_likelihood, by_sub_population
 from bayesjpt.queries.resolve import names_of, position_of
 from bayesjpt.queries.some_draws import some_draws
@@ -49,7 +49,7 @@ _N_BAR = 40
 _N_POINT = 2000
 
 
-@verb
+@query_method
 def plot_marginal(
     post: Posterior,
     columns: str | Sequence[str],
@@ -123,7 +123,7 @@ def plot_marginal(
     if len(names) == 2:
         _joint(ax, few, axes[0], axes[1], rows)
         return ax
-    cells, atoms = (told(draws) for draws in cell_masses(few, axes)[0])
+    cells, atoms = (summarised(draws) for draws in cell_masses(few, axes)[0])
     made_of = {} if by is None else BY[by](few, axes[0])
     if axes[0].labels:
         _labels(ax, axes[0], cells, rows, made_of)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bayesjpt.defaults import TREE_COLUMNS, TREE_DRAWS, TREE_LEAVES
 from bayesjpt.errors import QueryError
-from bayesjpt.posterior.answer import verb
+from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.tree import TreeData, tree_data
 from bayesjpt.replace_file import reason, replace_file
@@ -70,7 +70,7 @@ def check_picture(path: Path) -> None:
         )
 
 
-@verb
+@query_method
 def tree(
     post: Posterior,
     columns: str | Sequence[str] | None = None,

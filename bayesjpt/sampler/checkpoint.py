@@ -203,7 +203,7 @@ def _claim(path: Path) -> BinaryIO:
 
 
 def _locked(lock: BinaryIO) -> bool:
-    """Lock an open file until it is closed or the process ends; return whether nobody else has it."""
+    """Lock an open file until it is closed or the process ends; return whether the lock was free."""
     try:
         import fcntl
     except ImportError:

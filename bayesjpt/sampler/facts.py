@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def facts_of(table: Table | Dataset, schedule: Schedule, settings: dict[str, Any]) -> dict[str, Any]:
     """Return everything on which draws depend, as `check_facts` compares it."""
     return {
-        # structures first: how many there are explains other options that nobody gave
+        # structures first: how many there are explains other options that were not given
         "options": {"n_structures": 1, "draws": schedule.n_draw, "chains": schedule.n_chain, **settings},
         "table": {"rows": table.n_row, "columns": table.n_column, "digest": _digest(table)},
         "versions": {
@@ -61,7 +61,7 @@ def resumed_seed(folder: Checkpoint, facts: dict[str, Any], *, resume: bool) -> 
     Raises
     ------
     CheckpointError
-        Where it holds another fit, or nobody asked to go on with it.
+        Where it holds another fit, or going on with it was not asked for.
     """
     if not resume:
         raise CheckpointError(

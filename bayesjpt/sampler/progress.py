@@ -32,7 +32,7 @@ def waiting(text: str, wanted: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def task_bar(text: str, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Give a function to be told how much is done, of how much; None where nobody is looking."""
+    """Give a function to be told how much is done, of how much; None without a terminal."""
     if not (wanted and visible()):
         yield None
         return
@@ -47,7 +47,7 @@ def task_bar(text: str, wanted: bool) -> Iterator[Callable[[int, int], None] | N
 
 @contextlib.contextmanager
 def count_bar(text: str, done: int, total: int, wanted: bool) -> Iterator[Callable[[int], None]]:
-    """Give a function to be told how many things are done, of so many; it does nothing where nobody is looking."""
+    """Give a function to be told how many things are done, of so many; it does nothing without a terminal."""
     if not (wanted and visible()):
         yield lambda done: None
         return
@@ -62,7 +62,7 @@ def count_bar(text: str, done: int, total: int, wanted: bool) -> Iterator[Callab
 
 @contextlib.contextmanager
 def sampling_bar(chains: Sequence[Chain], schedule: Schedule, wanted: bool) -> Iterator[Callable[[], None] | None]:
-    """Give a function that brings the bar up to date with the chains; None where nobody is looking."""
+    """Give a function that brings the bar up to date with the chains; None without a terminal."""
     if not (wanted and visible()):
         yield None
         return

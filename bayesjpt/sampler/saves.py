@@ -82,7 +82,7 @@ class Saves:
     def __call__(self, chain: Chain) -> None:
         """Take note of a chain behind a sweep; called by the chain's thread."""
         assert chain.state is not None
-        # one store, so that whoever saves meanwhile sees a state and the generator that belongs to it
+        # one store, so that a concurrent save sees a state and the generator that belongs to it
         self._standing[chain.number] = chain.state, chain.rng.bit_generator.state
 
     def watch(self) -> None:

@@ -189,7 +189,7 @@ def dataset(
         name.
     folder : path, optional
         Where the rows are arranged, about 1 to 8 bytes a cell. One that holds them already is used as it is. Unless
-        given, a temporary one, which is removed when nobody holds the Dataset any more.
+        given, a temporary one, which is removed with the Dataset.
     kinds : mapping from str to str, optional
         As in `bayesjpt.as_table`.
     progress : bool
@@ -263,7 +263,7 @@ def in_memory(table: Table | Dataset) -> Table:
 
 
 class _Temporary:
-    """A folder that is removed when nobody refers to this object any more, in the process that made it."""
+    """A folder that is removed with this object, in the process that made it."""
 
     def __init__(self, folder: Path):
         self._remove = weakref.finalize(self, _remove, folder, os.getpid())
@@ -342,7 +342,7 @@ def _arrange(files: Files, schema: Schema, n_row: int, folder: Path, reading: di
         for file in (*written, *marks):
             file.close()
     if done != n_row:
-        raise TableError(f"files held {n_row} rows at first, and {done} later", "files that nobody changes")
+        raise TableError(f"files held {n_row} rows at first, and {done} later", "files that do not change meanwhile")
     for texts in said.values():
         more = "" if len(texts) == 1 else f" (and the like in {len(texts) - 1} more batches)"
         warn(texts[0] + more)

@@ -1,4 +1,4 @@
-"""Bytes of a text file to UTF-8, whatever encoding they are in; which one is found where nobody says it."""
+"""Bytes of a text file to UTF-8, whatever encoding they are in; which one is found where it is not given."""
 
 from __future__ import annotations
 

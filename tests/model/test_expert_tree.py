@@ -1,4 +1,4 @@
-"""The mixture of experts inside PyMC: its density is that of the Gibbs sampler's kernels, and PyMC's verbs work."""
+"""The mixture of experts inside PyMC: its density is that of the Gibbs sampler's kernels, and PyMC's functions work."""
 
 from __future__ import annotations
 

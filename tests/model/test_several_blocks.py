@@ -1,4 +1,4 @@
-"""Several blocks in one model: a step each, statistics and draws under their names, PyMC's verbs on all of them."""
+"""Several blocks in one model: a step each, statistics and draws under their names, PyMC's functions on all of them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-import bayesjpt.queries.verbs  # noqa: F401  # the verbs become methods
+import bayesjpt.queries.methods  # noqa: F401  # queries become methods
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.build import build_circuit
 from bayesjpt.families import registry

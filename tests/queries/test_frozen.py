@@ -9,7 +9,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-import bayesjpt.queries.verbs  # noqa: F401  # the verbs become methods
+import bayesjpt.queries.methods  # noqa: F401  # queries become methods
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-import bayesjpt.queries.verbs  # the verbs become methods
+import bayesjpt.queries.methods  # queries become methods
 from bayesjpt.errors import EvidenceError, QueryError, SchemaError
 from bayesjpt.families import registry
 from bayesjpt.posterior.draws import Posterior

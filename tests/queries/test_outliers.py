@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import bayesjpt as bj
-import bayesjpt.queries.verbs  # the verbs become methods
+import bayesjpt.queries.methods  # queries become methods
 from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries import outliers as module

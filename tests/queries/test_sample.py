@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-import bayesjpt.queries.verbs  # the verbs become methods
+import bayesjpt.queries.methods  # queries become methods
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.posterior.draws import Posterior

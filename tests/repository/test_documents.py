@@ -24,7 +24,7 @@ LONGEST = 500
 LONGEST_README = 150
 LONGEST_DECISION = 40
 MOST_DECISIONS = 15
-N_VERB = 4
+N_METHOD = 4
 """The least number of verbs that queries and report register."""
 
 MODULES = sorted(
@@ -36,7 +36,7 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def documented_verbs() -> list[str]:
+def documented_methods() -> list[str]:
     """Return the methods that queries and report register on Posterior."""
     assert bayesjpt.Posterior is Posterior
     homes = ("bayesjpt.queries", "bayesjpt.report", "bayesjpt.fitting")
@@ -73,8 +73,8 @@ def test_public_functions_show_an_example():
 
 
 def test_every_verb_shows_an_example_and_is_known_to_type_checkers():
-    verbs = documented_verbs()
-    assert len(verbs) >= N_VERB
+    verbs = documented_methods()
+    assert len(verbs) >= N_METHOD
     source = inspect.getsource(Posterior)
     for name in verbs:
         assert ">>> " in inspect.getdoc(getattr(Posterior, name)), name

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-import bayesjpt.queries.verbs  # noqa: F401  # the verbs become methods
+import bayesjpt.queries.methods  # noqa: F401  # queries become methods
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.posterior.draws import Posterior
 from tests import examples as ex

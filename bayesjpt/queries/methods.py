@@ -1,4 +1,4 @@
-"""Imports every verb, and so makes it a method of Posterior."""
+"""Imports every query method, and so makes it a method of Posterior."""
 
 from bayesjpt.queries import (
     components,
