@@ -84,7 +84,8 @@ class ExecutorCounter:
         plan = hashlib.sha256()
         for array in units.plan:
             plan.update(array.tobytes())
-        self._name = f"{units.digest()}{plan.hexdigest()}"
+        where = getattr(units.source, "folder", "")  # a worker may know the same rows in a folder that is gone
+        self._name = f"{units.digest()}{plan.hexdigest()}{where}"
         n_part = min(len(units), PARTS_PER_WORKER * (n_worker or workers_of(executor)))
         size = math.ceil(len(units) / n_part)
         self._parts = [(first, min(first + size, len(units))) for first in range(0, len(units), size)]
