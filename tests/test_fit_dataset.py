@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -115,3 +116,15 @@ def test_what_rows_in_files_cannot_have_is_refused(rows):
         bj.fit(rows, weights="stacking", **SHORT)
     with pytest.raises(ModelError, match="collapsed"):
         bj.fit(rows, sampler="collapsed", **SHORT)
+
+
+def test_workers_that_know_the_rows_in_a_folder_that_is_gone_find_them_anew(tmp_path, monkeypatch):
+    small_units(monkeypatch, resident_bytes=1)
+    monkeypatch.setattr(settings, "ROWS_PER_WORKER", 100)
+    paths, found = written(a_frame(1_500), tmp_path), []
+    with ThreadPoolExecutor(2) as executor:
+        for number in range(2):
+            rows = bj.dataset(paths, folder=tmp_path / str(number))
+            found.append(bj.fit(rows, executor=executor, **SHORT))
+            shutil.rmtree(rows.folder)
+    assert_equal_draws(*found)
