@@ -94,10 +94,24 @@ def test_structures_of_many_rows_are_learned_from_rows_of_their_own(rows, monkey
     assert np.array_equal(learned[0].values, learned[2].values)
     assert np.array_equal(learned[1].values, learned[3].values)
     assert not np.array_equal(learned[0].values, learned[1].values)
+    learned.clear()
+    for given in (rows, table):  # the only structure is the first of several
+        bj.fit(given, learner, cores=1, **SHORT | {"n_structures": 1})
+        assert np.array_equal(learned.pop().values, rows.sample(500).values)
     assert (
         bj.learn_jpt(rows, np.random.default_rng(1)).digest()
         == bj.learn_jpt(rows.sample(500), np.random.default_rng(1)).digest()
     )
+
+
+@pytest.mark.parametrize("n_structures", [1, 2])
+def test_likelihoods_that_end_where_all_rows_end_are_refused_of_many_rows_in_files(rows, n_structures, monkeypatch):
+    for where in (ensemble, dataset):
+        monkeypatch.setattr(where, "LEARN_ROWS", 500)
+    asked = SHORT | {"n_structures": n_structures, "families": {"share": ["quantile"]}}
+    with pytest.raises(LearnerError, match="500 of 1500 rows"):
+        bj.fit(rows, **asked)
+    bj.fit(bj.as_table(a_frame(1_500), schema=rows.schema), **asked)
 
 
 def test_many_rows_have_fewer_sweeps_unless_asked(rows):

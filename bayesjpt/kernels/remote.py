@@ -13,8 +13,10 @@ import hashlib
 import math
 import threading
 from collections import OrderedDict
+from concurrent.futures import BrokenExecutor
 from typing import Any, Protocol
 
+from bayesjpt.errors import SamplingError
 from bayesjpt.kernels.unit_sweeper import Counted, SweepTask, count_units, make_buffers
 from bayesjpt.kernels.units import Units
 
@@ -91,6 +93,16 @@ class ExecutorCounter:
         self._parts = [(first, min(first + size, len(units))) for first in range(0, len(units), size)]
 
     def __call__(self, task: SweepTask) -> Counted:
+        try:
+            return self._counted(task)
+        except BrokenExecutor as error:
+            raise SamplingError(
+                f"a process of the executor ended: {error}",
+                "processes that live as long as the fit",
+                "A program that starts processes does so under: if __name__ == '__main__'.",
+            ) from error
+
+    def _counted(self, task: SweepTask) -> Counted:
         total = Counted()
         submit, name = self._executor.submit, self._name
         waiting = [(part, submit(count_part, name, None, *part, task)) for part in self._parts]

@@ -37,7 +37,7 @@ from bayesjpt.table.table import Table, as_table
 _FACTS = "dataset.json"
 _PIECE_ROWS = 2**20
 """Rows of one column that are looked through at once."""
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Dataset:

@@ -315,3 +315,8 @@ def test_rows_are_taken_as_those_of_a_table(tmp_path):
     (rows.folder / "values_1.bin").unlink()
     with pytest.raises(TableError, match="values_1"):
         rows.take([1])
+
+
+def test_what_takes_a_table_alone_says_how_to_make_one(tmp_path):
+    with pytest.raises(TableError, match=r"rows in files.* dataset\.sample"):
+        bj.as_table(bj.dataset(written(a_frame(60), tmp_path)))
