@@ -130,6 +130,10 @@ class TableReader:
 
     def rows(self, path: Path, schema: Schema) -> Table:
         """Return new rows under the schema of a fit; columns that it does not know are ignored with a warning."""
+        from bayesjpt.table.batches import is_several
+
+        if is_several(path):
+            raise BayesjptError(f"new rows in several files: {path}", "one file")
         return self.table(path, schema=schema, ignore_new=True)
 
     def cells(self, path: Path) -> list[Cells]:

@@ -240,3 +240,13 @@ def test_folders_and_patterns_of_files_are_one_table(tmp_path, capfd):
     status, _, said = run(capfd, "fit", str(tmp_path / "none_*.csv"), "-o", str(tmp_path / "fit.nc"))
     assert status != 0
     assert "none_" in said
+
+
+def test_new_rows_in_several_files_are_refused(tmp_path, capfd):
+    frame = pd.DataFrame({"x": PLAIN, "c": np.resize(["a", "b", "b"], N)})
+    (tmp_path / "parts").mkdir()
+    frame.to_csv(tmp_path / "parts" / "a.csv", index=False)
+    bj.fit(frame, n_structures=2, draws=2, tune=1, seed=1, progress=False).save(tmp_path / "fit.nc")
+    status, _, said = run(capfd, "impute", tmp_path / "fit.nc", tmp_path / "parts")
+    assert status == 2
+    assert "new rows in several files" in said

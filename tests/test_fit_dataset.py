@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -93,10 +94,24 @@ def test_structures_of_many_rows_are_learned_from_rows_of_their_own(rows, monkey
     assert np.array_equal(learned[0].values, learned[2].values)
     assert np.array_equal(learned[1].values, learned[3].values)
     assert not np.array_equal(learned[0].values, learned[1].values)
+    learned.clear()
+    for given in (rows, table):  # the only structure is the first of several
+        bj.fit(given, learner, cores=1, **SHORT | {"n_structures": 1})
+        assert np.array_equal(learned.pop().values, rows.sample(500).values)
     assert (
         bj.learn_jpt(rows, np.random.default_rng(1)).digest()
         == bj.learn_jpt(rows.sample(500), np.random.default_rng(1)).digest()
     )
+
+
+@pytest.mark.parametrize("n_structures", [1, 2])
+def test_likelihoods_that_end_where_all_rows_end_are_refused_of_many_rows_in_files(rows, n_structures, monkeypatch):
+    for where in (ensemble, dataset):
+        monkeypatch.setattr(where, "LEARN_ROWS", 500)
+    asked = SHORT | {"n_structures": n_structures, "families": {"share": ["quantile"]}}
+    with pytest.raises(LearnerError, match="500 of 1500 rows"):
+        bj.fit(rows, **asked)
+    bj.fit(bj.as_table(a_frame(1_500), schema=rows.schema), **asked)
 
 
 def test_many_rows_have_fewer_sweeps_unless_asked(rows):
@@ -115,3 +130,15 @@ def test_what_rows_in_files_cannot_have_is_refused(rows):
         bj.fit(rows, weights="stacking", **SHORT)
     with pytest.raises(ModelError, match="collapsed"):
         bj.fit(rows, sampler="collapsed", **SHORT)
+
+
+def test_workers_that_know_the_rows_in_a_folder_that_is_gone_find_them_anew(tmp_path, monkeypatch):
+    small_units(monkeypatch, resident_bytes=1)
+    monkeypatch.setattr(settings, "ROWS_PER_WORKER", 100)
+    paths, found = written(a_frame(1_500), tmp_path), []
+    with ThreadPoolExecutor(2) as executor:
+        for number in range(2):
+            rows = bj.dataset(paths, folder=tmp_path / str(number))
+            found.append(bj.fit(rows, executor=executor, **SHORT))
+            shutil.rmtree(rows.folder)
+    assert_equal_draws(*found)

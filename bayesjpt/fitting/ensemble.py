@@ -22,16 +22,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.defaults import HALVED_ROWS, LEARN_ROWS, WATCH_SECONDS
-from bayesjpt.errors import SamplingError
+from bayesjpt.errors import LearnerError, SamplingError
 from bayesjpt.fitting.learning import StoppedError
-from bayesjpt.table.dataset import in_memory
+from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.evidence import chosen_rows
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.sampler.schedule import Draws, Schedule
-    from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.table import Table
 
 STRUCTURE_ROWS = 0.5
@@ -92,9 +91,10 @@ class Ensemble:
 
     def rows(self, number: int, table: Table | Dataset, rng: np.random.Generator) -> Table:
         """Return the rows that a structure is learned from."""
-        if table.n_row > LEARN_ROWS and self.resampling != "none":
-            return table.take(chosen_rows(table.n_row, LEARN_ROWS, number))
-        table = in_memory(table)
+        chosen = learnt_rows(table, number, self.resampling)
+        if chosen.n_row < table.n_row:
+            return chosen
+        table = chosen
         if number < len(self.learners) or self._chooses_at_random(number):
             return table
         if self.resampling == "half":
@@ -182,6 +182,27 @@ def resampling_of(table: Table | Dataset) -> str:
     if any(all(f.leaf_constants is not None for f in registry.dictionary(column)) for column in table.schema):
         return "none"
     return "half" if table.n_row >= HALVED_ROWS else "bootstrap"
+
+
+def learnt_rows(table: Table | Dataset, number: int, resampling: str) -> Table:
+    """Return the rows among which a structure is learned: of many `LEARN_ROWS`, chosen by a hash under its number.
+
+    Raises
+    ------
+    LearnerError
+        For many rows in files of which all would have to be learned from, see `resampling_of`.
+    """
+    if table.n_row <= LEARN_ROWS:
+        return in_memory(table)
+    if resampling != "none":
+        return table.take(chosen_rows(table.n_row, LEARN_ROWS, number))
+    if isinstance(table, Dataset):
+        raise LearnerError(
+            f"likelihoods that end where {LEARN_ROWS} of {table.n_row} rows end, of which a column has no other",
+            "a likelihood without such ends for each column",
+            "Ask for more families, or take a Table of some rows.",
+        )
+    return table
 
 
 def derived_seed(seed: int, *what: int) -> int:

@@ -236,6 +236,7 @@ def _fit_one(
     asked: FitSettings, table: Table | Dataset, learnt_from: Table | Dataset, clock: _Clock, folder: Checkpoint | None
 ) -> Posterior:
     """Return the posterior of one structure, `learnt_from` being the table as the learner sees it."""
+    from bayesjpt.fitting.ensemble import learnt_rows, resampling_of
     from bayesjpt.fitting.sampling import sample, settle, stored_circuit, to_posterior
     from bayesjpt.sampler.chains import new_chains
     from bayesjpt.sampler.memory import check_memory, estimate_memory
@@ -253,7 +254,8 @@ def _fit_one(
             circuit = stored_circuit(folder)
         else:
             rng = np.random.default_rng(learn_seed)
-            circuit = learn(learnt_from, asked.learners[0], rng, asked.progress, asked.learner_options)
+            rows = learnt_rows(learnt_from, 0, resampling_of(learnt_from))
+            circuit = learn(rows, asked.learners[0], rng, asked.progress, asked.learner_options)
         check_fits(circuit, table)
 
     schedule = asked.schedule

@@ -13,8 +13,10 @@ import hashlib
 import math
 import threading
 from collections import OrderedDict
+from concurrent.futures import BrokenExecutor
 from typing import Any, Protocol
 
+from bayesjpt.errors import SamplingError
 from bayesjpt.kernels.unit_sweeper import Counted, SweepTask, count_units, make_buffers
 from bayesjpt.kernels.units import Units
 
@@ -84,12 +86,23 @@ class ExecutorCounter:
         plan = hashlib.sha256()
         for array in units.plan:
             plan.update(array.tobytes())
-        self._name = f"{units.digest()}{plan.hexdigest()}"
+        where = getattr(units.source, "folder", "")  # a worker may know the same rows in a folder that is gone
+        self._name = f"{units.digest()}{plan.hexdigest()}{where}"
         n_part = min(len(units), PARTS_PER_WORKER * (n_worker or workers_of(executor)))
         size = math.ceil(len(units) / n_part)
         self._parts = [(first, min(first + size, len(units))) for first in range(0, len(units), size)]
 
     def __call__(self, task: SweepTask) -> Counted:
+        try:
+            return self._counted(task)
+        except BrokenExecutor as error:
+            raise SamplingError(
+                f"a process of the executor ended: {error}",
+                "processes that live as long as the fit",
+                "A program that starts processes does so under: if __name__ == '__main__'.",
+            ) from error
+
+    def _counted(self, task: SweepTask) -> Counted:
         total = Counted()
         submit, name = self._executor.submit, self._name
         waiting = [(part, submit(count_part, name, None, *part, task)) for part in self._parts]

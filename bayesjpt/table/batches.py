@@ -6,13 +6,17 @@ cut into files.
 
 from __future__ import annotations
 
+import contextlib
 import glob
+import os
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bayesjpt.errors import TableError
+from bayesjpt.table.delimited import separator_of
 
 PARQUET, ARROW, TEXT = (".parquet",), (".feather", ".arrow", ".ipc"), (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 SUFFIXES = PARQUET + ARROW + TEXT
@@ -20,6 +24,8 @@ BATCH_ROWS = 65_536
 """Rows read at once."""
 _TEXT_BYTES = 2**24
 """Bytes of a text file that are parsed at once."""
+_HEAD_BYTES = 2**16
+"""Bytes in which its separator is looked for."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +36,16 @@ class Files:
     ----------
     paths : tuple of Path
     names : tuple of str
-    kinds : tuple of str
-        Of each column, as Arrow calls them; of text files what all cells can be read as.
+    kinds : tuple of pyarrow.DataType
+        Of each column; of text files what all cells can be read as.
     """
 
     paths: tuple[Path, ...]
     names: tuple[str, ...]
-    kinds: tuple[str, ...]
+    kinds: tuple[Any, ...]
 
     def batches(self) -> Iterator[Any]:
-        """Yield all rows as ``pyarrow.RecordBatch``, none of them empty.
+        """Yield all rows as ``pyarrow.RecordBatch`` of at most `BATCH_ROWS`, none of them empty.
 
         Raises
         ------
@@ -52,8 +58,8 @@ class Files:
                     f"file {path.name!r} is not there any more", f"{str(path)!r}", "Bring it back, or begin anew."
                 )
             for batch in _guarded(path, dict(zip(self.names, self.kinds, strict=True))):
-                if batch.num_rows:
-                    yield batch.select(list(self.names))
+                for first in range(0, batch.num_rows, BATCH_ROWS):  # some writers make batches of all rows
+                    yield batch.slice(first, BATCH_ROWS)
 
     def stamps(self) -> list[list[Any]]:
         """Return name, bytes and time of change of each file."""
@@ -89,7 +95,7 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
                 raise TableError(
                     f"file {each.name!r} is of an unknown kind", f"a name that ends in one of {', '.join(SUFFIXES)}"
                 )
-            found[each] = None
+            found[Path(os.path.abspath(each))] = None
     if not found:
         raise TableError("no files", "at least one")
     return tuple(found)
@@ -118,30 +124,46 @@ def open_files(paths: str | Path | Sequence[str | Path]) -> Files:
                 raise TableError(
                     f"file {where!r} has no column {name!r}", f"the columns of {found[0].name!r} in each file"
                 )
-            if own[name] != first[name] and not _is_text(path):
-                raise TableError(
-                    f"column {name!r} is {own[name]} in {path.name!r} and {first[name]} in {found[0].name!r}",
-                    "one type in all files",
-                )
-    names = tuple(first)
-    kinds = {name: {own[name] for own in columns} for name in names}
-    return Files(found, names, tuple(_common(kinds[name]) for name in names))
+    kinds = {name: {path: own[name] for path, own in zip(found, columns, strict=True)} for name in first}
+    return Files(found, tuple(first), tuple(_kind_in_all(name, own) for name, own in kinds.items()))
 
 
 def _is_text(path: Path) -> bool:
     return path.name.lower().endswith(TEXT)
 
 
-def _common(kinds: set[str]) -> str:
+def _kind_in_all(name: str, kinds: dict[Path, Any]) -> Any:
+    """Return the type of a column in all files: a file in which it is empty has that of the others."""
+    import pyarrow as pa
+
+    of_texts = _common({kind for path, kind in kinds.items() if _is_text(path)})
+    known = {path: of_texts if _is_text(path) else kind for path, kind in kinds.items()}
+    known = {path: kind for path, kind in known.items() if kind != pa.null()}
+    first = next(iter(known), None)
+    if first is None:
+        return pa.null()
+    for path, kind in known.items():
+        if kind != known[first]:
+            raise TableError(
+                f"column {name!r} is {kind} in {path.name!r} and {known[first]} in {first.name!r}",
+                "one type in all files",
+                "Write one of them anew with the type of the other.",
+            )
+    return known[first]
+
+
+def _common(kinds: set[Any]) -> Any:
     """Return what the cells of all text files can be read as."""
-    known = kinds - {"null"}
+    import pyarrow as pa
+
+    known = kinds - {pa.null()}
     if len(known) <= 1:
-        return next(iter(known), "null")
-    return "double" if known <= {"int64", "double"} else "string"
+        return next(iter(known), pa.null())
+    return pa.float64() if known <= {pa.int64(), pa.float64()} else pa.string()
 
 
-def _columns(path: Path) -> dict[str, str]:
-    """Return the kind of each column of a file; a text file is read for it."""
+def _columns(path: Path) -> dict[str, Any]:
+    """Return the type of each column of a file; a text file is read for it."""
     import pyarrow as pa
 
     if not _is_text(path):
@@ -149,29 +171,56 @@ def _columns(path: Path) -> dict[str, str]:
             schema = _arrow_file(path).schema_arrow if path.suffix.lower() in PARQUET else _arrow_file(path).schema
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"file {path.name!r} cannot be read: {_line(error)}") from error
-        return {name: str(kind) for name, kind in zip(schema.names, schema.types, strict=True)}
-    kinds: dict[str, set[str]] = {}
+        _check_names(path, schema.names)
+        # what polars writes as views has few functions in Arrow
+        return {
+            name: pa.string() if kind == pa.string_view() else kind
+            for name, kind in zip(schema.names, schema.types, strict=True)
+        }
+    kinds: dict[str, set[Any]] = {name: set() for name in _guarded_names(path)}
     for batch in _guarded(path, {}):
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            kinds.setdefault(name, set()).add(_read_as(column))
-    if not kinds:
-        raise TableError(f"file {path.name!r} has no rows", "at least one")
+            kinds[name].add(_read_as(column))
     return {name: _common(own) for name, own in kinds.items()}
 
 
-def _read_as(column: Any) -> str:
-    """Return what texts of a batch can be read as: ``int64``, ``double``, ``string``; ``null`` if all are missing."""
-    import pyarrow as pa
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise TableError(
+                f"file {path.name!r} has {names.count(name)} columns {name!r}", "a name of its own for each", "Rename."
+            )
 
+
+def _read_as(column: Any) -> Any:
+    """Return the type as which texts of a batch can be read: int64, float64, string; null if all are missing.
+
+    Texts stay texts, for `bayesjpt.as_table` to decide, where Arrow would read a number into a code such as 007 or
+    0x1F, lose digits of a whole number, or take for decimals what may be marks between thousands.
+    """
+    import pyarrow as pa
+    import pyarrow.compute
+
+    pc: Any = pyarrow.compute  # its functions are made when it is imported
     if column.null_count == len(column):
-        return "null"
-    for kind in (pa.int64(), pa.float64()):
+        return pa.null()
+    if pc.any(pc.match_substring_regex(column, _CODE)).as_py():
+        return pa.string()
+    for kind, other in ((pa.int64(), None), (pa.float64(), _MANY_DIGITS)):
         try:
             column.cast(kind)
         except pa.ArrowInvalid:
             continue
-        return str(kind)
-    return "string"
+        if other is None:
+            return kind
+        in_two_ways = pc.all(pc.match_substring_regex(column, _THOUSANDS)).as_py()
+        return pa.string() if in_two_ways or pc.any(pc.match_substring_regex(column, other)).as_py() else kind
+    return pa.string()
+
+
+_CODE = r"^\s*[+-]?0[0-9xX]"
+_MANY_DIGITS = r"^\s*[+-]?[0-9]{16,}\s*$"
+_THOUSANDS = r"^\s*[+-]?([0-9]{1,3}(\.[0-9]{3})*|[0-9]+)\s*$"
 
 
 def _arrow_file(path: Path) -> Any:
@@ -184,18 +233,36 @@ def _arrow_file(path: Path) -> Any:
     return pyarrow.ipc.open_file(str(path))
 
 
-def _guarded(path: Path, kinds: dict[str, str]) -> Iterator[Any]:
-    """Yield the batches of a file; what Arrow says of a bad one becomes our error."""
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Make what is said of a bad file our error."""
     import pyarrow as pa
 
     try:
-        yield from _batches(path, kinds)
-    except (pa.ArrowException, OSError) as error:
+        yield
+    except UnicodeDecodeError as error:
+        raise TableError(f"file {path.name!r} cannot be read: {_line(error)}", "text in UTF-8") from error
+    except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
         raise TableError(f"file {path.name!r} cannot be read: {_line(error)}") from error
 
 
-def _batches(path: Path, kinds: dict[str, str]) -> Iterator[Any]:
-    """Yield the batches of a file: of a text file, with the kinds given and texts else."""
+def _guarded(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
+    """Yield the batches of a file, of the columns and types given; what Arrow says of a bad one becomes our error."""
+    with _told(path):
+        for batch in _batches(path, kinds):
+            yield _of_kinds(batch, kinds) if kinds else batch
+
+
+def _of_kinds(batch: Any, kinds: dict[str, Any]) -> Any:
+    import pyarrow as pa
+
+    found = zip(kinds.values(), batch.select(list(kinds)).columns, strict=True)
+    columns = [pa.nulls(len(own), kind) if own.type == pa.null() else own.cast(kind) for kind, own in found]
+    return pa.RecordBatch.from_arrays(columns, list(kinds))
+
+
+def _batches(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
+    """Yield the batches of a file: of a text file, with the types given and texts else."""
     if path.suffix.lower() in PARQUET:
         yield from _arrow_file(path).iter_batches(BATCH_ROWS)
     elif path.name.lower().endswith(ARROW):
@@ -206,40 +273,54 @@ def _batches(path: Path, kinds: dict[str, str]) -> Iterator[Any]:
         import pyarrow as pa
         from pyarrow import csv
 
-        separator = "\t" if ".tsv" in path.name.lower() else ","
-        types = {name: _TYPES.get(kind, "string") for name, kind in kinds.items()}
-        types = types or dict.fromkeys(_names(path, separator), "string")
+        readable = pa.int64(), pa.float64(), pa.string()  # of others, which are those of Arrow files, all is missing
+        types = {name: kind if kind in readable else pa.null() for name, kind in kinds.items()}
         yield from csv.open_csv(
             path,
             csv.ReadOptions(block_size=_TEXT_BYTES),
-            csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            csv.ParseOptions(delimiter=_separator(path), newlines_in_values=True),
             csv.ConvertOptions(
-                column_types={name: pa.type_for_alias(kind) for name, kind in types.items()},
+                column_types=types or dict.fromkeys(_names(path), pa.string()),
                 null_values=list(_MISSING),
                 strings_can_be_null=True,
             ),
         )
 
 
-_TYPES = {"int64": "int64", "double": "float64"}
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "?")
 """Texts that mean a missing cell, as in `bayesjpt.read_table`."""
 
 
-def _names(path: Path, separator: str) -> list[str]:
-    """Return the names in the first line of a text file."""
+def _head(path: Path) -> bytes:
+    """Return the first lines of a text file."""
     import gzip
-
-    import pyarrow as pa
-    from pyarrow import csv
 
     with gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb") as file:
         head = file.read(_TEXT_BYTES // 16)
     end = head.rfind(b"\n")
+    return head[: end + 1] if end >= 0 else head
+
+
+def _separator(path: Path) -> str:
+    return separator_of(path.name, _head(path)[:_HEAD_BYTES].decode("utf-8", "replace").splitlines(keepends=True))
+
+
+def _names(path: Path) -> list[str]:
+    """Return the names in the first line of a text file."""
+    import pyarrow as pa
+    from pyarrow import csv
+
     return csv.read_csv(
-        pa.BufferReader(head[: end + 1] if end >= 0 else head),
-        parse_options=csv.ParseOptions(delimiter=separator, invalid_row_handler=lambda row: "skip"),
+        pa.BufferReader(_head(path)),
+        parse_options=csv.ParseOptions(delimiter=_separator(path), invalid_row_handler=lambda row: "skip"),
     ).schema.names
+
+
+def _guarded_names(path: Path) -> list[str]:
+    with _told(path):
+        names = _names(path)
+    _check_names(path, names)
+    return names
 
 
 def _line(error: Exception) -> str:

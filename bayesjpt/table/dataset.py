@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import tempfile
+import uuid
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,10 +26,10 @@ import numpy as np
 
 from bayesjpt.announced import announced
 from bayesjpt.defaults import LEARN_ROWS
-from bayesjpt.errors import BayesjptWarning, TableError, warn
+from bayesjpt.errors import BayesjptError, BayesjptWarning, TableError, warn
 from bayesjpt.table.batches import Files, open_files
 from bayesjpt.table.encode import filler
-from bayesjpt.table.evidence import chosen_rows, decide_schema
+from bayesjpt.table.evidence import chosen_rows, decide_schema, error_in_whole, in_whole
 from bayesjpt.table.reading import ReadingOptions
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table, as_table
@@ -36,7 +37,7 @@ from bayesjpt.table.table import Table, as_table
 _FACTS = "dataset.json"
 _PIECE_ROWS = 2**20
 """Rows of one column that are looked through at once."""
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Dataset:
@@ -105,6 +106,7 @@ class Dataset:
 
     def rows(self, first: int, n: int) -> Table:
         """Return the table of n rows, or of those there are."""
+        first = min(first, self.n_row)
         return Table(self.schema, *self.arrays(first, min(first + n, self.n_row)))
 
     def iter_tables(self, n: int) -> Iterator[Table]:
@@ -113,13 +115,14 @@ class Dataset:
             yield self.rows(first, n)
 
     def take(self, rows: np.ndarray | Sequence[int]) -> Table:
-        """Return the table of some rows, positions in the order given."""
-        index = np.asarray(rows, np.intp)
+        """Return the table of some rows: positions in the order given, or a boolean mask of all rows."""
+        index = np.asarray(rows)
+        index = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp)
         values, observed = np.empty((self.n_column, index.size)), np.ones((self.n_column, index.size), bool)
         for k, kind in enumerate(self._types):
-            values[k] = np.memmap(self._path("values", k), kind, "r")[index] + self._offset(k)
+            values[k] = _mapped(self._path("values", k), kind, self.n_row)[index] + self._offset(k)
             if self.n_observed[k] < self.n_row:
-                observed[k] = np.memmap(self._path("observed", k), bool, "r")[index]
+                observed[k] = _mapped(self._path("observed", k), np.dtype(bool), self.n_row)[index]
                 values[k, ~observed[k]] = filler(self.schema.columns[k])
         return Table(self.schema, values, observed)
 
@@ -205,8 +208,8 @@ def dataset(
     Raises
     ------
     TableError
-        For files that are missing, of an unknown kind, unreadable, or of different columns; for a folder that holds
-        other rows.
+        For files that are missing, of an unknown kind, unreadable, of different columns, or that change meanwhile; for
+        a folder that holds other rows, or cannot be written.
     SchemaError
         As `bayesjpt.as_table`.
 
@@ -226,21 +229,28 @@ def dataset(
     >>> len(rows), rows.names, rows.rows(149, 1).to_frame().values.tolist()
     (150, ('size', 'colour'), [[50.0, 'blue']])
     """
+    for name in reading.keys() - {"decimal", "na", "day_first"}:
+        raise TableError(f"{name}= of several files", "decimal, na or day_first", "Read a file by bj.read_table.")
     files = open_files(paths)
     asked = {"files": files.stamps(), "kinds": dict(kinds or {}), "reading": {k: str(v) for k, v in reading.items()}}
-    target = None if folder is None else Path(folder)
+    target = None if folder is None else Path(folder).absolute()  # processes elsewhere look for it, too
     if target is not None and (target / _FACTS).is_file():
         return _reopened(target, asked)
+    if target is not None and target.exists() and not target.is_dir():
+        raise TableError(f"{str(target)!r} is a file", "a folder in which rows are arranged")
     if target is not None and target.exists() and any(target.iterdir()):
         raise TableError(f"folder {str(target)!r} holds something else", "an empty folder, or one of the same rows")
     with announced(f"Reading {len(files.paths)} file{'s' * (len(files.paths) > 1)}", progress):
         schema, n_row = decide_schema(files, kinds, dict(reading))
-    parent = Path(tempfile.gettempdir()) if target is None else target.parent
-    parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix="bayesjpt-", dir=parent))
+    try:
+        made = _new_folder(target)
+    except OSError as error:
+        raise _not_written(target, error) from error
     try:
         with announced(f"Arranging {n_row} rows", progress):
             facts = _arrange(files, schema, n_row, made, dict(reading)) | {"asked": asked, "format": _FORMAT}
+        if files.stamps() != asked["files"]:
+            raise TableError("files have changed while they were read", "files that nobody changes", "Begin anew.")
         counted = zip(schema, facts["n_observed"], strict=True)
         schema = Schema(tuple(replace(column, n_missing=n_row - n) for column, n in counted), schema.set_aside)
         (made / _FACTS).write_text(json.dumps(facts | {"schema": schema.to_dict()}), encoding="utf-8")
@@ -249,8 +259,10 @@ def dataset(
                 target.rmdir()
             os.replace(made, target)
             return Dataset(target, schema, facts)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(made, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise _not_written(target, error) from error
         raise
     rows = Dataset(made, schema, facts)
     rows._keep = _Temporary(made)
@@ -260,6 +272,26 @@ def dataset(
 def in_memory(table: Table | Dataset) -> Table:
     """Return a table that learners can work on: of rows in files `LEARN_ROWS`, chosen by a hash of their numbers."""
     return table.sample(LEARN_ROWS) if isinstance(table, Dataset) else table
+
+
+def _new_folder(target: Path | None) -> Path:
+    """Return a new folder: a temporary one, or one beside a target, which others may read as they may its parent."""
+    if target is None:
+        parent = Path(tempfile.gettempdir())
+        parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="bayesjpt-", dir=parent))
+    made = target.parent / f"{target.name}-{uuid.uuid4().hex}"
+    made.mkdir(parents=True)
+    return made
+
+
+def _not_written(target: Path | None, error: OSError) -> TableError:
+    return TableError(
+        f"rows cannot be arranged in {str(target or tempfile.gettempdir())!r}: {error.strerror or error}",
+        "a folder that can be written, with room",
+        "Name another by folder=.",
+        command="Name another by the environment variable TMPDIR.",
+    )
 
 
 class _Temporary:
@@ -296,12 +328,18 @@ def _reopened(folder: Path, asked: dict[str, Any]) -> Dataset:
 # --- second pass -----------------------------------------------------------------------------------------------------
 
 
-def _stored_as(column: Column) -> tuple[np.dtype, float]:
-    """Return the type in which a column's values are kept, and what is taken from them first."""
+def _stored_as(column: Column, kind: Any) -> tuple[np.dtype, float]:
+    """Return the type in which a column's values are kept, and what is taken from them first.
+
+    The ends of numbers that are written as texts are not known before all rows are read.
+    """
+    import pyarrow as pa
+
     if column.base == "category":
         return np.dtype(np.uint8 if len(column.labels) < 255 else np.uint32), 0.0
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
     whole = column.base == "integer" and np.isfinite([column.minimum, column.maximum]).all()
-    if whole and column.maximum - column.minimum < 2**16:
+    if whole and not is_text and column.maximum - column.minimum < 2**16:
         return np.dtype(np.uint8 if column.maximum - column.minimum < 2**8 else np.uint16), column.minimum
     return np.dtype(np.float64), 0.0
 
@@ -310,7 +348,8 @@ def _arrange(files: Files, schema: Schema, n_row: int, folder: Path, reading: di
     """Write all rows, column by column, and return the facts of a Dataset."""
     import pyarrow as pa
 
-    types, offsets = zip(*(_stored_as(column) for column in schema), strict=True)
+    kinds = dict(zip(files.names, files.kinds, strict=True))
+    types, offsets = zip(*(_stored_as(column, kinds[column.name]) for column in schema), strict=True)
     names = [name for name in files.names if name in set(schema.names)]
     n_column, done = len(schema), 0
     n_observed, digest = np.zeros(n_column, np.int64), [hashlib.sha256() for _ in range(2 * n_column)]
@@ -321,17 +360,25 @@ def _arrange(files: Files, schema: Schema, n_row: int, folder: Path, reading: di
         for batch in files.batches():
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", BayesjptWarning)
-                rows = as_table(
-                    pa.Table.from_batches([batch.select(names)]), schema=schema, outside="missing", **reading
-                )
+                numbers = np.arange(done, done + batch.num_rows)
+                try:
+                    rows = as_table(
+                        pa.Table.from_batches([batch.select(names)]), schema=schema, outside="missing", **reading
+                    )
+                except BayesjptError as error:
+                    raise error_in_whole(error, numbers) from None
             for each in caught:
-                said.setdefault(re.sub(r"[\d.,]+", "", str(each.message)), []).append(str(each.message))
+                told = in_whole(str(each.message), numbers)
+                said.setdefault(re.sub(r"[\d.,]+", "", told), []).append(told)
             done += rows.n_row
             for k in range(n_column):
                 x, known = rows.values[k] - offsets[k], rows.observed[k]
-                if types[k] != np.float64:
-                    fits = (x >= 0) & (x <= np.iinfo(types[k]).max)
-                    known, x = known & fits, np.where(fits, x, 0.0)
+                if types[k] != np.float64 and (known & ((x < 0) | (x > np.iinfo(types[k]).max))).any():
+                    raise TableError(
+                        f"column {schema.columns[k].name!r} holds values that were not there at first",
+                        "files that nobody changes",
+                        "Begin anew.",
+                    )
                 cells = np.ascontiguousarray(np.where(known, x, 0.0), types[k])
                 written[k].write(cells.data)
                 marks[k].write(np.ascontiguousarray(known).data)
@@ -358,6 +405,12 @@ def _arrange(files: Files, schema: Schema, n_row: int, folder: Path, reading: di
         "offsets": list(offsets),
         "digest": whole.hexdigest(),
     }
+
+
+def _mapped(path: Path, kind: np.dtype, n_row: int) -> np.ndarray:
+    """Return all of a file, of which only what is looked at is read."""
+    _read(path, kind, n_row - 1, n_row)  # says what is wrong with it
+    return np.memmap(path, kind, "r")
 
 
 def _read(path: Path, kind: np.dtype, first: int, last: int) -> np.ndarray:

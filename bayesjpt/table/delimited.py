@@ -93,7 +93,7 @@ def _layout(content: bytes, name: str, reading: Reading) -> Layout:
     if separator is not None:
         start = len(head[0].encode("utf-8", "surrogatepass"))
         head = head[1:]
-    separator = reading.sep or separator or _separator(name, head)
+    separator = reading.sep or separator or separator_of(name, head)
     limit = csv.field_size_limit()
     if any(len(line) > limit for line in head):
         raise csv.Error(f"field larger than field limit ({limit})")
@@ -117,7 +117,7 @@ def _named_separator(head: Sequence[str]) -> str | None:
     return found[1] if found else None
 
 
-def _separator(name: str, head: Sequence[str]) -> str:
+def separator_of(name: str, head: Sequence[str]) -> str:
     """Return the tab of a .tsv file, otherwise one of comma, semicolon, tab and bar.
 
     The first of them that header and first record hold equally often, or else the first that the header holds.

