@@ -250,7 +250,7 @@ def dataset(
         with announced(f"Arranging {n_row} rows", progress):
             facts = _arrange(files, schema, n_row, made, dict(reading)) | {"asked": asked, "format": _FORMAT}
         if files.stamps() != asked["files"]:
-            raise TableError("files have changed while they were read", "files that nobody changes", "Begin anew.")
+            raise TableError("files have changed while they were read", "files that do not change meanwhile", "Begin anew.")
         counted = zip(schema, facts["n_observed"], strict=True)
         schema = Schema(tuple(replace(column, n_missing=n_row - n) for column, n in counted), schema.set_aside)
         (made / _FACTS).write_text(json.dumps(facts | {"schema": schema.to_dict()}), encoding="utf-8")
@@ -376,7 +376,7 @@ def _arrange(files: Files, schema: Schema, n_row: int, folder: Path, reading: di
                 if types[k] != np.float64 and (known & ((x < 0) | (x > np.iinfo(types[k]).max))).any():
                     raise TableError(
                         f"column {schema.columns[k].name!r} holds values that were not there at first",
-                        "files that nobody changes",
+                        "files that do not change meanwhile",
                         "Begin anew.",
                     )
                 cells = np.ascontiguousarray(np.where(known, x, 0.0), types[k])
