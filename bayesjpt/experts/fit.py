@@ -84,7 +84,7 @@ def fit_experts(
         ``cart``: a tree of hard splits learned greedily from a random half of the rows; ``random``; or another fit of
         the same columns, from the last draws of whose chains this one goes on.
     ridge : float, optional
-        Of all methods but ``gibbs``: the precision of coefficients around 0, that is imaginary squared error; 1 unless
+        Of all methods but ``gibbs``: the precision of coefficients around 0, 0.1 unless
         given. Above 0, each gaussian expert's variance has one imaginary row with a tenth of the target's variance,
         too. 0 is maximum likelihood, which often has no finite optimum; a warning then names what diverges.
     passes : int, optional

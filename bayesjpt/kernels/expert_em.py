@@ -35,6 +35,8 @@ from bayesjpt.numerics.jit import kernel
 _BLOCK = 256
 _LEAST_WEIGHT = 1e-12
 """A row's posterior of a node below which the node's regression leaves it out."""
+_SOLVED = 1e-20
+"""A Newton step that gains less, in nats a row, leaves a slope of rounding errors."""
 _LARGEST_LOG_ODDS = 5.0
 """Of a posterior share as the response of a least-squares gate, for which a sure one would be infinite."""
 
@@ -223,7 +225,7 @@ def improve_gate(task, state, penalty, posterior, gate, cases, n_step):
         cases.shift[i] = 0.0
     for _ in range(n_step):
         gain = newton_step(LOGISTIC, task.gate_x, cases, n_case, 1.0, penalty.ridge, state.gate[gate])
-        if gain <= 1e-15 * (1.0 + n_case):
+        if gain <= _SOLVED * (1.0 + n_case):
             break
 
 
@@ -314,7 +316,7 @@ def improve_leaf(task, state, penalty, posterior, at_leaf, cases, gram, n_step):
             else:
                 shape = state.dispersion[at_leaf, c]
                 gain = newton_step(kind, task.x, cases, n_case, shape, penalty.ridge, coefficient)
-            if gain <= 1e-15 * (1.0 + n_case):
+            if gain <= _SOLVED * (1.0 + n_case):
                 break
         if kind == GAMMA and n_case > 0:
             _improve_shape(task, state, penalty, node, at_leaf, c, cases, n_case)

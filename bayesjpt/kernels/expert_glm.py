@@ -25,8 +25,8 @@ _LARGEST_STEP = 20.0
 _MOST_HALVINGS = 30
 _CONVERGED = 1e-13
 """A step whose gain, relative to the objective, rounding hides is taken unseen."""
-_LOG_SHAPE = (-12.0, 25.0)
-"""Between which the logarithm of a gamma expert's shape is looked for."""
+_LOG_SHAPE = (-12.0, 14.0)
+"""Between which the logarithm of a gamma expert's shape is looked for; of larger ones rounding makes the likelihood."""
 
 
 class Cases(NamedTuple):
