@@ -23,7 +23,7 @@ PAIR_BYTES = 64 * 2**20
 PREDICTED_DRAWS = 100
 """Averaged by predictions: an end of an interval is a quantile of all their leaves together, and takes twenty steps."""
 RIDGE = 0.1
-"""Precision of all coefficients around 0 where they are optimised; with 1, gates where a threshold divides stay soft."""
+"""Precision of all coefficients around 0 where they are optimised; with 1, sharp gates become too soft."""
 PASSES = 100
 """Of EM at most."""
 PASS_GAIN = 1e-7
@@ -38,3 +38,5 @@ HELD_OUT = 0.25
 """Share of the rows on which a tree's growth is judged."""
 GROWTH_PASSES = 5
 """Of EM before a split is judged."""
+FORGETTING = 0.9999
+"""Of `bj.OnlineExperts`, a row: what gates and experts were while they still moved is forgotten after 10,000 rows."""

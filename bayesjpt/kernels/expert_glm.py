@@ -111,7 +111,7 @@ def _value(kind, y, eta, dispersion):
 
 
 @kernel
-def _slopes(kind, y, eta, dispersion):
+def slopes(kind, y, eta, dispersion):
     """Return value, derivative by eta, and expected curvature."""
     if kind == LOGISTIC:
         size = math.exp(-abs(eta))
@@ -195,7 +195,7 @@ def newton_step(kind, x, cases, n_case, dispersion, ridge, coefficient):
     for i in range(n_case):
         own, weight = x[cases.row[i]], cases.weight[i]
         cases.eta[i] = cases.shift[i] + dot(own, coefficient)
-        value, slope, curvature = _slopes(kind, cases.y[i], cases.eta[i], dispersion)
+        value, slope, curvature = slopes(kind, cases.y[i], cases.eta[i], dispersion)
         before += weight * value
         slope *= weight
         for k in range(b.size):
