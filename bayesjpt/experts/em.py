@@ -28,7 +28,8 @@ from bayesjpt.kernels.expert_em import (
 from bayesjpt.kernels.expert_sweep import Prior
 from bayesjpt.kernels.expert_tree import GAUSSIAN, Coefficients, Task
 
-METHODS = ("em", "least_squares")
+OPTIMISERS = ("em", "least_squares")
+"""Methods whose answer is one state; others make draws around one."""
 _START_PASSES = 3
 _SURE = 30.0
 """Log odds, or the logarithm of a mean, that a regression without an optimum passes on its way to infinity."""
@@ -235,4 +236,4 @@ def check_search(method: str, ridge: object, passes: object) -> Search:
     passes = defaults_experts.PASSES if passes is None else passes
     if isinstance(passes, bool) or not isinstance(passes, int | np.integer) or passes < 1:
         raise LearnerError(f"passes={passes!r}", "a whole number from 1")
-    return Search(method, float(ridge), int(passes))
+    return Search("least_squares" if method == "least_squares" else "em", float(ridge), int(passes))

@@ -13,8 +13,19 @@ import numpy as np
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import BayesjptWarning, LearnerError, SamplingError
-from bayesjpt.experts.em import Optimum, check_search, first_optimum, optimise, record_of, tell_divergence
+from bayesjpt.experts.em import (
+    OPTIMISERS,
+    Optimum,
+    check_search,
+    first_optimum,
+    make_penalty,
+    optimise,
+    record_of,
+    tell_divergence,
+)
 from bayesjpt.experts.grow import grown
+from bayesjpt.experts.laplace import laplace_draws
+from bayesjpt.experts.mean_field import ascend, check_kinds, mean_field_draws
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import LARGEST_DEPTH, ExpertModel, experts_of, offset_of, with_targets
 from bayesjpt.experts.posterior import ExpertPosterior
@@ -28,7 +39,13 @@ from bayesjpt.table.covariates import make_covariates
 from bayesjpt.table.table import Table, as_table
 
 _SEARCHED = {"ridge", "passes", "grow"}
-METHODS = {"gibbs": {"draws", "tune"}, "em": _SEARCHED, "least_squares": _SEARCHED}
+METHODS = {
+    "gibbs": {"draws", "tune"},
+    "em": _SEARCHED,
+    "least_squares": _SEARCHED,
+    "laplace": _SEARCHED | {"draws"},
+    "mean_field": {"draws", "ridge", "passes"},
+}
 """Methods, and the settings that belong to each alone."""
 
 
@@ -76,7 +93,9 @@ def fit_experts(
     method : str
         ``gibbs``: draws from the posterior. ``em``: the most likely coefficients under a ridge, by
         expectation-maximisation with reweighted least squares at gates and experts. ``least_squares``: the same with
-        one regression of posterior log odds a gate, whose likelihood may fall; the best pass counts.
+        one regression of posterior log odds a gate, whose likelihood may fall; the best pass counts. ``laplace``:
+        draws of the Gaussian approximation at the optimum. ``mean_field``: draws of the best approximation by
+        independent factors, for gaussian and logistic experts.
     draws, tune, chains : int, optional
         Kept sweeps of each chain (100), sweeps before them (200), and chains (4). Each chain begins with its own
         tree. ``em`` and ``least_squares`` have one draw of each chain, and one chain unless given.
@@ -139,10 +158,10 @@ def fit_experts(
     if generator is None:
         raise LearnerError(f"rng = {rng!r}", "None, a seed from 0, or a generator of NumPy")
     _check_method(method, draws=draws, tune=tune, ridge=ridge, passes=passes, grow=grow or None)
-    sampled = method == "gibbs"
-    draws = (defaults_experts.DRAWS if sampled else 1) if draws is None else draws
+    one = method in OPTIMISERS
+    draws = (1 if one else defaults_experts.DRAWS) if draws is None else draws
     tune = defaults_experts.TUNE if tune is None else tune
-    chains = (defaults_experts.CHAINS if sampled else 1) if chains is None else chains
+    chains = (1 if one else defaults_experts.CHAINS) if chains is None else chains
     numbers = {"depth": (depth, 0), "draws": (draws, 1), "tune": (tune, 0), "chains": (chains, 1)}
     for name, (value, least) in (numbers | ({} if cores is None else {"cores": (cores, 1)})).items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
@@ -152,7 +171,11 @@ def fit_experts(
         raise LearnerError(f"depth={depth}", f"at most {LARGEST_DEPTH}: a tree has 2^depth leaves")
     search = check_search(method, ridge, passes)
     check_start(start)
+    if search.ridge == 0.0 and method in ("laplace", "mean_field"):
+        raise LearnerError(f"ridge={ridge!r} with method={method!r}", "a number above 0: it is the prior's precision")
     model, rows = make_model(table, target, given, gates, depth=depth, experts=experts, kinds=kinds)
+    if method == "mean_field":
+        check_kinds(model)
     if not isinstance(start, str):
         check_same_model(model, start.model)
     prior = make_prior(model)
@@ -174,7 +197,7 @@ def fit_experts(
         run_chain(task, state, prior, leaf, own, tune, kept)
         return kept
 
-    def search_best(chain: int) -> Optimum:
+    def search_best(chain: int) -> tuple[Coefficients, Optimum]:
         own, task = np.random.Generator(np.random.PCG64(seeds[chain])), tasks[chain % len(tasks)]
         if not isinstance(start, str):
             first = Optimum(last_draw(start, chain), np.ones(model.n_gate, bool), np.zeros(0))
@@ -182,18 +205,25 @@ def fit_experts(
             first = grown(model, task, prior, search, own)
         else:
             first = first_optimum(model, task, prior, start, own)
-        return optimise(model, task, prior, search, first)
+        found = optimise(model, task, prior, search, first)
+        penalty = make_penalty(model, prior, search.ridge)
+        if method == "laplace":
+            return laplace_draws(model, task, penalty, found, draws, own), found
+        if method == "mean_field":
+            field, trace = ascend(model, task, penalty, search, found)
+            return mean_field_draws(model, field, found, draws, own), found._replace(trace=np.array(trace))
+        return Coefficients(*(array[None] for array in found.state)), found
 
     with ThreadPoolExecutor(max_workers=min(chains, cores or os.cpu_count() or 1)) as pool:
-        if sampled:
+        if method == "gibbs":
             kept = list(pool.map(sample, range(chains)))
             settings["tune"] = tune
         else:
-            found = list(pool.map(search_best, range(chains)))
-            kept = [Coefficients(*(array[None] for array in each.state)) for each in found]
-            settings |= record_of(search, found)
+            pairs = list(pool.map(search_best, range(chains)))
+            kept = [own for own, _ in pairs]
+            settings |= record_of(search, [found for _, found in pairs]) | {"method": method}
             if search.ridge == 0.0:
-                tell_divergence(model, tasks[0], prior, found[0])
+                tell_divergence(model, tasks[0], prior, pairs[0][1])
     drawn = Coefficients(*(np.stack(arrays) for arrays in zip(*kept, strict=True)))
     if not all(np.isfinite(array).all() for array in drawn):
         raise SamplingError("a draw that is not finite", remedy="Rescale covariates with values far from all others.")
