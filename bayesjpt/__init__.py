@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bayesjpt.errors import BayesjptError as BayesjptError
     from bayesjpt.errors import BayesjptWarning as BayesjptWarning
     from bayesjpt.experts.fit import fit_experts as fit_experts
+    from bayesjpt.experts.online import OnlineExperts as OnlineExperts
     from bayesjpt.experts.posterior import ExpertPosterior as ExpertPosterior
     from bayesjpt.experts.store import load_experts as load_experts
     from bayesjpt.families.registry import register_family as register_family
@@ -74,6 +75,7 @@ _HOME = {
     "fit": "bayesjpt.fitting.facade",
     "compare": "bayesjpt.fitting.compare",
     "fit_experts": "bayesjpt.experts.fit",
+    "OnlineExperts": "bayesjpt.experts.online",
     "ExpertPosterior": "bayesjpt.experts.posterior",
     "load_experts": "bayesjpt.experts.store",
     "estimate_memory": "bayesjpt.sampler.memory",
@@ -87,7 +89,7 @@ _HOME = {
 }
 
 # with these come the query methods of Posterior
-_WITH_METHODS = {"fit", "fit_experts", "ExpertPosterior", "load_experts", "Posterior", "load"}
+_WITH_METHODS = {"fit", "fit_experts", "OnlineExperts", "ExpertPosterior", "load_experts", "Posterior", "load"}
 
 __all__ = [
     "read_table",
@@ -115,6 +117,7 @@ __all__ = [
     "fit",
     "compare",
     "fit_experts",
+    "OnlineExperts",
     "ExpertPosterior",
     "load_experts",
     "estimate_memory",

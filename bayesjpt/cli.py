@@ -256,6 +256,10 @@ def fit(
     given: Given = None,
     depth: Depth = None,
     experts: Experts = None,
+    method: cli_experts.Method = None,
+    ridge: cli_experts.Ridge = None,
+    passes: cli_experts.Passes = None,
+    grow: cli_experts.Grow = False,
     kind: Kind = None,
     schema: SchemaPath = None,
     quiet: Quiet = False,
@@ -269,6 +273,7 @@ def fit(
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
     of_trees = {"select": select, "ess": ess, "states": states, "components": components}
     of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
+    of_experts |= {"method": method, "ridge": ridge, "passes": passes, "grow": grow}
     if learner == cli_experts.LEARNER:
         others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time, "workers": workers}
         cli_experts.check_learner(learner, others | _learner_options(min_rows, threshold, epsilon) | of_trees)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,23 @@ if TYPE_CHECKING:
     from bayesjpt.table.table import Table
 
 LEARNER = "experts"
+
+Method = Annotated[
+    str | None, typer.Option(help="Learner experts: gibbs, em, least_squares, laplace or mean_field; gibbs.")
+]
+Ridge = Annotated[
+    float | None,
+    typer.Option(
+        help=f"Learner experts, --method em and others: precision of coefficients; {defaults_experts.RIDGE:g}."
+    ),
+]
+Passes = Annotated[
+    int | None,
+    typer.Option(help=f"Learner experts, --method em and others: passes at most; {defaults_experts.PASSES}."),
+]
+Grow = Annotated[
+    bool, typer.Option("--grow", help="Learner experts, --method em and others: split where held-out rows gain.")
+]
 
 
 def check_learner(learner: str, chosen: dict[str, Any]) -> None:
@@ -34,15 +51,8 @@ def fit_and_save(
 
     if target is None:
         raise LearnerError("--learner experts without --target", "the column to explain")
-    own = {
-        "depth": defaults_experts.DEPTH,
-        "draws": defaults_experts.DRAWS,
-        "tune": defaults_experts.TUNE,
-        "chains": defaults_experts.CHAINS,
-        "experts": "auto",
-    }
-    own |= {name: value for name, value in chosen.items() if value is not None}
-    with announced("sampling trees of experts", not quiet):
+    own = {name: value for name, value in chosen.items() if value is not None}
+    with announced("fitting trees of experts", not quiet):
         post = fit_experts(table, target=names(target) or [], rng=seed, **own)
     post.save(output)
     if not quiet:

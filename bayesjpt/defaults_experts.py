@@ -22,3 +22,21 @@ PAIR_BYTES = 64 * 2**20
 """Of the pairs of a draw and a row that are made at once."""
 PREDICTED_DRAWS = 100
 """Averaged by predictions: an end of an interval is a quantile of all their leaves together, and takes twenty steps."""
+RIDGE = 0.1
+"""Precision of all coefficients around 0 where they are optimised; with 1, sharp gates become too soft."""
+PASSES = 100
+"""Of EM at most."""
+PASS_GAIN = 1e-7
+"""Nats a row: a pass that gains less is the last."""
+PATIENCE = 10
+"""Passes of least squares without a better state than the best, after which it ends."""
+NEWTON_STEPS = 1
+"""Of each regression in a pass; with three the simulated arm of `docs/results.md` took twice the time for no gain."""
+IMAGINARY_ROWS = (1.0, 0.1)
+"""Of each gaussian expert's variance where there is a ridge: their number, and their squared residual."""
+HELD_OUT = 0.25
+"""Share of the rows on which a tree's growth is judged."""
+GROWTH_PASSES = 5
+"""Of EM before a split is judged."""
+FORGETTING = 0.9999
+"""Of `bj.OnlineExperts`, a row: what gates and experts were while they still moved is forgotten after 10,000 rows."""

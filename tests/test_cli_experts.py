@@ -41,6 +41,18 @@ def test_labels_get_probabilities(csv, tmp_path, capfd):
     assert out.splitlines()[0] == "row,u,v"
 
 
+def test_trees_are_fitted_by_em(csv, tmp_path, capfd):
+    fit = tmp_path / "fit.nc"
+    own = ["--learner", "experts", "--target", "y", "--depth", "1", "--seed", "1", "--quiet"]
+    chosen = ["--method", "em", "--ridge", "0.5", "--passes", "9", "--grow"]
+    assert run(capfd, "fit", csv, "-o", fit, *own, *chosen)[0] == 0
+    status, out, _ = run(capfd, "predict", fit, csv)
+    assert status == 0
+    assert len(out.splitlines()) == 81
+    assert "method='em'" in refused(capfd, "fit", csv, "-o", fit, *own, "--method", "em", "--draws", "5")
+    assert "--method" in refused(capfd, "fit", csv, "-o", fit, "--method", "em", "--quiet")
+
+
 def test_options_of_the_other_learners_are_refused(csv, tmp_path, capfd):
     fit = tmp_path / "fit.nc"
     assert "--target" in refused(capfd, "fit", csv, "-o", fit, *SHORT)

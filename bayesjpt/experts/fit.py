@@ -1,4 +1,4 @@
-"""`bj.fit_experts`: chains of Gibbs sweeps over a tree of gated experts."""
+"""`bj.fit_experts`: a tree of gated experts by Gibbs sweeps, or by one of the searches for its optimum."""
 
 from __future__ import annotations
 
@@ -12,10 +12,23 @@ import numpy as np
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import LearnerError, SamplingError, warn
+from bayesjpt.experts.em import (
+    OPTIMISERS,
+    Optimum,
+    check_search,
+    first_optimum,
+    make_penalty,
+    optimise,
+    record_of,
+    tell_divergence,
+)
+from bayesjpt.experts.grow import grown
+from bayesjpt.experts.laplace import laplace_draws
+from bayesjpt.experts.mean_field import ascend, check_kinds, mean_field_draws
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import LARGEST_DEPTH, ExpertModel, experts_of, offset_of, with_targets
 from bayesjpt.experts.posterior import ExpertPosterior
-from bayesjpt.experts.start import STARTS, begin
+from bayesjpt.experts.start import begin, check_same_model, check_start, go_on, last_draw
 from bayesjpt.families import features
 from bayesjpt.kernels.expert_sweep import Prior, run_chain
 from bayesjpt.kernels.expert_tree import Coefficients
@@ -23,6 +36,16 @@ from bayesjpt.numerics.generator import as_generator
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.covariates import make_covariates
 from bayesjpt.table.table import Table, as_table
+
+_SEARCHED = {"ridge", "passes", "grow"}
+METHODS = {
+    "gibbs": {"draws", "tune"},
+    "em": _SEARCHED,
+    "least_squares": _SEARCHED,
+    "laplace": _SEARCHED | {"draws"},
+    "mean_field": {"draws", "ridge", "passes"},
+}
+"""Methods, and the settings that belong to each alone."""
 
 
 def fit_experts(
@@ -33,10 +56,14 @@ def fit_experts(
     gates: Sequence[str] | None = None,
     depth: int = defaults_experts.DEPTH,
     experts: str | Mapping[str, str] = "auto",
-    draws: int = defaults_experts.DRAWS,
-    tune: int = defaults_experts.TUNE,
-    chains: int = defaults_experts.CHAINS,
-    start: str = "cart",
+    method: str = "gibbs",
+    draws: int | None = None,
+    tune: int | None = None,
+    chains: int | None = None,
+    start: str | ExpertPosterior = "cart",
+    ridge: float | None = None,
+    passes: int | None = None,
+    grow: bool = False,
     kinds: Mapping[str, str] | None = None,
     missing: Posterior | None = None,
     cores: int | None = None,
@@ -62,10 +89,29 @@ def fit_experts(
     experts : str or mapping from target to str
         ``gaussian``, ``logistic`` (two labels), ``multinomial``, ``poisson`` or ``gamma``; ``auto`` is logistic or
         multinomial for labels, Poisson for counts, gaussian for other numbers.
-    draws, tune, chains : int
-        Kept sweeps of each chain, sweeps before them, and chains. Each chain begins with its own tree.
-    start : str
-        ``cart``: a tree of hard splits learned greedily from a random half of the rows; or ``random``.
+    method : str
+        ``gibbs``: draws from the posterior. ``em``: the most likely coefficients under a ridge, by
+        expectation-maximisation with reweighted least squares at gates and experts. ``least_squares``: the same with
+        one regression of posterior log odds a gate, whose likelihood may fall; the best pass counts. ``laplace``:
+        draws of the Gaussian approximation at the optimum. ``mean_field``: draws of the best approximation by
+        independent factors, for gaussian and logistic experts.
+    draws, tune, chains : int, optional
+        Kept sweeps of each chain (100), sweeps before them (200), and chains (4). Each chain begins with its own
+        tree. ``em`` and ``least_squares`` have one draw of each chain, and one chain unless given.
+    start : str or ExpertPosterior
+        ``cart``: a tree of hard splits learned greedily from a random half of the rows; ``random``; or another fit of
+        the same columns, from the last draws of whose chains this one goes on.
+    ridge : float, optional
+        Of all methods but ``gibbs``: the precision of coefficients around 0, 0.1 unless
+        given. Above 0, each gaussian expert's variance has one imaginary row with a tenth of the target's variance,
+        too. 0 is maximum likelihood, which often has no finite optimum; a warning then names what diverges.
+    passes : int, optional
+        Of all methods but ``gibbs``: over the rows, at most; 100 unless given. EM stops where one gains less than
+        1e-7 nats a row.
+    grow : bool
+        Of all methods but ``gibbs`` and ``mean_field``: begin with one leaf and split one after the other, down to
+        `depth`, where that makes a held-out quarter of the rows more likely by more than one standard error; then
+        take back what they do not need, and fit all rows.
     kinds : mapping from str to str, optional
         As in `bj.as_table`, for a data frame.
     missing : Posterior, optional
@@ -110,6 +156,11 @@ def fit_experts(
     generator = as_generator(rng)
     if generator is None:
         raise LearnerError(f"rng = {rng!r}", "None, a seed from 0, or a generator of NumPy")
+    _check_method(method, draws=draws, tune=tune, ridge=ridge, passes=passes, grow=grow or None)
+    one = method in OPTIMISERS
+    draws = (1 if one else defaults_experts.DRAWS) if draws is None else draws
+    tune = defaults_experts.TUNE if tune is None else tune
+    chains = (1 if one else defaults_experts.CHAINS) if chains is None else chains
     numbers = {"depth": (depth, 0), "draws": (draws, 1), "tune": (tune, 0), "chains": (chains, 1)}
     for name, (value, least) in (numbers | ({} if cores is None else {"cores": (cores, 1)})).items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
@@ -117,9 +168,15 @@ def fit_experts(
     depth, draws, tune, chains = int(depth), int(draws), int(tune), int(chains)
     if depth > LARGEST_DEPTH:
         raise LearnerError(f"depth={depth}", f"at most {LARGEST_DEPTH}: a tree has 2^depth leaves")
-    if start not in STARTS:
-        raise LearnerError(f"start={start!r}", f"one of {', '.join(STARTS)}")
+    search = check_search(method, ridge, passes)
+    check_start(start)
+    if search.ridge == 0.0 and method in ("laplace", "mean_field"):
+        raise LearnerError(f"ridge={ridge!r} with method={method!r}", "a number above 0: it is the prior's precision")
     model, rows = make_model(table, target, given, gates, depth=depth, experts=experts, kinds=kinds)
+    if method == "mean_field":
+        check_kinds(model)
+    if not isinstance(start, str):
+        check_same_model(model, start.model)
     prior = make_prior(model)
     tables = [rows]
     if missing is not None:
@@ -127,20 +184,58 @@ def fit_experts(
         tables = imputed(missing, rows, model.covariate_columns, chains, generator)
     tasks = [model.task(each) for each in tables]
     seeds = generator.bit_generator.seed_seq.spawn(chains)  # pyright: ignore[reportAttributeAccessIssue] - it has it
-    kept = [_room(model, draws) for _ in range(chains)]
+    settings = {"depth": depth, "start": start if isinstance(start, str) else "fit", "rows": rows.n_row}
 
-    def run(chain: int) -> None:
+    def sample(chain: int) -> Coefficients:
         own, task = np.random.Generator(np.random.PCG64(seeds[chain])), tasks[chain % len(tasks)]
-        state, leaf = begin(model, task, prior, start, own)
-        run_chain(task, state, prior, leaf, own, tune, kept[chain])
+        if isinstance(start, str):
+            state, leaf = begin(model, task, prior, start, own)
+        else:
+            state, leaf = go_on(last_draw(start, chain), task, own)
+        kept = _room(model, draws)
+        run_chain(task, state, prior, leaf, own, tune, kept)
+        return kept
+
+    def search_best(chain: int) -> tuple[Coefficients, Optimum]:
+        own, task = np.random.Generator(np.random.PCG64(seeds[chain])), tasks[chain % len(tasks)]
+        if not isinstance(start, str):
+            first = Optimum(last_draw(start, chain), np.ones(model.n_gate, bool), np.zeros(0))
+        elif grow:
+            first = grown(model, task, prior, search, own)
+        else:
+            first = first_optimum(model, task, prior, start, own)
+        found = optimise(model, task, prior, search, first)
+        penalty = make_penalty(model, prior, search.ridge)
+        if method == "laplace":
+            return laplace_draws(model, task, penalty, found, draws, own), found
+        if method == "mean_field":
+            field, trace = ascend(model, task, penalty, search, found)
+            return mean_field_draws(model, field, found, draws, own), found._replace(trace=np.array(trace))
+        return Coefficients(*(array[None] for array in found.state)), found
 
     with ThreadPoolExecutor(max_workers=min(chains, cores or os.cpu_count() or 1)) as pool:
-        list(pool.map(run, range(chains)))
+        if method == "gibbs":
+            kept = list(pool.map(sample, range(chains)))
+            settings["tune"] = tune
+        else:
+            pairs = list(pool.map(search_best, range(chains)))
+            kept = [own for own, _ in pairs]
+            settings |= record_of(search, [found for _, found in pairs]) | {"method": method}
+            if search.ridge == 0.0:
+                tell_divergence(model, tasks[0], prior, pairs[0][1])
     drawn = Coefficients(*(np.stack(arrays) for arrays in zip(*kept, strict=True)))
     if not all(np.isfinite(array).all() for array in drawn):
         raise SamplingError("a draw that is not finite", remedy="Rescale covariates with values far from all others.")
-    settings = {"depth": depth, "tune": tune, "start": start, "rows": rows.n_row}
     return ExpertPosterior(model, drawn, settings, missing)
+
+
+def _check_method(method: str, **chosen: Any) -> None:
+    """Raise `LearnerError` for an unknown method, or for settings of another one."""
+    if method not in METHODS:
+        raise LearnerError(f"method={method!r}", f"one of {', '.join(METHODS)}")
+    others = {name: value for name, value in chosen.items() if value is not None and name not in METHODS[method]}
+    for name, value in others.items():
+        raise LearnerError(f"{name}={value!r} with method={method!r}", f"one of the methods that use {name}")
 
 
 def make_model(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from bayesjpt.errors import LearnerError
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.kernels.expert_start import begin_paths
-from bayesjpt.kernels.expert_sweep import Prior
+from bayesjpt.kernels.expert_sweep import Prior, fill_paths
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, Coefficients, Task
+
+if TYPE_CHECKING:
+    from bayesjpt.experts.posterior import ExpertPosterior
 
 STARTS = ("cart", "random")
 
@@ -35,4 +41,37 @@ def begin(
     if start == "random" or task.gate_x.shape[1] == 1 or not model.depth:
         return state, rng.integers(0, model.n_leaf, n_row)
     leaf = begin_paths(task, state.gate, rng)
+    return state, leaf
+
+
+def check_start(start: object) -> None:
+    """Raise `LearnerError` unless a start is one of `STARTS` or a fit."""
+    if (isinstance(start, str) and start not in STARTS) or not (isinstance(start, str) or hasattr(start, "model")):
+        raise LearnerError(f"start={start!r}", f"one of {', '.join(STARTS)}, or a fit of experts")
+
+
+def check_same_model(model: ExpertModel, other: ExpertModel) -> None:
+    """Raise `LearnerError` unless coefficients of one model mean the same in the other."""
+    same = {
+        "targets": model.targets == other.targets,
+        "experts": model.experts == other.experts,
+        "depth": model.depth == other.depth,
+        "covariates": model.covariates.members == other.covariates.members,
+        "gates": model.gate_covariates.members == other.gate_covariates.members,
+        "units of targets": model.response == other.response and np.array_equal(model.offset, other.offset),
+    }
+    for name, equal in same.items():
+        if not equal:
+            raise LearnerError(f"a start with other {name}", "a fit of the same table with the same settings")
+
+
+def last_draw(post: ExpertPosterior, chain: int) -> Coefficients:
+    """Return the last draw of one of a fit's chains, which take turns."""
+    return Coefficients(*(array[chain % post.n_chain, -1].copy() for array in post.coefficients))
+
+
+def go_on(state: Coefficients, task: Task, rng: np.random.Generator) -> tuple[Coefficients, np.ndarray]:
+    """Return a state and paths of the rows drawn given it."""
+    leaf = np.zeros(task.x.shape[0], np.int64)
+    fill_paths(task, state, rng, leaf)
     return state, leaf

@@ -22,7 +22,7 @@ _MOST_ROWS = 4000
 _LEAST_ROWS = 5
 _LEAST_SHARE = 0.02
 _RIDGE = 1.0
-_SHARPNESS = 4.0
+SHARPNESS = 4.0
 """Log odds of a gate one standard deviation, within its node, from the cut."""
 
 
@@ -115,17 +115,17 @@ def begin_paths(task: Task, gate: np.ndarray, rng: np.random.Generator) -> np.nd
     """
     n_row, n_gate = task.x.shape[0], gate.shape[0]
     used = np.sort(rng.permutation(n_row)[: min(max(n_row // 2, 50), _MOST_ROWS)])
-    both = np.ascontiguousarray(np.concatenate([task.x[used], _working(task)[used]], axis=1))
+    both = np.ascontiguousarray(np.concatenate([task.x[used], working_responses(task)[used]], axis=1))
     inside: dict[int, np.ndarray] = {0: np.arange(used.size)}
     for node in range(n_gate):
         rows = inside.pop(node)
-        found = _best_split(both[rows], task.x.shape[1], task.gate_x[used[rows]])
+        found = best_split(both[rows], task.x.shape[1], task.gate_x[used[rows]])
         right = np.zeros(rows.size, bool)
         if found is not None:
             covariate, cut = found
             values = task.gate_x[used[rows], covariate]
             right = values > cut
-            slope = _SHARPNESS / max(float(values.std()), 1e-6)
+            slope = SHARPNESS / max(float(values.std()), 1e-6)
             gate[node, covariate], gate[node, 0] = slope, -slope * cut
         inside[2 * node + 1], inside[2 * node + 2] = rows[~right], rows[right]
     at = np.zeros(n_row, np.int64)
@@ -134,7 +134,7 @@ def begin_paths(task: Task, gate: np.ndarray, rng: np.random.Generator) -> np.nd
     return at - n_gate
 
 
-def _working(task: Task) -> np.ndarray:
+def working_responses(task: Task) -> np.ndarray:
     """Return what splits look at, float64 (n_row, n): responses as numbers of about one unit of spread."""
     columns = []
     for c, kind in enumerate(task.kind):
@@ -147,7 +147,7 @@ def _working(task: Task) -> np.ndarray:
     return (out - out.mean(axis=0)) / np.maximum(out.std(axis=0), 1e-9)
 
 
-def _best_split(both: np.ndarray, n_covariate: int, gate_x: np.ndarray) -> tuple[int, float] | None:
+def best_split(both: np.ndarray, n_covariate: int, gate_x: np.ndarray) -> tuple[int, float] | None:
     """Return (covariate, cut) of the best split of some rows, None where no cut leaves enough on both sides."""
     n_row = both.shape[0]
     least = max(_LEAST_ROWS, int(_LEAST_SHARE * n_row), n_covariate // 2)

@@ -250,7 +250,9 @@ def dataset(
         with announced(f"Arranging {n_row} rows", progress):
             facts = _arrange(files, schema, n_row, made, dict(reading)) | {"asked": asked, "format": _FORMAT}
         if files.stamps() != asked["files"]:
-            raise TableError("files have changed while they were read", "files that do not change meanwhile", "Begin anew.")
+            raise TableError(
+                "files have changed while they were read", "files that do not change meanwhile", "Begin anew."
+            )
         counted = zip(schema, facts["n_observed"], strict=True)
         schema = Schema(tuple(replace(column, n_missing=n_row - n) for column, n in counted), schema.set_aside)
         (made / _FACTS).write_text(json.dumps(facts | {"schema": schema.to_dict()}), encoding="utf-8")

@@ -17,9 +17,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import bayesjpt as bj
+from tests.papers import experts_em
 from tests.papers.experts_arm import simulate
 
-PARTS = ("arm", "classes", "regimes")
+PARTS = ("arm", "em", "online", "classes", "regimes", "approximations")
 TABLES = {"heart": "nomiss.heart.all.csv", "diabetes": "nomiss.diabetes.all.csv"}
 
 
@@ -120,16 +121,24 @@ def regimes(n_row: int = 1_000, n_seed: int = 5) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, help="Folder of the tables of heart and Pima.")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     chosen = parser.parse_args()
+    if "classes" in chosen.parts and chosen.data is None:
+        parser.error("--data is needed for classes; other parts: --parts arm em online regimes approximations")
     warnings.simplefilter("ignore")
     if "arm" in chosen.parts:
         arm()
+    if "em" in chosen.parts or "arm" in chosen.parts:
+        experts_em.searched()
+    if "online" in chosen.parts:
+        experts_em.online()
     if "classes" in chosen.parts:
         classes(chosen.data)
     if "regimes" in chosen.parts:
         regimes()
+    if "approximations" in chosen.parts:
+        experts_em.approximations()
 
 
 if __name__ == "__main__":
