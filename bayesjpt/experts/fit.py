@@ -40,6 +40,9 @@ def fit_experts(
     start: str = "cart",
     kinds: Mapping[str, str] | None = None,
     missing: Posterior | None = None,
+    time: str | None = None,
+    series: str | None = None,
+    transitions: str = "leaf",
     cores: int | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> ExpertPosterior:
@@ -72,6 +75,12 @@ def fit_experts(
     missing : Posterior, optional
         Of all covariates, from ``bj.fit``: missing ones are drawn from it given the others, for each chain anew, and
         in questions too. Without it a missing covariate is an error.
+    time, series : str, optional
+        Columns that say when a row is, a number or a date, and to which series it belongs; all to one unless given.
+        With `time`, gates depend on the leaf of the row before: a hidden Markov decision tree, whose draws are an
+        `ExpertSeriesPosterior`. Rows without targets are then steps too.
+    transitions : str
+        ``leaf``: each gate has an offset for every leaf before; ``decision``: one for the decision before at its level.
     cores : int, optional
         Threads; the draws do not depend on their number.
     rng : int, numpy.random.Generator or None
@@ -85,7 +94,8 @@ def fit_experts(
     LearnerError
         For settings that make no sense.
     SchemaError, TableError
-        For columns that are not there or cannot be used, and for missing covariates.
+        For columns that are not there or cannot be used, for missing covariates, and for times that are missing, no
+        numbers or dates, or the same in two rows of a series.
 
     Notes
     -----
@@ -98,6 +108,8 @@ def fit_experts(
     Jordan and Jacobs (1994). Hierarchical Mixtures of Experts and the EM Algorithm. Neural Computation 6(2).
     Peng, Jacobs and Tanner (1996). Bayesian Inference in Mixtures-of-Experts and Hierarchical Mixtures-of-Experts
     Models. JASA 91(435).
+    Jordan, Ghahramani and Saul (1997). Hidden Markov Decision Trees. Advances in Neural Information Processing
+    Systems 9.
 
     Examples
     --------
@@ -120,6 +132,27 @@ def fit_experts(
         raise LearnerError(f"depth={depth}", f"at most {LARGEST_DEPTH}: a tree has 2^depth leaves")
     if start not in STARTS:
         raise LearnerError(f"start={start!r}", f"one of {', '.join(STARTS)}")
+    if time is None and series is not None:
+        raise LearnerError(f"series={series!r} without time", "the column of time, too")
+    if time is not None:
+        from bayesjpt.experts.series_fit import fit_series
+
+        return fit_series(
+            table,
+            time=time,
+            series=series,
+            transitions=transitions,
+            target=target,
+            given=given,
+            gates=gates,
+            depth=depth,
+            experts=experts,
+            kinds=kinds,
+            chain=(draws, tune, chains, start),
+            missing=missing,
+            cores=cores,
+            rng=generator,
+        )
     model, rows = make_model(table, target, given, gates, depth=depth, experts=experts, kinds=kinds)
     prior = make_prior(model)
     tables = [rows]
@@ -128,7 +161,7 @@ def fit_experts(
         tables = imputed(missing, rows, model.covariate_columns, chains, generator)
     tasks = [model.task(each) for each in tables]
     seeds = generator.bit_generator.seed_seq.spawn(chains)  # pyright: ignore[reportAttributeAccessIssue] - it has it
-    kept = [_room(model, draws) for _ in range(chains)]
+    kept = [room(model, draws) for _ in range(chains)]
 
     def run(chain: int) -> None:
         own, task = np.random.Generator(np.random.PCG64(seeds[chain])), tasks[chain % len(tasks)]
@@ -219,7 +252,7 @@ def make_prior(model: ExpertModel) -> Prior:
     )
 
 
-def _room(model: ExpertModel, n_draw: int) -> Coefficients:
+def room(model: ExpertModel, n_draw: int) -> Coefficients:
     """Return arrays for the draws of a chain."""
     n_target = len(model.targets)
     return Coefficients(
