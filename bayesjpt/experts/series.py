@@ -159,7 +159,7 @@ class ExpertSeriesPosterior(ExpertPosterior):
         constants = [family.constants(c) for family, c in zip(model.families, model.response, strict=True)]
         aux = np.array([features.auxiliary(f, own, k) for f, own, k in zip(model.families, z, constants, strict=True)])
         slot, sign, _ = slots(model.depth, self.transitions)
-        offset = self.memory.offset.reshape(-1, *self.memory.offset.shape[2:])
+        offset = self._flat_offset()
         n_row, n_leaf, circuit = order.rows.size, model.n_leaf, model.circuit
         log_weight, theta = np.zeros((1, n_row, circuit.n_edge)), np.empty((1, n_row, circuit.n_theta))
         evidence, memory_odds = np.empty((1, n_row, n_leaf)), np.empty((model.n_gate, n_leaf))
@@ -174,6 +174,11 @@ class ExpertSeriesPosterior(ExpertPosterior):
             predicted, filtered = np.empty((n_row, n_leaf)), np.empty((n_row, n_leaf))
             fill_filtered(order.first, base, memory_odds, evidence[0], predicted, filtered, log_density)
             yield Forward(base, memory_odds, predicted, filtered)
+
+    def _flat_offset(self) -> np.ndarray:
+        """Return the offsets of all draws, float64 (n_draw, n_gate, n_slot)."""
+        offset = self.memory.offset
+        return offset.reshape(self.n_chain * self.n_draw, *offset.shape[2:])
 
     def _log_predicted(self, table: OrderedTable) -> np.ndarray:
         """Return float64 (n_draw, n_row, n_leaf): log probabilities of leaves given the targets before each row."""
@@ -283,7 +288,7 @@ class ExpertSeriesPosterior(ExpertPosterior):
             gate_x = self._matrices(self.read(rows))[1]
         flat, n_leaf, n_row = self._flat(), self.model.n_leaf, gate_x.shape[1]
         slot, sign, _ = slots(self.model.depth, self.transitions)
-        offset = self.memory.offset.reshape(-1, *self.memory.offset.shape[2:])
+        offset = self._flat_offset()
         out = np.empty((flat.gate.shape[0], n_row, n_leaf + 1, n_leaf))
         base, memory_odds = np.empty((n_row, self.model.n_gate)), np.empty((self.model.n_gate, n_leaf))
         for d in range(out.shape[0]):

@@ -61,16 +61,16 @@ def fit_series(
     wanted = None
     if kinds is not None:
         wanted = {name: kind for name, kind in kinds.items() if name in modelled or name not in (time, series)}
-    read = as_table(frame, kinds=wanted or None).take(order.rows)
-    known = _known(read, targets)
-    model, _ = make_model(read.take(known), targets, given, gates, depth=depth, experts=experts)
+    read = as_table(frame, kinds=wanted or None)
+    known = _known(read, targets)[order.rows]
+    model, _ = make_model(read.take(order.rows[known]), targets, given, gates, depth=depth, experts=experts)
     rows = Table(model.schema, read.values, read.observed, read.unseen)
     prior = make_prior(model)
     tables = [rows]
     if missing is not None:
         check_joint(missing, model.covariate_columns)
         tables = imputed(missing, rows, model.covariate_columns, chains, rng)
-    tasks = [_task(model, each, known) for each in tables]
+    tasks = [_task(model, each, order.rows, known) for each in tables]
     steps = steps_of(model, order, known, transitions)
     n_slot = slots(depth, transitions)[2]
     seeds = rng.bit_generator.seed_seq.spawn(chains)  # pyright: ignore[reportAttributeAccessIssue] - it has it
@@ -119,8 +119,9 @@ def _known(read: Table, targets: Sequence[str]) -> np.ndarray:
     return known
 
 
-def _task(model: ExpertModel, rows: Table, known: np.ndarray) -> Task:
-    values, _ = model.target_cells(rows)
+def _task(model: ExpertModel, rows: Table, order: np.ndarray, known: np.ndarray) -> Task:
+    """Return rows in an order as kernels take them; targets of rows that are not known are ones."""
+    values = model.target_cells(rows)[0][:, order]
     y = np.where(known, model.units(np.where(known, values, 1.0)), 1.0)
     x, gate_x = model.covariates.matrix(rows), model.gate_covariates.matrix(rows)
-    return Task(x, gate_x, y, model.kind, model.at, model.offset)
+    return Task(x[order], gate_x[order], y, model.kind, model.at, model.offset)

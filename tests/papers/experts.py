@@ -18,8 +18,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 import bayesjpt as bj
 from tests.papers.experts_arm import simulate
+from tests.papers.experts_series import hmdt
 
-PARTS = ("arm", "classes", "regimes")
+PARTS = ("arm", "classes", "regimes", "hmdt")
 TABLES = {"heart": "nomiss.heart.all.csv", "diabetes": "nomiss.diabetes.all.csv"}
 
 
@@ -130,6 +131,8 @@ def main() -> None:
         classes(chosen.data)
     if "regimes" in chosen.parts:
         regimes()
+    if "hmdt" in chosen.parts:
+        hmdt()
 
 
 if __name__ == "__main__":
