@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bayesjpt.errors import BayesjptWarning as BayesjptWarning
     from bayesjpt.experts.fit import fit_experts as fit_experts
     from bayesjpt.experts.posterior import ExpertPosterior as ExpertPosterior
+    from bayesjpt.experts.series import ExpertSeriesPosterior as ExpertSeriesPosterior
     from bayesjpt.experts.store import load_experts as load_experts
     from bayesjpt.families.registry import register_family as register_family
     from bayesjpt.fitting.compare import compare as compare
@@ -75,6 +76,7 @@ _HOME = {
     "compare": "bayesjpt.fitting.compare",
     "fit_experts": "bayesjpt.experts.fit",
     "ExpertPosterior": "bayesjpt.experts.posterior",
+    "ExpertSeriesPosterior": "bayesjpt.experts.series",
     "load_experts": "bayesjpt.experts.store",
     "estimate_memory": "bayesjpt.sampler.memory",
     "Posterior": "bayesjpt.posterior.draws",
@@ -87,7 +89,7 @@ _HOME = {
 }
 
 # whoever asks for these wants the verbs on Posterior too
-_WITH_VERBS = {"fit", "fit_experts", "ExpertPosterior", "load_experts", "Posterior", "load"}
+_WITH_VERBS = {"fit", "fit_experts", "ExpertPosterior", "ExpertSeriesPosterior", "load_experts", "Posterior", "load"}
 
 __all__ = [
     "read_table",
@@ -116,6 +118,7 @@ __all__ = [
     "compare",
     "fit_experts",
     "ExpertPosterior",
+    "ExpertSeriesPosterior",
     "load_experts",
     "estimate_memory",
     "Posterior",
