@@ -97,6 +97,21 @@ def begin_leaves(base, out):
 
 
 @kernel
+def _total(values):
+    """Return the sum, in four running sums: one alone would wait for each addition."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = values.size - values.size % 4
+    for k in range(0, whole, 4):
+        a += values[k]
+        b += values[k + 1]
+        c += values[k + 2]
+        d += values[k + 3]
+    for k in range(whole, values.size):
+        a += values[k]
+    return (a + b) + (c + d)
+
+
+@kernel
 def next_leaves(base, memory_odds, before, flow, out):
     """Fill out, float64 (n_leaf,), with the probabilities of a row's leaves given those of the row before.
 
@@ -105,29 +120,35 @@ def next_leaves(base, memory_odds, before, flow, out):
     base : float64 (n_gate,)
     memory_odds : float64 (n_gate, n_leaf)
     before : float64 (n_leaf,)
-    flow : float64 (n_node, n_leaf)
-        Overwritten: the probability of coming from a leaf and passing a node.
+    flow : float64 (2, depth + 1, n_leaf)
+        Overwritten: the probability of coming from a leaf and passing a node, of the node of each level that is being
+        visited and of its right sibling. Depth first, so that these few stay in the fastest memory.
     out : float64 (n_leaf,)
 
     Notes
     -----
     Cost: a division for each gate and leaf before.
     """
-    n_leaf = out.size
+    n_leaf, depth = out.size, flow.shape[1] - 1
     for k in range(n_leaf):
-        flow[0, k] = before[k]
-    for g in range(n_leaf - 1):
-        down, left, right, own = flow[g], flow[2 * g + 1], flow[2 * g + 2], memory_odds[g]
-        for k in range(n_leaf):
-            odds = base[g] * own[k]
-            share = down[k] / (1.0 + odds)
-            left[k] = share
-            right[k] = share * odds
+        flow[0, 0, k] = before[k]
     for leaf in range(n_leaf):
-        total = 0.0
-        for k in range(n_leaf):
-            total += flow[n_leaf - 1 + leaf, k]
-        out[leaf] = total
+        # up to the last node that this path shares with the one before, and down its right side
+        level, side = depth, 1 if leaf > 0 else 0
+        while level > 0 and (leaf >> (depth - level)) % 2 == 0:
+            level -= 1
+        down = flow[side, level]
+        while level < depth:
+            gate = (1 << level) - 1 + (leaf >> (depth - level))
+            left, right, own = flow[0, level + 1], flow[1, level + 1], memory_odds[gate]
+            for k in range(n_leaf):
+                odds = base[gate] * own[k]
+                share = down[k] / (1.0 + odds)
+                left[k] = share
+                right[k] = share * odds
+            level += 1
+            down = left
+        out[leaf] = _total(down)
 
 
 @kernel
@@ -185,8 +206,10 @@ def fill_filtered(first, base, memory_odds, evidence, predicted, filtered, log_d
     -----
     Cost: rows times leaves squared.
     """
-    n_leaf = memory_odds.shape[1]
-    flow = np.empty((2 * n_leaf - 1, n_leaf))
+    n_leaf, depth = memory_odds.shape[1], 0
+    while 1 << depth < n_leaf:
+        depth += 1
+    flow = np.empty((2, depth + 1, n_leaf))
     for series in range(first.size - 1):
         for row in range(first[series], first[series + 1]):
             if row == first[series]:

@@ -132,11 +132,11 @@ def passes(n_row: int = 2_000, n_repeat: int = 5) -> None:
         leaf, gate_x, gate = np.empty(n_row, np.int64), rng.normal(size=(n_row, 3)), rng.normal(size=(n_leaf - 1, 3))
         took = []
         for repeat in range(n_repeat + 1):  # the first compiles
-            begun = time.perf_counter()
+            begun = time.process_time()
             fill_base_odds(gate_x, gate, base)
             fill_filtered(first, base, odds, evidence, predicted, filtered, each)
-            middle = time.perf_counter()
+            middle = time.process_time()
             fill_drawn_paths(first, base, odds, filtered, np.uint64(repeat), leaf)
-            took.append((middle - begun, time.perf_counter() - middle))
+            took.append((middle - begun, time.process_time() - middle))
         forward, back = 1e6 * np.min(took[1:], axis=0) / n_row
         print(f"  {n_leaf:2d} leaves: forward {forward:.2f}, back {back:.2f} microseconds a row")
