@@ -53,9 +53,12 @@ def fit_and_save(
 def predicted(fit: Path, table: Any, target: str | None, interval: float) -> Prediction:
     """Return what a target is in new rows; `table` reads them under a schema."""
     from bayesjpt.experts.predict import prediction
+    from bayesjpt.experts.series import ExpertSeriesPosterior
     from bayesjpt.experts.store import load_experts
 
     post = load_experts(fit).some_draws(defaults_experts.PREDICTED_DRAWS)
+    if isinstance(post, ExpertSeriesPosterior):
+        raise QueryError("a fit of series", "one of rows apart", "Use Python: bj.load_experts(FIT).predict(rows).")
     known = list(post.targets)
     if target is None and len(known) > 1:
         raise QueryError("a fit of several targets", f"--target, one of {', '.join(known)}")
@@ -67,12 +70,13 @@ def predicted(fit: Path, table: Any, target: str | None, interval: float) -> Pre
 
 def is_experts(fit: Path) -> bool:
     """Return whether a file is a saved fit of experts; what cannot be read is not."""
-    from bayesjpt.experts.store import FORMAT
+    from bayesjpt.experts.store import FORMAT, SERIES_FORMAT
     from bayesjpt.posterior.hdf5 import SafeFile
 
     try:
         with SafeFile(fit) as file:
-            return file.text("bayesjpt", "format").rstrip("0123456789") == FORMAT.rstrip("0123456789")
+            known = [name.rstrip("0123456789") for name in (FORMAT, SERIES_FORMAT)]
+            return file.text("bayesjpt", "format").rstrip("0123456789") in known
     except (OSError, BayesjptError, ValueError, KeyError):
         return False
 

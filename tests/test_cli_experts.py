@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bayesjpt as bj
 from tests.test_cli import refused, run
 
 SHORT = ["--learner", "experts", "--draws", "5", "--tune", "10", "--chains", "2", "--seed", "1", "--quiet"]
@@ -31,6 +32,13 @@ def test_new_rows_are_predicted_from_a_saved_fit(csv, tmp_path, capfd):
     assert len(lines) == 4
     assert "'x'" in refused(capfd, "predict", fit, tmp_path / "new.csv", "--target", "x")
     assert "bayesjpt predict" in refused(capfd, "query", fit, "y > 1")
+
+
+def test_a_fit_of_series_is_refused(csv, tmp_path, capfd):
+    rows = pd.read_csv(csv).assign(t=range(80))
+    fit = tmp_path / "fit.nc"
+    bj.fit_experts(rows, target="y", given=["a"], time="t", depth=1, draws=2, tune=2, chains=1, rng=1).save(fit)
+    assert "bj.load_experts" in refused(capfd, "predict", fit, csv)
 
 
 def test_labels_get_probabilities(csv, tmp_path, capfd):
