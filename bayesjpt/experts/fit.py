@@ -88,6 +88,7 @@ def fit_experts(
     Returns
     -------
     ExpertPosterior
+        With `time` an `ExpertSeriesPosterior`.
 
     Raises
     ------

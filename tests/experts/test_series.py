@@ -239,6 +239,18 @@ def test_gaps_in_a_grid_of_times_are_told():
         bj.fit_experts(rows, target="y", given=["x"], depth=1, **ORDER, **SHORT)
 
 
+def test_missing_covariates_are_imputed_from_a_posterior_of_them():
+    rows = regimes(40)
+    rows.loc[::7, "x"] = np.nan
+    table = bj.as_table(rows[["x", "y"]])
+    joint = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+    post = bj.fit_experts(rows, target="y", given=["x"], depth=1, missing=joint, **ORDER, **SHORT)
+    assert np.isfinite(post.series_log_density(rows)).all()
+    assert np.isfinite(post.sample_series(2, rows, rng=1)[["y"]].to_numpy()).all()
+    with pytest.raises(QueryError, match="'x'"):
+        bj.fit_experts(rows, target="y", given=["x"], missing=joint.marginal(["y"]), **ORDER, **SHORT)
+
+
 def test_time_is_a_covariate_where_it_is_asked_for():
     rows = regimes(40)
     post = bj.fit_experts(rows, target="y", given=["x", "t"], gates=[], depth=1, **ORDER, **SHORT)

@@ -173,3 +173,31 @@ def test_no_leaf_is_impossible_however_large_the_log_odds_are():
     assert np.isfinite(smoothed).all()
     assert np.isneginf(each[3])
     assert (leaf[[0, 1, 2, 4, 5]] == 0).all()
+
+
+@pytest.mark.parametrize("transitions", ["leaf", "decision"])
+@pytest.mark.parametrize("depth", [1, 3, 6])
+def test_passes_down_and_up_the_tree_are_products_with_the_matrix_of_transitions(depth, transitions):
+    rng, n_leaf, n_row = np.random.default_rng(depth), 2**depth, 5
+    slot, sign, n_slot = slots(depth, transitions)
+    gate_x, gate = rng.normal(size=(n_row, 2)), rng.normal(size=(n_leaf - 1, 2))
+    offset, evidence = 2.0 * rng.normal(size=(n_leaf - 1, n_slot)), 3.0 * rng.normal(size=(n_row, n_leaf))
+    base, odds = np.empty((n_row, n_leaf - 1)), np.empty((n_leaf - 1, n_leaf))
+    fill_base_odds(gate_x, gate, base)
+    fill_memory_odds(slot, sign, offset, odds)
+    predicted, filtered, each = np.empty((n_row, n_leaf)), np.empty((n_row, n_leaf)), np.empty(n_row)
+    smoothed, first = np.empty((n_row, n_leaf)), np.array([0, n_row])
+    fill_filtered(first, base, odds, evidence, predicted, filtered, each)
+    fill_smoothed(first, base, odds, predicted, filtered, smoothed)
+    matrices = [
+        np.array([series_naive.transition(gate, offset, x, k, transitions) for k in range(n_leaf)]) for x in gate_x
+    ]
+    forward = [series_naive.transition(gate, offset, gate_x[0], -1, transitions) * np.exp(evidence[0])]
+    for t in range(1, n_row):
+        forward.append(forward[-1] @ matrices[t] * np.exp(evidence[t]))
+    backward = [np.ones(n_leaf)]
+    for t in range(n_row - 1, 0, -1):
+        backward.insert(0, matrices[t] @ (np.exp(evidence[t]) * backward[0]))
+    np.testing.assert_allclose(each.cumsum(), [np.log(a.sum()) for a in forward], rtol=EXACT, atol=EXACT)
+    found = np.array(forward) * np.array(backward)
+    np.testing.assert_allclose(smoothed, found / found.sum(axis=1, keepdims=True), rtol=1e-9, atol=EXACT)
