@@ -133,6 +133,11 @@ Depth = Annotated[int | None, typer.Option(help=f"Learner experts: depth of the 
 Experts = Annotated[
     str | None, typer.Option(help="Learner experts: gaussian, logistic, multinomial, poisson, gamma or auto.")
 ]
+Step = Annotated[
+    str | None,
+    typer.Option(help="Learner experts: column of times; rows then depend on the row before in their series."),
+]
+Series = Annotated[str | None, typer.Option(help="Learner experts, with --step: column that says a row's series.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no timings, no warnings.")]
 
 
@@ -256,6 +261,8 @@ def fit(
     given: Given = None,
     depth: Depth = None,
     experts: Experts = None,
+    step: Step = None,
+    series: Series = None,
     kind: Kind = None,
     schema: SchemaPath = None,
     quiet: Quiet = False,
@@ -268,7 +275,7 @@ def fit(
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
     of_trees = {"select": select, "ess": ess, "states": states, "components": components}
-    of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
+    of_experts = {"target": target, "given": given, "depth": depth, "experts": experts, "step": step, "series": series}
     if learner == cli_experts.LEARNER:
         others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time, "workers": workers}
         cli_experts.check_learner(learner, others | _learner_options(min_rows, threshold, epsilon) | of_trees)
@@ -280,7 +287,7 @@ def fit(
             "cores": cores,
         }
         with _warnings(quiet):
-            read = _read(reader, table, quiet, kind, schema)
+            read = _read(reader, table, quiet, cli_experts.kinds(kind, step, series, schema), schema)
             cli_experts.fit_and_save(read, output, quiet, seed=seed, **of_experts)
         return
     cli_experts.check_learner(learner, of_experts)

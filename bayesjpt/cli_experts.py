@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from bayesjpt.announced import announced
 from bayesjpt.errors import BayesjptError, LearnerError, QueryError
 
 if TYPE_CHECKING:
+    from bayesjpt.cli_reading import TableReader
+    from bayesjpt.experts.posterior import ExpertPosterior
     from bayesjpt.queries.predict import Prediction
     from bayesjpt.table.table import Table
 
@@ -41,7 +44,7 @@ def fit_and_save(
         "chains": defaults_experts.CHAINS,
         "experts": "auto",
     }
-    own |= {name: value for name, value in chosen.items() if value is not None}
+    own |= {"time" if name == "step" else name: value for name, value in chosen.items() if value is not None}
     with announced("sampling trees of experts", not quiet):
         post = fit_experts(table, target=names(target) or [], rng=seed, **own)
     post.save(output)
@@ -50,22 +53,38 @@ def fit_and_save(
         typer.echo(post.explain())
 
 
-def predicted(fit: Path, table: Any, target: str | None, interval: float) -> Prediction:
-    """Return what a target is in new rows; `table` reads them under a schema."""
-    from bayesjpt.experts.predict import prediction
+def kinds(kind: list[str] | None, step: str | None, series: str | None, schema: Any) -> list[str] | None:
+    """Return what ``--kind`` says, and that the columns of time and series are no running numbers; a schema says it."""
+    if schema is not None or step is None:
+        return kind
+    known = {entry.rpartition("=")[0] for entry in kind or []}
+    own = [f"{step}=real"] if series is None else [f"{step}=real", f"{series}=category"]
+    return [*(kind or []), *(entry for entry in own if entry.rpartition("=")[0] not in known)]
+
+
+def rows(reader: TableReader, path: Path, post: ExpertPosterior) -> Table:
+    """Return new rows as a fit reads them, those of series with their times."""
     from bayesjpt.experts.series import ExpertSeriesPosterior
+
+    if not isinstance(post, ExpertSeriesPosterior):
+        return reader.rows(path, post.model.schema)
+    order = {post.time: "real"} | ({} if post.series is None else {post.series: "category"})
+    return post.read(reader.table(path, kinds=order))
+
+
+def predicted(fit: Path, table: Callable[[ExpertPosterior], Table], target: str | None, interval: float) -> Prediction:
+    """Return what a target is in new rows, which `table` reads as a fit reads them."""
+    from bayesjpt.experts.predict import prediction
     from bayesjpt.experts.store import load_experts
 
     post = load_experts(fit).some_draws(defaults_experts.PREDICTED_DRAWS)
-    if isinstance(post, ExpertSeriesPosterior):
-        raise QueryError("a fit of series", "one of rows apart", "Use Python: bj.load_experts(FIT).predict(rows).")
     known = list(post.targets)
     if target is None and len(known) > 1:
         raise QueryError("a fit of several targets", f"--target, one of {', '.join(known)}")
     name = known[0] if target is None else target
     if name not in known:
         raise QueryError(f"--target {name!r}", f"one of {', '.join(known)}")
-    return prediction(post, table(post.model.schema), name, interval)
+    return prediction(post, table(post), name, interval)
 
 
 def is_experts(fit: Path) -> bool:
