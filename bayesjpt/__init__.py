@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bayesjpt.experts.fit import fit_experts as fit_experts
     from bayesjpt.experts.online import OnlineExperts as OnlineExperts
     from bayesjpt.experts.posterior import ExpertPosterior as ExpertPosterior
+    from bayesjpt.experts.series import ExpertSeriesPosterior as ExpertSeriesPosterior
     from bayesjpt.experts.store import load_experts as load_experts
     from bayesjpt.families.registry import register_family as register_family
     from bayesjpt.fitting.compare import compare as compare
@@ -77,6 +78,7 @@ _HOME = {
     "fit_experts": "bayesjpt.experts.fit",
     "OnlineExperts": "bayesjpt.experts.online",
     "ExpertPosterior": "bayesjpt.experts.posterior",
+    "ExpertSeriesPosterior": "bayesjpt.experts.series",
     "load_experts": "bayesjpt.experts.store",
     "estimate_memory": "bayesjpt.sampler.memory",
     "Posterior": "bayesjpt.posterior.draws",
@@ -89,7 +91,10 @@ _HOME = {
 }
 
 # with these come the query methods of Posterior
-_WITH_METHODS = {"fit", "fit_experts", "OnlineExperts", "ExpertPosterior", "load_experts", "Posterior", "load"}
+_WITH_METHODS = {
+    "fit", "fit_experts", "OnlineExperts", "ExpertPosterior", "ExpertSeriesPosterior", "load_experts", "Posterior",
+    "load",
+}  # fmt: skip
 
 __all__ = [
     "read_table",
@@ -119,6 +124,7 @@ __all__ = [
     "fit_experts",
     "OnlineExperts",
     "ExpertPosterior",
+    "ExpertSeriesPosterior",
     "load_experts",
     "estimate_memory",
     "Posterior",

@@ -133,6 +133,11 @@ Depth = Annotated[int | None, typer.Option(help=f"Learner experts: depth of the 
 Experts = Annotated[
     str | None, typer.Option(help="Learner experts: gaussian, logistic, multinomial, poisson, gamma or auto.")
 ]
+Step = Annotated[
+    str | None,
+    typer.Option(help="Learner experts: column of times; rows then depend on the row before in their series."),
+]
+Series = Annotated[str | None, typer.Option(help="Learner experts, with --step: column that says a row's series.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no timings, no warnings.")]
 
 
@@ -260,6 +265,8 @@ def fit(
     ridge: cli_experts.Ridge = None,
     passes: cli_experts.Passes = None,
     grow: cli_experts.Grow = False,
+    step: Step = None,
+    series: Series = None,
     kind: Kind = None,
     schema: SchemaPath = None,
     quiet: Quiet = False,
@@ -274,6 +281,7 @@ def fit(
     of_trees = {"select": select, "ess": ess, "states": states, "components": components}
     of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
     of_experts |= {"method": method, "ridge": ridge, "passes": passes, "grow": grow}
+    of_experts |= {"step": step, "series": series}
     if learner == cli_experts.LEARNER:
         others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time, "workers": workers}
         cli_experts.check_learner(learner, others | _learner_options(min_rows, threshold, epsilon) | of_trees)
@@ -285,7 +293,7 @@ def fit(
             "cores": cores,
         }
         with _warnings(quiet):
-            read = _read(reader, table, quiet, kind, schema)
+            read = _read(reader, table, quiet, cli_experts.kinds(kind, step, series, schema), schema)
             cli_experts.fit_and_save(read, output, quiet, seed=seed, **of_experts)
         return
     cli_experts.check_learner(learner, of_experts)

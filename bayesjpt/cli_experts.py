@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,8 @@ from bayesjpt.announced import announced
 from bayesjpt.errors import BayesjptError, LearnerError, QueryError
 
 if TYPE_CHECKING:
+    from bayesjpt.cli_reading import TableReader
+    from bayesjpt.experts.posterior import ExpertPosterior
     from bayesjpt.queries.predict import Prediction
     from bayesjpt.table.table import Table
 
@@ -51,7 +54,7 @@ def fit_and_save(
 
     if target is None:
         raise LearnerError("--learner experts without --target", "the column to explain")
-    own = {name: value for name, value in chosen.items() if value is not None}
+    own = {"time" if name == "step" else name: value for name, value in chosen.items() if value is not None}
     with announced("fitting trees of experts", not quiet):
         post = fit_experts(table, target=names(target) or [], rng=seed, **own)
     post.save(output)
@@ -60,8 +63,27 @@ def fit_and_save(
         typer.echo(post.explain())
 
 
-def predicted(fit: Path, table: Any, target: str | None, interval: float) -> Prediction:
-    """Return what a target is in new rows; `table` reads them under a schema."""
+def kinds(kind: list[str] | None, step: str | None, series: str | None, schema: Any) -> list[str] | None:
+    """Return what ``--kind`` says, and that the columns of time and series are no running numbers; a schema says it."""
+    if schema is not None or step is None:
+        return kind
+    known = {entry.rpartition("=")[0] for entry in kind or []}
+    own = [f"{step}=real"] if series is None else [f"{step}=real", f"{series}=category"]
+    return [*(kind or []), *(entry for entry in own if entry.rpartition("=")[0] not in known)]
+
+
+def rows(reader: TableReader, path: Path, post: ExpertPosterior) -> Table:
+    """Return new rows as a fit reads them, those of series with their times."""
+    from bayesjpt.experts.series import ExpertSeriesPosterior
+
+    if not isinstance(post, ExpertSeriesPosterior):
+        return reader.rows(path, post.model.schema)
+    order = {post.time: "real"} | ({} if post.series is None else {post.series: "category"})
+    return post.read(reader.table(path, kinds=order))
+
+
+def predicted(fit: Path, table: Callable[[ExpertPosterior], Table], target: str | None, interval: float) -> Prediction:
+    """Return what a target is in new rows, which `table` reads as a fit reads them."""
     from bayesjpt.experts.predict import prediction
     from bayesjpt.experts.store import load_experts
 
@@ -72,17 +94,18 @@ def predicted(fit: Path, table: Any, target: str | None, interval: float) -> Pre
     name = known[0] if target is None else target
     if name not in known:
         raise QueryError(f"--target {name!r}", f"one of {', '.join(known)}")
-    return prediction(post, table(post.model.schema), name, interval)
+    return prediction(post, table(post), name, interval)
 
 
 def is_experts(fit: Path) -> bool:
     """Return whether a file is a saved fit of experts; what cannot be read is not."""
-    from bayesjpt.experts.store import FORMAT
+    from bayesjpt.experts.store import FORMAT, SERIES_FORMAT
     from bayesjpt.posterior.hdf5 import SafeFile
 
     try:
         with SafeFile(fit) as file:
-            return file.text("bayesjpt", "format").rstrip("0123456789") == FORMAT.rstrip("0123456789")
+            known = [name.rstrip("0123456789") for name in (FORMAT, SERIES_FORMAT)]
+            return file.text("bayesjpt", "format").rstrip("0123456789") in known
     except (OSError, BayesjptError, ValueError, KeyError):
         return False
 

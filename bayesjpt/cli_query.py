@@ -299,7 +299,7 @@ def predict(
     post = None
     if cli_experts.is_experts(fit):
         with _asking():
-            found = cli_experts.predicted(fit, lambda schema: reader.rows(table, schema), target, interval)
+            found = cli_experts.predicted(fit, lambda post: cli_experts.rows(reader, table, post), target, interval)
     else:
         post = _load(fit)
         if target is None:

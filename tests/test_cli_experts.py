@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bayesjpt as bj
 from tests.test_cli import refused, run
 
 SHORT = ["--learner", "experts", "--draws", "5", "--tune", "10", "--chains", "2", "--seed", "1", "--quiet"]
@@ -31,6 +32,25 @@ def test_new_rows_are_predicted_from_a_saved_fit(csv, tmp_path, capfd):
     assert len(lines) == 4
     assert "'x'" in refused(capfd, "predict", fit, tmp_path / "new.csv", "--target", "x")
     assert "bayesjpt predict" in refused(capfd, "query", fit, "y > 1")
+
+
+def test_series_are_predicted_one_step_ahead(csv, tmp_path, capfd):
+    rows = pd.read_csv(csv).assign(
+        day=pd.date_range("2024-01-01", periods=40).tolist() * 2, who=["u"] * 40 + ["v"] * 40
+    )
+    rows.loc[[38, 39], "y"] = np.nan
+    rows.to_csv(tmp_path / "series.csv", index=False)
+    fit, order = tmp_path / "fit.nc", ["--step", "day", "--series", "who"]
+    own = ["--target", "y", "--given", "a", "--depth", "1"]
+    assert run(capfd, "fit", tmp_path / "series.csv", "-o", fit, *SHORT, *own, *order)[0] == 0
+    status, out, _ = run(capfd, "predict", fit, tmp_path / "series.csv")
+    assert status == 0
+    found = bj.load_experts(fit).predict(rows, interval=0.9)
+    lines = [line.split(",") for line in out.splitlines()]
+    assert lines[0] == ["row", "mean", "lower", "upper"]
+    np.testing.assert_allclose([float(line[1]) for line in lines[1:]], found["mean"], rtol=1e-4)
+    assert "'day'" in refused(capfd, "predict", fit, csv)
+    assert "--step" in refused(capfd, "fit", csv, "-o", fit, "--step", "a", "--quiet")
 
 
 def test_labels_get_probabilities(csv, tmp_path, capfd):

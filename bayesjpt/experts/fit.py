@@ -66,6 +66,9 @@ def fit_experts(
     grow: bool = False,
     kinds: Mapping[str, str] | None = None,
     missing: Posterior | None = None,
+    time: str | None = None,
+    series: str | None = None,
+    transitions: str = "leaf",
     cores: int | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> ExpertPosterior:
@@ -117,6 +120,12 @@ def fit_experts(
     missing : Posterior, optional
         Of all covariates, from ``bj.fit``: missing ones are drawn from it given the others, for each chain anew, and
         in questions too. Without it a missing covariate is an error.
+    time, series : str, optional
+        Columns that say when a row is, a number or a date, and to which series it belongs; all to one unless given.
+        With `time`, gates depend on the leaf of the row before: a hidden Markov decision tree, whose draws are an
+        `ExpertSeriesPosterior`. Rows without targets are then steps too.
+    transitions : str
+        ``leaf``: each gate has an offset for every leaf before; ``decision``: one for the decision before at its level.
     cores : int, optional
         Threads; the draws do not depend on their number.
     rng : int, numpy.random.Generator or None
@@ -124,13 +133,15 @@ def fit_experts(
     Returns
     -------
     ExpertPosterior
+        With `time` an `ExpertSeriesPosterior`.
 
     Raises
     ------
     LearnerError
         For settings that make no sense.
     SchemaError, TableError
-        For columns that are not there or cannot be used, and for missing covariates.
+        For columns that are not there or cannot be used, for missing covariates, and for times that are missing, no
+        numbers or dates, or the same in two rows of a series.
 
     Notes
     -----
@@ -143,6 +154,8 @@ def fit_experts(
     Jordan and Jacobs (1994). Hierarchical Mixtures of Experts and the EM Algorithm. Neural Computation 6(2).
     Peng, Jacobs and Tanner (1996). Bayesian Inference in Mixtures-of-Experts and Hierarchical Mixtures-of-Experts
     Models. JASA 91(435).
+    Jordan, Ghahramani and Saul (1997). Hidden Markov Decision Trees. Advances in Neural Information Processing
+    Systems 9.
 
     Examples
     --------
@@ -172,6 +185,29 @@ def fit_experts(
     check_start(start)
     if search.ridge == 0.0 and method in ("laplace", "mean_field"):
         raise LearnerError(f"ridge={ridge!r} with method={method!r}", "a number above 0: it is the prior's precision")
+    if time is None and series is not None:
+        raise LearnerError(f"series={series!r} without time", "the column of time, too")
+    if time is not None:
+        if method != "gibbs" or not isinstance(start, str):
+            raise LearnerError(f"time={time!r} with method={method!r}, start={start!r}", "gibbs, and a start by name")
+        from bayesjpt.experts.series_fit import fit_series
+
+        return fit_series(
+            table,
+            time=time,
+            series=series,
+            transitions=transitions,
+            target=target,
+            given=given,
+            gates=gates,
+            depth=depth,
+            experts=experts,
+            kinds=kinds,
+            chain=(draws, tune, chains, start),
+            missing=missing,
+            cores=cores,
+            rng=generator,
+        )
     model, rows = make_model(table, target, given, gates, depth=depth, experts=experts, kinds=kinds)
     if method == "mean_field":
         check_kinds(model)
@@ -192,7 +228,7 @@ def fit_experts(
             state, leaf = begin(model, task, prior, start, own)
         else:
             state, leaf = go_on(last_draw(start, chain), task, own)
-        kept = _room(model, draws)
+        kept = room(model, draws)
         run_chain(task, state, prior, leaf, own, tune, kept)
         return kept
 
@@ -307,7 +343,7 @@ def make_prior(model: ExpertModel) -> Prior:
     )
 
 
-def _room(model: ExpertModel, n_draw: int) -> Coefficients:
+def room(model: ExpertModel, n_draw: int) -> Coefficients:
     """Return arrays for the draws of a chain."""
     n_target = len(model.targets)
     return Coefficients(

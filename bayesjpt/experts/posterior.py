@@ -135,11 +135,15 @@ class ExpertPosterior:
 
     def some_draws(self, max_draws: int | None) -> ExpertPosterior:
         """Return the posterior of at most so many draws of all chains, evenly spaced; one of each chain at least."""
+        kept = self._kept(max_draws)
+        return replace(self, coefficients=Coefficients(*(array[:, kept] for array in self.coefficients)))
+
+    def _kept(self, max_draws: int | None) -> np.ndarray | slice:
+        """Return the draws of each chain that `some_draws` keeps."""
         n = self.n_draw if max_draws is None else max(complete.check_count(max_draws, "max_draws") // self.n_chain, 1)
         if n >= self.n_draw:
-            return self
-        kept = np.floor((np.arange(n) + 0.5) * (self.n_draw / n)).astype(np.int64)
-        return replace(self, coefficients=Coefficients(*(array[:, kept] for array in self.coefficients)))
+            return slice(None)
+        return np.floor((np.arange(n) + 0.5) * (self.n_draw / n)).astype(np.int64)
 
     def with_missing(self, joint: Posterior) -> ExpertPosterior:
         """Return the same posterior, answering rows with missing covariates by averaging over imputations.
@@ -340,8 +344,7 @@ class ExpertPosterior:
         """Return the tree of a chain in words: what each gate asks, and what each leaf's expert says."""
         from bayesjpt.experts.explain import explain
 
-        if chain not in range(self.n_chain):
-            raise QueryError(f"chain={chain!r}", f"0 to {self.n_chain - 1}")
+        self._check_chain(chain)
         return explain(self, chain)
 
     def save(self, path: Any) -> None:
@@ -349,6 +352,10 @@ class ExpertPosterior:
         from bayesjpt.experts.store import save
 
         save(self, path)
+
+    def _check_chain(self, chain: int) -> None:
+        if chain not in range(self.n_chain):
+            raise QueryError(f"chain={chain!r}", f"0 to {self.n_chain - 1}")
 
     def _target(self, target: str | None) -> str:
         if target is None and len(self.targets) == 1:

@@ -14,6 +14,9 @@ import numpy as np
 from bayesjpt.errors import FitFileError
 from bayesjpt.experts.model import KINDS, LARGEST_DEPTH, ExpertModel, chosen_expert
 from bayesjpt.experts.posterior import ExpertPosterior
+from bayesjpt.experts.series import ExpertSeriesPosterior
+from bayesjpt.experts.series_model import TRANSITIONS, slots
+from bayesjpt.kernels.expert_series import Memory
 from bayesjpt.kernels.expert_tree import Coefficients
 from bayesjpt.posterior import check
 from bayesjpt.posterior.draws import check_format
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 FORMAT = "bayesjpt experts 1"
+SERIES_FORMAT = "bayesjpt experts over time 1"
 _GROUP = "bayesjpt"
 _DIMS = {
     "gate": ("gate_number", "gate_covariate"),
@@ -35,7 +39,8 @@ _DIMS = {
     "precision": ("level", "target"),
     "noise": ("target",),
 }
-_POSITIVE = ("dispersion", "gate_precision", "precision", "noise")
+_MEMORY_DIMS = {"memory": ("gate_number", "slot"), "memory_precision": ("one",)}
+_POSITIVE = ("dispersion", "gate_precision", "precision", "noise", "memory_precision")
 
 
 def save(post: ExpertPosterior, path: Any) -> None:
@@ -47,16 +52,24 @@ def save(post: ExpertPosterior, path: Any) -> None:
         Where the file cannot be written. A file that was there before is then left as it was.
     """
     check_is_no_folder(path)
-    write_tree(_tree(post), path)
+    write_tree(_tree(post, post.coefficients._asdict(), {"format": FORMAT}), path)
 
 
-def _tree(post: ExpertPosterior) -> xr.DataTree:
+def save_series(post: ExpertSeriesPosterior, path: Any) -> None:
+    """Write a fit of series, as `save` does: a format of its own, with memory and the names of time and series."""
+    check_is_no_folder(path)
+    arrays = {**post.coefficients._asdict(), "memory": post.memory.offset, "memory_precision": post.memory.precision}
+    order = {"transitions": post.transitions, "time": post.time, "series": post.series}
+    write_tree(_tree(post, arrays, {"format": SERIES_FORMAT, "order": json.dumps(order)}), path)
+
+
+def _tree(post: ExpertPosterior, draws: dict[str, np.ndarray], own: dict[str, str]) -> xr.DataTree:
     import xarray as xr
 
-    model = post.model
-    arrays = {name: (("chain", "draw", *_DIMS[name]), array) for name, array in post.coefficients._asdict().items()}
+    model, dims = post.model, {**_DIMS, **_MEMORY_DIMS}
+    arrays = {name: (("chain", "draw", *dims[name]), array) for name, array in draws.items()}
     attrs = {
-        "format": FORMAT,
+        **own,
         "schema": json.dumps(model.schema.to_dict()),
         "model": json.dumps(
             {
@@ -75,7 +88,7 @@ def _tree(post: ExpertPosterior) -> xr.DataTree:
 
 
 def load_experts(path: Any) -> ExpertPosterior:
-    """Return the ExpertPosterior that `ExpertPosterior.save` wrote.
+    """Return the ExpertPosterior or ExpertSeriesPosterior that its `save` wrote.
 
     Raises
     ------
@@ -99,7 +112,9 @@ def load_experts(path: Any) -> ExpertPosterior:
 
 
 def _read(file: SafeFile) -> ExpertPosterior:
-    check_format(file.text(_GROUP, "format"), FORMAT)
+    found = file.text(_GROUP, "format")
+    of_series = found.startswith(SERIES_FORMAT.rstrip("0123456789"))
+    check_format(found, SERIES_FORMAT if of_series else FORMAT)
     schema = Schema.from_dict(file.json(_GROUP, "schema"))
     check.check_columns(schema)
     model = _model(schema, file.json(_GROUP, "model"))
@@ -114,11 +129,30 @@ def _read(file: SafeFile) -> ExpertPosterior:
         "level": model.depth + 1,
         "one": 1,
     }
+    settings = file.json(_GROUP, "settings")
+    if not isinstance(settings, dict):
+        raise FitFileError("settings that are none", "names and values")
+    if not of_series:
+        return ExpertPosterior(model, Coefficients(*_draws(file, _DIMS, sizes)), settings)
+    order = file.json(_GROUP, "order")
+    time, series, transitions = (order.get(key) for key in ("time", "series", "transitions"))
+    if not isinstance(time, str) or not isinstance(series, str | None) or transitions not in TRANSITIONS:
+        raise FitFileError(f"rows in the order {order!r}", "columns of time and series, and what gates depend on")
+    sizes["slot"] = slots(model.depth, transitions)[2]
+    coefficients = Coefficients(*_draws(file, _DIMS, sizes))
+    memory = Memory(*_draws(file, _MEMORY_DIMS, sizes))
+    return ExpertSeriesPosterior(
+        model, coefficients, settings, memory=memory, transitions=transitions, time=time, series=series
+    )
+
+
+def _draws(file: SafeFile, names: dict[str, tuple[str, ...]], sizes: dict[str, int]) -> list[np.ndarray]:
+    """Return arrays of draws of which all are possible."""
     n_chain, n_draw = file.shape("posterior/noise")[:2]
     if not (n_chain and n_draw):
         raise FitFileError("a fit without draws", "one chain and one draw at least")
     arrays = []
-    for name, dims in _DIMS.items():
+    for name, dims in names.items():
         shape = (n_chain, n_draw, *(sizes[dim] for dim in dims))
         array = (
             np.ascontiguousarray(file.array(f"posterior/{name}", shape), np.float64)
@@ -130,10 +164,7 @@ def _read(file: SafeFile) -> ExpertPosterior:
                 f"draws of {name!r} that no sampler gives", "finite numbers, of precisions positive ones"
             )
         arrays.append(array)
-    settings = file.json(_GROUP, "settings")
-    if not isinstance(settings, dict):
-        raise FitFileError("settings that are none", "names and values")
-    return ExpertPosterior(model, Coefficients(*arrays), settings)
+    return arrays
 
 
 def _model(schema: Schema, plain: Any) -> ExpertModel:

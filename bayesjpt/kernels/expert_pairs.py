@@ -120,6 +120,21 @@ def fill_params(leaves, x, gate_x, state, log_weight, theta):
 
 
 @kernel
+def _leaf_log_density(leaves, leaf, row, cells, theta, coefficients, one):
+    """Return the log density of a row's seen responses at one leaf; `cells` is (z, aux, seen), `theta` of one pair."""
+    z, aux, seen = cells
+    total = 0.0
+    for c in range(leaves.kind.size):
+        if seen[c, row]:
+            at = leaves.theta_at[leaf, c]
+            constants = leaves.const[leaves.const_at[c] : leaves.const_at[c] + leaves.const_len[c]]
+            dispatch.coefficients(leaves.family[c], theta[at : at + leaves.theta_len[leaf, c]], constants, coefficients)
+            dispatch.fill_log_density(leaves.family[c], z[c, row : row + 1], aux[c, row : row + 1], coefficients, one)
+            total += one[0]
+    return total
+
+
+@kernel
 def fill_log_density(leaves, z, aux, seen, log_weight, theta, out):
     """Fill out, float64 (n_draw, n_row), with the log density of each pair's own row, in the families' units.
 
@@ -138,17 +153,24 @@ def fill_log_density(leaves, z, aux, seen, log_weight, theta, out):
         for row in range(out.shape[1]):
             for leaf in range(n_leaf):
                 value[leaf] = log_weight[d, row, leaves.edge[leaf]] if leaves.edge.size > 0 else 0.0
-                for c in range(leaves.kind.size):
-                    if seen[c, row]:
-                        at = leaves.theta_at[leaf, c]
-                        constants = leaves.const[leaves.const_at[c] : leaves.const_at[c] + leaves.const_len[c]]
-                        own = theta[d, row, at : at + leaves.theta_len[leaf, c]]
-                        dispatch.coefficients(leaves.family[c], own, constants, coefficients)
-                        dispatch.fill_log_density(
-                            leaves.family[c], z[c, row : row + 1], aux[c, row : row + 1], coefficients, one
-                        )
-                        value[leaf] += one[0]
+                value[leaf] += _leaf_log_density(leaves, leaf, row, (z, aux, seen), theta[d, row], coefficients, one)
             out[d, row] = log_sum_exp(value)
+
+
+@kernel
+def fill_leaf_log_density(leaves, z, aux, seen, theta, out):
+    """Fill out, float64 (n_draw, n_row, n_leaf), with the log density of each pair's own row at each leaf.
+
+    Parameters are those of `fill_log_density`; a row without seen responses has 0.
+    """
+    leaves = borrowed(leaves)
+    one, coefficients = np.empty(1), np.empty(leaves.theta_len.max() + leaves.const_len.max() + 4)
+    for d in range(out.shape[0]):
+        for row in range(out.shape[1]):
+            for leaf in range(out.shape[2]):
+                out[d, row, leaf] = _leaf_log_density(
+                    leaves, leaf, row, (z, aux, seen), theta[d, row], coefficients, one
+                )
 
 
 @kernel

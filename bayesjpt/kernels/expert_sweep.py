@@ -382,6 +382,15 @@ def _update_noise(task, state, prior, rng):
 
 
 @kernel
+def draw_experts(task, state, order, first, prior, rng):
+    """Replace all but gates' coefficients by a draw given the rows of each leaf; see `fill_order`."""
+    _update_leaves(task, state, order, first, prior, rng)
+    _update_centres(task, state, rng)
+    _update_precisions(task, state, prior, rng)
+    _update_noise(task, state, prior, rng)
+
+
+@kernel
 def draw_given_paths(task, state, prior, leaf, rng):
     """Replace the state by a draw given the rows' paths, one part after the other; parameters as of `sweep`."""
     task, state, prior = borrowed(task), borrowed(state), borrowed(prior)
@@ -390,10 +399,7 @@ def draw_given_paths(task, state, prior, leaf, rng):
     fill_order(leaf, order, first)
     n = task.gate_x.shape[1]
     _update_gates(task, state, leaf, order, first, np.zeros((n + 1, n)), rng)
-    _update_leaves(task, state, order, first, prior, rng)
-    _update_centres(task, state, rng)
-    _update_precisions(task, state, prior, rng)
-    _update_noise(task, state, prior, rng)
+    draw_experts(task, state, order, first, prior, rng)
 
 
 @kernel

@@ -96,6 +96,32 @@ def prior_draw(task: Task, prior: Prior, depth: int, rng: np.random.Generator) -
 
 
 @kernel
+def draw_response(task, state, row, leaf, rng):
+    """Replace a row's response by a draw at a leaf."""
+    n_leaf = state.dispersion.shape[0]
+    node, kind = state.node[n_leaf - 1 + leaf], task.kind[0]
+    eta = task.offset[0] + dot(task.x[row], node[0])
+    if kind == GAUSSIAN:
+        task.y[0, row] = eta + math.sqrt(state.dispersion[leaf, 0]) * rng.standard_normal()
+    elif kind == LOGISTIC:
+        task.y[0, row] = 1.0 if rng.random() < 1.0 / (1.0 + math.exp(-eta)) else 0.0
+    elif kind == MULTINOMIAL:
+        total = 0.0
+        for h in range(node.shape[0]):
+            total += math.exp(dot(task.x[row], node[h]))
+        left, label = rng.random() * total - math.exp(dot(task.x[row], node[0])), 0
+        while left > 0.0 and label < node.shape[0] - 1:
+            label += 1
+            left -= math.exp(dot(task.x[row], node[label]))
+        task.y[0, row] = label
+    elif kind == POISSON:
+        task.y[0, row] = rng.poisson(math.exp(eta))
+    else:
+        shape = state.dispersion[leaf, 0]
+        task.y[0, row] = max(rng.standard_gamma(shape) * math.exp(eta) / shape, 1e-300)
+
+
+@kernel
 def simulate(task, state, path, rng):
     """Replace paths and responses by draws given coefficients."""
     n_leaf = state.dispersion.shape[0]
@@ -107,30 +133,11 @@ def simulate(task, state, path, rng):
             leaf += 1
             level -= math.exp(weight[leaf])
         path[row] = leaf
-        node, kind = state.node[n_leaf - 1 + leaf], task.kind[0]
-        eta = task.offset[0] + dot(task.x[row], node[0])
-        if kind == GAUSSIAN:
-            task.y[0, row] = eta + math.sqrt(state.dispersion[leaf, 0]) * rng.standard_normal()
-        elif kind == LOGISTIC:
-            task.y[0, row] = 1.0 if rng.random() < 1.0 / (1.0 + math.exp(-eta)) else 0.0
-        elif kind == MULTINOMIAL:
-            total = 0.0
-            for h in range(node.shape[0]):
-                total += math.exp(dot(task.x[row], node[h]))
-            left, label = rng.random() * total - math.exp(dot(task.x[row], node[0])), 0
-            while left > 0.0 and label < node.shape[0] - 1:
-                label += 1
-                left -= math.exp(dot(task.x[row], node[label]))
-            task.y[0, row] = label
-        elif kind == POISSON:
-            task.y[0, row] = rng.poisson(math.exp(eta))
-        else:
-            shape = state.dispersion[leaf, 0]
-            task.y[0, row] = max(rng.standard_gamma(shape) * math.exp(eta) / shape, 1e-300)
+        draw_response(task, state, row, leaf, rng)
 
 
 @kernel
-def _observe(task, state, out):
+def observe(task, state, out):
     """Fill out with functions of parameters and data, all of moderate tails."""
     n = 0
     for g in range(state.gate.shape[0]):
@@ -169,7 +176,7 @@ def successive(task, state, prior, leaf, rng, thin, out):
         for _ in range(thin):
             sweep(task, state, prior, leaf, rng)
             simulate(task, state, leaf, rng)
-        _observe(task, state, out[draw])
+        observe(task, state, out[draw])
 
 
 def compare(
@@ -179,12 +186,12 @@ def compare(
     rng = np.random.default_rng(seed)
     state, leaf = prior_draw(task, prior, depth, rng), np.zeros(task.x.shape[0], np.int64)
     buffer = np.zeros(10_000)
-    n = _observe(task, state, buffer)
+    n = observe(task, state, buffer)
     direct = np.empty((min(n_draw, MOST_DIRECT), n))
     for draw in range(direct.shape[0]):
         each = prior_draw(task, prior, depth, rng)
         simulate(task, each, leaf, rng)
-        _observe(task, each, direct[draw])
+        observe(task, each, direct[draw])
     chain = np.empty((n_draw, n))
     simulate(task, state, leaf, rng)
     successive(task, state, swept, leaf, rng, thin, chain)

@@ -19,8 +19,9 @@ from sklearn.tree import DecisionTreeRegressor
 import bayesjpt as bj
 from tests.papers import experts_em
 from tests.papers.experts_arm import simulate
+from tests.papers.experts_series import hmdt
 
-PARTS = ("arm", "em", "online", "classes", "regimes", "approximations")
+PARTS = ("arm", "em", "online", "classes", "regimes", "approximations", "hmdt")
 TABLES = {"heart": "nomiss.heart.all.csv", "diabetes": "nomiss.diabetes.all.csv"}
 
 
@@ -139,6 +140,8 @@ def main() -> None:
         regimes()
     if "approximations" in chosen.parts:
         experts_em.approximations()
+    if "hmdt" in chosen.parts:
+        hmdt()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,385 @@
+"""Draws of a hidden Markov decision tree: what they say of rows that follow each other.
+
+Given the history of its series, a row is a mixture over leaves as any row is, with weights from the forward pass. So
+every question of `ExpertPosterior` is answered one step ahead; what is new is about leaves, and about whole series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesjpt.circuit.arrays import Params
+from bayesjpt.defaults import INTERVAL
+from bayesjpt.errors import QueryError
+from bayesjpt.experts.posterior import ExpertPosterior
+from bayesjpt.experts.series_model import slots
+from bayesjpt.families import features
+from bayesjpt.kernels.expert_pairs import fill_leaf_log_density, fill_params
+from bayesjpt.kernels.expert_series import (
+    Memory,
+    begin_leaves,
+    fill_base_odds,
+    fill_drawn_paths,
+    fill_filtered,
+    fill_memory_odds,
+    fill_smoothed,
+    path_probability,
+)
+from bayesjpt.kernels.expert_tree import Coefficients
+from bayesjpt.posterior.answer import PlainAnswer
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries import complete
+from bayesjpt.table.frames import build_frame
+from bayesjpt.table.possible import seen_labels
+from bayesjpt.table.steps import Order, read_order
+from bayesjpt.table.table import Table, as_table
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class OrderedTable(Table):
+    """Rows that know which of them follow each other."""
+
+    order: Order
+
+
+class Forward(NamedTuple):
+    """What the forward pass of one draw leaves, rows in the order of their series.
+
+    Attributes
+    ----------
+    base : float64 (n_row, n_gate)
+    memory_odds : float64 (n_gate, n_leaf)
+    predicted, filtered : float64 (n_row, n_leaf)
+        Probabilities of leaves given the targets before a row, and given those up to it.
+    """
+
+    base: np.ndarray
+    memory_odds: np.ndarray
+    predicted: np.ndarray
+    filtered: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExpertSeriesPosterior(ExpertPosterior):
+    """Draws of a hidden Markov decision tree, from ``bj.fit_experts(..., time=)``.
+
+    Parameters
+    ----------
+    memory : Memory
+        What gates make of the leaf before; with leading axes (n_chain, n_draw).
+    transitions : str
+        ``leaf`` or ``decision``; see `bayesjpt.fit_experts`.
+    time, series : str
+        The columns that say which rows follow each other; `series` may be None.
+
+    Notes
+    -----
+    Rows hold whole series from their beginning, in any order, with covariates in each row; a missing target says
+    nothing, and its row is a step all the same. All that `ExpertPosterior` answers (`predict`, `expectation`,
+    `probability`, `quantile`, `log_density`, ...) is about a row given the targets of the rows before it in its series.
+    So rows behind the last known target are forecasts, each given all that is known.
+
+    Leaves are numbered by chain: average probabilities of leaves over the draws of a chain, not over chains.
+
+    References
+    ----------
+    Jordan, Ghahramani and Saul (1997). Hidden Markov Decision Trees. Advances in Neural Information Processing
+    Systems 9.
+
+    Examples
+    --------
+    >>> import numpy as np, bayesjpt as bj
+    >>> t = np.arange(120)
+    >>> level = np.where(t // 30 % 2, 4.0, 0.0)
+    >>> table = {"t": t, "y": level + 0.5 * np.sin(7.0 * t)}
+    >>> post = bj.fit_experts(table, target="y", time="t", depth=1, draws=20, tune=50, chains=2, rng=1)
+    >>> post
+    ExpertSeriesPosterior(y (gaussian) given nothing and the leaf before; 2 leaves, 2 chains x 20 draws)
+    >>> ahead = {"t": np.arange(122), "y": [*table["y"], None, None]}
+    >>> post.predict(ahead)["mean"].tail(2).round(0).tolist()
+    [4.0, 4.0]
+    >>> post.smooth(table).sel(chain=0).mean("draw").sizes
+    Frozen({'leaf': 2, 'obs_id': 120})
+    """
+
+    memory: Memory
+    transitions: str
+    time: str
+    series: str | None
+
+    # --- rows ---------------------------------------------------------------------------------------------------------
+
+    def read(self, rows: Any) -> OrderedTable:
+        """Return rows of whole series as a Table of the fit's schema that knows their order."""
+        if isinstance(rows, OrderedTable) and rows.schema == self.model.schema:
+            return rows
+        frame, order = read_order(rows, self.time, self.series, self.model.covariate_columns)
+        if frame is None:  # times alone: all targets are missing
+            table = complete.empty_rows(self.model.schema, order.rows.size)
+        else:
+            frame = frame.to_frame() if isinstance(frame, Table) else frame
+            table = as_table(frame, schema=self.model.schema, ignore_new=True)
+        return OrderedTable(table.schema, table.values, table.observed, table.unseen, order=order)
+
+    def some_draws(self, max_draws: int | None) -> ExpertSeriesPosterior:
+        """Return the posterior of at most so many draws of all chains, evenly spaced; one of each chain at least."""
+        kept = self._kept(max_draws)
+        coefficients = Coefficients(*(array[:, kept] for array in self.coefficients))
+        return replace(self, coefficients=coefficients, memory=Memory(*(array[:, kept] for array in self.memory)))
+
+    def params(self, rows: Any) -> Params:
+        """Return the weights and parameters of `circuit` for each pair, given the targets before each row."""
+        table = self.read(rows)
+        made = super().params(table)
+        return self._with_weights(made, self._log_predicted(table))
+
+    def _parts(self, table: Table) -> Iterator[tuple[slice, Params]]:
+        assert isinstance(table, OrderedTable)
+        weights = self._log_predicted(table)
+        for which, params in super()._parts(table):
+            yield which, self._with_weights(params, weights[:, which])
+
+    def _with_weights(self, params: Params, log_weight: np.ndarray) -> Params:
+        if self.model.n_leaf > 1:
+            params.log_weight[..., self.model.leaves.edge] = log_weight
+        return params
+
+    # --- passes -------------------------------------------------------------------------------------------------------
+
+    def _forward(self, table: OrderedTable) -> Iterator[Forward]:
+        """Yield the forward pass of each draw, those of a chain side by side."""
+        model, order, flat = self.model, table.order, self._flat()
+        x, gate_x = (array[:, order.rows] for array in self._matrices(table))
+        values, seen = (array[:, order.rows] for array in model.target_cells(table))
+        z = np.where(seen, model.units(np.where(seen, values, 1.0)), 1.0)
+        constants = [family.constants(c) for family, c in zip(model.families, model.response, strict=True)]
+        aux = np.array([features.auxiliary(f, own, k) for f, own, k in zip(model.families, z, constants, strict=True)])
+        slot, sign, _ = slots(model.depth, self.transitions)
+        offset = self._flat_offset()
+        n_row, n_leaf, circuit = order.rows.size, model.n_leaf, model.circuit
+        log_weight, theta = np.zeros((1, n_row, circuit.n_edge)), np.empty((1, n_row, circuit.n_theta))
+        evidence, memory_odds = np.empty((1, n_row, n_leaf)), np.empty((model.n_gate, n_leaf))
+        base, log_density = np.empty((n_row, model.n_gate)), np.empty(n_row)
+        for d in range(flat.gate.shape[0]):
+            version = slice(d % x.shape[0], d % x.shape[0] + 1)
+            own = Coefficients(*(array[d : d + 1] for array in flat))
+            fill_params(model.leaves, x[version], gate_x[version], own, log_weight, theta)
+            fill_leaf_log_density(model.leaves, z, aux, seen, theta, evidence)
+            fill_base_odds(gate_x[version][0], flat.gate[d], base)
+            fill_memory_odds(slot, sign, offset[d], memory_odds)
+            predicted, filtered = np.empty((n_row, n_leaf)), np.empty((n_row, n_leaf))
+            fill_filtered(order.first, base, memory_odds, evidence[0], predicted, filtered, log_density)
+            yield Forward(base, memory_odds, predicted, filtered)
+
+    def _flat_offset(self) -> np.ndarray:
+        """Return the offsets of all draws, float64 (n_draw, n_gate, n_slot)."""
+        offset = self.memory.offset
+        return offset.reshape(self.n_chain * self.n_draw, *offset.shape[2:])
+
+    def _log_predicted(self, table: OrderedTable) -> np.ndarray:
+        """Return float64 (n_draw, n_row, n_leaf): log probabilities of leaves given the targets before each row."""
+        out = np.empty((self.n_chain * self.n_draw, table.n_row, self.model.n_leaf))
+        for d, forward in enumerate(self._forward(table)):
+            out[d, table.order.rows] = np.log(forward.predicted)
+        return out
+
+    def _by_leaf(self, name: str, table: OrderedTable, values: np.ndarray) -> Any:
+        """Return probabilities of leaves, (n_draw, n_row, n_leaf), as a DataArray."""
+        shape = (self.n_chain, self.n_draw, table.n_row, self.model.n_leaf)
+        coords = {
+            "chain": np.arange(self.n_chain),
+            "draw": np.arange(self.n_draw),
+            "leaf": np.arange(self.model.n_leaf),
+            "obs_id": np.arange(table.n_row),
+        }
+        return PlainAnswer(name, tuple(coords), np.swapaxes(values.reshape(shape), 2, 3), coords).to_xarray()
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def filter(self, rows: Any) -> Any:
+        """Return the probability of each leaf given a row's targets and those before; (chain, draw, leaf, obs_id)."""
+        table = self.read(rows)
+        return self._by_leaf("filter", table, self._leaves(table, smoothed=False))
+
+    def smooth(self, rows: Any) -> Any:
+        """Return the probability of each leaf given all targets of the series; dims (chain, draw, leaf, obs_id)."""
+        table = self.read(rows)
+        return self._by_leaf("smooth", table, self._leaves(table, smoothed=True))
+
+    def _leaves(self, table: OrderedTable, *, smoothed: bool) -> np.ndarray:
+        order = table.order
+        out = np.empty((self.n_chain * self.n_draw, table.n_row, self.model.n_leaf))
+        own = np.empty(out.shape[1:])
+        for d, (base, memory_odds, predicted, filtered) in enumerate(self._forward(table)):
+            if smoothed:
+                fill_smoothed(order.first, base, memory_odds, predicted, filtered, own)
+            out[d, order.rows] = own if smoothed else filtered
+        return out
+
+    def leaves(self, rows: Any, *, chain: int = 0, known: str = "all", interval: float = INTERVAL) -> Any:
+        """Return a data frame of the leaves of some rows in one chain, with intervals over its draws.
+
+        Parameters
+        ----------
+        rows : data frame, Table or dict of columns
+        chain : int
+            Leaves are numbered by chain.
+        known : str
+            ``all`` targets of the series, as `smooth`; or ``past``, those up to each row, as `filter`.
+        interval : float
+            Share of the draws between the ends, with equal tails.
+
+        Returns
+        -------
+        data frame
+            ``leaf``, the most probable one by the mean over draws, and for each leaf l ``p_l``, that mean, ``lower_l``
+            and ``upper_l``.
+        """
+        self._check_chain(chain)
+        if known not in ("all", "past"):
+            raise QueryError(f"known={known!r}", "all or past")
+        if not isinstance(interval, float | int) or not 0.0 < interval < 1.0:
+            raise QueryError(f"interval = {interval!r}", "a probability strictly between 0 and 1")
+        own = replace(
+            self,
+            coefficients=Coefficients(*(array[chain : chain + 1] for array in self.coefficients)),
+            memory=Memory(*(array[chain : chain + 1] for array in self.memory)),
+        )
+        found = own._leaves(own.read(rows), smoothed=known == "all")
+        mean, tail = found.mean(axis=0), 0.5 * (1.0 - interval)
+        lower, upper = np.quantile(found, [tail, 1.0 - tail], axis=0)
+        columns: dict[str, tuple[str, list[Any]]] = {"leaf": ("integer", mean.argmax(axis=1).tolist())}
+        for leaf in range(self.model.n_leaf):
+            for name, values in (("p", mean), ("lower", lower), ("upper", upper)):
+                columns[f"{name}_{leaf}"] = ("number", values[:, leaf].tolist())
+        frame = build_frame(columns, "pandas")
+        return frame.set_axis(rows.index, axis=0) if type(rows).__module__.split(".")[0] == "pandas" else frame
+
+    def series_log_density(self, rows: Any) -> Any:
+        """Return the joint log density of the targets of each series given its covariates; (chain, draw, series).
+
+        Nats, per user's unit of real targets; missing targets are marginalised.
+        """
+        table = self.read(rows)
+        each = self.log_density(table).values
+        out = np.zeros((*each.shape[:2], table.order.n_series))
+        for row, series in enumerate(table.order.numbers()):
+            out[:, :, series] += each[:, :, row]
+        coords = {
+            "chain": np.arange(self.n_chain),
+            "draw": np.arange(self.n_draw),
+            "series": list(table.order.names),
+        }
+        return PlainAnswer("series_log_density", tuple(coords), out, coords).to_xarray()
+
+    def transition_probabilities(self, rows: Any = None) -> Any:
+        """Return the probability of each leaf given the leaf before; dims (chain, draw, leaf_before, leaf).
+
+        At average covariates, or with `rows` at their covariates, with obs_id last. ``leaf_before`` -1 is the beginning
+        of a series.
+        """
+        gate_x = np.zeros((1, 1, len(self.model.gate_covariates.names)))
+        gate_x[:, :, 0] = 1.0
+        if rows is not None:
+            gate_x = self._matrices(self.read(rows))[1]
+        flat, n_leaf, n_row = self._flat(), self.model.n_leaf, gate_x.shape[1]
+        slot, sign, _ = slots(self.model.depth, self.transitions)
+        offset = self._flat_offset()
+        out = np.empty((flat.gate.shape[0], n_row, n_leaf + 1, n_leaf))
+        base, memory_odds = np.empty((n_row, self.model.n_gate)), np.empty((self.model.n_gate, n_leaf))
+        for d in range(out.shape[0]):
+            fill_base_odds(np.ascontiguousarray(gate_x[d % gate_x.shape[0]]), flat.gate[d], base)
+            fill_memory_odds(slot, sign, offset[d], memory_odds)
+            for row in range(n_row):
+                begin_leaves(base[row], out[d, row, 0])
+                for before in range(n_leaf):
+                    for leaf in range(n_leaf):
+                        out[d, row, 1 + before, leaf] = path_probability(base[row], memory_odds, before, leaf)
+        coords = {
+            "chain": np.arange(self.n_chain),
+            "draw": np.arange(self.n_draw),
+            "leaf_before": np.arange(-1, n_leaf),
+            "leaf": np.arange(n_leaf),
+            "obs_id": np.arange(n_row),
+        }
+        values = np.moveaxis(out.reshape(self.n_chain, self.n_draw, *out.shape[1:]), 2, -1)
+        if rows is None:
+            values = values[..., 0]
+            del coords["obs_id"]
+        return PlainAnswer("transition_probabilities", tuple(coords), values, coords).to_xarray()
+
+    def sample_series(self, n: int, rows: Any, *, rng: int | np.random.Generator | None = None) -> Any:
+        """Return a data frame of n joint draws of the missing targets given all known ones of their series.
+
+        Parameters
+        ----------
+        n : int
+            Each from a draw of the posterior of its own.
+        rows : data frame, Table or dict of columns
+            With rows whose targets are missing: steps behind the end, or gaps.
+        rng : int, numpy.random.Generator or None
+
+        Returns
+        -------
+        data frame
+            ``sample``, ``row`` (position in `rows`), ``leaf``, and the targets, drawn ones and known ones; sample by
+            sample. Leaves are numbered by chain.
+        """
+        n, generator = complete.check_count(n, "n"), complete.as_rng(rng)
+        table = self.read(rows)
+        order, model, n_row = table.order, self.model, table.n_row
+        values, seen = model.target_cells(table)
+        draw = np.sort(complete.even_draws(n, self.n_chain * self.n_draw, generator))
+        paths, number, path = [], 0, np.empty(n_row, np.int64)
+        for d, (base, memory_odds, _, filtered) in enumerate(self._forward(table)):
+            while number < n and draw[number] == d:
+                key = np.uint64(generator.integers(2**62))
+                fill_drawn_paths(order.first, base, memory_odds, filtered, key, path)
+                paths.append(path[np.argsort(order.rows)])
+                number += 1
+        limits = complete.limits_of(model.response, bounds=seen_labels(model.response), recorded=False)
+        x, gate_x = self._matrices(table)
+        flat, drawn, each = self._flat(), [], np.arange(n_row)
+        for own, leaf in zip(draw, paths, strict=True):
+            version = slice(own % x.shape[0], own % x.shape[0] + 1)
+            log_weight, theta = np.zeros((1, n_row, model.circuit.n_edge)), np.empty((1, n_row, model.circuit.n_theta))
+            coefficients = Coefficients(*(array[own : own + 1] for array in flat))
+            fill_params(model.leaves, x[version], gate_x[version], coefficients, log_weight, theta)
+            if model.n_leaf > 1:
+                log_weight[...] = 0.0
+                log_weight[0][:, model.leaves.edge] = np.where(leaf[:, None] == np.arange(model.n_leaf), 0.0, -np.inf)
+            post = Posterior(model.circuit, model.response, Params(log_weight, theta))
+            empty = complete.empty_rows(model.response, n_row)
+            made = complete.complete(post, empty, each, generator, limits=limits, one_row=False)
+            drawn.append(np.where(seen, values, made))
+        together = np.concatenate(drawn, axis=1)
+        frame = Table(model.response, together, np.ones(together.shape, bool)).to_frame()
+        frame.insert(0, "leaf", np.concatenate(paths))
+        frame.insert(0, "row", np.tile(np.arange(n_row), n))
+        frame.insert(0, "sample", np.repeat(np.arange(n), n_row))
+        return frame
+
+    # --- words and files ----------------------------------------------------------------------------------------------
+
+    def explain(self, chain: int = 0) -> str:
+        """Return the tree of a chain in words, and how often each leaf follows itself at average covariates."""
+        words = super().explain(chain)
+        stays = self.transition_probabilities().values[chain].mean(axis=0)[1:].diagonal()
+        lines = [f"leaf {leaf}: {p:.2f}" for leaf, p in enumerate(stays)]
+        title = "probability that a leaf follows itself, at average covariates (leaf 0 answers no throughout)"
+        return "\n".join([words, title, *lines])
+
+    def save(self, path: Any) -> None:
+        """Write the fit to a netCDF file; read it back with `bayesjpt.load_experts`."""
+        from bayesjpt.experts.store import save_series
+
+        save_series(self, path)
+
+    def __repr__(self) -> str:
+        start, _, rest = super().__repr__().partition("; ")
+        start = start.replace("ExpertPosterior", "ExpertSeriesPosterior", 1)
+        return f"{start} and the {self.transitions} before; {rest}"

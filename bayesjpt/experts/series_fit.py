@@ -1,0 +1,124 @@
+"""`bj.fit_experts(..., time=)`: chains of Gibbs sweeps over trees of experts whose paths depend on the row before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from bayesjpt.errors import LearnerError, SamplingError, TableError, warn
+from bayesjpt.experts.fit import make_model, make_prior, room
+from bayesjpt.experts.missing import check_joint, imputed
+from bayesjpt.experts.model import ExpertModel
+from bayesjpt.experts.series import ExpertSeriesPosterior
+from bayesjpt.experts.series_model import TRANSITIONS, begin_series, slots, steps_of
+from bayesjpt.kernels.expert_series import Memory
+from bayesjpt.kernels.expert_series_sweep import run_series_chain
+from bayesjpt.kernels.expert_tree import Coefficients, Task
+from bayesjpt.posterior.draws import Posterior
+from bayesjpt.table.steps import read_order
+from bayesjpt.table.table import Table, as_table
+
+
+def fit_series(
+    table: Any,
+    *,
+    time: str,
+    series: str | None,
+    transitions: str,
+    target: str | Sequence[str],
+    given: Sequence[str] | None,
+    gates: Sequence[str] | None,
+    depth: int,
+    experts: str | Mapping[str, str],
+    kinds: Mapping[str, str] | None,
+    chain: tuple[int, int, int, str],
+    missing: Posterior | None,
+    cores: int | None,
+    rng: np.random.Generator,
+) -> ExpertSeriesPosterior:
+    """Return draws of a hidden Markov decision tree; see `bayesjpt.fit_experts`, which has checked the numbers.
+
+    `chain` is (draws, tune, chains, start).
+    """
+    draws, tune, chains, start = chain
+    targets = [target] if isinstance(target, str) else list(target)
+    for name, what in ((time, "time"), (series, "series")):
+        if name is not None and not isinstance(name, str):
+            raise LearnerError(f"{what}={name!r}", "the name of a column")
+        if name in targets:
+            raise LearnerError(f"column {name!r} is both target and {what}", "one or the other")
+    if transitions not in TRANSITIONS:
+        raise LearnerError(f"transitions={transitions!r}", f"one of {', '.join(TRANSITIONS)}")
+    modelled = [name for names in (given, gates) if names is not None for name in names]
+    frame, order = read_order(table, time, series, modelled)
+    if frame is None:
+        raise TableError("no column beside time and series", "the target")
+    wanted = None
+    if kinds is not None:
+        wanted = {name: kind for name, kind in kinds.items() if name in modelled or name not in (time, series)}
+    read = as_table(frame, kinds=wanted or None)
+    known = _known(read, targets)[order.rows]
+    model, _ = make_model(read.take(order.rows[known]), targets, given, gates, depth=depth, experts=experts)
+    rows = Table(model.schema, read.values, read.observed, read.unseen)
+    prior = make_prior(model)
+    tables = [rows]
+    if missing is not None:
+        check_joint(missing, model.covariate_columns)
+        tables = imputed(missing, rows, model.covariate_columns, chains, rng)
+    tasks = [_task(model, each, order.rows, known) for each in tables]
+    steps = steps_of(model, order, known, transitions)
+    n_slot = slots(depth, transitions)[2]
+    seeds = rng.bit_generator.seed_seq.spawn(chains)  # pyright: ignore[reportAttributeAccessIssue] - it has it
+    kept_states = [room(model, draws) for _ in range(chains)]
+    kept_memory = [Memory(np.empty((draws, model.n_gate, n_slot)), np.empty((draws, 1))) for _ in range(chains)]
+
+    def run(number: int) -> float:
+        own, task = np.random.Generator(np.random.PCG64(seeds[number])), tasks[number % len(tasks)]
+        state, memory, leaf = begin_series(model, task, steps, prior, start, own)
+        key = np.uint64(own.integers(2**62))
+        return run_series_chain(
+            task, steps, state, memory, prior, leaf, own, key, tune, kept_states[number], kept_memory[number]
+        )
+
+    with ThreadPoolExecutor(max_workers=min(chains, cores or os.cpu_count() or 1)) as pool:
+        list(pool.map(run, range(chains)))
+    drawn = Coefficients(*(np.stack(arrays) for arrays in zip(*kept_states, strict=True)))
+    memory = Memory(*(np.stack(arrays) for arrays in zip(*kept_memory, strict=True)))
+    if not all(np.isfinite(array).all() for array in (*drawn, *memory)):
+        raise SamplingError("a draw that is not finite", remedy="Rescale covariates with values far from all others.")
+    settings = {"depth": depth, "tune": tune, "start": start, "rows": rows.n_row, "series": order.n_series}
+    return ExpertSeriesPosterior(
+        model, drawn, settings, missing, memory=memory, transitions=transitions, time=time, series=series
+    )
+
+
+def _known(read: Table, targets: Sequence[str]) -> np.ndarray:
+    """Return bool (n_row,): whether a row has a value of every target, of labels one that the schema knows."""
+    known = np.ones(read.n_row, bool)
+    for name in targets:
+        if name in read.names:
+            position = read.schema.index(name)
+            column = read.schema.columns[position]
+            known &= read.observed[position]
+            if column.base == "category":
+                known &= read.values[position] < len(column.labels)
+    if not known.any():
+        raise TableError(f"no row has a value of {', '.join(targets)}", "one at least")
+    n_part = 0
+    if len(targets) > 1 and all(name in read.names for name in targets):
+        n_part = int((read.observed[[read.schema.index(name) for name in targets]].any(axis=0) & ~known).sum())
+    if n_part:
+        warn(f"{n_part} rows without a value of some target are steps without any")
+    return known
+
+
+def _task(model: ExpertModel, rows: Table, order: np.ndarray, known: np.ndarray) -> Task:
+    """Return rows in an order as kernels take them; targets of rows that are not known are ones."""
+    values = model.target_cells(rows)[0][:, order]
+    y = np.where(known, model.units(np.where(known, values, 1.0)), 1.0)
+    x, gate_x = model.covariates.matrix(rows), model.gate_covariates.matrix(rows)
+    return Task(x[order], gate_x[order], y, model.kind, model.at, model.offset)
