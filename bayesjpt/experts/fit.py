@@ -183,6 +183,8 @@ def fit_experts(
         raise LearnerError(f"depth={depth}", f"at most {LARGEST_DEPTH}: a tree has 2^depth leaves")
     search = check_search(method, ridge, passes)
     check_start(start)
+    if grow and not isinstance(start, str):
+        raise LearnerError("grow=True with a fit as start", "start='cart': trees grow from one leaf")
     if search.ridge == 0.0 and method in ("laplace", "mean_field"):
         raise LearnerError(f"ridge={ridge!r} with method={method!r}", "a number above 0: it is the prior's precision")
     if time is None and series is not None:

@@ -37,15 +37,15 @@ def grown(model: ExpertModel, task: Task, prior: Prior, search: Search, rng: np.
         return single_leaf(model, prior)
     order = rng.permutation(n_row)
     n_held = max(int(defaults_experts.HELD_OUT * n_row), 2)
-    growth = _Growth(
-        model, _rows_of(task, np.sort(order[n_held:])), _rows_of(task, np.sort(order[:n_held])), prior, search
+    growth = Growth(
+        model, rows_of(task, np.sort(order[n_held:])), rows_of(task, np.sort(order[:n_held])), prior, search
     )
     growth.split()
     growth.prune()
     return growth.best
 
 
-class _Growth:
+class Growth:
     """A tree and how likely it makes the held-out rows."""
 
     def __init__(self, model: ExpertModel, task: Task, held: Task, prior: Prior, search: Search):
@@ -122,7 +122,7 @@ def _gain(density: np.ndarray, other: np.ndarray) -> tuple[float, float]:
     return float(difference.sum()), float(difference.std() * np.sqrt(difference.size))
 
 
-def _rows_of(task: Task, rows: np.ndarray) -> Task:
+def rows_of(task: Task, rows: np.ndarray) -> Task:
     """Return the task of some rows."""
     y = np.ascontiguousarray(task.y[:, rows])
     return task._replace(x=np.ascontiguousarray(task.x[rows]), gate_x=np.ascontiguousarray(task.gate_x[rows]), y=y)

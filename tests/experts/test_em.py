@@ -211,6 +211,8 @@ def test_settings_that_make_no_sense_are_refused(changes, words):
 def test_a_start_of_another_model_is_refused():
     rows = regimes(60, 1)
     found = bj.fit_experts(rows, target="y", depth=1, method="em", rng=1)
+    with pytest.raises(LearnerError, match="grow=True with a fit as start"):
+        bj.fit_experts(rows, target="y", depth=1, method="em", start=found, grow=True)
     for changes, words in (({"depth": 2}, "other depth"), ({"table": rows.head(50)}, "other covariates")):
         with pytest.raises(LearnerError, match=words):
             bj.fit_experts(**{"table": rows, "target": "y", "depth": 1, "start": found} | changes)

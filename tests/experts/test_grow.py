@@ -8,7 +8,7 @@ import pandas as pd
 import bayesjpt as bj
 from bayesjpt.experts.em import Optimum, Search, optimise
 from bayesjpt.experts.fit import make_model, make_prior
-from bayesjpt.experts.grow import _Growth, _rows_of
+from bayesjpt.experts.grow import Growth, rows_of
 from bayesjpt.experts.start import first_state
 
 
@@ -29,7 +29,7 @@ def test_a_tree_grows_as_many_leaves_as_there_are_regimes():
     assert post.explain().count("give or take") == post.settings["leaves"]
 
 
-def test_rows_of_one_regression_stay_one_leaf():
+def testrows_of_one_regression_stay_one_leaf():
     rng = np.random.default_rng(2)
     rows = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "y"])
     rows["y"] += rows["a"]
@@ -49,7 +49,7 @@ def test_splits_that_held_out_rows_do_not_need_are_taken_back():
     rows = three_regimes(800, 3)
     model, table = make_model(rows, "y", None, None, depth=2, experts="gaussian")
     prior, task = make_prior(model), model.task(table)
-    growth = _Growth(model, _rows_of(task, np.arange(500)), _rows_of(task, np.arange(500, 800)), prior, Search())
+    growth = Growth(model, rows_of(task, np.arange(500)), rows_of(task, np.arange(500, 800)), prior, Search())
     # by hand: the root where rows change, all others where they do not
     state = first_state(model, prior)
     position = model.gate_covariates.names.index("a")

@@ -25,7 +25,7 @@ SHARP = 1e8
 """Of gates, which makes them hard."""
 
 
-def test_error_of(overlap: np.ndarray) -> float:
+def error_of(overlap: np.ndarray) -> float:
     """Return the slides' error from overlaps, (3, 3): rows the student's v, w1, w2, columns the teacher's.
 
     The last term has a minus here, as the expectation over rows of unit covariance has.
@@ -36,16 +36,13 @@ def test_error_of(overlap: np.ndarray) -> float:
     return float(1.0 - (1.0 - angle) * 0.5 * (r1 + r2) - angle * 0.5 * (c1 + c2) - crossed)
 
 
-test_error_of.__test__ = False
-
-
 def free_energy(flat: np.ndarray, signal: float) -> float:
     """Return signal times error minus entropy; each student vector has a length, and is free otherwise."""
     overlap = flat.reshape(3, 3)
     left = 1.0 - (overlap**2).sum(axis=1)
     if (left <= 0.0).any():
         return np.inf
-    return signal * test_error_of(overlap) - 0.5 * float(np.log(left).sum())
+    return signal * error_of(overlap) - 0.5 * float(np.log(left).sum())
 
 
 def aligned(signal: float) -> np.ndarray:
@@ -101,11 +98,11 @@ def test_the_error_by_overlaps_is_that_of_hard_trees():
     size = np.sqrt(N)
     ours, theirs = (tree(*(size * vectors), like).expectation(rows).values[0, 0, 0] for vectors in (student, teacher.T))
     found = 0.5 * (ours - theirs) ** 2
-    expected = test_error_of(overlap)
+    expected = error_of(overlap)
     bound = 5.0 * found.std() / np.sqrt(found.size)
     assert abs(found.mean() - expected) < bound
     wrong = overlap * np.where(np.arange(3) == 0, -1.0, 1.0)[:, None]
-    assert abs(found.mean() - test_error_of(wrong)) > bound
+    assert abs(found.mean() - error_of(wrong)) > bound
 
 
 def test_splits_align_above_the_critical_signal_alone():
@@ -140,5 +137,5 @@ def test_with_much_signal_the_error_falls_as_two_over_the_signal():
     best = scipy.optimize.minimize(
         energy, [0.99, 0.99, 0.001], method="Nelder-Mead", options={"maxiter": 20_000, "xatol": 1e-10, "fatol": 1e-12}
     ).x
-    error = test_error_of(np.array([[best[0], 0, 0], [0, best[1], best[2]], [0, best[2], best[1]]]))
+    error = error_of(np.array([[best[0], 0, 0], [0, best[1], best[2]], [0, best[2], best[1]]]))
     np.testing.assert_allclose(2000.0 * error, 2.0, rtol=0.05)

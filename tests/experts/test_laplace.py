@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.special
 
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, LearnerError
 from bayesjpt.experts.em import Optimum, Search, optimise
-from bayesjpt.experts.laplace import Layout, information, laplace_draws
+from bayesjpt.experts.laplace import Layout, information, laplace_draws, trigamma
 from tests.experts import naive_em
 from tests.experts.test_em import KINDS, begun, problem
 from tests.experts.test_fit import BAD, regimes
@@ -113,6 +114,11 @@ def test_trees_that_grew_have_draws_of_their_own_leaves():
     post = bj.fit_experts(regimes(300, 1), target="y", depth=2, method="laplace", grow=True, draws=3, chains=1, rng=1)
     assert post.settings["leaves"] == 2
     assert post.explain().count("give or take") == 2
+
+
+def test_trigamma_is_that_of_scipy():
+    for x in (0.05, 0.7, 3.0, 9.9, 50.0, 1e6):
+        np.testing.assert_allclose(trigamma(x), scipy.special.polygamma(1, x), rtol=1e-11)
 
 
 def test_a_prior_is_needed():
