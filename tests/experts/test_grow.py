@@ -29,13 +29,14 @@ def test_a_tree_grows_as_many_leaves_as_there_are_regimes():
     assert post.explain().count("give or take") == post.settings["leaves"]
 
 
-def testrows_of_one_regression_stay_one_leaf():
+def test_rows_of_one_regression_stay_one_leaf():
     rng = np.random.default_rng(2)
     rows = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "y"])
     rows["y"] += rows["a"]
     post = bj.fit_experts(rows, target="y", depth=3, method="em", grow=True, rng=1)
     single = bj.fit_experts(rows, target="y", depth=0, method="em", rng=1)
     assert post.settings["leaves"] == 1
+    assert "; 1 leaves" in repr(post)
     np.testing.assert_allclose(post.expectation(rows), single.expectation(rows), atol=1e-6)
 
 
