@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import LearnerError, warn
-from bayesjpt.experts.model import ExpertModel
+from bayesjpt.experts.model import ExpertModel, first_leaf_of_a_single_expert
 from bayesjpt.experts.start import begin, first_state
 from bayesjpt.kernels.expert_em import (
     Penalty,
@@ -167,6 +167,12 @@ def completed(model: ExpertModel, state: Coefficients, opened: np.ndarray) -> Co
     for gate in range(n_gate - 1, -1, -1):
         state.node[gate] = 0.5 * (state.node[2 * gate + 1] + state.node[2 * gate + 2])
     return state
+
+
+def opened_in(model: ExpertModel, state: Coefficients) -> np.ndarray:
+    """Return which gates divide their rows, bool (n_gate,): not those above copies of one expert, as in `completed`."""
+    single = [first_leaf_of_a_single_expert(state.node, state.dispersion, gate) for gate in range(model.n_gate)]
+    return np.array([leaf is None for leaf in single], bool)
 
 
 def tell_divergence(model: ExpertModel, task: Task, prior: Prior, found: Optimum) -> None:

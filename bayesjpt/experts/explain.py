@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesjpt.experts.model import first_leaf_of_a_single_expert
 from bayesjpt.families import features
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, LOGISTIC, MULTINOMIAL, POISSON
 from bayesjpt.table.covariates import Covariates
@@ -37,7 +38,7 @@ def _describe(post: ExpertPosterior, means: tuple[np.ndarray, ...], number: int,
         leaf = number - model.n_gate
         lines += [f"{indent}{text}" for text in _expert(post, node[number], dispersion[leaf])]
         return
-    below = _first_leaf_of_a_single_expert(means, number, model.n_gate)
+    below = first_leaf_of_a_single_expert(node, dispersion, number)
     if below is not None:
         _describe(post, means, below, indent, lines)
         return
@@ -46,18 +47,6 @@ def _describe(post: ExpertPosterior, means: tuple[np.ndarray, ...], number: int,
     _describe(post, means, 2 * number + 2, indent + "    ", lines)
     lines.append(f"{indent}else:")
     _describe(post, means, 2 * number + 1, indent + "    ", lines)
-
-
-def _first_leaf_of_a_single_expert(means: tuple[np.ndarray, ...], number: int, n_gate: int) -> int | None:
-    """Return the first leaf below a node where all have the same expert, as in a tree that was not grown further."""
-    _, node, dispersion = means
-    lo = hi = number
-    while lo < n_gate:
-        lo, hi = 2 * lo + 1, 2 * hi + 2
-    same = (node[lo : hi + 1] == node[lo]).all() and (
-        dispersion[lo - n_gate : hi + 1 - n_gate] == dispersion[lo - n_gate]
-    ).all()
-    return lo if same else None
 
 
 def gate_in_words(gate: np.ndarray, covariates: Covariates) -> str:

@@ -18,12 +18,13 @@ from bayesjpt.experts.em import (
     check_search,
     first_optimum,
     make_penalty,
+    opened_in,
     optimise,
     record_of,
     tell_divergence,
 )
 from bayesjpt.experts.grow import grown
-from bayesjpt.experts.laplace import laplace_draws
+from bayesjpt.experts.laplace import laplace_draws, tell_no_optimum
 from bayesjpt.experts.mean_field import ascend, check_kinds, mean_field_draws
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import LARGEST_DEPTH, ExpertModel, experts_of, offset_of, with_targets
@@ -225,6 +226,8 @@ def fit_experts(
     seeds = generator.bit_generator.seed_seq.spawn(chains)  # pyright: ignore[reportAttributeAccessIssue] - it has it
     settings = {"depth": depth, "start": start if isinstance(start, str) else "fit", "rows": rows.n_row}
 
+    no_optimum = [0] * chains
+
     def sample(chain: int) -> Coefficients:
         own, task = np.random.Generator(np.random.PCG64(seeds[chain])), tasks[chain % len(tasks)]
         if isinstance(start, str):
@@ -238,7 +241,8 @@ def fit_experts(
     def search_best(chain: int) -> tuple[Coefficients, Optimum]:
         own, task = np.random.Generator(np.random.PCG64(seeds[chain])), tasks[chain % len(tasks)]
         if not isinstance(start, str):
-            first = Optimum(last_draw(start, chain), np.ones(model.n_gate, bool), np.zeros(0))
+            state = last_draw(start, chain)
+            first = Optimum(state, opened_in(model, state), np.zeros(0))
         elif grow:
             first = grown(model, task, prior, search, own)
         else:
@@ -246,7 +250,8 @@ def fit_experts(
         found = optimise(model, task, prior, search, first)
         penalty = make_penalty(model, prior, search.ridge)
         if method == "laplace":
-            return laplace_draws(model, task, penalty, found, draws, own), found
+            drawn, no_optimum[chain] = laplace_draws(model, task, penalty, found, draws, own)
+            return drawn, found
         if method == "mean_field":
             field, trace = ascend(model, task, penalty, search, found)
             return mean_field_draws(model, field, found, draws, own), found._replace(trace=np.array(trace))
@@ -260,6 +265,7 @@ def fit_experts(
             pairs = list(pool.map(search_best, range(chains)))
             kept = [own for own, _ in pairs]
             settings |= record_of(search, [found for _, found in pairs]) | {"method": method}
+            tell_no_optimum(no_optimum)
             if search.ridge == 0.0:
                 tell_divergence(model, tasks[0], prior, pairs[0][1])
     drawn = Coefficients(*(np.stack(arrays) for arrays in zip(*kept, strict=True)))

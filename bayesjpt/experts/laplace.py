@@ -10,6 +10,8 @@ References: Louis (1982), Finding the Observed Information Matrix when Using the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bayesjpt.errors import warn
@@ -216,20 +218,14 @@ def _expit(eta: np.ndarray) -> np.ndarray:
 
 def laplace_draws(
     model: ExpertModel, task: Task, penalty: Penalty, optimum: Optimum, n_draw: int, rng: np.random.Generator
-) -> Coefficients:
-    """Return draws of the Gaussian approximation at an optimum, with a leading axis.
+) -> tuple[Coefficients, int]:
+    """Return draws of the Gaussian approximation at an optimum, with a leading axis, and a number of directions.
 
-    Directions in which the optimum is none, as a search that ended early leaves them, get the penalty's precision and
-    a warning.
+    Those are the ones in which it is no optimum; a search that ended early leaves them, and they get the
+    penalty's precision. See `tell_no_optimum`.
     """
     layout = Layout(model, optimum.opened)
     value, vector = np.linalg.eigh(information(model, task, penalty, optimum))
-    n_none = int((value < -_SMALLEST * value[-1]).sum())
-    if n_none:
-        warn(
-            f"{n_none} directions in which the search has not found an optimum: draws are too wide "
-            "or too narrow there. Give more passes=, or a larger ridge=."
-        )
     # of each direction its own: a dispersion's is not the ridge
     least = penalty_information(model, penalty, optimum) @ (vector * vector)
     deviation = 1.0 / np.sqrt(np.maximum(value, least))
@@ -237,4 +233,14 @@ def laplace_draws(
     states = [
         completed(model, layout.moved(model, optimum.state, step, penalty.floor), optimum.opened) for step in steps
     ]
-    return Coefficients(*(np.stack(arrays) for arrays in zip(*states, strict=True)))
+    n_none = int((value < -_SMALLEST * value[-1]).sum())
+    return Coefficients(*(np.stack(arrays) for arrays in zip(*states, strict=True))), n_none
+
+
+def tell_no_optimum(found: Sequence[int]) -> None:
+    """Warn of chains whose optimum is none in some directions; their numbers are `found`, one a chain."""
+    if any(found):
+        warn(
+            f"{max(found)} directions in which the search has not found an optimum, in {sum(n > 0 for n in found)} of "
+            f"{len(found)} chains: draws are too wide or too narrow there. Give more passes=, or a larger ridge=."
+        )

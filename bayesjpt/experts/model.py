@@ -248,3 +248,23 @@ def with_targets(table: Table, targets: Sequence[str], experts: Sequence[str]) -
     if not full.any():
         raise TableError(f"no row has a value of {', '.join(targets)}", "one at least")
     return Table(Schema(tuple(columns), table.schema.set_aside), table.values, table.observed, table.unseen)
+
+
+def first_leaf_of_a_single_expert(node: np.ndarray, dispersion: np.ndarray, number: int) -> int | None:
+    """Return the first leaf below a node where all have the same expert, as in a tree that was not grown further.
+
+    Parameters
+    ----------
+    node : float64 (n_node, n_predictor, n_covariate)
+    dispersion : float64 (n_leaf, n_target)
+    number : int
+        Of the node.
+    """
+    n_gate = node.shape[0] // 2
+    lo = hi = number
+    while lo < n_gate:
+        lo, hi = 2 * lo + 1, 2 * hi + 2
+    same = (node[lo : hi + 1] == node[lo]).all() and (
+        dispersion[lo - n_gate : hi + 1 - n_gate] == dispersion[lo - n_gate]
+    ).all()
+    return lo if same else None

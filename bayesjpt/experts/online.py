@@ -15,7 +15,7 @@ from bayesjpt.experts.model import LARGEST_DEPTH
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.experts.start import begin
 from bayesjpt.kernels.expert_online import Memory, learn_rows
-from bayesjpt.kernels.expert_tree import Coefficients
+from bayesjpt.kernels.expert_tree import GAMMA, Coefficients
 from bayesjpt.numerics.generator import as_generator
 
 
@@ -108,18 +108,24 @@ class OnlineExperts:
         Raises
         ------
         TableError
-            For a missing cell of a target or covariate; nothing is learned then.
+            For a missing cell of a target or covariate, a label that the first rows do not have, or a number that its
+            experts cannot give; nothing is learned then.
         """
-        table = rows if getattr(rows, "schema", None) == self.model.schema else self.posterior().read(rows)
+        table = self.posterior().read(rows)
         values, observed = self.model.target_cells(table)
-        known = observed.copy()
+        possible = np.ones(observed.shape, bool)
         for c, column in enumerate(self.model.response):
             if column.base == "category":
-                known[c] &= values[c] < len(column.labels)
-        if not known.all():
-            c, row = (int(k) for k in np.argwhere(~known)[0])
-            what = "no value" if not observed[c, row] else "a label that the first rows do not have"
-            raise TableError(f"{what} of the target {self.model.targets[c]!r} in row {row + 1}", "a known one in each")
+                possible[c] = values[c] < len(column.labels)
+            elif self.model.kind[c] == GAMMA:
+                possible[c] = values[c] > 0.0
+        if not (observed & possible).all():
+            c, row = (int(k) for k in np.argwhere(~(observed & possible))[0])
+            of_labels = self.model.response.columns[c].base == "category"
+            what = "a label that the first rows do not have" if of_labels else f"{values[c, row]:g}"
+            what = what if observed[c, row] else "no value"
+            right = "a known one in each" if of_labels or not observed[c, row] else "numbers above 0, of gamma experts"
+            raise TableError(f"{what} of the target {self.model.targets[c]!r} in row {row + 1}", right)
         task = self.model.task(table)
         learn_rows(task, self._state, self._memory, self.forgetting, 1.0 / self.ridge, self._floor)
         self.n_row += table.n_row

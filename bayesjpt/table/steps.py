@@ -68,8 +68,8 @@ def read_order(frame: Any, time: str, series: str | None, modelled: Sequence[str
     Raises
     ------
     TableError
-        For columns that are not there, missing cells in them, times that are neither numbers nor dates, and two rows
-        of a series at the same time.
+        For columns that are not there, missing cells in them, times that are neither finite numbers nor dates, and two
+        rows of a series at the same time.
 
     Warns
     -----
@@ -107,7 +107,11 @@ def _moments(cells: Cells) -> np.ndarray:
         cells = cells_of.spelled_number(cells) or cells_of.spelled_datetime(cells) or cells
     if cells.stored not in ("number", "datetime"):
         raise TableError(f"column {cells.name!r} of {cells.stored}s as time", "numbers or dates")
-    return cells.distinct[cells.codes].astype(np.float64)
+    moments = cells.distinct[cells.codes].astype(np.float64)
+    if not np.isfinite(moments).all():
+        row = int(np.flatnonzero(~np.isfinite(moments))[0]) + 1
+        raise TableError(f"column {cells.name!r} holds {moments[row - 1]:g} in row {row}", "times that are finite")
+    return moments
 
 
 def _codes(cells: Cells) -> tuple[np.ndarray, tuple[str, ...]]:

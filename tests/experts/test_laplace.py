@@ -10,7 +10,7 @@ import scipy.special
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, LearnerError
 from bayesjpt.experts.em import Optimum, Search, optimise
-from bayesjpt.experts.laplace import Layout, information, laplace_draws, trigamma
+from bayesjpt.experts.laplace import Layout, information, laplace_draws, tell_no_optimum, trigamma
 from tests.experts import naive_em
 from tests.experts.test_em import KINDS, begun, problem
 from tests.experts.test_fit import BAD, regimes
@@ -103,8 +103,10 @@ def test_what_is_no_optimum_is_told():
     model, task, prior, penalty = problem("real", depth=2)
     first = begun(model, task, prior)
     far = first.state._replace(dispersion=np.full_like(first.state.dispersion, 1e-3))
-    with pytest.warns(BayesjptWarning, match="has not found an optimum"):
-        drawn = laplace_draws(model, task, penalty, first._replace(state=far), 2, np.random.default_rng(1))
+    drawn, n_none = laplace_draws(model, task, penalty, first._replace(state=far), 2, np.random.default_rng(1))
+    assert n_none > 0
+    with pytest.warns(BayesjptWarning, match=f"{n_none} directions.* in 1 of 2 chains"):
+        tell_no_optimum([0, n_none])
     assert all(np.isfinite(array).all() for array in drawn)
 
 
@@ -122,6 +124,22 @@ def test_trees_that_grew_have_draws_of_their_own_leaves():
     post = bj.fit_experts(regimes(300, 1), target="y", depth=2, method="laplace", grow=True, draws=3, chains=1, rng=1)
     assert post.settings["leaves"] == 2
     assert post.explain().count("give or take") == 2
+
+
+def test_a_tree_that_grew_is_a_start_with_its_own_leaves_alone():
+    rows, own = regimes(300, 1), {"target": "y", "depth": 2, "rng": 1}
+    grown = bj.fit_experts(rows, method="em", grow=True, **own)
+    # all leaves of the closed gates would be a saddle, of which a warning tells
+    post = bj.fit_experts(rows, method="laplace", start=grown, draws=3, chains=1, **own)
+    assert post.settings["leaves"] == grown.settings["leaves"] == 2
+
+
+def test_what_is_no_optimum_is_told_once_for_all_chains():
+    rows = regimes(60, 1).assign(y=1.0)
+    with pytest.warns(BayesjptWarning) as told:
+        bj.fit_experts(rows, target="y", depth=1, method="laplace", draws=2, rng=1)
+    found = [one for one in told if "has not found an optimum" in str(one.message)]
+    assert [one.filename for one in found] == [__file__]
 
 
 def test_trigamma_is_that_of_scipy():

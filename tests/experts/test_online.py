@@ -172,6 +172,17 @@ def test_bad_tables_get_an_answer(name, forgetting):
     assert np.isfinite(online.posterior().predict(rows).to_numpy()).all()
 
 
+@pytest.mark.parametrize("value", [0.0, -1.0])
+@pytest.mark.filterwarnings("ignore:values that training did not show")
+def test_numbers_that_gamma_experts_cannot_give_are_refused(value):
+    rows = regimes(50, 1).assign(y=lambda frame: np.exp(frame["y"]))
+    online = bj.OnlineExperts(rows, target="y", experts="gamma", depth=1, rng=1)
+    with pytest.raises(TableError, match=f"{value:g} of the target 'y' in row 2; expected numbers above 0"):
+        online.partial_fit({"x": [0.5, 0.5], "y": [1.0, value]})
+    assert online.n_row == 50
+    assert np.isfinite(online.posterior().log_density(rows)).all()
+
+
 def test_mistakes_are_refused_by_name():
     rows = regimes(50, 1)
     for changes, words in (
