@@ -40,7 +40,9 @@ Grow = Annotated[
 
 def check_learner(learner: str, chosen: dict[str, Any]) -> None:
     """Raise `LearnerError` for options of the one kind of learner given with the other."""
-    given = [f"--{name.replace('_', '-')}" for name, value in chosen.items() if value not in (None, False)]
+    given = [
+        f"--{name.replace('_', '-')}" for name, value in chosen.items() if value is not None and value is not False
+    ]
     if given:
         words = "go with --learner experts alone" if learner != LEARNER else "do not go with --learner experts"
         raise LearnerError(f"{', '.join(given)}, which {words}", "options of one learner")
@@ -79,7 +81,9 @@ def rows(reader: TableReader, path: Path, post: ExpertPosterior) -> Table:
     if not isinstance(post, ExpertSeriesPosterior):
         return reader.rows(path, post.model.schema)
     order = {post.time: "real"} | ({} if post.series is None else {post.series: "category"})
-    return post.read(reader.table(path, kinds=order))
+    # what columns are is known from the fit: covariates of a short file may look like running numbers
+    known = {column.name: "category" if column.base == "category" else "real" for column in post.model.schema}
+    return post.read(reader.rows_of_kinds(path, order | known))
 
 
 def predicted(

@@ -130,11 +130,14 @@ class TableReader:
 
     def rows(self, path: Path, schema: Schema) -> Table:
         """Return new rows under the schema of a fit; columns that it does not know are ignored with a warning."""
-        from bayesjpt.table.batches import is_several
-
-        if is_several(path):
-            raise BayesjptError(f"new rows in several files: {path}", "one file")
+        _check_one_file(path)
         return self.table(path, schema=schema, ignore_new=True)
+
+    def rows_of_kinds(self, path: Path, kinds: dict[str, str]) -> Table:
+        """Return new rows beside whose columns of a fit others stand that say more, such as times; kinds of both."""
+        _check_one_file(path)
+        names = {cells.name for cells in self.cells(path)}
+        return self.table(path, kinds={name: kind for name, kind in kinds.items() if name in names} or None)
 
     def cells(self, path: Path) -> list[Cells]:
         """Return the cells of a file as they are written."""
@@ -146,6 +149,13 @@ class TableReader:
         from bayesjpt.table.read import ReadLimits
 
         return ReadLimits(line_bytes=self.line_bytes, expansion=self.expansion)
+
+
+def _check_one_file(path: Path) -> None:
+    from bayesjpt.table.batches import is_several
+
+    if is_several(path):
+        raise BayesjptError(f"new rows in several files: {path}", "one file")
 
 
 def reads_table(command: Callable[..., None]) -> Callable[..., None]:

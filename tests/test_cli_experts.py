@@ -51,6 +51,11 @@ def test_series_are_predicted_one_step_ahead(csv, tmp_path, capfd):
     assert lines[0] == ["row", "mean", "lower", "upper"]
     np.testing.assert_allclose([float(line[1]) for line in lines[1:]], found["mean"], rtol=1e-4)
     assert "'day'" in refused(capfd, "predict", fit, csv)
+    # the column would be left out as running numbers, but the fit knows what it is
+    pd.DataFrame({"day": rows["day"][:40], "who": "u", "a": np.arange(40)}).to_csv(tmp_path / "new.csv", index=False)
+    status, out, _ = run(capfd, "predict", fit, tmp_path / "new.csv")
+    assert status == 0
+    assert len(out.splitlines()) == 41
     assert "--step" in refused(capfd, "fit", csv, "-o", fit, "--step", "a", "--quiet")
     assert "--step" in refused(capfd, "fit", tmp_path / "series.csv", "-o", fit, *SHORT, *own, "--series", "who")
     learner = ["--learner", "experts", "--quiet", "--method", "em"]
@@ -81,4 +86,5 @@ def test_options_of_the_other_learners_are_refused(csv, tmp_path, capfd):
     fit = tmp_path / "fit.nc"
     assert "--target" in refused(capfd, "fit", csv, "-o", fit, *SHORT)
     assert "--target" in refused(capfd, "fit", csv, "-o", fit, "--target", "y", "--quiet")
+    assert "--depth" in refused(capfd, "fit", csv, "-o", fit, "--depth", "0", "--quiet")
     assert "--min-rows" in refused(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "y", "--min-rows", "5")

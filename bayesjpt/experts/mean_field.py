@@ -24,6 +24,8 @@ from bayesjpt.kernels.expert_tree import GAUSSIAN, LOGISTIC, Coefficients, Task
 from bayesjpt.numerics.digamma import digamma
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+_ROUNDING = 1e-14
+"""Eigenvalue, of the largest, below which rounding errors make it."""
 
 
 class Normal:
@@ -35,13 +37,13 @@ class Normal:
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the expectation of each row's predictor and of its square."""
         eta = x @ self.mean
-        return eta, eta * eta + ((x @ self.covariance) * x).sum(axis=1)
+        return eta, eta * eta + np.maximum(((x @ self.covariance) * x).sum(axis=1), 0.0)
 
     def update(self, x: np.ndarray, weight: np.ndarray, linear: np.ndarray, ridge: float) -> None:
         """Make it the best one: precision ridge + x' weight x, and linear term x' linear."""
-        precision = (x.T * weight) @ x + ridge * np.eye(x.shape[1])
-        inverse = np.linalg.inv(precision)
-        self.covariance = 0.5 * (inverse + inverse.T)
+        value, vector = np.linalg.eigh((x.T * weight) @ x + ridge * np.eye(x.shape[1]))
+        # the ridge is below all eigenvalues, but for rounding where covariates are collinear
+        self.covariance = (vector / np.maximum(value, max(ridge, _ROUNDING * value[-1]))) @ vector.T
         self.mean = self.covariance @ (linear @ x)
 
     def divergence(self, ridge: float) -> float:

@@ -78,11 +78,11 @@ def fit_series(
     kept_states = [room(model, draws) for _ in range(chains)]
     kept_memory = [Memory(np.empty((draws, model.n_gate, n_slot)), np.empty((draws, 1))) for _ in range(chains)]
 
-    def run(number: int) -> float:
+    def run(number: int) -> None:
         own, task = np.random.Generator(np.random.PCG64(seeds[number])), tasks[number % len(tasks)]
         state, memory, leaf = begin_series(model, task, steps, prior, start, own)
         key = np.uint64(own.integers(2**62))
-        return run_series_chain(
+        run_series_chain(
             task, steps, state, memory, prior, leaf, own, key, tune, kept_states[number], kept_memory[number]
         )
 

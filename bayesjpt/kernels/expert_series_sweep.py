@@ -175,15 +175,10 @@ def series_sweep(task, steps, state, memory, prior, leaf, rng, key):
 
 @kernel
 def run_series_chain(task, steps, state, memory, prior, leaf, rng, key, n_skip, kept, kept_memory):
-    """Sweep, and record states after the first `n_skip`; `kept` and `kept_memory` hold a draw a row.
-
-    Returns the mean log density of all responses over the kept sweeps.
-    """
-    n_kept, total = kept.gate.shape[0], 0.0
-    for k in range(n_skip + n_kept):
-        found = series_sweep(task, steps, state, memory, prior, leaf, rng, sweep_key(key, k))
+    """Sweep, and record states after the first `n_skip`; `kept` and `kept_memory` hold a draw a row."""
+    for k in range(n_skip + kept.gate.shape[0]):
+        series_sweep(task, steps, state, memory, prior, leaf, rng, sweep_key(key, k))
         if k >= n_skip:
-            total += found
             kept.gate[k - n_skip] = state.gate
             kept.node[k - n_skip] = state.node
             kept.dispersion[k - n_skip] = state.dispersion
@@ -192,4 +187,3 @@ def run_series_chain(task, steps, state, memory, prior, leaf, rng, key, n_skip, 
             kept.noise[k - n_skip] = state.noise
             kept_memory.offset[k - n_skip] = memory.offset
             kept_memory.precision[k - n_skip] = memory.precision
-    return total / max(n_kept, 1)

@@ -73,6 +73,18 @@ def test_bad_tables_get_an_answer(name):
     assert np.isfinite(post.log_density(rows)).all()
 
 
+@pytest.mark.parametrize("target", ["y", "label"])
+def test_collinear_covariates_get_an_answer_whatever_the_ridge_is(target):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.normal(size=300)})
+    rows = rows.assign(near=rows["x"] + 1e-9 * rng.normal(size=300), twice=2.0 * rows["x"], y=rows["x"].abs())
+    rows["label"] = np.where(rows["x"] > 0.0, "a", "b")
+    own = {"target": target, "given": ["x", "near", "twice"], "depth": 2, "method": "mean_field", "chains": 1}
+    for ridge in (1e-8, 1e-14, 1e-100):
+        post = bj.fit_experts(rows, ridge=ridge, rng=1, **own)
+        assert np.isfinite(post.log_density(rows)).all()
+
+
 def test_experts_without_a_bound_are_refused():
     with pytest.raises(LearnerError, match="mean_field' with multinomial experts of 'three'"):
         bj.fit_experts(frame(), target="three", method="mean_field")
