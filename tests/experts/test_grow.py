@@ -29,7 +29,7 @@ def test_a_tree_grows_as_many_leaves_as_there_are_regimes():
     assert post.explain().count("give or take") == post.settings["leaves"]
 
 
-def testrows_of_one_regression_stay_one_leaf():
+def test_rows_of_one_regression_stay_one_leaf():
     rng = np.random.default_rng(2)
     rows = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "y"])
     rows["y"] += rows["a"]
