@@ -82,12 +82,14 @@ def rows(reader: TableReader, path: Path, post: ExpertPosterior) -> Table:
     return post.read(reader.table(path, kinds=order))
 
 
-def predicted(fit: Path, table: Callable[[ExpertPosterior], Table], target: str | None, interval: float) -> Prediction:
+def predicted(
+    fit: Path, table: Callable[[ExpertPosterior], Table], target: str | None, interval: float, draws: int | None
+) -> Prediction:
     """Return what a target is in new rows, which `table` reads as a fit reads them."""
     from bayesjpt.experts.predict import prediction
     from bayesjpt.experts.store import load_experts
 
-    post = load_experts(fit).some_draws(defaults_experts.PREDICTED_DRAWS)
+    post = load_experts(fit).some_draws(defaults_experts.PREDICTED_DRAWS if draws is None else draws)
     known = list(post.targets)
     if target is None and len(known) > 1:
         raise QueryError("a fit of several targets", f"--target, one of {', '.join(known)}")

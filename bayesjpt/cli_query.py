@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesjpt import cli_experts, defaults
+from bayesjpt import cli_experts, defaults, defaults_experts
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
@@ -284,7 +284,13 @@ def predict(
     ] = None,
     output: Output = None,
     interval: Interval = defaults.INTERVAL,
-    draws: MaxDraws = defaults.COMMAND_DRAWS,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            help="Draws to look at, of all chains; fewer are faster. "
+            f"{defaults.COMMAND_DRAWS}, of experts {defaults_experts.PREDICTED_DRAWS}."
+        ),
+    ] = None,
     *,
     reader: TableReader,
 ) -> None:
@@ -299,7 +305,9 @@ def predict(
     post = None
     if cli_experts.is_experts(fit):
         with _asking():
-            found = cli_experts.predicted(fit, lambda post: cli_experts.rows(reader, table, post), target, interval)
+            found = cli_experts.predicted(
+                fit, lambda post: cli_experts.rows(reader, table, post), target, interval, draws
+            )
     else:
         post = _load(fit)
         if target is None:
@@ -307,7 +315,8 @@ def predict(
         position_of(target, post.schema)
         rows = reader.rows(table, post.schema)
         with _asking():
-            found = prediction(post, target, rows, interval=interval, max_draws=draws)
+            max_draws = defaults.COMMAND_DRAWS if draws is None else draws
+            found = prediction(post, target, rows, interval=interval, max_draws=max_draws)
     if output is None:
         typer.echo(as_csv(found), nl=False)
     else:

@@ -30,6 +30,7 @@ def test_new_rows_are_predicted_from_a_saved_fit(csv, tmp_path, capfd):
     lines = out.splitlines()
     assert lines[0] == "row,mean,lower,upper"
     assert len(lines) == 4
+    assert run(capfd, "predict", fit, tmp_path / "new.csv", "--draws", "2")[1] != out
     assert "'x'" in refused(capfd, "predict", fit, tmp_path / "new.csv", "--target", "x")
     assert "bayesjpt predict" in refused(capfd, "query", fit, "y > 1")
 
@@ -51,6 +52,9 @@ def test_series_are_predicted_one_step_ahead(csv, tmp_path, capfd):
     np.testing.assert_allclose([float(line[1]) for line in lines[1:]], found["mean"], rtol=1e-4)
     assert "'day'" in refused(capfd, "predict", fit, csv)
     assert "--step" in refused(capfd, "fit", csv, "-o", fit, "--step", "a", "--quiet")
+    assert "--step" in refused(capfd, "fit", tmp_path / "series.csv", "-o", fit, *SHORT, *own, "--series", "who")
+    learner = ["--learner", "experts", "--quiet", "--method", "em"]
+    assert "--method" in refused(capfd, "fit", tmp_path / "series.csv", "-o", fit, *learner, *own, *order)
 
 
 def test_labels_get_probabilities(csv, tmp_path, capfd):

@@ -28,6 +28,7 @@ from bayesjpt.experts.mean_field import ascend, check_kinds, mean_field_draws
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import LARGEST_DEPTH, ExpertModel, experts_of, offset_of, with_targets
 from bayesjpt.experts.posterior import ExpertPosterior
+from bayesjpt.experts.series_model import TRANSITIONS
 from bayesjpt.experts.start import begin, check_same_model, check_start, go_on, last_draw
 from bayesjpt.families import features
 from bayesjpt.kernels.expert_sweep import Prior, run_chain
@@ -122,10 +123,11 @@ def fit_experts(
         in questions too. Without it a missing covariate is an error.
     time, series : str, optional
         Columns that say when a row is, a number or a date, and to which series it belongs; all to one unless given.
-        With `time`, gates depend on the leaf of the row before: a hidden Markov decision tree, whose draws are an
-        `ExpertSeriesPosterior`. Rows without targets are then steps too.
+        With `time`, gates depend on the leaf of the row before: a hidden Markov decision tree, by ``gibbs`` from
+        a start by name, whose draws are an `ExpertSeriesPosterior`. Rows without targets are then steps too.
     transitions : str
-        ``leaf``: each gate has an offset for every leaf before; ``decision``: one for the decision before at its level.
+        With `time`. ``leaf``: each gate has an offset for every leaf before; ``decision``: one for the decision before
+        at its level.
     cores : int, optional
         Threads; the draws do not depend on their number.
     rng : int, numpy.random.Generator or None
@@ -183,15 +185,14 @@ def fit_experts(
         raise LearnerError(f"depth={depth}", f"at most {LARGEST_DEPTH}: a tree has 2^depth leaves")
     search = check_search(method, ridge, passes)
     check_start(start)
-    if grow and not isinstance(start, str):
-        raise LearnerError("grow=True with a fit as start", "start='cart': trees grow from one leaf")
+    if grow and (not isinstance(start, str) or start != "cart"):
+        named = f"start={start!r}" if isinstance(start, str) else "a fit as start"
+        raise LearnerError(f"grow=True with {named}", "start='cart': trees grow from one leaf")
     if search.ridge == 0.0 and method in ("laplace", "mean_field"):
         raise LearnerError(f"ridge={ridge!r} with method={method!r}", "a number above 0: it is the prior's precision")
-    if time is None and series is not None:
-        raise LearnerError(f"series={series!r} without time", "the column of time, too")
+    _check_order(time, series, transitions, method, start)
     if time is not None:
-        if method != "gibbs" or not isinstance(start, str):
-            raise LearnerError(f"time={time!r} with method={method!r}, start={start!r}", "gibbs, and a start by name")
+        assert isinstance(start, str)
         from bayesjpt.experts.series_fit import fit_series
 
         return fit_series(
@@ -269,11 +270,35 @@ def fit_experts(
 
 def _check_method(method: str, **chosen: Any) -> None:
     """Raise `LearnerError` for an unknown method, or for settings of another one."""
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise LearnerError(f"method={method!r}", f"one of {', '.join(METHODS)}")
     others = {name: value for name, value in chosen.items() if value is not None and name not in METHODS[method]}
     for name, value in others.items():
-        raise LearnerError(f"{name}={value!r} with method={method!r}", f"one of the methods that use {name}")
+        using = ", ".join(known for known, names in METHODS.items() if name in names)
+        raise LearnerError(f"{name}={value!r} with method={method!r}", f"{name} with {using} alone")
+
+
+def _check_order(
+    time: str | None, series: str | None, transitions: str, method: str, start: str | ExpertPosterior
+) -> None:
+    """Raise `LearnerError` for settings of series without time, and for those that series do not have."""
+    if time is None and series is not None:
+        raise LearnerError(
+            f"series={series!r} without time",
+            "the column of time, too",
+            "Name it: time=COLUMN.",
+            command="Name it: --step COLUMN.",
+        )
+    if time is None and transitions != TRANSITIONS[0]:
+        raise LearnerError(f"transitions={transitions!r} without time", "the column of time, too")
+    if time is not None and method != "gibbs":
+        raise LearnerError(
+            f"method={method!r} with the column of time {time!r}",
+            "gibbs, the one method of series",
+            command="Leave --method or --step out.",
+        )
+    if time is not None and not isinstance(start, str):
+        raise LearnerError(f"a fit as start with the column of time {time!r}", "a start by name: cart or random")
 
 
 def make_model(
@@ -294,8 +319,8 @@ def make_model(
     columns = [read.schema.columns[_position(read, name)] for name in targets]
     wanted = dict(experts) if isinstance(experts, Mapping) else experts
     chosen = experts_of(columns, wanted)
-    names = tuple(name for name in read.names if name not in targets) if given is None else _names(given)
-    gate_names = names if gates is None else _names(gates)
+    names = tuple(name for name in read.names if name not in targets) if given is None else names_of(given)
+    gate_names = names if gates is None else names_of(gates)
     both = sorted({*names, *gate_names} & {*targets})
     if both:
         raise LearnerError(f"column {both[0]!r} is both target and covariate", "one or the other")
@@ -358,7 +383,8 @@ def room(model: ExpertModel, n_draw: int) -> Coefficients:
     )
 
 
-def _names(names: object) -> tuple[str, ...]:
+def names_of(names: object) -> tuple[str, ...]:
+    """Return the names of covariates, each once; raise `LearnerError` for what is no list of names."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise LearnerError(f"covariates {names!r}", "a list of names of columns")
     return tuple(dict.fromkeys(names))

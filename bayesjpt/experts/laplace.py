@@ -81,12 +81,18 @@ def information(model: ExpertModel, task: Task, penalty: Penalty, optimum: Optim
     for lo in range(0, n_row, _BLOCK):
         part = slice(lo, min(lo + _BLOCK, n_row))
         _add_rows(model, task, state, layout, share[:, part], part, out)
+    return out + np.diag(penalty_information(model, penalty, optimum))
+
+
+def penalty_information(model: ExpertModel, penalty: Penalty, optimum: Optimum) -> np.ndarray:
+    """Return the diagonal of minus the Hessian of the penalty, which has nothing beside it, float64 (n,)."""
+    layout = Layout(model, optimum.opened)
     diagonal = np.full(layout.size, penalty.ridge)
     for k, leaf in enumerate(layout.leaves):
         own = layout.leaf(k)[layout.n_slope :]
-        gaussian = 0.5 * penalty.n_row * penalty.variance / state.dispersion[leaf, layout.free]
+        gaussian = 0.5 * penalty.n_row * penalty.variance / optimum.state.dispersion[leaf, layout.free]
         diagonal[own] = np.where(model.kind[layout.free] == GAUSSIAN, gaussian, penalty.log_shape_precision)
-    return out + np.diag(diagonal)
+    return diagonal
 
 
 def _add_rows(
@@ -218,12 +224,15 @@ def laplace_draws(
     """
     layout = Layout(model, optimum.opened)
     value, vector = np.linalg.eigh(information(model, task, penalty, optimum))
-    if (value < -_SMALLEST * value[-1]).any():
+    n_none = int((value < -_SMALLEST * value[-1]).sum())
+    if n_none:
         warn(
-            f"{int((value < 0.0).sum())} directions in which the search has not found an optimum: draws are too wide "
+            f"{n_none} directions in which the search has not found an optimum: draws are too wide "
             "or too narrow there. Give more passes=, or a larger ridge=."
         )
-    deviation = 1.0 / np.sqrt(np.maximum(value, penalty.ridge))
+    # of each direction its own: a dispersion's is not the ridge
+    least = penalty_information(model, penalty, optimum) @ (vector * vector)
+    deviation = 1.0 / np.sqrt(np.maximum(value, least))
     steps = (rng.standard_normal((n_draw, layout.size)) * deviation) @ vector.T
     states = [
         completed(model, layout.moved(model, optimum.state, step, penalty.floor), optimum.opened) for step in steps

@@ -367,10 +367,8 @@ class ExpertPosterior:
     def __repr__(self) -> str:
         given = ", ".join(self.model.covariates.columns) or "nothing"
         kinds = ", ".join(f"{name} ({kind})" for name, kind in zip(self.targets, self.model.experts, strict=True))
-        return (
-            f"ExpertPosterior({kinds} given {given}; {self.model.n_leaf} leaves, "
-            f"{self.n_chain} chains x {self.n_draw} draws)"
-        )
+        n_leaf = self.settings.get("leaves", self.model.n_leaf)  # of a tree that grew, those that are its own
+        return f"ExpertPosterior({kinds} given {given}; {n_leaf} leaves, {self.n_chain} chains x {self.n_draw} draws)"
 
     def _repr_html_(self) -> str:
         return f"<p><b>{html.escape(repr(self))}</b></p><pre>{html.escape(self.explain())}</pre>"

@@ -333,6 +333,9 @@ class ExpertSeriesPosterior(ExpertPosterior):
             sample. Leaves are numbered by chain.
         """
         n, generator = complete.check_count(n, "n"), complete.as_rng(rng)
+        for name in self.targets:
+            if name in ("sample", "row", "leaf"):
+                raise QueryError(f"the target {name!r}", "another name: the answer has a column of it", "Rename it.")
         table = self.read(rows)
         order, model, n_row = table.order, self.model, table.n_row
         values, seen = model.target_cells(table)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesjpt.errors import LearnerError, SamplingError, TableError, warn
-from bayesjpt.experts.fit import make_model, make_prior, room
+from bayesjpt.experts.fit import make_model, make_prior, names_of, room
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.experts.series import ExpertSeriesPosterior
@@ -53,7 +53,9 @@ def fit_series(
             raise LearnerError(f"column {name!r} is both target and {what}", "one or the other")
     if transitions not in TRANSITIONS:
         raise LearnerError(f"transitions={transitions!r}", f"one of {', '.join(TRANSITIONS)}")
-    modelled = [name for names in (given, gates) if names is not None for name in names]
+    if time == series:
+        raise LearnerError(f"column {time!r} is both time and series", "one or the other")
+    modelled = [name for names in (given, gates) if names is not None for name in names_of(names)]
     frame, order = read_order(table, time, series, modelled)
     if frame is None:
         raise TableError("no column beside time and series", "the target")

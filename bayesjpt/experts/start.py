@@ -46,7 +46,7 @@ def begin(
 
 def check_start(start: object) -> None:
     """Raise `LearnerError` unless a start is one of `STARTS` or a fit."""
-    if (isinstance(start, str) and start not in STARTS) or not (isinstance(start, str) or hasattr(start, "model")):
+    if start not in STARTS if isinstance(start, str) else not hasattr(start, "coefficients"):
         raise LearnerError(f"start={start!r}", f"one of {', '.join(STARTS)}, or a fit of experts")
 
 

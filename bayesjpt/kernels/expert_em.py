@@ -21,7 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesjpt.kernels.expert_glm import (
+    LEAST_WEIGHT,
     add_weighted,
+    believed_log_odds,
     best_shape,
     gaussian_step,
     make_cases,
@@ -33,12 +35,8 @@ from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.jit import kernel
 
 _BLOCK = 256
-_LEAST_WEIGHT = 1e-12
-"""A row's posterior of a node below which the node's regression leaves it out."""
 _SOLVED = 1e-20
 """A Newton step that gains less, in nats a row, leaves a slope of rounding errors."""
-_LARGEST_LOG_ODDS = 5.0
-"""Of a posterior share as the response of a least-squares gate, for which a sure one would be infinite."""
 
 
 class Penalty(NamedTuple):
@@ -209,7 +207,7 @@ def _take(posterior, node, cases):
     """Take the rows that may be at a node, with their posteriors as weights, and return their number."""
     n_case = 0
     for row in range(posterior.shape[1]):
-        if posterior[node, row] > _LEAST_WEIGHT:
+        if posterior[node, row] > LEAST_WEIGHT:
             cases.row[n_case] = row
             cases.weight[n_case] = posterior[node, row]
             n_case += 1
@@ -240,8 +238,7 @@ def regress_gate(task, state, penalty, posterior, gate, cases):
         a[k, k] = penalty.ridge
     for i in range(n_case):
         left, right = posterior[2 * gate + 1, cases.row[i]], posterior[2 * gate + 2, cases.row[i]]
-        odds = math.log(max(right, 1e-300)) - math.log(max(left, 1e-300))
-        scaled = cases.weight[i] * min(max(odds, -_LARGEST_LOG_ODDS), _LARGEST_LOG_ODDS)
+        scaled = cases.weight[i] * believed_log_odds(left, right)
         own = x[cases.row[i]]
         for k in range(b.size):
             b[k] += scaled * own[k]

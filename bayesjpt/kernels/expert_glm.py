@@ -20,8 +20,12 @@ from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logistic import log_expit_both
 from bayesjpt.numerics.normal_draw import factorise
 
+LEAST_WEIGHT = 1e-12
+"""A row's posterior of a node below which the node's regression leaves it out."""
+_LARGEST_LOG_ODDS = 5.0
+"""Of a posterior share as the response of a least-squares gate, for which a sure one would be infinite."""
 _LARGEST_STEP = 20.0
-"""Of one coefficient in one step; separated rows would let it go on."""
+"""Of one coefficient in one step away from zero; separated rows would let it go on."""
 _MOST_HALVINGS = 30
 _CONVERGED = 1e-13
 """A step whose gain, relative to the objective, rounding hides is taken unseen."""
@@ -85,6 +89,13 @@ def solve_positive(a, b, out):
         for k in range(i + 1, n):
             value -= a[k, i] * out[k]
         out[i] = value / a[i, i]
+
+
+@kernel
+def believed_log_odds(left, right):
+    """Return the log odds of a gate's posterior shares as a response of least squares, finite for sure shares too."""
+    odds = math.log(max(right, 1e-300)) - math.log(max(left, 1e-300))
+    return min(max(odds, -_LARGEST_LOG_ODDS), _LARGEST_LOG_ODDS)
 
 
 @kernel
@@ -210,13 +221,16 @@ def _step_along(kind, x, cases, n_case, dispersion, ridge, coefficient, before):
     a, b, step = cases.matrix, cases.linear, cases.step
     gradient = b.copy()
     solve_positive(a, b, step)
-    largest = 0.0
+    largest, old, new = 0.0, 0.0, 0.0
     for k in range(b.size):
         b[k] = gradient[k]
         largest = max(largest, abs(step[k]))
+        old = max(old, abs(coefficient[k]))
+        new = max(new, abs(coefficient[k] + step[k]))
     if not largest < np.inf:
         return 0.0
-    if largest > _LARGEST_STEP:
+    # back towards zero no step is too long: a gate may begin with any slope, as between rows that are nearly the same
+    if largest > _LARGEST_STEP and not new < old:
         for k in range(b.size):
             step[k] *= _LARGEST_STEP / largest
     for i in range(n_case):

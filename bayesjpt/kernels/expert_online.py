@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesjpt.kernels.expert_glm import slopes
+from bayesjpt.kernels.expert_glm import LEAST_WEIGHT, believed_log_odds, slopes
 from bayesjpt.kernels.expert_tree import (
     GAMMA,
     GAUSSIAN,
@@ -34,8 +34,6 @@ from bayesjpt.kernels.expert_tree import (
 from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.jit import kernel
 
-_LARGEST_LOG_ODDS = 5.0
-_LEAST_WEIGHT = 1e-12
 _LEAST_CURVATURE = 1e-6
 _LARGEST_MOVE = 5.0
 """Of a linear predictor by one row."""
@@ -78,7 +76,7 @@ def forget_and_add(inverse, x, weight, forgetting, most, gain):
     for i in range(n):
         gain[i] = dot(inverse[i], x)
         spread += x[i] * gain[i]
-    if weight > _LEAST_WEIGHT:
+    if weight > LEAST_WEIGHT:
         divisor = 1.0 / (forgetting / weight + spread)
         for i in range(n):
             for j in range(i + 1):
@@ -133,8 +131,7 @@ def _learn_gates(task, state, memory, row, share, forgetting, most):
     for gate in range(state.gate.shape[0]):
         before = dot(x, state.gate[gate])
         forget_and_add(memory.gate[gate], x, share[gate], forgetting, most, gain)
-        odds = math.log(max(share[2 * gate + 2], 1e-300)) - math.log(max(share[2 * gate + 1], 1e-300))
-        odds = min(max(odds, -_LARGEST_LOG_ODDS), _LARGEST_LOG_ODDS)
+        odds = believed_log_odds(share[2 * gate + 1], share[2 * gate + 2])
         _move(state.gate[gate], gain, share[gate] * (odds - before))
 
 

@@ -118,6 +118,16 @@ def test_trees_with_closed_gates_are_trees_without_them():
     np.testing.assert_allclose(penalty_of(task, first.state, opened, only), expected, rtol=1e-12)
 
 
+def test_gates_that_begin_far_too_steep_come_back():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.normal(size=60)})
+    rows["y"] = rows["x"].abs() + 0.1 * rng.normal(size=60)
+    rows.loc[3, "x"] = 1e9  # all others are one value beside it, and the first gate cuts between them
+    found = bj.fit_experts(rows, target="y", depth=1, method="em", rng=1)
+    assert np.abs(found.coefficients.gate).max() < 100.0
+    assert found.settings["log_likelihood"] > -100.0
+
+
 @pytest.mark.parametrize("method", ["em", "least_squares"])
 @pytest.mark.parametrize("ridge", [None, 0.0])
 @pytest.mark.parametrize("name", BAD)
@@ -199,8 +209,11 @@ def test_gibbs_goes_on_from_an_optimum():
         ({"method": "em", "ridge": -1.0}, "ridge=-1.0"),
         ({"method": "em", "ridge": np.nan}, "ridge=nan"),
         ({"method": "em", "passes": 0}, "passes=0"),
+        ({"method": ["em"]}, "method=.'em'."),
         ({"start": 5}, "start=5"),
-        ({"grow": True}, "grow=True"),
+        ({"grow": True}, "grow=True with method='gibbs'; expected grow with em, least_squares, laplace alone"),
+        ({"method": "em", "grow": True, "start": "random"}, "grow=True with start='random'"),
+        ({"transitions": "decision"}, "transitions='decision' without time"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, words):
@@ -213,6 +226,8 @@ def test_a_start_of_another_model_is_refused():
     found = bj.fit_experts(rows, target="y", depth=1, method="em", rng=1)
     with pytest.raises(LearnerError, match="grow=True with a fit as start"):
         bj.fit_experts(rows, target="y", depth=1, method="em", start=found, grow=True)
+    with pytest.raises(LearnerError, match=r"start=OnlineExperts.*, or a fit of experts"):
+        bj.fit_experts(rows, target="y", depth=1, start=bj.OnlineExperts(rows, target="y", depth=1, rng=1))
     for changes, words in (({"depth": 2}, "other depth"), ({"table": rows.head(50)}, "other covariates")):
         with pytest.raises(LearnerError, match=words):
             bj.fit_experts(**{"table": rows, "target": "y", "depth": 1, "start": found} | changes)

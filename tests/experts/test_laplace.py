@@ -81,6 +81,14 @@ def test_draws_of_a_single_regression_spread_as_those_of_least_squares():
     np.testing.assert_allclose(float(found.mean()), float(rows["y"].mean()), atol=0.01)
 
 
+def test_dispersions_spread_as_rows_tell_however_large_the_ridge_is():
+    rng = np.random.default_rng(2)
+    rows = pd.DataFrame({"x": rng.normal(size=30), "y": rng.normal(size=30)})
+    post = bj.fit_experts(rows, target="y", depth=0, method="laplace", ridge=400.0, draws=4000, chains=1, rng=1)
+    # half of the rows, and of the imaginary one, is the information of a logarithm of a variance
+    np.testing.assert_allclose(np.log(post.coefficients.dispersion).std(), np.sqrt(2.0 / 31.0), rtol=0.06)
+
+
 def test_draws_are_near_those_of_gibbs():
     rows = regimes(500, 1)
     own = {"target": "y", "depth": 1, "rng": 1, "draws": 200, "chains": 1}

@@ -224,6 +224,9 @@ def test_rows_without_an_order_are_refused(rows, chosen, message):
     [
         ({"time": None}, "series='id' without time"),
         ({"time": "y"}, "both target and time"),
+        ({"series": "t"}, "both time and series"),
+        ({"method": "em", "draws": None, "tune": None}, "method='em' with the column of time 't'; expected gibbs"),
+        ({"given": 5}, "covariates 5; expected a list"),
         ({"transitions": "all"}, "one of leaf, decision"),
         ({"time": 3}, "time=3"),
     ],
@@ -231,6 +234,19 @@ def test_rows_without_an_order_are_refused(rows, chosen, message):
 def test_settings_that_make_no_sense_are_refused(chosen, message):
     with pytest.raises(LearnerError, match=message):
         bj.fit_experts(regimes(20), target="y", **(ORDER | SHORT | chosen))
+
+
+def test_a_fit_is_no_start_of_series(fitted):
+    post, rows = fitted
+    with pytest.raises(LearnerError, match="a fit as start with the column of time 't'; expected a start by name"):
+        bj.fit_experts(rows, target="y", given=["x"], depth=1, start=post, **ORDER, **SHORT)
+
+
+def test_targets_named_as_columns_of_samples_are_refused_by_name():
+    rows = regimes(20).rename(columns={"y": "leaf"})
+    post = bj.fit_experts(rows, target="leaf", given=["x"], depth=1, **ORDER, **SHORT)
+    with pytest.raises(QueryError, match=r"target 'leaf'.*Rename it"):
+        post.sample_series(1, rows)
 
 
 def test_gaps_in_a_grid_of_times_are_told():
