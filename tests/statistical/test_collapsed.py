@@ -25,8 +25,8 @@ from tests import naive, statistics
 from tests.kernels import runs
 from tests.model import reference
 from tests.statistical.test_enumeration import ALPHA, GAMMA, TABLES, tiny
-from tests.statistical.test_exchange import ALPHA as SMALL_ALPHA
-from tests.statistical.test_exchange import DICTIONARIES, NEARLY_ALL, dictionary, expected_shares
+from tests.statistical.test_swaps import ALPHA as SMALL_ALPHA
+from tests.statistical.test_swaps import DICTIONARIES, NEARLY_ALL, dictionary, expected_shares
 
 N_SCAN = 20_000
 N_SWEEP = 20_000
