@@ -127,11 +127,19 @@ def test_pieces_of_rows_are_tables(tmp_path):
     assert np.array_equal(rows.rows(240, 20).values, table.values[:, 240:260])
     assert np.array_equal(rows.take([499, 3, 3]).values, table.values[:, [499, 3, 3]])
     assert sum(part.n_row for part in rows.iter_tables(64)) == 500
-    copy = pickle.loads(pickle.dumps(rows))
-    assert np.array_equal(copy.arrays(7, 9)[0], table.values[:, 7:9])
     assert (len(rows), rows.n_column, rows.is_complete) == (500, 6, False)
     assert "500 rows x 6 columns" in repr(rows)
     assert "<b>Dataset</b>" in rows._repr_html_()
+
+
+def test_rows_that_an_executor_hands_to_a_worker_are_read_from_the_same_files(tmp_path):
+    frame = a_frame(500)
+    rows = bj.dataset(written(frame, tmp_path, (250,)))
+    table = bj.as_table(pa.Table.from_pandas(frame, preserve_index=False))
+    # executors of processes send arguments by pickle; what is read back was written in the line itself
+    sent = pickle.dumps(rows)
+    assert len(sent) < 10_000, "names of files, no rows"
+    assert np.array_equal(pickle.loads(sent).arrays(7, 9)[0], table.values[:, 7:9])
 
 
 def test_distinct_values_are_those_observed_up_to_a_bound(tmp_path, monkeypatch):
