@@ -18,7 +18,7 @@ from bayesjpt.kernels.expert_tree import GAMMA, LOGISTIC, POISSON, bounded, dot
 from bayesjpt.numerics.digamma import digamma
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logistic import log_expit_both
-from bayesjpt.numerics.normal_draw import factorise
+from bayesjpt.numerics.normal_draw import factorise, solve_lower, solve_upper
 
 LEAST_WEIGHT = 1e-12
 """A row's posterior of a node below which the node's regression leaves it out."""
@@ -77,18 +77,9 @@ def make_cases(n_row, n_covariate):
 @kernel
 def solve_positive(a, b, out):
     """Fill `out` with the solution of A x = b; the lower triangle of A, positive definite, is overwritten, as is b."""
-    n = out.size
-    factorise(a, n)
-    for i in range(n):
-        value = b[i]
-        for k in range(i):
-            value -= a[i, k] * b[k]
-        b[i] = value / a[i, i]
-    for i in range(n - 1, -1, -1):
-        value = b[i]
-        for k in range(i + 1, n):
-            value -= a[k, i] * out[k]
-        out[i] = value / a[i, i]
+    factorise(a, out.size)
+    solve_lower(a, b)
+    solve_upper(a, b, out)
 
 
 @kernel

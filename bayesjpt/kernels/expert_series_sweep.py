@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.kernels.expert_series import fill_base_odds, fill_drawn_paths, fill_filtered, fill_memory_odds
-from bayesjpt.kernels.expert_sweep import draw_experts, fill_order
+from bayesjpt.kernels.expert_sweep import draw_experts, fill_order, record
 from bayesjpt.kernels.expert_tree import dot, leaf_log_likelihood
 from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.counter_rng import sweep_key
@@ -179,11 +179,6 @@ def run_series_chain(task, steps, state, memory, prior, leaf, rng, key, n_skip, 
     for k in range(n_skip + kept.gate.shape[0]):
         series_sweep(task, steps, state, memory, prior, leaf, rng, sweep_key(key, k))
         if k >= n_skip:
-            kept.gate[k - n_skip] = state.gate
-            kept.node[k - n_skip] = state.node
-            kept.dispersion[k - n_skip] = state.dispersion
-            kept.gate_precision[k - n_skip] = state.gate_precision
-            kept.precision[k - n_skip] = state.precision
-            kept.noise[k - n_skip] = state.noise
+            record(state, k - n_skip, kept)
             kept_memory.offset[k - n_skip] = memory.offset
             kept_memory.precision[k - n_skip] = memory.precision

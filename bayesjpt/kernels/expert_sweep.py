@@ -425,15 +425,21 @@ def sweep(task, state, prior, leaf, rng):
 
 
 @kernel
+def record(state, draw, kept):
+    """Write a state as one draw of `kept`, which has the arrays of Coefficients, a draw a row."""
+    kept.gate[draw] = state.gate
+    kept.node[draw] = state.node
+    kept.dispersion[draw] = state.dispersion
+    kept.gate_precision[draw] = state.gate_precision
+    kept.precision[draw] = state.precision
+    kept.noise[draw] = state.noise
+
+
+@kernel
 def run_chain(task, state, prior, leaf, rng, n_skip, kept):
     """Sweep, and record the states after the first `n_skip`; `kept` has the arrays of Coefficients, a draw a row."""
     n_kept = kept.gate.shape[0]
     for k in range(n_skip + n_kept):
         sweep(task, state, prior, leaf, rng)
         if k >= n_skip:
-            kept.gate[k - n_skip] = state.gate
-            kept.node[k - n_skip] = state.node
-            kept.dispersion[k - n_skip] = state.dispersion
-            kept.gate_precision[k - n_skip] = state.gate_precision
-            kept.precision[k - n_skip] = state.precision
-            kept.noise[k - n_skip] = state.noise
+            record(state, k - n_skip, kept)

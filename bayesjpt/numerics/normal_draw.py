@@ -31,6 +31,27 @@ def factorise(a, n):
 
 
 @kernel
+def solve_lower(factor, b):
+    """Replace b, float64 (n,), by the solution u of L u = b, with L the lower triangle of `factor`."""
+    for i in range(b.size):
+        value = b[i]
+        for k in range(i):
+            value -= factor[i, k] * b[k]
+        b[i] = value / factor[i, i]
+
+
+@kernel
+def solve_upper(factor, b, out):
+    """Fill `out`, float64 (n,), with the solution x of L' x = b, with L the lower triangle of `factor`."""
+    n = out.size
+    for i in range(n - 1, -1, -1):
+        value = b[i]
+        for k in range(i + 1, n):
+            value -= factor[k, i] * out[k]
+        out[i] = value / factor[i, i]
+
+
+@kernel
 def draw_normal(precision, linear, out, rng):
     """Fill `out` with a draw of N(A^-1 b, A^-1).
 
@@ -49,15 +70,7 @@ def draw_normal(precision, linear, out, rng):
     """
     n = out.size
     factorise(precision, n)
-    for i in range(n):
-        value = linear[i]
-        for k in range(i):
-            value -= precision[i, k] * linear[k]
-        linear[i] = value / precision[i, i]
+    solve_lower(precision, linear)
     for i in range(n):
         linear[i] += rng.standard_normal()
-    for i in range(n - 1, -1, -1):
-        value = linear[i]
-        for k in range(i + 1, n):
-            value -= precision[k, i] * out[k]
-        out[i] = value / precision[i, i]
+    solve_upper(precision, linear, out)

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import bayesjpt as bj
-from tests.papers import experts_em
+from tests.papers import experts_em, experts_regimes
 from tests.papers.experts_arm import simulate
 from tests.papers.experts_series import hmdt
 
@@ -99,12 +99,7 @@ def regimes(n_row: int = 1_000, n_seed: int = 5) -> None:
     """Print log scores and coverage on a piecewise linear regression whose noise changes, beside boosting."""
     lines = []
     for seed in range(n_seed):
-        rng = np.random.default_rng(seed)
-        x = rng.uniform(-3.0, 3.0, (2 * n_row, 3))
-        mean = np.where(x[:, 0] > 1, 2 * x[:, 1], np.where(x[:, 0] > -1, 1 - x[:, 1], 3 + 0.5 * x[:, 2]))
-        spread = np.where(x[:, 0] > 1, 0.2, np.where(x[:, 0] > -1, 1.0, 0.5))
-        frame = pd.DataFrame(x, columns=["a", "b", "c"]).assign(y=mean + spread * rng.normal(size=2 * n_row))
-        rows, new = frame.iloc[:n_row], frame.iloc[n_row:]
+        rows, new, truth = experts_regimes.simulate(seed, n_row)
         post = bj.fit_experts(rows, target="y", depth=2, rng=seed)
         density = np.log(np.exp(post.log_density(new)).mean(("chain", "draw"))).mean()
         ends = post.predict(new)
@@ -113,8 +108,7 @@ def regimes(n_row: int = 1_000, n_seed: int = 5) -> None:
         half = GradientBoostingRegressor(random_state=0).fit(rows[["a", "b", "c"]][::2], rows["y"][::2])
         deviation = (rows["y"][1::2] - half.predict(rows[["a", "b", "c"]][1::2])).std()
         other = scipy.stats.norm.logpdf(new["y"], boosted.predict(new[["a", "b", "c"]]), deviation).mean()
-        truth = scipy.stats.norm.logpdf(new["y"], mean[n_row:], spread[n_row:]).mean()
-        lines.append((float(density), float(other), float(truth), float(held)))
+        lines.append((float(density), float(other), truth, float(held)))
     ours, theirs, truth, held = np.mean(lines, axis=0)
     print(f"log score a row: experts {ours:.3f}, boosting with a gaussian head {theirs:.3f}, the truth {truth:.3f}")
     print(f"intervals of 90 % hold {100 * held:.1f} %")

@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 import pandas as pd
-import scipy.stats
 
 import bayesjpt as bj
+from tests.papers import experts_regimes
 from tests.papers.experts_arm import simulate
 
 NAMES, TARGETS = [f"x{k}" for k in range(12)], [f"y{j}" for j in range(4)]
@@ -83,13 +83,7 @@ def approximations(n_row: int = 1_000, n_seed: int = 5) -> None:
     """Print log scores of the piecewise regression of `regimes` by every method, and spreads beside those of Gibbs."""
     scores: dict[str, list[tuple[float, float, float]]] = {}
     for seed in range(n_seed):
-        rng = np.random.default_rng(seed)
-        x = rng.uniform(-3.0, 3.0, (2 * n_row, 3))
-        mean = np.where(x[:, 0] > 1, 2 * x[:, 1], np.where(x[:, 0] > -1, 1 - x[:, 1], 3 + 0.5 * x[:, 2]))
-        spread = np.where(x[:, 0] > 1, 0.2, np.where(x[:, 0] > -1, 1.0, 0.5))
-        frame = pd.DataFrame(x, columns=["a", "b", "c"]).assign(y=mean + spread * rng.normal(size=2 * n_row))
-        rows, new = frame.iloc[:n_row], frame.iloc[n_row:]
-        truth = scipy.stats.norm.logpdf(new["y"], mean[n_row:], spread[n_row:]).mean()
+        rows, new, truth = experts_regimes.simulate(seed, n_row)
         ways = {
             "gibbs": {},
             "gibbs from em": {"start": bj.fit_experts(rows, target="y", method="em", chains=4, rng=seed)},
