@@ -16,12 +16,9 @@ from bayesjpt.circuit.priors import Priors, hyper_by_name
 from bayesjpt.circuit.scales import scale_name
 from bayesjpt.circuit.scope import levels
 from bayesjpt.circuit.type_prior import (
-    COLUMNS,
     MEMBERS,
     ColumnTypes,
     column_type_labels,
-    make_column_types,
-    no_column_types,
 )
 from bayesjpt.defaults import ALPHA, ESS, GAMMA
 from bayesjpt.errors import CircuitError, ModelError
@@ -184,7 +181,7 @@ class CircuitMixture:
         kappa = _check_grouped(name, layout, kappa, group is not None, transforms, impute)
         full = model.name_for(name)  # of a named submodel: PyMC gives its prefix to variables, and not to dims
         _add_coords(model, full, layout, data)
-        types = make_column_types(circuit, data.schema) if type_prior == COLUMNS else no_column_types()
+        types = priors.column_types
         if types.n_weight:
             weight_of_types = _type_prior(name, types, column_type_labels(circuit, data.schema), transforms)
             priors, expressions = divide_by(weight_of_types, types, layout, priors, expressions)

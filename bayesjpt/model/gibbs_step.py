@@ -13,7 +13,7 @@ from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, St
 
 from bayesjpt.circuit.arrays import LATENT, Params
 from bayesjpt.circuit.layout import make_layout
-from bayesjpt.circuit.type_prior import make_column_types, no_column_types
+from bayesjpt.circuit.type_prior import no_column_types
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.kernels import chain
 from bayesjpt.kernels.chain import ChainState
@@ -141,11 +141,9 @@ class CircuitGibbs(BlockedStep):
         self.n_tune = 0
         self._frozen = frozen
         self._layout = make_layout(frozen.circuit, frozen.schema)
-        self._types = no_column_types()
-        names = self._layout.names()
-        if f"{rows.name}_{TYPE_PRIOR}" in {rv.name for rv in drawn}:
-            self._types = make_column_types(frozen.circuit, frozen.schema)
-            names = (*names, TYPE_PRIOR)
+        draws_types = f"{rows.name}_{TYPE_PRIOR}" in {rv.name for rv in drawn}
+        self._types = frozen.priors.column_types if draws_types else no_column_types()
+        names = (*self._layout.names(), *([TYPE_PRIOR] if draws_types else []))
         self._scale_names = tuple(scale_names(frozen).values())
         names = (*names, *self._scale_names)
         n_scale = np.unique(frozen.priors.scales.family, return_counts=True)[1]
@@ -198,7 +196,7 @@ class CircuitGibbs(BlockedStep):
         self._sweeper = make_sweeper(
             frozen.circuit,
             frozen.plan,
-            frozen.priors,
+            frozen.priors._replace(column_types=self._types),
             arrange(
                 frozen.plan,
                 ArraySource(by_column, observed),
@@ -208,7 +206,6 @@ class CircuitGibbs(BlockedStep):
             ),
             sampler=frozen.sampler,
             max_work_bytes=MAX_WORK_BYTES,
-            column_types=self._types,
             swaps=len(self._drawn) == len(self._value_names),
             log_jacobian=float((observed.sum(axis=1) * frozen.plan.column_log_jacobian).sum()),
             name=self._block,
