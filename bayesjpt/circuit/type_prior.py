@@ -65,6 +65,12 @@ class ColumnTypes(NamedTuple):
         out[self.edge] *= self.factor * weight[self.entry]
         return out
 
+    def undivided(self, concentration: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return the concentrations of which `divided` made these."""
+        out = concentration.copy()
+        out[self.edge] /= self.factor * weight[self.entry]
+        return out
+
 
 class _Dictionary(NamedTuple):
     """Edges of the members that have a type, the type of each, and whose weights they follow."""
