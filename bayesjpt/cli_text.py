@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 if TYPE_CHECKING:
     import numpy as np
 
     from bayesjpt.queries.explain import Explanation
+    from bayesjpt.table.dataset import Dataset
+    from bayesjpt.table.table import Table
 
 _WIDTH = 80
 _INDENT = 6 * " "
@@ -51,6 +56,24 @@ def outliers_text(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> I
         doubt = "  (k > 0.7)" if "pareto_k" in line and not (line["pareto_k"] or 0.0) <= _LARGEST_K else ""
         numbers = f"{_shown(line['score']):>10} {_shown(line['quantile']):>9} {_shown(line['cell_score']):>8}"
         yield f"{line['row']:>7} {numbers}  {clipped(cell, _WIDTH - _CELL - len(doubt))}{doubt}"
+
+
+def tell_codes(table: Table | Dataset, quiet: bool) -> None:
+    """Say which values of a table in memory seem to be codes for missing cells, and how they are read as such."""
+    from bayesjpt.queries.look_at import missing_codes
+    from bayesjpt.table.table import Table
+
+    if quiet or not isinstance(table, Table):
+        return
+    found = [
+        f"{column.name}={code:.17g}"
+        for column, values, observed in zip(table.schema, table.values, table.observed, strict=True)
+        for code in missing_codes(column, values[observed])
+        if "," not in column.name  # which separates them
+    ]
+    if found:
+        shown = shlex.quote(",".join(found))
+        typer.echo(f"bayesjpt: are these codes for missing cells? --na {shown} reads them so", err=True)
 
 
 def names_within(names: Sequence[str], width: int) -> list[str]:

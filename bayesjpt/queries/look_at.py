@@ -50,6 +50,7 @@ _TIME_RANGE = (631_152_000.0, 2_145_916_800.0)
 
 AS_TEXT, DATES_AS_TEXT, IS_CONSTANT = "numbers as text", "dates as text", "constant"
 ALL_DIFFERENT = "all different"
+MAY_BE_MISSING = "missing? "
 
 
 class Answer(Protocol):
@@ -100,7 +101,7 @@ def _of_labels(column: Column, cells: np.ndarray | None, *, is_ordered: bool) ->
         if label in NO_LABEL_TOKENS or (is_ordered and ranked and label not in ranked and is_stray(label))
     ]
     spelled: dict[str, str] = {}
-    notes = [f"missing? {label}" for label in missing]
+    notes = [f"{MAY_BE_MISSING}{label}" for label in missing]
     for label in column.labels:
         other = spelled.setdefault(" ".join(label.casefold().split()), label)
         notes += [f"{other} = {label}?"] if other != label else []
