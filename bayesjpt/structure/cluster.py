@@ -49,10 +49,10 @@ def two_means(features: Sequence[ColumnFeatures], max_rows: int, rng: np.random.
         return _smaller(_differing(features, 0 if chosen is None else int(chosen[0])))
     squares = np.einsum("ij,ij->i", points, points)
     starts = [_start(points, squares, rng) for _ in range(TWO_MEANS_STARTS)]
-    totals, first, second = _lloyd(points, squares, *map(np.stack, zip(*starts, strict=True)))
-    best = int(np.argmin(totals))
-    direction = second[best] - first[best]
-    half_way = 0.5 * float(second[best] @ second[best] - first[best] @ first[best])
+    totals, centres = _lloyd(points, squares, np.array(starts).transpose(1, 0, 2))
+    first, second = centres[:, int(np.argmin(totals))]
+    direction = second - first
+    half_way = 0.5 * float(second @ second - first @ first)
     # of each line once: so rows that are alike stay together, whatever the rounding errors
     column = np.repeat(np.arange(len(features)), np.diff(start))
     score = np.einsum("ij,ij->i", lines, direction.reshape(len(features), -1)[column])
@@ -92,10 +92,8 @@ def _start(points: np.ndarray, squares: np.ndarray, rng: np.random.Generator) ->
     return first, candidates[int(np.argmin(left))]
 
 
-def _lloyd(
-    points: np.ndarray, squares: np.ndarray, first: np.ndarray, second: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (sums of squared distances, centres) where 2-means from several pairs of centres comes to rest.
+def _lloyd(points: np.ndarray, squares: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return sums of squared distances and centres where 2-means from several pairs of centres comes to rest.
 
     Nearer to the second centre are the rows beyond the plane half-way: so a step of all starts is two products of
     matrices. A start ends where no row changes sides, or the centres move by less than `TWO_MEANS_TOLERANCE`.
@@ -105,36 +103,38 @@ def _lloyd(
     points : float64 (n, d)
     squares : float64 (n,)
         Their squared lengths.
-    first, second : float64 (n_start, d)
+    centres : float64 (2, n_start, d)
         Replaced.
+
+    Returns
+    -------
+    float64 (n_start,), float64 (2, n_start, d)
     """
     total, n = points.sum(axis=0), len(points)
     tolerance = TWO_MEANS_TOLERANCE * (squares.sum() - total @ total / n) / n
-    side = np.zeros((len(first), n), bool)
-    moving = np.arange(len(first))
+    moving = np.arange(centres.shape[1])
+    side = np.zeros((moving.size, n), bool)
     for _ in range(TWO_MEANS_STEPS):
-        before = first[moving], second[moving]
-        half_way = 0.5 * (_lengths(before[1]) - _lengths(before[0]))
-        beyond = (before[1] - before[0]) @ points.T > half_way[:, None]
-        n_beyond = beyond.sum(axis=1)
-        apart = (n_beyond > 0) & (n_beyond < n)  # else centres are equal, up to rounding errors
-        moving, beyond, n_beyond = moving[apart], beyond[apart], n_beyond[apart, None]
+        before = centres[:, moving]
+        length = np.einsum("ksd,ksd->ks", before, before)
+        beyond = (before[1] - before[0]) @ points.T > 0.5 * (length[1] - length[0])[:, None]
+        n_beyond = np.count_nonzero(beyond, axis=1)
+        apart = (n_beyond > 0) & (n_beyond < n)
+        if not apart.all():  # equal centres, up to rounding errors
+            moving, before, side = moving[apart], before[:, apart], side[apart]
+            beyond, n_beyond = beyond[apart], n_beyond[apart]
         sum_beyond = beyond.astype(np.float64) @ points
-        first[moving], second[moving] = (total - sum_beyond) / (n - n_beyond), sum_beyond / n_beyond
-        moved = _lengths(first[moving] - before[0][apart]) + _lengths(second[moving] - before[1][apart])
-        on = (moved > tolerance) & (beyond != side[moving]).any(axis=1)
-        side[moving] = beyond
-        moving = moving[on]
-        if not moving.size:
+        now = np.stack([total - sum_beyond, sum_beyond]) / np.stack([n - n_beyond, n_beyond])[:, :, None]
+        centres[:, moving] = now
+        step = now - before
+        on = np.einsum("ksd,ksd->s", step, step) > tolerance
+        on &= (beyond != side).any(axis=1)
+        if not on.any():
             break
-    centres = np.concatenate([first, second])
-    apart = (_lengths(centres)[:, None] - 2.0 * (centres @ points.T)).reshape(2, len(first), n)
-    return squares.sum() + apart.min(axis=0).sum(axis=1), first, second
-
-
-def _lengths(vectors: np.ndarray) -> np.ndarray:
-    """Return squared lengths, float64 (n_vector,)."""
-    return np.einsum("ij,ij->i", vectors, vectors)
+        moving, side = moving[on], beyond[on]
+    length = np.einsum("ksd,ksd->ks", centres, centres)
+    distance = length[:, :, None] - 2.0 * (centres @ points.T)
+    return squares.sum() + distance.min(axis=0).sum(axis=1), centres
 
 
 def _differing(features: Sequence[ColumnFeatures], row: int) -> np.ndarray:

@@ -15,8 +15,8 @@ import numpy as np
 
 from bayesjpt import defaults
 from bayesjpt.structure import base
-from bayesjpt.structure.components import Components, components
-from bayesjpt.structure.features import ColumnFeatures, RandomFeatures, centred, column_features
+from bayesjpt.structure.components import components, joined
+from bayesjpt.structure.features import ColumnFeatures, RandomFeatures, column_features
 from bayesjpt.table.table import Table
 
 RDC_TOLERANCE = 1e-7
@@ -37,6 +37,10 @@ _CROSS_NUMBERS = 2**22
 
 _MARGIN = 1e-9
 """By which a bound of a coefficient has to differ from the threshold to decide, relative: far above rounding errors."""
+
+_FEW_VALUES = 16
+"""Lines of zeros that a table may get, beside as many as it has, to be whitened with others: they cost less than a
+call."""
 
 _PAIRS_AT_ONCE = 512
 """Pairs whose coefficients are found before those that have become needless are left out."""
@@ -76,37 +80,61 @@ def whiten(column: ColumnFeatures, rows: np.ndarray | None = None) -> ColumnFeat
         index = index.astype(np.int32)
         lines = column.table[used[: used.size - int(used[-1] == column.n_distinct)]]
     n_distinct = len(lines)
-    counts = np.bincount(index, minlength=n_distinct)[:n_distinct]
-    return _whitened([index], lines[None], counts[None])[0]
+    counts = np.bincount(index, minlength=n_distinct + 1)
+    counts[n_distinct] = 0
+    lines = np.concatenate([lines, np.zeros((1, lines.shape[1]))])
+    return _whitened([index], lines[None], counts[None], np.array([n_distinct]))[0]
 
 
 def whiten_all(features: Sequence[ColumnFeatures], rows: np.ndarray | None = None) -> list[ColumnFeatures]:
-    """Return what `whiten` returns of each column; columns with as many values are whitened together."""
+    """Return what `whiten` returns of each column, of columns with about as many values at once."""
     if rows is not None:
         return [whiten(column, rows) for column in features]
     out: list[ColumnFeatures] = list(features)
     n_distinct = np.array([column.n_distinct for column in features])
-    for n in np.unique(n_distinct):
-        same = np.flatnonzero(n_distinct == n)
-        index = [features[k].index for k in same]
-        lines = np.stack([features[k].table[:-1] for k in same])
-        counts = np.stack([np.bincount(own, minlength=n)[:n] for own in index])
-        for k, white in zip(same, _whitened(index, lines, counts), strict=True):
+    left = np.argsort(n_distinct)
+    while left.size:
+        most = min(2 * n_distinct[left[0]] + _FEW_VALUES, n_distinct[left[-1]])
+        n_batch = min(int(np.searchsorted(n_distinct[left], most, side="right")), max(_CROSS_NUMBERS // (most + 1), 1))
+        batch, left = left[:n_batch], left[n_batch:]
+        n_line = int(n_distinct[batch[-1]]) + 1  # one for missing cells
+        index = [features[k].index for k in batch]
+        lines = np.zeros((n_batch, n_line, features[0].table.shape[1]))
+        for own, k in zip(lines, batch, strict=True):
+            own[: n_distinct[k]] = features[k].table[:-1]
+        position = np.array(index, np.intp) + n_line * np.arange(n_batch)[:, None]
+        counts = np.bincount(position.ravel(), minlength=n_batch * n_line).reshape(n_batch, n_line)
+        counts[np.arange(n_batch), n_distinct[batch]] = 0
+        for k, white in zip(batch, _whitened(index, lines, counts, n_distinct[batch]), strict=True):
             out[k] = white
     return out
 
 
-def _whitened(index: Sequence[np.ndarray], lines: np.ndarray, counts: np.ndarray) -> list[ColumnFeatures]:
-    """Return whitened columns from lines, float64 (n_column, n_distinct, n_features), and their counts."""
-    n_column, n_distinct, _ = lines.shape
-    lines = lines - (counts[:, None] @ lines) / np.maximum(counts.sum(axis=1), 1)[:, None, None]
+def _whitened(
+    index: Sequence[np.ndarray], lines: np.ndarray, counts: np.ndarray, n_distinct: np.ndarray
+) -> list[ColumnFeatures]:
+    """Return whitened columns.
+
+    Parameters
+    ----------
+    index : sequence of int32 (n_row,)
+    lines : float64 (n_column, n_line, n_features)
+        The first n_distinct of a column matter.
+    counts : int64 (n_column, n_line)
+        0 behind these.
+    n_distinct : int64 (n_column,)
+        Less than n_line.
+    """
+    mean = (counts[:, None] @ lines) / np.maximum(counts.sum(axis=1), 1)[:, None, None]
+    lines = lines - mean
     lines[np.count_nonzero(counts, axis=1) < 2] = 0.0
     _, singular, directions = np.linalg.svd(np.sqrt(counts)[:, :, None] * lines, full_matrices=False)
     kept = singular > RDC_TOLERANCE * singular[:, :1]
-    table = np.zeros((n_column, n_distinct + 1, kept.shape[1]))
-    table[:, :-1] = lines @ directions.transpose(0, 2, 1) / np.where(kept, singular, 1.0)[:, None]
+    table = lines @ directions.transpose(0, 2, 1) / np.where(kept, singular, 1.0)[:, None]
+    table[np.arange(len(index)), n_distinct] = 0.0
     width = kept.sum(axis=1).tolist()  # singular values descend, so those kept come first
-    return [ColumnFeatures(own, white[:, :p]) for own, white, p in zip(index, table, width, strict=True)]
+    sizes = zip(index, table, n_distinct.tolist(), width, strict=True)
+    return [ColumnFeatures(own, white[: n + 1, :p]) for own, white, n, p in sizes]
 
 
 def coefficients(features: Sequence[ColumnFeatures], rows: np.ndarray | None = None) -> np.ndarray:
@@ -158,9 +186,17 @@ def chance(white: Sequence[ColumnFeatures]) -> np.ndarray:
     Local operator theory, random matrices and Banach spaces, theorem II.13). Of 60 to 5,000 rows, numbers and 2 to 20
     labels, one simulated pair in a thousand exceeds it by 0.9 to 1.5 over sqrt(n).
     """
-    seen = np.array([column.index < column.n_distinct for column in white], np.float64)
     root = np.sqrt([column.table.shape[1] for column in white])
+    seen = _seen(white)
+    if seen.all():
+        return (root[:, None] + root + RDC_CHANCE) / np.sqrt(max(seen.shape[1], 1.0))
+    seen = seen.astype(np.float64)
     return (root[:, None] + root + RDC_CHANCE) / np.sqrt(np.maximum(seen @ seen.T, 1.0))
+
+
+def _seen(white: Sequence[ColumnFeatures]) -> np.ndarray:
+    """Return bool (n_column, n_row): cells that are observed."""
+    return np.array([column.index for column in white]) < np.array([[column.n_distinct] for column in white])
 
 
 def largest_correlations(white: Sequence[ColumnFeatures]) -> np.ndarray:
@@ -188,8 +224,8 @@ def largest_correlations(white: Sequence[ColumnFeatures]) -> np.ndarray:
     return out
 
 
-def hold_together(white: Sequence[ColumnFeatures], threshold: float | np.ndarray) -> Components:
-    """Return the connected components of "coefficient >= threshold".
+def hold_together(white: Sequence[ColumnFeatures], threshold: float | np.ndarray) -> np.ndarray:
+    """Return the connected components of "coefficient >= threshold", intp (n_column,): the first column of each.
 
     Parameters
     ----------
@@ -204,18 +240,18 @@ def hold_together(white: Sequence[ColumnFeatures], threshold: float | np.ndarray
 
         trace((C C')^2) / trace(C C') <= s^2 <= trace((C C')^2)^(1/2) <= trace(C C')
 
-    Pairs of which a cell is missing are all computed.
+    Where a cell is missing, all pairs are computed.
     """
     n_column = len(white)
     threshold = np.broadcast_to(np.asarray(threshold, np.float64), (n_column, n_column))
-    if any((column.index == column.n_distinct).any() for column in white):
+    if not _seen(white).all():
         return components(largest_correlations(white) >= threshold)
     width = np.array([max(column.table.shape[1], 1) for column in white])
     start = np.concatenate([[0], np.cumsum(width)])
     block = np.zeros((white[0].index.size, start[-1]))
     for column, at in zip(white, start.tolist(), strict=False):
         block[:, at : at + column.table.shape[1]] = column.table[column.index]
-    found = Components.apart(n_column)
+    found = np.arange(n_column)
     step = max(_CROSS_NUMBERS // (start[-1] * int(width.max())), 1)
     for first in range(0, n_column - 1, step):
         last = min(first + step, n_column - 1)
@@ -224,19 +260,22 @@ def hold_together(white: Sequence[ColumnFeatures], threshold: float | np.ndarray
         square = np.add.reduceat(square, start[first:n_column] - start[first], axis=1)
         wanted = threshold[first:last, first:]
         rank = np.minimum(width[first:last, None], width[first:])
+        possible = np.triu(square >= wanted**2 * (1.0 - _MARGIN), 1)
         # a square of 0 never exceeds a threshold of 0 by a margin, and reaches it
-        joined = (square >= rank * wanted**2 * (1.0 + _MARGIN)) & (wanted <= 1.0)
-        later = np.arange(first, n_column) > np.arange(first, last)[:, None]
-        found = found.joined(*(np.argwhere(joined & later).T + first))
-        open_pairs = np.argwhere(later & ~joined & (square >= wanted**2 * (1.0 - _MARGIN))) + first
+        certain = (square >= rank * wanted**2 * (1.0 + _MARGIN)) & (wanted <= 1.0) & possible
+        a, b = np.nonzero(certain)
+        found = joined(found, a + first, b + first)
+        a, b = np.nonzero(possible & ~certain)
+        a, b = a + first, b + first
         while True:
-            open_pairs = open_pairs[found.part_of[open_pairs[:, 0]] != found.part_of[open_pairs[:, 1]]]
-            if open_pairs.size == 0:
+            apart = found[a] != found[b]
+            if not apart.any():
                 break
-            a, b = open_pairs[:_PAIRS_AT_ONCE].T
-            reached = _reaches(_padded(cross, start, width, (a, b), first), threshold[a, b])
-            found = found.joined(a[reached], b[reached])
-            open_pairs = open_pairs[_PAIRS_AT_ONCE:]
+            a, b = a[apart], b[apart]
+            now = slice(_PAIRS_AT_ONCE)
+            reached = _reaches(_padded(cross, start, width, (a[now], b[now]), first), threshold[a[now], b[now]])
+            found = joined(found, a[now][reached], b[now][reached])
+            a, b = a[_PAIRS_AT_ONCE:], b[_PAIRS_AT_ONCE:]
     return found
 
 

@@ -6,7 +6,7 @@ line per distinct value, and a position in it per row; a missing cell points at 
       values     5.1  4.9   ?   5.1          index   1  0  2  1
       table      4.9 -> (-.02, .01, ...)     5.1 -> (.01, -.02, ...)     ? -> (0, 0, ...)
 
-Values are sorted once a table (`make_codes`); a block of rows then needs counts of codes only, for many columns at once.
+Values are sorted once a table (`make_codes`); a block of rows then needs counts of codes only, of all columns at once.
 
 References: Lopez-Paz, Hennig, Schoelkopf (2013), The randomized dependence coefficient, NIPS; Molina et al. (2018),
 Mixed sum-product networks, AAAI, for labels.
@@ -165,7 +165,7 @@ def column_features(
 
 
 class _Lines(NamedTuple):
-    """The distinct values of some columns in some rows, one column behind the other, each with a line for missing cells.
+    """The distinct values of some columns in some rows, column by column, each with a last line for missing cells.
 
     Attributes
     ----------
@@ -249,12 +249,12 @@ def _feature_lines(
         phase[label] += np.repeat(both, n_value[is_label] + 1, axis=0) + 0.5 * own
         weight[label] = 0.0
     phase += (rank / n)[:, None] * weight
-    out = centred(np.sin(phase), count, start, lines.column)
+    out = _centred(np.sin(phase), count, start, lines.column)
     out[start[1:] - 1] = 0.0
     return out
 
 
-def centred(table: np.ndarray, count: np.ndarray, start: np.ndarray, column: np.ndarray) -> np.ndarray:
+def _centred(table: np.ndarray, count: np.ndarray, start: np.ndarray, column: np.ndarray) -> np.ndarray:
     """Return lines minus their column's mean weighted by counts; exactly zero where a single line of it counts.
 
     Parameters

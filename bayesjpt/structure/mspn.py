@@ -169,10 +169,10 @@ class _Learner:
         threshold = self.settings.threshold
         if threshold is None:
             threshold = np.maximum(MSPN_THRESHOLD, chance(white))
-        found = hold_together(white, threshold)
-        if found.n_part == 1:
+        component = hold_together(white, threshold)
+        if not component.any():
             return None
-        parts = [task.scope[found.part_of == part] for part in range(found.n_part)]
+        parts = [task.scope[component == first] for first in np.unique(component)]
         return Columns(tuple(Task(task.rows, part, columns_tested=True) for part in parts))
 
     def _split_rows(self, task: Task, features: list[ColumnFeatures]) -> Rows | None:
