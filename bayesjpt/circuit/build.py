@@ -110,7 +110,8 @@ class _Arrays:
         self.leaf_of.append(-1)
         return len(self.kind) - 1
 
-    def leaf(self, column: int, family: Family, rows: np.ndarray, part: Interval | Labels) -> int:
+    def leaf(self, column: int, family: Family, cells: np.ndarray, part: Interval | Labels) -> int:
+        """Add a leaf of one family, given the observed cells of its rows, float64 (n,), and return its node."""
         node = self.node(arrays.LEAF)
         self.leaf_of[node] = len(self.family)
         self.family.append(registry.number(family.name))
@@ -118,7 +119,6 @@ class _Arrays:
         facts = self.table.schema.columns[column]
         interval, labels = (part, ()) if isinstance(part, Interval) else (_WHOLE, part)
         self.cell_of.append(-1 if interval == _WHOLE else self.cells.setdefault(interval, len(self.cells)))
-        cells = self.table.values[column, rows[self.table.observed[column, rows]]]
         if family.leaf_constants is not None:
             cells = cells[~np.isin(cells, facts.atoms)]
             number = self._add_constants(family.leaf_constants(facts, cells, *interval))
@@ -190,7 +190,8 @@ class _Arrays:
             members = [registry.family("categorical")]
         elif all(family.name == ATOM for family in members) and part != _WHOLE:
             members.append(registry.family("quantile"))  # the others cannot be drawn on a cell
-        leaves = [self.leaf(leaf.column, family, leaf.rows, part) for family in members]
+        cells = self.table.values[leaf.column, leaf.rows[self.table.observed[leaf.column, leaf.rows]]]
+        leaves = [self.leaf(leaf.column, family, cells, part) for family in members]
         if len(leaves) == 1:
             return leaves[0]
         return self.node(arrays.LIKELIHOOD, leaves, np.full(len(leaves), -np.log(len(leaves))).tolist())
