@@ -22,7 +22,7 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.paths import Condition, Division, Region, divided, halves
 from bayesjpt.circuit.plan import ATOM
 from bayesjpt.circuit.possible import Interval, Labels
-from bayesjpt.circuit.trees import Tree, group_codes, grow_tree, split_shares, ways
+from bayesjpt.circuit.trees import Tree, codes_of, grow_tree, split_shares, ways
 from bayesjpt.errors import CircuitError
 from bayesjpt.families import categorical, features, label, registry
 from bayesjpt.families.record import Family
@@ -156,7 +156,7 @@ class _Arrays:
     @cached_property
     def groups(self) -> np.ndarray:
         """int16 (n_column, n_row): cells as `bayesjpt.circuit.trees.group_codes` has them."""
-        return group_codes(self.table.schema, self.table.values, self.table.observed)
+        return codes_of(self.table)
 
     def tree(self, tree: Tree, region: Region) -> int:
         """Add a tree of labels and return its root, a product where there are several."""
@@ -293,13 +293,13 @@ def build_circuit(
         start_log_weight=np.array(parts.log_weight, np.float64),
         start_theta=np.concatenate(parts.theta),
     )
-    start = _start(circuit, np.array(parts.count), ess)
+    start = start_of_splits(circuit, np.array(parts.count), ess)
     circuit = _beside(circuit._replace(start_log_weight=start))
     check_circuit(circuit, table.n_column)
     return freeze(circuit)
 
 
-def _start(circuit: Circuit, count: np.ndarray, ess: float) -> np.ndarray:
+def start_of_splits(circuit: Circuit, count: np.ndarray, ess: float) -> np.ndarray:
     """Return the starting weights, float64 (n_edge,): posterior means at hard sums, elsewhere what they are."""
     parent = circuit.edge_parent()
     share = count + ess * split_shares(circuit)
