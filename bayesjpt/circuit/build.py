@@ -82,6 +82,8 @@ class _Arrays:
         self.log_weight: list[float] = []
         self.count: list[float] = []
         """Of each edge; of use at hard sums alone."""
+        self.given: list[tuple[int, int]] = []
+        """First and last edge, and one more, of trees that come with probabilities in place of counts."""
         self.leaf_of: list[int] = []
         self.family: list[int] = []
         self.var: list[int] = []
@@ -169,6 +171,8 @@ class _Arrays:
         self.n_children.extend(grown.n_children.tolist())
         self.child.extend(grown.child.tolist())
         self.log_weight.extend([0.0] * grown.child.size)
+        if tree.tables is not None:
+            self.given.append((len(self.count), len(self.count) + grown.count.size))
         self.count.extend(grown.count.tolist())
         self.leaf_of.extend([-1] * grown.kind.size)
         roots = grown.roots.tolist()
@@ -293,16 +297,18 @@ def build_circuit(
         start_log_weight=np.array(parts.log_weight, np.float64),
         start_theta=np.concatenate(parts.theta),
     )
-    start = start_of_splits(circuit, np.array(parts.count), ess)
+    imaginary = ess * split_shares(circuit)
+    for first, last in parts.given:
+        imaginary[first:last] = 0.0
+    start = start_of_splits(circuit, np.array(parts.count) + imaginary)
     circuit = _beside(circuit._replace(start_log_weight=start))
     check_circuit(circuit, table.n_column)
     return freeze(circuit)
 
 
-def start_of_splits(circuit: Circuit, count: np.ndarray, ess: float) -> np.ndarray:
-    """Return the starting weights, float64 (n_edge,): posterior means at hard sums, elsewhere what they are."""
+def start_of_splits(circuit: Circuit, share: np.ndarray) -> np.ndarray:
+    """Return the starting weights, float64 (n_edge,): in proportion to share at hard sums, elsewhere what they are."""
     parent = circuit.edge_parent()
-    share = count + ess * split_shares(circuit)
     hard = circuit.kind[parent] == arrays.HARD
     total = np.bincount(parent[hard], share[hard], minlength=circuit.n_node)
     start = circuit.start_log_weight.copy()
