@@ -89,12 +89,8 @@ def _check_leaves(c: Circuit, n_column: int) -> None:
         if ((at < 0) | (length < 0) | (at.astype(np.int64) + length > size)).any():
             _fail("a leaf's parameters or constants lie outside their array", "offsets inside")
     _check_cells(c)
-    for node in np.flatnonzero(c.kind == arrays.LIKELIHOOD):
-        children = c.child[c.child_ptr[node] : c.child_ptr[node + 1]]
-        members = c.leaf_of[children]
-        if (members < 0).any() or np.unique(c.leaf_var[members]).size > 1:
-            _fail(f"the dictionary at node {node} holds other than leaves of one column", "leaves of one column")
     parent = c.edge_parent()
+    _check_dictionaries(c, parent)
     if _repeats_a_child(c.child_ptr, c.child):
         _fail("a node has one child twice", "distinct children")
     in_dictionary = c.kind[parent] == arrays.LIKELIHOOD
@@ -104,6 +100,17 @@ def _check_leaves(c: Circuit, n_column: int) -> None:
     shared = np.flatnonzero(inside & outside)
     if shared.size:
         _fail(f"node {shared[0]} is in a dictionary and elsewhere", "leaves of dictionaries below dictionaries only")
+
+
+def _check_dictionaries(c: Circuit, parent: np.ndarray) -> None:
+    edges = np.flatnonzero(c.kind[parent] == arrays.LIKELIHOOD)
+    member = c.leaf_of[c.child[edges]]
+    column = np.where(member >= 0, c.leaf_var[member], -1)
+    first_edge = c.child[c.child_ptr[parent[edges]]]
+    wrong = (column < 0) | (column != c.leaf_var[c.leaf_of[first_edge]])
+    if wrong.any():
+        node = parent[edges[wrong]].min()
+        _fail(f"the dictionary at node {node} holds other than leaves of one column", "leaves of one column")
 
 
 @kernel

@@ -22,7 +22,7 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.build import freeze, start_of_splits
-from bayesjpt.circuit.trees import grow_order, grow_whole
+from bayesjpt.circuit.trees import grow_order, grow_whole, split_shares
 from bayesjpt.families import label, registry
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
@@ -152,7 +152,7 @@ def expand(network: Network, schema: Schema, count: np.ndarray, ess: float) -> E
     edges = np.flatnonzero(entry >= 0)
     edge_of[entry[edges]] = edges
     of_edge = np.where(entry >= 0, np.asarray(count, np.float64)[entry], 0.0)
-    return Expanded(freeze(circuit._replace(start_log_weight=start_of_splits(circuit, of_edge, ess))), edge_of)
+    return Expanded(freeze(circuit._replace(start_log_weight=start_of_splits(circuit, of_edge + ess * split_shares(circuit)))), edge_of)
 
 
 @kernel

@@ -49,11 +49,15 @@ class Tree:
         The position of each column's parent among `columns`, -1 for roots, of which there may be several.
     rows : int (n_row,)
         Positions in the training table; from their cells the circuit's starting weights are counted.
+    tables : list of float64 (n_group of the parent, n_group), optional
+        Where given, starting weights are these probabilities of the column's groups of labels given the parent's, one
+        row at roots.
     """
 
     columns: np.ndarray
     parents: np.ndarray
     rows: np.ndarray
+    tables: list[np.ndarray] | None = None
 
 
 class Grown(NamedTuple):
@@ -65,7 +69,8 @@ class Grown(NamedTuple):
     n_children : int32 (n_node,)
     child : int32 (n_edge,)
     count : float64 (n_edge,)
-        Rows that take each edge of a sum, where the cells that decide are known; 0 at products.
+        Rows that take each edge of a sum, where the cells that decide are known; 0 at products. Of a tree with tables
+        their probabilities.
     roots : int32 (n_root,)
     """
 
@@ -171,6 +176,10 @@ def grow_tree(
         raise CircuitError("parents that go round in a circle", "a tree, or several")
     rows, columns = np.ascontiguousarray(tree.rows, np.int64), np.ascontiguousarray(tree.columns, np.int64)
     count, count_at = _count(groups, rows, columns, parents, n_way, way)
+    if tree.tables is not None:
+        for position, table in enumerate(tree.tables):
+            above = allowed[parents[position]] if parents[position] >= 0 else [0]
+            count[count_at[position] : count_at[position + 1]] = table[np.ix_(above, allowed[position])].ravel()
     return Grown(
         *grow_whole(order, parents, kid_ptr, kid, n_way, np.array(leaf_node, np.int32), count, count_at, np.int64(first))
     )

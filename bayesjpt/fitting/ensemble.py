@@ -139,7 +139,7 @@ class Ensemble:
     ) -> Draws | None:
         """Return the draws of a structure's chains, run in this thread; None where it was stopped before their end."""
         from bayesjpt.sampler.chains import new_chains, run_chains_here
-        from bayesjpt.sampler.memory import check_memory, estimate_memory
+        from bayesjpt.sampler.memory import check_memory, memory_of
         from bayesjpt.sampler.schedule import empty_draws
         from bayesjpt.sampler.target import make_target
 
@@ -148,7 +148,7 @@ class Ensemble:
             schedule = schedule.of_independent_draws()
         n_kept = self.n * schedule.n_draw  # the other structures are about as large
         asked = {"draws": n_kept, "chains": schedule.n_chain, "cores": self.n_thread, "sampler": target.sampler}
-        check_memory(estimate_memory(circuit, table, **asked))
+        check_memory(memory_of(target.plan, circuit, table, **asked))
         draws = empty_draws(schedule, target.sizes.n_edge, target.sizes.n_theta)
         done = run_chains_here(target, schedule, new_chains(schedule.n_chain, seed), draws, stop)
         return draws if done else None

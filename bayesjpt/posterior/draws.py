@@ -53,7 +53,14 @@ class Posterior:
     if TYPE_CHECKING:  # the query methods, for editors and type checkers; queries and report register them at run time
         from bayesjpt.fitting.report import report
         from bayesjpt.posterior import answer as _answer
-        from bayesjpt.queries import methods as _methods
+        from bayesjpt.queries import density as _density
+        from bayesjpt.queries import dependence as _dependence
+        from bayesjpt.queries import distribution as _distribution
+        from bayesjpt.queries import membership as _membership
+        from bayesjpt.queries import mode as _mode
+        from bayesjpt.queries import moments as _moments
+        from bayesjpt.queries import outliers as _outliers
+        from bayesjpt.queries import probability as _probability
         from bayesjpt.queries.components import components
         from bayesjpt.queries.condition import condition, constrain, marginal
         from bayesjpt.queries.explain import explain
@@ -66,21 +73,21 @@ class Posterior:
         from bayesjpt.report.plots import plot_marginal
         from bayesjpt.report.tree import tree
 
-        log_density = _answer.labelled(_methods.density.log_density)
-        log_mass = _answer.labelled(_methods.density.log_mass)
-        probability = _answer.labelled(_methods.probability.probability)
-        log_probability = _answer.labelled(_methods.probability.log_probability)
-        expectation = _answer.labelled(_methods.moments.expectation)
-        variance = _answer.labelled(_methods.moments.variance)
-        quantile = _answer.labelled(_methods.distribution.quantile)
-        cdf = _answer.labelled(_methods.distribution.cdf)
-        confidence_bounds = _answer.labelled(_methods.distribution.confidence_bounds)
-        dependence = _answer.labelled(_methods.dependence.dependence)
-        mode = _answer.labelled(_methods.mode.mode)
-        most_probable = _answer.labelled(_methods.mode.most_probable)
-        outliers = _answer.labelled(_methods.outliers.outliers)
-        membership = _answer.labelled(_methods.membership.membership)
-        comembership = _answer.labelled(_methods.membership.comembership)
+        log_density = _answer.labelled(_density.log_density)
+        log_mass = _answer.labelled(_density.log_mass)
+        probability = _answer.labelled(_probability.probability)
+        log_probability = _answer.labelled(_probability.log_probability)
+        expectation = _answer.labelled(_moments.expectation)
+        variance = _answer.labelled(_moments.variance)
+        quantile = _answer.labelled(_distribution.quantile)
+        cdf = _answer.labelled(_distribution.cdf)
+        confidence_bounds = _answer.labelled(_distribution.confidence_bounds)
+        dependence = _answer.labelled(_dependence.dependence)
+        mode = _answer.labelled(_mode.mode)
+        most_probable = _answer.labelled(_mode.most_probable)
+        outliers = _answer.labelled(_outliers.outliers)
+        membership = _answer.labelled(_membership.membership)
+        comembership = _answer.labelled(_membership.comembership)
 
     @property
     def n_chain(self) -> int:
