@@ -97,10 +97,11 @@ def grow_network(bins: Bins, growth: Growth, rng: np.random.Generator) -> Counte
 
 @kernel
 def _divides(x, rows):
-    for i in range(1, rows.size):
-        if x[rows[i]] != x[rows[0]]:
-            return True
-    return False
+    """Return whether not all rows are in one group."""
+    i = 1
+    while i < rows.size and x[rows[i]] == x[rows[0]]:
+        i += 1
+    return i < rows.size
 
 
 @kernel
@@ -137,7 +138,11 @@ def _grow(code, n_bin, select, has_trees, min_rows, min_columns, ess, subspace, 
     while depth > 0:
         depth -= 1
         lo, hi, above = with_room(lo, part + 1), with_room(hi, part + 1), with_room(above, part + 1)
-        split, way_ptr, tree_ptr = with_room(split, part + 1), with_room(way_ptr, part + 2), with_room(tree_ptr, part + 2)
+        split, way_ptr, tree_ptr = (
+            with_room(split, part + 1),
+            with_room(way_ptr, part + 2),
+            with_room(tree_ptr, part + 2),
+        )
         above[part], slot, lo[part], hi[part] = stack[depth]
         if above[part] >= 0:
             way[slot] = part
