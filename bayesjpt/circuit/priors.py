@@ -85,11 +85,7 @@ def make_priors(
         divide concentrations.
     """
     check_type_prior(type_prior)
-    for name, value in (("gamma", gamma), ("alpha", alpha), ("ess", ess)):
-        if isinstance(value, bool) or not (
-            isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
-        ):
-            raise ModelError(f"concentration {name} = {value!r}", "a positive number")
+    check_concentrations(gamma=gamma, alpha=alpha, ess=ess)
     blocks = []
     for leaf in range(circuit.n_leaf):
         family = registry.FAMILIES[circuit.leaf_family[leaf]]
@@ -115,6 +111,15 @@ def make_priors(
     hyper_at = np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32)
     scales = make_scales(circuit, schema, hyper_at, prior)
     return Priors(np.concatenate(blocks), hyper_at, concentration, scales, column_types)
+
+
+def check_concentrations(**values: object) -> None:
+    """Raise `ModelError` for a concentration that is no positive number."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not (
+            isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
+        ):
+            raise ModelError(f"concentration {name} = {value!r}", "a positive number")
 
 
 def hyper_by_name(priors: Priors, variable: ParameterVariable, scale: Any = None) -> dict[str, Any]:

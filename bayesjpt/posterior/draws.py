@@ -7,7 +7,7 @@ register themselves as methods (`bayesjpt.posterior.answer.query_method`), so th
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit, Params, start_params
 from bayesjpt.circuit.plan import Plan, make_plan
+from bayesjpt.circuit.recognised import Recognised, recognise
 from bayesjpt.errors import FitFileError
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -109,7 +110,21 @@ class Posterior:
     def _plan(self) -> Plan:
         return make_plan(self.circuit, self.schema)
 
-    def by_structure(self) -> tuple[Posterior, ...]:
+    @cached_property
+    def recognised(self) -> Recognised | None:
+        """The cutset network of labels that the circuit is, by which complete rows are scored; None where it is none."""
+        return recognise(self.circuit, self.schema)
+
+    def table_weights(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the log weights of the network's ways and table entries, float64 (n, n_entry), of some draws.
+
+        Draws are numbered over all chains, as in `flat`.
+        """
+        assert self.recognised is not None
+        edge_of = self.recognised.edge_of
+        return np.where(edge_of >= 0, self.flat().log_weight[np.ix_(numbers, edge_of)], 0.0)
+
+    def by_structure(self) -> Sequence[Posterior]:
         """Return a posterior for each structure that was fitted; of one structure, the posterior itself.
 
         Examples
@@ -131,7 +146,7 @@ class Posterior:
         params = Params(*(np.ascontiguousarray(array[:, kept]) for array in self.params))
         return replace(self, params=params, sample_stats={name: x[:, kept] for name, x in self.sample_stats.items()})
 
-    def locate(self, draw: np.ndarray) -> list[tuple[Posterior, np.ndarray, np.ndarray]]:
+    def locate(self, draw: np.ndarray) -> Iterable[tuple[Posterior, np.ndarray, np.ndarray]]:
         """Return whose draws these are: (structure, positions in `draw`, numbers among its own) for each that has some.
 
         Draws are numbered over all chains, those of a chain side by side, as in `flat`.

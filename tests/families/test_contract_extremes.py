@@ -110,6 +110,8 @@ def _valid(family, theta: np.ndarray, hyper: np.ndarray) -> bool:
     named = dict(zip(family.hyper_names, hyper, strict=True))
     if "nu_floor" in named and theta[2] < named["nu_floor"]:
         return False
+    if family.name == "exponential" and theta[0] < named["least"]:
+        return False
     return named.get("floor", 0.0) <= theta[0] <= named.get("cap", np.inf)
 
 

@@ -142,6 +142,7 @@ def test_names_of_transforms_have_no_underscore():
     [
         (lambda: distributions.SegmentDirichlet("v", 1.0, ptr=PTR), "v_segmentsimplex__"),
         (lambda: distributions.FlooredInverseGamma("v", 1.0, 1.0, 0.1), "v_abovefloor__"),
+        (lambda: distributions.FlooredGamma("v", 2.0, 1.0, 0.1), "v_abovefloor__"),
         (lambda: distributions.CappedLogNormal("v", 0.0, 1.0, 3.0), "v_belowcap__"),
     ],
 )

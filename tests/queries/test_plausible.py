@@ -23,7 +23,7 @@ SCHEDULE = {"chains": 2, "draws": 25, "tune": 30, "seed": 1, "cores": 1, "progre
 FORMER = {
     "normal": (0.0, 100.0, 1.0, 0.05, 1e-6),
     "gamma": (np.log(2.0), 1.5, 1e10, 2.0, 2.0, 1.0),
-    "exponential": (2.0, 2.0),
+    "exponential": (2.0, 2.0, 0.0),
     "lognormal": (0.0, 10.0, 3.0, 0.15, 1e-6, np.inf, np.inf),
     "truncated_rounded_normal": (0.0, 100.0, 1.0, 0.05, 1e-6),
 }

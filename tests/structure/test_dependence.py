@@ -12,14 +12,13 @@ from bayesjpt import defaults
 from bayesjpt.errors import LearnerError
 from bayesjpt.structure.dependence import (
     RDC_TOLERANCE,
-    RandomFeatures,
     chance,
     coefficients,
-    column_features,
     dependence,
     subsample,
     whiten,
 )
+from bayesjpt.structure.features import RandomFeatures, column_features
 from tests.structure import naive_rdc
 from tests.structure.tables import table_of, without_cells
 

@@ -17,7 +17,8 @@ from bayesjpt.circuit.build import ColumnLeaf, Product, Sum
 from bayesjpt.circuit.check import check_circuit
 from bayesjpt.errors import LearnerError
 from bayesjpt.structure import mspn
-from bayesjpt.structure.dependence import RandomFeatures, dependence, largest_correlations
+from bayesjpt.structure.dependence import dependence, hold_together
+from bayesjpt.structure.features import RandomFeatures
 from bayesjpt.structure.mspn import Settings, learn_mspn, mspn_tree
 from bayesjpt.table.table import Table
 from tests.structure.tables import table_of, without_cells
@@ -231,7 +232,7 @@ def test_sub_populations_end_at_25_rows_of_small_tables_and_five_percent_of_larg
 def test_columns_found_dependent_are_not_compared_again_on_the_same_rows(rng, monkeypatch):
     compared = []
     monkeypatch.setattr(
-        mspn, "largest_correlations", lambda white: compared.append(len(white)) or largest_correlations(white)
+        mspn, "hold_together", lambda white, threshold: compared.append(len(white)) or hold_together(white, threshold)
     )
     tree_of(two_blocks(rng), min_rows=1999, rows_first=False)
     assert compared == [4]
