@@ -181,7 +181,9 @@ def grow_tree(
             above = allowed[parents[position]] if parents[position] >= 0 else [0]
             count[count_at[position] : count_at[position + 1]] = table[np.ix_(above, allowed[position])].ravel()
     return Grown(
-        *grow_whole(order, parents, kid_ptr, kid, n_way, np.array(leaf_node, np.int32), count, count_at, np.int64(first))
+        *grow_whole(
+            order, parents, kid_ptr, kid, n_way, np.array(leaf_node, np.int32), count, count_at, np.int64(first)
+        )
     )
 
 

@@ -138,7 +138,11 @@ def _grow(code, n_bin, may_split, select, has_trees, min_rows, min_columns, ess,
     while depth > 0:
         depth -= 1
         lo, hi, above = with_room(lo, part + 1), with_room(hi, part + 1), with_room(above, part + 1)
-        split, way_ptr, tree_ptr = with_room(split, part + 1), with_room(way_ptr, part + 2), with_room(tree_ptr, part + 2)
+        split, way_ptr, tree_ptr = (
+            with_room(split, part + 1),
+            with_room(way_ptr, part + 2),
+            with_room(tree_ptr, part + 2),
+        )
         above[part], slot, lo[part], hi[part] = stack[depth]
         if above[part] >= 0:
             way[slot] = part
