@@ -1,7 +1,7 @@
 """Binary tables: test log likelihood of trees of labels, single and averaged, beside published figures.
 
     python -m tests.papers.binary --data DIR [--sets nltcs plants] [--learner cutset] [--structures 1 40] [--seeds 1]
-        [--select random] [--states 8 16] [--components 16] [--chains 2] [--tune 40] [--draws 20]
+        [--select random] [--states 16] [--components 50] [--edges own shared] [--chains 8] [--sweeps 24]
 
 DIR/binary20/NAME.{train,valid,test}.data.gz hold rows of 0 and 1 with commas. Structures and weights come from train,
 settings are chosen by valid, and test is scored once.
@@ -10,8 +10,10 @@ settings are chosen by valid, and test is scored once.
 passes each split once, and weights of splits are independent given the rows, so the mean of the product is the product
 of means. `--structures` networks are averaged.
 
-`tree_mixture` and `hclt`: mixtures of Chow-Liu trees, hidden Chow-Liu trees. They are sampled: `--chains` of them, each
-learned from a start of its own, and densities are averaged over all draws.
+`tree_mixture` and `hclt`: mixtures of Chow-Liu trees, hidden Chow-Liu trees. They are sampled, by the sweeps of their
+learners: `--chains` of them, each from a start of its own, and densities are averaged over the draws of all. A draw is
+the posterior mean of weights given the rows' allocations. Hidden trees have a quarter of the chains, and the more
+sweeps the smaller the set is.
 
 `best`: all three, averaged within each learner; then the three averages stacked, by weights under which valid is most
 probable.
@@ -37,7 +39,11 @@ import pandas as pd
 
 import bayesjpt as bj
 from bayesjpt.posterior.weights import stacking_weights
+from bayesjpt.structure import hclt, hidden_gibbs, tree_sampling
+from bayesjpt.structure.bins import bins_of
 from bayesjpt.structure.cutset import SELECTS
+from bayesjpt.structure.distinct_rows import DistinctRows, distinct_rows
+from bayesjpt.structure.tree_mixture import EDGES
 from bayesjpt.table.table import Table
 
 FIGURES = json.loads(Path(__file__).with_name("binary_figures.json").read_text())["sets"]
@@ -45,8 +51,17 @@ MIN_ROWS = (300, 500, 1000, 2000)
 ESS = (0.2, 1.0, 4.0)
 """Twice the smoothing constants .1, .5 and 2 of the paper's grid, which are those of one of two ways."""
 PARTS = ("train", "valid", "test")
-N_TRIED = 8
+TREE_ESS = 4.0
+"""Imaginary rows by which edges of a mixture's trees are judged."""
+N_TRIED = 4
 """Networks by which settings of an average are compared; of sampled learners it is one chain."""
+N_NETWORK_COLUMNS = 4000
+"""Columns of all networks together: wide sets have fewer, but four at least."""
+CELL_SWEEPS = 10**8
+"""Cells of a set times sweeps of a hidden tree; within `HIDDEN_SWEEPS`."""
+HIDDEN_SWEEPS = (40, 240)
+KEPT = 0.4
+"""Share of the sweeps of a chain, its last, of which every second scores rows."""
 SAMPLED = ("tree_mixture", "hclt")
 LEARNERS = ("cutset", *SAMPLED, "best")
 
@@ -66,11 +81,13 @@ class Asked:
     """What the command line asks for: settings to choose from, and how long chains are."""
 
     select: Sequence[str]
+    min_rows: Sequence[int]
+    ess: Sequence[float]
     states: Sequence[int]
     components: Sequence[int]
+    edges: Sequence[str]
     chains: int
-    tune: int
-    draws: int
+    sweeps: int
 
 
 @dataclass(frozen=True)
@@ -123,36 +140,63 @@ def settings_of(learner: str, asked: Asked, n_row: int) -> list[Setting]:
     if learner == "hclt":
         return [Setting(learner, {"n_states": n}) for n in asked.states]
     if learner == "tree_mixture":
-        return [Setting(learner, {"n_components": n, "ess": ess}) for n in asked.components for ess in ESS]
+        return [
+            Setting(learner, {"n_components": n, "edges": edges}) for n in asked.components for edges in asked.edges
+        ]
     return [
         Setting(learner, {"select": select, "min_rows": min_rows, "ess": ess})
         for select in asked.select
-        for min_rows in MIN_ROWS
-        for ess in ESS
+        for min_rows in asked.min_rows
+        for ess in asked.ess
         if min_rows < n_row
     ]
 
 
-def member(data: Data, setting: Setting, seed: int, asked: Asked, clock: Clock) -> bj.Posterior:
-    """Return the posterior of one structure: at the mean of its weights where that is exact, else a chain."""
-    learn: Callable[..., Any] = getattr(bj, f"learn_{setting.learner}")
+def network(data: Data, setting: Setting, seed: int, clock: Clock) -> Iterator[list[np.ndarray]]:
+    """Yield the log densities of valid and test under a cutset network at the mean of its weights."""
+    began = time.process_time()
+    circuit = bj.learn_cutset(data.train, np.random.default_rng(seed), **setting.options)
+    clock.learn += time.process_time() - began
+    began = time.process_time()
+    post = bj.Posterior.from_circuit(circuit, data.train.schema)
+    yield [post.log_density(rows).values.ravel() for rows in (data.valid, data.test)]
+    clock.score += time.process_time() - began
 
-    def timed(table: Table, rng: np.random.Generator, **options: Any):
+
+def chain(data: Data, setting: Setting, seed: int, asked: Asked, clock: Clock) -> Iterator[list[np.ndarray]]:
+    """Yield the log densities of valid and test under each draw of a chain."""
+    train, *others = (bins_of(part)[0] for part in (data.train, data.valid, data.test))
+    rng = np.random.default_rng(seed)
+    rows = tree_sampling.rows_of(train, np.ones(train.n_bin.size, bool))
+    parts = [distinct_rows(part, rows.distinct.usual) for part in others]
+    log_density: Callable[[DistinctRows, Any], np.ndarray]
+    if setting.learner == "hclt":
+        n_sweep = int(np.clip(CELL_SWEEPS // train.code.size, *HIDDEN_SWEEPS))
+        draws = hclt.run(rows.distinct, setting.options["n_states"], rng, n_sweep=n_sweep)
+        log_density = hidden_gibbs.log_density
+    else:
+        n_sweep = asked.sweeps
+        states = tree_sampling.run(
+            rows,
+            setting.options["n_components"],
+            rng,
+            edges=setting.options["edges"],
+            ess=TREE_ESS,
+            n_sweep=n_sweep,
+        )
+        draws = (state.estimate for state in states)
+
+        def log_density(part, draw):
+            return draw.log_density(part)
+
+    began = time.process_time()
+    for number, draw in enumerate(draws, 1):
+        clock.fit += time.process_time() - began
         began = time.process_time()
-        circuit = learn(table, rng, **options)
-        clock.learn += time.process_time() - began
-        return circuit
-
-    if setting.learner not in SAMPLED:
-        circuit = timed(data.train, np.random.default_rng(seed), **setting.options)
-        return bj.Posterior.from_circuit(circuit, data.train.schema)
-    began = time.process_time() - clock.learn  # what learning adds to both is no part of fitting
-    chain = {"n_structures": 1, "chains": 1, "cores": 1, "tune": asked.tune, "draws": asked.draws, "seed": seed}
-    ess = {"ess": setting.options["ess"]} if "ess" in setting.options else {}
-    own = {name: value for name, value in setting.options.items() if name != "ess"}
-    post = bj.fit(data.train, lambda table, rng: timed(table, rng, **own, **ess), progress=False, **chain, **ess)
-    clock.fit += time.process_time() - clock.learn - began
-    return post
+        if number > (1.0 - KEPT) * n_sweep and (n_sweep - number) % 2 == 0:
+            yield [log_density(part, draw) for part in parts]
+            clock.score += time.process_time() - began
+            began = time.process_time()
 
 
 def score(data: Data, setting: Setting, seeds: Sequence[int], asked: Asked) -> Score:
@@ -160,11 +204,10 @@ def score(data: Data, setting: Setting, seeds: Sequence[int], asked: Asked) -> S
     clock = Clock()
     found: list[list[np.ndarray]] = [[], []]
     for seed in seeds:
-        post = member(data, setting, seed, asked, clock)
-        began = time.process_time()
-        for part, rows in zip(found, (data.valid, data.test), strict=True):
-            part.append(log_mean(post.log_density(rows).values.reshape(-1, rows.n_row)))
-        clock.score += time.process_time() - began
+        sampled = setting.learner in SAMPLED
+        for densities in chain(data, setting, seed, asked, clock) if sampled else network(data, setting, seed, clock):
+            for part, values in zip(found, densities, strict=True):
+                part.append(values)
     valid, test = (log_mean(np.array(part)) for part in found)
     return Score(valid, test, clock)
 
@@ -197,6 +240,15 @@ def stacked(scores: dict[str, Score]) -> Score:
     return Score(valid, test, clock, dict(zip(scores, weights.tolist(), strict=True)))
 
 
+def n_members(learner: str, n_structure: int, data: Data, asked: Asked) -> int:
+    """Return how many networks or chains of a learner are averaged."""
+    if learner == "hclt":
+        return max(1, asked.chains // 4)
+    if learner == "tree_mixture":
+        return asked.chains
+    return min(n_structure, max(4, N_NETWORK_COLUMNS // data.train.n_column))
+
+
 def lines(name: str, data: Data, learner: str, n_structure: int, asked: Asked, seeds: Sequence[int]) -> Iterator[str]:
     """Yield a line for each learner, and for all of them together where `learner` is ``best``.
 
@@ -207,7 +259,7 @@ def lines(name: str, data: Data, learner: str, n_structure: int, asked: Asked, s
     choosing = 0.0
     for each in learners:
         began = time.process_time()
-        n_member = asked.chains if each in SAMPLED else n_structure
+        n_member = n_members(each, n_structure, data, asked)
         setting = choose(data, each, n_member, asked)
         own = time.process_time() - began
         choosing += own
@@ -249,14 +301,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--learner", choices=LEARNERS, default="cutset")
     parser.add_argument("--structures", nargs="+", type=int, default=[1, 40], help="cutset networks that are averaged")
     parser.add_argument("--select", nargs="+", choices=SELECTS, default=["random"])
-    parser.add_argument("--states", nargs="+", type=int, default=[8, 16], help="states of hidden variables")
-    parser.add_argument("--components", nargs="+", type=int, default=[16, 32], help="trees of a mixture")
-    parser.add_argument("--chains", type=int, default=2, help="sampled structures, of one chain each, averaged")
-    parser.add_argument("--tune", type=int, default=40, help="sweeps of a chain before those that are kept")
-    parser.add_argument("--draws", type=int, default=20, help="sweeps of a chain that are kept")
+    parser.add_argument("--min-rows", nargs="+", type=int, default=MIN_ROWS, help="of a leaf of cutset networks")
+    parser.add_argument("--ess", nargs="+", type=float, default=ESS, help="imaginary rows of splits of cutset networks")
+    parser.add_argument("--states", nargs="+", type=int, default=[16], help="states of hidden variables")
+    parser.add_argument("--components", nargs="+", type=int, default=[50], help="trees of a mixture")
+    parser.add_argument("--edges", nargs="+", choices=EDGES, default=EDGES, help="edges of a mixture's trees")
+    parser.add_argument("--chains", type=int, default=8, help="chains of mixtures that are averaged")
+    parser.add_argument("--sweeps", type=int, default=24, help="of a chain of mixtures")
     parser.add_argument("--seeds", type=int, default=1, help="repetitions, of which the standard deviation is told")
     told = parser.parse_args(arguments)
-    asked = Asked(told.select, told.states, told.components, told.chains, told.tune, told.draws)
+    asked = Asked(
+        told.select, told.min_rows, told.ess, told.states, told.components, told.edges, told.chains, told.sweeps
+    )
     folder = told.data / "binary20"
     sets = told.sets or sorted(path.name.removesuffix(".train.data.gz") for path in folder.glob("*.train.data.gz"))
     print(HEADER)

@@ -86,7 +86,7 @@ small_tables = st.lists(
 # --- invariants of any tree
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(small_tables, st.integers(1, 10), st.sampled_from([0.0, 0.3, 0.9, 1.0]), st.booleans())
 def test_every_cell_of_any_table_is_in_exactly_one_leaf(table, min_rows, threshold, rows_first):
     tree = tree_of(table, min_rows=min_rows, threshold=threshold, rows_first=rows_first)
@@ -97,7 +97,7 @@ def test_every_cell_of_any_table_is_in_exactly_one_leaf(table, min_rows, thresho
     assert (times == 1).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(small_tables, st.integers(1, 10), st.sampled_from([0.0, 0.3, 0.9, 1.0]))
 def test_sums_partition_rows_and_products_partition_columns(table, min_rows, threshold):
     for node in nodes_of(tree_of(table, min_rows=min_rows, threshold=threshold)):
@@ -115,14 +115,14 @@ def test_sums_partition_rows_and_products_partition_columns(table, min_rows, thr
             assert sum(len(scope) for _, scope in parts) == len(columns)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(small_tables, st.integers(1, 5))
 def test_no_node_has_a_child_of_its_own_kind(table, min_rows):
     for node in nodes_of(tree_of(table, min_rows=min_rows)):
         assert not any(type(child) is type(node) for child in getattr(node, "children", ()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(small_tables, st.integers(1, 10))
 def test_no_sub_population_of_at_most_min_rows_is_divided(table, min_rows):
     for node in nodes_of(tree_of(table, min_rows=min_rows)):
