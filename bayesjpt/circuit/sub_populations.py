@@ -7,7 +7,8 @@
          └─ product       2
 
 The root of a table whose columns fall into independent groups is a product; then the sums of its widest factor count.
-Of a tree these are its leaves; a component of a mixture that is a tree of labels is one. They are the same in all draws of a structure, and in no two structures.
+Of a tree these are its leaves; a component of a mixture that is a tree of labels is one. They are the same in all draws
+of a structure, and in no two structures.
 """
 
 from __future__ import annotations
