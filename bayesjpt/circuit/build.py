@@ -22,7 +22,7 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.paths import Condition, Division, Region, divided, halves
 from bayesjpt.circuit.plan import ATOM
 from bayesjpt.circuit.possible import Interval, Labels
-from bayesjpt.circuit.trees import Tree, group_codes, grow_tree, split_shares, ways
+from bayesjpt.circuit.trees import Tree, codes_of, grow_tree, split_shares, ways
 from bayesjpt.errors import CircuitError
 from bayesjpt.families import categorical, features, label, registry
 from bayesjpt.families.record import Family
@@ -112,7 +112,8 @@ class _Arrays:
         self.leaf_of.append(-1)
         return len(self.kind) - 1
 
-    def leaf(self, column: int, family: Family, rows: np.ndarray, part: Interval | Labels) -> int:
+    def leaf(self, column: int, family: Family, cells: np.ndarray, part: Interval | Labels) -> int:
+        """Add a leaf of one family, given the observed cells of its rows, float64 (n,), and return its node."""
         node = self.node(arrays.LEAF)
         self.leaf_of[node] = len(self.family)
         self.family.append(registry.number(family.name))
@@ -120,7 +121,6 @@ class _Arrays:
         facts = self.table.schema.columns[column]
         interval, labels = (part, ()) if isinstance(part, Interval) else (_WHOLE, part)
         self.cell_of.append(-1 if interval == _WHOLE else self.cells.setdefault(interval, len(self.cells)))
-        cells = self.table.values[column, rows[self.table.observed[column, rows]]]
         if family.leaf_constants is not None:
             cells = cells[~np.isin(cells, facts.atoms)]
             number = self._add_constants(family.leaf_constants(facts, cells, *interval))
@@ -158,7 +158,7 @@ class _Arrays:
     @cached_property
     def groups(self) -> np.ndarray:
         """int16 (n_column, n_row): cells as `bayesjpt.circuit.trees.group_codes` has them."""
-        return group_codes(self.table.schema, self.table.values, self.table.observed)
+        return codes_of(self.table)
 
     def tree(self, tree: Tree, region: Region) -> int:
         """Add a tree of labels and return its root, a product where there are several."""
@@ -194,7 +194,8 @@ class _Arrays:
             members = [registry.family("categorical")]
         elif all(family.name == ATOM for family in members) and part != _WHOLE:
             members.append(registry.family("quantile"))  # the others cannot be drawn on a cell
-        leaves = [self.leaf(leaf.column, family, leaf.rows, part) for family in members]
+        cells = self.table.values[leaf.column, leaf.rows[self.table.observed[leaf.column, leaf.rows]]]
+        leaves = [self.leaf(leaf.column, family, cells, part) for family in members]
         if len(leaves) == 1:
             return leaves[0]
         return self.node(arrays.LIKELIHOOD, leaves, np.full(len(leaves), -np.log(len(leaves))).tolist())
@@ -299,13 +300,13 @@ def build_circuit(
     imaginary = ess * split_shares(circuit)
     for first, last in parts.given:
         imaginary[first:last] = 0.0
-    start = _start(circuit, np.array(parts.count) + imaginary)
+    start = start_of_splits(circuit, np.array(parts.count) + imaginary)
     circuit = _beside(circuit._replace(start_log_weight=start))
     check_circuit(circuit, table.n_column)
     return freeze(circuit)
 
 
-def _start(circuit: Circuit, share: np.ndarray) -> np.ndarray:
+def start_of_splits(circuit: Circuit, share: np.ndarray) -> np.ndarray:
     """Return the starting weights, float64 (n_edge,): in proportion to share at hard sums, elsewhere what they are."""
     parent = circuit.edge_parent()
     hard = circuit.kind[parent] == arrays.HARD

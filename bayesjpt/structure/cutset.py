@@ -19,6 +19,7 @@ import numpy as np
 from bayesjpt import defaults
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.build import ColumnLeaf, Dictionary, Node, Product, Sum, build_circuit
+from bayesjpt.circuit.networks import expand
 from bayesjpt.circuit.paths import Condition, Division, Region, divided, halves
 from bayesjpt.circuit.trees import Tree
 from bayesjpt.families.label import label_groups
@@ -26,6 +27,7 @@ from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
 from bayesjpt.structure.bins import bins_of
 from bayesjpt.structure.chow_liu import chow_liu, independent_log_likelihood
+from bayesjpt.structure.label_networks import Growth, grow_network, is_grown_here
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
 
@@ -126,6 +128,12 @@ def learn_cutset(
     )
     held_out = base.check_share("prune", prune)
     learner = _Learner(table, settings, rng, progress)
+    growth = learner.growth()
+    if growth is not None and held_out == 0.0 and is_grown_here(learner.bins, growth.select):
+        network, count = grow_network(learner.bins, growth, rng)
+        if progress is not None:
+            progress(table.n_row, table.n_row)
+        return expand(network, table.schema, count, settings.ess).circuit
     rows = np.arange(table.n_row)
     if held_out > 0.0:
         order = rng.permutation(table.n_row)
@@ -188,6 +196,14 @@ class _Learner:
         self.bins, self.cuts = bins_of(table)
 
     # --- growth
+
+    def growth(self) -> Growth | None:
+        """Return settings for compiled growth, of labels without missing cells; None for other tables and leaves."""
+        asked = self.settings
+        if not self.is_labels.all() or not self.table.observed.all() or asked.leaf == "dictionary":
+            return None
+        has_trees = asked.leaf == "chow_liu"
+        return Growth(SELECTS.index(asked.select), has_trees, asked.min_rows, asked.min_columns, asked.ess)
 
     def grown(self, rows: np.ndarray) -> _Part:
         """Return the network of some rows."""

@@ -166,6 +166,26 @@ PATTERNS = [
     DateNotation("name", "%d-%b-%Y"),
 ]
 
+MONTHS_OF_YEARS = [
+    (["9/2021", "12/2020"], "%n/%Y"),
+    (["09/2021", "12/2020"], "%m/%Y"),
+    (["2021-09", "2020-12"], "%Y-%m"),
+]
+
+
+@pytest.mark.parametrize(("texts", "pattern"), MONTHS_OF_YEARS)
+def test_months_of_years_are_dates_of_their_first_days(texts, pattern):
+    found = date_readings(texts)
+    assert found is not None
+    assert found.notations == (DateNotation("month", pattern),)
+    assert found.values[0].tolist() == [18871.0, 18597.0]
+    assert [found.notations[0].text(value) for value in found.values[0]] == texts
+
+
+@pytest.mark.parametrize("texts", [["1/4", "3/8"], ["9/1021", "3/2021"], ["13/2021"]])
+def test_fractions_are_no_months(texts):
+    assert date_readings(texts) is None
+
 
 @given(st.sampled_from(PATTERNS), st.integers(0, 20_000), st.integers(0, 1439))
 def test_what_a_notation_of_dates_writes_it_reads(notation, day, minute):
