@@ -152,10 +152,8 @@ def expand(network: Network, schema: Schema, count: np.ndarray, ess: float) -> E
     edges = np.flatnonzero(entry >= 0)
     edge_of[entry[edges]] = edges
     of_edge = np.where(entry >= 0, np.asarray(count, np.float64)[entry], 0.0)
-    return Expanded(
-        freeze(circuit._replace(start_log_weight=start_of_splits(circuit, of_edge + ess * split_shares(circuit)))),
-        edge_of,
-    )
+    start = start_of_splits(circuit, of_edge + ess * split_shares(circuit))
+    return Expanded(freeze(circuit._replace(start_log_weight=start)), edge_of)
 
 
 @kernel

@@ -35,6 +35,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,9 @@ learners it is one chain."""
 N_SINGLE = 10
 """Networks by which settings of a single network are compared, one by one."""
 ENSEMBLES = ("even", "bagged", "boosted")
-CELL_SWEEPS = 10**8
+CELL_SWEEPS = 5 * 10**7
 """Cells of a set times sweeps of a hidden tree; within `HIDDEN_SWEEPS`."""
-HIDDEN_SWEEPS = (40, 240)
+HIDDEN_SWEEPS = (30, 200)
 KEPT = 0.4
 """Share of the sweeps of a chain, its last, of which every second scores rows."""
 SAMPLED = ("tree_mixture", "hclt")
@@ -81,6 +82,17 @@ class Data:
     valid: Table
     test: Table
     repeated: float
+
+    @cached_property
+    def rows(self) -> tree_sampling.Rows:
+        """The rows of train, as sampled learners take them."""
+        bins, _ = bins_of(self.train)
+        return tree_sampling.rows_of(bins, np.ones(bins.n_bin.size, bool))
+
+    @cached_property
+    def others(self) -> list[DistinctRows]:
+        """Those of valid and test."""
+        return [distinct_rows(bins_of(part)[0], self.rows.distinct.usual) for part in (self.valid, self.test)]
 
 
 @dataclass(frozen=True)
@@ -133,10 +145,16 @@ def read_set(folder: Path, name: str) -> Data:
     """Return a set; each column has the labels 0 and 1, whether or not train shows both."""
     parts = []
     for part in PARTS:
-        with gzip.open(folder / f"{name}.{part}.data.gz", "rt") as file:
-            parts.append(np.loadtxt(file, delimiter=",", dtype=np.int8, ndmin=2))
+        with gzip.open(folder / f"{name}.{part}.data.gz") as file:
+            text = file.read()
+        n_column = text.split(b"\n", 1)[0].count(b",") + 1
+        signs = np.frombuffer(text, np.int8)
+        parts.append((signs[(signs == ord("0")) | (signs == ord("1"))] - ord("0")).reshape(-1, n_column))
     names = [f"v{k}" for k in range(parts[0].shape[1])]
-    frames = [pd.DataFrame(x.astype(str), columns=names).astype(pd.CategoricalDtype(["0", "1"])) for x in parts]
+    frames = [
+        pd.DataFrame({name: pd.Categorical.from_codes(own, ["0", "1"]) for name, own in zip(names, x.T, strict=True)})
+        for x in parts
+    ]
     train = bj.as_table(frames[0], kinds=dict.fromkeys(names, "category"), other=False)
     known = {row.tobytes() for row in parts[0]}
     repeated = float(np.mean([row.tobytes() in known for row in parts[2]]))
@@ -213,13 +231,11 @@ def mixed(share: float, old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 def chain(data: Data, setting: Setting, seed: int, asked: Asked, clock: Clock) -> Iterator[list[np.ndarray]]:
     """Yield the log densities of valid and test under each draw of a chain."""
-    train, *others = (bins_of(part)[0] for part in (data.train, data.valid, data.test))
     rng = np.random.default_rng(seed)
-    rows = tree_sampling.rows_of(train, np.ones(train.n_bin.size, bool))
-    parts = [distinct_rows(part, rows.distinct.usual) for part in others]
+    rows, parts = data.rows, data.others
     log_density: Callable[[DistinctRows, Any], np.ndarray]
     if setting.learner == "hclt":
-        n_sweep = int(np.clip(CELL_SWEEPS // train.code.size, *HIDDEN_SWEEPS))
+        n_sweep = int(np.clip(CELL_SWEEPS // rows.distinct.bins.code.size, *HIDDEN_SWEEPS))
         draws = hclt.run(rows.distinct, setting.options["n_states"], rng, n_sweep=n_sweep)
         log_density = hidden_gibbs.log_density
     else:
