@@ -112,7 +112,7 @@ class Posterior:
 
     @cached_property
     def recognised(self) -> Recognised | None:
-        """The cutset network of labels that the circuit is, by which complete rows are scored; None where it is none."""
+        """The cutset network of labels that the circuit is, by which complete rows are scored; None if it is none."""
         return recognise(self.circuit, self.schema)
 
     def table_weights(self, numbers: np.ndarray) -> np.ndarray:
@@ -158,11 +158,14 @@ class Posterior:
         return [values]
 
     def flat(self) -> Params:
-        """Return Params with one leading axis over all chains' draws."""
+        """Return Params with one leading axis over all chains' draws, read only.
+
+        Kernels are compiled for arrays that may be written or may not; a learner's estimate may not, hence no draw may.
+        """
         n = self.n_chain * self.n_draw  # -1 cannot stand for it where a circuit has no edges
         return Params(
-            np.ascontiguousarray(self.params.log_weight.reshape(n, self.circuit.n_edge)),
-            np.ascontiguousarray(self.params.theta.reshape(n, self.circuit.n_theta)),
+            _read_only(self.params.log_weight.reshape(n, self.circuit.n_edge)),
+            _read_only(self.params.theta.reshape(n, self.circuit.n_theta)),
         )
 
     def coords(self) -> dict[str, Any]:
@@ -246,6 +249,13 @@ class Posterior:
             f"{self.circuit.n_leaf} leaves, {self.circuit.n_theta} parameters"
             f"{f'; given {self.settings["given"]}' if 'given' in self.settings else ''})"
         )
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """Return a contiguous array of the same numbers that cannot be written."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def check_format(found: object, expected: str) -> None:

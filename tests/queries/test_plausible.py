@@ -18,7 +18,7 @@ from bayesjpt.families import registry
 from tests.papers.plausible import judge
 
 DATA = Path(__file__).parents[2] / "notebooks" / "data"
-N_ROW = {"wine_quality": 1000, "abalone": 1500}
+N_ROW = {"wine_quality": 2000, "abalone": 1500}
 SCHEDULE = {"chains": 2, "draws": 25, "tune": 30, "seed": 1, "cores": 1, "progress": False, "n_structures": 1}
 FORMER = {
     "normal": (0.0, 100.0, 1.0, 0.05, 1e-6),
