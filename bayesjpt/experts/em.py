@@ -187,7 +187,7 @@ def tell_divergence(model: ExpertModel, task: Task, prior: Prior, found: Optimum
     fill_active(found.opened, active)
     reasons = []
     gates = np.flatnonzero(active[: model.n_gate] & found.opened)
-    each = found.state.gate.reshape(model.n_gate, model.branches - 1, -1)[gates]
+    each = found.state.gate.reshape(model.n_gate, model.branches - 1, task.gate_x.shape[1])[gates]
     log_odds = np.abs(each @ task.gate_x.T).max(axis=1, initial=0.0) * (posterior[gates] > 0.5)
     separating = int((log_odds.max(axis=1, initial=0.0) > _SURE).sum())
     if separating:

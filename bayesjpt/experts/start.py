@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesjpt import defaults_experts
 from bayesjpt.errors import LearnerError
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.kernels.expert_start import begin_paths, begin_ways
@@ -69,8 +70,16 @@ def check_same_model(model: ExpertModel, other: ExpertModel) -> None:
 
 
 def last_draw(post: ExpertPosterior, chain: int) -> Coefficients:
-    """Return the last draw of one of a fit's chains, which take turns."""
-    return Coefficients(*(array[chain % post.n_chain, -1].copy() for array in post.coefficients))
+    """Return the last draw of one of a fit's chains, which take turns.
+
+    A search leaves the precision of gates at its prior mean, which would pull sharp gates back at once: it becomes its
+    mean given the gates.
+    """
+    state = Coefficients(*(array[chain % post.n_chain, -1].copy() for array in post.coefficients))
+    if "method" in post.settings:
+        shape, rate = defaults_experts.GATE_PRECISION
+        state.gate_precision[0] = (shape + 0.5 * state.gate.size) / (rate + 0.5 * float((state.gate**2).sum()))
+    return state
 
 
 def go_on(state: Coefficients, task: Task, rng: np.random.Generator) -> tuple[Coefficients, np.ndarray]:
