@@ -23,6 +23,7 @@ from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
 from bayesjpt.cli_text import tell_codes, warning_shower, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
+from bayesjpt.structure import LEARNERS
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
@@ -50,8 +51,8 @@ TablePath = Annotated[
 Learner = Annotated[
     str,
     typer.Option(
-        help="Learner: mspn; jpt, a joint probability tree; wmispn; cutset, a cutset network; tree_mixture; hclt, a "
-        "hidden tree; or, of fit, experts: columns (--target) given others."
+        help=f"Learner: {'; '.join(f'{name}, {words}' if words else name for name, words in LEARNERS.items())}; "
+        "or, of fit, experts: columns (--target) given others."
     ),
 ]
 Epsilon = Annotated[float | None, typer.Option(help="Learner jpt: mean squared error of a histogram's distribution.")]

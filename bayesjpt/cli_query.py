@@ -320,31 +320,34 @@ def predict(
         _tell_stability(post)
 
 
+@reads_table
 def tree(
     fit: FitPath,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write: svg, dot or txt. Text is printed without it.")
-    ] = None,
+    table: cli_experts.ShownRows = None,
+    output: cli_experts.PictureOutput = None,
     columns: Annotated[str | None, typer.Option(help="Columns to show in the leaves, separated by commas.")] = None,
     leaves: Annotated[
         int, typer.Option(min=1, help="Leaves to show; where there are more, small sub-trees are shown as one.")
     ] = defaults.TREE_LEAVES,
-    draws: MaxDraws = defaults.TREE_DRAWS,
+    chain: cli_experts.Chain = None,
+    draws: cli_experts.ShownDraws = None,
+    *,
+    reader: TableReader,
 ) -> None:
-    """Show the tree of a fit with --learner jpt: its splits, and what columns are like in its leaves."""
+    """Show the tree of a fit with --learner jpt, or of experts for rows of a table: its splits, and its leaves."""
     from bayesjpt.report.tree import check_picture, tree
 
     if output is not None:
         check_picture(output)
+    if cli_experts.is_experts(fit):
+        return cli_experts.show_tree(fit, table, reader, columns, (output, chain, draws))
+    cli_experts.check_no_tree(table, chain)
     post = _load(fit)
     with _asking():
-        view = tree(post, _names(columns), max_leaves=leaves, max_draws=draws)
-    if output is None:
-        typer.echo(view)
-    else:
-        view.save(output)
-        typer.echo(f"Wrote {output}: {view.data.nodes[0].n_leaves} leaves", err=True)
-    _tell_stability(post)
+        max_draws = defaults.TREE_DRAWS if draws is None else draws
+        view = tree(post, _names(columns), max_leaves=leaves, max_draws=max_draws)
+    cli_experts.show_picture(view, output, view.data.nodes[0].n_leaves)
+    return _tell_stability(post)
 
 
 COMMANDS = {

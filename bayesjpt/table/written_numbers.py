@@ -17,6 +17,8 @@ GROUP_MARKS = ("", ",", ".", " ", "'")
 
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'", "\u2212": "-", "\u2013": "-"})  # noqa: RUF001 - people type them
 _CORE = re.compile(r"\d[\d.,' ]*\d(?:[eE][+-]?\d+)?|\d(?:[eE][+-]?\d+)?|[.,]\d+")
+_PLAIN = re.compile(r"(-?)(\d(?:[\d.,]*\d)?)")
+"""Most numbers, whose parts are seen at once."""
 _BEFORE = re.compile(r"(?P<open>\(?) *(?P<sign>[+-]?) *(?P<prefix>[^\s()+-]*(?:\.)?)(?P<gap> *)(?P<inner>[+-]?)")
 _AFTER = re.compile(
     r"(?P<gap> *)(?P<suffix>[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?-?)(?P<close> *\)?)"
@@ -151,6 +153,9 @@ class Parted:
 
 def _parted(text: str) -> Parted | None:
     """Return the parts of a text that holds one number, None for another text."""
+    known = _PLAIN.fullmatch(text)
+    if known is not None:
+        return Parted(known[2], "", "", known[1])
     plain = text.translate(_SPACES).strip()
     found = _CORE.search(plain)
     if found is None:

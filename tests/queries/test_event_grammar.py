@@ -106,7 +106,7 @@ def any_leaf(draw):
             return column == draw(_VALUES)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(events(leaves=any_leaf()))
 @example(bj.col("`") == "'")
 @example(bj.col("\\") == "\n")

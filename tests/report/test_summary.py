@@ -134,7 +134,7 @@ COLUMN = st.builds(
 LEFT_OUT = st.builds(SetAside, name=TEXT, reason=TEXT | st.just("text: 4000 labels; most are numbers"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(COLUMN, max_size=6), st.lists(LEFT_OUT, max_size=6), TEXT, st.integers(1, 10**9))
 def test_no_line_is_wider_than_eighty_and_each_column_has_one(columns, left_out, name, n_row):
     found = of(*columns, left_out=left_out, n_row=n_row)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, SchemaError
+from bayesjpt.table import written_numbers
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import as_table
 from bayesjpt.table.written_dates import MONTHS, DateNotation, date_readings
@@ -74,6 +75,12 @@ NOTATIONS = [
     for digits in (2, -1)
     for negative in ("-", "(", "trailing")
 ]
+
+
+@given(st.from_regex(r"-?[0-9.,]{1,8}", fullmatch=True))
+def test_plain_numbers_have_the_parts_that_others_have(text):
+    # a space is no part of a number, but no plain number has one
+    assert written_numbers._parted(text) == written_numbers._parted(f"{text} ")
 
 
 @given(st.sampled_from(NOTATIONS), st.lists(st.integers(-(10**11), 10**11), min_size=1, max_size=9, unique=True))
