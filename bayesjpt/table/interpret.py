@@ -185,15 +185,12 @@ def without_tokens(cells: Cells, alone: bool = False) -> tuple[Cells, list[str]]
     return kept, cells.distinct[is_token].tolist()
 
 
-def without_label_tokens(cells: Cells, tokens: Collection[str], alone: bool = False) -> tuple[Cells, list[str]]:
-    """Return cells of texts with some tokens as missing, and those that there were.
-
-    Where there are no other texts the cells are as they were, unless `alone`.
-    """
+def without_label_tokens(cells: Cells, tokens: Collection[str]) -> tuple[Cells, list[str]]:
+    """Return cells of texts with some tokens as missing, and those that there were."""
     if cells.stored != "text" or cells.labels:
         return cells, []
     is_token = np.array([text in tokens for text in cells.distinct], bool)
-    if not is_token.any() or (is_token.all() and not alone):
+    if not is_token.any():
         return cells, []
     return cells_of.without_distinct(cells, is_token), cells.distinct[is_token].tolist()
 
