@@ -21,7 +21,7 @@ from bayesjpt import cli_compare, cli_experts, cli_query, cli_report, defaults, 
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
-from bayesjpt.cli_text import tell_codes
+from bayesjpt.cli_text import tell_codes, warning_shower, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 from bayesjpt.structure import LEARNERS
 
@@ -262,6 +262,7 @@ def fit(
     target: Target = None,
     given: Given = None,
     depth: Depth = None,
+    branches: cli_experts.Branches = None,
     experts: Experts = None,
     method: cli_experts.Method = None,
     ridge: cli_experts.Ridge = None,
@@ -283,7 +284,7 @@ def fit(
     of_trees = {"select": select, "ess": ess, "states": states, "components": components}
     of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
     of_experts |= {"method": method, "ridge": ridge, "passes": passes, "grow": grow}
-    of_experts |= {"step": step, "series": series}
+    of_experts |= {"branches": branches, "step": step, "series": series}
     if learner == cli_experts.LEARNER:
         others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time, "workers": workers}
         cli_experts.check_learner(learner, others | _learner_options(min_rows, threshold, epsilon) | of_trees)
@@ -320,7 +321,7 @@ def fit(
         _remove(checkpoint)
     if not quiet:
         typer.echo(f"Wrote {output}: {post!r}")
-        typer.echo(stability)
+        typer.echo(without_types(stability))
 
 
 def _tell_progress(checkpoint: Path, n_structures: int) -> None:
@@ -451,7 +452,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status: 0, 2 for a mistake of the user's, 130 for an interrupt."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", BayesjptWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = warning_shower()
         try:
             status = app(args=arguments, prog_name="bayesjpt", standalone_mode=False)
         except BayesjptError as error:
@@ -479,12 +480,6 @@ def _sentence(text: str) -> str:
 def _refuse(text: str) -> int:
     typer.echo(f"bayesjpt: {' '.join(text.split())}", err=True)
     return USER_MISTAKE
-
-
-def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
-    """Print our own warnings as one line; those of libraries are for developers."""
-    if issubclass(category, BayesjptWarning):
-        typer.echo(f"bayesjpt: {message}", err=True)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from bayesjpt import cli_experts, defaults, defaults_experts
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
-from bayesjpt.cli_text import explained_text, outliers_text, pairs_text
+from bayesjpt.cli_text import explained_text, outliers_text, pairs_text, without_types
 from bayesjpt.errors import BayesjptError, FitFileError, QueryError
 
 if TYPE_CHECKING:
@@ -394,7 +394,7 @@ def _tell_stability(post: Posterior, move: float | None = None, what: str = "") 
         typer.echo(f"{len(post.by_structure())} structures; another seed moves {what} by less than "
                    f"{math.ceil(100.0 * move):d} % of its interval (95 %).", err=True)  # fmt: skip
     elif "stability" in post.settings:
-        typer.echo(post.settings["stability"], err=True)
+        typer.echo(without_types(str(post.settings["stability"])), err=True)
 
 
 def _names(columns: str | None) -> list[str] | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from bayesjpt.errors import BayesjptWarning
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +76,23 @@ def tell_codes(table: Table | Dataset, quiet: bool) -> None:
     if found:
         shown = shlex.quote(",".join(found))
         typer.echo(f"bayesjpt: are these codes for missing cells? --na {shown} reads them so", err=True)
+
+
+def without_types(stability: str) -> str:
+    """Return how stable answers are without what is said of shares: `types` tells types by another measure."""
+    return stability.partition(" Type not determined:")[0]
+
+
+def warning_shower() -> Callable[..., None]:
+    """Return what prints our own warnings, each once, as one line; those of libraries are for developers."""
+    said: set[str] = set()
+
+    def show(message, category, filename, lineno, file=None, line=None) -> None:
+        if issubclass(category, BayesjptWarning) and str(message) not in said:
+            said.add(str(message))  # a file that is read as a table, and as it was written, says all twice
+            typer.echo(f"bayesjpt: {message}", err=True)
+
+    return show
 
 
 def names_within(names: Sequence[str], width: int) -> list[str]:

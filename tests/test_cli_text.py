@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesjpt.cli_text import explained_text, names_within, outliers_text, pairs_text
+from bayesjpt.cli_text import explained_text, names_within, outliers_text, pairs_text, warning_shower
+from bayesjpt.errors import BayesjptWarning
 
 LONG = "How satisfied are you with our service, all things considered?"
 NAMES = ["age", LONG, f"{LONG[:20]} the product?"]
@@ -36,3 +37,11 @@ def test_names_stay_apart(width):
     short = names_within(NAMES, width)
     assert len(set(short)) == 3
     assert short == NAMES or max(map(len, short)) <= width
+
+
+def test_a_warning_is_said_once(capfd):
+    show = warning_shower()
+    for text in ("a", "b", "a"):
+        show(BayesjptWarning(text), BayesjptWarning, "", 1)
+    show(UserWarning("c"), UserWarning, "", 1)
+    assert capfd.readouterr().err.splitlines() == ["bayesjpt: a", "bayesjpt: b"]

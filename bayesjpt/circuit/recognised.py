@@ -66,7 +66,7 @@ def recognise(circuit: Circuit, schema: Schema) -> Recognised | None:
 
 
 def _groups_of_leaves(circuit: Circuit, schema: Schema) -> np.ndarray | None:
-    """Return the group of labels of each leaf, int64 (n_leaf,); None where one is not a group in its training shares."""
+    """Return the group of labels of each leaf, int64 (n_leaf,); None where one is no group in its training shares."""
     if (circuit.leaf_cell >= 0).any() or (circuit.leaf_family != registry.number("label")).any():
         return None
     groups = [label.label_groups(column) for column in schema.columns]

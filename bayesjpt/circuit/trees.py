@@ -194,6 +194,36 @@ def split_shares(circuit: Circuit) -> np.ndarray:
     return np.where(circuit.kind[parent] == arrays.HARD, share[parent], 0.0)
 
 
+def label_parents(circuit: Circuit, node: int) -> dict[int, int]:
+    """Return of each column that depends on another one in a tree of labels below a node the column it depends on.
+
+    Nothing of what lies below latent sums.
+    """
+    found: dict[int, int] = {}
+    seen: set[int] = set()
+    pending = [(node, -1)]
+    while pending:
+        node, above = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]].tolist()
+        if circuit.kind[node] == arrays.PRODUCT:
+            # a product in a product is a column of one label: what stands below it depends on nothing
+            pending += [(child, -1 if circuit.kind[child] == arrays.PRODUCT else above) for child in children]
+        elif circuit.kind[node] == arrays.HARD:
+            # a way begins with the label that decides, or is this label
+            way = children[0]
+            label = way if circuit.leaf_of[way] >= 0 else circuit.child[circuit.child_ptr[way]]
+            if circuit.leaf_of[label] < 0:
+                continue
+            column = int(circuit.leaf_var[circuit.leaf_of[label]])
+            if above >= 0:
+                found[column] = above
+            pending += [(child, column) for child in children]
+    return found
+
+
 @kernel
 def grow_order(parents):
     """Return (order, kid_ptr, kid): columns reached from the roots, parents first, and the children of each."""

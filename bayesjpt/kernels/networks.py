@@ -83,12 +83,12 @@ def _places(network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
     """Return where each place's table begins, its column, that of its parent, and the entries from one group of the
     parent to the next: 0 for roots, whose own column stands for that of the parent.
     """
-    column = network.column.astype(np.int32)
+    column = network.column.astype(np.uint32)
     tree = np.repeat(np.arange(network.split.size), np.diff(network.tree_ptr))
     has_parent = network.parent >= 0
     above = column[np.where(has_parent, network.tree_ptr[tree] + network.parent, np.arange(column.size))]
-    stride = np.where(has_parent, network.n_group[column], 0).astype(np.int32)
-    return network.table_ptr[:-1].astype(np.int32), column, above, stride
+    stride = np.where(has_parent, network.n_group[column], 0).astype(np.uint32)
+    return network.table_ptr[:-1].astype(np.uint32), column, above, stride
 
 
 def _sum_pointers(network: Network) -> np.ndarray:
@@ -148,27 +148,37 @@ def _count(rows, begin, tree_ptr, base, column, above, stride, codes, count):
 @kernel
 def _score(rows, begin, split, way_ptr, way, tree_ptr, base, column, above, stride, codes, log_weight, out):
     n_draw = log_weight.shape[0]
-    entry = np.empty(split.size + column.size, np.int32)
+    entry = np.empty(split.size + column.size, np.uint32)
     for part in range(begin.size - 1):
+        if begin[part] == begin[part + 1]:
+            continue
+        x, n, at = codes[rows[begin[part]]], 0, np.int64(0)
+        while split[at] >= 0:  # all rows of a part have come the same way
+            entry[n] = way_ptr[at] + x[split[at]]
+            at = np.int64(way[entry[n]])
+            n += 1
         first, last = tree_ptr[part], tree_ptr[part + 1]
+        here = entry[: n + last - first]
+        of_tree = base[first:last], column[first:last], above[first:last], stride[first:last]
         for k in range(begin[part], begin[part + 1]):
-            x = codes[rows[k]]
-            n, at = 0, np.int64(0)
-            while split[at] >= 0:
-                entry[n] = way_ptr[at] + x[split[at]]
-                at = np.int64(way[entry[n]])
-                n += 1
-            for place in range(first, last):
-                entry[n] = base[place] + stride[place] * x[above[place]] + x[column[place]]
-                n += 1
+            _fill_entries(codes[rows[k]], of_tree, here[n:])
             for draw in range(n_draw):
-                out[draw, rows[k]] = _gathered(log_weight[draw], entry, n)
+                out[draw, rows[k]] = _gathered(log_weight[draw], here)
 
 
 @kernel
-def _gathered(table, entry, n):
-    """Return the sum of n entries of a table: in four sums, of which none waits for the others."""
+def _fill_entries(x, of_tree, out):
+    """Fill out with the table entries of a row; no index is signed, since numba looks whether those are negative."""
+    base, column, above, stride = of_tree
+    for k in range(out.size):
+        out[k] = base[k] + stride[k] * np.uint32(x[above[k]]) + np.uint32(x[column[k]])
+
+
+@kernel
+def _gathered(table, entry):
+    """Return the sum of some entries of a table: in four sums, of which none waits for the others."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    n = entry.size
     whole = n - n % 4
     for k in range(0, whole, 4):
         a += table[entry[k]]

@@ -112,7 +112,7 @@ class Posterior:
 
     @cached_property
     def recognised(self) -> Recognised | None:
-        """The cutset network of labels that the circuit is, by which complete rows are scored; None where it is none."""
+        """The cutset network of labels that the circuit is, by which complete rows are scored; None if it is none."""
         return recognise(self.circuit, self.schema)
 
     def table_weights(self, numbers: np.ndarray) -> np.ndarray:

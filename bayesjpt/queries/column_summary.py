@@ -72,21 +72,21 @@ def _shares(labels: Sequence[str], counts: np.ndarray) -> str:
 
 def _of_numbers(column: Column, cells: np.ndarray | None) -> str:
     if cells is None or not cells.size:
-        return _between(column, column.minimum, column.maximum)
+        return between(column, column.minimum, column.maximum)
     codes = codes_for_missing(column, cells)
     kept = cells[~np.isin(cells, codes)] if codes else cells
     values, counts = np.unique(kept, return_counts=True)
     most = int(counts.argmax())
-    ends = _between(column, values[0], values[-1])
+    ends = between(column, values[0], values[-1])
     if counts[most] > _LARGE_SHARE * kept.size and values.size > 2 and values[most] in (values[0], values[-1]):
         rest = kept[kept != values[most]]
-        ends = _between(column, rest.min(), rest.max())
+        ends = between(column, rest.min(), rest.max())
         return f"{shown(column, values[most])} {_percent(counts[most] / kept.size)}, else {ends}"
     quartiles = np.quantile(kept, [0.25, 0.75], method="inverted_cdf")
-    return f"{ends}, half {_between(column, quartiles[0], quartiles[1], 3)}"
+    return f"{ends}, half {between(column, quartiles[0], quartiles[1], 3)}"
 
 
-def _between(column: Column, lo: float, hi: float, n_digit: int = 4) -> str:
+def between(column: Column, lo: float, hi: float, n_digit: int = 4) -> str:
     """Return two values, with more digits where so many do not tell them apart."""
     large = abs(lo) >= _LARGE and abs(hi) >= _LARGE and float(lo).is_integer() and float(hi).is_integer()
     if large and lo < hi and column.notation is None and shown(column, lo) == shown(column, hi):

@@ -41,6 +41,8 @@ class Growth(NamedTuple):
         Whether columns depend on each other in the leaves.
     min_rows, min_columns : int
     ess : float
+    subspace : float
+        Share of the columns, drawn for each part, among which a judgement chooses.
     """
 
     select: int
@@ -48,6 +50,7 @@ class Growth(NamedTuple):
     min_rows: int
     min_columns: int
     ess: float
+    subspace: float = 1.0
 
 
 class Counted(NamedTuple):
@@ -62,7 +65,7 @@ def is_grown_here(bins: Bins, select: int) -> bool:
     return select == RANDOM or bool((bins.n_bin == 2).all())
 
 
-def grow_network(bins: Bins, growth: Growth, rng: np.random.Generator, columns: np.ndarray | None = None) -> Counted:
+def grow_network(bins: Bins, growth: Growth, rng: np.random.Generator) -> Counted:
     """Return the network of all rows.
 
     Parameters
@@ -72,19 +75,15 @@ def grow_network(bins: Bins, growth: Growth, rng: np.random.Generator, columns: 
     growth : Growth
     rng : numpy.random.Generator
         Chooses columns, where chance does.
-    columns : int64 (n,), optional
-        The only columns that may be split, ascending.
 
     Notes
     -----
     Cost: O(n_column^2 n_row / 64) for the trees in the leaves; by entropy as much a level; by likelihood n_column
     times as much a level.
     """
-    n_column = bins.n_bin.size
-    may_split = np.ones(n_column, np.bool_) if columns is None else np.isin(np.arange(n_column), columns)
     split, way_ptr, way, way_count, tree_ptr, column, parent, lo, hi, rows = _grow(
-        bins.code, bins.n_bin, may_split, np.int64(growth.select), growth.has_trees, growth.min_rows,
-        growth.min_columns, growth.ess, rng,
+        bins.code, bins.n_bin, np.int64(growth.select), growth.has_trees, growth.min_rows, growth.min_columns,
+        growth.ess, growth.subspace, rng,
     )  # fmt: skip
     table_ptr = table_pointers(tree_ptr, column, parent, bins.n_bin, way.size)
     network = Network(
@@ -98,10 +97,11 @@ def grow_network(bins: Bins, growth: Growth, rng: np.random.Generator, columns: 
 
 @kernel
 def _divides(x, rows):
-    for i in range(1, rows.size):
-        if x[rows[i]] != x[rows[0]]:
-            return True
-    return False
+    """Return whether not all rows are in one group."""
+    i = 1
+    while i < rows.size and x[rows[i]] == x[rows[0]]:
+        i += 1
+    return i < rows.size
 
 
 @kernel
@@ -121,7 +121,7 @@ def _part_by(x, n_way, rows, spare, end):
 
 
 @kernel
-def _grow(code, n_bin, may_split, select, has_trees, min_rows, min_columns, ess, rng):
+def _grow(code, n_bin, select, has_trees, min_rows, min_columns, ess, subspace, rng):
     n_column, n_row = code.shape
     rows, spare = np.arange(n_row), np.empty(n_row, np.int64)
     most = n_bin.max() if n_column > 0 else np.int64(1)
@@ -134,7 +134,7 @@ def _grow(code, n_bin, may_split, select, has_trees, min_rows, min_columns, ess,
     stack = np.zeros((n_column * most + 1, 4), np.int64)  # a path splits each column once, and leaves its ways behind
     stack[0] = -1, 0, 0, n_row
     depth, part = 1, 0
-    is_free = np.empty(n_column, np.bool_)
+    is_free, may_split = np.empty(n_column, np.bool_), np.ones(n_column, np.bool_)
     while depth > 0:
         depth -= 1
         lo, hi, above = with_room(lo, part + 1), with_room(hi, part + 1), with_room(above, part + 1)
@@ -154,16 +154,19 @@ def _grow(code, n_bin, may_split, select, has_trees, min_rows, min_columns, ess,
         free, here = np.flatnonzero(is_free), rows[lo[part] : hi[part]]
         split[part] = -1
         if here.size > min_rows and free.size > min_columns:
-            asked = free[may_split[free]]
+            if select != RANDOM and subspace < 1.0:
+                may_split[:] = False
+                for c in rng.permutation(free)[: int(np.ceil(subspace * free.size))]:
+                    may_split[c] = True
             if select == RANDOM:
-                for c in rng.permutation(asked):
+                for c in rng.permutation(free):
                     if _divides(code[c], here):
                         split[part] = c
                         break
             elif select == ENTROPY:
-                split[part] = _by_entropy(code, n_bin, here, free, may_split, table)
+                split[part] = _by_entropy(code, here, free, may_split, table)
             else:
-                split[part] = _by_likelihood(code, n_bin, here, free, may_split, has_trees, table)
+                split[part] = _by_likelihood(code, here, free, may_split, has_trees, table)
         if split[part] >= 0:
             c = split[part]
             _part_by(code[c], n_bin[c], here, spare, end)
@@ -210,7 +213,7 @@ def _count_tables(code, n_bin, split, tree_ptr, column, parent, lo, hi, rows, ta
 
 
 @kernel
-def _pairs(bits, n_row):
+def _pairs(bits):
     """Return int64 (n, n): rows that are in the second group of both columns."""
     n = bits.shape[0]
     both = np.empty((n, n), np.int64)
@@ -222,11 +225,11 @@ def _pairs(bits, n_row):
 
 
 @kernel
-def _by_entropy(code, n_bin, rows, columns, may_split, table):
+def _by_entropy(code, rows, columns, may_split, table):
     """Return the column by which the mean entropy of the others, each by itself, falls most; -1 where none does."""
     n, m = columns.size, rows.size
     f = table[0]
-    both = _pairs(pack_bits(code, rows, columns), m)
+    both = _pairs(pack_bits(code, rows, columns))
     before = 0.0
     for k in range(n):
         before += (f[both[k, k]] + f[m - both[k, k]] - f[m]) / n
@@ -278,12 +281,12 @@ def _leaf_value(both, m, left, has_trees, table):
 
 
 @kernel
-def _by_likelihood(code, n_bin, rows, columns, may_split, has_trees, table):
+def _by_likelihood(code, rows, columns, may_split, has_trees, table):
     """Return the column whose sides are most probable, each under a leaf; -1 where that is no gain by BIC."""
     n, m = columns.size, rows.size
     f = table[0]
     bits = pack_bits(code, rows, columns)
-    both = _pairs(bits, m)
+    both = _pairs(bits)
     every = np.arange(n)
     best, found = _leaf_value(both, m, every, has_trees, table) + 0.5 * np.log(m), -1
     inside, outside = np.empty((n, n), np.int64), np.empty((n, n), np.int64)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, SchemaError
+from bayesjpt.table import written_numbers
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import as_table
 from bayesjpt.table.written_dates import MONTHS, DateNotation, date_readings
@@ -74,6 +75,21 @@ NOTATIONS = [
     for digits in (2, -1)
     for negative in ("-", "(", "trailing")
 ]
+
+
+@given(st.from_regex(r"-?[0-9.,]{1,8}", fullmatch=True))
+def test_plain_numbers_have_the_parts_that_others_have(text):
+    # a space is no part of a number, but no plain number has one
+    assert written_numbers._parted(text) == written_numbers._parted(f"{text} ")
+
+
+@given(st.lists(st.from_regex(r"-?[0-9]{1,4}([.,][0-9]{0,4})?", fullmatch=True), min_size=1, max_size=4))
+def test_the_decimal_mark_of_plain_numbers_is_the_one_that_readings_tell(texts):
+    found = written_numbers.plain_decimal(texts)
+    if found is not None:
+        readings = number_readings(texts)
+        assert readings is not None
+        assert readings.tells_decimal == found
 
 
 @given(st.sampled_from(NOTATIONS), st.lists(st.integers(-(10**11), 10**11), min_size=1, max_size=9, unique=True))
