@@ -40,6 +40,7 @@ ALLOWED = {
     "__main__": set(),
     "announced": set(),
     "errors": set(),
+    "learners": set(),
     "defaults": set(),
     "defaults_experts": set(),
     "replace_file": set(),
