@@ -45,7 +45,7 @@ ALLOWED = {
     "defaults_experts": set(),
     "replace_file": set(),
     "numerics": {"numpy", "numba", "llvmlite"},  # calls by address: docs/decisions/compiled_code.md
-    "families": {"numpy", "numba"},
+    "families": {"numpy", "numba", "scipy"},  # starts of splines: spline_start.py
     "table": {"numpy", "narwhals", "pyarrow", "python_calamine"},
     "circuit": {"numpy"},
     "kernels": {"numpy", "numba"},
