@@ -37,7 +37,8 @@ _OFF_GRID = 1e-6
 _ROUNDING = 1e-15
 _LOWEST = -1e300
 _NARROWEST_MATCH, _WIDEST_MATCH = 8.0, 5.0
-_N_BISECTION = 24
+N_BISECTION = 24
+"""Steps of `match_truncated` to an alpha of seven digits."""
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
@@ -146,7 +147,7 @@ def hazard(alpha):
 
 
 @kernel
-def match_truncated(mean, variance):
+def match_truncated(mean, variance, n_bisection):
     """Return (alpha, scale) of the normal, truncated at 0, that has about the given mean and variance.
 
     The squared coefficient of variation grows with alpha, from 0 to the 1 of an exponential. Data as spread out as
@@ -154,7 +155,7 @@ def match_truncated(mean, variance):
     """
     target = variance / (mean * mean)
     lo, hi = -_NARROWEST_MATCH, _WIDEST_MATCH
-    for _ in range(_N_BISECTION):
+    for _ in range(n_bisection):
         alpha = 0.5 * (lo + hi)
         rate = hazard(alpha)
         distance = rate - alpha
@@ -185,7 +186,7 @@ def initial(stats, hyper, constants, theta):
     theta[MU] = mean
     theta[VARIANCE] = variance
     if constants[EDGE] > -np.inf and mean > constants[EDGE]:
-        alpha, scale = match_truncated(mean - constants[EDGE], variance)
+        alpha, scale = match_truncated(mean - constants[EDGE], variance, N_BISECTION)
         theta[MU] = constants[EDGE] - alpha * scale
         theta[VARIANCE] = max(scale * scale, least)
 

@@ -14,11 +14,11 @@ from bayesjpt.families.record import Parameter
 from tests.families.examples import reference
 
 _N_ONE = 20_001
-_N_TWO = 1_201
-_N_THREE = 121
-_N_COARSE = 601
-_N_ON_CELL = 301
-_N_COARSE_THREE = 61
+_N_TWO = 401
+_N_THREE = 81
+_N_COARSE = 201
+_N_ON_CELL = 201
+_N_COARSE_THREE = 41
 _RANGE = {"positive": (-40.0, 40.0), "unit": (-40.0, 40.0), "real": (-25.0, 25.0)}
 _NEGLIGIBLE = 1e-10
 _REAL_UNIT = 0.3
