@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from bayesjpt.structure import LEARNERS as _LEARNERS
+
 if TYPE_CHECKING:
     from bayesjpt.errors import BayesjptError as BayesjptError
     from bayesjpt.errors import BayesjptWarning as BayesjptWarning
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOME = {
+_HOME: dict[str, str] = {
     "read_table": "bayesjpt.table.table",
     "as_table": "bayesjpt.table.table",
     "Table": "bayesjpt.table.table",
@@ -61,12 +63,7 @@ _HOME = {
     "read_schema": "bayesjpt.table.document",
     "SchemaDocument": "bayesjpt.table.document",
     "register_family": "bayesjpt.families.registry",
-    "learn_mspn": "bayesjpt.structure.mspn",
-    "learn_cutset": "bayesjpt.structure.cutset",
-    "learn_hclt": "bayesjpt.structure.hclt",
-    "learn_tree_mixture": "bayesjpt.structure.tree_mixture",
-    "learn_jpt": "bayesjpt.structure.jpt",
-    "learn_wmispn": "bayesjpt.structure.wmispn",
+    **{f"learn_{name}": f"bayesjpt.structure.{name}" for name in _LEARNERS},
     "CircuitMixture": "bayesjpt.model.block",
     "CircuitPrior": "bayesjpt.model.circuit_prior",
     "ExpertTree": "bayesjpt.model.expert_tree",
@@ -96,45 +93,7 @@ _WITH_METHODS = {
     "load",
 }  # fmt: skip
 
-__all__ = [
-    "read_table",
-    "as_table",
-    "Table",
-    "dataset",
-    "Dataset",
-    "ReadLimits",
-    "Schema",
-    "read_schema",
-    "SchemaDocument",
-    "register_family",
-    "learn_mspn",
-    "learn_cutset",
-    "learn_hclt",
-    "learn_tree_mixture",
-    "learn_jpt",
-    "learn_wmispn",
-    "CircuitMixture",
-    "CircuitPrior",
-    "ExpertTree",
-    "build_model",
-    "set_rows",
-    "predict",
-    "fit",
-    "compare",
-    "fit_experts",
-    "OnlineExperts",
-    "ExpertPosterior",
-    "ExpertSeriesPosterior",
-    "load_experts",
-    "estimate_memory",
-    "Posterior",
-    "load",
-    "select_column",
-    "col",
-    "parse_event",
-    "BayesjptError",
-    "BayesjptWarning",
-]
+__all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]  # type checkers read the imports above
 
 
 def __getattr__(name: str):

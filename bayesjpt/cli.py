@@ -21,7 +21,9 @@ from bayesjpt import cli_compare, cli_experts, cli_query, cli_report, defaults, 
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
+from bayesjpt.cli_text import tell_codes, warning_shower, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
+from bayesjpt.structure import LEARNERS
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
@@ -49,8 +51,8 @@ TablePath = Annotated[
 Learner = Annotated[
     str,
     typer.Option(
-        help="Learner: mspn; jpt, a joint probability tree; wmispn; cutset, a cutset network; tree_mixture; hclt, a "
-        "hidden tree; or, of fit, experts: columns (--target) given others."
+        help=f"Learner: {'; '.join(f'{name}, {words}' if words else name for name, words in LEARNERS.items())}; "
+        "or, of fit, experts: columns (--target) given others."
     ),
 ]
 Epsilon = Annotated[float | None, typer.Option(help="Learner jpt: mean squared error of a histogram's distribution.")]
@@ -307,6 +309,7 @@ def fit(
     chains_of |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}
     with _warnings(quiet):
         read = _read_all(reader, table, quiet, kind, schema)
+    tell_codes(read, quiet)
     with contextlib.nullcontext() if workers is None else _workers(workers) as chains_of["executor"]:
         post = _fit(read, quiet, time=time, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
     post.save(output)  # before anything else can fail or be interrupted
@@ -317,7 +320,7 @@ def fit(
         _remove(checkpoint)
     if not quiet:
         typer.echo(f"Wrote {output}: {post!r}")
-        typer.echo(stability)
+        typer.echo(without_types(stability))
 
 
 def _tell_progress(checkpoint: Path, n_structures: int) -> None:
@@ -448,7 +451,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status: 0, 2 for a mistake of the user's, 130 for an interrupt."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", BayesjptWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = warning_shower()
         try:
             status = app(args=arguments, prog_name="bayesjpt", standalone_mode=False)
         except BayesjptError as error:
@@ -476,12 +479,6 @@ def _sentence(text: str) -> str:
 def _refuse(text: str) -> int:
     typer.echo(f"bayesjpt: {' '.join(text.split())}", err=True)
     return USER_MISTAKE
-
-
-def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
-    """Print our own warnings as one line; those of libraries are for developers."""
-    if issubclass(category, BayesjptWarning):
-        typer.echo(f"bayesjpt: {message}", err=True)
 
 
 def main() -> None:

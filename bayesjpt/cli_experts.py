@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesjpt import defaults_experts
+from bayesjpt import defaults, defaults_experts
 from bayesjpt.announced import announced
 from bayesjpt.errors import BayesjptError, LearnerError, QueryError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bayesjpt.cli_reading import TableReader
     from bayesjpt.experts.posterior import ExpertPosterior
     from bayesjpt.queries.predict import Prediction
+    from bayesjpt.report.tree import Picture
     from bayesjpt.table.table import Table
 
 LEARNER = "experts"
@@ -35,6 +36,18 @@ Passes = Annotated[
 ]
 Grow = Annotated[
     bool, typer.Option("--grow", help="Learner experts, --method em and others: split where held-out rows gain.")
+]
+
+PictureOutput = Annotated[
+    Path | None, typer.Option("--output", "-o", help="File to write: svg, dot or txt. Text is printed without it.")
+]
+ShownRows = Annotated[
+    Path | None, typer.Argument(metavar="[TABLE]", help="Of a fit of experts: rows with targets, to show its tree for.")
+]
+Chain = Annotated[int | None, typer.Option(min=0, help="Of a fit of experts: the chain whose tree is shown; 0.")]
+ShownDraws = Annotated[
+    int | None,
+    typer.Option(min=1, help=f"Draws to look at; {defaults.TREE_DRAWS}, of experts {defaults_experts.SHOWN_DRAWS}."),
 ]
 
 
@@ -101,6 +114,44 @@ def predicted(
     if name not in known:
         raise QueryError(f"--target {name!r}", f"one of {', '.join(known)}")
     return prediction(post, table(post), name, interval)
+
+
+def show_tree(
+    fit: Path,
+    table: Path | None,
+    reader: TableReader,
+    columns: str | None,
+    chosen: tuple[Path | None, int | None, int | None],
+) -> None:
+    """Print or write the tree of a chain for rows of a table; `chosen` are output, chain and draws."""
+    from bayesjpt.experts.store import load_experts
+
+    output, chain, draws = chosen
+    if table is None:
+        raise QueryError(
+            "a fit of experts without rows", "the table, too: a tree is shown for rows", f"bayesjpt tree {fit} TABLE"
+        )
+    if columns is not None:
+        raise QueryError("--columns with a fit of experts", "no columns: leaves are shown in words")
+    post = load_experts(fit)
+    view = post.tree(rows(reader, table, post), chain or 0, max_draws=draws)
+    show_picture(view, output, len(view.data.leaves()))
+
+
+def show_picture(view: Picture, output: Path | None, n_leaf: int) -> None:
+    """Print a tree, or write it."""
+    if output is None:
+        typer.echo(view)
+    else:
+        view.save(output)
+        typer.echo(f"Wrote {output}: {n_leaf} leaves", err=True)
+
+
+def check_no_tree(table: Path | None, chain: int | None) -> None:
+    """Raise `QueryError` for what only trees of experts are shown with."""
+    if table is not None or chain is not None:
+        found = f"rows of {table}" if table is not None else f"--chain {chain}"
+        raise QueryError(f"{found} with a fit that is not of experts", "the fit alone")
 
 
 def is_experts(fit: Path) -> bool:

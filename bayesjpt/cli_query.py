@@ -19,6 +19,7 @@ from bayesjpt import cli_experts, defaults, defaults_experts
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
+from bayesjpt.cli_text import explained_text, outliers_text, pairs_text, without_types
 from bayesjpt.errors import BayesjptError, FitFileError, QueryError
 
 if TYPE_CHECKING:
@@ -92,9 +93,7 @@ def query(
         for chain, draw in np.ndindex(answer.shape):
             typer.echo(f"{chain},{draw},{float(answer[chain, draw])!r}")
     if why is not None:
-        typer.echo(f"{why.whose().capitalize()}:")
-        for share, weight, within, name in why.rows():
-            typer.echo(f"{share:>5} of the answer, {weight} of the rows, probability {within} there: {name}")
+        typer.echo(explained_text(why))
     _tell_stability(post, move, "this answer")
 
 
@@ -144,9 +143,8 @@ def dependence(
         return
     unit = "correlation, 0 to 1" if normalised else "mutual information in nats"
     typer.echo(f"{unit}, {interval:.4g} interval ({n_draw} draws)")
-    width = max(len(name) for name in names)
-    for i, j in pairs[:top]:
-        typer.echo(f"{mean[i, j]:7.3f}  {lo[i, j]:.3f} to {hi[i, j]:.3f}  {names[i]:<{width}}  {names[j]}")
+    for line in pairs_text(names, pairs[:top], mean, lo, hi):
+        typer.echo(line)
     _tell_stability(post)
 
 
@@ -263,12 +261,8 @@ def outliers(
     if as_json:
         typer.echo(json.dumps({"rows": lines}, indent=2))
         return
-    typer.echo(f"{'row':>7} {'score':>10} {'quantile':>9} {'of cell':>8}  responsible cell")
-    for line in lines:
-        cell = f"{line['column']} = {line['value']}" if line["column"] else "none observed"
-        numbers = f"{_shown(line['score']):>10} {_shown(line['quantile']):>9} {_shown(line['cell_score']):>8}"
-        doubt = "  (k > 0.7)" if training and not (line["pareto_k"] or 0.0) <= 0.7 else ""
-        typer.echo(f"{line['row']:>7} {numbers}  {cell}{doubt}")
+    for told in outliers_text(lines, post.schema.names):
+        typer.echo(told)
     _tell_stability(post)
 
 
@@ -326,31 +320,34 @@ def predict(
         _tell_stability(post)
 
 
+@reads_table
 def tree(
     fit: FitPath,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write: svg, dot or txt. Text is printed without it.")
-    ] = None,
+    table: cli_experts.ShownRows = None,
+    output: cli_experts.PictureOutput = None,
     columns: Annotated[str | None, typer.Option(help="Columns to show in the leaves, separated by commas.")] = None,
     leaves: Annotated[
         int, typer.Option(min=1, help="Leaves to show; where there are more, small sub-trees are shown as one.")
     ] = defaults.TREE_LEAVES,
-    draws: MaxDraws = defaults.TREE_DRAWS,
+    chain: cli_experts.Chain = None,
+    draws: cli_experts.ShownDraws = None,
+    *,
+    reader: TableReader,
 ) -> None:
-    """Show the tree of a fit with --learner jpt: its splits, and what columns are like in its leaves."""
+    """Show the tree of a fit with --learner jpt, or of experts for rows of a table: its splits, and its leaves."""
     from bayesjpt.report.tree import check_picture, tree
 
     if output is not None:
         check_picture(output)
+    if cli_experts.is_experts(fit):
+        return cli_experts.show_tree(fit, table, reader, columns, (output, chain, draws))
+    cli_experts.check_no_tree(table, chain)
     post = _load(fit)
     with _asking():
-        view = tree(post, _names(columns), max_leaves=leaves, max_draws=draws)
-    if output is None:
-        typer.echo(view)
-    else:
-        view.save(output)
-        typer.echo(f"Wrote {output}: {view.data.nodes[0].n_leaves} leaves", err=True)
-    _tell_stability(post)
+        max_draws = defaults.TREE_DRAWS if draws is None else draws
+        view = tree(post, _names(columns), max_leaves=leaves, max_draws=max_draws)
+    cli_experts.show_picture(view, output, view.data.nodes[0].n_leaves)
+    return _tell_stability(post)
 
 
 COMMANDS = {
@@ -397,7 +394,7 @@ def _tell_stability(post: Posterior, move: float | None = None, what: str = "") 
         typer.echo(f"{len(post.by_structure())} structures; another seed moves {what} by less than "
                    f"{math.ceil(100.0 * move):d} % of its interval (95 %).", err=True)  # fmt: skip
     elif "stability" in post.settings:
-        typer.echo(post.settings["stability"], err=True)
+        typer.echo(without_types(str(post.settings["stability"])), err=True)
 
 
 def _names(columns: str | None) -> list[str] | None:
@@ -489,7 +486,3 @@ def _rng(seed: int | None) -> np.random.Generator:
 def _number(value: Any) -> float | None:
     value = float(value)
     return value if math.isfinite(value) else None
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}" if abs(value) < 1 else f"{value:.1f}"

@@ -63,12 +63,21 @@ CUTSET_MIN_ROWS, CUTSET_MIN_COLUMNS, CUTSET_BINS, CUTSET_DRAWS = 300, 4, 8, 2
 HCLT_STATES, TREE_COMPONENTS = 8, 16
 """States of each hidden variable; trees of a mixture."""
 
+TREE_SWEEPS, HIDDEN_SWEEPS = 40, 60
+"""Gibbs sweeps of these learners: where the sampling of a fit begins hardly matters beyond."""
+
+HIDDEN_STATE_ROWS, HIDDEN_LEAF_ROWS = 0.02, 0.5
+"""Imaginary rows: of each state given its parent's, and of a column given a state, by its shares. On validation rows of
+two binary tables better than .1 and 2 by .06 and .33 nats a row (docs/results.md)."""
+
+TREE_ROWS = 0.25
+"""Imaginary rows of each tree of a mixture: few enough that trees in excess lose theirs (as `GAMMA`)."""
+
 EM_STEPS, EM_ROWS = 20, 20_000
 """Steps before sampling goes on, and rows that they see at most: where sweeps begin hardly matters beyond."""
 
-EM_STATE_ROWS, EM_LEAF_ROWS = 0.1, 2.0
-"""Imaginary rows: of each state given its parent's (`defaults.GAMMA`), and of a column given a state, by its shares
-(the prior of categories)."""
+EM_STATE_ROWS = 0.1
+"""Imaginary rows of each component while EM runs (`defaults.GAMMA`)."""
 
 # --- leaves: distribution functions by pieces ------------------------------------------------------------------------
 

@@ -22,6 +22,8 @@ PAIR_BYTES = 64 * 2**20
 """Of the pairs of a draw and a row that are made at once."""
 PREDICTED_DRAWS = 100
 """Averaged by predictions: an end of an interval is a quantile of all their leaves together, and takes twenty steps."""
+SHOWN_DRAWS = 20
+"""Of a chain whose tree is shown: deviances need regressions of each draw."""
 RIDGE = 0.1
 """Precision of all coefficients around 0 where they are optimised; with 1, sharp gates become too soft."""
 PASSES = 100

@@ -20,8 +20,7 @@ try:
         RegressorMixin,
         TransformerMixin,
     )
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.model_selection import StratifiedKFold
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
@@ -35,15 +34,13 @@ from bayesjpt.queries.density import log_mass
 from bayesjpt.queries.impute import impute_mean
 from bayesjpt.queries.predict import prediction
 from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.sklearn_pool import N_EXPERT, N_FOLD, TARGET, LinearExpert, best_pool, code_of, strength_of_linear
 from bayesjpt.structure.jpt import learn_jpt
 from bayesjpt.structure.mspn import learn_mspn
 from bayesjpt.table.table import Table, as_table
 
 __all__ = ["CircuitClassifier", "CircuitDensity", "CircuitImputer", "CircuitOutlierDetector", "CircuitRegressor"]
 
-_TARGET = "target"
-_N_EXPERT = 3
-_N_FOLD = 3
 _LEAST_OF_CLASS = 6
 """Rows of the rarest class from which on some are held out."""
 _TREES = ((0.02, 0.6), (0.01, 0.4))
@@ -51,8 +48,6 @@ _TREES = ((0.02, 0.6), (0.01, 0.4))
 _LEAST_LEAF = 5
 _LEAST_PROBABILITY = 1e-4
 """What an expert says at least: more certain none can be of rows that it has not seen."""
-_STRENGTHS = (0.03, 0.1, 0.3, 1.0)
-"""Of the ridge of the pool, the strongest first."""
 
 
 class _Circuit(BaseEstimator):
@@ -97,7 +92,7 @@ class _Circuit(BaseEstimator):
         """Return new rows under the schema of the fit."""
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
-        columns |= {_TARGET: np.full(len(next(iter(columns.values()))), np.nan)} if hasattr(self, "target_") else {}
+        columns |= {TARGET: np.full(len(next(iter(columns.values()))), np.nan)} if hasattr(self, "target_") else {}
         return as_table(columns, schema=self.post_.schema, outside="missing")
 
     def _posterior(self, table: Table, learner, seed: int):
@@ -120,15 +115,15 @@ def _fractions(columns: dict[str, Any]) -> dict[str, str]:
 
 def _tree_of(table: Table, rng, progress=None):
     """Return a joint tree whose splits are judged by the target alone: discriminative learning."""
-    others = [name for name in table.names if name != _TARGET]
+    others = [name for name in table.names if name != TARGET]
     least = max(_LEAST_LEAF, round(0.02 * table.n_row))
-    return learn_jpt(table, rng, targets=[_TARGET], features=others or None, min_rows=least, progress=progress)
+    return learn_jpt(table, rng, targets=[TARGET], features=others or None, min_rows=least, progress=progress)
 
 
 def _forest(table: Table, n: int, seed: int) -> list[list[Posterior]]:
     """Return estimates of discriminative joint trees, n of each kind, from rows drawn anew and some of the features."""
     rng = np.random.default_rng(seed)
-    others = [name for name in table.names if name != _TARGET]
+    others = [name for name in table.names if name != TARGET]
     forests = []
     for leaf_share, feature_share in _TREES:
         trees = []
@@ -136,7 +131,7 @@ def _forest(table: Table, n: int, seed: int) -> list[list[Posterior]]:
             rows = rng.choice(table.n_row, table.n_row)
             chosen = rng.permutation(len(others))[: math.ceil(feature_share * len(others))]
             least = max(_LEAST_LEAF, round(leaf_share * table.n_row))
-            options = {"targets": [_TARGET], "features": [others[k] for k in chosen] or None, "min_rows": least}
+            options = {"targets": [TARGET], "features": [others[k] for k in chosen] or None, "min_rows": least}
             trees.append(Posterior.from_circuit(learn_jpt(table.take(rows), rng, **options), table.schema))
         forests.append(trees)
     return forests
@@ -145,9 +140,10 @@ def _forest(table: Table, n: int, seed: int) -> list[list[Posterior]]:
 class CircuitClassifier(ClassifierMixin, _Circuit):
     """Classes by their probability given a row's other cells.
 
-    Three experts are heard: a posterior of mixtures learned from all columns alike, and two forests of joint trees
-    whose splits are judged by the class, each tree learned from rows drawn anew and some of the features. Their log
-    probabilities of rows that they were not fitted to are weighed by a logistic regression: a logarithmic opinion pool.
+    Four experts are heard: a posterior of mixtures learned from all columns alike, two forests of joint trees whose
+    splits are judged by the class, each tree learned from rows drawn anew and some of the features, and a generalised
+    linear model. Their log probabilities of rows that they were not fitted to are weighed by a logistic regression, a
+    logarithmic opinion pool, or their probabilities by an average, whichever predicts these rows better.
 
     Parameters
     ----------
@@ -165,7 +161,9 @@ class CircuitClassifier(ClassifierMixin, _Circuit):
         Of the mixtures; the class is its column ``target``.
     forests_ : list of lists of Posterior
         Estimates of the trees.
-    pool_ : LogisticRegression or None
+    linear_ : object or None
+        The linear model; None where there is one class, or no feature.
+    pool_ : LogisticRegression, AveragePool or None
         From log probabilities to the answer; None where rows are too few to hold some out, and experts are averaged.
 
     References
@@ -188,39 +186,39 @@ class CircuitClassifier(ClassifierMixin, _Circuit):
         y = column_or_1d(_labels(y, len(next(iter(columns.values())))), warn=True)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        self.target_ = _TARGET
+        self.target_ = TARGET
         seed = self._seed()
-        columns[_TARGET] = np.array([f"class {code}" for code in codes], object)
-        table = self._train(columns, {_TARGET: "category"})
-        self.pool_ = self._pool(table, codes, seed)
-        self.post_, *self.forests_ = self._experts(table, seed)
+        columns[TARGET] = np.array([f"class {code}" for code in codes], object)
+        table = self._train(columns, {TARGET: "category"})
+        strength = strength_of_linear(table, codes)
+        self.pool_ = self._pool(table, codes, seed, strength)
+        self.post_, *self.forests_, self.linear_ = self._experts(table, seed, strength)
         return self
 
-    def _experts(self, table: Table, seed: int) -> tuple[Any, ...]:
-        """Return a posterior of mixtures, and forests."""
-        return self._posterior(table, learn_mspn, seed), *_forest(table, 2 * self.n_structures, seed)
+    def _experts(self, table: Table, seed: int, strength: float | None) -> tuple[Any, ...]:
+        """Return a posterior of mixtures, forests, and a linear model where there is one."""
+        forests = _forest(table, 2 * self.n_structures, seed)
+        linear = None if strength is None else LinearExpert(table, strength)
+        return self._posterior(table, learn_mspn, seed), *forests, linear
 
-    def _pool(self, table: Table, codes: np.ndarray, seed: int) -> LogisticRegression | None:
+    def _pool(self, table: Table, codes: np.ndarray, seed: int, strength: float | None) -> Any:
         """Return what weighs the experts, from what they say of rows that they were not fitted to."""
         counts = np.bincount(codes)
-        if len(counts) < 2 or counts.min() < _LEAST_OF_CLASS or table.n_column < 2:
+        if strength is None or counts.min() < _LEAST_OF_CLASS:
             return None
-        said = np.empty((len(codes), _N_EXPERT * len(counts)))
-        folds = StratifiedKFold(_N_FOLD, shuffle=True, random_state=seed)
+        said = np.empty((len(codes), N_EXPERT * len(counts)))
+        folds = StratifiedKFold(N_FOLD, shuffle=True, random_state=seed)
         for kept, held in folds.split(codes, codes):
-            said[held] = _said(self._experts(table.take(kept), seed), table.take(held), len(counts))
-        scores = [
-            cross_val_score(_regression(c), said, codes, cv=_N_FOLD, scoring="neg_log_loss").mean() for c in _STRENGTHS
-        ]
-        return _regression(_STRENGTHS[int(np.argmax(scores))]).fit(said, codes)
+            said[held] = _said(self._experts(table.take(kept), seed, strength), table.take(held), len(counts))
+        return best_pool(said, codes)
 
     def predict_proba(self, X) -> np.ndarray:
         """Return the probability of each class, float64 (n_row, n_class)."""
         rows = self._rows(X)
-        said = _said((self.post_, *self.forests_), rows, len(self.classes_))
+        said = _said((self.post_, *self.forests_, self.linear_), rows, len(self.classes_))
         if self.pool_ is not None:
             return self.pool_.predict_proba(said)
-        each = np.exp(said).reshape(rows.n_row, _N_EXPERT, len(self.classes_)).mean(axis=1)
+        each = np.exp(said).reshape(rows.n_row, -1, len(self.classes_)).mean(axis=1)
         return each / each.sum(axis=1, keepdims=True)
 
     def predict(self, X) -> np.ndarray:
@@ -229,16 +227,17 @@ class CircuitClassifier(ClassifierMixin, _Circuit):
         return self.classes_[best]
 
 
-def _regression(strength: float) -> LogisticRegression:
-    return LogisticRegression(C=strength, max_iter=2_000)
-
-
 def _said(experts: tuple[Any, ...], rows: Table, n_class: int) -> np.ndarray:
     """Return log probabilities of classes by each expert, float64 (n_row, n_expert * n_class), nats."""
     found = []
     for expert in experts:
-        trees = expert if isinstance(expert, list) else [expert]
-        mean = np.mean([_probabilities(post, rows, n_class) for post in trees], axis=0)
+        if expert is None:
+            continue
+        if isinstance(expert, LinearExpert):
+            mean = expert.probabilities(rows, n_class)
+        else:
+            trees = expert if isinstance(expert, list) else [expert]
+            mean = np.mean([_probabilities(post, rows, n_class) for post in trees], axis=0)
         found.append(np.log(np.maximum(mean, _LEAST_PROBABILITY)))
     return np.hstack(found)
 
@@ -256,9 +255,9 @@ def _labels(y, n_row: int):
 
 def _probabilities(post, rows: Table, n_class: int) -> np.ndarray:
     """Return float64 (n_row, n_class): probabilities of the codes of classes."""
-    found = prediction(post, _TARGET, rows, max_draws=None)
+    found = prediction(post, TARGET, rows, max_draws=None)
     out = np.zeros((rows.n_row, n_class))
-    out[:, [int(name.removeprefix("class ")) for name in found.names]] = found.values
+    out[:, [code_of(name) for name in found.names]] = found.values
     return out
 
 
@@ -281,8 +280,8 @@ class CircuitRegressor(RegressorMixin, _Circuit):
         columns = self._columns(X, reset=True)
         y = _labels(y, len(next(iter(columns.values()))))
         y = column_or_1d(np.asarray(y, np.float64), warn=True)
-        self.target_ = _TARGET
-        table = self._train({**columns, _TARGET: y}, {_TARGET: "real"})
+        self.target_ = TARGET
+        table = self._train({**columns, TARGET: y}, {TARGET: "real"})
         self.post_ = self._posterior(table, [learn_mspn, _tree_of] if self.n_structures > 1 else _tree_of, self._seed())
         return self
 
@@ -296,7 +295,7 @@ class CircuitRegressor(RegressorMixin, _Circuit):
 
     def _numbers(self, X, interval: float) -> np.ndarray:
         rows = self._rows(X)  # first: it raises for an estimator without a posterior
-        return prediction(self.post_, _TARGET, rows, interval=interval, max_draws=None).values
+        return prediction(self.post_, TARGET, rows, interval=interval, max_draws=None).values
 
 
 class CircuitDensity(DensityMixin, _Circuit):

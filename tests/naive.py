@@ -84,6 +84,17 @@ def family_log_density(family: str, column: Column, theta: np.ndarray, x) -> flo
 
 def ordinal_masses(column: Column, theta: np.ndarray) -> dict[float, np.ndarray]:
     """Return the mass of each level or code under a latent logistic, cut where it has the column's shares."""
+    if any(np.ndim(value) for value in theta):
+        return _ordinal_masses(column, theta)
+    return _kept_ordinal_masses(column, tuple(float(value) for value in theta))
+
+
+@functools.lru_cache(maxsize=5000)
+def _kept_ordinal_masses(column: Column, theta: tuple[float, ...]) -> dict[float, np.ndarray]:
+    return _ordinal_masses(column, theta)
+
+
+def _ordinal_masses(column: Column, theta: Sequence) -> dict[float, np.ndarray]:
     scale, mu = theta
     *shares, other = (*column.frequencies, 0.0) if column.base == "integer" else column.frequencies
     cuts = scipy.stats.logistic.ppf(np.cumsum(shares)[:-1] / sum(shares))

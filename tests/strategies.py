@@ -6,6 +6,7 @@ Shapes are drawn by hypothesis, so that failures shrink; cells and parameters co
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -24,6 +25,9 @@ from tests.conftest import SEED
 
 DEPTH = 4
 MAX_ROWS = 8
+EXAMPLES = float(os.environ.get("BAYESJPT_EXAMPLES", "0.35"))
+"""Of the examples that a law names; 1 for all of them. Another `BAYESJPT_SEED` makes others."""
+LEAST_EXAMPLES = 10
 
 
 class Case(NamedTuple):
@@ -35,6 +39,11 @@ class Case(NamedTuple):
 
 
 def law(n_examples: int) -> Callable:
+    """Return a decorator: a share of so many examples, `EXAMPLES`, but `LEAST_EXAMPLES` where there are as many."""
+    return long_law(max(round(EXAMPLES * n_examples), min(n_examples, LEAST_EXAMPLES)))
+
+
+def long_law(n_examples: int) -> Callable:
     """Return a decorator: so many examples, drawn from the suite's seed, as slow as they like."""
 
     def decorate(test: Callable) -> Callable:

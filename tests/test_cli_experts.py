@@ -88,3 +88,17 @@ def test_options_of_the_other_learners_are_refused(csv, tmp_path, capfd):
     assert "--target" in refused(capfd, "fit", csv, "-o", fit, "--target", "y", "--quiet")
     assert "--depth" in refused(capfd, "fit", csv, "-o", fit, "--depth", "0", "--quiet")
     assert "--min-rows" in refused(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "y", "--min-rows", "5")
+
+
+def test_a_tree_is_shown_for_rows(csv, tmp_path, capfd):
+    fit = tmp_path / "fit.nc"
+    assert run(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "y", "--depth", "1")[0] == 0
+    status, out, _ = run(capfd, "tree", fit, csv, "--chain", "1")
+    assert status == 0
+    post = bj.load_experts(fit)
+    assert out == f"{post.tree(pd.read_csv(csv), 1)}\n"
+    assert run(capfd, "tree", fit, csv, "-o", tmp_path / "tree.svg")[0] == 0
+    assert (tmp_path / "tree.svg").read_text() == f"{post.tree(pd.read_csv(csv)).to_svg()}\n"
+    assert "TABLE" in refused(capfd, "tree", fit)
+    assert "chain=2" in refused(capfd, "tree", fit, csv, "--chain", "2")
+    assert "--columns" in refused(capfd, "tree", fit, csv, "--columns", "a")

@@ -153,3 +153,16 @@ def test_rows_and_filled_tables_are_written_with_their_types(german, fitted, tmp
 
 def test_an_unknown_target_is_refused(german, fitted, capfd):
     assert "'Umsats'" in refused(capfd, "predict", fitted, german, "--target", "Umsats")
+
+
+def test_a_fit_says_which_values_may_be_codes_for_missing_cells(tmp_path, capfd):
+    rng = np.random.default_rng(2)
+    temp = np.where(np.arange(N) % 9 == 0, -127.0, rng.normal(20.0, 1.0, N).round(1))
+    pd.DataFrame({"temp now": temp, "x": rng.normal(size=N)}).to_csv(tmp_path / "t.csv", index=False)
+    few = ["--structures", "1", "--draws", "2", "--tune", "1", "--chains", "1", "--cores", "1", "--seed", "1"]
+    status, _, err = run(capfd, "fit", tmp_path / "t.csv", "-o", tmp_path / "t.nc", *few)
+    assert status == 0
+    assert "codes for missing cells? --na 'temp now=-127' reads them so" in err
+    status, _, err = run(capfd, "fit", tmp_path / "t.csv", "-o", tmp_path / "t.nc", "--na", "temp now=-127", *few)
+    assert status == 0
+    assert "codes" not in err

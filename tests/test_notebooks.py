@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
 import nbformat
+import pymc as pm
 import pytest
 from nbclient import NotebookClient
+
+import bayesjpt as bj
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -22,6 +30,43 @@ def test_there_is_a_notebook():
     assert NOTEBOOKS
 
 
+def fewer(function: Callable, **most: int) -> Callable:
+    """Return the function with options that are these numbers at most, and these where they are not given."""
+
+    @functools.wraps(function)
+    def with_fewer(*given: Any, **options: Any) -> Any:
+        return function(*given, **options | {name: min(n, options.get(name, n)) for name, n in most.items()})
+
+    return with_fewer
+
+
+def run_cell(source: str, names: dict[str, Any]) -> None:
+    """Run a cell as a notebook does: the value of a last expression is shown."""
+    *body, last = ast.parse(source).body
+    body += [] if isinstance(last, ast.Expr) else [last]
+    exec(compile(ast.Module(body, []), "cell", "exec"), names)
+    if isinstance(last, ast.Expr):
+        shown = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+        assert repr(shown)
+        getattr(shown, "_repr_html_", str)()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebook_runs_on_fewer_structures_and_draws(path, monkeypatch, capfd):
+    monkeypatch.chdir(path.parent)
+    monkeypatch.setattr(bj, "fit", fewer(bj.fit, n_structures=2, draws=20, tune=5))
+    monkeypatch.setattr(bj, "fit_experts", fewer(bj.fit_experts, draws=50, tune=20))
+    monkeypatch.setattr(pm, "sample", fewer(pm.sample, draws=30, tune=10, chains=2, cores=1))
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with plt.rc_context({"backend": "agg"}):
+        for cell in read(path).cells:
+            if cell.cell_type == "code":
+                run_cell(cell.source, names)
+        plt.close("all")
+    assert not capfd.readouterr().err
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_notebook_runs_without_error_or_warning(path, monkeypatch):
     search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -20,6 +20,8 @@ from bayesjpt.sklearn import (
     CircuitOutlierDetector,
     CircuitRegressor,
 )
+from bayesjpt.sklearn_pool import AveragePool, LinearExpert
+from bayesjpt.table.table import as_table
 
 FEW = {"n_structures": 2, "draws": 2, "tune": 2, "cores": 1, "random_state": 1}
 QUICK = ("CircuitDensity", "CircuitImputer")
@@ -137,3 +139,32 @@ def test_estimators_stand_in_pipelines():
     X = rng.normal(size=(90, 2)) + 3.0 * y[:, None]
     pipeline = make_pipeline(StandardScaler(), CircuitClassifier(**FEW))
     assert cross_val_score(pipeline, X, y, cv=2).mean() > 0.8
+
+
+def test_linear_expert_is_a_logistic_regression_whatever_the_order_of_labels(rng):
+    codes = np.repeat(np.arange(12), 20)  # class 10 comes before class 2
+    x, z = rng.normal(size=240) + 0.2 * codes, rng.normal(size=240)
+    z[::9] = np.nan
+    table = as_table({"x": x, "z": z, "target": [f"class {code}" for code in codes]}, kinds={"z": "real"})
+    expert = LinearExpert(table, 0.5)
+    filled = np.where(np.isnan(z), np.nanmean(z), z)
+    design = StandardScaler().fit_transform(np.column_stack([x, filled]))
+    design[:, 1] *= filled.std() / np.nanstd(z)
+    twin = LogisticRegression(C=0.5, max_iter=2_000).fit(np.column_stack([np.isnan(z), design]), codes)
+    found = twin.predict_proba(np.column_stack([np.isnan(z), design]))
+    np.testing.assert_allclose(expert.probabilities(table, 12), found, atol=1e-4)
+
+
+def test_average_pool_finds_the_expert_that_knows(rng):
+    codes = rng.integers(0, 3, 400)
+    knows = np.full((400, 3), 0.1)
+    knows[np.arange(400), np.where(rng.random(400) < 0.8, codes, rng.integers(0, 3, 400))] = 0.8
+    guesses = [rng.dirichlet(np.ones(3), 400) for _ in range(3)]
+    said = np.log(np.hstack([guesses[0], knows, *guesses[1:]]))
+    pool = AveragePool().fit(said, codes)
+    assert pool.weights_[1] > 0.9
+    assert pool.weights_.sum() == pytest.approx(1.0)
+    # the likelihood is concave in the weights: at its maximum no expert would gain by more weight
+    each = np.exp(said).reshape(400, 4, 3)[np.arange(400), :, codes]
+    gains = (each / (each @ pool.weights_)[:, None]).mean(axis=0)
+    assert gains.max() < 1.01

@@ -22,7 +22,7 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.paths import Condition, Division, Region, divided, halves
 from bayesjpt.circuit.plan import ATOM
 from bayesjpt.circuit.possible import Interval, Labels
-from bayesjpt.circuit.trees import Tree, group_codes, grow_tree, split_shares, ways
+from bayesjpt.circuit.trees import Tree, codes_of, grow_tree, split_shares, ways
 from bayesjpt.errors import CircuitError
 from bayesjpt.families import categorical, features, label, registry
 from bayesjpt.families.record import Family
@@ -82,6 +82,8 @@ class _Arrays:
         self.log_weight: list[float] = []
         self.count: list[float] = []
         """Of each edge; of use at hard sums alone."""
+        self.given: list[tuple[int, int]] = []
+        """First and last edge, and one more, of trees that come with probabilities in place of counts."""
         self.leaf_of: list[int] = []
         self.family: list[int] = []
         self.var: list[int] = []
@@ -110,7 +112,8 @@ class _Arrays:
         self.leaf_of.append(-1)
         return len(self.kind) - 1
 
-    def leaf(self, column: int, family: Family, rows: np.ndarray, part: Interval | Labels) -> int:
+    def leaf(self, column: int, family: Family, cells: np.ndarray, part: Interval | Labels) -> int:
+        """Add a leaf of one family, given the observed cells of its rows, float64 (n,), and return its node."""
         node = self.node(arrays.LEAF)
         self.leaf_of[node] = len(self.family)
         self.family.append(registry.number(family.name))
@@ -118,7 +121,6 @@ class _Arrays:
         facts = self.table.schema.columns[column]
         interval, labels = (part, ()) if isinstance(part, Interval) else (_WHOLE, part)
         self.cell_of.append(-1 if interval == _WHOLE else self.cells.setdefault(interval, len(self.cells)))
-        cells = self.table.values[column, rows[self.table.observed[column, rows]]]
         if family.leaf_constants is not None:
             cells = cells[~np.isin(cells, facts.atoms)]
             number = self._add_constants(family.leaf_constants(facts, cells, *interval))
@@ -156,7 +158,7 @@ class _Arrays:
     @cached_property
     def groups(self) -> np.ndarray:
         """int16 (n_column, n_row): cells as `bayesjpt.circuit.trees.group_codes` has them."""
-        return group_codes(self.table.schema, self.table.values, self.table.observed)
+        return codes_of(self.table)
 
     def tree(self, tree: Tree, region: Region) -> int:
         """Add a tree of labels and return its root, a product where there are several."""
@@ -169,6 +171,8 @@ class _Arrays:
         self.n_children.extend(grown.n_children.tolist())
         self.child.extend(grown.child.tolist())
         self.log_weight.extend([0.0] * grown.child.size)
+        if tree.tables is not None:
+            self.given.append((len(self.count), len(self.count) + grown.count.size))
         self.count.extend(grown.count.tolist())
         self.leaf_of.extend([-1] * grown.kind.size)
         roots = grown.roots.tolist()
@@ -190,7 +194,8 @@ class _Arrays:
             members = [registry.family("categorical")]
         elif all(family.name == ATOM for family in members) and part != _WHOLE:
             members.append(registry.family("quantile"))  # the others cannot be drawn on a cell
-        leaves = [self.leaf(leaf.column, family, leaf.rows, part) for family in members]
+        cells = self.table.values[leaf.column, leaf.rows[self.table.observed[leaf.column, leaf.rows]]]
+        leaves = [self.leaf(leaf.column, family, cells, part) for family in members]
         if len(leaves) == 1:
             return leaves[0]
         return self.node(arrays.LIKELIHOOD, leaves, np.full(len(leaves), -np.log(len(leaves))).tolist())
@@ -292,16 +297,18 @@ def build_circuit(
         start_log_weight=np.array(parts.log_weight, np.float64),
         start_theta=np.concatenate(parts.theta),
     )
-    start = _start(circuit, np.array(parts.count), ess)
+    imaginary = ess * split_shares(circuit)
+    for first, last in parts.given:
+        imaginary[first:last] = 0.0
+    start = start_of_splits(circuit, np.array(parts.count) + imaginary)
     circuit = _beside(circuit._replace(start_log_weight=start))
     check_circuit(circuit, table.n_column)
     return freeze(circuit)
 
 
-def _start(circuit: Circuit, count: np.ndarray, ess: float) -> np.ndarray:
-    """Return the starting weights, float64 (n_edge,): posterior means at hard sums, elsewhere what they are."""
+def start_of_splits(circuit: Circuit, share: np.ndarray) -> np.ndarray:
+    """Return the starting weights, float64 (n_edge,): in proportion to share at hard sums, elsewhere what they are."""
     parent = circuit.edge_parent()
-    share = count + ess * split_shares(circuit)
     hard = circuit.kind[parent] == arrays.HARD
     total = np.bincount(parent[hard], share[hard], minlength=circuit.n_node)
     start = circuit.start_log_weight.copy()

@@ -8,10 +8,11 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.plan import ATOM
 from bayesjpt.circuit.possible import possible
-from bayesjpt.circuit.scope import scopes
+from bayesjpt.circuit.scope import scope_sizes
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
 from bayesjpt.families.features import offset_and_scale
+from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Schema
 
 
@@ -64,7 +65,9 @@ def _check_order(c: Circuit) -> None:
         _fail(
             f"edge {edge} leads from node {parent[edge]} to node {c.child[edge]}", "a child's number below its parent's"
         )
-    orphan = np.setdiff1d(np.arange(c.n_node - 1), c.child)
+    has_parent = np.zeros(c.n_node, bool)
+    has_parent[c.child] = True
+    orphan = np.flatnonzero(~has_parent[:-1])
     if orphan.size:
         _fail(f"node {orphan[0]} has no parent", "a parent for every node but the last")
     inner = c.kind != arrays.LEAF
@@ -86,18 +89,40 @@ def _check_leaves(c: Circuit, n_column: int) -> None:
         if ((at < 0) | (length < 0) | (at.astype(np.int64) + length > size)).any():
             _fail("a leaf's parameters or constants lie outside their array", "offsets inside")
     _check_cells(c)
-    for node in np.flatnonzero(c.kind == arrays.LIKELIHOOD):
-        children = c.child[c.child_ptr[node] : c.child_ptr[node + 1]]
-        members = c.leaf_of[children]
-        if (members < 0).any() or np.unique(c.leaf_var[members]).size > 1:
-            _fail(f"the dictionary at node {node} holds other than leaves of one column", "leaves of one column")
     parent = c.edge_parent()
-    if np.unique(parent.astype(np.int64) * c.n_node + c.child).size != c.n_edge:
+    _check_dictionaries(c, parent)
+    if _repeats_a_child(c.child_ptr, c.child):
         _fail("a node has one child twice", "distinct children")
-    inside = np.unique(c.child[c.kind[parent] == arrays.LIKELIHOOD])
-    shared = np.intersect1d(inside, c.child[c.kind[parent] != arrays.LIKELIHOOD])
+    in_dictionary = c.kind[parent] == arrays.LIKELIHOOD
+    inside, outside = np.zeros(c.n_node, bool), np.zeros(c.n_node, bool)
+    inside[c.child[in_dictionary]] = True
+    outside[c.child[~in_dictionary]] = True
+    shared = np.flatnonzero(inside & outside)
     if shared.size:
         _fail(f"node {shared[0]} is in a dictionary and elsewhere", "leaves of dictionaries below dictionaries only")
+
+
+def _check_dictionaries(c: Circuit, parent: np.ndarray) -> None:
+    edges = np.flatnonzero(c.kind[parent] == arrays.LIKELIHOOD)
+    member = c.leaf_of[c.child[edges]]
+    column = np.where(member >= 0, c.leaf_var[member], -1)
+    first_edge = c.child[c.child_ptr[parent[edges]]]
+    wrong = (column < 0) | (column != c.leaf_var[c.leaf_of[first_edge]])
+    if wrong.any():
+        node = parent[edges[wrong]].min()
+        _fail(f"the dictionary at node {node} holds other than leaves of one column", "leaves of one column")
+
+
+@kernel
+def _repeats_a_child(child_ptr, child):
+    """Return whether some node has one child twice."""
+    last_parent = np.full(child_ptr.size, -1, np.int64)
+    for node in range(child_ptr.size - 1):
+        for e in range(child_ptr[node], child_ptr[node + 1]):
+            if last_parent[child[e]] == node:
+                return True
+            last_parent[child[e]] = node
+    return False
 
 
 def _check_cells(c: Circuit) -> None:
@@ -191,19 +216,18 @@ def _slots_without_atoms(circuit: Circuit, schema: Schema) -> list[int]:
 
 
 def _check_scopes(c: Circuit, n_column: int) -> None:
-    scope = scopes(c, n_column)
-    size = scope.sum(axis=1)
+    size, of_root = scope_sizes(c, n_column)
     parent = c.edge_parent()
     together = np.bincount(parent, size[c.child], minlength=c.n_node)
     shared = np.flatnonzero((c.kind == arrays.PRODUCT) & (together != size))
     if shared.size:
         _fail(f"product {shared[0]} has children with a column in common", "disjoint scopes (decomposability)")
     # a node's scope is the union of its children's: one as large is the same
-    rough = np.isin(c.kind[parent], arrays.SUM_KINDS) & (size[c.child] != size[parent])
+    rough = np.isin(c.kind, arrays.SUM_KINDS)[parent] & (size[c.child] != size[parent])
     if rough.any():
         _fail(f"sum {parent[rough][0]} has children over different columns", "equal scopes (smoothness)")
-    if not scope[-1].all():
-        missing = np.flatnonzero(~scope[-1])
+    if not of_root.all():
+        missing = np.flatnonzero(~of_root)
         _fail(f"the root does not cover column {missing[0]}", "every column of the table")
 
 
@@ -219,8 +243,7 @@ def _check_splits(c: Circuit) -> None:
 
 def _check_start(c: Circuit) -> None:
     parent = c.edge_parent()
-    total = np.zeros(c.n_node)
-    np.add.at(total, parent, np.exp(c.start_log_weight))
+    total = np.bincount(parent, np.exp(c.start_log_weight), minlength=c.n_node)
     sums = np.isin(c.kind, arrays.SUM_KINDS)
     wrong = sums & ~(np.abs(total - 1.0) <= 1e-9)
     if wrong.any():

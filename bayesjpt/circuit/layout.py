@@ -7,8 +7,9 @@ their draws back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -23,6 +24,29 @@ SPLIT_WEIGHTS = "split_weights"
 LIKELIHOOD_WEIGHTS = "likelihood_weights"
 
 
+class Labels(Sequence[str]):
+    """So many texts, which are written when the first of them is read: few who ask for a layout read any."""
+
+    def __init__(self, size: int, write: Callable[[], Sequence[str]]):
+        self._size, self._write = size, write
+
+    @functools.cached_property
+    def _texts(self) -> tuple[str, ...]:
+        return tuple(self._write())
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        return self._texts[index]
+
+
 class WeightVariable(NamedTuple):
     """Ragged simplexes of one kind of sum.
 
@@ -34,14 +58,14 @@ class WeightVariable(NamedTuple):
         Edge of each entry.
     ptr : int (n_sum + 1,)
         Segments, one a sum.
-    labels : tuple of str
+    labels : sequence of str
     """
 
     name: str
     dim: str
     edges: np.ndarray
     ptr: np.ndarray
-    labels: tuple[str, ...]
+    labels: Sequence[str]
 
 
 class ParameterVariable(NamedTuple):
@@ -83,7 +107,7 @@ class Layout(NamedTuple):
 
     def dims(self) -> dict[str, tuple[str, ...]]:
         """Return the labels of each dimension, without the block's prefix."""
-        return {variable.dim: variable.labels for variable in (*self.weights, *self.parameters)}
+        return {variable.dim: tuple(variable.labels) for variable in (*self.weights, *self.parameters)}
 
     def split(self, params: Params) -> dict[str, np.ndarray]:
         """Return the named arrays, (..., n), of flat ones: weights as probabilities, parameters as they are."""
@@ -106,27 +130,35 @@ class Layout(NamedTuple):
 def make_layout(circuit: Circuit, schema: Schema) -> Layout:
     """Return the Layout of a circuit over the columns of a schema."""
     parent = circuit.edge_parent()
-    names = _node_names(circuit, schema, parent)
+    kind = circuit.kind[parent]
+    names = functools.cache(lambda: _node_names(circuit, schema, parent))
     weights = []
-    for kinds, name, dim in (
-        ((arrays.LATENT,), SUM_WEIGHTS, "edge"),
-        ((arrays.HARD,), SPLIT_WEIGHTS, "split_edge"),
-        ((arrays.LIKELIHOOD,), LIKELIHOOD_WEIGHTS, "likelihood_edge"),
+    for sums, name, dim in (
+        (arrays.LATENT, SUM_WEIGHTS, "edge"),
+        (arrays.HARD, SPLIT_WEIGHTS, "split_edge"),
+        (arrays.LIKELIHOOD, LIKELIHOOD_WEIGHTS, "likelihood_edge"),
     ):
-        edges = np.flatnonzero(np.isin(circuit.kind[parent], kinds))
+        edges = np.flatnonzero(kind == sums)
         if edges.size:
-            children = circuit.child[edges]
-            if name != LIKELIHOOD_WEIGHTS:
-                ends = [f"->{names[child]}" for child in children]
-            else:
-                ends = [
-                    f":{registry.FAMILIES[circuit.leaf_family[leaf]].name}{_cell_label(circuit, leaf)}"
-                    for leaf in circuit.leaf_of[children]
-                ]
-            labels = tuple(f"{names[parent[e]]}{end}" for e, end in zip(edges, ends, strict=True))
+            labels = Labels(edges.size, functools.partial(_edge_labels, circuit, edges, parent, names))
             ptr = np.concatenate([np.flatnonzero(np.r_[True, np.diff(parent[edges]) != 0]), [edges.size]])
             weights.append(WeightVariable(name, dim, edges, ptr, labels))
     return Layout(tuple(weights), tuple(_parameters(circuit, schema, names)))
+
+
+def _edge_labels(
+    circuit: Circuit, edges: np.ndarray, parent: np.ndarray, names: Callable[[], list[str]]
+) -> Sequence[str]:
+    """Return the labels of edges of sums of one kind."""
+    children, named = circuit.child[edges], names()
+    if circuit.kind[parent[edges[0]]] != arrays.LIKELIHOOD:
+        ends = [f"->{named[child]}" for child in children]
+    else:
+        ends = [
+            f":{registry.FAMILIES[circuit.leaf_family[leaf]].name}{_cell_label(circuit, leaf)}"
+            for leaf in circuit.leaf_of[children]
+        ]
+    return [f"{named[parent[e]]}{end}" for e, end in zip(edges, ends, strict=True)]
 
 
 def _cell_label(circuit: Circuit, leaf: int) -> str:
@@ -162,7 +194,7 @@ def _node_names(circuit: Circuit, schema: Schema, parent: np.ndarray) -> list[st
     return names
 
 
-def _parameters(circuit: Circuit, schema: Schema, names: list[str]):
+def _parameters(circuit: Circuit, schema: Schema, names: Callable[[], list[str]]):
     leaf_node = circuit.leaf_node()
     for number in np.unique(circuit.leaf_family):
         family = registry.FAMILIES[number]
@@ -176,14 +208,14 @@ def _parameters(circuit: Circuit, schema: Schema, names: list[str]):
                     [circuit.theta_at[leaf] + np.arange(int(circuit.theta_len[leaf])) for leaf in leaves]
                 )
                 labels = tuple(
-                    f"{names[leaf_node[leaf]]}={label}"
+                    f"{names()[leaf_node[leaf]]}={label}"
                     for leaf in leaves
                     for label in _entry_labels(circuit, schema, leaf)
                 )
             else:
                 lengths = np.ones(leaves.size, int)
                 positions = circuit.theta_at[leaves] + index
-                labels = tuple(names[leaf_node[leaf]] for leaf in leaves)
+                labels = tuple(names()[leaf_node[leaf]] for leaf in leaves)
             ptr = np.concatenate([[0], np.cumsum(lengths)])
             name = f"{family.name}_{parameter.name}"
             yield ParameterVariable(name, dim, int(number), parameter, leaves, positions, ptr, labels)

@@ -100,7 +100,21 @@ class Possible(NamedTuple):
 
     def split_columns(self, circuit: Circuit) -> np.ndarray:
         """Return int32 (n_node,): the column that decides at each hard sum of several children; -1 elsewhere."""
-        return _split_columns(*self._search(), circuit.kind, circuit.child_ptr, circuit.child)
+        return _split_columns(*self._search(), *self._flags(), circuit.kind, circuit.child_ptr, circuit.child)
+
+    def _flags(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the first and the last flags of columns that share their words, uint64 (n_word,), and int64
+        (n_word, 64): the place of the column whose last flag a bit is.
+        """
+        first, last = np.zeros(self.bits.shape[1], np.uint64), np.zeros(self.bits.shape[1], np.uint64)
+        place_of = np.zeros((self.bits.shape[1], _BITS), np.int64)
+        for place in np.flatnonzero(self.n_code < _BITS).tolist():
+            word, lo = int(self.word[place]), int(self.shift[place])
+            hi = lo + int(self.n_code[place]) - 1
+            first[word] |= np.uint64(1 << lo)
+            last[word] |= np.uint64(1 << hi)
+            place_of[word, hi] = place
+        return first, last, place_of
 
     def _search(self) -> _Search:
         order = np.argsort(np.concatenate([self.flagged, self.bounded]), kind="stable")
@@ -222,10 +236,45 @@ def _separating(bits, word, n_word, mask, lower, upper, columns, order, nodes):
 
 
 @kernel
-def _split_columns(bits, word, n_word, mask, lower, upper, columns, order, kind, child_ptr, child):
+def _first_of_shared_words(bits, first, last, place_of, nodes):
+    """Return the place of the first column, of those that share words, in which all nodes are apart; -1 without one.
+
+    All columns of a word at once: in ``(x & ~last) + (last - first)`` the last flag of a column is set where one of its
+    flags before was, and nothing is carried into the next column.
+    """
+    for k in range(last.size):
+        if last[k] == 0:
+            continue
+        fill = last[k] - first[k]
+        all_have, here, twice = last[k], np.uint64(0), np.uint64(0)
+        for node in nodes:
+            x = bits[node, k]
+            all_have &= ((x & ~last[k]) + fill) | x
+            twice |= here & x
+            here |= x
+        apart = all_have & ~(((twice & ~last[k]) + fill) | twice) & last[k]
+        if apart != 0:
+            bit = 0
+            while (apart >> np.uint64(bit)) & np.uint64(1) == 0:
+                bit += 1
+            return place_of[k, bit]
+    return np.int64(-1)
+
+
+@kernel
+def _split_columns(
+    bits, word, n_word, mask, lower, upper, columns, order, first, last, place_of, kind, child_ptr, child
+):
     out = np.full(kind.size, -1, np.int32)
+    n_flagged = mask.size
+    others = order[np.array([at >= n_flagged or n_word[at] > 1 or last[word[at]] == 0 for at in order], np.bool_)]
     for node in range(kind.size):
         if kind[node] == arrays.HARD and child_ptr[node + 1] - child_ptr[node] > 1:
-            nodes = child[child_ptr[node] : child_ptr[node + 1]].astype(np.int64)
-            out[node] = _separating(bits, word, n_word, mask, lower, upper, columns, order, nodes)
+            nodes = child[child_ptr[node] : child_ptr[node + 1]]
+            place = _first_of_shared_words(bits, first, last, place_of, nodes)
+            out[node] = columns[place] if place >= 0 else -1
+            if others.size > 0:
+                found = _separating(bits, word, n_word, mask, lower, upper, columns, others, nodes.astype(np.int64))
+                if found >= 0 and (out[node] < 0 or found < out[node]):
+                    out[node] = found
     return out

@@ -10,7 +10,14 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, SPLIT_WEIGHTS, SUM_WEIGHTS, Layout, ParameterVariable
 from bayesjpt.circuit.scales import Scales, make_scales
 from bayesjpt.circuit.trees import split_shares
-from bayesjpt.circuit.type_prior import MEMBERS, TYPES, check_type_prior, make_column_types
+from bayesjpt.circuit.type_prior import (
+    MEMBERS,
+    TYPES,
+    ColumnTypes,
+    check_type_prior,
+    make_column_types,
+    no_column_types,
+)
 from bayesjpt.defaults import ESS
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
@@ -30,16 +37,20 @@ class Priors(NamedTuple):
         it; NaN where a PyMC model has an expression for it.
     scales : Scales
         Factors of the hyperparameters that leaves share, and that are drawn.
+    column_types : ColumnTypes
+        Weights of types that are drawn, and divide the concentrations: of ``type_prior="columns"``.
     """
 
     hyper: np.ndarray
     hyper_at: np.ndarray
     concentration: np.ndarray
     scales: Scales
+    column_types: ColumnTypes
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays by name."""
-        return {name: value for name, value in self._asdict().items() if name != "scales"} | self.scales._asdict()
+        own = {name: value for name, value in self._asdict().items() if isinstance(value, np.ndarray)}
+        return own | self.scales._asdict() | self.column_types._asdict()
 
 
 def make_priors(
@@ -63,7 +74,7 @@ def make_priors(
         Name of the priors of the families' parameters: ``default``, or ``abda`` for the paper's in raw units.
     type_prior : str
         One of `bayesjpt.circuit.type_prior.TYPE_PRIORS`; for ``columns`` concentrations are those of ``members``, and
-        sweeps divide them.
+        sweeps divide them by the weights of `Priors.column_types`.
     ess : float
         Imaginary rows of each hard sum, divided evenly over its edges.
 
@@ -74,11 +85,7 @@ def make_priors(
         divide concentrations.
     """
     check_type_prior(type_prior)
-    for name, value in (("gamma", gamma), ("alpha", alpha), ("ess", ess)):
-        if isinstance(value, bool) or not (
-            isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
-        ):
-            raise ModelError(f"concentration {name} = {value!r}", "a positive number")
+    check_concentrations(gamma=gamma, alpha=alpha, ess=ess)
     blocks = []
     for leaf in range(circuit.n_leaf):
         family = registry.FAMILIES[circuit.leaf_family[leaf]]
@@ -98,11 +105,21 @@ def make_priors(
             concentration[variable.edges] = float(ess) * split_shares(circuit)[variable.edges]
         else:
             concentration[variable.edges] = unit[variable.name]
+    column_types = no_column_types() if type_prior == MEMBERS else make_column_types(circuit, schema)
     if type_prior == TYPES:
-        types = make_column_types(circuit, schema)
-        concentration[types.edge] *= types.factor * types.even()[types.entry]
+        concentration, column_types = column_types.divided(concentration, column_types.even()), no_column_types()
     hyper_at = np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32)
-    return Priors(np.concatenate(blocks), hyper_at, concentration, make_scales(circuit, schema, hyper_at, prior))
+    scales = make_scales(circuit, schema, hyper_at, prior)
+    return Priors(np.concatenate(blocks), hyper_at, concentration, scales, column_types)
+
+
+def check_concentrations(**values: object) -> None:
+    """Raise `ModelError` for a concentration that is no positive number."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not (
+            isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
+        ):
+            raise ModelError(f"concentration {name} = {value!r}", "a positive number")
 
 
 def hyper_by_name(priors: Priors, variable: ParameterVariable, scale: Any = None) -> dict[str, Any]:

@@ -26,15 +26,17 @@ def routes(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
     split = values.split_columns(circuit)
     column = split[circuit.edge_parent()]
     lower, upper = np.full(circuit.n_edge, -np.inf), np.full(circuit.n_edge, np.inf)
+    order = np.argsort(column, kind="stable")
+    begin = np.searchsorted(column, np.arange(len(schema) + 1), sorter=order)
     for place, bounded in enumerate(values.bounded.tolist()):
-        edges = np.flatnonzero(column == bounded)
+        edges = order[begin[bounded] : begin[bounded + 1]]
         lower[edges] = values.lower[circuit.child[edges], place]
         upper[edges] = values.upper[circuit.child[edges], place]
     label_at = np.full(circuit.n_edge, -1, np.int32)
     flags: list[np.ndarray] = []
     n_flag = 0
     for place, flagged in enumerate(values.flagged.tolist()):
-        edges = np.flatnonzero(column == flagged)
+        edges = order[begin[flagged] : begin[flagged + 1]]
         if not edges.size:
             continue
         reaching, number = _distinct(values, circuit.child[edges], place)
@@ -53,7 +55,7 @@ def routes(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
 
 def _distinct(values: Possible, nodes: np.ndarray, place: int) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes that stand for all that the same codes of a column reach, and which of them each node is alike."""
-    words = values.bits[nodes][:, values.words(place)] & values.mask(place)
+    words = values.bits[nodes, values.words(place)] & values.mask(place)
     if words.shape[1] == 1:
         _, first, number = np.unique(words[:, 0], return_index=True, return_inverse=True)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.numerics.bits import count_bits
 from bayesjpt.numerics.jit import kernel
 
 
@@ -24,6 +25,34 @@ def _scopes(child_ptr, child, leaf_of, leaf_var, n_column):
             for column in range(n_column):
                 scope[node, column] |= below[column]
     return scope
+
+
+def scope_sizes(circuit: Circuit, n_column: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many columns each node is about, int64 (n_node,), and which the root is, bool (n_column,).
+
+    Cost: n_edge * n_column / 64.
+    """
+    size, root = _scope_sizes(circuit.child_ptr, circuit.child, circuit.leaf_of, circuit.leaf_var, n_column)
+    bits = root[np.arange(n_column) // 64] >> (np.arange(n_column) % 64).astype(np.uint64)
+    return size, (bits & np.uint64(1)).astype(bool)
+
+
+@kernel
+def _scope_sizes(child_ptr, child, leaf_of, leaf_var, n_column):
+    n_node = leaf_of.size
+    words = np.zeros((n_node, (n_column + 63) // 64), np.uint64)
+    size = np.zeros(n_node, np.int64)
+    for node in range(n_node):
+        own = words[node]
+        if leaf_of[node] >= 0:
+            column = leaf_var[leaf_of[node]]
+            own[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
+        for e in range(child_ptr[node], child_ptr[node + 1]):
+            below = words[child[e]]
+            for k in range(own.size):
+                own[k] |= below[k]
+        size[node] = count_bits(own)
+    return size, words[n_node - 1]
 
 
 def levels(circuit: Circuit) -> list[np.ndarray]:

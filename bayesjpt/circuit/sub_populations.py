@@ -7,7 +7,8 @@
          └─ product       2
 
 The root of a table whose columns fall into independent groups is a product; then the sums of its widest factor count.
-Of a tree these are its leaves. They are the same in all draws of a structure, and in no two structures.
+Of a tree these are its leaves; a component of a mixture that is a tree of labels is one. They are the same in all draws
+of a structure, and in no two structures.
 """
 
 from __future__ import annotations
@@ -39,14 +40,29 @@ def sub_populations(circuit: Circuit, n_column: int) -> list[int]:
                 return [circuit.n_node - 1]
             top = max(factors, key=lambda node: int(width[node]))
     found: list[int] = []
-    pending = [top]
+    pending = [(top, False)]
+    n_parent = np.bincount(circuit.child, minlength=circuit.n_node)
     while pending:
-        node = pending.pop()
-        if circuit.kind[node] in arrays.STRUCTURE_KINDS:
-            pending += reversed(children(circuit, node))
+        node, in_mixture = pending.pop()
+        kind = circuit.kind[node]
+        is_split = kind == arrays.HARD and not (in_mixture and _is_tree_of_labels(circuit, node, n_parent))
+        if kind == arrays.LATENT or is_split:
+            in_mixture |= bool(kind == arrays.LATENT)
+            pending += [(child, in_mixture) for child in reversed(children(circuit, node))]
         elif node not in found:
             found.append(node)
     return found
+
+
+def _is_tree_of_labels(circuit: Circuit, node: int, n_parent: np.ndarray) -> bool:
+    """Return whether a hard sum begins a tree of labels: its ways have the label, or sums that share their children."""
+    for way in children(circuit, node):
+        if circuit.kind[way] == arrays.LEAF:
+            return True
+        for below in children(circuit, way):
+            if circuit.kind[below] == arrays.HARD and (n_parent[children(circuit, below)] > 1).any():
+                return True
+    return False
 
 
 _COLUMNS = (arrays.LEAF, arrays.LIKELIHOOD)

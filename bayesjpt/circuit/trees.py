@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,6 +29,12 @@ from bayesjpt.errors import CircuitError
 from bayesjpt.families.label import label_groups
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Schema
+
+if TYPE_CHECKING:
+    from bayesjpt.table.table import Table
+
+_CODES: WeakKeyDictionary[Table, np.ndarray] = WeakKeyDictionary()
+"""Of tables that were coded: hundreds of networks are learned from one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +49,15 @@ class Tree:
         The position of each column's parent among `columns`, -1 for roots, of which there may be several.
     rows : int (n_row,)
         Positions in the training table; from their cells the circuit's starting weights are counted.
+    tables : list of float64 (n_group of the parent, n_group), optional
+        Where given, starting weights are these probabilities of the column's groups of labels given the parent's, one
+        row at roots.
     """
 
     columns: np.ndarray
     parents: np.ndarray
     rows: np.ndarray
+    tables: list[np.ndarray] | None = None
 
 
 class Grown(NamedTuple):
@@ -58,7 +69,8 @@ class Grown(NamedTuple):
     n_children : int32 (n_node,)
     child : int32 (n_edge,)
     count : float64 (n_edge,)
-        Rows that take each edge of a sum, where the cells that decide are known; 0 at products.
+        Rows that take each edge of a sum, where the cells that decide are known; 0 at products. Of a tree with tables
+        their probabilities.
     roots : int32 (n_root,)
     """
 
@@ -69,17 +81,35 @@ class Grown(NamedTuple):
     roots: np.ndarray
 
 
+def codes_of(table: Table) -> np.ndarray:
+    """Return the `group_codes` of a table, read-only, coded once."""
+    if table not in _CODES:
+        codes = group_codes(table.schema, table.values, table.observed)
+        codes.flags.writeable = False
+        _CODES[table] = codes
+    return _CODES[table]
+
+
 def group_codes(schema: Schema, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
     """Return int16 (n_column, n_row): which of its `label_groups` a cell is in; -1 if missing, or of no labels."""
-    out = np.full(values.shape, -1, np.int16)
+    n_code = [column.n_label if column.base == "category" else 0 for column in schema.columns]
+    group_at = np.concatenate([[0], np.cumsum(n_code)]).astype(np.int64)
+    group = np.empty(group_at[-1], np.int16)
     for position, column in enumerate(schema.columns):
-        if column.base == "category":
-            group = np.empty(column.n_label, np.int16)
-            for number, codes in enumerate(label_groups(column)):
-                group[list(codes)] = number
-            cells = observed[position]
-            out[position, cells] = group[values[position, cells].astype(np.intp)]
+        for number, codes in enumerate(label_groups(column) if n_code[position] else ()):
+            group[group_at[position] + np.array(codes)] = number
+    out = np.empty(values.shape, np.int16)
+    _fill_groups(values, observed, group, group_at, out)
     return out
+
+
+@kernel
+def _fill_groups(values, observed, group, group_at, out):
+    for column in range(values.shape[0]):
+        x, known, y = values[column], observed[column], out[column]
+        group_of = group[group_at[column] : group_at[column + 1]]
+        for row in range(x.size):
+            y[row] = group_of[np.int64(x[row])] if known[row] and group_of.size > 0 else -1
 
 
 def ways(
@@ -141,13 +171,19 @@ def grow_tree(
     parents = np.ascontiguousarray(tree.parents, np.int64)
     if ((parents < -1) | (parents >= parents.size)).any():
         raise CircuitError(f"parents {parents.tolist()} in a tree of {parents.size} columns", "positions, -1 for roots")
-    order, kid_ptr, kid = _order(parents)
+    order, kid_ptr, kid = grow_order(parents)
     if order.size < parents.size:
         raise CircuitError("parents that go round in a circle", "a tree, or several")
     rows, columns = np.ascontiguousarray(tree.rows, np.int64), np.ascontiguousarray(tree.columns, np.int64)
     count, count_at = _count(groups, rows, columns, parents, n_way, way)
+    if tree.tables is not None:
+        for position, table in enumerate(tree.tables):
+            above = allowed[parents[position]] if parents[position] >= 0 else [0]
+            count[count_at[position] : count_at[position + 1]] = table[np.ix_(above, allowed[position])].ravel()
     return Grown(
-        *_grow(order, parents, kid_ptr, kid, n_way, np.array(leaf_node, np.int32), count, count_at, np.int64(first))
+        *grow_whole(
+            order, parents, kid_ptr, kid, n_way, np.array(leaf_node, np.int32), count, count_at, np.int64(first)
+        )
     )
 
 
@@ -158,8 +194,38 @@ def split_shares(circuit: Circuit) -> np.ndarray:
     return np.where(circuit.kind[parent] == arrays.HARD, share[parent], 0.0)
 
 
+def label_parents(circuit: Circuit, node: int) -> dict[int, int]:
+    """Return of each column that depends on another one in a tree of labels below a node the column it depends on.
+
+    Nothing of what lies below latent sums.
+    """
+    found: dict[int, int] = {}
+    seen: set[int] = set()
+    pending = [(node, -1)]
+    while pending:
+        node, above = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]].tolist()
+        if circuit.kind[node] == arrays.PRODUCT:
+            # a product in a product is a column of one label: what stands below it depends on nothing
+            pending += [(child, -1 if circuit.kind[child] == arrays.PRODUCT else above) for child in children]
+        elif circuit.kind[node] == arrays.HARD:
+            # a way begins with the label that decides, or is this label
+            way = children[0]
+            label = way if circuit.leaf_of[way] >= 0 else circuit.child[circuit.child_ptr[way]]
+            if circuit.leaf_of[label] < 0:
+                continue
+            column = int(circuit.leaf_var[circuit.leaf_of[label]])
+            if above >= 0:
+                found[column] = above
+            pending += [(child, column) for child in children]
+    return found
+
+
 @kernel
-def _order(parents):
+def grow_order(parents):
     """Return (order, kid_ptr, kid): columns reached from the roots, parents first, and the children of each."""
     n = parents.size
     kid_ptr = np.zeros(n + 1, np.int64)
@@ -208,7 +274,12 @@ def _count(groups, rows, columns, parents, n_way, way):
 
 
 @kernel
-def _grow(order, parents, kid_ptr, kid, n_way, leaf_node, count, count_at, first):
+def grow_whole(order, parents, kid_ptr, kid, n_way, leaf_node, count, count_at, first):
+    """Return the fields of `Grown`, of columns in the order, and with the children, that `grow_order` found.
+
+    `count` holds the numbers of the edges of sums: of column k, by the way of its parent and its own way, from
+    ``count_at[k]`` on. `leaf_node` holds the nodes of leaves, column by column and way by way.
+    """
     n = order.size
     way_at, sum_at = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     n_node, n_edge, n_root = 0, 0, 0

@@ -59,6 +59,18 @@ class ColumnTypes(NamedTuple):
         size = np.diff(self.ptr)
         return np.repeat(1.0 / size, size)
 
+    def divided(self, concentration: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return concentrations, float64 (n_edge,), divided by weights of types, float64 (n_weight,)."""
+        out = concentration.copy()
+        out[self.edge] *= self.factor * weight[self.entry]
+        return out
+
+    def undivided(self, concentration: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return the concentrations of which `divided` made these."""
+        out = concentration.copy()
+        out[self.edge] /= self.factor * weight[self.entry]
+        return out
+
 
 class _Dictionary(NamedTuple):
     """Edges of the members that have a type, the type of each, and whose weights they follow."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesjpt.experts.model import first_leaf_of_a_single_expert
+from bayesjpt.experts.model import ExpertModel, first_leaf_of_a_single_expert
 from bayesjpt.families import features
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, LOGISTIC, MULTINOMIAL, POISSON
 from bayesjpt.table.covariates import Covariates
@@ -36,7 +36,7 @@ def _describe(post: ExpertPosterior, means: tuple[np.ndarray, ...], number: int,
     model = post.model
     if number >= model.n_gate:
         leaf = number - model.n_gate
-        lines += [f"{indent}{text}" for text in _expert(post, node[number], dispersion[leaf])]
+        lines += [f"{indent}{text}" for text in experts_in_words(post, node[number], dispersion[leaf])]
         return
     below = first_leaf_of_a_single_expert(node, dispersion, number)
     if below is not None:
@@ -62,7 +62,7 @@ def gate_in_words(gate: np.ndarray, covariates: Covariates) -> str:
     """
     slopes = gate[1:]
     if not slopes.size or not np.abs(slopes).max() > 0.0:
-        share = 1.0 / (1.0 + np.exp(-gate[0]))
+        share = np.exp(-np.logaddexp(0.0, -gate[0]))
         return f"always with probability {share:.2g}"
     order = np.argsort(-np.abs(slopes), kind="stable")
     largest = order[0]
@@ -77,6 +77,11 @@ def gate_in_words(gate: np.ndarray, covariates: Covariates) -> str:
     return f"{_terms(gate, covariates)} > 0 ({sharpness})"
 
 
+def ways_in_words(model: ExpertModel, gates: np.ndarray, gate: int) -> list[str]:
+    """Return which rows go to each child of a gate, in words; `gates` are coefficients, (n_gate, n_covariate)."""
+    return [gate_in_words(sign * gates[gate], model.gate_covariates) for sign in (-1.0, 1.0)]
+
+
 def _terms(coefficients: np.ndarray, covariates: Covariates) -> str:
     """Return the largest terms of a linear predictor, in the units of the table."""
     centre = np.array([member.centre for member in covariates.members])
@@ -89,8 +94,15 @@ def _terms(coefficients: np.ndarray, covariates: Covariates) -> str:
     return " ".join(parts) + (f" and {rest} smaller terms" if rest > 0 else "")
 
 
-def _expert(post: ExpertPosterior, coefficients: np.ndarray, dispersion: np.ndarray) -> list[str]:
-    """Return a line for each target: what the leaf's expert says of it."""
+def experts_in_words(post: ExpertPosterior, coefficients: np.ndarray, dispersion: np.ndarray) -> list[str]:
+    """Return a line for each target: what a leaf's expert says of it.
+
+    Parameters
+    ----------
+    post : ExpertPosterior
+    coefficients : float64 (n_predictor, n_covariate)
+    dispersion : float64 (n_target,)
+    """
     model, lines = post.model, []
     for c, (name, kind) in enumerate(zip(model.targets, model.kind, strict=True)):
         column, own = model.response.columns[c], coefficients[model.at[c] : model.at[c + 1]].copy()

@@ -64,6 +64,14 @@ class ExpertModel:
     def n_node(self) -> int:
         return 2 * self.n_leaf - 1
 
+    def children(self, gate: int) -> list[int]:
+        """Return the numbers of a gate's children, the one of the most negative log odds first."""
+        return [2 * gate + 1, 2 * gate + 2]
+
+    def parent(self, number: int) -> int:
+        """Return the gate above a node that is not the root."""
+        return (number - 1) // 2
+
     @property
     def covariate_columns(self) -> tuple[str, ...]:
         """The columns that experts or gates look at."""

@@ -17,7 +17,6 @@ from bayesjpt.defaults import INTERVAL
 from bayesjpt.errors import QueryError
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.experts.series_model import slots
-from bayesjpt.families import features
 from bayesjpt.kernels.expert_pairs import fill_leaf_log_density, fill_params
 from bayesjpt.kernels.expert_series import (
     Memory,
@@ -134,6 +133,18 @@ class ExpertSeriesPosterior(ExpertPosterior):
         coefficients = Coefficients(*(array[:, kept] for array in self.coefficients))
         return replace(self, coefficients=coefficients, memory=Memory(*(array[:, kept] for array in self.memory)))
 
+    def of_chain(self, chain: int) -> ExpertSeriesPosterior:
+        """Return the posterior of one chain alone."""
+        self._check_chain(chain)
+        own = slice(chain, chain + 1)
+        coefficients = Coefficients(*(array[own] for array in self.coefficients))
+        return replace(self, coefficients=coefficients, memory=Memory(*(array[own] for array in self.memory)))
+
+    def leaf_shares(self, table: Table) -> np.ndarray:
+        """Return the probability of each leaf given all targets of the series, float64 (n_draw, n_row, n_leaf)."""
+        assert isinstance(table, OrderedTable)
+        return self._leaves(table, smoothed=True)
+
     def params(self, rows: Any) -> Params:
         """Return the weights and parameters of `circuit` for each pair, given the targets before each row."""
         table = self.read(rows)
@@ -156,11 +167,8 @@ class ExpertSeriesPosterior(ExpertPosterior):
     def _forward(self, table: OrderedTable) -> Iterator[Forward]:
         """Yield the forward pass of each draw, those of a chain side by side."""
         model, order, flat = self.model, table.order, self._flat()
-        x, gate_x = (array[:, order.rows] for array in self._matrices(table))
-        values, seen = (array[:, order.rows] for array in model.target_cells(table))
-        z = np.where(seen, model.units(np.where(seen, values, 1.0)), 1.0)
-        constants = [family.constants(c) for family, c in zip(model.families, model.response, strict=True)]
-        aux = np.array([features.auxiliary(f, own, k) for f, own, k in zip(model.families, z, constants, strict=True)])
+        x, gate_x = (array[:, order.rows] for array in self.matrices(table))
+        z, aux, seen = (np.ascontiguousarray(array[:, order.rows]) for array in self._cells(table))
         slot, sign, _ = slots(model.depth, self.transitions)
         offset = self._flat_offset()
         n_row, n_leaf, circuit = order.rows.size, model.n_leaf, model.circuit
@@ -242,16 +250,11 @@ class ExpertSeriesPosterior(ExpertPosterior):
             ``leaf``, the most probable one by the mean over draws, and for each leaf l ``p_l``, that mean, ``lower_l``
             and ``upper_l``.
         """
-        self._check_chain(chain)
+        own = self.of_chain(chain)
         if known not in ("all", "past"):
             raise QueryError(f"known={known!r}", "all or past")
         if not isinstance(interval, float | int) or not 0.0 < interval < 1.0:
             raise QueryError(f"interval = {interval!r}", "a probability strictly between 0 and 1")
-        own = replace(
-            self,
-            coefficients=Coefficients(*(array[chain : chain + 1] for array in self.coefficients)),
-            memory=Memory(*(array[chain : chain + 1] for array in self.memory)),
-        )
         found = own._leaves(own.read(rows), smoothed=known == "all")
         mean, tail = found.mean(axis=0), 0.5 * (1.0 - interval)
         lower, upper = np.quantile(found, [tail, 1.0 - tail], axis=0)
@@ -288,7 +291,7 @@ class ExpertSeriesPosterior(ExpertPosterior):
         gate_x = np.zeros((1, 1, len(self.model.gate_covariates.names)))
         gate_x[:, :, 0] = 1.0
         if rows is not None:
-            gate_x = self._matrices(self.read(rows))[1]
+            gate_x = self.matrices(self.read(rows))[1]
         flat, n_leaf, n_row = self._flat(), self.model.n_leaf, gate_x.shape[1]
         slot, sign, _ = slots(self.model.depth, self.transitions)
         offset = self._flat_offset()
@@ -348,7 +351,7 @@ class ExpertSeriesPosterior(ExpertPosterior):
                 paths.append(path[np.argsort(order.rows)])
                 number += 1
         limits = complete.limits_of(model.response, bounds=seen_labels(model.response), recorded=False)
-        x, gate_x = self._matrices(table)
+        x, gate_x = self.matrices(table)
         flat, drawn, each = self._flat(), [], np.arange(n_row)
         for own, leaf in zip(draw, paths, strict=True):
             version = slice(own % x.shape[0], own % x.shape[0] + 1)

@@ -1,8 +1,9 @@
 """Exponential on z = x / s, with a gamma prior on the rate; recorded zeros count as cells.
 
-theta = (rate,). Prior: rate ~ Gamma(a0, b0): conjugate without recorded zeros, sliced on the logarithm with them. The
-cell of 0, [-h, h) with h = resolution / (2 scale), gets its average density (1 - exp(-rate h)) / (2 h).
-`fill_log_density` and `mode` follow this score; `log_mass`, `cdf`, `moment` and `sample` are the plain exponential's.
+theta = (rate,). Prior: rate ~ Gamma(a0, b0) truncated below at `least`, so that sqrt(E[z^3] / E[z]) = sqrt(6) / rate
+lies below `plausible.farthest`: conjugate without recorded zeros, sliced on the logarithm with them. The cell of 0,
+[-h, h) with h = resolution / (2 scale), gets its average density (1 - exp(-rate h)) / (2 h). `fill_log_density` and
+`mode` follow this score; `log_mass`, `cdf`, `moment` and `sample` are the plain exponential's.
 
 References: Neal (2003), Slice sampling.
 """
@@ -15,22 +16,24 @@ import numpy as np
 
 from bayesjpt.families import plausible
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale, always
-from bayesjpt.numerics.draw import draw_gamma
+from bayesjpt.numerics.draw import draw_gamma_above
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
-from bayesjpt.numerics.special import log1mexp, tilted_mean, tilted_variance
+from bayesjpt.numerics.special import log1mexp, log_gamma_q, tilted_mean, tilted_variance
 
 _RATE = 0
-_A0, _B0 = 0, 1
+_A0, _B0, _LEAST = 0, 1, 2
 _N, _SUM, _N_ZERO = range(3)
 _SMALLEST = 1e-300
 _N_ROUND = 3
+_INSIDE = 1.0 + 1e-9  # of a start above the least rate
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Parts have means 1 / rate ~ InverseGamma with the column's mean and about its variance."""
+    """Parts have means 1 / rate ~ InverseGamma with the column's mean and about its variance, and bounded tails."""
     a0 = plausible.mean_shape(column)
-    return np.array([a0, (a0 - 1.0) * plausible.ratio(column) * plausible.deviation(column) / column.scale])
+    b0 = (a0 - 1.0) * plausible.ratio(column) * plausible.deviation(column) / column.scale
+    return np.array([a0, b0, math.sqrt(6.0) / plausible.farthest(column)])
 
 
 def _by_name(column: ColumnFacts) -> bool:
@@ -41,7 +44,7 @@ def _by_name(column: ColumnFacts) -> bool:
 
 def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """The paper's prior in raw units, rate of x ~ Gamma(1, 1), rewritten for z."""
-    return np.array([1.0, 1.0 / column.scale])
+    return np.array([1.0, 1.0 / column.scale, 0.0])
 
 
 def _constants(column: ColumnFacts) -> np.ndarray:
@@ -84,20 +87,26 @@ def accumulate(z, aux, rows, constants, stats):
 def initial(stats, hyper, constants, theta):
     n = stats[_N] + stats[_N_ZERO]
     total = stats[_SUM] + 0.5 * constants[0] * stats[_N_ZERO]
-    theta[_RATE] = max((hyper[_A0] + n) / (hyper[_B0] + total), _SMALLEST)
+    theta[_RATE] = max((hyper[_A0] + n) / (hyper[_B0] + total), hyper[_LEAST] * _INSIDE, _SMALLEST)
 
 
 @kernel
 def _log_target(log_rate, stats, hyper, h):
-    """Return the log posterior density of log rate up to a constant; it is concave."""
+    """Return the log posterior density of log rate up to a constant; it is concave above the least rate."""
     rate = math.exp(log_rate)
-    if not 0.0 < rate < np.inf:
+    if not hyper[_LEAST] <= rate < np.inf or rate == 0.0:
         return -np.inf
     return (
         (hyper[_A0] + stats[_N]) * log_rate
         - (hyper[_B0] + stats[_SUM]) * rate
         + stats[_N_ZERO] * log1mexp(max(rate * h, _SMALLEST))
     )
+
+
+@kernel
+def _log_mass_above(a, b, least):
+    """Return the log probability that a Gamma(a, b) rate is at least so large."""
+    return log_gamma_q(a, b * least) if least > 0.0 else 0.0
 
 
 @kernel
@@ -112,37 +121,45 @@ def log_evidence(stats, hyper, constants, theta):
         return np.nan
     a0, b0 = hyper[_A0], hyper[_B0]
     a, b = a0 + stats[_N], b0 + stats[_SUM]
-    return a0 * math.log(b0) - math.lgamma(a0) + math.lgamma(a) - a * math.log(b)
+    whole = a0 * math.log(b0) - math.lgamma(a0) + math.lgamma(a) - a * math.log(b)
+    return whole + _log_mass_above(a, b, hyper[_LEAST]) - _log_mass_above(a0, b0, hyper[_LEAST])
 
 
 @kernel
 def predictive(stats, hyper, constants, theta, out):
-    """A Lomax density; with zeros among the values it is not known in this form."""
+    """A Lomax density, corrected for the least rate; with zeros among the values it is not known in this form."""
     a, b = hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM]
     out[0] = math.log(a / b) if stats[_N_ZERO] == 0.0 else np.nan
     out[1] = a + 1.0
     out[2] = 1.0 / b
     out[3] = constants[0]
+    out[4] = hyper[_LEAST]
+    out[5] = _log_mass_above(a, b, hyper[_LEAST])
 
 
 @kernel
 def fill_log_predictive(z, aux, coefficients, out):
     level, power, inverse, h = coefficients[0], coefficients[1], coefficients[2], coefficients[3]
+    least, log_above = coefficients[4], coefficients[5]
     for i in range(out.size):
         out[i] = level - power * math.log1p(inverse * z[i]) if z[i] >= h else np.nan
+        if least > 0.0:
+            out[i] += _log_mass_above(power, 1.0 / inverse + z[i], least) - log_above
 
 
 @kernel
 def draw_posterior(stats, hyper, constants, theta, rng):
     if stats[_N_ZERO] == 0.0:
-        rate = draw_gamma(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM], rng)
+        rate = draw_gamma_above(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM], hyper[_LEAST], rng)
         if not 0.0 < rate < np.inf:
             return INVALID
         theta[_RATE] = rate
         return OK
     if not (0.0 < theta[_RATE] < np.inf and 0.0 < hyper[_A0] < np.inf and 0.0 < hyper[_B0] < np.inf):
         return INVALID
-    log_rate = math.log(theta[_RATE])
+    if not 0.0 <= hyper[_LEAST] < np.inf:
+        return INVALID
+    log_rate = math.log(max(theta[_RATE], hyper[_LEAST] * _INSIDE))
     width = 2.0 / math.sqrt(hyper[_A0] + stats[_N] + stats[_N_ZERO])
     state = slice_state()
     for _ in range(_N_ROUND):
@@ -233,6 +250,11 @@ def _accumulate_scale(theta, hyper, out):
         out[1] += hyper[_B0] * rate
 
 
+@kernel
+def _log_scale_normaliser(tau, theta, hyper):
+    return theta.size * _log_mass_above(hyper[_A0], tau * hyper[_B0], hyper[_LEAST])
+
+
 FAMILY = Family(
     name="exponential",
     bases=("real",),
@@ -243,13 +265,13 @@ FAMILY = Family(
         Parameter(
             "rate",
             "positive",
-            "gamma",
-            lambda hyper, theta: (hyper["a0"], hyper["b0"]),
+            "gamma_above",
+            lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["least"]),
             "per scale unit of the column",
         ),
     ),
-    hyper_names=("a0", "b0"),
-    shared_scale=SharedScale({"b0": 1.0}, plausible.mean_shape, _accumulate_scale),
+    hyper_names=("a0", "b0", "least"),
+    shared_scale=SharedScale({"b0": 1.0}, plausible.mean_shape, _accumulate_scale, _log_scale_normaliser),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=3,

@@ -32,9 +32,9 @@ def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
 
 
 def _by_name(column: ColumnFacts) -> bool:
-    """Not where a geometric is much wider than the column."""
+    """Not where a geometric is much wider than the column, or values are too few to show a tail."""
     mean = plausible.mean(column)
-    return plausible.is_too_wide(column, mean * (mean + 1.0))
+    return plausible.has_few_levels(column) or plausible.is_too_wide(column, mean * (mean + 1.0))
 
 
 def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:

@@ -3,9 +3,11 @@
 theta = (variance, mu) of log z. Prior: variance ~ InverseGamma(a0, b0) truncated below at the floor; mu given
 variance ~ Normal(m0, v0 * variance) truncated above at
 
-    -variance - log((1 - exp(-variance)) / widest^2 + 1 / largest^2) / 2.
+    -2 variance - log((1 - exp(-variance)) exp(-2 variance) / widest^2 + 1 / largest^2) / 2.
 
-So the standard deviation of z stays below `widest` and the root of its mean square below `largest`: all moments exist.
+So the standard deviation of z stays below `widest`, and sqrt(E[z^3] / E[z]) = exp(mu + 2 variance) below `largest`: all
+moments exist, and beyond `largest` the density falls faster than z^-3, so that the variance on a cell is of the order
+of its lower end's square, however little of the lognormal lies there.
 The floor, (resolution / maximum)^2 / 12, is the variance of the logarithm's rounding error at the column's maximum.
 
 A recorded value stands for its cell. Away from 0 the density at the value serves; the cell of 0, [-h, h) with
@@ -69,13 +71,13 @@ def _floor(column: ColumnFacts) -> float:
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """The normal's prior for the logarithm; the column's is that of a lognormal with its mean and variance.
 
-    Parts are at most twice as wide as the column, and reach two of its standard deviations beyond its maximum at most.
+    Parts are at most twice as wide as the column, and reach no farther than `plausible.farthest` says.
     """
     sd = plausible.deviation(column) / column.scale
     mean = plausible.ratio(column) * sd
     variance = math.log1p((sd / mean) ** 2)
     nig = plausible.normal_inverse_gamma(variance, math.log(mean) - 0.5 * variance, _floor(column))
-    return np.array([*nig, 2.0 * sd, column.maximum / column.scale + 2.0 * sd])
+    return np.array([*nig, 2.0 * sd, plausible.farthest(column)])
 
 
 def abda_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
@@ -259,8 +261,8 @@ def _log_scale_normaliser(tau, theta, hyper):
 def _upper_mu(hyper, theta):
     """Return the upper bound of mu, as `upper_mu` does, of arrays or tensors."""
     variance = theta["variance"]
-    bound = (1.0 - np.exp(-variance)) / hyper["widest"] ** 2 + 1.0 / hyper["largest"] ** 2
-    return -variance - 0.5 * np.log(bound + _SMALLEST)  # without bounds the logarithm stays finite
+    bound = (np.exp(-2.0 * variance) - np.exp(-3.0 * variance)) / hyper["widest"] ** 2 + 1.0 / hyper["largest"] ** 2
+    return -2.0 * variance - 0.5 * np.log(bound + _SMALLEST)  # without bounds the logarithm stays finite
 
 
 FAMILY = Family(

@@ -37,7 +37,8 @@ WIDEST, LARGEST = FLOOR + 1, FLOOR + 2
 def upper_mu(variance, hyper):
     """Return the upper bound of mu given the variance; infinite without bounds."""
     widest, largest = hyper[WIDEST], hyper[LARGEST]
-    return -variance - 0.5 * math.log(-math.expm1(-variance) / (widest * widest) + 1.0 / (largest * largest))
+    wide = -math.expm1(-variance) * math.exp(-2.0 * variance) / (widest * widest)
+    return -2.0 * variance - 0.5 * math.log(wide + 1.0 / (largest * largest))
 
 
 @kernel

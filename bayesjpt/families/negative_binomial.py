@@ -61,8 +61,8 @@ def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
 
 
 def _by_name(column: ColumnFacts) -> bool:
-    """Not where even a Poisson is much wider than the column."""
-    return plausible.is_too_wide(column, plausible.mean(column))
+    """Not where even a Poisson is much wider than the column, or values are too few to show a tail."""
+    return plausible.has_few_levels(column) or plausible.is_too_wide(column, plausible.mean(column))
 
 
 def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:

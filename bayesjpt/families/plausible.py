@@ -20,8 +20,13 @@ SHAPE_OF_VARIANCES = 2.0
 """Of the inverse gamma of variances: the least whole number for which their mean exists. Four pseudo-rows."""
 SMALLEST_RATIO, LARGEST_RATIO = 1e-3, 1e4
 """Of mean and standard deviation: beyond, pseudo-rows of a prior would be too many to count in double precision."""
-MAX_EXCESS = 2.0
+MAX_EXCESS = 1.5
 """A family is not offered where its least variance, at the column's mean, is more than so many times the column's."""
+LEAST_LEVELS = 4
+"""Different values of a column that may have a tail heavier than a Poisson's. Fewer say nothing of one, and the shares
+of three levels, two numbers, describe them all."""
+FARTHEST = 2.0
+"""Standard deviations of the column beyond its maximum, below which a part's values lie as `farthest` has it."""
 
 
 def deviation(column: ColumnFacts) -> float:
@@ -42,10 +47,11 @@ def ratio(column: ColumnFacts) -> float:
 def normal_inverse_gamma(variance: float, centre: float, floor: float) -> tuple[float, float, float, float, float]:
     """Return (m0, v0, a0, b0, floor): parts lie around a centre like the column, whose variance is given.
 
-    Variances have mean `PART_VARIANCE` times the column's; means are t distributed with the column's variance.
+    Variances have mean `PART_VARIANCE` times the column's, or the floor's where that is larger; means are t distributed
+    with about the column's variance, narrower than the floor though it may be.
     """
-    a0 = SHAPE_OF_VARIANCES
-    return centre, 1.0 / PART_VARIANCE, a0, (a0 - 1.0) * PART_VARIANCE * variance, floor
+    a0, part = SHAPE_OF_VARIANCES, PART_VARIANCE * variance
+    return centre, variance / (part + floor), a0, (a0 - 1.0) * part, floor
 
 
 def squared_deviation(column: ColumnFacts) -> float:
@@ -62,6 +68,24 @@ def rounding_variance(column: ColumnFacts) -> float:
 def mean_shape(column: ColumnFacts) -> float:
     """Return the shape a0 of an inverse gamma of means whose variance is the column's, or less, and finite."""
     return 3.0 + ratio(column) ** 2
+
+
+def farthest(column: ColumnFacts) -> float:
+    """Return a number z, in scales from 0, that bounds the tails of parts of a column of positive numbers.
+
+    Of values z_i between 0 and their maximum, sum z_i^3 is at most the squared maximum times sum z_i. So parts keep to
+
+        E[z^3] <= farthest^2 E[z]
+
+    with some room beyond the maximum: of two likelihoods that describe a part as well, the one whose tail reaches where
+    no value is says nothing that the column does.
+    """
+    return column.maximum / column.scale + FARTHEST * deviation(column) / column.scale
+
+
+def has_few_levels(column: ColumnFacts) -> bool:
+    """Return whether a column has too few different values for a tail."""
+    return 0 < len(column.levels) < LEAST_LEVELS
 
 
 def holds_zeros(column: ColumnFacts) -> bool:

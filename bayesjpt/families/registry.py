@@ -7,29 +7,31 @@ import importlib
 from collections.abc import Callable
 
 from bayesjpt.errors import SchemaError
-from bayesjpt.families import (
-    atom,
-    bernoulli,
-    categorical,
-    dispatch,
-    exponential,
-    gamma,
-    geometric,
-    label,
-    lognormal,
-    negative_binomial,
-    normal,
-    ordinal,
-    poisson,
-    quantile,
-    rounded_normal,
-    spline,
-    student_t,
-    truncated_rounded_normal,
-    uniform,
-)
+from bayesjpt.families import dispatch
 from bayesjpt.families.record import ColumnFacts, Family
 from bayesjpt.numerics.internals import NumbaError
+
+BUILT_IN = (
+    "normal",
+    "gamma",
+    "exponential",
+    "poisson",
+    "geometric",
+    "categorical",
+    "lognormal",
+    "student_t",
+    "uniform",
+    "atom",
+    "negative_binomial",
+    "bernoulli",
+    "rounded_normal",
+    "truncated_rounded_normal",
+    "quantile",
+    "ordinal",
+    "spline",
+    "label",
+)
+"""Files with a ``FAMILY``, in the order of dictionaries: a new one comes last, so the draws of others stay the same."""
 
 FAMILIES: list[Family] = []
 """Grows by `register_family` alone; the built-in families come first."""
@@ -69,27 +71,8 @@ def _add(family: Family) -> None:
     FAMILIES.append(family)
 
 
-for _built_in in (
-    normal,
-    gamma,
-    exponential,
-    poisson,
-    geometric,
-    categorical,
-    lognormal,
-    student_t,
-    uniform,
-    atom,
-    negative_binomial,
-    bernoulli,
-    rounded_normal,
-    truncated_rounded_normal,
-    quantile,
-    ordinal,
-    spline,
-    label,
-):
-    _add(_built_in.FAMILY)
+for _name in BUILT_IN:
+    _add(importlib.import_module(f"bayesjpt.families.{_name}").FAMILY)
 
 
 def _check_shared_scale(family: Family) -> None:

@@ -1,7 +1,7 @@
 """Rounded normal: whole numbers, negative ones among them, each with the mass of its cell [x - 1/2, x + 1/2].
 
 theta = (variance, mu) of the normal before rounding, on z = (x - m) / s. Its prior is the normal's, with the variance
-of the rounding as floor. Slots: `bayesjpt.families.rounded` and the two files beside it.
+of rounding to halves as floor. Slots: `bayesjpt.families.rounded` and the two files beside it.
 """
 
 from __future__ import annotations

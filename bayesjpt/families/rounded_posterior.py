@@ -5,12 +5,13 @@ ridge of the truncated normal, on which (mu - edge) / variance, the slope of the
 (data that look exponential fix that slope alone). The last one moves along a group of transformations, so that its
 target carries the Jacobian (Liu and Sabatti, 2000).
 
-Updates come in an order that reads the same forwards and backwards, so that the whole draw is reversible.
+Each evaluation visits every distinct value. Where the data are spread over several cells, the updates run on a
+surrogate instead, the normal without rounding with a cell's variance added (Sheppard's correction, normaliser exact);
+the outcome is then accepted or not by the ratio of the two targets (Christen and Fox, 2005). Which of the two is done
+depends on the data alone. The lines are taken in one order or the other, by chance, so that the draw as a whole is
+reversible: it is half a pass and half its adjoint.
 
-Each evaluation visits every distinct value. Where the data are spread over many cells, the updates run on a surrogate
-instead, the normal without rounding with a cell's variance added (Sheppard's correction, normaliser exact); the outcome
-is then accepted or not by the ratio of the two targets (Christen and Fox, 2005). Which of the two is done depends on
-the data alone. Layout of theta, hyper and constants: see `bayesjpt.families.rounded`.
+Layout of theta, hyper and constants: see `bayesjpt.families.rounded`.
 
 References: Neal (2003), Slice sampling; Liu and Sabatti (2000), Generalised Gibbs sampler; Christen and Fox (2005),
 Markov chain Monte Carlo using an approximation.
@@ -45,9 +46,17 @@ from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
 
 _ALONG_MU, _ALONG_VARIANCE, _ALONG_RIDGE = range(3)
-_N_ROUND = 2
 _LEAST_ROWS = 20.0
-_LEAST_SPREAD = 4.0
+_LEAST_SPREAD = 1.0
+"""Rows, and variance in squared cells, from which the surrogate is so near that it is seldom refused."""
+_WHOLE = 81.0
+"""Squared distance of mu from the edge, in variances, from which the mass above the edge is 1 to the last digit."""
+_UNTRUNCATED = 64.0
+"""That of the mean, from which no tail is cut off."""
+_N_BISECTION = 10
+"""Steps to the slope of a line, which need not be exact."""
+_FAR_FROM_EDGE = 4.0
+"""That of the mean, up to which data may look exponential."""
 
 
 @kernel
@@ -86,7 +95,10 @@ def _log_surrogate(mu, log_variance, hyper, facts):
     recorded = variance + half * half / 3.0
     deviation = mean - mu
     value -= 0.5 * n * math.log(recorded) + 0.5 * (scatter + n * deviation * deviation) / recorded
-    return value - n * log_normal_cdf((mu - edge) / math.sqrt(variance))
+    distance = mu - edge
+    if distance > 0.0 and distance * distance > _WHOLE * variance:
+        return value
+    return value - n * log_normal_cdf(distance / math.sqrt(variance))
 
 
 @kernel
@@ -103,10 +115,15 @@ def _moved(line, step, here, facts):
 
 @kernel
 def _width(line, here, hyper, facts):
-    """Return the slice's first width: along mu, twice the standard deviation by the information in the rows."""
-    n, _, scatter, half, _, _ = facts
+    """Return the slice's first width: along mu, twice the standard deviation by the information in the rows.
+
+    Along the ridge mu moves in proportion to its distance from the edge; how far that can be depends on where the data
+    lie, never on the point along the line.
+    """
+    n, mean, scatter, half, edge, _ = facts
     if line == _ALONG_RIDGE:
-        return 1.0
+        ratio = (mean - edge) * (mean - edge) / (scatter / n + half * half)
+        return max(4.0 / math.sqrt(16.0 + n * max(ratio - _FAR_FROM_EDGE, 0.0)), 1e-3)
     if line == _ALONG_VARIANCE:
         return max(4.0 / math.sqrt(8.0 + 0.5 * n), 0.02)
     rounding = half * half / 3.0
@@ -116,58 +133,61 @@ def _width(line, here, hyper, facts):
 
 
 @kernel
-def _slice_exact(line, here, hyper, cells, facts, rng):
-    """Return (mu, log variance) after a slice update of the exact target along a line; NaN where it is not finite."""
-    density = _log_target(here[0], here[1], hyper, cells)
-    if not -np.inf < density < np.inf:
-        return np.nan, np.nan
-    state = slice_state()
+def _slice_exact(line, here, density, hyper, cells, facts, state, rng):
+    """Return (mu, log variance), and its log density, after a slice update of the exact target along a line."""
     step = slice_begin(state, 0.0, density, _width(line, here, hyper, facts), rng)
+    there, before = here, density
     while slice_wants_more(state):
         mu, log_variance, jacobian = _moved(line, step, here, facts)
-        step = slice_next(state, _log_target(mu, log_variance, hyper, cells) + jacobian, rng)
-    mu, log_variance, _ = _moved(line, step, here, facts)
-    return mu, log_variance
+        there = (mu, log_variance)
+        density = _log_target(mu, log_variance, hyper, cells)
+        step = slice_next(state, density + jacobian, rng)
+    return (there, density) if step != 0.0 else (here, before)
 
 
 @kernel
-def _slice_surrogate(line, here, hyper, facts, rng):
-    """Return (mu, log variance) after a slice update of the surrogate along a line; NaN where it is not finite."""
-    density = _log_surrogate(here[0], here[1], hyper, facts)
-    if not -np.inf < density < np.inf:
-        return np.nan, np.nan
-    state = slice_state()
+def _slice_surrogate(line, here, density, hyper, facts, state, rng):
+    """Return (mu, log variance), and its log density, after a slice update of the surrogate along a line."""
     step = slice_begin(state, 0.0, density, _width(line, here, hyper, facts), rng)
+    there, before = here, density
     while slice_wants_more(state):
         mu, log_variance, jacobian = _moved(line, step, here, facts)
-        step = slice_next(state, _log_surrogate(mu, log_variance, hyper, facts) + jacobian, rng)
-    mu, log_variance, _ = _moved(line, step, here, facts)
-    return mu, log_variance
+        there = (mu, log_variance)
+        density = _log_surrogate(mu, log_variance, hyper, facts)
+        step = slice_next(state, density + jacobian, rng)
+    return (there, density) if step != 0.0 else (here, before)
 
 
 @kernel
 def _draw_exact(here, hyper, cells, facts, rng):
-    """Return (mu, log variance) after updates of the exact target in a palindrome."""
+    """Return (mu, log variance) after an update of the exact target along each line; NaN where it is not finite."""
+    density = _log_target(here[0], here[1], hyper, cells)
+    state = slice_state()
     n_line = 3 if facts[4] > -np.inf else 2
-    for line in range(n_line):
-        here = _slice_exact(line, here, hyper, cells, facts, rng)
-    for line in range(n_line - 1, -1, -1):
-        here = _slice_exact(line, here, hyper, cells, facts, rng)
+    backwards = rng.random() < 0.5
+    for update in range(n_line):
+        if not -np.inf < density < np.inf:
+            return np.nan, np.nan
+        line = n_line - 1 - update if backwards else update
+        here, density = _slice_exact(line, here, density, hyper, cells, facts, state, rng)
     return here
 
 
 @kernel
 def _draw_by_surrogate(here, hyper, cells, facts, rng):
-    """Return (mu, log variance) after updates of the surrogate in a palindrome and one correction."""
+    """Return (mu, log variance) after an update of the surrogate along each line and one correction."""
     n_line = 3 if facts[4] > -np.inf else 2
-    there = here
-    for _ in range(_N_ROUND):
-        for line in range(n_line):
-            there = _slice_surrogate(line, there, hyper, facts, rng)
-        for line in range(n_line - 1, -1, -1):
-            there = _slice_surrogate(line, there, hyper, facts, rng)
-    before = _log_target(here[0], here[1], hyper, cells) - _log_surrogate(here[0], here[1], hyper, facts)
-    after = _log_target(there[0], there[1], hyper, cells) - _log_surrogate(there[0], there[1], hyper, facts)
+    backwards = rng.random() < 0.5
+    start = _log_surrogate(here[0], here[1], hyper, facts)
+    there, density = here, start
+    state = slice_state()
+    for update in range(n_line):
+        if not -np.inf < density < np.inf:
+            return np.nan, np.nan
+        line = n_line - 1 - update if backwards else update
+        there, density = _slice_surrogate(line, there, density, hyper, facts, state, rng)
+    before = _log_target(here[0], here[1], hyper, cells) - start
+    after = _log_target(there[0], there[1], hyper, cells) - density
     if math.isnan(before) or math.isnan(after):
         return np.nan, np.nan
     return there if math.log(1.0 - rng.random()) <= after - before else here
@@ -179,7 +199,10 @@ def _slant(n, mean, scatter, constants):
     edge, rounding = constants[EDGE], constants[HALF] * constants[HALF] / 3.0
     if edge == -np.inf or n == 0.0 or mean <= edge:
         return 0.0
-    alpha, scale = match_truncated(mean - edge, max(scatter / n - rounding, rounding))
+    distance, variance = mean - edge, max(scatter / n - rounding, rounding)
+    if distance * distance > _UNTRUNCATED * variance:
+        return 0.0
+    alpha, scale = match_truncated(distance, variance, _N_BISECTION)
     rate = hazard(alpha)
     by_alpha = rate * (rate - alpha)
     return -0.5 * scale * (rate - alpha * by_alpha) / (1.0 - by_alpha)

@@ -1,9 +1,9 @@
 """Truncated rounded normal: whole numbers from 0, each with the mass of its cell, of a normal truncated at -1/2.
 
 theta = (variance, mu) of the normal before truncation and rounding, on z = (x - m) / s; mu may lie below the
-truncation point, where the family comes close to a geometric. The prior is the normal's, with the variance of the
-rounding as floor. Its statistical type is "count": whole numbers from 0, more or less spread than a Poisson. Slots:
-`bayesjpt.families.rounded` and the two files beside it.
+truncation point, where the family comes close to a geometric. The prior is the normal's, with the variance of
+rounding to halves as floor. Its statistical type is "count": whole numbers from 0, more or less spread than a Poisson.
+Slots: `bayesjpt.families.rounded` and the two files beside it.
 """
 
 from __future__ import annotations

@@ -295,17 +295,15 @@ def _label_words(labels: Sequence[str], first: np.ndarray, second: np.ndarray) -
 
 
 def _number_words(first: _Cells, second: _Cells) -> str:
-    from bayesjpt.queries.column_summary import shown
+    from bayesjpt.queries.column_summary import between
 
     halves = []
     for own in (first, second):
         ends = np.quantile(own.values, [0.25, 0.75], method="inverted_cdf")
-        halves.append(" to ".join(shown(own.column, end, 3) for end in ends))
+        halves.append(between(own.column, *ends, 3))
     if halves[0] != halves[1]:
         return f"half {halves[0]} -> {halves[1]}"
-    ends = [
-        f"{shown(own.column, own.values.min())} to {shown(own.column, own.values.max())}" for own in (first, second)
-    ]
+    ends = [between(own.column, float(own.values.min()), float(own.values.max())) for own in (first, second)]
     return f"{ends[0]} -> {ends[1]}" if ends[0] != ends[1] else f"half {halves[0]} in both, other values in between"
 
 

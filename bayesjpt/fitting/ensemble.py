@@ -14,24 +14,26 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesjpt.circuit.priors import check_concentrations
 from bayesjpt.defaults import HALVED_ROWS, LEARN_ROWS, WATCH_SECONDS
 from bayesjpt.errors import LearnerError, SamplingError
 from bayesjpt.fitting.learning import StoppedError
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.evidence import chosen_rows
+from bayesjpt.table.table import Table
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
     from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.posterior.networks import NetworkDraws
     from bayesjpt.sampler.schedule import Draws, Schedule
-    from bayesjpt.table.table import Table
 
 STRUCTURE_ROWS = 0.5
 """Share of the rows that a further structure is learned from: half of them without replacement differ as much as a
@@ -137,7 +139,7 @@ class Ensemble:
     ) -> Draws | None:
         """Return the draws of a structure's chains, run in this thread; None where it was stopped before their end."""
         from bayesjpt.sampler.chains import new_chains, run_chains_here
-        from bayesjpt.sampler.memory import check_memory, estimate_memory
+        from bayesjpt.sampler.memory import check_memory, memory_of
         from bayesjpt.sampler.schedule import empty_draws
         from bayesjpt.sampler.target import make_target
 
@@ -146,7 +148,7 @@ class Ensemble:
             schedule = schedule.of_independent_draws()
         n_kept = self.n * schedule.n_draw  # the other structures are about as large
         asked = {"draws": n_kept, "chains": schedule.n_chain, "cores": self.n_thread, "sampler": target.sampler}
-        check_memory(estimate_memory(circuit, table, **asked))
+        check_memory(memory_of(target.plan, circuit, table, **asked))
         draws = empty_draws(schedule, target.sizes.n_edge, target.sizes.n_theta)
         done = run_chains_here(target, schedule, new_chains(schedule.n_chain, seed), draws, stop)
         return draws if done else None
@@ -158,16 +160,28 @@ class Ensemble:
         learnt_from: Table | Dataset,
         schedule: Schedule,
         stop: threading.Event,
-    ) -> Posterior | None:
-        """Return the posterior of a structure, learned and sampled in this thread; None where it was stopped."""
+    ) -> Posterior | NetworkDraws | None:
+        """Return the posterior of a structure, learned and sampled in this thread; None where it was stopped.
+
+        Of a network of labels, whose posterior is in closed form, what is drawn from is kept in place of draws.
+        """
         from bayesjpt.fitting.sampling import to_posterior
+        from bayesjpt.posterior.networks import network_draws
+        from bayesjpt.sampler.target import check_fits
 
         circuit = self.learn(number, learnt_from, stop)
+        settings = {"learner": self.learner(number).__name__, "seed": self.own_seed(number)}
+        check_fits(circuit, table)
+        check_concentrations(**{name: self.priors[name] for name in ("gamma", "alpha", "ess")})
+        if isinstance(table, Table):
+            sizes = {"n_chain": schedule.n_chain, "n_draw": schedule.n_draw}
+            kept = network_draws(circuit, table, float(self.priors["ess"]), self.own_seed(number), **sizes)
+            if kept is not None:
+                return replace(kept, settings=settings)
         _, chain_seed = np.random.SeedSequence(self.own_seed(number)).spawn(2)
         draws = self.sample(circuit, table, schedule, chain_seed, stop)
         if draws is None:
             return None
-        settings = {"learner": self.learner(number).__name__, "seed": self.own_seed(number)}
         return to_posterior(circuit, table, draws, settings)
 
 
@@ -317,8 +331,8 @@ def fit_structures(
     learnt_from: Table | Dataset,
     schedules: dict[int, Schedule],
     *,
-    done: dict[int, Posterior],
-    keep: Callable[[int, Posterior], None],
+    done: dict[int, Posterior | NetworkDraws],
+    keep: Callable[[int, Posterior | NetworkDraws], None],
     deadline: float | None = None,
 ) -> str | None:
     """Fit structures, put each into `done` as it is finished; return what ended this before all were, in words.
@@ -343,7 +357,7 @@ def fit_structures(
         Where an interrupt comes before the first structure is done, and as `bayesjpt.fit`.
     """
 
-    def work(number: int, stop: threading.Event) -> Posterior | None:
+    def work(number: int, stop: threading.Event) -> Posterior | NetworkDraws | None:
         return ensemble.fit(number, table, learnt_from, schedules[number], stop)
 
     crew = Crew(work, ensemble.n_thread, deadline, _any_done=bool(done))

@@ -18,6 +18,7 @@ from bayesjpt.fitting.settings import FitSettings
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
+    from bayesjpt.posterior.networks import NetworkDraws
     from bayesjpt.posterior.stacked import StackedPosterior
     from bayesjpt.sampler.checkpoint import Checkpoint
     from bayesjpt.sampler.schedule import Schedule
@@ -325,13 +326,14 @@ def _fit_several(
         settings["structure_weights"] = ", ".join(f"{weight:.4g}" for weight in weights)
     n_draws = draws_for(weights, ensemble.n * schedule.n_draw)
     schedules = {k: replace(schedule, n_draw=int(n_draws[k])) for k in np.flatnonzero(n_draws).tolist()}
-    done = {} if folder is None else _structures_of(folder, table, schedules)
+    done: dict[int, Posterior | NetworkDraws] = {}
+    done |= {} if folder is None else _structures_of(folder, table, schedules)
 
     def whole() -> StackedPosterior:
         numbers = sorted(done)
         return StackedPosterior([done[k] for k in numbers], weights[numbers] / weights[numbers].sum(), settings)
 
-    def keep(number: int, post: Posterior) -> None:
+    def keep(number: int, post: Posterior | NetworkDraws) -> None:
         tell_done(len(done))
         if folder is not None:
             StackedPosterior([post], [1.0]).save(folder.structure(number))

@@ -5,23 +5,19 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesjpt.errors import LearnerError
+from bayesjpt.structure import LEARNERS
 from bayesjpt.table.dataset import in_memory
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.arrays import Circuit
     from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.table import Table
-
-LEARNERS = ("mspn", "jpt", "wmispn", "cutset", "tree_mixture", "hclt")
-
-OF_SPLITS = ("cutset", "tree_mixture")
-"""Learners that smooth by the imaginary rows of splits."""
 
 Learner = str | Callable[..., "Circuit"]
 """A name of `LEARNERS`, or a function (table, rng, **learner_options) -> Circuit."""
@@ -30,6 +26,18 @@ Learner = str | Callable[..., "Circuit"]
 def name_of(learner: Learner) -> str:
     """Return what settings call a learner."""
     return learner if isinstance(learner, str) else getattr(learner, "__name__", "callable")
+
+
+def parameters_of(learner: str) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a learner of ours."""
+    import bayesjpt
+
+    return inspect.signature(getattr(bayesjpt, f"learn_{learner}")).parameters
+
+
+def smooths_splits(learner: Learner) -> bool:
+    """Return whether a learner is one of ours that smooths by the imaginary rows of splits."""
+    return isinstance(learner, str) and "ess" in parameters_of(learner)
 
 
 def check_learners(learners: list[Learner], n_structures: int) -> None:
@@ -50,13 +58,11 @@ def check_learners(learners: list[Learner], n_structures: int) -> None:
 
 def check_options(learner: Learner, table: Table | Dataset, options: dict[str, Any]) -> None:
     """Raise for an option of a learner of ours that makes no sense, before kernels are compiled."""
-    if learner in LEARNERS:
-        import bayesjpt
+    if isinstance(learner, str) and learner in LEARNERS:
         from bayesjpt.structure import base
         from bayesjpt.table.schema import closest
 
-        parameters = inspect.signature(getattr(bayesjpt, f"learn_{learner}")).parameters
-        known = [name for name in parameters if name not in ("table", "rng", "progress")]
+        known = [name for name in parameters_of(learner) if name not in ("table", "rng", "progress")]
         for name in options:
             if name not in known:
                 raise LearnerError(f"learner {learner!r} has no option {name!r}", closest(name, known))

@@ -28,7 +28,7 @@ from bayesjpt.defaults import (
     TUNE,
 )
 from bayesjpt.errors import CheckpointError, LearnerError, ModelError, SamplingError, warn
-from bayesjpt.fitting.learning import OF_SPLITS, Learner, check_learners, check_options, name_of
+from bayesjpt.fitting.learning import Learner, check_learners, check_options, name_of, smooths_splits
 
 if TYPE_CHECKING:
     from bayesjpt.sampler.schedule import Schedule
@@ -158,7 +158,7 @@ class FitSettings:
     @property
     def learner_options(self) -> dict[str, Any]:
         """What learners are called with: those of splits smooth by the imaginary rows that the sweeps have."""
-        own = {"ess": self.ess} if all(learner in OF_SPLITS for learner in self.learners) else {}
+        own = {"ess": self.ess} if all(map(smooths_splits, self.learners)) else {}
         return own | self.options
 
     def recorded(self, learnt_from: Schema) -> dict[str, Any]:

@@ -87,7 +87,10 @@ def make_routes(plan: Plan, values: np.ndarray, observed: np.ndarray, half: np.n
     if half is not None:
         np.maximum.at(widest, plan.feature_column, _NARROW * np.abs(plan.feature_offset))
         widest = np.where(plan.column_resolution > 0.0, widest + half.max(axis=1), 0.0)
-    return _make_routes(plan, np.ascontiguousarray(values), np.ascontiguousarray(observed), widest)
+    values, observed = np.ascontiguousarray(values).view(), np.ascontiguousarray(observed).view()
+    for view in (values, observed):  # of a Table or made for a question: compiled once for both
+        view.flags.writeable = False
+    return _make_routes(plan, values, observed, widest)
 
 
 @kernel

@@ -8,7 +8,6 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.plan import AS_WHOLE, CONJUGATE, Plan
 from bayesjpt.circuit.priors import Priors
-from bayesjpt.circuit.type_prior import ColumnTypes, no_column_types
 from bayesjpt.errors import SamplingError
 from bayesjpt.families import registry
 from bayesjpt.kernels.cells import Cells
@@ -38,15 +37,12 @@ class Sweeper:
     circuit : Circuit
     plan : Plan
     priors : Priors
-        `Priors.concentration` may be replaced before each sweep through `concentration`. Factors of the
-        hyperparameters are drawn, too: `Params.theta` holds them last.
+        `Priors.concentration` may be replaced before each sweep through `concentration`. Weights of types and factors
+        of hyperparameters are drawn, too: `Params.theta` of this sweeper holds them behind the parameters.
     cells : Cells
         The table, as `bayesjpt.kernels.cells.make_cells` arranged it for the plan; read only.
     n_block : int
         Rows evaluated together; no effect on any draw.
-    column_types : ColumnTypes, optional
-        Weights of types that are drawn, too, and divide the concentrations: `Params.theta` of this sweeper holds them
-        behind the parameters.
     swaps : bool
         Whether members of a dictionary may exchange their rows: only right where all weights and parameters are drawn.
     log_jacobian : float
@@ -63,7 +59,6 @@ class Sweeper:
         cells: Cells,
         *,
         n_block: int,
-        column_types: ColumnTypes | None = None,
         swaps: bool = True,
         log_jacobian: float = 0.0,
         name: str = "x",
@@ -73,7 +68,7 @@ class Sweeper:
         self.swaps = swaps
         self.log_jacobian = log_jacobian
         self.name = name
-        self._types = no_column_types() if column_types is None else column_types
+        self._types = priors.column_types
         self._scales = priors.scales
         self._hyper = priors.hyper.copy()
         self._work = make_work(plan, cells, n_block)
@@ -174,12 +169,9 @@ class Sweeper:
 
     def _divided(self, params: Params) -> np.ndarray:
         """Return the concentrations, divided by the weights of types at hand."""
-        types, concentration = self._types, self.concentration
-        if types.n_weight:
-            weight_of_types = params.theta[self.circuit.n_theta :]
-            concentration = concentration.copy()
-            concentration[types.edge] *= types.factor * weight_of_types[types.entry]
-        return concentration
+        if not self._types.n_weight:
+            return self.concentration
+        return self._types.divided(self.concentration, params.theta[self.circuit.n_theta :])
 
     def _scale(self, params: Params) -> None:
         """Fill the hyperparameters at the factors at hand."""

@@ -15,14 +15,7 @@ from bayesjpt.circuit.packed import PACKED, pack
 from bayesjpt.circuit.priors import Priors, hyper_by_name
 from bayesjpt.circuit.scales import scale_name
 from bayesjpt.circuit.scope import levels
-from bayesjpt.circuit.type_prior import (
-    COLUMNS,
-    MEMBERS,
-    ColumnTypes,
-    column_type_labels,
-    make_column_types,
-    no_column_types,
-)
+from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS, ColumnTypes, column_type_labels
 from bayesjpt.defaults import ALPHA, ESS, GAMMA
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
@@ -98,7 +91,7 @@ class CircuitMixture:
     group : sequence (n_row,), optional
         The group of each row: parameters are shared, and each group has weights of its own at the sums of the
         structure, ``x_group_sum_weights`` with the dim ``x_group``, drawn towards the shared ones, ``x_sum_weights``:
-        Dirichlet(kappa pi) at each sum. With `transforms` alone: no Gibbs sweep draws them.
+        Dirichlet(kappa pi) at each sum. Gibbs sweeps draw them where `gamma`, `alpha` and `ess` are numbers.
     kappa : float or scalar tensor, default 10
         Imaginary rows of a sum by which a group's weights are drawn towards the shared ones: a number, or an expression
         of the model's random variables.
@@ -115,9 +108,9 @@ class CircuitMixture:
         For data that are not a Table or do not fit the circuit, a name that PyMC cannot use, invalid concentrations, an
         unknown prior, sampler or way to divide alpha, one alpha an edge that is to be divided, transforms of a block
         with a likelihood that has no gradient, or transforms and a sampler of sweeps, or `impute` and the
-        collapsed one; for groups without transforms, of another number of rows, or of a circuit without sums, and for a
-        `kappa` that is no positive number or scalar expression, or without groups. The
-        model is left as it was.
+        collapsed one; for groups of another number of rows, or of a circuit without sums, in sweeps also with
+        concentrations that are expressions, ``type_prior="columns"`` or the collapsed sampler; for a `kappa` that is
+        no positive number or scalar expression, or without groups. The model is left as it was.
 
     Notes
     -----
@@ -181,10 +174,12 @@ class CircuitMixture:
             _check_swept(name, sampler)
         if impute and sampler != BLOCKED:
             raise ModelError(f"block {name!r} with impute=True and sampler={sampler!r}", f"sampler={BLOCKED!r}")
-        kappa = _check_grouped(name, layout, kappa, group is not None, transforms, impute)
+        kappa = _check_grouped(name, layout, kappa, group is not None, impute)
+        if group is not None and not transforms:
+            _check_grouped_sweeps(name, expressions, type_prior, sampler)
         full = model.name_for(name)  # of a named submodel: PyMC gives its prefix to variables, and not to dims
         _add_coords(model, full, layout, data)
-        types = make_column_types(circuit, data.schema) if type_prior == COLUMNS else no_column_types()
+        types = priors.column_types
         if types.n_weight:
             weight_of_types = _type_prior(name, types, column_type_labels(circuit, data.schema), transforms)
             priors, expressions = divide_by(weight_of_types, types, layout, priors, expressions)
@@ -201,7 +196,7 @@ class CircuitMixture:
         _type_weights(name, circuit, data.schema, weight)
         dims = (f"{full}_obs_id", f"{full}_feature")
         if groups is not None:
-            of_groups = FrozenGroups(circuit, data.schema, priors, groups=groups)
+            of_groups = FrozenGroups(circuit, data.schema, priors, groups=groups, swept=not transforms)
             matrix = flat_weights(layout, weight, own, groups.labels.size)
             return GroupedRows(name, of_groups, missing, matrix, theta, observed=values, dims=dims)
         frozen = FrozenCircuit(circuit, data.schema, priors, swept=not transforms, sampler=sampler)
@@ -285,21 +280,28 @@ def _check_swept(name: str, sampler: str) -> None:
         )
 
 
-def _check_grouped(name: str, layout: Layout, kappa: Any, grouped: bool, transforms: bool, impute: bool) -> Any:
+def _check_grouped(name: str, layout: Layout, kappa: Any, grouped: bool, impute: bool) -> Any:
     """Return kappa, checked; raise where a block cannot have groups."""
     if not grouped:
         if kappa is not KAPPA:
             raise ModelError(f"kappa={kappa!r} of block {name!r}, whose rows have no groups", "group=, or no kappa")
         return kappa
-    if not transforms:
-        raise ModelError(
-            f"block {name!r} with group= and Gibbs sweeps, which draw no weights of groups", "transforms=True, for NUTS"
-        )
     if impute:
         raise ModelError(f"block {name!r} with group= and impute=True", "one of the two")
     if not weights_of_groups(layout):
         raise ModelError(f"groups of block {name!r}, whose circuit has no sum but dictionaries", "a mixture, or splits")
     return checked_kappa(kappa)
+
+
+def _check_grouped_sweeps(name: str, expressions: dict, type_prior: str, sampler: str) -> None:
+    """Raise where sweeps over groups cannot draw a block."""
+    remedy = "Leave it out, or make the block with transforms=True for NUTS"
+    if expressions:
+        raise ModelError(f"block {name!r} with group= and concentrations that are expressions", "numbers", remedy)
+    if type_prior == COLUMNS:
+        raise ModelError(f"block {name!r} with group= and type_prior={type_prior!r}", f"{MEMBERS!r} or 'types'", remedy)
+    if sampler != BLOCKED:
+        raise ModelError(f"block {name!r} with group= and sampler={sampler!r}", f"sampler={BLOCKED!r}", remedy)
 
 
 def _weights(name: str, layout: Layout, concentrations: dict, starts: dict) -> dict:

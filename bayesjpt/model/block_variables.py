@@ -37,6 +37,10 @@ class BlockFlooredInverseGammaRV(BlockVariable, distributions.FlooredInverseGamm
     """Inverse gamma above a floor, of a block."""
 
 
+class BlockFlooredGammaRV(BlockVariable, distributions.FlooredGammaRV):
+    """Gamma above a floor, of a block."""
+
+
 class BlockCappedLogNormalRV(BlockVariable, distributions.CappedLogNormalRV):
     """Log-normal below a cap, of a block."""
 
@@ -78,6 +82,12 @@ class BlockFlooredInverseGamma(distributions.FlooredInverseGamma):
     """FlooredInverseGamma(alpha, beta, floor) of a block."""
 
     rv_op = BlockFlooredInverseGammaRV()
+
+
+class BlockFlooredGamma(distributions.FlooredGamma):
+    """FlooredGamma(alpha, beta, floor) of a block."""
+
+    rv_op = BlockFlooredGammaRV()
 
 
 class BlockCappedLogNormal(distributions.CappedLogNormal):

@@ -14,6 +14,7 @@ from bayesjpt.errors import ModelError
 from bayesjpt.kernels.samplers import COLLAPSED
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.circuit_rows import CircuitRowsRV, FrozenCircuit
+from bayesjpt.model.groups import GROUP, FrozenGroups, weights_of_groups
 from bayesjpt.model.imputed import IMPUTED, ImputedCellsRV
 
 TYPE_PRIOR = "type_prior"
@@ -127,7 +128,12 @@ def check_block(model: pm.Model, rows, members: list, drawn: list) -> None:
     """
     frozen = rows.owner.op.frozen
     block = repr(rows.name)
+    grouped = isinstance(frozen, FrozenGroups)
     names = {*make_layout(frozen.circuit, frozen.schema).names(), *scale_names(frozen).values()}
+    if grouped:
+        names |= {
+            f"{GROUP}_{variable.name}" for variable in weights_of_groups(make_layout(frozen.circuit, frozen.schema))
+        }
     fixed = sorted({f"{rows.name}_{name}" for name in names} - {rv.name for rv in members})
     if fixed:
         raise ModelError(
@@ -146,11 +152,12 @@ def check_block(model: pm.Model, rows, members: list, drawn: list) -> None:
         raise ModelError(f"block {block} is not observed", "an observed block", "Pass its rows as data")
     drawn_names = {rv.name for rv in drawn}
     left = [rv.name for rv in members if rv.name not in drawn_names]
-    if left and frozen.sampler == COLLAPSED:
+    if left and (frozen.sampler == COLLAPSED or grouped):
+        why = "its rows have groups" if grouped else f"its sampler is {COLLAPSED!r}"
         raise ModelError(
-            f"{', '.join(left)} of block {block} is given to another step, and its sampler is {COLLAPSED!r}",
+            f"{', '.join(left)} of block {block} is given to another step, and {why}",
             "all of the block's variables in one step: weights and parameters are integrated out together",
-            "Leave the block out of step=, or make it with sampler='blocked'",
+            "Leave the block out of step=" + ("" if grouped else ", or make it with sampler='blocked'"),
         )
     for names in drawn_jointly(frozen, f"{rows.name}_{TYPE_PRIOR}" in drawn_names):
         together = [f"{rows.name}_{name}" for name in names]

@@ -1,7 +1,7 @@
 """The distributions of a block's parameters that PyMC does not have.
 
-A Dirichlet for each segment of one vector, an inverse gamma above a floor, a normal and a log-normal below a cap; with
-the transforms by which a sampler of unbounded variables reaches them.
+A Dirichlet for each segment of one vector, a gamma and an inverse gamma above a floor, a normal and a log-normal below
+a cap; with the transforms by which a sampler of unbounded variables reaches them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bayesjpt.model.internals import (
 )
 from bayesjpt.model.segments import SMALLEST_WEIGHT, Segments
 from bayesjpt.model.transforms import AboveFloor, BelowCap, BelowLimit, SegmentSimplex
-from bayesjpt.numerics.draw import draw_gamma_below, draw_log_dirichlet
+from bayesjpt.numerics.draw import draw_gamma_above, draw_gamma_below, draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel, source_version
 from bayesjpt.numerics.special import normal_quantile_between
 
@@ -65,6 +65,11 @@ def _fill_segments(concentration, ptr, out, rng):
 def _draw_inverse_gamma_above(rng, alpha, beta, floor):
     upper = 1.0 / floor if floor > 0.0 else np.inf
     return max(1.0 / draw_gamma_below(alpha, beta, upper, rng), floor)
+
+
+@kernel
+def _draw_gamma_above(rng, alpha, beta, floor):
+    return draw_gamma_above(alpha, beta, floor, rng)
 
 
 @kernel
@@ -226,6 +231,61 @@ def _floored_inverse_gamma_numba(op, node):
     return floored_inverse_gamma, source_version()
 
 
+class FlooredGammaRV(RandomVariable):
+    """Gamma(alpha, beta) given that it exceeds a floor."""
+
+    name = "FlooredGamma"
+    signature = "(),(),()->()"
+    dtype = "float64"
+    _print_name = ("FlooredGamma", "\\operatorname{FlooredGamma}")
+
+    @classmethod
+    def rng_fn(cls, rng, alpha, beta, floor, size=None):
+        return _batched(_draw_gamma_above, rng, (alpha, beta, floor), size)
+
+
+class FlooredGamma(PositiveContinuous):
+    """Gamma distribution truncated below, its normaliser included.
+
+    Parameters
+    ----------
+    alpha, beta : tensor_like of float
+        Shape and rate.
+    floor : tensor_like of float
+        Lower bound; 0 for none.
+    """
+
+    rv_op = FlooredGammaRV()
+
+    @classmethod
+    def dist(cls, alpha, beta, floor, **kwargs):
+        return super().dist([_double(alpha), _double(beta), _double(floor)], **kwargs)
+
+    def support_point(rv, size, alpha, beta, floor):
+        point = pt.maximum(alpha / beta, 1.5 * floor)
+        return point if rv_size_is_none(size) else pt.full(size, point)
+
+    def logp(value, alpha, beta, floor):
+        log_mass = pt.switch(floor > 0.0, pt.log(pt.gammaincc(alpha, beta * floor)), 0.0)
+        logp = alpha * pt.log(beta) - pt.gammaln(alpha) + (alpha - 1.0) * pt.log(value) - beta * value - log_mass
+        return check_parameters(
+            pt.switch((value >= floor) & (value > 0.0), logp, -np.inf),
+            alpha > 0.0,
+            beta > 0.0,
+            floor >= 0.0,
+            msg="alpha > 0, beta > 0, floor >= 0",
+        )
+
+
+@numba_core_rv_funcify.register(FlooredGammaRV)
+def _floored_gamma_numba(op, node):
+    @numba_njit
+    def floored_gamma(rng, alpha, beta, floor):
+        return _draw_gamma_above(rng, alpha, beta, floor)
+
+    return floored_gamma, source_version()
+
+
 class CappedLogNormalRV(RandomVariable):
     """LogNormal(mu, sigma) given that it is at most a cap."""
 
@@ -342,6 +402,11 @@ def _segment_dirichlet_transform(op, rv):
 
 @default_transform.register(FlooredInverseGammaRV)
 def _floored_inverse_gamma_transform(op, rv):
+    return AboveFloor()
+
+
+@default_transform.register(FlooredGammaRV)
+def _floored_gamma_transform(op, rv):
     return AboveFloor()
 
 

@@ -7,13 +7,15 @@ parameters given the allocations. Before that it refuses models in which those c
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pymc as pm
 from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, StepMethodState
 
 from bayesjpt.circuit.arrays import LATENT, Params
 from bayesjpt.circuit.layout import make_layout
-from bayesjpt.circuit.type_prior import make_column_types, no_column_types
+from bayesjpt.circuit.type_prior import no_column_types
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.kernels import chain
 from bayesjpt.kernels.chain import ChainState
@@ -31,9 +33,11 @@ from bayesjpt.model.blocks import (
     touched_blocks,
     variables_of,
 )
+from bayesjpt.model.circuit_rows import FrozenCircuit
 from bayesjpt.model.concentration import concentration_function, hyperparameters
 from bayesjpt.model.concentration_step import ConcentrationGibbs
 from bayesjpt.model.gaps import check_gaps
+from bayesjpt.model.groups import FrozenGroups
 from bayesjpt.model.internals import STEP_METHODS, dataclass_state, make_initial_point_fn
 from bayesjpt.table.encode import filler
 
@@ -105,7 +109,7 @@ class CircuitGibbs(BlockedStep):
         above = hyperparameters(rvs)
         touched = {} if len(above) == len(rvs) else touched_blocks(model, rvs)
         if len(touched) == 1 and not above:
-            return super().__new__(cls, *args, **kwargs)
+            return super().__new__(_step_of(cls, *touched), *args, **kwargs)
         options = {key: value for key, value in kwargs.items() if key not in ("vars", "rng", "model")}
         rngs = pm.util.get_random_generator(kwargs.get("rng")).spawn(len(touched))
         shares = [[model.rvs_to_values[rv] for rv in members if rv in rvs] for members in touched.values()]
@@ -131,7 +135,7 @@ class CircuitGibbs(BlockedStep):
         ((rows, members),) = touched_blocks(model, rvs).items()
         drawn = [rv for rv in members if rv in rvs]
         check_block(model, rows, members, drawn)
-        frozen = rows.owner.op.frozen
+        frozen = self._swept(rows)
         self.vars = [model.rvs_to_values[rv] for rv in drawn]
         self.blocked = blocked
         self.tune = True
@@ -140,12 +144,10 @@ class CircuitGibbs(BlockedStep):
         self.chain_state: ChainState | None = None
         self.n_tune = 0
         self._frozen = frozen
-        self._layout = make_layout(frozen.circuit, frozen.schema)
-        self._types = no_column_types()
-        names = self._layout.names()
-        if f"{rows.name}_{TYPE_PRIOR}" in {rv.name for rv in drawn}:
-            self._types = make_column_types(frozen.circuit, frozen.schema)
-            names = (*names, TYPE_PRIOR)
+        self._layout = self._named_by(model, rows)
+        draws_types = f"{rows.name}_{TYPE_PRIOR}" in {rv.name for rv in drawn}
+        self._types = frozen.priors.column_types if draws_types else no_column_types()
+        names = (*self._layout.names(), *([TYPE_PRIOR] if draws_types else []))
         self._scale_names = tuple(scale_names(frozen).values())
         names = (*names, *self._scale_names)
         n_scale = np.unique(frozen.priors.scales.family, return_counts=True)[1]
@@ -155,7 +157,7 @@ class CircuitGibbs(BlockedStep):
         self._block = rows.name
         self._name_statistics(len(find_blocks(model)) > 1)
         self._unset = _default_point(model, drawn)
-        self._concentration = concentration_function(model, rows, self._layout)
+        self._concentration = self._concentrations(model, rows)
         self._collapsed = self._sums_with_expressions()
         gamma = frozen.priors.concentration[frozen.circuit.edges_of_kind(LATENT)]
         self._may_be_even = not np.isnan(gamma).any()  # not a number: an expression
@@ -171,6 +173,18 @@ class CircuitGibbs(BlockedStep):
         if self._cells:
             self._complete(initial_point)
             self._warm_up(initial_point)
+
+    def _swept(self, rows) -> FrozenCircuit:
+        """Return the circuit that sweeps are over."""
+        return rows.owner.op.frozen
+
+    def _named_by(self, model: pm.Model, rows) -> Any:
+        """Return the Layout by which named variables become weights and parameters of that circuit."""
+        return make_layout(self._frozen.circuit, self._frozen.schema)
+
+    def _concentrations(self, model: pm.Model, rows) -> Any:
+        """Return a function from the point to the concentrations of all edges; None where all of them are numbers."""
+        return concentration_function(model, rows, self._layout)
 
     def _sums_with_expressions(self) -> tuple[np.ndarray, np.ndarray]:
         """Return segments and edges of the sums whose weights are drawn and whose concentrations are expressions."""
@@ -198,7 +212,7 @@ class CircuitGibbs(BlockedStep):
         self._sweeper = make_sweeper(
             frozen.circuit,
             frozen.plan,
-            frozen.priors,
+            frozen.priors._replace(column_types=self._types),
             arrange(
                 frozen.plan,
                 ArraySource(by_column, observed),
@@ -208,7 +222,6 @@ class CircuitGibbs(BlockedStep):
             ),
             sampler=frozen.sampler,
             max_work_bytes=MAX_WORK_BYTES,
-            column_types=self._types,
             swaps=len(self._drawn) == len(self._value_names),
             log_jacobian=float((observed.sum(axis=1) * frozen.plan.column_log_jacobian).sum()),
             name=self._block,
@@ -261,7 +274,10 @@ class CircuitGibbs(BlockedStep):
     def concentrate(self, point: dict) -> None:
         """Take the concentrations from the point."""
         if self._concentration:
-            self._sweeper.concentration = self._undivided(self._concentration(point), point)
+            concentration = self._concentration(point)
+            if self._types.n_weight:  # the sweep draws these itself, and divides
+                concentration = self._types.undivided(concentration, point[self._value_names[TYPE_PRIOR]])
+            self._sweeper.concentration = concentration
 
     def draw(self, point: dict, allocated: ChainState) -> tuple[dict, list[dict]]:
         """Return the point with weights and parameters drawn given the allocations, and the sweep's statistics."""
@@ -270,13 +286,6 @@ class CircuitGibbs(BlockedStep):
         return self._merged(point, self.chain_state.params), [
             {self._statistic[key]: value for key, value in values.items()}
         ]
-
-    def _undivided(self, concentration: np.ndarray, point: dict) -> np.ndarray:
-        """Return concentrations before the point's weights of types divide them: the sweep draws these itself."""
-        types = self._types
-        if types.n_weight:
-            concentration[types.edge] /= types.factor * point[self._value_names[TYPE_PRIOR]][types.entry]
-        return concentration
 
     def _params(self, point: dict) -> Params:
         values = {name: point[full] for name, full in self._value_names.items()}
@@ -339,6 +348,15 @@ class CircuitGibbs(BlockedStep):
             return {key: stats[key] for key in names}
 
         return (update,)
+
+
+def _step_of(step: type[CircuitGibbs], rows) -> type[CircuitGibbs]:
+    """Return the class of the step that sweeps over a block."""
+    if isinstance(rows.owner.op.frozen, FrozenGroups):
+        from bayesjpt.model.group_step import GroupedGibbs  # which is made of this file's
+
+        return GroupedGibbs
+    return step
 
 
 def _default_point(model: pm.Model, variables: list) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pytensor.tensor as pt
 from pymc.distributions.distribution import Distribution
 from pytensor.graph.basic import Variable
 
+from bayesjpt.circuit.grouped import Grouped, repeat_structure
 from bayesjpt.circuit.layout import SPLIT_WEIGHTS, SUM_WEIGHTS, Layout, WeightVariable
 from bayesjpt.errors import ModelError
 from bayesjpt.kernels.sampling import sample_rows
@@ -77,11 +79,21 @@ def _is_missing(label: Any) -> bool:
 class FrozenGroups(FrozenCircuit):
     """A circuit with the groups of rows, as one hashable property of an op."""
 
-    def __init__(self, circuit, schema, priors, *, groups: Groups):
-        super().__init__(circuit, schema, priors)
+    def __init__(self, circuit, schema, priors, *, groups: Groups, swept: bool = False):
+        super().__init__(circuit, schema, priors, swept=swept)
         self.codes = groups.codes
         self.n_group = groups.labels.size
         self.digest = hashlib.sha256(self.digest.encode() + self.codes.astype(np.int64).tobytes()).hexdigest()
+
+    @cached_property
+    def grouped(self) -> Grouped:
+        """The structure once for each group, over shared leaves: what sweeps are over."""
+        return repeat_structure(self.circuit, self.schema, self.n_group)
+
+    @cached_property
+    def repeated(self) -> FrozenCircuit:
+        """The same as sweeps take it."""
+        return FrozenCircuit(self.grouped.circuit, self.grouped.schema, self.grouped.priors(self.priors), swept=True)
 
 
 def group_weights(name: str, layout: Layout, shared: dict, groups: Groups, kappa: Any, starts: dict) -> dict:
@@ -98,7 +110,7 @@ def group_weights(name: str, layout: Layout, shared: dict, groups: Groups, kappa
     kappa : float or scalar tensor
         Checked.
     starts : mapping from str to array
-        Where samplers begin.
+        Where samplers begin; empty for Gibbs sweeps.
     """
     kinds = weights_of_groups(layout)
     model = pm.modelcontext(None)
@@ -112,7 +124,7 @@ def group_weights(name: str, layout: Layout, shared: dict, groups: Groups, kappa
             (f"{full}_{GROUP}", f"{full}_{variable.dim}"),
             variable,
             concentration,
-            start=np.tile(starts[variable.name], (groups.labels.size, 1)),
+            start=np.tile(starts[variable.name], (groups.labels.size, 1)) if starts else None,
         )
     return out
 

@@ -21,6 +21,7 @@ DRAWN: dict[str, Any] = {
     "inverse_gamma": block_variables.BlockFlooredInverseGamma,
     "log_normal": block_variables.BlockCappedLogNormal,
     "gamma": block_variables.BlockGamma,
+    "gamma_above": block_variables.BlockFlooredGamma,
     "beta": block_variables.BlockBeta,
     "dirichlet": block_variables.BlockSegmentDirichlet,
 }
@@ -30,6 +31,7 @@ TRANSFORMED: dict[str, Any] = {
     "inverse_gamma": distributions.FlooredInverseGamma,
     "log_normal": distributions.CappedLogNormal,
     "gamma": pm.Gamma,
+    "gamma_above": distributions.FlooredGamma,
     "beta": pm.Beta,
     "dirichlet": distributions.SegmentDirichlet,
 }
@@ -87,7 +89,8 @@ def _variable(
         arguments = ()
     if start is None:
         return DRAWN[prior](name, *arguments, dims=dim, default_transform=None, **options)
-    bounds = arguments[-1] if prior in ("inverse_gamma", "log_normal") else None  # the limit of a normal is no number
+    # the limit of a normal is no number
+    bounds = arguments[-1] if prior in ("inverse_gamma", "gamma_above", "log_normal") else None
     return TRANSFORMED[prior](
         name, *arguments, dims=dim, initval=_inside(prior, start, ptr=ptr, bounds=bounds), **options
     )
@@ -96,7 +99,7 @@ def _variable(
 def _inside(prior: str, start: np.ndarray, *, ptr: np.ndarray, bounds) -> np.ndarray:
     """Return starting values away from the ends of the prior's support."""
     match prior:
-        case "inverse_gamma":
+        case "inverse_gamma" | "gamma_above":
             return np.maximum(start, np.maximum((1.0 + INSIDE) * bounds, np.finfo(float).tiny))
         case "log_normal":
             return np.minimum(start, (1.0 - INSIDE) * bounds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from bayesjpt.numerics.jit import kernel
 
 
@@ -13,3 +15,13 @@ def copy_into(source, out):
     """
     for i in range(min(source.size, out.size)):
         out[i] = source[i]
+
+
+@kernel
+def with_room(array, size):
+    """Return the array where it has so many entries, or a longer one that begins as it does, twice as large."""
+    if size <= array.size:
+        return array
+    out = np.empty(2 * size, array.dtype)
+    copy_into(array, out)
+    return out

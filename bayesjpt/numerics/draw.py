@@ -45,6 +45,30 @@ def draw_beta(a, b, rng):
     return min(max(p, _SMALLEST), 1.0 - 1.1102230246251565e-16)
 
 
+@kernel
+def draw_gamma_above(shape, rate, lower, rng):
+    """Return a draw of Gamma(shape, rate) given that it is at least `lower`; NaN where parameters are invalid.
+
+    The plain gamma where `lower` is no more than a standard deviation above the mean; otherwise an exponential beyond
+    it, by the tangent of the log density there (log-concave for shape > 1), or for a smaller shape by the rate, than
+    which the density falls faster.
+    """
+    if not (shape > 0.0 and rate > 0.0 and shape < np.inf and rate < np.inf and 0.0 <= lower < np.inf):
+        return np.nan
+    if lower == 0.0:
+        return draw_gamma(shape, rate, rng)
+    if shape >= 1.0 and rate * lower <= shape + math.sqrt(shape):
+        while True:
+            x = rng.standard_gamma(shape) / rate
+            if x >= lower:
+                return x
+    slope = max(shape - 1.0, 0.0) / lower
+    while True:
+        step = rng.standard_exponential() / (rate - slope)
+        if math.log(1.0 - rng.random()) <= (shape - 1.0) * math.log1p(step / lower) - slope * step:
+            return lower + step
+
+
 @apart
 @kernel
 def draw_gamma_below(shape, rate, upper, rng):

@@ -33,15 +33,7 @@ _SOURCES = {
         "circuit/type_prior.py",
     ),
 }
-_EVERYTHING = (
-    "numerics/*.py",
-    "families/*.py",
-    "kernels/*.py",
-    "circuit/arrays.py",
-    "circuit/plan.py",
-    "circuit/scales.py",
-    "circuit/type_prior.py",
-)
+_EVERYTHING = tuple(dict.fromkeys(pattern for patterns in _SOURCES.values() for pattern in patterns))
 
 
 @functools.cache

@@ -7,7 +7,7 @@ register themselves as methods (`bayesjpt.posterior.answer.query_method`), so th
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit, Params, start_params
 from bayesjpt.circuit.plan import Plan, make_plan
+from bayesjpt.circuit.recognised import Recognised, recognise
 from bayesjpt.errors import FitFileError
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -52,7 +53,14 @@ class Posterior:
     if TYPE_CHECKING:  # the query methods, for editors and type checkers; queries and report register them at run time
         from bayesjpt.fitting.report import report
         from bayesjpt.posterior import answer as _answer
-        from bayesjpt.queries import methods as _methods
+        from bayesjpt.queries import density as _density
+        from bayesjpt.queries import dependence as _dependence
+        from bayesjpt.queries import distribution as _distribution
+        from bayesjpt.queries import membership as _membership
+        from bayesjpt.queries import mode as _mode
+        from bayesjpt.queries import moments as _moments
+        from bayesjpt.queries import outliers as _outliers
+        from bayesjpt.queries import probability as _probability
         from bayesjpt.queries.components import components
         from bayesjpt.queries.condition import condition, constrain, marginal
         from bayesjpt.queries.explain import explain
@@ -65,21 +73,21 @@ class Posterior:
         from bayesjpt.report.plots import plot_marginal
         from bayesjpt.report.tree import tree
 
-        log_density = _answer.labelled(_methods.density.log_density)
-        log_mass = _answer.labelled(_methods.density.log_mass)
-        probability = _answer.labelled(_methods.probability.probability)
-        log_probability = _answer.labelled(_methods.probability.log_probability)
-        expectation = _answer.labelled(_methods.moments.expectation)
-        variance = _answer.labelled(_methods.moments.variance)
-        quantile = _answer.labelled(_methods.distribution.quantile)
-        cdf = _answer.labelled(_methods.distribution.cdf)
-        confidence_bounds = _answer.labelled(_methods.distribution.confidence_bounds)
-        dependence = _answer.labelled(_methods.dependence.dependence)
-        mode = _answer.labelled(_methods.mode.mode)
-        most_probable = _answer.labelled(_methods.mode.most_probable)
-        outliers = _answer.labelled(_methods.outliers.outliers)
-        membership = _answer.labelled(_methods.membership.membership)
-        comembership = _answer.labelled(_methods.membership.comembership)
+        log_density = _answer.labelled(_density.log_density)
+        log_mass = _answer.labelled(_density.log_mass)
+        probability = _answer.labelled(_probability.probability)
+        log_probability = _answer.labelled(_probability.log_probability)
+        expectation = _answer.labelled(_moments.expectation)
+        variance = _answer.labelled(_moments.variance)
+        quantile = _answer.labelled(_distribution.quantile)
+        cdf = _answer.labelled(_distribution.cdf)
+        confidence_bounds = _answer.labelled(_distribution.confidence_bounds)
+        dependence = _answer.labelled(_dependence.dependence)
+        mode = _answer.labelled(_mode.mode)
+        most_probable = _answer.labelled(_mode.most_probable)
+        outliers = _answer.labelled(_outliers.outliers)
+        membership = _answer.labelled(_membership.membership)
+        comembership = _answer.labelled(_membership.comembership)
 
     @property
     def n_chain(self) -> int:
@@ -102,7 +110,21 @@ class Posterior:
     def _plan(self) -> Plan:
         return make_plan(self.circuit, self.schema)
 
-    def by_structure(self) -> tuple[Posterior, ...]:
+    @cached_property
+    def recognised(self) -> Recognised | None:
+        """The cutset network of labels that the circuit is, by which complete rows are scored; None if it is none."""
+        return recognise(self.circuit, self.schema)
+
+    def table_weights(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the log weights of the network's ways and table entries, float64 (n, n_entry), of some draws.
+
+        Draws are numbered over all chains, as in `flat`.
+        """
+        assert self.recognised is not None
+        edge_of = self.recognised.edge_of
+        return np.where(edge_of >= 0, self.flat().log_weight[np.ix_(numbers, edge_of)], 0.0)
+
+    def by_structure(self) -> Sequence[Posterior]:
         """Return a posterior for each structure that was fitted; of one structure, the posterior itself.
 
         Examples
@@ -124,7 +146,7 @@ class Posterior:
         params = Params(*(np.ascontiguousarray(array[:, kept]) for array in self.params))
         return replace(self, params=params, sample_stats={name: x[:, kept] for name, x in self.sample_stats.items()})
 
-    def locate(self, draw: np.ndarray) -> list[tuple[Posterior, np.ndarray, np.ndarray]]:
+    def locate(self, draw: np.ndarray) -> Iterable[tuple[Posterior, np.ndarray, np.ndarray]]:
         """Return whose draws these are: (structure, positions in `draw`, numbers among its own) for each that has some.
 
         Draws are numbered over all chains, those of a chain side by side, as in `flat`.
@@ -136,11 +158,14 @@ class Posterior:
         return [values]
 
     def flat(self) -> Params:
-        """Return Params with one leading axis over all chains' draws."""
+        """Return Params with one leading axis over all chains' draws, read only.
+
+        Kernels are compiled for arrays that may be written or may not; a learner's estimate may not, hence no draw may.
+        """
         n = self.n_chain * self.n_draw  # -1 cannot stand for it where a circuit has no edges
         return Params(
-            np.ascontiguousarray(self.params.log_weight.reshape(n, self.circuit.n_edge)),
-            np.ascontiguousarray(self.params.theta.reshape(n, self.circuit.n_theta)),
+            _read_only(self.params.log_weight.reshape(n, self.circuit.n_edge)),
+            _read_only(self.params.theta.reshape(n, self.circuit.n_theta)),
         )
 
     def coords(self) -> dict[str, Any]:
@@ -224,6 +249,13 @@ class Posterior:
             f"{self.circuit.n_leaf} leaves, {self.circuit.n_theta} parameters"
             f"{f'; given {self.settings["given"]}' if 'given' in self.settings else ''})"
         )
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """Return a contiguous array of the same numbers that cannot be written."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def check_format(found: object, expected: str) -> None:

@@ -9,7 +9,7 @@ So all draws together, none weighted, are the average over structures, and their
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.networks import NetworkDraws, Structures
 
 
 class StackedPosterior(Posterior):
@@ -26,8 +27,9 @@ class StackedPosterior(Posterior):
 
     Parameters
     ----------
-    structures : sequence of Posterior
-        With the same columns and number of chains. Each has draws in proportion to its weight.
+    structures : sequence of Posterior or NetworkDraws
+        With the same columns and number of chains. Each has draws in proportion to its weight. Posteriors of those that
+        keep no draws are made when they are asked.
     weights : sequence of float
         Even, or by stacking: positive, with sum 1. They are a record: what is averaged are the draws.
     settings : mapping, optional
@@ -38,20 +40,24 @@ class StackedPosterior(Posterior):
     weights : float64 (n_structure,)
     """
 
-    _structures: tuple[Posterior, ...]
+    _structures: tuple[Posterior | NetworkDraws, ...]
+    _made: Sequence[Posterior]
     weights: np.ndarray
 
     def __init__(
         self,
-        structures: Sequence[Posterior],
+        structures: Sequence[Posterior | NetworkDraws],
         weights: Sequence[float] | np.ndarray,
         settings: Mapping[str, str | int | float] | None = None,
     ):
         first = structures[0]
         assert len(structures) == len(weights)
         assert all(post.schema == first.schema and post.n_chain == first.n_chain for post in structures)
+        keep_none = any(isinstance(post, NetworkDraws) for post in structures)
+        made = Structures(structures) if keep_none else tuple(structures)
         own = {
             "_structures": tuple(structures),
+            "_made": made,
             "weights": np.array(weights, np.float64),
             "schema": first.schema,
             "reference": first.reference,
@@ -85,9 +91,13 @@ class StackedPosterior(Posterior):
                 "Take one of post.by_structure()",
                 command="Fit one: bayesjpt fit TABLE --structures 1",
             )
-        return self._structures[0]
+        return self._made[0]
 
-    def by_structure(self) -> tuple[Posterior, ...]:
+    def by_structure(self) -> Sequence[Posterior]:
+        return self._made
+
+    def members(self) -> tuple[Posterior | NetworkDraws, ...]:
+        """Return the structures as they are kept."""
         return self._structures
 
     def coords(self) -> dict[str, Any]:
@@ -105,16 +115,14 @@ class StackedPosterior(Posterior):
         weights = self.weights[left] / self.weights[left].sum()
         return StackedPosterior(structures, weights, self.settings)
 
-    def locate(self, draw: np.ndarray) -> list[tuple[Posterior, np.ndarray, np.ndarray]]:
+    def locate(self, draw: np.ndarray) -> Iterator[tuple[Posterior, np.ndarray, np.ndarray]]:
         chain, position = np.divmod(draw, self.n_draw)
         starts = self._starts()
         number = np.searchsorted(starts, position, side="right") - 1
-        found = []
         for structure in np.unique(number).tolist():
             which = np.flatnonzero(number == structure)
-            post = self._structures[structure]
-            found.append((post, which, chain[which] * post.n_draw + position[which] - starts[structure]))
-        return found
+            n_draw = self._structures[structure].n_draw
+            yield self._made[structure], which, chain[which] * n_draw + position[which] - starts[structure]
 
     def split(self, values: np.ndarray) -> list[np.ndarray]:
         return np.split(values, self._starts()[1:], axis=1)
@@ -133,7 +141,7 @@ class StackedPosterior(Posterior):
         )
 
 
-def _stats_together(structures: Sequence[Posterior]) -> dict[str, np.ndarray]:
+def _stats_together(structures: Sequence[Posterior | NetworkDraws]) -> dict[str, np.ndarray]:
     """Return the sampler's statistics that all structures have, (n_chain, n_draw) of the whole."""
     names = [name for name in structures[0].sample_stats if all(name in post.sample_stats for post in structures)]
     return {name: np.concatenate([post.sample_stats[name] for post in structures], axis=1) for name in names}

@@ -17,6 +17,13 @@ _LARGE_SHARE = 0.3
 """Share of the cells from which the one value that they hold is told."""
 
 
+_LARGE = 1e9
+"""From here on whole numbers are rounded, unless that makes two of them one."""
+
+_MOST_DIGITS = 17
+"""Of a float64."""
+
+
 def summary_of(column: Column, kind: str, is_open: bool, order: Sequence[str], cells: np.ndarray | None) -> str:
     """Return a short summary of a column's values.
 
@@ -65,18 +72,28 @@ def _shares(labels: Sequence[str], counts: np.ndarray) -> str:
 
 def _of_numbers(column: Column, cells: np.ndarray | None) -> str:
     if cells is None or not cells.size:
-        return f"{shown(column, column.minimum)} to {shown(column, column.maximum)}"
+        return between(column, column.minimum, column.maximum)
     codes = codes_for_missing(column, cells)
     kept = cells[~np.isin(cells, codes)] if codes else cells
     values, counts = np.unique(kept, return_counts=True)
     most = int(counts.argmax())
-    ends = f"{shown(column, values[0])} to {shown(column, values[-1])}"
+    ends = between(column, values[0], values[-1])
     if counts[most] > _LARGE_SHARE * kept.size and values.size > 2 and values[most] in (values[0], values[-1]):
         rest = kept[kept != values[most]]
-        ends = f"{shown(column, rest.min())} to {shown(column, rest.max())}"
+        ends = between(column, rest.min(), rest.max())
         return f"{shown(column, values[most])} {_percent(counts[most] / kept.size)}, else {ends}"
     quartiles = np.quantile(kept, [0.25, 0.75], method="inverted_cdf")
-    return f"{ends}, half {shown(column, quartiles[0], 3)} to {shown(column, quartiles[1], 3)}"
+    return f"{ends}, half {between(column, quartiles[0], quartiles[1], 3)}"
+
+
+def between(column: Column, lo: float, hi: float, n_digit: int = 4) -> str:
+    """Return two values, with more digits where so many do not tell them apart."""
+    large = abs(lo) >= _LARGE and abs(hi) >= _LARGE and float(lo).is_integer() and float(hi).is_integer()
+    if large and lo < hi and column.notation is None and shown(column, lo) == shown(column, hi):
+        return f"{lo:.0f} to {hi:.0f}"
+    while lo < hi and n_digit < _MOST_DIGITS and shown(column, lo, n_digit) == shown(column, hi, n_digit):
+        n_digit += 2
+    return f"{shown(column, lo, n_digit)} to {shown(column, hi, n_digit)}"
 
 
 def shown(column: Column, value: float, n_digit: int = 4) -> str:
@@ -86,7 +103,7 @@ def shown(column: Column, value: float, n_digit: int = 4) -> str:
     if column.dtype == "datetime":
         return value_label(float(value), "datetime")
     value = float(value) + 0.0
-    return str(int(value)) if value.is_integer() and abs(value) < 1e9 else f"{value:.{n_digit}g}"
+    return str(int(value)) if value.is_integer() and abs(value) < _LARGE else f"{value:.{n_digit}g}"
 
 
 def _percent(share: float) -> str:

@@ -18,6 +18,7 @@ from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.condition import condition
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import refuse_impossible_rows
+from bayesjpt.queries.networks import has_tables, scores_by_tables
 from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.table import Table
 
@@ -108,8 +109,22 @@ def _log_mass(post: Posterior, table: Table, *, even: bool = False) -> PlainAnsw
     return _answer(post, np.minimum(_scores(post, centre, table.observed, half), 0.0), "log_mass")
 
 
-@pooled
 def _conditional(post: Posterior, table: Table, given, score) -> PlainAnswer:
+    """Return the score of rows given evidence, of which there may be none; complete rows of labels by tables."""
+    whole = table.observed.all(axis=0)
+    if given is not None or not whole.any() or not has_tables(post):
+        return _conditional_of_any(post, table, given, score)
+    if whole.all():
+        return _answer(post, scores_by_tables(post, table), score.__name__.removeprefix("_"))
+    by_tables = scores_by_tables(post, table.take(np.flatnonzero(whole)))
+    rest = _conditional_of_any(post, table.take(np.flatnonzero(~whole)), None, score)
+    values = np.empty((*rest.values.shape[:2], table.n_row))
+    values[..., whole], values[..., ~whole] = by_tables.reshape(*values.shape[:2], -1), rest.values
+    return replace(rest, values=values, coords={**rest.coords, "obs_id": np.arange(table.n_row)})
+
+
+@pooled
+def _conditional_of_any(post: Posterior, table: Table, given, score) -> PlainAnswer:
     """Return the score of rows given evidence: given other cells, the joint less that of what is given."""
     if given is None:
         return score(post, table)

@@ -265,7 +265,8 @@ def _refuse_character(text: str, position: int) -> NoReturn:
     if quote is not None:
         raise EventError(f"{quote} begins with {text[position]} and has no end", "the same quote again", place=place)
     found = f"unexpected {text[position]!r} in the event"
-    raise EventError(found, None, _quoting_remedy(text, position) or "Texts stand in single quotes.", place=place)
+    remedy = _remedy_of_value(text, position) or _quoting_remedy(text, position) or "Texts stand in single quotes."
+    raise EventError(found, None, remedy, place=place)
 
 
 def _refuse_token(text: str, error: UnexpectedToken) -> NoReturn:
@@ -284,12 +285,32 @@ def _refuse_token(text: str, error: UnexpectedToken) -> NoReturn:
         remedy = f"A column of that name stands in backticks: {rendered_name(str(token))}."
     elif "NUMBER" in accepted and "NAME" not in accepted and _is_column(token):
         remedy = "Labels stand in single quotes."
+    remedy = _remedy_of_value(text, position) or remedy
     raise EventError(found, " or ".join(_listed(names)), remedy, place=Place(text, position))
 
 
 def _listed(names: list[str]) -> list[str]:
     """Return names such that joining them by "or" gives a list."""
     return names if len(names) < 3 else [", ".join(names[:-1]), names[-1]]
+
+
+_VALUES = (
+    (re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}(?:T[\d:.]+)?|\d{4}-\d{2}"), "Dates stand in single quotes: '{0}'."),
+    (re.compile(r"(?<![\w.])(\d+),(\d{3})(?![\w,])"), "Write {1}{2}, or {1}.{2} if the comma is a decimal mark."),
+    (re.compile(r"(?<![\w.])(\d+),(\d+)(?![\w,])"), "The decimal mark of a number is a point: {1}.{2}."),
+    (re.compile(r"(?<![\w.,'])([+-]?\d+(?:\.\d+)?) ?[%$€£]"), "Numbers stand without their unit: {1}."),
+    (re.compile(r"=([<>])"), "Write {1}=."),
+)
+"""What people write for values and comparisons, and the remedies."""
+
+
+def _remedy_of_value(text: str, position: int) -> str | None:
+    """Return how what stands at a place is written, where people often write it otherwise; None for the rest."""
+    for pattern, remedy in _VALUES:
+        for match in pattern.finditer(text):
+            if match.start() <= position < match.end():
+                return remedy.format(match[0], *match.groups())
+    return None
 
 
 def _quoting_remedy(text: str, position: int) -> str | None:

@@ -8,13 +8,16 @@ from typing import Protocol
 
 import numpy as np
 
-from bayesjpt.table.cells import number_of_text
-from bayesjpt.table.ordered_labels import NUMBERED, known_order
+from bayesjpt.table.cells import NO_LABEL_TOKENS, number_of_text
+from bayesjpt.table.ordered_labels import NUMBERED, is_stray, known_order
 from bayesjpt.table.schema import Column, Schema, SetAside
 from bayesjpt.table.table import Table
 
-_CODES = (-1.0, *(sign * (10.0**n - 1.0) for n in (1, 2, 3, 4, 5, 6) for sign in (-1.0, 1.0)))
-"""Numbers that stand for a missing one: -1, 9 and -9, 99 and -99, and so on."""
+_CODES = frozenset(
+    (-1.0, *(sign * (10.0**n - 1.0) for n in (1, 2, 3, 4, 5, 6) for sign in (-1.0, 1.0)))
+    + (-127.0, *(2.0**n - 1.0 for n in (8, 15, 16, 31, 32)), *(-(2.0**n) for n in (7, 15, 31)))
+)
+"""Numbers that stand for a missing one: -1, 9 and -9, 99 and -99, and so on; the ends of whole numbers in devices."""
 
 _FAR = 0.25
 """Part of the other values' range by which a code must lie beyond them."""
@@ -40,7 +43,14 @@ _DATE_TEXT = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{2,4}(\s+\d{1,2}:\d{2}(:\d{2
 _TEXT_SHARE = 0.9
 """Share of a column's labels that must be numbers, or dates, for it to be one of them written as text."""
 
+_TIME_NAME = re.compile(r".*(time|date|stamp|epoch|created|updated|modified|_at\b|\bts\b|\bunix).*", re.IGNORECASE)
+_TIME_UNITS = (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9))
+_TIME_RANGE = (631_152_000.0, 2_145_916_800.0)
+"""Seconds since 1970 of the years 1990 to 2038, between which all moments of a table are supposed to lie."""
+
 AS_TEXT, DATES_AS_TEXT, IS_CONSTANT = "numbers as text", "dates as text", "constant"
+ALL_DIFFERENT = "all different"
+MAY_BE_MISSING = "missing? "
 
 
 class Answer(Protocol):
@@ -69,10 +79,77 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
             notes += [f"{_number(code)}: missing?" for code in codes_for_missing(column, cells)]
             notes += written_as_text(column.labels, column.reason) if column.dtype == "text" else []
             notes += [f"copy of {schema.columns[copies[position]].name}"] if position in copies else []
+            notes += _of_labels(column, cells, is_ordered=answer.type == "ordinal")
+            notes += [f"{unit} since 1970?" for unit in _time_unit(column, cells)]
             is_open = answer.certainty == "unsure" and {answer.type, answer.second} == {"nominal", "ordinal"}
             notes += [f"--kind {column.name}=ordinal"] if is_open and not notes else []
         found.append(tuple(notes))
     return found
+
+
+def _of_labels(column: Column, cells: np.ndarray | None, *, is_ordered: bool) -> list[str]:
+    """Return notes on labels: those that may say that a cell is missing, those spelled in two ways, and keys."""
+    if column.base != "category" or column.dtype != "text" or column.n_distinct < 2:
+        return []
+    if cells is not None and 2 < column.n_distinct == cells.size == np.unique(cells).size:
+        return [ALL_DIFFERENT]
+    order = known_order(column.labels)
+    ranked = () if order is None else order.ranked
+    missing = [
+        label
+        for label in column.labels
+        if label in NO_LABEL_TOKENS or (is_ordered and ranked and label not in ranked and is_stray(label))
+    ]
+    spelled: dict[str, str] = {}
+    notes = [f"{MAY_BE_MISSING}{label}" for label in missing]
+    for label in column.labels:
+        other = spelled.setdefault(" ".join(label.casefold().split()), label)
+        notes += [f"{other} = {label}?"] if other != label else []
+    return notes
+
+
+def _time_unit(column: Column, cells: np.ndarray | None) -> list[str]:
+    """Return the unit of a column that seems to count from 1970 on, in a list; an empty one for other columns."""
+    if cells is None or column.dtype != "number" or column.base == "category" or not _TIME_NAME.fullmatch(column.name):
+        return []
+    lo, hi = column.minimum, column.maximum
+    return [unit for unit, scale in _TIME_UNITS if _TIME_RANGE[0] * scale <= lo and hi <= _TIME_RANGE[1] * scale]
+
+
+def one_hot_groups(table: Table) -> list[tuple[str, str, int]]:
+    """Return (first column, last column, columns) of each label that is written as a column for each value.
+
+    These are three or more columns of two values side by side, whose names begin alike, and of which each row has
+    the second value in exactly one.
+
+    Examples
+    --------
+    >>> import bayesjpt as bj
+    >>> table = bj.as_table({f"to_{k}": [int(row % 3 == k) for row in range(30)] for k in range(3)})
+    >>> one_hot_groups(table)
+    [('to_0', 'to_2', 3)]
+    """
+    found: list[tuple[str, str, int]] = []
+    for stem, positions in _runs_of_indicators(table.schema):
+        inside = table.observed[positions].all() and (table.values[positions].sum(axis=0) == 1.0).all()
+        if stem and len(positions) > 2 and inside:
+            columns = table.schema.columns
+            found.append((columns[positions[0]].name, columns[positions[-1]].name, len(positions)))
+    return found
+
+
+def _runs_of_indicators(schema: Schema) -> list[tuple[str, list[int]]]:
+    """Return the positions of columns of no and yes, 0 and 1, that stand side by side under names that begin alike."""
+    runs: list[tuple[str, list[int]]] = []
+    for position, column in enumerate(schema.columns):
+        is_indicator = column.base == "category" and column.labels in (("0", "1"), ("False", "True"), ("no", "yes"))
+        stem = re.split(r"[_.:=\- ][^_.:=\- ]*$", column.name)[0] if is_indicator else ""
+        stem = "" if stem == column.name else stem
+        if runs and stem and runs[-1][0] == stem:
+            runs[-1][1].append(position)
+        else:
+            runs.append((stem, [position]))
+    return runs
 
 
 def notes_of_left_out(column: SetAside) -> tuple[str, ...]:

@@ -1,39 +1,9 @@
-"""Imports every query method, and so makes it a method of Posterior."""
+"""Imports every file of this folder, and so makes each function under `query_method` a method of Posterior."""
 
-from bayesjpt.queries import (
-    components,
-    condition,
-    density,
-    dependence,
-    distribution,
-    explain,
-    impute,
-    membership,
-    mode,
-    moments,
-    outliers,
-    patterns,
-    predict,
-    probability,
-    sample,
-    types,
-)
+import importlib
+import pkgutil
 
-__all__ = [
-    "components",
-    "condition",
-    "density",
-    "dependence",
-    "distribution",
-    "explain",
-    "impute",
-    "membership",
-    "mode",
-    "moments",
-    "outliers",
-    "patterns",
-    "predict",
-    "probability",
-    "sample",
-    "types",
-]
+from bayesjpt import queries
+
+for _file in pkgutil.iter_modules(queries.__path__):
+    importlib.import_module(f"{queries.__name__}.{_file.name}")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesjpt.circuit.paths import Interval, Labels, TreeNode, tree_nodes
+from bayesjpt.circuit.trees import label_parents
 from bayesjpt.defaults import TREE_COLUMNS, TREE_DRAWS, TREE_LEAVES
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.draws import Posterior
@@ -44,7 +45,7 @@ class Marginal:
     allowed : tuple of (float, float), or None
         Between which values conditions leave numbers of a column that they name.
     summary : str
-        In words: where most values lie, or the most probable label.
+        In words: where most values lie, or the most probable label, and which column it depends on in a tree of labels.
     """
 
     cells: Masses
@@ -262,7 +263,11 @@ def _marginals(few: Posterior, node: TreeNode, axes: Sequence[Axis]) -> tuple[tu
     assert part is not None
     masses = cell_masses(part, axes)
     marginals = []
+    # a sub-tree that is shown as one part has trees of labels of its own further down
+    follows = label_parents(few.circuit, node.node) if not node.children else {}
     for axis, (cells, atoms), summary in zip(axes, masses, summaries(part, axes, masses), strict=True):
+        if axis.position in follows:
+            summary = f"{summary}, follows {few.schema.names[follows[axis.position]]}"
         held = node.region.get(axis.position)
         allowed = (held.lo, held.hi) if isinstance(held, Interval) and not axis.labels else None
         marginals.append(Marginal(summarised(cells), summarised(atoms), allowed, summary))

@@ -227,7 +227,7 @@ def _behind_in_words(evidence: TypeEvidence, first: str, second: str) -> str:
     if not {first, second} <= set(evidence.nats):
         return ""
     difference = evidence.nats[first] - evidence.nats[second]
-    parts = f"{evidence.n_cell} cells in {evidence.n_part:.0f} sub-populations"
+    parts = f"{evidence.n_cell} cells in {evidence.n_part:.0f} sub-population{'s' * (round(evidence.n_part) != 1)}"
     if abs(difference) < 0.5:
         return f"; {parts} speak for neither"
     return f"; {parts} speak {'for' if difference > 0.0 else 'against'} it by {abs(difference):.0f} nats"

@@ -16,7 +16,7 @@ from bayesjpt.errors import QueryError
 from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.column_summary import summary_of
-from bayesjpt.queries.look_at import notes_of, notes_of_left_out
+from bayesjpt.queries.look_at import notes_of, notes_of_left_out, one_hot_groups
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.type_evidence import Parts
 from bayesjpt.queries.type_probability import TypeProbability, type_probability
@@ -63,7 +63,7 @@ class ColumnType:
     look_at : tuple of str
         What a user should look at, or do; empty for most columns.
     order : tuple of str
-        Labels in the order that people know; empty where there is none.
+        Labels in the order that people know, without those that have no place in it; empty where there is none.
     n_missing, n_distinct : int
         Missing cells and different values.
     because : str
@@ -112,6 +112,8 @@ class Types:
         Rows that the values are summarised from; None where these are a fit's few reference rows.
     interval : float
         Probability of the intervals of `shares`.
+    one_hot : tuple of (str, str, int)
+        First and last column, and number of columns, of labels that are written as a column for each value.
     """
 
     columns: tuple[ColumnType, ...]
@@ -119,6 +121,7 @@ class Types:
     n_row: int | None
     interval: float
     _post: Posterior = field(repr=False)
+    one_hot: tuple[tuple[str, str, int], ...] = ()
 
     @cached_property
     def shares(self) -> TypeShares:
@@ -240,7 +243,8 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
         )
         for answer, column, own, cells in zip(answers, post.schema.columns, notes, _cells(post, seen), strict=True)
     )
-    return Types(columns, post.schema.set_aside, None if table is None else table.n_row, interval, post)
+    one_hot = () if seen is None else tuple(one_hot_groups(seen))
+    return Types(columns, post.schema.set_aside, None if table is None else table.n_row, interval, post, one_hot)
 
 
 def _cells(post: Posterior, table: Table | None) -> list[Any]:
@@ -261,7 +265,7 @@ def _answer(column: Column, found: TypeProbability) -> ColumnType:
         certainty=certainty(probability),
         second=found.second,
         probabilities=found.probabilities,
-        order=() if order is None else order.labels,
+        order=() if order is None else order.ranked,
         n_missing=column.n_missing,
         n_distinct=column.n_distinct,
         because=found.because,

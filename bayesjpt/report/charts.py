@@ -5,7 +5,7 @@ Every picture has words (``aria-label``) that say what it shows; none says anyth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -29,7 +29,8 @@ _N_NUMBER = 16
 def column_svg(column: ColumnReport) -> str:
     """Return the picture of a column: shares of the rows as bars, the model's as a line with its band."""
     if column.axis.labels:
-        return _labels(column.axis, column.fitted, column.rows, _words(column))
+        ranked = column.answer.order if column.answer.type == "ordinal" else ()
+        return _labels(column.axis, column.fitted, column.rows, _words(column), ranked)
     return _numbers(column.axis, column.fitted, column.rows, _words(column))
 
 
@@ -104,13 +105,15 @@ def _dots(middle: list[float], fitted: Masses, y: Callable[[float], float]) -> l
     ]
 
 
-def _labels(axis: Axis, fitted: Masses, rows: np.ndarray, words: str) -> str:
+def _labels(axis: Axis, fitted: Masses, rows: np.ndarray, words: str, ranked: Sequence[str]) -> str:
+    """Return bars of labels, those of a known order in it and before the others, which the largest share leads."""
     share = np.where(np.isnan(rows), fitted.mean, rows).tolist()
     mean, lo, hi = (ends.tolist() for ends in (fitted.mean, fitted.lo, fitted.hi))
     order = [
         k for k in np.argsort(-np.array(share), kind="stable").tolist() if share[k] > 0.0 or k < len(axis.labels) - 1
     ]
-    shown = order[:_N_LABEL]
+    rank = {label: number for number, label in enumerate(ranked)}
+    shown = sorted(order[:_N_LABEL], key=lambda k: rank.get(axis.labels[k], len(rank)))
     room = _WIDTH - _LABEL_ROOM - _SHARE_ROOM
     longest = max(float(max(share[k], hi[k])) for k in shown)
     drawn = []

@@ -13,7 +13,7 @@ from bayesjpt.defaults import INTERVAL, OUTLIER_DRAWS
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.dependence import dependence
 from bayesjpt.queries.distribution import quantile
-from bayesjpt.queries.look_at import codes_for_missing, notes_of_left_out
+from bayesjpt.queries.look_at import MAY_BE_MISSING, codes_for_missing, notes_of_left_out
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summarised, ticks_of
 from bayesjpt.queries.outliers import outliers
 from bayesjpt.queries.patterns import Patterns, patterns
@@ -225,6 +225,8 @@ class Contents:
             for note in answer.look_at:
                 if note.endswith(_IS_CODE):
                     found.setdefault(_CODE, []).append(f"{name} ({note.removesuffix(_IS_CODE)})")
+                elif note.startswith(MAY_BE_MISSING):
+                    found.setdefault(_CODE, []).append(f"{name} ({note.removeprefix(MAY_BE_MISSING)})")
                 else:
                     notes.append(_ORDER if note.startswith("--kind") else note)
             if answer.certainty == UNSURE and not answer.look_at and answer.second:
@@ -236,6 +238,8 @@ class Contents:
         for column in self.columns:
             if column.is_off:
                 found.setdefault("model and rows differ (Can you trust it?)", []).append(column.answer.name)
+        for first, last, n in self.types.one_hot:
+            found.setdefault("one label as a column for each of its values", []).append(f"{first} to {last} ({n})")
         for aside in self.types.left_out:
             notes = "".join(f"; {note}" for note in notes_of_left_out(aside))
             found.setdefault(f"left out{notes}", []).append(f"{aside.name} ({short_reason(aside.reason)})")

@@ -21,6 +21,9 @@ WIDTH = 80
 
 HEADERS = ("column", "is", "how sure", "values", "look at")
 
+_MOST_LISTED = 30
+"""Columns that are named below the table, of those that were left out."""
+
 _GAP = "  "
 _LEAST = {"column": 14, "is": 16, "how sure": 8, "values": 18, "look at": 16}
 """Characters that each part of a line keeps while another can still give some."""
@@ -53,6 +56,8 @@ def words_of(column: ColumnType) -> str:
     words = _WORDS[column.type]
     if column.type == "positive" and column.is_above_zero:
         return "number > 0"
+    if column.type == "ordinal" and 0 < len(column.order) < column.n_distinct:
+        return f"{words}, {len(column.order)} + {column.n_distinct - len(column.order)}"
     return f"{words}, {column.n_distinct}" if column.type in ("nominal", "ordinal") else words
 
 
@@ -77,6 +82,7 @@ def types_text(result: Types, name: str | None = None, n_fitted: int | None = No
             _shortened(cell, width) if k == 3 else cell for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append(_GAP.join(_fitted(cell, width) for cell, width in zip(parts, widths, strict=True)).rstrip())
+    lines += _listed("one-hot: ", [f"{first} to {last}, {n} columns" for first, last, n in result.one_hot])
     lines += _left_out(result.left_out)
     moved = [column.name for column in result.columns if column.rivals and column.certainty != UNSURE]
     if moved:
@@ -157,8 +163,27 @@ def _left_out(columns: Sequence[SetAside]) -> list[str]:
     if not columns:
         return []
     odd = [column.name for column in columns if notes_of_left_out(column)]
-    lines = [_one_line("left out: ", [f"{column.name}, {short_reason(column.reason)}" for column in columns], "; ")]
+    lines = _listed("left out: ", [f"{column.name}, {short_reason(column.reason)}" for column in columns])
     return lines + ([_one_line("look at, numbers as text: ", odd)] if odd else [])
+
+
+def _listed(start: str, entries: Sequence[str]) -> list[str]:
+    """Return entries apart by semicolons in lines of at most `WIDTH` characters, the first `_MOST_LISTED` of them."""
+    if not entries:
+        return []
+    room = WIDTH - len(start) - 1
+    shown = [clipped(entry, room) for entry in entries[:_MOST_LISTED]]
+    if len(entries) > _MOST_LISTED:
+        shown.append(f"{len(entries) - _MOST_LISTED} more, see --full")
+    lines: list[str] = []
+    for entry in shown:
+        if lines and display_width(lines[-1]) + display_width(entry) + 2 <= room:
+            lines[-1] += f"; {entry}"
+        else:
+            if lines:
+                lines[-1] += ";"
+            lines.append(entry)
+    return [f"{start if k == 0 else ' ' * len(start)}{line}" for k, line in enumerate(lines)]
 
 
 def short_reason(reason: str) -> str:

@@ -18,25 +18,20 @@ from bayesjpt.report.tree_text import tree_dot, tree_text
 _SUFFIXES = (".svg", ".dot", ".gv", ".txt")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class TreeView:
-    """A tree, ready to be shown: as text by printing it, as a picture at the end of a notebook's cell.
+class Picture:
+    """A tree, ready to be shown: as text by printing it, as a picture at the end of a notebook's cell."""
 
-    Parameters
-    ----------
-    data : TreeData
-        What is shown: conditions, shares and marginals, with credible intervals.
-    """
-
-    data: TreeData
+    def to_text(self) -> str:
+        """Return the tree as indented lines."""
+        raise NotImplementedError
 
     def to_svg(self) -> str:
-        """Return a self-contained picture: splits, and a row for each leaf with the distributions of its columns."""
-        return tree_svg(self.data)
+        """Return a self-contained picture."""
+        raise NotImplementedError
 
     def to_dot(self) -> str:
-        """Return the tree in the language of Graphviz, with leaves in words."""
-        return tree_dot(self.data)
+        """Return the tree in the language of Graphviz."""
+        raise NotImplementedError
 
     def save(self, path: str | Path) -> None:
         """Write the tree to a file: .svg, .dot (or .gv), or .txt.
@@ -47,7 +42,7 @@ class TreeView:
             For another suffix, and where the file cannot be written.
         """
         path = Path(path)
-        writers = {".svg": self.to_svg, ".dot": self.to_dot, ".gv": self.to_dot, ".txt": self.__repr__}
+        writers = {".svg": self.to_svg, ".dot": self.to_dot, ".gv": self.to_dot, ".txt": self.to_text}
         check_picture(path)
         written = writers[path.suffix.lower()]()
         try:
@@ -56,10 +51,35 @@ class TreeView:
             raise QueryError(f"cannot write {str(path)!r}: {reason(error)}") from None
 
     def __repr__(self) -> str:
-        return tree_text(self.data)
+        return self.to_text()
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeView(Picture):
+    """A joint probability tree, ready to be shown.
+
+    Parameters
+    ----------
+    data : TreeData
+        What is shown: conditions, shares and marginals, with credible intervals.
+    """
+
+    data: TreeData
+
+    def to_text(self) -> str:
+        """Return a line for each node, and under each part one for each of its columns."""
+        return tree_text(self.data)
+
+    def to_svg(self) -> str:
+        """Return a self-contained picture: splits, and a row for each leaf with the distributions of its columns."""
+        return tree_svg(self.data)
+
+    def to_dot(self) -> str:
+        """Return the tree in the language of Graphviz, with leaves in words."""
+        return tree_dot(self.data)
 
 
 def check_picture(path: Path) -> None:

@@ -49,7 +49,7 @@ def tree_dot(data: TreeData) -> str:
     """Return the tree in the language of Graphviz."""
     lines = [
         "digraph tree {",
-        *([f"  label={_quoted([data.whose()])};"] if data.whose() else []),
+        *([f"  label={quoted([data.whose()])};"] if data.whose() else []),
         '  rankdir="LR";',
         '  node [shape="box", fontname="Helvetica"];',
         '  edge [fontname="Helvetica"];',
@@ -57,15 +57,15 @@ def tree_dot(data: TreeData) -> str:
     for position, node in enumerate(data.nodes):
         words = [percents(node)]
         words += [f"{axis.name}: {m.summary}" for axis, m in zip(data.axes, node.marginals, strict=False)]
-        lines.append(f"  n{position} [label={_quoted(words)}, tooltip={_quoted([node.conditions or 'all rows'])}];")
+        lines.append(f"  n{position} [label={quoted(words)}, tooltip={quoted([node.conditions or 'all rows'])}];")
     for position, node in enumerate(data.nodes):
         lines += [
-            f"  n{position} -> n{child} [label={_quoted([data.nodes[child].condition])}];" for child in node.children
+            f"  n{position} -> n{child} [label={quoted([data.nodes[child].condition])}];" for child in node.children
         ]
     return "\n".join([*lines, "}", ""])
 
 
-def _quoted(words: list[str]) -> str:
+def quoted(words: list[str]) -> str:
     """Return lines as a quoted string; backslashes and line breaks of names are kept from being read as commands."""
     escaped = (line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ") for line in words)
     return '"' + "\\n".join(escaped) + '"'

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
-from bayesjpt.circuit.plan import make_plan
+from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.defaults import CHAINS, DRAWS, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import SamplingError
 from bayesjpt.kernels.paths import BLOCK, longest_path
@@ -98,9 +98,23 @@ def estimate_memory(
     >>> two.draws == 2 * one.draws, two.cells == one.cells
     (True, True)
     """
+    plan = make_plan(circuit, table.schema)
+    return memory_of(plan, circuit, table, draws=draws, chains=chains, cores=cores, sampler=sampler)
+
+
+def memory_of(
+    plan: Plan,
+    circuit: Circuit,
+    table: Table | Dataset,
+    *,
+    draws: int,
+    chains: int,
+    cores: int | None,
+    sampler: str,
+) -> MemoryEstimate:
+    """Return what `estimate_memory` does, where the circuit's plan is at hand."""
     schedule = Schedule(n_chain=chains, n_tune=0, n_draw=draws)
     forms = draw_arrays(schedule, circuit.n_edge, circuit.n_theta).values()
-    plan = make_plan(circuit, table.schema)
     n_row, n_column = table.n_row, table.n_column
     n_block = block_rows(plan, MAX_WORK_BYTES)
     n_valued, n_term = int(plan.node_row.max()) + 1, int(plan.edge_row.max(initial=-1)) + 1

@@ -13,7 +13,7 @@ from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_sampla
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors, make_priors
-from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS, ColumnTypes, make_column_types, no_column_types
+from bayesjpt.circuit.type_prior import MEMBERS
 from bayesjpt.defaults import ALPHA, ESS, GAMMA, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import LearnerError
 from bayesjpt.kernels.remote import Submits
@@ -40,8 +40,6 @@ class Target:
     circuit : Circuit
     plan : Plan
     priors : Priors
-    column_types : ColumnTypes
-        Weights of types that are drawn, too; a chain carries them behind its parameters.
     units : Units
         The rows, arranged unit by unit.
     log_jacobian : float
@@ -59,7 +57,6 @@ class Target:
     circuit: Circuit
     plan: Plan
     priors: Priors
-    column_types: ColumnTypes
     units: Units
     log_jacobian: float
     is_closed_form: bool
@@ -78,22 +75,20 @@ class Target:
             max_work_bytes=MAX_WORK_BYTES,
             n_thread=self.n_thread,
             executor=self.executor,
-            column_types=self.column_types,
             log_jacobian=self.log_jacobian,
         )
 
     @property
     def sizes(self) -> StateSizes:
         """How many numbers a chain carries."""
-        return StateSizes(
-            self.circuit.n_edge, self.circuit.n_theta, self.column_types.n_weight + self.priors.scales.n_group
-        )
+        n_behind = self.priors.column_types.n_weight + self.priors.scales.n_group
+        return StateSizes(self.circuit.n_edge, self.circuit.n_theta, n_behind)
 
     def digest(self) -> str:
         """Return a hash of everything that decides the draws beside keys and generators."""
         total = hashlib.sha256(f"{self.circuit.digest()}{self.sampler}".encode())
         total.update(self.units.digest().encode())
-        for arrays in (self.plan._asdict(), self.priors.arrays(), self.column_types._asdict()):
+        for arrays in (self.plan._asdict(), self.priors.arrays()):
             for name, array in arrays.items():
                 total.update(f"{name}{array.dtype.str}{array.shape}".encode())
                 total.update(np.ascontiguousarray(array).data)
@@ -146,7 +141,6 @@ def make_target(
         type_prior=type_prior,
         ess=ess,
     )
-    column_types = make_column_types(circuit, table.schema) if type_prior == COLUMNS else no_column_types()
     limits = {"max_distinct_share": MAX_DISTINCT_SHARE, "max_table_bytes": MAX_TABLE_BYTES}
     if isinstance(table, Dataset):
         units = arrange(plan, table, sampler, resident=_resident(plan), **limits)
@@ -155,9 +149,9 @@ def make_target(
         units = arrange(plan, ArraySource(table.values, table.observed), sampler, **limits)
         n_observed = table.observed.sum(axis=1)
     jacobian = float((n_observed * plan.column_log_jacobian).sum())
-    drawn_at_once = column_types.n_weight == 0 and bool(priors.scales.from_statistics.all())
+    drawn_at_once = priors.column_types.n_weight == 0 and bool(priors.scales.from_statistics.all())
     closed_form = drawn_at_once and is_closed_form(circuit, plan, units.n_open)
-    return Target(circuit, plan, priors, column_types, units, jacobian, closed_form, sampler, n_thread, executor)
+    return Target(circuit, plan, priors, units, jacobian, closed_form, sampler, n_thread, executor)
 
 
 def _resident(plan: Plan) -> int:

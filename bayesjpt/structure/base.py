@@ -14,7 +14,8 @@ import functools
 import math
 import numbers
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -146,6 +147,16 @@ def grow(root: Task, decide: Decide, progress: Progress | None = None) -> Node:
 def whole(table: Table) -> Task:
     """Return the task of all rows and columns."""
     return Task(np.arange(table.n_row), np.arange(table.n_column))
+
+
+def last_of[Item](items: Iterable[Item], progress: Progress | None, n_cell: int, n_total: int) -> Item:
+    """Return the last of some items, each of which stands for `n_cell` cells done of `n_total`."""
+    kept: deque[Item] = deque(maxlen=1)
+    for number, item in enumerate(items, 1):
+        kept.append(item)
+        if progress is not None:
+            progress(number * n_cell, n_total)
+    return kept.pop()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bayesjpt import defaults
-from bayesjpt.circuit.trees import group_codes
+from bayesjpt.circuit.trees import codes_of
 from bayesjpt.families.label import label_groups
 from bayesjpt.structure.chow_liu import Bins
 from bayesjpt.table.table import Table
@@ -28,7 +28,9 @@ def bins_of(table: Table) -> tuple[Bins, list[np.ndarray]]:
 
     "Other", where a list of labels is not closed, goes with the most frequent label.
     """
-    code = group_codes(table.schema, table.values, table.observed)
+    code = codes_of(table)
+    if any(column.base != "category" for column in table.schema.columns):
+        code = code.copy()
     cuts: list[np.ndarray] = []
     n_bin = np.empty(table.n_column, np.int64)
     for k, column in enumerate(table.schema.columns):

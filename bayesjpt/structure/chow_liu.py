@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesjpt.numerics.bits import count_bits, count_both_bits
 from bayesjpt.numerics.jit import kernel
 
 
@@ -87,25 +88,8 @@ def independent_log_likelihood(bins: Bins, rows: np.ndarray, columns: np.ndarray
 
 
 @kernel
-def _n_set(word):
-    """Return how many bits of a word are set: sums of neighbours, in place (compilers know it as one instruction)."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
-@kernel
-def _n_both(one, other):
-    """Return how many bits are set in both of two rows of words."""
-    n = np.int64(0)
-    for k in range(one.size):
-        n += np.int64(_n_set(one[k] & other[k]))
-    return n
-
-
-@kernel
-def _x_log_x(x):
+def x_log_x(x):
+    """Return x log x, 0 at 0."""
     return x * math.log(x) if x > 0.0 else 0.0
 
 
@@ -138,15 +122,15 @@ def _pair(bits, at, count, n_row, j, k, out):
     n_j, n_k = at[j + 1] - at[j], at[k + 1] - at[k]
     known_j, known_k = at[j + 1] - 1, at[k + 1] - 1
     whole_j, whole_k = count[known_j] == n_row, count[known_k] == n_row
-    n = n_row if whole_j and whole_k else _n_both(bits[known_j], bits[known_k])
+    n = n_row if whole_j and whole_k else count_both_bits(bits[known_j], bits[known_k])
     out[0, 0] = n
     for a in range(1, n_j):
-        out[a, 0] = count[at[j] + a - 1] if whole_k else _n_both(bits[at[j] + a - 1], bits[known_k])
+        out[a, 0] = count[at[j] + a - 1] if whole_k else count_both_bits(bits[at[j] + a - 1], bits[known_k])
         out[0, 0] -= out[a, 0]
     for b in range(1, n_k):
-        out[0, b] = count[at[k] + b - 1] if whole_j else _n_both(bits[known_j], bits[at[k] + b - 1])
+        out[0, b] = count[at[k] + b - 1] if whole_j else count_both_bits(bits[known_j], bits[at[k] + b - 1])
         for a in range(1, n_j):
-            out[a, b] = _n_both(bits[at[j] + a - 1], bits[at[k] + b - 1])
+            out[a, b] = count_both_bits(bits[at[j] + a - 1], bits[at[k] + b - 1])
             out[a, 0] -= out[a, b]
             out[0, b] -= out[a, b]
         out[0, 0] -= out[0, b]
@@ -162,15 +146,15 @@ def _information(table, ess):
         of_row = 0.0
         for b in range(table.shape[1]):
             of_row += table[a, b] + each
-            value += _x_log_x(table[a, b] + each)
-        value -= _x_log_x(of_row)
+            value += x_log_x(table[a, b] + each)
+        value -= x_log_x(of_row)
         total += of_row
     for b in range(table.shape[1]):
         of_column = 0.0
         for a in range(table.shape[0]):
             of_column += table[a, b] + each
-        value -= _x_log_x(of_column)
-    return value + _x_log_x(total)
+        value -= x_log_x(of_column)
+    return value + x_log_x(total)
 
 
 @kernel
@@ -180,9 +164,9 @@ def _entropy_terms(count, at, j):
     first = known
     value = 0.0
     for b in range(at[j], at[j + 1] - 1):
-        value += _x_log_x(float(count[b]))
+        value += x_log_x(float(count[b]))
         first -= count[b]
-    return value + _x_log_x(float(first)) - _x_log_x(float(known))
+    return value + x_log_x(float(first)) - x_log_x(float(known))
 
 
 @kernel
@@ -226,3 +210,74 @@ def _chow_liu(code, n_bin, rows, columns, ess):
         value += _information(cells, 0.0)
         current = following
     return parents, value
+
+
+# --- columns of two bins, without missing cells -----------------------------------------------------------------------
+
+
+@kernel
+def log_table(n_row, ess):
+    """Return float64 (4, n_row + 1): x log x at n, n + ess / 4 and n + ess / 2, and in the last row ess itself."""
+    table = np.empty((4, n_row + 1))
+    for n in range(n_row + 1):
+        table[0, n] = x_log_x(float(n))
+        table[1, n] = x_log_x(n + 0.25 * ess)
+        table[2, n] = x_log_x(n + 0.5 * ess)
+        table[3, n] = ess
+    return table
+
+
+@kernel
+def pack_bits(code, rows, columns):
+    """Return uint64 (n, n_word): which rows are in the second group of each column, a bit each."""
+    bits = np.zeros((columns.size, (rows.size + 63) // 64), np.uint64)
+    for j in range(columns.size):
+        x = code[columns[j]]
+        for i in range(rows.size):
+            bits[j, i >> 6] |= np.uint64(x[rows[i]]) << np.uint64(i & 63)
+    return bits
+
+
+@kernel
+def information_of_two(n_a, n_b, n_ab, m, cell, margin):
+    """Return the information of two columns of two groups in m rows, less m log m; nats.
+
+    `cell` and `margin` hold x log x of numbers of rows, with a quarter of the imaginary rows and with half of them.
+    """
+    value = cell[n_ab] + cell[n_a - n_ab] + cell[n_b - n_ab] + cell[m - n_a - n_b + n_ab]
+    return value - (margin[n_a] + margin[m - n_a]) - (margin[n_b] + margin[m - n_b])
+
+
+@kernel
+def _tree_of_two(code, rows, columns, table):
+    """Return the parents of `chow_liu`, for columns of two bins whose cells are all known; `table` is a `log_table`."""
+    n, m = columns.size, rows.size
+    bits = pack_bits(code, rows, columns)
+    count = np.empty(n, np.int64)
+    for j in range(n):
+        count[j] = count_bits(bits[j])
+    parents, best, joined = np.full(n, -1, np.int64), np.full(n, -np.inf), np.zeros(n, np.bool_)
+    current = 0
+    for _ in range(1, n):
+        joined[current] = True
+        following = -1
+        for k in range(n):
+            if joined[k]:
+                continue
+            both = count_both_bits(bits[current], bits[k])
+            found = information_of_two(count[current], count[k], both, m, table[1], table[2])
+            if found > best[k]:
+                best[k], parents[k] = found, current
+            if following < 0 or best[k] > best[following]:
+                following = k
+        current = following
+    return parents
+
+
+@kernel
+def tree_of_bins(code, n_bin, rows, columns, table):
+    """Return the parents of `chow_liu` where no cell is missing; `table` is a `log_table` of at least as many rows."""
+    for column in columns:
+        if n_bin[column] != 2:
+            return _chow_liu(code, n_bin, rows, columns, table[3, 0])[0]
+    return _tree_of_two(code, rows, columns, table)

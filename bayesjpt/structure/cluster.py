@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bayesjpt.structure.dependence import ColumnFeatures, subsample
+from bayesjpt.structure.dependence import subsample
+from bayesjpt.structure.features import ColumnFeatures
 
 TWO_MEANS_STEPS = 300
 TWO_MEANS_TOLERANCE = 1e-4
@@ -41,56 +42,99 @@ def two_means(features: Sequence[ColumnFeatures], max_rows: int, rng: np.random.
 
     Cost: O(n_row n_column) and 2-means on max_rows by n_column n_features numbers.
     """
-    chosen = subsample(features[0].index.size, max_rows, rng)
-    points = _points(features, chosen)
+    index, lines, start = _stacked(features)
+    chosen = subsample(index.shape[1], max_rows, rng)
+    points = _points(index if chosen is None else index[:, chosen], lines)
     if (points == points[0]).all():
         return _smaller(_differing(features, 0 if chosen is None else int(chosen[0])))
-    starts = [_lloyd(points, *_start(points, rng)) for _ in range(TWO_MEANS_STARTS)]
-    _, first, second = min(starts, key=lambda found: found[0])
-    return _smaller(_beyond(features, second - first, 0.5 * float(second @ second - first @ first)))
+    squares = np.einsum("ij,ij->i", points, points)
+    starts = [_start(points, squares, rng) for _ in range(TWO_MEANS_STARTS)]
+    totals, centres = _lloyd(points, squares, np.array(starts).transpose(1, 0, 2))
+    first, second = centres[:, int(np.argmin(totals))]
+    direction = second - first
+    half_way = 0.5 * float(second @ second - first @ first)
+    # of each line once: so rows that are alike stay together, whatever the rounding errors
+    column = np.repeat(np.arange(len(features)), np.diff(start))
+    score = np.einsum("ij,ij->i", lines, direction.reshape(len(features), -1)[column])
+    return _smaller(score[index].sum(axis=0) > half_way)
 
 
-def _start(points: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _stacked(features: Sequence[ColumnFeatures]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return lines of all columns one below the other, which of them each cell has, and where each column begins.
+
+    The second comes first: intp (n_column, n_row); float64 (n_line, n_features); intp (n_column + 1,).
+    """
+    start = np.concatenate([[0], np.cumsum([len(column.table) for column in features])])
+    index = np.array([column.index for column in features], np.intp)
+    index += start[:-1, None]
+    return index, np.concatenate([column.table for column in features]), start
+
+
+def _points(index: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    """Return float64 (n, n_column * n_features): the rows' features side by side."""
+    return lines[index.T].reshape(index.shape[1], -1)
+
+
+def _distances(points: np.ndarray, squares: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """Return the squared distances of points, whose squares are given, from one of them, float64 (n,)."""
+    return np.maximum(squares + (centre @ centre - 2.0 * (points @ centre)), 0.0)
+
+
+def _start(points: np.ndarray, squares: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return two of the points, the second far from the first: greedy k-means++ (Arthur and Vassilvitskii, 2007)."""
     first = points[rng.integers(len(points))]
-    squares = ((points - first) ** 2).sum(axis=1)
-    if not squares.any():  # cannot be: some point differs from the others
+    apart = _distances(points, squares, first)
+    total = apart.sum()
+    if not total > 0.0:  # cannot be: some point differs from the others
         return first, first
-    candidates = points[rng.choice(len(points), _N_CANDIDATE, p=squares / squares.sum())]
-    left = [np.minimum(squares, ((points - other) ** 2).sum(axis=1)).sum() for other in candidates]
+    candidates = points[rng.choice(len(points), _N_CANDIDATE, p=apart / total)]
+    left = [np.minimum(apart, _distances(points, squares, other)).sum() for other in candidates]
     return first, candidates[int(np.argmin(left))]
 
 
-def _lloyd(points: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return (sum of squared distances, centres) where 2-means from two centres comes to rest.
+def _lloyd(points: np.ndarray, squares: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return sums of squared distances and centres where 2-means from several pairs of centres comes to rest.
 
-    Nearer to the second centre are the rows beyond the plane half-way: so a step is two products of a matrix and a
-    vector. It ends where no row changes sides, or the centres move by less than `TWO_MEANS_TOLERANCE`.
+    Nearer to the second centre are the rows beyond the plane half-way: so a step of all starts is two products of
+    matrices. A start ends where no row changes sides, or the centres move by less than `TWO_MEANS_TOLERANCE`.
+
+    Parameters
+    ----------
+    points : float64 (n, d)
+    squares : float64 (n,)
+        Their squared lengths.
+    centres : float64 (2, n_start, d)
+        Replaced.
+
+    Returns
+    -------
+    float64 (n_start,), float64 (2, n_start, d)
     """
     total, n = points.sum(axis=0), len(points)
-    squares = float(np.einsum("ij,ij->", points, points))
-    tolerance = TWO_MEANS_TOLERANCE * (squares - total @ total / n) / n
-    side = np.zeros(n, bool)
+    tolerance = TWO_MEANS_TOLERANCE * (squares.sum() - total @ total / n) / n
+    moving = np.arange(centres.shape[1])
+    side = np.zeros((moving.size, n), bool)
     for _ in range(TWO_MEANS_STEPS):
-        beyond = points @ (second - first) > 0.5 * (second @ second - first @ first)
-        n_beyond = int(beyond.sum())
-        if n_beyond in (0, n):  # equal centres, up to rounding errors
-            break
+        before = centres[:, moving]
+        length = np.einsum("ksd,ksd->ks", before, before)
+        beyond = (before[1] - before[0]) @ points.T > 0.5 * (length[1] - length[0])[:, None]
+        n_beyond = np.count_nonzero(beyond, axis=1)
+        apart = (n_beyond > 0) & (n_beyond < n)
+        if not apart.all():  # equal centres, up to rounding errors
+            moving, before, side = moving[apart], before[:, apart], side[apart]
+            beyond, n_beyond = beyond[apart], n_beyond[apart]
         sum_beyond = beyond.astype(np.float64) @ points
-        before = first, second
-        first, second = (total - sum_beyond) / (n - n_beyond), sum_beyond / n_beyond
-        moved = ((first - before[0]) ** 2).sum() + ((second - before[1]) ** 2).sum()
-        if moved <= tolerance or np.array_equal(beyond, side):
+        now = np.stack([total - sum_beyond, sum_beyond]) / np.stack([n - n_beyond, n_beyond])[:, :, None]
+        centres[:, moving] = now
+        step = now - before
+        on = np.einsum("ksd,ksd->s", step, step) > tolerance
+        on &= (beyond != side).any(axis=1)
+        if not on.any():
             break
-        side = beyond
-    nearer = np.minimum(((points - first) ** 2).sum(axis=1), ((points - second) ** 2).sum(axis=1))
-    return float(nearer.sum()), first, second
-
-
-def _points(features: Sequence[ColumnFeatures], rows: np.ndarray | None) -> np.ndarray:
-    """Return float64 (n, n_column * n_features): the rows' features side by side."""
-    parts = [column.table[column.index if rows is None else column.index[rows]] for column in features]
-    return np.concatenate(parts, axis=1)
+        moving, side = moving[on], beyond[on]
+    length = np.einsum("ksd,ksd->ks", centres, centres)
+    distance = length[:, :, None] - 2.0 * (centres @ points.T)
+    return squares.sum() + distance.min(axis=0).sum(axis=1), centres
 
 
 def _differing(features: Sequence[ColumnFeatures], row: int) -> np.ndarray:
@@ -99,17 +143,6 @@ def _differing(features: Sequence[ColumnFeatures], row: int) -> np.ndarray:
     for column in features:
         out |= (column.table != column.table[column.index[row]]).any(axis=1)[column.index]
     return out
-
-
-def _beyond(features: Sequence[ColumnFeatures], direction: np.ndarray, half_way: float) -> np.ndarray:
-    """Return bool (n_row,): the rows whose product with a direction exceeds a number."""
-    score = np.zeros(features[0].index.size)
-    at = 0
-    for column in features:
-        width = column.table.shape[1]
-        score += (column.table @ direction[at : at + width])[column.index]
-        at += width
-    return score > half_way
 
 
 def _smaller(side: np.ndarray) -> np.ndarray | None:

@@ -1,10 +1,6 @@
-"""The randomised dependence coefficient of all pairs of columns, and the random features that it is made of.
+"""The randomised dependence coefficient of all pairs of columns, and which columns it holds together.
 
-A cell's features depend on its value alone, given the rows at hand. So a column is kept as a table of features, one
-line per distinct value, and a position in it per row; a missing cell points at a last line of zeros:
-
-      values     5.1  4.9   ?   5.1          index   1  0  2  1
-      table      4.9 -> (-.02, .01, ...)     5.1 -> (.01, -.02, ...)     ? -> (0, 0, ...)
+Features of cells, and how a column is kept as a table of them, are explained in `bayesjpt.structure.features`.
 
 References: Lopez-Paz, Hennig, Schoelkopf (2013), The randomized dependence coefficient, NIPS; Molina et al. (2018),
 Mixed sum-product networks, AAAI, for labels.
@@ -12,14 +8,15 @@ Mixed sum-product networks, AAAI, for labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bayesjpt import defaults
 from bayesjpt.structure import base
+from bayesjpt.structure.components import components, joined
+from bayesjpt.structure.features import ColumnFeatures, RandomFeatures, column_features
 from bayesjpt.table.table import Table
 
 RDC_TOLERANCE = 1e-7
@@ -35,124 +32,18 @@ RDC_COMMON_TOLERANCE = 1e-10
 errors of sums over 10^4 rows, far below one row's share."""
 
 
-@dataclass(frozen=True)
-class RandomFeatures:
-    """How cells are turned into features.
+_CROSS_NUMBERS = 2**22
+"""Products of features that `hold_together` has in memory at once: 32 MB."""
 
-    Parameters
-    ----------
-    n_features : int
-        Features a column (k in the paper).
-    scale : float
-        Standard deviation of the random weights (s in the paper).
-    max_rows : int
-        Coefficients and cluster centres are found on at most so many rows, drawn without replacement.
-    """
+_MARGIN = 1e-9
+"""By which a bound of a coefficient has to differ from the threshold to decide, relative: far above rounding errors."""
 
-    n_features: int = defaults.RDC_N_FEATURES
-    scale: float = defaults.RDC_SCALE
-    max_rows: int = defaults.RDC_MAX_ROWS
+_FEW_VALUES = 16
+"""Lines of zeros that a table may get, beside as many as it has, to be whitened with others: they cost less than a
+call."""
 
-    def __post_init__(self):
-        base.check_count("n_features", self.n_features)
-        base.check_positive("scale", self.scale)
-        base.check_count("max_rows", self.max_rows)
-
-
-class ColumnFeatures(NamedTuple):
-    """Random features of one column on some rows.
-
-    Attributes
-    ----------
-    index : int32 (n_row,)
-        Line of the table for each row; the last line where the cell is missing.
-    table : float64 (n_distinct + 1, n_features)
-        Features of each distinct value, with mean zero over the observed cells; the last line is zero.
-    """
-
-    index: np.ndarray
-    table: np.ndarray
-
-    @property
-    def n_distinct(self) -> int:
-        return self.table.shape[0] - 1
-
-
-def column_features(
-    table: Table,
-    rows: np.ndarray,
-    scope: Iterable[int] | np.ndarray,
-    settings: RandomFeatures,
-    rng: np.random.Generator,
-) -> list[ColumnFeatures]:
-    """Return the random features of some columns on some rows, one ColumnFeatures a column.
-
-    Parameters
-    ----------
-    table : Table
-    rows : intp (n_row,)
-    scope : int (n_column,), or any iterable of int
-        Columns.
-    settings : RandomFeatures
-    rng : numpy.random.Generator
-
-    Notes
-    -----
-    A number x is replaced by its empirical copula u, rank / n over the observed cells; equal values share their
-    *average* rank, so that turning a scale around changes nothing but u to 1 + 1/n - u. Its features are
-    sin(w u + b) with w, b ~ N(0, scale^2). The paper's formula is followed; the authors' program also divides
-    by the number of inputs (2 for a number, labels + 1 for a category), which would silence columns of many labels
-    among the others when rows are clustered.
-
-    Only columns of base ``category`` are one-hot: each label becomes an indicator, whose average ranks differ by one
-    half, and the features are sin(sum of w_label u_label + b). Integer columns are ordered, hence ranked like reals;
-    ABDA's program one-hots every column that the user calls discrete.
-
-    Cost: O(n_row log n_row) a column.
-    """
-    features = []
-    for column in scope:
-        seen = table.observed[column, rows]
-        values = table.values[column, rows]
-        if not seen.all():
-            values = values[seen]
-        distinct, position, counts = np.unique(values, return_inverse=True, return_counts=True)
-        if table.schema.columns[column].base == "category":
-            phase = _label_phase(counts, settings, rng)
-        else:
-            phase = _number_phase(counts, settings, rng)
-        index = np.full(rows.size, distinct.size, np.int32)
-        index[seen] = position
-        lines = np.zeros((distinct.size + 1, settings.n_features))
-        lines[:-1] = _centred(np.sin(phase), counts)
-        features.append(ColumnFeatures(index, lines))
-    return features
-
-
-def _number_phase(counts: np.ndarray, settings: RandomFeatures, rng: np.random.Generator) -> np.ndarray:
-    """Return w u + b, float64 (n_distinct, n_features), for the distinct values of numbers in ascending order."""
-    weight, shift = settings.scale * rng.standard_normal((2, settings.n_features))
-    rank = np.cumsum(counts) - 0.5 * (counts - 1)
-    return (rank / max(counts.sum(), 1))[:, None] * weight + shift
-
-
-def _label_phase(counts: np.ndarray, settings: RandomFeatures, rng: np.random.Generator) -> np.ndarray:
-    """Return the sum of w_label u_label, plus b, float64 (n_distinct, n_features), for each observed label.
-
-    An indicator that is 1 in c of n rows has average rank (n - c + 1) / 2 at zero and n / 2 more at one.
-    """
-    n = counts.sum()
-    shift = settings.scale * rng.standard_normal(settings.n_features)
-    weights = settings.scale * rng.standard_normal((counts.size, settings.n_features))
-    at_zero = (n - counts + 1) / (2.0 * max(n, 1))
-    return shift + (at_zero[:, None] * weights).sum(axis=0) + 0.5 * weights
-
-
-def _centred(lines: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return lines minus their mean weighted by counts; exactly zero where a single line counts."""
-    if np.count_nonzero(counts) < 2:
-        return np.zeros_like(lines)
-    return lines - (counts[:, None] * lines).sum(axis=0) / counts.sum()
+_PAIRS_AT_ONCE = 512
+"""Pairs whose coefficients are found before those that have become needless are left out."""
 
 
 def subsample(n_row: int, max_rows: int, rng: np.random.Generator) -> np.ndarray | None:
@@ -189,13 +80,61 @@ def whiten(column: ColumnFeatures, rows: np.ndarray | None = None) -> ColumnFeat
         index = index.astype(np.int32)
         lines = column.table[used[: used.size - int(used[-1] == column.n_distinct)]]
     n_distinct = len(lines)
-    counts = np.bincount(index, minlength=n_distinct)[:n_distinct]
-    lines = _centred(lines, counts)
-    _, singular, directions = np.linalg.svd(np.sqrt(counts)[:, None] * lines, full_matrices=False)
-    kept = singular > RDC_TOLERANCE * max(singular[:1], default=0.0)
-    table = np.zeros((n_distinct + 1, int(kept.sum())))
-    table[:-1] = (lines @ directions[kept].T) / singular[kept]
-    return ColumnFeatures(index, table)
+    counts = np.bincount(index, minlength=n_distinct + 1)
+    counts[n_distinct] = 0
+    lines = np.concatenate([lines, np.zeros((1, lines.shape[1]))])
+    return _whitened([index], lines[None], counts[None], np.array([n_distinct]))[0]
+
+
+def whiten_all(features: Sequence[ColumnFeatures], rows: np.ndarray | None = None) -> list[ColumnFeatures]:
+    """Return what `whiten` returns of each column, of columns with about as many values at once."""
+    if rows is not None:
+        return [whiten(column, rows) for column in features]
+    out: list[ColumnFeatures] = list(features)
+    n_distinct = np.array([column.n_distinct for column in features])
+    left = np.argsort(n_distinct)
+    while left.size:
+        most = min(2 * n_distinct[left[0]] + _FEW_VALUES, n_distinct[left[-1]])
+        n_batch = min(int(np.searchsorted(n_distinct[left], most, side="right")), max(_CROSS_NUMBERS // (most + 1), 1))
+        batch, left = left[:n_batch], left[n_batch:]
+        n_line = int(n_distinct[batch[-1]]) + 1  # one for missing cells
+        index = [features[k].index for k in batch]
+        lines = np.zeros((n_batch, n_line, features[0].table.shape[1]))
+        for own, k in zip(lines, batch, strict=True):
+            own[: n_distinct[k]] = features[k].table[:-1]
+        position = np.array(index, np.intp) + n_line * np.arange(n_batch)[:, None]
+        counts = np.bincount(position.ravel(), minlength=n_batch * n_line).reshape(n_batch, n_line)
+        counts[np.arange(n_batch), n_distinct[batch]] = 0
+        for k, white in zip(batch, _whitened(index, lines, counts, n_distinct[batch]), strict=True):
+            out[k] = white
+    return out
+
+
+def _whitened(
+    index: Sequence[np.ndarray], lines: np.ndarray, counts: np.ndarray, n_distinct: np.ndarray
+) -> list[ColumnFeatures]:
+    """Return whitened columns.
+
+    Parameters
+    ----------
+    index : sequence of int32 (n_row,)
+    lines : float64 (n_column, n_line, n_features)
+        The first n_distinct of a column matter.
+    counts : int64 (n_column, n_line)
+        0 behind these.
+    n_distinct : int64 (n_column,)
+        Less than n_line.
+    """
+    mean = (counts[:, None] @ lines) / np.maximum(counts.sum(axis=1), 1)[:, None, None]
+    lines = lines - mean
+    lines[np.count_nonzero(counts, axis=1) < 2] = 0.0
+    _, singular, directions = np.linalg.svd(np.sqrt(counts)[:, :, None] * lines, full_matrices=False)
+    kept = singular > RDC_TOLERANCE * singular[:, :1]
+    table = lines @ directions.transpose(0, 2, 1) / np.where(kept, singular, 1.0)[:, None]
+    table[np.arange(len(index)), n_distinct] = 0.0
+    width = kept.sum(axis=1).tolist()  # singular values descend, so those kept come first
+    sizes = zip(index, table, n_distinct.tolist(), width, strict=True)
+    return [ColumnFeatures(own, white[: n + 1, :p]) for own, white, n, p in sizes]
 
 
 def coefficients(features: Sequence[ColumnFeatures], rows: np.ndarray | None = None) -> np.ndarray:
@@ -247,9 +186,17 @@ def chance(white: Sequence[ColumnFeatures]) -> np.ndarray:
     Local operator theory, random matrices and Banach spaces, theorem II.13). Of 60 to 5,000 rows, numbers and 2 to 20
     labels, one simulated pair in a thousand exceeds it by 0.9 to 1.5 over sqrt(n).
     """
-    seen = np.array([column.index < column.n_distinct for column in white], np.float64)
     root = np.sqrt([column.table.shape[1] for column in white])
+    seen = _seen(white)
+    if seen.all():
+        return (root[:, None] + root + RDC_CHANCE) / np.sqrt(max(seen.shape[1], 1.0))
+    seen = seen.astype(np.float64)
     return (root[:, None] + root + RDC_CHANCE) / np.sqrt(np.maximum(seen @ seen.T, 1.0))
+
+
+def _seen(white: Sequence[ColumnFeatures]) -> np.ndarray:
+    """Return bool (n_column, n_row): cells that are observed."""
+    return np.array([column.index for column in white]) < np.array([[column.n_distinct] for column in white])
 
 
 def largest_correlations(white: Sequence[ColumnFeatures]) -> np.ndarray:
@@ -275,6 +222,85 @@ def largest_correlations(white: Sequence[ColumnFeatures]) -> np.ndarray:
         largest = np.linalg.svd(cross, compute_uv=False)[:, 0]
         out[first, first + 1 :] = out[first + 1 :, first] = np.minimum(largest, 1.0)
     return out
+
+
+def hold_together(white: Sequence[ColumnFeatures], threshold: float | np.ndarray) -> np.ndarray:
+    """Return the connected components of "coefficient >= threshold", intp (n_column,): the first column of each.
+
+    Parameters
+    ----------
+    white : sequence of ColumnFeatures
+        Whitened.
+    threshold : float or float64 (n_column, n_column)
+
+    Notes
+    -----
+    The coefficient is the largest singular value s of a matrix C of cross products. Only pairs that could join two
+    components, and that no bound decides, have it computed:
+
+        trace((C C')^2) / trace(C C') <= s^2 <= trace((C C')^2)^(1/2) <= trace(C C')
+
+    Where a cell is missing, all pairs are computed.
+    """
+    n_column = len(white)
+    threshold = np.broadcast_to(np.asarray(threshold, np.float64), (n_column, n_column))
+    if not _seen(white).all():
+        return components(largest_correlations(white) >= threshold)
+    width = np.array([max(column.table.shape[1], 1) for column in white])
+    start = np.concatenate([[0], np.cumsum(width)])
+    block = np.zeros((white[0].index.size, start[-1]))
+    for column, at in zip(white, start.tolist(), strict=False):
+        block[:, at : at + column.table.shape[1]] = column.table[column.index]
+    found = np.arange(n_column)
+    step = max(_CROSS_NUMBERS // (start[-1] * int(width.max())), 1)
+    for first in range(0, n_column - 1, step):
+        last = min(first + step, n_column - 1)
+        cross = block[:, start[first] : start[last]].T @ block[:, start[first] :]
+        square = np.add.reduceat(cross * cross, start[first:last] - start[first], axis=0)
+        square = np.add.reduceat(square, start[first:n_column] - start[first], axis=1)
+        wanted = threshold[first:last, first:]
+        rank = np.minimum(width[first:last, None], width[first:])
+        possible = np.triu(square >= wanted**2 * (1.0 - _MARGIN), 1)
+        # a square of 0 never exceeds a threshold of 0 by a margin, and reaches it
+        certain = (square >= rank * wanted**2 * (1.0 + _MARGIN)) & (wanted <= 1.0) & possible
+        a, b = np.nonzero(certain)
+        found = joined(found, a + first, b + first)
+        a, b = np.nonzero(possible & ~certain)
+        a, b = a + first, b + first
+        while True:
+            apart = found[a] != found[b]
+            if not apart.any():
+                break
+            a, b = a[apart], b[apart]
+            now = slice(_PAIRS_AT_ONCE)
+            reached = _reaches(_padded(cross, start, width, (a[now], b[now]), first), threshold[a[now], b[now]])
+            found = joined(found, a[now][reached], b[now][reached])
+            a, b = a[_PAIRS_AT_ONCE:], b[_PAIRS_AT_ONCE:]
+    return found
+
+
+def _padded(
+    cross: np.ndarray, start: np.ndarray, width: np.ndarray, pairs: tuple[np.ndarray, np.ndarray], first: int
+) -> np.ndarray:
+    """Return the cross products of some pairs, float64 (n_pair, width, width), zeros beyond those of narrow columns."""
+    a, b = pairs
+    each = np.arange(max(width[a].max(), width[b].max()))
+    here, there = (np.minimum(each, width[k, None] - 1) + start[k, None] - start[first] for k in (a, b))
+    inside = (each < width[a, None])[:, :, None] & (each < width[b, None])[:, None, :]
+    return np.where(inside, cross[here[:, :, None], there[:, None, :]], 0.0)
+
+
+def _reaches(cross: np.ndarray, threshold: np.ndarray) -> np.ndarray:
+    """Return bool (n_pair,): whether the largest singular value of each matrix, at most 1, reaches a threshold."""
+    product = cross @ cross.transpose(0, 2, 1)
+    square, fourth = np.einsum("pii->p", product), np.einsum("pij,pij->p", product, product)
+    reached = fourth >= square * threshold**2 * (1.0 + _MARGIN)
+    reached &= (threshold <= 1.0) & (square > 0.0)
+    unsure = np.flatnonzero(~reached & (fourth >= threshold**4 * (1.0 - _MARGIN)))
+    if unsure.size:
+        largest = np.linalg.svd(cross[unsure], compute_uv=False)[:, 0]
+        reached[unsure] = np.minimum(largest, 1.0) >= threshold[unsure]
+    return reached
 
 
 class _Whiteners(NamedTuple):

@@ -10,7 +10,7 @@ sums of a column have the same children: a product a state, of the column's leaf
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -19,11 +19,16 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.build import ColumnLeaf, Dictionary, Node, Product, Sum, build_circuit
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
-from bayesjpt.structure.bins import bins_of, blocks, shares_of_bins, some_rows
+from bayesjpt.structure.bins import bins_of, blocks, shares_of_bins
 from bayesjpt.structure.chow_liu import Bins, chow_liu
-from bayesjpt.structure.tree_messages import Messages, drawn, expected, parents_first, upward
+from bayesjpt.structure.distinct_rows import DistinctRows, distinct_rows, usual_bins
+from bayesjpt.structure.hidden_gibbs import Tree, draw_counts, tree_of
+from bayesjpt.structure.tree_messages import drawn, upward
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
+
+SMALLEST = 1e-12
+"""Of gamma variates whose shares are drawn weights: no state is ever out of the question."""
 
 
 def learn_hclt(
@@ -31,7 +36,7 @@ def learn_hclt(
     rng: int | np.random.Generator | None = None,
     *,
     n_states: int = defaults.HCLT_STATES,
-    em_steps: int = defaults.EM_STEPS,
+    sweeps: int = defaults.HIDDEN_SWEEPS,
     dictionary: Dictionary | None = None,
     progress: Progress | None = None,
 ) -> Circuit:
@@ -43,15 +48,15 @@ def learn_hclt(
         Of a Dataset as many rows are taken as `bayesjpt.defaults.LEARN_ROWS`, chosen by a hash of their numbers.
         Columns of labels (any number of them), of numbers, or both. Missing cells are summed out.
     rng : int, numpy.random.Generator or None
-        Chooses where the states begin, the rows of EM where a table is large, and the states of rows at its end.
+        Chooses where the states begin, and draws those of the rows.
     n_states : int, optional
         States of each hidden variable. Time and weights grow with its square.
-    em_steps : int, optional
-        Steps of EM from a start at random. Sampling goes on from where they end: a few are enough.
+    sweeps : int, optional
+        Gibbs sweeps from a start at random, numbers in their bins. The sampling of a fit goes on from where they end.
     dictionary : callable, optional
         ``(column) -> families`` of each column given its state; by default every family that suits the column.
     progress : callable, optional
-        ``progress(n_done, n_total)``: cells times steps of EM.
+        ``progress(n_done, n_total)``: cells times sweeps.
 
     Raises
     ------
@@ -62,15 +67,17 @@ def learn_hclt(
 
     Notes
     -----
-    The tree is that of the columns themselves, by mutual information, numbers in eight bins. EM estimates
+    The tree is that of the columns themselves, by mutual information, numbers in eight bins. Sweeps draw the states of
+    all rows, then the weights of
 
-        p(x) = sum over z of prod_i p(z_i | z_parent(i)) p(x_i | z_i),
+        p(x) = sum over z of prod_i p(z_i | z_parent(i)) p(x_i | z_i).
 
-    numbers in their bins, from at most `defaults.EM_ROWS` rows, at the mode under a weak prior. The weights of the
-    circuit begin there. Rows then draw their states, and leaves begin at what the rows of their state hold; numbers get
-    the likelihoods of their column. A Gibbs sweep draws the states of a row together, given weights and leaves.
+    The weights of the circuit begin at their posterior mean given the last states. Rows then draw their states once
+    more, and leaves begin at what the rows of their state hold; numbers get the likelihoods of their column. In a fit a
+    sweep draws the states of a row together, given weights and leaves.
 
-    Cost: O(n_column n_row n_states^2) a step, and a sweep likewise.
+    Cost: O(n_states^2) a sweep for each variable of each row that has a cell at or below it that is not its column's
+    most frequent one; rows that are alike count once.
 
     References
     ----------
@@ -90,117 +97,98 @@ def learn_hclt(
     table = in_memory(table)
     rng = base.check_input(table, rng)
     n_states = base.check_count("n_states", n_states)
-    em_steps = base.check_count("em_steps", em_steps)
+    sweeps = base.check_count("sweeps", sweeps)
     bins, _ = bins_of(table)
-    parents = chow_liu(bins, np.arange(table.n_row), np.arange(table.n_column), defaults.ESS).parents.tolist()
     with base.one_thread():
-        part = some_rows(bins, defaults.EM_ROWS, rng)
-        tree = started(parents, part, n_states, rng)
-        for step in range(em_steps):
-            tree, _ = em_step(tree, part)
-            if progress is not None:
-                progress((step + 1) * bins.code.size, em_steps * bins.code.size)
+        rows = distinct_rows(bins, usual_bins(bins))
+        estimates = run(rows, n_states, rng, n_sweep=sweeps)
+        tree = base.last_of(estimates, progress, bins.code.size, sweeps * bins.code.size)
         states = states_of(tree, bins, rng)
     return build_circuit(_node(tree, states), table, dictionary)
 
 
-@dataclass(frozen=True, eq=False)
-class HiddenTree:
-    """A hidden tree over the bins of a table.
-
-    Parameters
-    ----------
-    parents : list of int (n_column,)
-        -1 for roots.
-    transition : list of float64 (n_state of the parent, n_state)
-        Of one row at roots.
-    emission : list of float64 (n_state, n_bin)
-    prior : list of float64 (n_bin,)
-        Imaginary rows of each state in each bin of a column.
-    """
-
-    parents: list[int]
-    transition: list[np.ndarray]
-    emission: list[np.ndarray]
-    prior: list[np.ndarray]
-
-    def messages(self, code: np.ndarray) -> Messages:
-        """Return what goes up the tree for some rows, int (n_column, n_row), -1 where missing."""
-        evidence = []
-        for own, cells in zip(self.emission, code, strict=True):
-            padded = np.vstack([own.T, np.ones(own.shape[0])])  # the last row is that of code -1
-            evidence.append(padded[cells])
-        return upward(self.parents, self.transition, evidence)
-
-
-def started(parents: list[int], bins: Bins, n_state: int, rng: np.random.Generator) -> HiddenTree:
+def started(parents: np.ndarray, bins: Bins, n_state: int, rng: np.random.Generator) -> Tree:
     """Return a hidden tree whose states are spread at random around the shares of each column."""
-    shares = shares_of_bins(bins)
-    transition = [rng.dirichlet(np.ones(n_state), size=1 if parent < 0 else n_state) for parent in parents]
+    transition = rng.dirichlet(np.ones(n_state), size=(parents.size, n_state)).transpose(0, 2, 1)
     emission = []
-    for share in shares:
+    for share in shares_of_bins(bins):
         spread = rng.dirichlet(0.3 + 2.0 * share, size=n_state)
-        emission.append(0.96 * spread + 0.04 * share)
-    prior = [defaults.EM_LEAF_ROWS * share for share in shares]
-    return HiddenTree(parents, _shares([np.maximum(each, 1e-6) for each in transition]), emission, prior)
+        emission.append((0.96 * spread + 0.04 * share).T)
+    transition = np.ascontiguousarray(np.maximum(transition, 1e-6))
+    return tree_of(parents, bins.n_bin, transition, np.concatenate(emission))
 
 
-def em_step(tree: HiddenTree, bins: Bins) -> tuple[HiddenTree, float]:
-    """Return the tree after a step of EM, and the logarithm of what it makes larger, at the tree before.
+def sweep(rows: DistinctRows, tree: Tree, rng: np.random.Generator) -> tuple[Tree, Tree, float]:
+    """Return (tree, estimate, log density) after a sweep: rows draw their states, then weights are drawn given these.
 
-    That is the density of the rows' bins times the prior: each imaginary row multiplies by the probability of its bin
-    or state.
+    The estimate has the posterior means of weights given the states, and scores new rows best. The log density is that
+    of all rows before the sweep, in nats.
     """
-    pairs = [np.full_like(each, defaults.EM_STATE_ROWS) for each in tree.transition]
-    cells = [np.tile(prior, (own.shape[0], 1)) for own, prior in zip(tree.emission, tree.prior, strict=True)]
-    objective = log_prior(tree)
-    for rows in blocks(bins.code.shape[1]):
-        code = bins.code[:, rows]
-        messages = tree.messages(code)
-        posterior, found = expected(tree.parents, tree.transition, messages)
-        objective += float(messages.log_value.sum())
-        for column in range(len(tree.parents)):
-            pairs[column] += found[column]
-            in_bin = (code[column][:, None] == np.arange(cells[column].shape[1])).astype(np.float64)
-            cells[column] += posterior[column].T @ in_bin
-    return replace(tree, transition=_shares(pairs), emission=_shares(cells)), objective
+    counts, value = draw_counts(rows, tree, rng)
+    shares = np.concatenate(shares_of_bins(rows.bins))[:, None]
+    pairs = (counts.pairs + defaults.HIDDEN_STATE_ROWS).transpose(0, 2, 1)
+    cells = counts.cells + defaults.HIDDEN_LEAF_ROWS * shares
+    drawn = _with_shares(tree, *(np.maximum(rng.standard_gamma(each), SMALLEST) for each in (pairs, cells)))
+    return drawn, _with_shares(tree, pairs, cells), value
 
 
-def log_prior(tree: HiddenTree) -> float:
-    """Return the logarithm of the probability of all imaginary rows."""
-    of_states = sum(defaults.EM_STATE_ROWS * float(np.log(each).sum()) for each in tree.transition)
-    return of_states + sum(float((np.log(e) @ p).sum()) for e, p in zip(tree.emission, tree.prior, strict=True))
+def run(rows: DistinctRows, n_states: int, rng: np.random.Generator, *, n_sweep: int) -> Iterator[Tree]:
+    """Yield the estimate of each sweep of a run over rows, given the tree of most information of their columns."""
+    bins = rows.bins
+    n_column, n_row = bins.code.shape
+    parents = chow_liu(bins, np.arange(n_row), np.arange(n_column), defaults.ESS).parents
+    tree = started(parents, bins, n_states, rng)
+    for _ in range(n_sweep):
+        tree, estimate, _ = sweep(rows, tree, rng)
+        yield estimate
 
 
-def states_of(tree: HiddenTree, bins: Bins, rng: np.random.Generator) -> np.ndarray:
+def _with_shares(tree: Tree, pairs: np.ndarray, cells: np.ndarray) -> Tree:
+    """Return the tree with weights in proportion to pairs (n_column, n_state, n_state of the parent) and cells."""
+    total = np.add.reduceat(cells, tree.bin_at[:-1], axis=0)
+    emission = cells / np.repeat(total, np.diff(tree.bin_at), axis=0)
+    return tree._replace(transition=np.ascontiguousarray(pairs / pairs.sum(axis=1, keepdims=True)), emission=emission)
+
+
+def states_of(tree: Tree, bins: Bins, rng: np.random.Generator) -> np.ndarray:
     """Return a draw of each row's hidden states given its cells, intp (n_column, n_row)."""
+    parents = tree.parents.tolist()
+    transition = transitions(tree)
+    emission = np.split(tree.emission, tree.bin_at[1:-1])
     found = np.empty(bins.code.shape, np.intp)
     for rows in blocks(bins.code.shape[1]):
-        found[:, rows] = drawn(tree.parents, tree.transition, tree.messages(bins.code[:, rows]), rng.random)
+        # the last row is that of code -1: a missing cell has any state
+        evidence = [
+            np.vstack([own, np.ones(own.shape[1])])[x] for own, x in zip(emission, bins.code[:, rows], strict=True)
+        ]
+        found[:, rows] = drawn(parents, transition, upward(parents, transition, evidence), rng.random)
     return found
 
 
-def _shares(counts: list[np.ndarray]) -> list[np.ndarray]:
-    return [count / count.sum(axis=1, keepdims=True) for count in counts]
+def transitions(tree: Tree) -> list[np.ndarray]:
+    """Return the probabilities of each variable's states given its parent's, one row at roots."""
+    ways = tree.transition.transpose(0, 2, 1)
+    return [own if parent >= 0 else own[:1] for own, parent in zip(ways, tree.parents.tolist(), strict=True)]
 
 
-def _node(tree: HiddenTree, states: np.ndarray) -> Node:
+def _node(tree: Tree, states: np.ndarray) -> Node:
     """Return the tree as what circuits are built from; leaves begin at the rows that drew their state."""
-    n_state = tree.emission[0].shape[0]
-    sums: list[list[Node]] = [[] for _ in tree.parents]
-    kids: list[list[int]] = [[] for _ in tree.parents]
-    for column, parent in enumerate(tree.parents):
+    n_state = tree.emission.shape[1]
+    parents, transition = tree.parents.tolist(), transitions(tree)
+    sums: list[list[Node]] = [[] for _ in parents]
+    kids: list[list[int]] = [[] for _ in parents]
+    for column, parent in enumerate(parents):
         if parent >= 0:
             kids[parent].append(column)
     roots = []
-    for column in reversed(parents_first(tree.parents)):
+    for column in tree.order[::-1].tolist():
         ways: list[Node] = []
         for k in range(n_state):
             leaf = ColumnLeaf(column, np.flatnonzero(states[column] == k))
             below = [sums[kid][k] for kid in kids[column]]
             ways.append(Product((leaf, *below)) if below else leaf)
-        parent = tree.parents[column]
-        for q, weights in enumerate(tree.transition[column]):
+        parent = parents[column]
+        for q, weights in enumerate(transition[column]):
             here = states[column] if parent < 0 else states[column][states[parent] == q]
             n_rows = tuple(np.bincount(here, minlength=n_state).tolist())
             sums[column].append(ways[0] if n_state == 1 else Sum(tuple(ways), n_rows, weights=tuple(weights.tolist())))

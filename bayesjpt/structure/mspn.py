@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from bayesjpt import defaults
 from bayesjpt.circuit.arrays import Circuit
@@ -18,15 +16,8 @@ from bayesjpt.circuit.build import Dictionary, Node, build_circuit
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Columns, Progress, Rows, Task
 from bayesjpt.structure.cluster import two_means
-from bayesjpt.structure.dependence import (
-    ColumnFeatures,
-    RandomFeatures,
-    chance,
-    column_features,
-    largest_correlations,
-    subsample,
-    whiten,
-)
+from bayesjpt.structure.dependence import chance, hold_together, subsample, whiten_all
+from bayesjpt.structure.features import Codes, ColumnFeatures, RandomFeatures, column_features, make_codes
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
 
@@ -143,7 +134,7 @@ def _least_rows(n_row: int) -> int:
 
 def mspn_tree(table: Table, rng: np.random.Generator, settings: Settings, progress: Progress | None = None) -> Node:
     """Return the tree of sums, products and column leaves from which `learn_mspn` builds its circuit."""
-    learner = _Learner(table, rng, settings)
+    learner = _Learner(table, make_codes(table), rng, settings)
     root = base.whole(table)
     with base.one_thread():
         return base.grow(Task(root.rows, root.scope, columns_tested=settings.rows_first), learner.decide, progress)
@@ -152,41 +143,36 @@ def mspn_tree(table: Table, rng: np.random.Generator, settings: Settings, progre
 @dataclass(frozen=True)
 class _Learner:
     table: Table
+    codes: Codes
     rng: np.random.Generator
     settings: Settings
 
     def decide(self, task: Task) -> Columns | Rows | None:
         if task.scope.size == 1 or task.rows.size <= self.settings.min_rows:
             return None
-        constant = np.array([self._is_constant(task.rows, column) for column in task.scope])
+        constant = self.codes.constant(task.rows, task.scope)
         if constant.all():
             return None
         if constant.any():
             parts = (task.scope[~constant], task.scope[constant])
             return Columns(tuple(Task(task.rows, part, task.columns_tested) for part in parts))
-        features = column_features(self.table, task.rows, task.scope, self.settings.features, self.rng)
+        features = column_features(self.table, task.rows, task.scope, self.settings.features, self.rng, self.codes)
         if not task.columns_tested:
             columns = self._split_columns(task, features)
             if columns is not None:
                 return columns
         return self._split_rows(task, features)
 
-    def _is_constant(self, rows: np.ndarray, column: int) -> bool:
-        values = self.table.values[column, rows[self.table.observed[column, rows]]]
-        return values.size == 0 or bool((values == values[0]).all())
-
     def _split_columns(self, task: Task, features: list[ColumnFeatures]) -> Columns | None:
         chosen = subsample(task.rows.size, self.settings.features.max_rows, self.rng)
-        white = [whiten(column, chosen) for column in features]
+        white = whiten_all(features, chosen)
         threshold = self.settings.threshold
         if threshold is None:
             threshold = np.maximum(MSPN_THRESHOLD, chance(white))
-        together = largest_correlations(white) >= threshold
-        # sparse, since a dense matrix is copied through masked arrays, which takes longer than the coefficients
-        n_part, part_of = connected_components(csr_array(together), directed=False)
-        if n_part == 1:
+        component = hold_together(white, threshold)
+        if not component.any():
             return None
-        parts = [task.scope[part_of == part] for part in range(n_part)]
+        parts = [task.scope[component == first] for first in np.unique(component)]
         return Columns(tuple(Task(task.rows, part, columns_tested=True) for part in parts))
 
     def _split_rows(self, task: Task, features: list[ColumnFeatures]) -> Rows | None:

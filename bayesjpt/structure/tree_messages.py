@@ -5,7 +5,6 @@ Each variable i of a tree has states; a row says how probable its cell is under 
 
       below i     evidence of i and of all that depends on it, given the state of i        leaves first
       message i   the same given the state of its parent: below @ transition.T
-      posterior   of the state of i given the whole row                                    roots first
 
 What lies below is scaled to add up to one in each row, and logarithms of the scales are kept.
 
@@ -77,28 +76,6 @@ def upward(parents: Sequence[int], transition: Sequence[np.ndarray], evidence: S
         else:
             log_value += np.log(message[variable][:, 0])
     return Messages(log_value, below, message)
-
-
-def expected(
-    parents: Sequence[int], transition: Sequence[np.ndarray], messages: Messages
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return (posterior, pairs) of some rows given their messages.
-
-    Returns
-    -------
-    posterior : list of float64 (n_row, n_state)
-        Probability of each state of each variable given the row.
-    pairs : list of float64 (n_state of the parent, n_state)
-        Expected number of rows in each pair of states of a variable's parent and the variable.
-    """
-    posterior, pairs = list(messages.below), list(transition)
-    for variable in parents_first(parents):
-        below, message = messages.below[variable], messages.message[variable]
-        parent = parents[variable]
-        above = 1.0 / message if parent < 0 else posterior[parent] / message
-        pairs[variable] = transition[variable] * (above.T @ below)
-        posterior[variable] = below * (above @ transition[variable])
-    return posterior, pairs
 
 
 def drawn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,9 @@ from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
 from bayesjpt.structure.bins import bins_of, blocks, shares_of_bins, some_rows
 from bayesjpt.structure.chow_liu import Bins
+from bayesjpt.structure.tree_edges import best_tree
 from bayesjpt.structure.tree_messages import upward
+from bayesjpt.structure.tree_sampling import Mixture, rows_of, run
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
 
@@ -28,6 +31,7 @@ def learn_tree_mixture(
     n_components: int = defaults.TREE_COMPONENTS,
     edges: str = "own",
     ess: float = defaults.ESS,
+    sweeps: int = defaults.TREE_SWEEPS,
     em_steps: int = defaults.EM_STEPS,
     dictionary: Dictionary | None = None,
     progress: Progress | None = None,
@@ -40,20 +44,23 @@ def learn_tree_mixture(
         Of a Dataset as many rows are taken as `bayesjpt.defaults.LEARN_ROWS`, chosen by a hash of their numbers.
         Columns of numbers are independent of the others within a component. Missing cells are summed out.
     rng : int, numpy.random.Generator or None
-        Chooses the rows around which components begin, the rows of EM where a table is large, and the component of each
-        row at its end.
+        Chooses the rows around which components begin, draws in sweeps, and the component of each row at the end.
     n_components : int, optional
         Trees.
     edges : str, optional
         ``own``: each component has the tree that suits its rows best; ``shared``: all have the same.
     ess : float, optional
-        Imaginary rows: of each component, spread evenly, while trees are learned; and of each split of the circuit.
+        Imaginary rows of each component while trees are learned, spread as the table's own, by EM evenly; and of each
+        split of the circuit.
+    sweeps : int, optional
+        Gibbs sweeps over a table without missing cells. The sampling of a fit goes on from where they end, with these
+        trees.
     em_steps : int, optional
-        Steps of EM. Sampling goes on from where they end, with these trees.
+        Steps of EM, in place of sweeps, over a table with missing cells.
     dictionary : callable, optional
         ``(column) -> families`` of columns of numbers; by default every family that suits the column.
     progress : callable, optional
-        ``progress(n_done, n_total)``: cells times steps of EM.
+        ``progress(n_done, n_total)``: cells times sweeps, or steps of EM.
 
     Raises
     ------
@@ -64,12 +71,18 @@ def learn_tree_mixture(
 
     Notes
     -----
+    A sweep draws the component of each row, then weights. The prior of a column given its parent is the Dirichlet
+    around what they are in the whole table; how strong it is, is drawn, too. In the first half of the sweeps components
+    take, now and then, the tree of the largest mutual information among their rows. The circuit begins at the posterior
+    mean of its weights given the last components.
+
     A step of EM weighs each row by the probability that it belongs to a component, and gives each component the tree of
     the largest mutual information among rows so weighed, from at most `defaults.EM_ROWS` rows. It never makes complete
-    rows less probable; of a pair of columns the rows count that have both. At the end each row draws its component, and
-    splits begin at what the component's rows hold.
+    rows less probable; of a pair of columns the rows count that have both.
 
-    Cost: O(n_components n_row (n_column n_label)^2) a step.
+    Cost: O(n_components) a sweep for each cell that is not its column's most frequent one, rows that are alike counted
+    once, and O(n_components n_column^2 n_label^2) where trees are learned. O(n_components n_row (n_column n_label)^2) a
+    step of EM.
 
     References
     ----------
@@ -91,17 +104,21 @@ def learn_tree_mixture(
     edges = base.check_choice("edges", edges, EDGES)
     ess = base.check_positive("ess", ess)
     em_steps = base.check_count("em_steps", em_steps)
+    sweeps = base.check_count("sweeps", sweeps)
     bins, _ = bins_of(table)
     is_labels = np.array([column.base == "category" for column in table.schema.columns])
     with base.one_thread():
-        part = some_rows(bins, defaults.EM_ROWS, rng)
-        counter = PairCounter(part, is_labels, ess)
-        mixture = started(part, n_components, rng)
-        for step in range(em_steps):
-            mixture, _ = em_step(mixture, part, counter, edges)
-            if progress is not None:
-                progress((step + 1) * bins.code.size, em_steps * bins.code.size)
-        component = _drawn(mixture, bins, rng)
+        if (bins.code >= 0).all():
+            rows = rows_of(bins, is_labels)
+            states = run(rows, n_components, rng, edges=edges, ess=ess, n_sweep=sweeps)
+            state = base.last_of(states, progress, bins.code.size, sweeps * bins.code.size)
+            mixture, component = of_sampled(state.estimate), rows.distinct.in_table(state.tree)
+        else:
+            part = some_rows(bins, defaults.EM_ROWS, rng)
+            counter = PairCounter(part, is_labels, ess)
+            steps = em_run(part, counter, started(part, n_components, rng), edges, em_steps)
+            mixture = base.last_of(steps, progress, bins.code.size, em_steps * bins.code.size)
+            component = _drawn(mixture, bins, rng)
     return build_circuit(_node(mixture, component, is_labels), table, dictionary, ess=ess)
 
 
@@ -121,6 +138,13 @@ class TreeMixture:
     weights: np.ndarray
     parents: list[np.ndarray]
     tables: list[list[np.ndarray]]
+
+
+def of_sampled(mixture: Mixture) -> TreeMixture:
+    """Return a mixture as sweeps have it in the form of EM."""
+    every = range(mixture.log_weight.size)
+    parents = [mixture.trees.parents[:, k].astype(np.intp) for k in every]
+    return TreeMixture(np.exp(mixture.log_weight), parents, [mixture.tables(k) for k in every])
 
 
 def started(bins: Bins, n_component: int, rng: np.random.Generator) -> TreeMixture:
@@ -216,19 +240,7 @@ class PairCounter:
 
     def tree(self, information: np.ndarray) -> np.ndarray:
         """Return the parents in the tree of columns of labels with the most information, -1 at roots, intp."""
-        parents = np.full(self.is_labels.size, -1, np.intp)
-        columns = np.flatnonzero(self.is_labels)
-        if columns.size < 2:
-            return parents
-        best = np.full(parents.size, -np.inf)
-        waiting = self.is_labels.copy()
-        current = int(columns[0])
-        for _ in range(1, columns.size):
-            waiting[current] = False
-            better = waiting & (information[current] > best)
-            best[better], parents[better] = information[current][better], current
-            current = int(np.argmax(np.where(waiting, best, -np.inf)))
-        return parents
+        return best_tree(information, self.is_labels)
 
     def tables(self, counts: np.ndarray, parents: np.ndarray) -> list[np.ndarray]:
         """Return the probabilities of each column given its parent, as `TreeMixture` has them."""
@@ -265,6 +277,13 @@ def em_step(mixture: TreeMixture, bins: Bins, counter: PairCounter, edges: str) 
     return TreeMixture(weights / weights.sum(), parents, tables), float(value.sum()) + log_prior(mixture, counter.ess)
 
 
+def em_run(bins: Bins, counter: PairCounter, mixture: TreeMixture, edges: str, n_step: int) -> Iterator[TreeMixture]:
+    """Yield the mixture after each of some steps of EM."""
+    for _ in range(n_step):
+        mixture, _ = em_step(mixture, bins, counter, edges)
+        yield mixture
+
+
 def log_prior(mixture: TreeMixture, ess: float) -> float:
     """Return the logarithm of the probability of all imaginary rows."""
     of_components = defaults.EM_STATE_ROWS * float(np.log(mixture.weights).sum())
@@ -280,7 +299,7 @@ def _drawn(mixture: TreeMixture, bins: Bins, rng: np.random.Generator) -> np.nda
 
 
 def _node(mixture: TreeMixture, component: np.ndarray, is_labels: np.ndarray) -> Node:
-    """Return the mixture as what circuits are built from; splits and leaves begin at the rows of their component."""
+    """Return the mixture as what circuits are built from; leaves of numbers begin at the rows of their component."""
     columns = np.flatnonzero(is_labels)
     place = np.full(is_labels.size + 1, -1, np.intp)  # the last: of no parent
     place[columns] = np.arange(columns.size)
@@ -290,7 +309,8 @@ def _node(mixture: TreeMixture, component: np.ndarray, is_labels: np.ndarray) ->
         rows = np.flatnonzero(component == k)
         parts: list[Node] = [ColumnLeaf(int(column), rows) for column in np.flatnonzero(~is_labels)]
         if columns.size:
-            parts.insert(0, Tree(columns, place[parents[columns]], rows))
+            tables = [mixture.tables[k][column] for column in columns.tolist()]
+            parts.insert(0, Tree(columns, place[parents[columns]], rows, tables))
         found.append(parts[0] if len(parts) == 1 else Product(tuple(parts)))
         n_rows.append(rows.size)
     return found[0] if len(found) == 1 else Sum(tuple(found), tuple(n_rows), weights=tuple(mixture.weights.tolist()))

@@ -30,6 +30,9 @@ NO_NUMBER_TOKENS = frozenset(
 )
 """What a missing cell looks like among numbers; among other texts each of these may be a label."""
 
+NO_LABEL_TOKENS = NO_NUMBER_TOKENS - {"None", "none", "unknown", "missing"}
+"""Those that are no word: where they stand for missing numbers, they stand for missing labels of the same table too."""
+
 MICROSECONDS_PER_DAY = 86_400_000_000
 FARTHEST_DAY = 1e8
 """From 1970 to either side: datetime64[us] holds 1.06e8 days, 292,000 years."""

@@ -16,7 +16,13 @@ from bayesjpt import defaults
 from bayesjpt.errors import SchemaError, TableError, warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
-from bayesjpt.table.interpret import spelled_datetime, spelled_number, without_tokens
+from bayesjpt.table.interpret import (
+    spelled_datetime,
+    spelled_number,
+    told_tokens,
+    without_label_tokens,
+    without_tokens,
+)
 from bayesjpt.table.numeric import check_standardised
 from bayesjpt.table.schema import Column, Schema, closest
 from bayesjpt.table.written_dates import DateNotation
@@ -78,7 +84,7 @@ def encode(
     observed = np.zeros((len(schema), n_row), bool)
     unknown: dict[int, np.ndarray] = {}
     news: list[str] = []
-    tokens: list[str] = []
+    tokens: list[tuple[str, str]] = []
     beyond: list[str] = []
     for position, (cells, column) in enumerate(zip(table, schema, strict=True)):
         if cells is None:
@@ -86,8 +92,10 @@ def encode(
             continue
         if column.dtype == "number":
             cells, dropped = without_tokens(cells, alone=True)
-            tokens += [f"{', '.join(map(repr, dropped))} in column {column.name!r}"] if dropped else []
+            tokens += [(token, column.name) for token in dropped]
         if column.base == "category":
+            cells, dropped = without_label_tokens(cells, cells_of.NO_LABEL_TOKENS.difference(column.labels), True)
+            tokens += [(token, column.name) for token in dropped]
             known = _label_codes(cells, column, unseen, news)
             if (known == len(column.labels)).any():
                 labels = np.array([*_labels(cells, column), None], object)
@@ -100,7 +108,7 @@ def encode(
         observed[position] = ~np.isnan(row)
         values[position] = np.where(observed[position], row, filler(column))
     if tokens:
-        warn(f"read as missing among numbers: {'; '.join(tokens)}")
+        warn(f"read as missing: {told_tokens(tokens)}")
     if news:
         warn(f'labels not seen in training, read as "other": {"; ".join(news)}')
     if beyond:

@@ -94,5 +94,6 @@ def _single_bytes(content: bytes, name: str, error: UnicodeDecodeError) -> bytes
         text = content.decode(encoding)
     start = content[max(0, error.start - 15) : error.start + 15].decode(encoding)
     shown = " ".join("".join(letter if letter.isprintable() else " " for letter in start).split())
-    warn(f"{name!r} is not UTF-8 and read as {words} ({shown!r}); say its encoding where letters look wrong")
+    where = f"{name!r} is not UTF-8 and read as {words} ({shown!r})"
+    warn(f"{where}; where letters look wrong give its encoding (encoding=, or --encoding)")
     return text.encode()

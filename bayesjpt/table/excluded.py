@@ -9,7 +9,7 @@ import numpy as np
 from bayesjpt import defaults
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
-from bayesjpt.table.written_numbers import number_readings
+from bayesjpt.table.written_numbers import number_readings, units_of
 
 MIN_IDENTIFIER_ROWS = 20
 """Rows; below, distinct values say nothing: 20 draws from 40 equally likely values are all distinct 1 in 300 times."""
@@ -20,6 +20,10 @@ IDENTIFIER_SHARE = 0.9
 RUNNING_NUMBER_FILL = 0.5
 """Share of its range that a column of all-distinct integers fills; above it, it is a running number (rows may have been
 dropped). Of 100 draws from 200 values all are distinct once in 10^13 times."""
+
+
+_FEW_TEXTS = 20
+"""Different texts up to which numbers in several units, such as 500 g and 1 kg, may be labels of packs."""
 
 
 _ID_NAME = re.compile(
@@ -38,6 +42,9 @@ def set_aside_reason(cells: Cells, view: Cells) -> str | None:
     enough = n >= MIN_IDENTIFIER_ROWS
     nearly_all = n_distinct > IDENTIFIER_SHARE * n
     if view.stored == "text":
+        units = units_of(view.distinct) if enough and n_distinct > _FEW_TEXTS else ()
+        if units:
+            return f"numbers in {', '.join(units[:-1])} and {units[-1]}: {n_distinct} texts; in one unit they are read"
         if enough and nearly_all:
             found = f"{n_distinct} distinct texts in {n} observed cells"
             return f"identifier or free text: {found}{nearly_number(view)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,9 @@ Notation = NumberNotation | DateNotation
 
 _N_SAMPLE = 1_000
 """Distinct texts of a column that are asked for evidence about the others."""
+
+_N_NAMES = 5
+"""Columns that a note names."""
 
 _MOST_YES_NO = 12
 """Spellings of yes and no in one column."""
@@ -175,3 +178,34 @@ def without_tokens(cells: Cells, alone: bool = False) -> tuple[Cells, list[str]]
     if not (spelled_number(kept) or spelled_datetime(kept) if kept.n_distinct else alone):
         return cells, []
     return kept, cells.distinct[is_token].tolist()
+
+
+def without_label_tokens(cells: Cells, tokens: Collection[str], alone: bool = False) -> tuple[Cells, list[str]]:
+    """Return cells of texts with some tokens as missing, and those that there were.
+
+    Where there are no other texts the cells are as they were, unless `alone`.
+    """
+    if cells.stored != "text" or cells.labels:
+        return cells, []
+    is_token = np.array([text in tokens for text in cells.distinct], bool)
+    if not is_token.any() or (is_token.all() and not alone):
+        return cells, []
+    return cells_of.without_distinct(cells, is_token), cells.distinct[is_token].tolist()
+
+
+def told_tokens(tokens: Sequence[tuple[str, str]]) -> str:
+    """Return which tokens were read as missing, and where.
+
+    Examples
+    --------
+    >>> told_tokens([("-", "a"), (".", "a"), ("-", "b")])
+    "'-' in columns 'a', 'b'; '.' in column 'a'"
+    """
+    columns: dict[str, list[str]] = {}
+    for token, name in tokens:
+        columns.setdefault(token, []).append(repr(name))
+    told = []
+    for token, names in columns.items():
+        more = f" and {len(names) - _N_NAMES} more" if len(names) > _N_NAMES else ""
+        told.append(f"{token!r} in column{'s' * (len(names) > 1)} {', '.join(names[:_N_NAMES])}{more}")
+    return "; ".join(told)

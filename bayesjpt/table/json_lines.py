@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from bayesjpt.errors import TableError
@@ -10,9 +12,17 @@ from bayesjpt.table.cells import Cells
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
 
+_DEPTH = 8
+"""Objects within objects whose keys become columns."""
 
-def read_json(content: bytes, name: str) -> list[Cells]:
+_MOST_KEYS = 500
+"""Different keys of the objects at one place; where there are more, they are values rather than names of columns."""
+
+
+def read_json(content: bytes, name: str, *, as_written: bool = False) -> list[Cells]:
     """Return the cells of each key of the objects in a text, in the order in which keys first appear.
+
+    Keys of objects within objects are joined by points: ``user.age``.
 
     Parameters
     ----------
@@ -20,6 +30,8 @@ def read_json(content: bytes, name: str) -> list[Cells]:
         In UTF-8: an object a line, or one list of objects.
     name : str
         Of the file.
+    as_written : bool
+        Whether lists, and objects that are not opened, are texts, so that they can be written again.
 
     Raises
     ------
@@ -29,13 +41,16 @@ def read_json(content: bytes, name: str) -> list[Cells]:
     from bayesjpt.table.frames import object_cells
 
     records = _records(content, name)
-    columns: dict[str, list[Any]] = {}
-    for position, (line, record) in enumerate(records):
+    for line, record in records:
         if not isinstance(record, dict):
             raise TableError(
                 f"line {line} of {name!r} holds {type(record).__name__}", 'an object, such as {"size": 1.5}'
             )
-        for key, value in record.items():
+    whole = _not_opened([record for _, record in records])
+    columns: dict[str, list[Any]] = {}
+    for position, (_, record) in enumerate(records):
+        # a key that is written in both ways, "user.age" and within "user", has one value a row
+        for key, value in dict(_flat(record, whole)).items():
             column = columns.setdefault(key, [])
             column += [None] * (position - len(column))
             column.append(value)
@@ -43,7 +58,43 @@ def read_json(content: bytes, name: str) -> list[Cells]:
         column += [None] * (len(records) - len(column))
     if not columns:
         raise TableError(f"file {name!r} is empty", "an object a line")
-    return [object_cells(key, column) for key, column in columns.items()]
+    # null in place of an object says nothing that its keys do not
+    outer = {key[:end] for key in columns for end, c in enumerate(key) if c == "."}
+    if as_written:
+        columns = {key: [_as_text(value) for value in column] for key, column in columns.items()}
+    return [
+        object_cells(key, column)
+        for key, column in columns.items()
+        if key not in outer or any(value is not None for value in column)
+    ]
+
+
+def _as_text(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def _not_opened(records: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """Return the keys whose objects have too many keys to be columns."""
+    inner: defaultdict[str, set[str]] = defaultdict(set)
+    for record in records:
+        for key, value in record.items():
+            if isinstance(value, dict) and len(inner[key]) <= _MOST_KEYS:
+                inner[key].update(name for name, _ in _flat(value))
+    return frozenset(key for key, names in inner.items() if len(names) > _MOST_KEYS)
+
+
+def _flat(
+    record: dict[str, Any], whole: Collection[str] = (), prefix: str = "", depth: int = 0
+) -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of an object, those of objects in it under joined keys; empty ones are missing."""
+    for key, value in record.items():
+        if isinstance(value, dict) and depth < _DEPTH and key not in whole:
+            if value:
+                yield from _flat(value, (), f"{prefix}{key}.", depth + 1)
+            else:
+                yield f"{prefix}{key}", None
+        else:
+            yield f"{prefix}{key}", value
 
 
 def _records(content: bytes, name: str) -> list[tuple[int, Any]]:

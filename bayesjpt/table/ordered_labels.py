@@ -22,6 +22,8 @@ _LEAST_SHARE = 0.75
 """Share of the labels that must lie on one scale: a table may have a label or two beside it."""
 
 _PUNCTUATION = re.compile(r"[^\w+\-]|_|(?<!\w)[-+]+|-")
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")  # noqa: RUF001 - people type both
+"""A bachelor's degree is one of bachelors."""
 _NUMBER = r"\d+(?:[.,]\d+)*\s*[km%€$]?"
 _RANGE = re.compile(
     rf"(?P<below><=?|≤|under|below|less than|up to|at most|unter|bis|weniger als|moins de|jusqu a|menos de|hasta)?"
@@ -72,9 +74,14 @@ class KnownOrder:
     labels: tuple[str, ...]
     n_known: int
 
+    @property
+    def ranked(self) -> tuple[str, ...]:
+        """Labels that have a place on the scale, in its order."""
+        return self.labels[: self.n_known]
+
     def places(self, labels: Sequence[str]) -> np.ndarray:
         """Return the place of each of some labels in the order, float64; NaN where it has none."""
-        place = {label: float(position) for position, label in enumerate(self.labels[: self.n_known])}
+        place = {label: float(position) for position, label in enumerate(self.ranked)}
         return np.array([place.get(label, np.nan) for label in labels])
 
 
@@ -92,8 +99,7 @@ def known_order(labels: Sequence[str]) -> KnownOrder | None:
     >>> known_order(["A11", "A12", "A13"]) is None
     True
     """
-    stray = [label for label in labels if _normal(label) in _words(scales.STRAYS) or not _normal(label)]
-    plain = [label for label in labels if label not in stray]
+    plain = [label for label in labels if not is_stray(label)]
     for kind, places in (
         (WORDS, _on_a_scale(labels, plain)),
         (NUMBERED, _numbered(plain)),
@@ -106,10 +112,23 @@ def known_order(labels: Sequence[str]) -> KnownOrder | None:
     return None
 
 
+def is_stray(label: str) -> bool:
+    """Return whether a label says that there is no answer: it may stand beside any scale, without a place on it.
+
+    Examples
+    --------
+    >>> [is_stray(label) for label in ("Don't know", "-", "low")]
+    [True, True, False]
+    """
+    normal = _normal(label)
+    return not normal or normal in _words(scales.STRAYS)
+
+
 def _normal(label: str) -> str:
     """Return a label without case, accents and punctuation; ``+`` and ``-`` are kept behind a letter (A+, B-)."""
     text = unicodedata.normalize("NFKD", label.casefold())
     text = "".join(c for c in text if not unicodedata.combining(c))
+    text = _POSSESSIVE.sub("s", text)
     kept = re.sub(r"(?<=[a-f0-9])([+\-])(?=\s*$)", r" \1", text) if len(text.strip()) <= 2 else text
     if len(text.strip()) <= 2 and kept != text:
         return text.strip()

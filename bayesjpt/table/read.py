@@ -104,7 +104,8 @@ def read_cells(
         table, separator = read_text(content, path.name, reading, as_written=as_written)
         return table, replace(reading, sep=separator)
     if name.endswith(json_lines.SUFFIXES):
-        return json_lines.read_json(as_utf8(_content(path, limits), path.name, reading.encoding), path.name), reading
+        content = as_utf8(_content(path, limits), path.name, reading.encoding)
+        return json_lines.read_json(content, path.name, as_written=as_written), reading
     if name.endswith(spreadsheet.SUFFIXES):
         return spreadsheet.read_sheet(path, reading, limits.expanded(path.stat().st_size)), reading
     if name.endswith(_ARROW_SUFFIXES):

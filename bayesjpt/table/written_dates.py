@@ -45,7 +45,9 @@ _DAY_NAME = re.compile(
 _NAME_DAY = re.compile(
     rf"{_WEEKDAY}(?P<n>[^\W\d_]+)\.?(?P<s>[ -])(?P<d>\d{{1,2}})(?:st|nd|rd|th)?,?[ -](?P<y>\d{{4}}){_AT}"
 )
-_MONTH = re.compile(r"(?P<n>[^\W\d_]+)\.?(?P<s>[ /-])(?P<y>\d{4})|(?P<m>\d{2})(?P<s2>[/-])(?P<y2>\d{4})")
+_MONTH = re.compile(
+    r"(?P<n>[^\W\d_]+)\.?(?P<s>[ /-])(?P<y>\d{4})|(?P<m>\d{2}|\d(?=/(?:19|20)\d\d))(?P<s2>[/-])(?P<y2>\d{4})"
+)
 _YEAR_MONTH = re.compile(r"(?P<y>\d{4})(?P<s>[/-])(?P<m>\d{2})")
 _CLOCK = re.compile(_TIME)
 ORDERS = ("ymd", "dmy", "mdy")
@@ -259,7 +261,8 @@ def _pattern(texts: Sequence[str], order: str) -> tuple[str, str]:
         date, language = group["s"].join(mark[letter] for letter in order), "en"
     elif order == "month" and not group.get("n"):
         s = group.get("s") or group.get("s2")
-        date, language = (f"%Y{s}%m" if "m" in group and text[:4].isdigit() else f"%m{s}%Y"), "en"
+        month = "%n" if any(one[1:2] == s for one in texts) else "%m"
+        date, language = (f"%Y{s}%m" if "m" in group and text[:4].isdigit() else f"{month}{s}%Y"), "en"
     else:
         found_names = [_names_in(one, order) for one in texts]
         languages = [language for language in MONTHS if all(_in_language(name, language) for name in found_names)]

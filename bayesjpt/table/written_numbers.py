@@ -17,6 +17,8 @@ GROUP_MARKS = ("", ",", ".", " ", "'")
 
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'", "\u2212": "-", "\u2013": "-"})  # noqa: RUF001 - people type them
 _CORE = re.compile(r"\d[\d.,' ]*\d(?:[eE][+-]?\d+)?|\d(?:[eE][+-]?\d+)?|[.,]\d+")
+_PLAIN = re.compile(r"(-?)(\d(?:[\d.,]*\d)?)")
+"""Most numbers, whose parts are seen at once."""
 _BEFORE = re.compile(r"(?P<open>\(?) *(?P<sign>[+-]?) *(?P<prefix>[^\s()+-]*(?:\.)?)(?P<gap> *)(?P<inner>[+-]?)")
 _AFTER = re.compile(
     r"(?P<gap> *)(?P<suffix>[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?-?)(?P<close> *\)?)"
@@ -40,6 +42,9 @@ _PATTERNS = {
 _PADDED = re.compile(r"0\d")
 _MOST_DIGITS = 400
 """Behind a decimal mark; float64 has no more."""
+
+_MOST_UNITS = 12
+"""In one column; what stands around more numbers in more ways is no unit."""
 
 _N_FIRST = 50
 """Texts that are looked at before all are."""
@@ -148,6 +153,9 @@ class Parted:
 
 def _parted(text: str) -> Parted | None:
     """Return the parts of a text that holds one number, None for another text."""
+    known = _PLAIN.fullmatch(text)
+    if known is not None:
+        return Parted(known[2], "", "", known[1])
     plain = text.translate(_SPACES).strip()
     found = _CORE.search(plain)
     if found is None:
@@ -251,6 +259,25 @@ def _around(parted: Iterable[Parted]) -> tuple[str, str] | None:
     if len({one.strip().casefold() for one in prefixes}) > 1 or len({one.strip() for one in suffixes}) > 1:
         return None
     return (prefixes or [""])[0], (suffixes or [""])[0]
+
+
+def units_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the units, or currencies, of texts that all are numbers, where there are several; else nothing.
+
+    Examples
+    --------
+    >>> units_of(["1.5 kg", "800 g", "2 kg"]), units_of(["$5", "€7"]), units_of(["5 cm", "7"]), units_of(["a1", "2"])
+    (('g', 'kg'), ('$', '€'), (), ())
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        parts = _parted(text)
+        if parts is None or _PADDED.match(parts.core):
+            return ()
+        for unit in (parts.prefix.strip(), parts.suffix.strip()):
+            if unit:
+                found.setdefault(unit.casefold(), unit)
+    return tuple(sorted(found.values())) if 1 < len(found) <= _MOST_UNITS else ()
 
 
 def _digits(cores: Sequence[str], decimal: str) -> int:

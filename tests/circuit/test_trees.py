@@ -12,7 +12,7 @@ import bayesjpt as bj
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
 from bayesjpt.circuit.paths import Condition, Division, tree_nodes
-from bayesjpt.circuit.trees import Tree, split_shares
+from bayesjpt.circuit.trees import Tree, label_parents, split_shares
 from bayesjpt.errors import CircuitError
 from bayesjpt.families.label import label_groups
 from bayesjpt.table.table import Table
@@ -73,6 +73,31 @@ def test_another_parent_or_another_smoothing_is_caught(rng):
     found = probabilities(build_circuit(whole(table), table), table, states())
     assert abs(found / expected(table, states(), parents=(-1, 0, 1, 2)) - 1.0).max() > 0.1
     assert abs(found / expected(table, states(), ess=1.5) - 1.0).max() > 1e-3
+
+
+def test_a_tree_with_tables_starts_there(rng):
+    table = make_table(rng)
+    n_code = [len(labels) for labels in LABELS]
+    tables = [rng.dirichlet(np.ones(n), n_code[p] if p >= 0 else 1) for n, p in zip(n_code, PARENTS, strict=True)]
+    tree = Tree(np.arange(4), np.array(PARENTS), np.arange(table.n_row), tables)
+    circuit = build_circuit(Product((tree, ColumnLeaf(4, np.arange(table.n_row)))), table)
+    want = [naive.tree_probability(row, PARENTS, tables) for row in states()]
+    np.testing.assert_allclose(probabilities(circuit, table, states()), want, rtol=ROUNDING)
+    again = Tree(tree.columns, tree.parents, tree.rows, tables)
+    above_a_split = Sum((tree, again), (1, 1), Division(0, ((0,), (1, 2))))
+    circuit = build_circuit(Product((above_a_split, ColumnLeaf(4, np.arange(table.n_row)))), table)
+    found = probabilities(circuit, table, states())
+    of_a = tables[0][0] / np.where(np.arange(3) == 0, tables[0][0, 0], 1.0 - tables[0][0, 0])
+    want = [w / tables[0][0, row[0]] * of_a[row[0]] * 0.5 for w, row in zip(want, states(), strict=True)]
+    np.testing.assert_allclose(found, want, rtol=ROUNDING)
+
+
+def test_edges_of_a_tree_are_read_from_its_circuit(rng):
+    table = make_table(rng)
+    for parents in (PARENTS, (1, 2, -1, 2), (-1, -1, 0, -1)):
+        circuit = build_circuit(whole(table, parents=parents), table)
+        want = {k: p for k, p in enumerate(parents) if p >= 0 and len(LABELS[k]) > 1}
+        assert label_parents(circuit, circuit.n_node - 1) == want
 
 
 def test_missing_cells_are_summed_out(rng):

@@ -5,6 +5,7 @@ A new family is covered by the contract tests once it has entries here; `test_co
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,6 +125,7 @@ class Example:
     def discrete(self) -> bool:
         return self.column.base != "real" or self.name == "atom"
 
+    @functools.cache  # noqa: B019  # examples are module constants; SciPy takes a millisecond to freeze a distribution
     def reference(self):
         """Return the frozen SciPy distribution of z."""
         return reference(self.name, self.parameters, self.column)

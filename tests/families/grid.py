@@ -14,11 +14,11 @@ from bayesjpt.families.record import Parameter
 from tests.families.examples import reference
 
 _N_ONE = 20_001
-_N_TWO = 1_201
-_N_THREE = 121
-_N_COARSE = 601
-_N_ON_CELL = 301
-_N_COARSE_THREE = 61
+_N_TWO = 401
+_N_THREE = 81
+_N_COARSE = 201
+_N_ON_CELL = 201
+_N_COARSE_THREE = 41
 _RANGE = {"positive": (-40.0, 40.0), "unit": (-40.0, 40.0), "real": (-25.0, 25.0)}
 _NEGLIGIBLE = 1e-10
 _REAL_UNIT = 0.3
@@ -50,6 +50,10 @@ def log_prior(parameter: Parameter, value, arguments) -> np.ndarray:
     if parameter.prior == "gamma":
         shape, rate = arguments
         return scipy.stats.gamma.logpdf(value, shape, scale=1.0 / rate)
+    if parameter.prior == "gamma_above":
+        shape, rate, floor = arguments
+        plain = scipy.stats.gamma(shape, scale=1.0 / rate)
+        return np.where(value >= floor, plain.logpdf(value) - plain.logsf(floor), -np.inf)
     if parameter.prior == "beta":
         a, b = arguments
         return scipy.special.xlogy(a - 1, value) + scipy.special.xlog1py(b - 1, -value) - scipy.special.betaln(a, b)
@@ -140,9 +144,9 @@ def _at_bound(case, ranges):
     cut = []
     for parameter, (lo, hi) in zip(registry.family(case[0]).parameters, ranges, strict=True):
         bound = 0.0
-        if parameter.prior in ("inverse_gamma", "log_normal"):
+        if parameter.prior in ("inverse_gamma", "gamma_above", "log_normal"):
             bound = parameter.arguments(hyper, {})[2]
-        floor = np.log(bound) if parameter.prior == "inverse_gamma" and bound > 0.0 else -np.inf
+        floor = np.log(bound) if parameter.prior != "log_normal" and bound > 0.0 else -np.inf
         cap = np.log(bound) if parameter.prior == "log_normal" else np.inf
         cut.append((max(lo, floor), min(hi, cap)))
     return cut

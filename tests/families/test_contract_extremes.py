@@ -110,6 +110,8 @@ def _valid(family, theta: np.ndarray, hyper: np.ndarray) -> bool:
     named = dict(zip(family.hyper_names, hyper, strict=True))
     if "nu_floor" in named and theta[2] < named["nu_floor"]:
         return False
+    if family.name == "exponential" and theta[0] < named["least"]:
+        return False
     return named.get("floor", 0.0) <= theta[0] <= named.get("cap", np.inf)
 
 
@@ -193,7 +195,7 @@ def test_gamma_shape_is_found_without_cancellation_from_many_rows(shape, n, rng)
     assert abs(mean_rate.mean() - 1.0) < LARGEST_Z * mean_rate.std() / 20.0 + 4.0 / n
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data(), log_scale=st.floats(-12, 12))
 @pytest.mark.parametrize("example", EXAMPLES[::2], ids=lambda example: example.name)
 def test_no_answer_is_nan_over_24_decades(example, data, log_scale):

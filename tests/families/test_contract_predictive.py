@@ -117,6 +117,21 @@ def test_a_normal_predicts_with_a_floor_near_the_variance_and_far_below(floor):
     np.testing.assert_allclose(found, ratio, rtol=ROUNDING, atol=ROUNDING)
 
 
+@pytest.mark.parametrize("least", [0.02, 0.4, 2.0, 30.0])
+def test_an_exponential_predicts_with_a_least_rate_below_and_above_its_mass(least):
+    family, column, stats, hyper, start = given(next(case for case in INTEGRATED_OUT if case[0] == "exponential"))
+    hyper[-1] = least
+    z = np.linspace(0.5, 9.0, 9)
+    found = log_predictive(family, column, stats, hyper, start, z * column.scale) + np.log(column.scale)
+    constants = family.constants(column)
+    ratio = [
+        family.log_evidence(stats + np.array([1.0, x, 0.0]), hyper, constants, start)  # type: ignore[misc]
+        - family.log_evidence(stats, hyper, constants, start)  # type: ignore[misc]
+        for x in z
+    ]
+    np.testing.assert_allclose(found, ratio, rtol=ROUNDING, atol=ROUNDING)
+
+
 def test_a_gamma_predicts_at_shapes_beyond_all_cancellation():
     family, column, _, hyper, _ = given(next(case for case in INTEGRATED_OUT if case[0] == "gamma"))
     for shape in (1e-3, 1.0, 1e3, 1e6):

@@ -44,6 +44,7 @@ def main() -> None:
     if options.files:
         sys.exit(files(options))
     counts: Counter[str] = Counter()
+    failed: list[str] = []
     began = time.perf_counter()
 
     @hypothesis.seed(options.seed)
@@ -57,7 +58,13 @@ def main() -> None:
     )
     @hypothesis.given(frames(), st.integers(0, 2**31 - 1), st.sampled_from(options.learners))
     def run(frame, seed, learner):
-        counts[f"{learner}: {outcome(frame, seed, learner)}"] += 1
+        try:
+            counts[f"{learner}: {outcome(frame, seed, learner)}"] += 1
+        except Exception as error:
+            if not failed:  # the smallest table that fails comes at the end, which may be late
+                print(f"failure, after {counts.total()} tables: {type(error).__name__}: {error}"[:1000], flush=True)
+                failed.append(learner)
+            raise
         if counts.total() % 500 == 0:
             print(f"... {counts.total()} tables in {time.perf_counter() - began:.0f} s", flush=True)
 

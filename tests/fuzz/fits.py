@@ -11,13 +11,16 @@ import numpy as np
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptError, BayesjptWarning, CircuitError
 from bayesjpt.table.table import Table
+from tests.fuzz.questions import ask
 
 SETTINGS = {"n_structures": 2, "draws": 2, "tune": 2, "chains": 2, "cores": 1, "progress": False}
 ROUNDING = 1e-9
-LEARNERS = ("mspn", "jpt", "cutset", "wmispn")
+LEARNERS = ("mspn", "jpt", "cutset", "wmispn", "tree_mixture", "hclt")
+ASKED_SHARE = 8
+"""One of so many fits is asked all queries, which takes longer than the fit."""
 
 
-def outcome(frame: Any, seed: int, learner: str = "mspn") -> str:
+def outcome(frame: Any, seed: int, learner: str = "mspn", *, every_query: bool = False) -> str:
     """Return what became of a table: ``fitted``, or the error about it and what it found."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -31,6 +34,8 @@ def outcome(frame: Any, seed: int, learner: str = "mspn") -> str:
             return f"{type(error).__name__}: {_in_general(error.found)}"
         check(post, table)
         check(post, elsewhere(table, np.random.default_rng(seed)))
+        if seed % ASKED_SHARE == 0 or every_query:
+            ask(post, table, np.random.default_rng(seed))
     return "fitted"
 
 

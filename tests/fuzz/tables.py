@@ -50,7 +50,7 @@ def _constant(rng: Rng, n: int) -> np.ndarray:
 
 
 def _integers(rng: Rng, n: int) -> np.ndarray:
-    top = int(rng.choice([1, 2, 5, 30, 1000, 10**6, 2**52, 2**60]))
+    top = int(rng.choice([1, 2, 5, 30, 1000, 10**6, 2**52, 2**53, 2**60]))
     low = 0 if rng.random() < 0.6 else -top
     return rng.integers(low, top + 1, n)
 
@@ -69,6 +69,31 @@ def _extremes(rng: Rng, n: int) -> np.ndarray:
     return rng.choice([0.0, -0.0, 5e-324, 1e-308, 1e-300, 1.0, 1e300, 1.7e308, -1e300], n)
 
 
+def _decades(rng: Rng, n: int) -> np.ndarray:
+    """Return numbers whose logarithms are uniform over ten to three hundred decades."""
+    reach = rng.uniform(5.0, 150.0)
+    x = 10.0 ** rng.uniform(-reach, reach, n)
+    return x * rng.choice([-1.0, 1.0], n) if rng.random() < 0.5 else x
+
+
+def _largest(rng: Rng, n: int) -> np.ndarray:
+    """Return numbers next to the largest float64 and its negative, some of them far from it."""
+    top = np.finfo(np.float64).max
+    near = [top, np.nextafter(top, 0.0), top * 0.999, top / 2.0, 1.0, 0.0]
+    return rng.choice(np.array([*near, *(-each for each in near)] if rng.random() < 0.5 else near), n)
+
+
+def _subnormal(rng: Rng, n: int) -> np.ndarray:
+    """Return numbers below the smallest normal float64, some of them among ordinary ones."""
+    x = 5e-324 * rng.integers(0, 2 ** int(rng.integers(1, 53)), n)
+    return np.where(rng.random(n) < 0.3, _ordinary(rng, n), x) if rng.random() < 0.3 else x
+
+
+def _nanoseconds(rng: Rng, n: int) -> np.ndarray:
+    """Return nanoseconds since 1970 of moments in one year, or seconds to milliseconds apart."""
+    return 1_700_000_000_000_000_000 + rng.integers(0, 10 ** int(rng.integers(3, 17)), n)
+
+
 NUMBERS: tuple[Callable[[Rng, int], np.ndarray], ...] = (
     _scaled,
     _rounded,
@@ -80,6 +105,10 @@ NUMBERS: tuple[Callable[[Rng, int], np.ndarray], ...] = (
     _numbered,
     _infinite,
     _extremes,
+    _decades,
+    _largest,
+    _subnormal,
+    _nanoseconds,
     _rounded,
     _ordinary,
     _integers,
@@ -116,6 +145,8 @@ def number_columns(draw, n: int) -> Any:
 def label_columns(draw, n: int) -> Any:
     """Draw a column of labels in any script, few or many, under one of several dtypes."""
     pool = draw(st.lists(st.text(max_size=8), min_size=1, max_size=draw(st.sampled_from([1, 2, 5, 30]))))
+    if draw(st.integers(0, 19)) == 0:
+        pool = [*pool, "long " * 10_000, "long " * 10_000 + "too"]
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     share = draw(st.sampled_from([0.0] * 6 + [0.3] * 6 + [1.0]))
     cells = [None if rng.random() < share else pool[rng.integers(len(pool))] for _ in range(n)]
@@ -129,7 +160,7 @@ def label_columns(draw, n: int) -> Any:
     return pd.Series(cells, dtype=object)
 
 
-_OTHERS = 3 * ("boolean", "nullable", "dates", "zoned") + ("mixed", "floats", "spans")
+_OTHERS = 3 * ("boolean", "nullable", "dates", "zoned", "centuries", "stamps") + ("mixed", "floats", "spans")
 
 
 @st.composite
@@ -148,6 +179,11 @@ def other_columns(draw, n: int) -> Any:
             )
             moments[rng.random(n) < 0.1] = np.datetime64("NaT", unit)
             return pd.Series(moments)
+        case "centuries":
+            days = rng.integers(-719_162, 2_932_897, n)  # of the years 1 to 9999
+            return pd.Series(days.astype("datetime64[D]").astype("datetime64[s]"))
+        case "stamps":
+            return pd.Series(_nanoseconds(rng, n).astype("datetime64[ns]"))
         case "zoned":
             return pd.Series(pd.date_range("2001-01-01", periods=n, freq="7h", tz="Europe/Berlin"))
         case "mixed":

@@ -14,7 +14,7 @@ from tests.fuzz.mutants import mutate
 from tests.fuzz.seeds import copy
 
 N_MUTANT = 150
-N_SLOW = 3_000
+N_SLOW = 1_500
 
 
 @pytest.fixture(scope="module")

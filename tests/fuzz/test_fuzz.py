@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.fits import LEARNERS, outcome
 from tests.fuzz.tables import frames
-from tests.strategies import law
+from tests.strategies import law, long_law
 
 seeds = st.integers(0, 2**31 - 1)
 learners = st.sampled_from(LEARNERS)
@@ -53,7 +53,7 @@ def test_a_tree_does_not_part_numbers_that_likelihoods_cannot_tell_apart(rng):
 
 
 @pytest.mark.slow
-@law(1_000)
+@long_law(300)
 @given(frame=frames(), seed=seeds, learner=learners)
 def test_many_generated_tables_are_fitted_or_refused_with_an_error_of_ours(frame, seed, learner):
     assert outcome(frame, seed, learner)

@@ -13,7 +13,7 @@ from tests import naive, strategies
 from tests.kernels import runs
 from tests.statistics import FALSE_ALARM
 
-N_KEY = 4_000
+N_KEY = 1_500
 MIN_EXPECTED = 5.0
 
 

@@ -17,7 +17,7 @@ from tests.model import reference
 N_DRAW = 20_000
 THIN = 4
 """Draws made for each one kept, of factors that are drawn by slice updates."""
-N_GRID = 4_001
+N_GRID = 401
 LOG_RANGE = (-9.0, 6.0)
 NEGLIGIBLE = -700.0
 """Log weight of a component that gets no rows."""

@@ -41,10 +41,11 @@ def _log_simplex(theta, concentration):
     return scipy.stats.dirichlet.logpdf(theta, concentration) if concentration.size > 1 else 0.0
 
 
-def _log_prior_ordinal(theta, log_scale_mean: float, log_scale_sd: float, mu_sd: float):
+def _log_prior_ordinal(theta, log_scale_mean: float, log_scale_sd: float, mu_sd: float, cap: float):
     scale, mu = theta
-    at_scale = scipy.stats.lognorm(log_scale_sd, scale=math.exp(log_scale_mean))
-    return at_scale.logpdf(scale) - at_scale.logcdf(100.0) + scipy.stats.norm.logpdf(mu, 0.0, mu_sd)
+    prior = scipy.stats.lognorm(log_scale_sd, scale=math.exp(log_scale_mean))
+    at_scale = np.where(scale <= cap, prior.logpdf(scale) - prior.logcdf(cap), -np.inf)
+    return at_scale + scipy.stats.norm.logpdf(mu, 0.0, mu_sd)
 
 
 def _moments(column: Column) -> tuple[float, float]:
@@ -55,7 +56,10 @@ def _moments(column: Column) -> tuple[float, float]:
 
 
 def _log_normal_inverse_gamma(column: Column, theta, scale, *, lognormal: bool):
-    """Return the log density of (variance, mu): means spread like the column, variances a tenth of its at scale 1."""
+    """Return the log density of (variance, mu): means spread like the column, variances a tenth of its at scale 1.
+
+    Floors are those of rounding, of whole numbers to halves.
+    """
     variance, mu = theta
     mean, sd = (moment / column.scale for moment in _moments(column))
     whole, centre, unit = sd**2, 0.0, column.scale
@@ -63,13 +67,14 @@ def _log_normal_inverse_gamma(column: Column, theta, scale, *, lognormal: bool):
         whole, unit = math.log(1.0 + (sd / mean) ** 2), column.maximum
         centre = math.log(mean) - 0.5 * whole
     prior = scipy.stats.invgamma(2.0, scale=0.1 * whole * scale)
-    floor = (column.resolution / unit) ** 2 / 12.0
+    floor = (column.resolution / unit) ** 2 / (48.0 if column.base == "integer" else 12.0)
     at_variance = np.where(variance >= floor, prior.logpdf(variance) - prior.logsf(floor), -np.inf)
-    at_mu = scipy.stats.norm(centre, np.sqrt(10.0 / scale * variance))
+    at_mu = scipy.stats.norm(centre, np.sqrt(whole / (0.1 * whole + floor) / scale * variance))
     if not lognormal:
         return at_variance + at_mu.logpdf(mu)
     widest, largest = 2.0 * sd, column.maximum / column.scale + 2.0 * sd
-    highest = -variance - 0.5 * np.log(-np.expm1(-variance) / widest**2 + 1.0 / largest**2)
+    wide = -np.expm1(-variance) * np.exp(-2.0 * variance) / widest**2
+    highest = -2.0 * variance - 0.5 * np.log(wide + 1.0 / largest**2)
     return at_variance + np.where(mu <= highest, at_mu.logpdf(mu) - at_mu.logcdf(highest), -np.inf)
 
 
@@ -109,7 +114,7 @@ def default_log_prior(family: str, column: Column, theta, start=None, scale=1.0)
     `scale` is the factor that leaves of the column and family share.
     """
     if family == "student_t":
-        return default_log_prior("normal", column, theta[:2], scale=scale) + _log_prior_degrees(theta[2], 2.5)
+        return default_log_prior("normal", column, theta[:2], scale=scale) + _log_prior_degrees(theta[2], 2.25)
     if family in ("normal", "lognormal", "rounded_normal", "truncated_rounded_normal"):
         return _log_normal_inverse_gamma(column, theta, scale, lognormal=family == "lognormal")
     if family == "negative_binomial":
@@ -125,14 +130,16 @@ def default_log_prior(family: str, column: Column, theta, start=None, scale=1.0)
         at_shape = np.where(shape <= cap, prior.logpdf(shape) - prior.logcdf(cap), -np.inf)
         return at_shape + scipy.stats.gamma.logpdf(rate / shape, a0, scale=1.0 / rate_of_rate) - np.log(shape)
     if family == "exponential":
-        return scipy.stats.gamma.logpdf(theta[0], a0, scale=1.0 / (rate_of_rate * scale))
+        prior = scipy.stats.gamma(a0, scale=1.0 / (rate_of_rate * scale))
+        least = math.sqrt(6.0) * column.scale / (column.maximum + 2.0 * sd)
+        return np.where(theta[0] >= least, prior.logpdf(theta[0]) - prior.logsf(least), -np.inf)
     if family == "poisson":
         a0 = max((mean / sd) ** 2, 1.0)
         return scipy.stats.gamma.logpdf(theta[0], a0, scale=mean / (a0 * scale))
     if family == "geometric":
         return scipy.stats.beta.logpdf(theta[0], a0, (a0 - 1.0) * mean * scale)
     if family == "ordinal":
-        return _log_prior_ordinal(theta, -0.5, 0.8, 2.0)
+        return _log_prior_ordinal(theta, -0.5, 0.8, 2.0, 1.0)
     if family == "bernoulli":
         zero, one, _ = column.frequencies
         return scipy.stats.beta.logpdf(theta[0], 2.0 * one * scale, 2.0 * zero * scale)
@@ -176,7 +183,7 @@ def abda_log_prior(family: str, column: Column, theta, start, scale=None):
     if family == "negative_binomial":
         return _log_prior_size(theta[0]) + scipy.stats.beta.logpdf(theta[1], 1.0, 1.0)
     if family == "ordinal":
-        return _log_prior_ordinal(theta, 0.0, 1.5, 10.0)
+        return _log_prior_ordinal(theta, 0.0, 1.5, 10.0, 100.0)
     if family == "categorical":
         return scipy.stats.dirichlet.logpdf(theta, np.ones(theta.size))
     if family in ("atom", "quantile"):

@@ -28,6 +28,8 @@ CONCENTRATION = np.array([0.3, 2.0, 1.0, 5.0, 0.7, 4.0, 0.1, 0.1, 0.1, 30.0])
 
 INVERSE_GAMMAS = [(1.0, 0.05, 2e-4), (3.0, 2.0, 0.0), (0.6, 1.3, 4.0), (40.0, 2.0, 0.2), (1.0, 1e-3, 50.0)]
 """Shape, scale, floor: a floor that hardly matters, none, one above most, far above, where almost nothing is left."""
+GAMMAS = [(2.5, 4.0, 0.0), (3.0, 2.0, 0.5), (0.6, 1.3, 2.0), (40.0, 2.0, 21.0), (300.0, 1.0, 420.0), (2.0, 1e-3, 5.0)]
+"""Shape, rate, floor: none, one below most, above most of a shape below 1, near the mean, far above it, far below."""
 LOG_NORMALS = [(0.7, 1.5, np.inf), (0.7, 1.5, 3.0), (0.7, 0.01, 2.0), (-2.0, 0.5, 0.01), (3.0, 2.0, 1e6)]
 """Mean and standard deviation of the logarithm, cap."""
 
@@ -105,6 +107,16 @@ def test_floored_inverse_gamma_density_is_zero_below_its_floor():
     np.testing.assert_array_equal(np.isfinite(log_density(variable, at)), [False, False, False, True])
 
 
+@pytest.mark.parametrize(("alpha", "beta", "floor"), GAMMAS)
+def test_floored_gamma_density_includes_its_normaliser(alpha, beta, floor, rng):
+    prior = scipy.stats.gamma(alpha, scale=1.0 / beta)
+    value = floor + prior.std() * rng.exponential(1.0, 20)
+    variable = distributions.FlooredGamma.dist(alpha, beta, floor)
+    expected = prior.logpdf(value) - prior.logsf(floor)
+    np.testing.assert_allclose(log_density(variable, value), expected, rtol=TOLERANCE, atol=TOLERANCE)
+    assert log_density(variable, 0.999 * floor if floor else -1.0) == -np.inf
+
+
 @pytest.mark.parametrize(("mu", "sigma", "upper"), LOG_NORMALS)
 def test_capped_log_normal_density_includes_its_normaliser(mu, sigma, upper, rng):
     prior = scipy.stats.lognorm(sigma, scale=np.exp(mu))
@@ -160,6 +172,8 @@ def test_plain_distributions_keep_their_density(variable, expected, value):
         lambda: distributions.SegmentDirichlet.dist([1.0, -1.0], ptr=(0, 2)),
         lambda: distributions.FlooredInverseGamma.dist(0.0, 1.0, 0.0),
         lambda: distributions.FlooredInverseGamma.dist(1.0, 1.0, -1.0),
+        lambda: distributions.FlooredGamma.dist(0.0, 1.0, 0.0),
+        lambda: distributions.FlooredGamma.dist(1.0, 1.0, -1.0),
         lambda: distributions.CappedLogNormal.dist(0.0, 0.0, 1.0),
         lambda: distributions.CappedLogNormal.dist(0.0, 1.0, 0.0),
     ],
@@ -178,6 +192,9 @@ DRAWN = {
     ),
     "floored_inverse_gamma": lambda shape: block_variables.BlockFlooredInverseGamma.dist(
         *np.transpose(INVERSE_GAMMAS), shape=(*shape, 5)
+    ),
+    "floored_gamma": lambda shape: block_variables.BlockFlooredGamma.dist(
+        *np.transpose(GAMMAS), shape=(*shape, len(GAMMAS))
     ),
     "capped_log_normal": lambda shape: block_variables.BlockCappedLogNormal.dist(
         *np.transpose(LOG_NORMALS), shape=(*shape, 5)
@@ -201,6 +218,12 @@ def inverse_gamma_cdfs():
         yield lambda x, prior=prior, floor=floor: np.maximum(1.0 - prior.sf(x) / prior.sf(floor), 0.0)
 
 
+def gamma_cdfs():
+    for alpha, beta, floor in GAMMAS:
+        prior = scipy.stats.gamma(alpha, scale=1.0 / beta)
+        yield lambda x, prior=prior, floor=floor: np.maximum(1.0 - prior.sf(x) / prior.sf(floor), 0.0)
+
+
 def log_normal_cdfs():
     for mu, sigma, upper in LOG_NORMALS:
         prior = scipy.stats.lognorm(sigma, scale=np.exp(mu))
@@ -210,6 +233,7 @@ def log_normal_cdfs():
 CDFS = {
     "segment_dirichlet": dirichlet_cdfs,
     "floored_inverse_gamma": inverse_gamma_cdfs,
+    "floored_gamma": gamma_cdfs,
     "capped_log_normal": log_normal_cdfs,
     "normal": lambda: [scipy.stats.norm(1.0, 2.0).cdf],
     "gamma": lambda: [scipy.stats.gamma(2.5, scale=0.25).cdf],
@@ -274,7 +298,7 @@ def test_repr_of_twenty_thousand_segments_is_short():
     assert len(repr(many)) < 60
 
 
-@pytest.mark.parametrize("name", ["segment_dirichlet", "floored_inverse_gamma", "capped_log_normal"])
+@pytest.mark.parametrize("name", ["segment_dirichlet", "floored_inverse_gamma", "floored_gamma", "capped_log_normal"])
 def test_compiled_generator_has_another_cache_key_after_an_edit_of_a_kernel_source(name, monkeypatch):
     node = DRAWN[name]((1,)).owner
     _, before = numba_core_rv_funcify(node.op, node)

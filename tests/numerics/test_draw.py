@@ -24,6 +24,12 @@ def _fill_gamma_below(shape, rate, upper, rng, out):
 
 
 @kernel
+def _fill_gamma_above(shape, rate, lower, rng, out):
+    for i in range(out.size):
+        out[i] = draw.draw_gamma_above(shape, rate, lower, rng)
+
+
+@kernel
 def _fill_beta(a, b, rng, out):
     for i in range(out.size):
         out[i] = draw.draw_beta(a, b, rng)
@@ -88,12 +94,30 @@ def test_truncated_gamma_draw_with_a_wrong_shape_is_caught(rng):
     assert cdf_deviation(draws, lambda x: plain.cdf(x) / plain.cdf(3.0)) > dkw_bound(N_DRAW)
 
 
+@pytest.mark.parametrize(
+    ("shape", "rate", "lower"),
+    [(2.5, 4.0, 0.0), (3.0, 2.0, 0.5), (0.3, 1.3, 1e-3), (0.6, 1.3, 4.0), (40.0, 2.0, 26.0), (300.0, 1.0, 420.0)],
+)
+def test_draws_of_gamma_above_a_bound_follow_its_cdf(shape, rate, lower, rng):
+    draws = np.empty(N_DRAW)
+    _fill_gamma_above(shape, rate, lower, rng, draws)
+    plain = scipy.stats.gamma(shape, scale=1.0 / rate)
+    assert draws.min() >= lower
+    assert cdf_deviation(draws, lambda x: 1.0 - plain.sf(x) / plain.sf(lower)) < dkw_bound(N_DRAW)
+
+
+def test_gamma_far_above_its_mass_is_at_the_bound(rng):
+    assert draw.draw_gamma_above(1e6, 1e18, 0.2, rng) == pytest.approx(0.2, rel=1e-15)
+
+
 @pytest.mark.parametrize("bad", [np.nan, -1.0, 0.0, np.inf])
 def test_draws_with_invalid_parameters_are_nan(bad, rng):
     assert math.isnan(draw.draw_gamma(bad, 1.0, rng))
     assert math.isnan(draw.draw_gamma(1.0, bad, rng))
     assert math.isnan(draw.draw_beta(bad, 1.0, rng))
     assert math.isnan(draw.draw_gamma_below(bad, 1.0, 1.0, rng))
+    assert math.isnan(draw.draw_gamma_above(bad, 1.0, 1.0, rng))
+    assert math.isnan(draw.draw_gamma_above(1.0, bad, 1.0, rng))
     assert not draw.draw_log_dirichlet(np.array([1.0, bad]), np.empty(2), rng)
 
 

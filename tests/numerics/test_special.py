@@ -65,7 +65,7 @@ def test_gamma_tails_at_the_ends_of_the_line():
     assert math.isnan(special.log_gamma_q(1.0, np.nan))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     a=st.floats(1e-6, 1e9),
     deviate=st.floats(-8, 8),
@@ -89,7 +89,7 @@ def test_gamma_interval_agrees_with_quadrature_in_the_far_tail():
     assert special.log_gamma_interval(a, lo, hi) == pytest.approx(math.log(value) - lo, abs=QUADRATURE)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     a=st.floats(1e-3, 1e8),
     deviate=st.floats(-6, 6),
@@ -141,7 +141,7 @@ def test_normal_interval_agrees_with_quadrature(a, b):
     assert special.log_normal_interval(a, b) == pytest.approx(expected, abs=QUADRATURE)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(a=st.floats(-40, 40), log_width=st.floats(-8, 2), share=st.floats(0.01, 0.99))
 def test_normal_interval_adds_over_its_parts_and_is_symmetric(a, log_width, share):
     b = a + 10.0**log_width
@@ -167,7 +167,7 @@ def test_normal_quantile_agrees_with_scipy(rng):
     assert math.isnan(special.normal_quantile(1.5))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(a=st.floats(-40, 40), log_width=st.floats(-6, 2), u=st.floats(1e-6, 1.0 - 1e-6))
 def test_normal_quantile_between_inverts_the_interval_mass(a, log_width, u):
     b = a + 10.0**log_width

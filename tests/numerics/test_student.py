@@ -66,7 +66,7 @@ def test_student_level_agrees_with_scipy(rng):
         assert special.log_student_level(nu) == pytest.approx(scipy.stats.t(nu).logpdf(0.0), abs=1e-11)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(
     log_nu=st.floats(0, 10),
     a=st.floats(-1e3, 1e3),
@@ -129,7 +129,7 @@ def test_student_moments_beyond_a_bound_are_infinite_where_they_do_not_exist():
     assert variance == np.inf
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(log_nu=st.floats(0, 8), a=st.floats(-1e3, 1e3), log_width=st.floats(-4, 4), u=st.floats(1e-6, 1.0 - 1e-6))
 def test_student_quantile_between_inverts_the_interval_mass(log_nu, a, log_width, u):
     nu, b = 10.0**log_nu, a + 10.0**log_width

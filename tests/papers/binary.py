@@ -1,17 +1,23 @@
 """Binary tables: test log likelihood of trees of labels, single and averaged, beside published figures.
 
     python -m tests.papers.binary --data DIR [--sets nltcs plants] [--learner cutset] [--structures 1 40] [--seeds 1]
-        [--select random] [--states 8 16] [--components 16] [--chains 2] [--tune 40] [--draws 20]
+        [--select random] [--ensemble even] [--subspace 1] [--states 16] [--components 50] [--edges own shared]
+        [--chains 8] [--sweeps 24]
 
 DIR/binary20/NAME.{train,valid,test}.data.gz hold rows of 0 and 1 with commas. Structures and weights come from train,
 settings are chosen by valid, and test is scored once.
 
 `cutset`: a network's density is the posterior mean over its weights, which is exact without draws: a complete row
 passes each split once, and weights of splits are independent given the rows, so the mean of the product is the product
-of means. `--structures` networks are averaged.
+of means. `--structures` networks are averaged; of a single one the mean over `--seeds` is told, as in the paper. By
+`--ensemble` each network sees all rows (``even``); a bootstrap sample of them (``bagged``); or rows drawn in inverse
+proportion to their density so far, and is mixed in with the share under which train is most probable (``boosted``;
+Rosset and Segal, 2002, Boosting density estimation, NIPS 15).
 
-`tree_mixture` and `hclt`: mixtures of Chow-Liu trees, hidden Chow-Liu trees. They are sampled: `--chains` of them, each
-learned from a start of its own, and densities are averaged over all draws.
+`tree_mixture` and `hclt`: mixtures of Chow-Liu trees, hidden Chow-Liu trees. They are sampled, by the sweeps of their
+learners: `--chains` of them, each from a start of its own, and densities are averaged over the draws of all. A draw is
+the posterior mean of weights given the rows' allocations. Hidden trees have a quarter of the chains, and the more
+sweeps the smaller the set is.
 
 `best`: all three, averaged within each learner; then the three averages stacked, by weights under which valid is most
 probable.
@@ -29,15 +35,21 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize_scalar
 
 import bayesjpt as bj
 from bayesjpt.posterior.weights import stacking_weights
+from bayesjpt.structure import hclt, hidden_gibbs, tree_sampling
+from bayesjpt.structure.bins import bins_of
 from bayesjpt.structure.cutset import SELECTS
+from bayesjpt.structure.distinct_rows import DistinctRows, distinct_rows
+from bayesjpt.structure.tree_mixture import EDGES
 from bayesjpt.table.table import Table
 
 FIGURES = json.loads(Path(__file__).with_name("binary_figures.json").read_text())["sets"]
@@ -45,8 +57,19 @@ MIN_ROWS = (300, 500, 1000, 2000)
 ESS = (0.2, 1.0, 4.0)
 """Twice the smoothing constants .1, .5 and 2 of the paper's grid, which are those of one of two ways."""
 PARTS = ("train", "valid", "test")
-N_TRIED = 8
-"""Networks by which settings of an average are compared; of sampled learners it is one chain."""
+TREE_ESS = 4.0
+"""Imaginary rows by which edges of a mixture's trees are judged."""
+N_TRIED = 40
+"""Networks by which settings of an average are compared, since few networks want larger leaves than many; of sampled
+learners it is one chain."""
+N_SINGLE = 10
+"""Networks by which settings of a single network are compared, one by one."""
+ENSEMBLES = ("even", "bagged", "boosted")
+CELL_SWEEPS = 5 * 10**7
+"""Cells of a set times sweeps of a hidden tree; within `HIDDEN_SWEEPS`."""
+HIDDEN_SWEEPS = (30, 200)
+KEPT = 0.4
+"""Share of the sweeps of a chain, its last, of which every second scores rows."""
 SAMPLED = ("tree_mixture", "hclt")
 LEARNERS = ("cutset", *SAMPLED, "best")
 
@@ -60,17 +83,32 @@ class Data:
     test: Table
     repeated: float
 
+    @cached_property
+    def rows(self) -> tree_sampling.Rows:
+        """The rows of train, as sampled learners take them."""
+        bins, _ = bins_of(self.train)
+        return tree_sampling.rows_of(bins, np.ones(bins.n_bin.size, bool))
+
+    @cached_property
+    def others(self) -> list[DistinctRows]:
+        """Those of valid and test."""
+        return [distinct_rows(bins_of(part)[0], self.rows.distinct.usual) for part in (self.valid, self.test)]
+
 
 @dataclass(frozen=True)
 class Asked:
     """What the command line asks for: settings to choose from, and how long chains are."""
 
     select: Sequence[str]
+    min_rows: Sequence[int]
+    ess: Sequence[float]
     states: Sequence[int]
     components: Sequence[int]
+    edges: Sequence[str]
     chains: int
-    tune: int
-    draws: int
+    sweeps: int
+    ensemble: str
+    subspace: float
 
 
 @dataclass(frozen=True)
@@ -107,10 +145,16 @@ def read_set(folder: Path, name: str) -> Data:
     """Return a set; each column has the labels 0 and 1, whether or not train shows both."""
     parts = []
     for part in PARTS:
-        with gzip.open(folder / f"{name}.{part}.data.gz", "rt") as file:
-            parts.append(np.loadtxt(file, delimiter=",", dtype=np.int8, ndmin=2))
+        with gzip.open(folder / f"{name}.{part}.data.gz") as file:
+            text = file.read()
+        n_column = text.split(b"\n", 1)[0].count(b",") + 1
+        signs = np.frombuffer(text, np.int8)
+        parts.append((signs[(signs == ord("0")) | (signs == ord("1"))] - ord("0")).reshape(-1, n_column))
     names = [f"v{k}" for k in range(parts[0].shape[1])]
-    frames = [pd.DataFrame(x.astype(str), columns=names).astype(pd.CategoricalDtype(["0", "1"])) for x in parts]
+    frames = [
+        pd.DataFrame({name: pd.Categorical.from_codes(own, ["0", "1"]) for name, own in zip(names, x.T, strict=True)})
+        for x in parts
+    ]
     train = bj.as_table(frames[0], kinds=dict.fromkeys(names, "category"), other=False)
     known = {row.tobytes() for row in parts[0]}
     repeated = float(np.mean([row.tobytes() in known for row in parts[2]]))
@@ -123,48 +167,113 @@ def settings_of(learner: str, asked: Asked, n_row: int) -> list[Setting]:
     if learner == "hclt":
         return [Setting(learner, {"n_states": n}) for n in asked.states]
     if learner == "tree_mixture":
-        return [Setting(learner, {"n_components": n, "ess": ess}) for n in asked.components for ess in ESS]
+        return [
+            Setting(learner, {"n_components": n, "edges": edges}) for n in asked.components for edges in asked.edges
+        ]
+    subspace = {"subspace": asked.subspace} if asked.subspace < 1.0 else {}
     return [
-        Setting(learner, {"select": select, "min_rows": min_rows, "ess": ess})
+        Setting(learner, {"select": select, "min_rows": min_rows, "ess": ess} | subspace)
         for select in asked.select
-        for min_rows in MIN_ROWS
-        for ess in ESS
+        for min_rows in asked.min_rows
+        for ess in asked.ess
         if min_rows < n_row
     ]
 
 
-def member(data: Data, setting: Setting, seed: int, asked: Asked, clock: Clock) -> bj.Posterior:
-    """Return the posterior of one structure: at the mean of its weights where that is exact, else a chain."""
-    learn: Callable[..., Any] = getattr(bj, f"learn_{setting.learner}")
+def network(
+    train: Table, setting: Setting, rng: np.random.Generator, parts: Sequence[Table], clock: Clock
+) -> list[np.ndarray]:
+    """Return the log densities of some tables under a cutset network at the mean of its weights."""
+    began = time.process_time()
+    circuit = bj.learn_cutset(train, rng, **setting.options)
+    clock.learn += time.process_time() - began
+    began = time.process_time()
+    post = bj.Posterior.from_circuit(circuit, train.schema)
+    found = [post.log_density(rows).values.ravel() for rows in parts]
+    clock.score += time.process_time() - began
+    return found
 
-    def timed(table: Table, rng: np.random.Generator, **options: Any):
+
+def networks(data: Data, setting: Setting, seed: int, asked: Asked, clock: Clock) -> Iterator[list[np.ndarray]]:
+    """Yield the log densities of valid and test under one network, of all rows or a bootstrap sample of them."""
+    rng, train = np.random.default_rng(seed), data.train
+    if asked.ensemble == "bagged":
+        train = train.take(np.sort(rng.integers(train.n_row, size=train.n_row)))
+    yield network(train, setting, rng, (data.valid, data.test), clock)
+
+
+def boosted(data: Data, setting: Setting, seeds: Sequence[int]) -> Score:
+    """Return the score of networks of which each is learned from the rows that those before find improbable."""
+    clock, tables = Clock(), (data.train, data.valid, data.test)
+    total: list[np.ndarray] = []
+    for seed in seeds:
+        rng, rows = np.random.default_rng(seed), data.train
+        if total:
+            weight = np.exp(total[0].min() - total[0])
+            rows = rows.take(np.sort(rng.choice(rows.n_row, rows.n_row, p=weight / weight.sum())))
+        found = network(rows, setting, rng, tables, clock)
+        if not total:
+            total = found
+            continue
+
+        def loss(share: float, *both: np.ndarray) -> float:
+            return -mixed(share, *both).mean()
+
+        share = float(minimize_scalar(loss, bounds=(1e-6, 1.0 - 1e-6), args=(total[0], found[0]), method="bounded").x)
+        total = [mixed(share, old, new) for old, new in zip(total, found, strict=True)]
+    return Score(total[1], total[2], clock)
+
+
+def mixed(share: float, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Return the log of a mixture of two densities, given their logs."""
+    return np.logaddexp(np.log1p(-share) + old, np.log(share) + new)
+
+
+def chain(data: Data, setting: Setting, seed: int, asked: Asked, clock: Clock) -> Iterator[list[np.ndarray]]:
+    """Yield the log densities of valid and test under each draw of a chain."""
+    rng = np.random.default_rng(seed)
+    rows, parts = data.rows, data.others
+    log_density: Callable[[DistinctRows, Any], np.ndarray]
+    if setting.learner == "hclt":
+        n_sweep = int(np.clip(CELL_SWEEPS // rows.distinct.bins.code.size, *HIDDEN_SWEEPS))
+        draws = hclt.run(rows.distinct, setting.options["n_states"], rng, n_sweep=n_sweep)
+        log_density = hidden_gibbs.log_density
+    else:
+        n_sweep = asked.sweeps
+        states = tree_sampling.run(
+            rows,
+            setting.options["n_components"],
+            rng,
+            edges=setting.options["edges"],
+            ess=TREE_ESS,
+            n_sweep=n_sweep,
+        )
+        draws = (state.estimate for state in states)
+
+        def log_density(part, draw):
+            return draw.log_density(part)
+
+    began = time.process_time()
+    for number, draw in enumerate(draws, 1):
+        clock.fit += time.process_time() - began
         began = time.process_time()
-        circuit = learn(table, rng, **options)
-        clock.learn += time.process_time() - began
-        return circuit
-
-    if setting.learner not in SAMPLED:
-        circuit = timed(data.train, np.random.default_rng(seed), **setting.options)
-        return bj.Posterior.from_circuit(circuit, data.train.schema)
-    began = time.process_time() - clock.learn  # what learning adds to both is no part of fitting
-    chain = {"n_structures": 1, "chains": 1, "cores": 1, "tune": asked.tune, "draws": asked.draws, "seed": seed}
-    ess = {"ess": setting.options["ess"]} if "ess" in setting.options else {}
-    own = {name: value for name, value in setting.options.items() if name != "ess"}
-    post = bj.fit(data.train, lambda table, rng: timed(table, rng, **own, **ess), progress=False, **chain, **ess)
-    clock.fit += time.process_time() - clock.learn - began
-    return post
+        if number > (1.0 - KEPT) * n_sweep and (n_sweep - number) % 2 == 0:
+            yield [log_density(part, draw) for part in parts]
+            clock.score += time.process_time() - began
+            began = time.process_time()
 
 
 def score(data: Data, setting: Setting, seeds: Sequence[int], asked: Asked) -> Score:
     """Return the score of the even average of one member a seed, all of its draws."""
+    if setting.learner not in SAMPLED and asked.ensemble == "boosted":
+        return boosted(data, setting, seeds)
     clock = Clock()
     found: list[list[np.ndarray]] = [[], []]
+    draws = chain if setting.learner in SAMPLED else networks
     for seed in seeds:
-        post = member(data, setting, seed, asked, clock)
-        began = time.process_time()
-        for part, rows in zip(found, (data.valid, data.test), strict=True):
-            part.append(log_mean(post.log_density(rows).values.reshape(-1, rows.n_row)))
-        clock.score += time.process_time() - began
+        for densities in draws(data, setting, seed, asked, clock):
+            for part, values in zip(found, densities, strict=True):
+                part.append(values)
     valid, test = (log_mean(np.array(part)) for part in found)
     return Score(valid, test, clock)
 
@@ -175,12 +284,18 @@ def log_mean(values: np.ndarray) -> np.ndarray:
 
 
 def choose(data: Data, learner: str, n_structure: int, asked: Asked) -> Setting:
-    """Return the setting under which the rows of valid are most probable."""
+    """Return the setting under which the rows of valid are most probable: by averages, or by networks one by one."""
     settings = settings_of(learner, asked, data.train.n_row)
     if len(settings) == 1:
         return settings[0]
-    seeds = range(1 if learner in SAMPLED else min(n_structure, N_TRIED))
-    return max(settings, key=lambda setting: score(data, setting, seeds, asked).valid.mean())
+    n_tried = 1 if learner in SAMPLED else min(n_structure, N_TRIED)
+    is_single = n_structure == 1 and learner not in SAMPLED
+    tried = [[seed] for seed in range(N_SINGLE)] if is_single else [range(n_tried)]
+
+    def probability(setting: Setting) -> float:
+        return float(np.mean([score(data, setting, seeds, asked).valid.mean() for seeds in tried]))
+
+    return max(settings, key=probability)
 
 
 def stacked(scores: dict[str, Score]) -> Score:
@@ -197,6 +312,15 @@ def stacked(scores: dict[str, Score]) -> Score:
     return Score(valid, test, clock, dict(zip(scores, weights.tolist(), strict=True)))
 
 
+def n_members(learner: str, n_structure: int, asked: Asked) -> int:
+    """Return how many networks or chains of a learner are averaged."""
+    if learner == "hclt":
+        return max(1, asked.chains // 4)
+    if learner == "tree_mixture":
+        return asked.chains
+    return n_structure
+
+
 def lines(name: str, data: Data, learner: str, n_structure: int, asked: Asked, seeds: Sequence[int]) -> Iterator[str]:
     """Yield a line for each learner, and for all of them together where `learner` is ``best``.
 
@@ -207,7 +331,7 @@ def lines(name: str, data: Data, learner: str, n_structure: int, asked: Asked, s
     choosing = 0.0
     for each in learners:
         began = time.process_time()
-        n_member = asked.chains if each in SAMPLED else n_structure
+        n_member = n_members(each, n_structure, asked)
         setting = choose(data, each, n_member, asked)
         own = time.process_time() - began
         choosing += own
@@ -249,14 +373,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--learner", choices=LEARNERS, default="cutset")
     parser.add_argument("--structures", nargs="+", type=int, default=[1, 40], help="cutset networks that are averaged")
     parser.add_argument("--select", nargs="+", choices=SELECTS, default=["random"])
-    parser.add_argument("--states", nargs="+", type=int, default=[8, 16], help="states of hidden variables")
-    parser.add_argument("--components", nargs="+", type=int, default=[16, 32], help="trees of a mixture")
-    parser.add_argument("--chains", type=int, default=2, help="sampled structures, of one chain each, averaged")
-    parser.add_argument("--tune", type=int, default=40, help="sweeps of a chain before those that are kept")
-    parser.add_argument("--draws", type=int, default=20, help="sweeps of a chain that are kept")
+    parser.add_argument("--ensemble", choices=ENSEMBLES, default="even", help="rows that each cutset network sees")
+    parser.add_argument("--subspace", type=float, default=1.0, help="share of columns among which a split is chosen")
+    parser.add_argument("--min-rows", nargs="+", type=int, default=MIN_ROWS, help="of a leaf of cutset networks")
+    parser.add_argument("--ess", nargs="+", type=float, default=ESS, help="imaginary rows of splits of cutset networks")
+    parser.add_argument("--states", nargs="+", type=int, default=[16], help="states of hidden variables")
+    parser.add_argument("--components", nargs="+", type=int, default=[50], help="trees of a mixture")
+    parser.add_argument("--edges", nargs="+", choices=EDGES, default=EDGES, help="edges of a mixture's trees")
+    parser.add_argument("--chains", type=int, default=8, help="chains of mixtures that are averaged")
+    parser.add_argument("--sweeps", type=int, default=24, help="of a chain of mixtures")
     parser.add_argument("--seeds", type=int, default=1, help="repetitions, of which the standard deviation is told")
     told = parser.parse_args(arguments)
-    asked = Asked(told.select, told.states, told.components, told.chains, told.tune, told.draws)
+    asked = Asked(
+        told.select, told.min_rows, told.ess, told.states, told.components, told.edges, told.chains, told.sweeps,
+        told.ensemble, told.subspace,
+    )  # fmt: skip
     folder = told.data / "binary20"
     sets = told.sets or sorted(path.name.removesuffix(".train.data.gz") for path in folder.glob("*.train.data.gz"))
     print(HEADER)

@@ -135,7 +135,7 @@ def error(frame: pd.DataFrame, filled: pd.DataFrame, holes: np.ndarray) -> float
 
 
 def impute(frame: pd.DataFrame, seed: int, **options: Any) -> Line:
-    """Return the errors at hidden cells."""
+    """Return the errors at hidden cells of the columns that ours models, which are all but identifiers."""
     holey, holes = hidden(frame, seed)
     numbers, labels = split(frame)
     started = time.perf_counter()
@@ -147,7 +147,10 @@ def impute(frame: pd.DataFrame, seed: int, **options: Any) -> Line:
         common[name] = common[name].fillna(common[name].mode()[0])
     theirs = iterated(holey, seed)
     kind = "mixed" if labels else "numbers"
-    return Line(kind, *(error(frame, each, holes) for each in (ours, theirs, common)), seconds)
+    modelled = ours.notna().all().to_numpy()
+    kept = frame.columns[modelled]
+    kind += "" if modelled.all() else f", without {', '.join(frame.columns[~modelled])}"
+    return Line(kind, *(error(frame[kept], each[kept], holes[:, modelled]) for each in (ours, theirs, common)), seconds)
 
 
 def lines(

@@ -15,6 +15,7 @@ def data(tmp_path, rng, monkeypatch):
     """Return a folder with a set of coins, the last of them constant in train, as columns of real sets are."""
     monkeypatch.setattr(binary, "MIN_ROWS", (60,))
     monkeypatch.setattr(binary, "ESS", (1.0, 4.0))
+    monkeypatch.setattr(binary, "HIDDEN_SWEEPS", (4, 6))
     folder = tmp_path / "binary20"
     folder.mkdir()
     x = rng.integers(2, size=(300, 6))
@@ -36,7 +37,7 @@ def test_a_set_in_miniature_is_scored_beside_no_figures(data, capsys):
 
 
 def test_groups_of_learners_are_stacked(data, capsys):
-    chain = "--states 2 --components 2 --chains 1 --tune 3 --draws 3 --structures 2 --seeds 2 --learner best"
+    chain = "--states 2 --components 2 --chains 1 --sweeps 4 --structures 2 --seeds 2 --learner best"
     binary.main(["--data", str(data), *chain.split()])
     _, *lines = (line.split() for line in capsys.readouterr().out.splitlines())
     assert [line[2] for line in lines] == ["cutset", "tree_mixture", "hclt", "best"]

@@ -44,21 +44,21 @@ def sets(event, schema: Schema = SCHEMA) -> list[dict[str, list]]:
 # --- laws
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(event=events(), values=ROWS)
 def test_boxes_hold_the_rows_that_the_definition_says(event, values):
     inside = sum((contains(box, values) for box in boxes(event, SCHEMA)), start=np.zeros(N_ROW, int))
     assert inside.tolist() == [int(holds(event, row)) for row in values.T]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(event=events())
 def test_boxes_are_pairwise_disjoint(event):
     found = boxes(event, SCHEMA)
     assert all(intersect(box, other) is None for i, box in enumerate(found) for other in found[:i])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(event=events())
 def test_intervals_are_closed_ascending_apart_and_whole_where_the_column_is(event):
     for box in boxes(event, SCHEMA):
@@ -76,7 +76,7 @@ def test_intervals_are_closed_ascending_apart_and_whole_where_the_column_is(even
             assert not intervals.flags.writeable
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(event=events(), values=ROWS)
 def test_complement_of_boxes_holds_exactly_the_other_rows(event, values):
     outside = sum(
@@ -85,7 +85,7 @@ def test_complement_of_boxes_holds_exactly_the_other_rows(event, values):
     assert outside.tolist() == [int(not holds(event, row)) for row in values.T]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(first=events(), second=events(), values=ROWS)
 def test_intersections_are_the_boxes_of_the_conjunction(first, second, values):
     found = intersections(boxes(first, SCHEMA), boxes(second, SCHEMA))
@@ -93,33 +93,33 @@ def test_intersections_are_the_boxes_of_the_conjunction(first, second, values):
     assert inside.tolist() == [int(holds(first & second, row)) for row in values.T]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(event=events(max_leaves=4))
 def test_an_event_or_its_complement_is_certain_and_both_are_impossible(event):
     assert boxes(event | ~event, SCHEMA) == CERTAIN
     assert boxes(event & ~event, SCHEMA) == ()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(comparisons(), min_size=1, max_size=12))
 def test_disjunction_of_comparisons_has_at_most_one_box_a_column(parts):
     n_column = len({part.column for part in parts})
     assert len(boxes(any_of(parts), SCHEMA)) <= n_column
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(comparisons(), min_size=1, max_size=12))
 def test_conjunction_of_comparisons_has_at_most_one_box(parts):
     assert len(boxes(all_of(parts), SCHEMA)) <= 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.sampled_from(COLUMNS).flatmap(lambda column: events((column,), max_leaves=6)))
 def test_event_of_one_column_has_at_most_one_box(event):
     assert len(boxes(event, SCHEMA)) <= 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(comparisons(), min_size=1, max_size=8))
 def test_complement_of_a_box_has_at_most_as_many_boxes_as_it_has_columns(parts):
     for box in boxes(all_of(parts), SCHEMA):

@@ -12,7 +12,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.errors import QueryError
-from bayesjpt.fitting.learning import LEARNERS
+from bayesjpt.structure import LEARNERS
 from tests.model.conftest import QUICK
 from tests.queries.test_cutset import EXACT, meets, share
 from tests.structure.test_cutset import binary
@@ -45,6 +45,13 @@ def joint(post, states) -> np.ndarray:
 
 def test_probabilities_of_all_states_add_up_to_one(joint):
     assert joint.sum(axis=1) == pytest.approx(np.ones(len(joint)), abs=1e-12)
+
+
+def test_components_and_states_of_the_first_column_are_sub_populations(post, states):
+    for structure in post.by_structure():
+        found = structure.membership(states)
+        assert found.sizes["sub_population"] == 3
+        np.testing.assert_allclose(found.sum("sub_population"), 1.0, rtol=EXACT)
 
 
 def test_every_query_answers_from_all_states(post, states, joint, tmp_path):

@@ -144,7 +144,7 @@ def test_answers_given_rows_are_those_of_the_slow_twin(case, seed):
 
 
 @pytest.mark.slow
-@strategies.law(40)
+@strategies.long_law(40)
 @hypothesis.given(case=slow.posteriors(max_columns=3, n_draw=1), seed=strategies.seeds)
 def test_answers_are_those_of_the_slow_twin_on_many_circuits(case, seed):
     test_answers_given_an_event_are_those_of_the_slow_twin.hypothesis.inner_test(case, seed)

@@ -107,6 +107,43 @@ def test_each_note_is_there_where_it_belongs_and_nowhere_else(rng):
     assert result["coded"].values.startswith(f"{amount[np.arange(N) % 20 > 0].min():.4g} to ")
 
 
+def test_notes_on_labels_name_those_without_an_answer_those_spelled_twice_and_keys(rng):
+    result = answered(
+        {
+            "often": drawn(rng, "never", "sometimes", "always", "Don't know"),
+            "carrier": drawn(rng, "UPS", "ups ", "DHL"),
+            "gap": drawn(rng, "x", "y", "-"),
+            "unknown": drawn(rng, "red", "green", "unknown"),
+        }
+    )
+    assert {column.name: column.look_at for column in result} == {
+        "often": ("missing? Don't know",),
+        "carrier": ("UPS = ups?",),
+        "gap": ("missing? -",),
+        "unknown": (),
+    }
+    assert result["often"].order == ("never", "sometimes", "always")
+    assert result["often"].values == "never < sometimes < always"
+    assert answered({"planet": list("ABDKMX")})["planet"].look_at == ("all different",)
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "notes"),
+    [("timestamp", 1.0, ("s since 1970?",)), ("created_at", 1e3, ("ms since 1970?",)), ("number", 1.0, ())],
+)
+def test_moments_counted_from_1970_are_to_be_looked_at(rng, name, scale, notes):
+    column = answered({name: (1.7e9 + rng.permutation(N) * 977) * scale})[name]
+    assert column.look_at == notes
+    assert column.values.startswith(f"{1.7e9 * scale:.0f} to 17002") or not notes
+
+
+def test_a_label_written_as_a_column_for_each_value_is_found_where_each_row_has_one(rng):
+    city, month = rng.integers(0, 4, N), rng.integers(0, 3, N)
+    columns = {f"city_{k}": (city == k).astype(int) for k in range(4)} | {f"m.{k}": month == k for k in range(3)}
+    columns |= {f"flag_{k}": rng.integers(0, 2, N) for k in range(3)}
+    assert answered(columns).one_hot == (("city_0", "city_3", 4), ("m.0", "m.2", 3))
+
+
 NUMBERS = Column("x", "integer", (-np.inf, np.inf), n_distinct=50)
 
 
@@ -121,6 +158,9 @@ NUMBERS = Column("x", "integer", (-np.inf, np.inf), n_distinct=50)
         ([-999.0], []),
         ([80.0] * 20, []),
         ([9999.0, 9999.0], [9999.0]),
+        ([-127.0, -127.0], [-127.0]),
+        ([65535.0, 65535.0], [65535.0]),
+        ([255.0], []),
     ],
 )
 def test_codes_for_missing_cells_are_far_and_repeated(added, codes):

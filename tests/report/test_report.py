@@ -284,19 +284,24 @@ def test_mistakes_are_told_in_one_line(tmp_path, monkeypatch, capfd, arguments, 
     assert len(err.splitlines()) == 1
 
 
-def test_codes_for_missing_cells_do_not_stretch_a_picture(tmp_path):
+def test_codes_for_missing_cells_do_not_stretch_a_picture_and_labels_stand_in_their_order():
+    from bayesjpt.report.charts import column_svg
     from bayesjpt.report.contents import contents_of
 
     rng = np.random.default_rng(9)
     values = np.where(rng.random(300) < 0.1, -999.0, rng.normal(20.0, 4.0, 300).round(1))
     whole = np.where(rng.random(300) < 0.1, -999, rng.poisson(30.0, 300))
-    table = bj.as_table(pd.DataFrame({"temp": values, "whole": whole}))
+    often = rng.choice(["never", "sometimes", "always", "Don't know"], 300, p=[0.1, 0.2, 0.6, 0.1])
+    table = bj.as_table(pd.DataFrame({"temp": values, "whole": whole, "often": often}))
     post = bj.fit(table, n_structures=2, draws=4, tune=2, seed=1, cores=1, progress=False)
     found = contents_of(post, table, name="t", held_out=None, rng=rng)
-    for column in found.columns:
+    for column in found.columns[:2]:
         assert column.axis.edges[0] > 0.0
         assert all(column.axis.edges[0] <= place <= column.axis.edges[-1] for place, _ in column.axis.ticks)
         assert column.rows.sum() == pytest.approx(0.9, abs=0.05)
         assert column.fitted.mean.sum() == pytest.approx(0.9, abs=0.07)
-    noted = ("a code for missing cells? --na COLUMN=CODE says so", "temp (-999), whole (-999)")
+    noted = ("a code for missing cells? --na COLUMN=CODE says so", "temp (-999), whole (-999), often (Don't know)")
     assert noted in found.to_look_at()
+    picture = column_svg(found.columns[2]).partition(".")[2]
+    places = [picture.index(label) for label in ("never", "sometimes", "always", "Don&#x27;t know")]
+    assert places == sorted(places)

@@ -134,7 +134,7 @@ COLUMN = st.builds(
 LEFT_OUT = st.builds(SetAside, name=TEXT, reason=TEXT | st.just("text: 4000 labels; most are numbers"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(COLUMN, max_size=6), st.lists(LEFT_OUT, max_size=6), TEXT, st.integers(1, 10**9))
 def test_no_line_is_wider_than_eighty_and_each_column_has_one(columns, left_out, name, n_row):
     found = of(*columns, left_out=left_out, n_row=n_row)
@@ -142,6 +142,7 @@ def test_no_line_is_wider_than_eighty_and_each_column_has_one(columns, left_out,
     assert max(map(cell_len, lines)) <= WIDTH
     n_extra = bool(left_out) + any("are numbers" in column.reason for column in left_out)
     n_extra += any(column.rivals and column.certainty != UNSURE for column in columns) + (n_row > 1)
+    n_extra += sum(line.startswith(" " * len("left out: ")) for line in lines[2 + len(columns) :])
     assert len(lines) == 2 + len(columns) + n_extra
     for column in columns:
         assert max(map(cell_len, why_text(found, column.name).split("\n"))) <= WIDTH
@@ -158,3 +159,17 @@ def test_no_line_is_wider_than_eighty_and_each_column_has_one(columns, left_out,
 )
 def test_reasons_of_columns_left_out_are_short(reason, said):
     assert short_reason(reason) == said
+
+
+def test_all_columns_that_were_left_out_are_named_in_lines_that_end_in_time():
+    asides = tuple(SetAside(f"column number {k}", "a key: for a long reason") for k in range(9))
+    lines = types_text(of(left_out=asides)).splitlines()[2:]
+    assert max(map(len, lines)) <= WIDTH
+    assert all(f"column number {k}, a key" in " ".join(lines) for k in range(9))
+    many = types_text(of(left_out=asides * 10)).splitlines()
+    assert many[-1].endswith("60 more, see --full")
+
+
+def test_labels_beside_an_order_are_counted_apart():
+    column = ColumnType("x", "category", "ordinal", 0.9, SURE, n_distinct=4, order=("low", "mid", "high"))
+    assert words_of(column) == "order, 3 + 1"

@@ -66,7 +66,9 @@ ALLOWED = {
     "cli_report": {"typer"},
     "cli_schema": {"typer"},
     "cli_types": {"typer"},
+    "cli_text": {"typer"},
     "sklearn": {"numpy", "sklearn"},
+    "sklearn_pool": {"numpy", "sklearn"},
 }
 """Third parties of each room, wherever in the file they are imported."""
 

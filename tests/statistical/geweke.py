@@ -47,12 +47,12 @@ CONCENTRATION = {arrays.LATENT: 2.0, arrays.LIKELIHOOD: 1.0}
 HYPER = {
     "normal": (0.3, 1.5, 3.0, 2.0, 0.4),
     "student_t": (0.3, 1.5, 3.0, 2.0, 0.4, 2.0, 4.0, 1.2),
-    "lognormal": (0.3, 1.5, 3.0, 2.0, 0.4, 20.0, 12.0),
+    "lognormal": (0.3, 1.5, 3.0, 2.0, 0.4, 60.0, 200.0),
     "rounded_normal": (0.3, 1.5, 3.0, 0.5, 0.1),
     "truncated_rounded_normal": (-0.5, 1.5, 3.0, 0.5, 0.1),
     "uniform": (),
     "gamma": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0),
-    "exponential": (3.0, 2.0),
+    "exponential": (3.0, 2.0, 0.5),
     "poisson": (3.0, 1.0),
     "geometric": (3.0, 4.0),
     "negative_binomial": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0, 0.3, 0.4),
@@ -127,13 +127,13 @@ def _above(shape: float, scale: float, floor: float, n: int, rng: np.random.Gene
 
 
 def _highest_mu(variance: np.ndarray, widest: float, largest: float) -> np.ndarray:
-    """Return where a lognormal's standard deviation is `widest` and the root of its mean square below `largest`.
+    """Return where a lognormal's standard deviation is below `widest`, and sqrt(E[z^3] / E[z]) below `largest`.
 
-    Its variance is exp(2 mu + variance) (exp(variance) - 1), its mean square exp(2 mu + 2 variance); the squares of
-    their ratios to the two bounds add to 1 there.
+    Its variance is exp(2 mu + variance) (exp(variance) - 1), that root exp(mu + 2 variance); the squares of their
+    ratios to the two bounds add to 1 there.
     """
     wide = np.exp(variance) * (np.exp(variance) - 1.0) / widest**2
-    large = np.exp(2.0 * variance) / largest**2
+    large = np.exp(4.0 * variance) / largest**2
     return -0.5 * np.log(wide + large)
 
 
@@ -167,7 +167,10 @@ def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator)
         mean, sd, cap, mu_mean, mu_sd = hyper
         prior = scipy.stats.lognorm(sd, scale=np.exp(mean))
         return np.column_stack([prior.ppf(rng.random(n) * prior.cdf(cap)), rng.normal(mu_mean, mu_sd, n)])
-    if family in ("exponential", "poisson"):
+    if family == "exponential":
+        prior = scipy.stats.gamma(hyper[0], scale=1.0 / hyper[1])
+        return prior.isf(rng.random(n) * prior.sf(hyper[2]))[:, None]
+    if family == "poisson":
         return rng.gamma(hyper[0], 1.0 / hyper[1], n)[:, None]
     if family in ("geometric", "bernoulli"):
         return np.clip(rng.beta(hyper[0], hyper[1], n), 1e-300, 1.0 - 2.0**-53)[:, None]

@@ -25,9 +25,9 @@ from tests import statistics
 from tests.model import reference
 from tests.statistical import geweke
 
-N_SWEEP = 10_000
+N_SWEEP = 5_000
 N_FIRST = 500
-N_GRID = 200
+N_GRID = 80
 N_TYPE_GRID = 30
 LARGEST_Z = 4.5
 SHAPE, RATE = 0.7, 1.4

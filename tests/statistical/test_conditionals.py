@@ -37,7 +37,7 @@ N_ROW = 12
 N_DRAW = 30_000
 THIN = 5
 """Draws made for each one kept: slice steps start from the draw before."""
-N_GRID = 600
+N_GRID = 200
 TABLES = {
     "real": ((ex.PLAIN[0],), ("normal",)),
     "positive": ((ex.PLAIN[1],), ("gamma", "exponential", "lognormal")),

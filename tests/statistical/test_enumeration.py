@@ -23,7 +23,7 @@ GAMMA, ALPHA = 1.0, 0.6
 """Weak priors: chains move between allocations."""
 N_LEARNED = 40
 """Rows from which a leaf learns more than one piece."""
-N_SWEEP = 20_000
+N_SWEEP = 6_000
 N_FIRST = 500
 LARGEST_Z = 4.5
 

@@ -16,7 +16,7 @@ from tests.statistical import geweke
 from tests.statistical.geweke import Case
 from tests.statistical.test_geweke import FINE
 
-N_DRAW = 150_000
+N_DRAW = 50_000
 N_ROW_FEW = 3
 """The prior weighs much: for errors in it."""
 N_ROW_MORE = 10

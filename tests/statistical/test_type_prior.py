@@ -19,7 +19,7 @@ from tests import statistics
 from tests.model import reference
 from tests.model.conftest import QUICK
 
-N_SWEEP = 60_000
+N_SWEEP = 20_000
 N_PYMC = 20_000
 N_GRID = 60
 GAMMA, ALPHA = 0.8, 0.5

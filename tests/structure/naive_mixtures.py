@@ -31,29 +31,6 @@ def hidden_tree_probability(row, parents, transition: Tables, emission: Tables) 
     return math.fsum(joint(row, z, parents, transition, emission) for z in hidden_states(len(parents), n_state))
 
 
-def hidden_tree_step(
-    rows, parents, transition: Tables, emission: Tables, imaginary_states: float, imaginary_rows: Tables
-) -> tuple[list[np.ndarray], list[np.ndarray], float]:
-    """Return transition and emission after a step of EM, and what it raises, before: log density and log prior."""
-    n_column, n_state = len(parents), emission[0].shape[0]
-    pairs = [np.full(each.shape, imaginary_states) for each in transition]
-    cells = [np.array([prior] * n_state) for prior in imaginary_rows]
-    objective = sum(imaginary_states * math.log(p) for each in transition for p in each.ravel())
-    for each, prior in zip(emission, imaginary_rows, strict=True):
-        objective += sum(n * math.log(p) for own in each for n, p in zip(prior, own, strict=True))
-    for row in rows:
-        whole = hidden_tree_probability(row, parents, transition, emission)
-        objective += math.log(whole)
-        for z in hidden_states(n_column, n_state):
-            share = joint(row, z, parents, transition, emission) / whole
-            for column in range(n_column):
-                pairs[column][z[parents[column]] if parents[column] >= 0 else 0, z[column]] += share
-                if row[column] >= 0:
-                    cells[column][z[column], row[column]] += share
-    normal = [[each / each.sum(axis=1, keepdims=True) for each in counts] for counts in (pairs, cells)]
-    return normal[0], normal[1], objective
-
-
 def weighted_counts(rows, weights, a: int, b: int, n_bin: Sequence[int], ess: float) -> np.ndarray:
     """Return the weights of rows in each pair of bins of two columns, `ess` added evenly."""
     out = np.full((n_bin[a], n_bin[b]), ess / (n_bin[a] * n_bin[b]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesjpt.structure.dependence import RandomFeatures
+from bayesjpt.structure.features import RandomFeatures
 from bayesjpt.table.table import Table
 
 

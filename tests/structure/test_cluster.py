@@ -7,7 +7,7 @@ import pytest
 
 from bayesjpt.structure.base import one_thread
 from bayesjpt.structure.cluster import two_means
-from bayesjpt.structure.dependence import ColumnFeatures, RandomFeatures, column_features
+from bayesjpt.structure.features import ColumnFeatures, RandomFeatures, column_features
 from tests.structure.tables import table_of, without_cells
 
 ALL = 10_000

@@ -1,4 +1,4 @@
-"""Hidden Chow-Liu trees: EM against every hidden state, the circuit against the tree, and what rows of it may be."""
+"""Hidden Chow-Liu trees: densities and draws against every hidden state, the circuit against the tree, its rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 
 import bayesjpt as bj
-from bayesjpt import defaults
 from bayesjpt.circuit import arrays
 from bayesjpt.errors import CircuitError, LearnerError
-from bayesjpt.structure import hclt, tree_messages
-from bayesjpt.structure.bins import bins_of
-from bayesjpt.structure.chow_liu import Bins
-from bayesjpt.structure.hclt import HiddenTree, learn_hclt
+from bayesjpt.structure import hclt, hidden_gibbs, tree_messages
+from bayesjpt.structure.bins import bins_of, shares_of_bins
+from bayesjpt.structure.chow_liu import Bins, chow_liu
+from bayesjpt.structure.distinct_rows import DistinctRows, distinct_rows, usual_bins
+from bayesjpt.structure.hclt import learn_hclt
+from bayesjpt.structure.hidden_gibbs import Tree
 from tests import strategies
 from tests.kernels import runs
 from tests.kernels.test_allocate import assert_same_allocation, twin
@@ -24,7 +25,7 @@ from tests.structure import naive_mixtures as naive
 
 ROUNDING = 1e-10
 """Relative."""
-PARENTS = [-1, 0, 0, 2]
+PARENTS = np.array([-1, 0, 0, 2])
 N_BIN = [2, 3, 2, 2]
 
 
@@ -45,55 +46,104 @@ def chain(rng: np.random.Generator, n_row: int = 400) -> pd.DataFrame:
     return pd.DataFrame({"a": a, "b": b, "c": c}).astype(int).astype(str).assign(d=d)
 
 
+def arranged(bins: Bins) -> DistinctRows:
+    return distinct_rows(bins, usual_bins(bins))
+
+
+def naive_parts(tree: Tree) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
+    """Return parents, transition and emission as the twin has them."""
+    emission = [own.T for own in np.split(tree.emission, tree.bin_at[1:-1])]
+    return tree.parents.tolist(), hclt.transitions(tree), emission
+
+
 @pytest.mark.parametrize("n_state", [2, 3])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_steps_of_em_are_those_over_all_hidden_states(rng, n_state, missing):
+def test_densities_are_sums_over_all_hidden_states(rng, n_state, missing):
     bins = some_bins(rng, missing=missing)
     tree = hclt.started(PARENTS, bins, n_state, rng)
-    transition, emission = tree.transition, tree.emission
-    for _ in range(3):
-        tree, objective = hclt.em_step(tree, bins)
-        transition, emission, expected = naive.hidden_tree_step(
-            bins.code.T.tolist(), PARENTS, transition, emission, defaults.EM_STATE_ROWS, tree.prior
-        )
-        assert objective == pytest.approx(expected, rel=ROUNDING)
-        for found, want in zip([*tree.transition, *tree.emission], [*transition, *emission], strict=True):
-            np.testing.assert_allclose(found, want, rtol=ROUNDING)
+    parts = naive_parts(tree)
+    want = [np.log(naive.hidden_tree_probability(row, *parts)) for row in bins.code.T.tolist()]
+    for usual in (usual_bins(bins), np.zeros(4, np.int16)):  # what is usual is a matter of time alone
+        found = hidden_gibbs.log_density(distinct_rows(bins, usual), tree)
+        np.testing.assert_allclose(found, want, rtol=ROUNDING)
+
+
+def test_several_trees_multiply(rng):
+    bins = some_bins(rng, missing=0.1)
+    tree = hclt.started(np.array([-1, 0, -1, 2]), bins, 2, rng)
+    parts = naive_parts(tree)
+    want = [np.log(naive.hidden_tree_probability(row, *parts)) for row in bins.code.T.tolist()]
+    np.testing.assert_allclose(hidden_gibbs.log_density(arranged(bins), tree), want, rtol=ROUNDING)
 
 
 def test_a_variable_with_hundreds_below_it_keeps_its_digits(rng):
-    n, n_state, n_row = 1200, 8, 3
-    parents = [-1] + [0] * (n - 1)
-    transition = [rng.dirichlet(np.ones(n_state), size=1 if parent < 0 else n_state) for parent in parents]
-    evidence = [rng.random((n_row, n_state)) for _ in parents]
-    found = tree_messages.upward(parents, transition, evidence)
-    terms = np.log(transition[0][0]) + np.log(evidence[0])
-    for own, ways in zip(evidence[1:], transition[1:], strict=True):
-        terms += np.log(own @ ways.T)
+    n, n_state, n_row = 1300, 8, 3
+    bins = Bins(rng.integers(2, size=(n, n_row)).astype(np.int16), np.full(n, 2))
+    tree = hclt.started(np.array([-1] + [0] * (n - 1)), bins, n_state, rng)
+    _, transition, emission = naive_parts(tree)
+    terms = np.log(transition[0]) + np.log(emission[0][:, bins.code[0]].T)
+    for own, ways, code in zip(emission[1:], transition[1:], bins.code[1:], strict=True):
+        terms += np.log(ways @ own[:, code]).T
     assert terms.max() < np.log(np.finfo(float).tiny)
-    np.testing.assert_allclose(found.log_value, logsumexp(terms, axis=1), rtol=ROUNDING)
-    posterior, _ = tree_messages.expected(parents, transition, found)
-    np.testing.assert_allclose(posterior[0], softmax(terms, axis=1), rtol=1e-8)
+    want = logsumexp(terms, axis=1)
+    np.testing.assert_allclose(hidden_gibbs.log_density(arranged(bins), tree), want, rtol=ROUNDING)
+    evidence = [own[:, code].T for own, code in zip(emission, bins.code, strict=True)]
+    found = tree_messages.upward(tree.parents.tolist(), transition, evidence)
+    np.testing.assert_allclose(found.log_value, want, rtol=ROUNDING)
 
 
-def test_no_step_of_em_makes_rows_less_probable(rng, monkeypatch):
-    monkeypatch.setattr("bayesjpt.structure.bins._BLOCK", 64)
-    bins = some_bins(rng, 300)
-    tree, before = hclt.started(PARENTS, bins, 3, rng), -np.inf
-    for _ in range(30):
-        tree, objective = hclt.em_step(tree, bins)
-        assert objective >= before - ROUNDING * abs(before)
-        before = objective
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_rows_draw_states_in_proportion_to_their_probability(rng, missing):
+    bins, n = some_bins(rng, 12, missing), 4000
+    tree = hclt.started(PARENTS, bins, 2, rng)
+    repeated = arranged(Bins(np.repeat(bins.code, n, axis=1), bins.n_bin))
+    counts, value = hidden_gibbs.draw_counts(repeated, tree, rng)
+    parents, transition, emission = naive_parts(tree)
+    pairs, cells, absent = np.zeros((4, 2, 2)), np.zeros((tree.bin_at[-1], 2)), np.zeros((4, 2))
+    total = 0.0
+    for row in bins.code.T.tolist():
+        whole = naive.hidden_tree_probability(row, parents, transition, emission)
+        total += n * np.log(whole)
+        for z in naive.hidden_states(4, 2):
+            share = n * naive.joint(row, z, parents, transition, emission) / whole
+            for i, parent in enumerate(parents):
+                pairs[i, z[parent] if parent >= 0 else 0, z[i]] += share
+                if row[i] >= 0:
+                    cells[tree.bin_at[i] + row[i], z[i]] += share
+                else:
+                    absent[i, z[i]] += share
+    assert value == pytest.approx(total, rel=ROUNDING)
+    for found, want in ((counts.pairs, pairs), (counts.cells, cells), (counts.missing, absent)):
+        assert found.sum() == pytest.approx(want.sum())
+        assert (np.abs(found - want) <= 5.0 * np.sqrt(want) + 1e-6).all()  # sums of Bernoulli draws vary less than that
+
+
+def test_a_draw_of_another_tree_is_noticed(rng):
+    bins = some_bins(rng, 12, 0.0)
+    tree = hclt.started(PARENTS, bins, 2, rng)
+    rows = arranged(Bins(np.repeat(bins.code, 4000, axis=1), bins.n_bin))
+    right, _ = hidden_gibbs.draw_counts(rows, tree, rng)
+    wrong, _ = hidden_gibbs.draw_counts(rows, tree._replace(emission=np.roll(tree.emission, 1, axis=1)), rng)
+    assert (np.abs(right.cells - wrong.cells) > 5.0 * np.sqrt(right.cells)).any()
+
+
+def test_sweeps_find_a_hidden_tree(rng):
+    bins, _ = bins_of(bj.as_table(chain(rng, 4000), other=False))
+    rows = arranged(bins)
+    *_, last = hclt.run(rows, 3, rng, n_sweep=40)
+    found = hidden_gibbs.log_density(rows, last).mean()
+    apart = sum(np.log(share) @ share for share in shares_of_bins(bins))
+    one = chow_liu(bins, np.arange(4000), np.arange(4), 1.0).log_likelihood / 4000
+    assert found > one - 0.02 > apart + 0.2
 
 
 def test_a_wrong_parent_is_caught(rng):
     bins = some_bins(rng)
     tree = hclt.started(PARENTS, bins, 2, rng)
-    found = tree.messages(bins.code).log_value
-    for parents, same in ((PARENTS, True), ([-1, 0, 1, 2], False)):
-        values = [
-            naive.hidden_tree_probability(row, parents, tree.transition, tree.emission) for row in bins.code.T.tolist()
-        ]
+    found = hidden_gibbs.log_density(arranged(bins), tree)
+    _, transition, emission = naive_parts(tree)
+    for parents, same in ((PARENTS.tolist(), True), ([-1, 0, 1, 2], False)):
+        values = [naive.hidden_tree_probability(row, parents, transition, emission) for row in bins.code.T.tolist()]
         assert (np.abs(found - np.log(values)).max() < ROUNDING) == same
 
 
@@ -103,14 +153,14 @@ def test_states_are_drawn_in_proportion_to_their_probability(rng):
     row, n = bins.code[:, 0].tolist(), 20_000
     states = hclt.states_of(tree, Bins(np.repeat(bins.code, n, axis=1), bins.n_bin), rng)
     found = np.bincount(np.array([8, 4, 2, 1]) @ states, minlength=16) / n
-    whole = naive.hidden_tree_probability(row, PARENTS, tree.transition, tree.emission)
-    want = np.array([naive.joint(row, z, PARENTS, tree.transition, tree.emission) for z in naive.hidden_states(4, 2)])
-    want /= whole
+    parts = naive_parts(tree)
+    whole = naive.hidden_tree_probability(row, *parts)
+    want = np.array([naive.joint(row, z, *parts) for z in naive.hidden_states(4, 2)]) / whole
     assert (np.abs(found - want) < 5.0 * np.sqrt(want / n) + 1e-3).all()
 
 
-def rebuilt(circuit, table) -> HiddenTree:
-    """Return the hidden tree of a circuit that begins with the sums of its first column, read from its arrays."""
+def rebuilt(circuit, table) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
+    """Return (parents, transition, emission) of a circuit that begins with the sums of its first column."""
     column_of = {}
     for node in range(circuit.n_node):
         children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]].tolist()
@@ -131,20 +181,20 @@ def rebuilt(circuit, table) -> HiddenTree:
             at = circuit.theta_at[leaf]
             emission[column_of[node]].append(circuit.start_theta[at : at + circuit.theta_len[leaf]])
     n = table.n_column
-    return HiddenTree(parents, [np.array(t) for t in transition[:n]], [np.array(e) for e in emission[:n]], [])
+    return parents, [np.array(t) for t in transition[:n]], [np.array(e) for e in emission[:n]]
 
 
 def test_the_circuit_is_the_hidden_tree(rng):
     table = bj.as_table(chain(rng), other=False)
     circuit = learn_hclt(table, rng, n_states=3)
     tree = rebuilt(circuit, table)
-    assert sorted(map(len, tree.transition)) == [1, 3, 3, 3]
+    assert sorted(map(len, tree[1])) == [1, 3, 3, 3]
     labels = [column.labels for column in table.schema.columns]
     states = list(itertools.product(*map(range, map(len, labels))))
     frame = pd.DataFrame([[own[k] for own, k in zip(labels, z, strict=True)] for z in states], columns=list("abcd"))
     post = bj.Posterior.from_circuit(circuit, table.schema)
     found = np.exp(post.log_density(frame).values.ravel())
-    want = [naive.hidden_tree_probability(z, tree.parents, tree.transition, tree.emission) for z in states]
+    want = [naive.hidden_tree_probability(z, *tree) for z in states]
     np.testing.assert_allclose(found, want, rtol=ROUNDING)
     assert found.sum() == pytest.approx(1.0, abs=ROUNDING)
     hidden = post.log_density(frame.assign(b=None).iloc[:1]).values.ravel()
@@ -177,7 +227,7 @@ def test_a_row_sent_another_way_is_caught(rng):
     circuit = learn_hclt(table, rng, n_states=3)
     found = runs.allocate(runs.prepare(circuit, table, "coded"), arrays.start_params(circuit), 7)
     child = circuit.child.copy()
-    node = int(np.flatnonzero(circuit.kind == arrays.LATENT)[0])
+    node = int(np.flatnonzero(circuit.kind == arrays.LATENT)[-1])  # all rows come by
     child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]] = child[
         circuit.child_ptr[node] : circuit.child_ptr[node + 1]
     ][::-1]
@@ -207,12 +257,10 @@ def test_sampling_finds_what_depends_on_what(rng):
         assert float(post.probability("c = '1'", f"a = '{given}'").mean()) == pytest.approx(share, abs=0.05)
 
 
-def test_same_generator_same_circuit(rng, monkeypatch):
+def test_same_generator_same_circuit(rng):
     table = bj.as_table(chain(rng))
     first, again, other = (learn_hclt(table, np.random.default_rng(k), n_states=2).digest() for k in (3, 3, 4))
     assert first == again != other
-    monkeypatch.setattr(defaults, "EM_ROWS", 100)
-    assert learn_hclt(table, np.random.default_rng(3), n_states=2).digest() != first
 
 
 def test_one_state_is_independence_and_one_column_a_mixture(rng):
@@ -224,7 +272,7 @@ def test_one_state_is_independence_and_one_column_a_mixture(rng):
 
 def test_progress_is_told_to_the_end(rng):
     told = []
-    learn_hclt(bj.as_table(chain(rng)), rng, n_states=2, em_steps=3, progress=lambda *cells: told.append(cells))
+    learn_hclt(bj.as_table(chain(rng)), rng, n_states=2, sweeps=3, progress=lambda *cells: told.append(cells))
     assert told[-1] == (3 * 1600, 3 * 1600)
 
 
@@ -232,7 +280,7 @@ def test_progress_is_told_to_the_end(rng):
     ("options", "error", "message"),
     [
         ({"n_states": 0}, LearnerError, "n_states is 0"),
-        ({"em_steps": 1.5}, LearnerError, "em_steps is 1.5"),
+        ({"sweeps": 1.5}, LearnerError, "sweeps is 1.5"),
         ({"dictionary": lambda column: ()}, CircuitError, "column 'a' has an empty likelihood dictionary"),
     ],
 )

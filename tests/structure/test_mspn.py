@@ -17,7 +17,8 @@ from bayesjpt.circuit.build import ColumnLeaf, Product, Sum
 from bayesjpt.circuit.check import check_circuit
 from bayesjpt.errors import LearnerError
 from bayesjpt.structure import mspn
-from bayesjpt.structure.dependence import RandomFeatures, dependence, largest_correlations
+from bayesjpt.structure.dependence import dependence, hold_together
+from bayesjpt.structure.features import RandomFeatures
 from bayesjpt.structure.mspn import Settings, learn_mspn, mspn_tree
 from bayesjpt.table.table import Table
 from tests.structure.tables import table_of, without_cells
@@ -85,7 +86,7 @@ small_tables = st.lists(
 # --- invariants of any tree
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(small_tables, st.integers(1, 10), st.sampled_from([0.0, 0.3, 0.9, 1.0]), st.booleans())
 def test_every_cell_of_any_table_is_in_exactly_one_leaf(table, min_rows, threshold, rows_first):
     tree = tree_of(table, min_rows=min_rows, threshold=threshold, rows_first=rows_first)
@@ -96,7 +97,7 @@ def test_every_cell_of_any_table_is_in_exactly_one_leaf(table, min_rows, thresho
     assert (times == 1).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(small_tables, st.integers(1, 10), st.sampled_from([0.0, 0.3, 0.9, 1.0]))
 def test_sums_partition_rows_and_products_partition_columns(table, min_rows, threshold):
     for node in nodes_of(tree_of(table, min_rows=min_rows, threshold=threshold)):
@@ -114,14 +115,14 @@ def test_sums_partition_rows_and_products_partition_columns(table, min_rows, thr
             assert sum(len(scope) for _, scope in parts) == len(columns)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(small_tables, st.integers(1, 5))
 def test_no_node_has_a_child_of_its_own_kind(table, min_rows):
     for node in nodes_of(tree_of(table, min_rows=min_rows)):
         assert not any(type(child) is type(node) for child in getattr(node, "children", ()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(small_tables, st.integers(1, 10))
 def test_no_sub_population_of_at_most_min_rows_is_divided(table, min_rows):
     for node in nodes_of(tree_of(table, min_rows=min_rows)):
@@ -231,7 +232,7 @@ def test_sub_populations_end_at_25_rows_of_small_tables_and_five_percent_of_larg
 def test_columns_found_dependent_are_not_compared_again_on_the_same_rows(rng, monkeypatch):
     compared = []
     monkeypatch.setattr(
-        mspn, "largest_correlations", lambda white: compared.append(len(white)) or largest_correlations(white)
+        mspn, "hold_together", lambda white, threshold: compared.append(len(white)) or hold_together(white, threshold)
     )
     tree_of(two_blocks(rng), min_rows=1999, rows_first=False)
     assert compared == [4]

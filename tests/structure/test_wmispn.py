@@ -169,7 +169,7 @@ def test_labels_atoms_and_missing_cells_have_codes_of_their_own():
 # --- the tree
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(small_tables, st.integers(1, 10), st.sampled_from([0.0, 0.05, 1.0]))
 def test_every_cell_of_any_table_is_in_exactly_one_leaf(table, min_rows, p_value):
     times = np.zeros((table.n_column, table.n_row), int)

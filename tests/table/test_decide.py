@@ -431,3 +431,27 @@ class TestCodes:
 
     def test_fractions_that_hardly_repeat_are_a_measurement(self):
         assert column_of([0.25, 0.5, 1.0, 2.0, 4.0] * 3).base == "real"
+
+
+def test_a_token_for_missing_numbers_is_missing_among_the_labels_of_the_same_table():
+    frame = pd.DataFrame(
+        {"size": ["1.5", "-", "2.5", "3"], "kind": ["a", "b", "-", "a"], "word": list("xyx") + ["none"]}
+    )
+    with pytest.warns(BayesjptWarning, match="read as missing: '-' in columns 'size', 'kind'"):
+        table = as_table(frame)
+    assert [column.labels for column in table.schema][1:] == [("a", "b"), ("none", "x", "y")]
+    alone = as_table(frame[["kind", "word"]])  # no number tells what it is
+    assert alone.schema.columns[0].labels == ("-", "a", "b")
+    with pytest.warns(BayesjptWarning, match="read as missing: '-' in column 'kind'"):
+        new = as_table(pd.DataFrame({"kind": ["-", "-"]}), schema=table.schema)
+    assert not new.observed[1].any()
+    assert as_table(pd.DataFrame({"kind": ["-"]}), schema=alone.schema).observed[0].all()
+
+
+def test_numbers_in_several_units_are_left_out_for_that_reason():
+    weights = [f"{n / 2} kg" for n in range(1, 30)] + [f"{n} g" for n in range(1, 30)]
+    prices = [f"{sign}{n}.50" for n in range(29) for sign in ("$", "€")]
+    table = as_table(pd.DataFrame({"weight": weights, "price": prices, "x": np.arange(58) / 3}))
+    reasons = {column.name: column.reason for column in table.schema.set_aside}
+    assert reasons["weight"].startswith("numbers in g and kg: 58 texts")
+    assert reasons["price"].startswith("numbers in $ and €: 58 texts")

@@ -59,7 +59,7 @@ def no_hint(monkeypatch):
 
 
 class TestLaws:
-    @settings(derandomize=True, deadline=None, max_examples=300)
+    @settings(derandomize=True, deadline=None, max_examples=100)
     @given(schemas())
     def test_a_written_schema_reads_back_as_the_same_decisions(self, schema):
         with pytest.MonkeyPatch.context() as monkeypatch:
@@ -72,7 +72,7 @@ class TestLaws:
             assert {key: getattr(override, key) for key in decisions(column)} == decisions(column)
         assert all(read.overrides[column.name].base == "aside" for column in schema.set_aside)
 
-    @settings(derandomize=True, deadline=None, max_examples=100)
+    @settings(derandomize=True, deadline=None, max_examples=35)
     @given(schemas())
     def test_every_key_is_on_its_line(self, schema):
         with pytest.MonkeyPatch.context() as monkeypatch:
@@ -112,7 +112,7 @@ pools = st.one_of(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(st.dictionaries(storable, pools, min_size=1, max_size=3), st.integers(0, 99))
 @pytest.mark.filterwarnings("ignore:constant columns", "ignore:read as missing")
 def test_an_unedited_document_decides_any_table_as_before(columns, seed):

@@ -245,6 +245,29 @@ def test_json_lines_are_read_and_lists_excluded(tmp_path, form):
     assert [column.name for column in table.schema.set_aside] == ["tags"]
 
 
+def test_keys_of_objects_within_objects_are_columns_and_null_in_their_place_is_missing(tmp_path):
+    records = [
+        {"user": {"age": 30, "geo": {"city": "Rome"}}, "tags": ["a"]},
+        {"user": None, "tags": []},
+        {"user": {"age": 41, "geo": {}}, "user.age": 42},
+        {"user": {"age": 18, "geo": {"city": "Bern"}}},
+    ]
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(map(json.dumps, records)))
+    table = read_table(path)
+    assert table.names == ("user.age", "user.geo.city")
+    assert table.values[0].tolist()[::2] == [30.0, 42.0]
+    assert table.observed.tolist() == [[True, False, True, True], [True, False, False, True]]
+    as_written = {cells.name: cells for cells in read_cells(path, as_written=True)[0]}
+    assert as_written["tags"].distinct.tolist() == ['["a"]', "[]"]
+
+
+def test_objects_with_more_keys_than_a_table_has_columns_are_not_opened(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(json.dumps({"x": row / 2, "by_id": {f"u{row}": 1}}) for row in range(600)))
+    assert read_table(path).names == ("x",)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [('{"x": 1}\n{"x": \n', "line 2 of 't.jsonl' is no JSON"), ("[1, 2]", "an object"), ("{}\n", "is empty")],

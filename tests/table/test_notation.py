@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, SchemaError
+from bayesjpt.table import written_numbers
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import as_table
 from bayesjpt.table.written_dates import MONTHS, DateNotation, date_readings
@@ -74,6 +75,12 @@ NOTATIONS = [
     for digits in (2, -1)
     for negative in ("-", "(", "trailing")
 ]
+
+
+@given(st.from_regex(r"-?[0-9.,]{1,8}", fullmatch=True))
+def test_plain_numbers_have_the_parts_that_others_have(text):
+    # a space is no part of a number, but no plain number has one
+    assert written_numbers._parted(text) == written_numbers._parted(f"{text} ")
 
 
 @given(st.sampled_from(NOTATIONS), st.lists(st.integers(-(10**11), 10**11), min_size=1, max_size=9, unique=True))
@@ -165,6 +172,26 @@ PATTERNS = [
     DateNotation("name", "%B %e, %Y"),
     DateNotation("name", "%d-%b-%Y"),
 ]
+
+MONTHS_OF_YEARS = [
+    (["9/2021", "12/2020"], "%n/%Y"),
+    (["09/2021", "12/2020"], "%m/%Y"),
+    (["2021-09", "2020-12"], "%Y-%m"),
+]
+
+
+@pytest.mark.parametrize(("texts", "pattern"), MONTHS_OF_YEARS)
+def test_months_of_years_are_dates_of_their_first_days(texts, pattern):
+    found = date_readings(texts)
+    assert found is not None
+    assert found.notations == (DateNotation("month", pattern),)
+    assert found.values[0].tolist() == [18871.0, 18597.0]
+    assert [found.notations[0].text(value) for value in found.values[0]] == texts
+
+
+@pytest.mark.parametrize("texts", [["1/4", "3/8"], ["9/1021", "3/2021"], ["13/2021"]])
+def test_fractions_are_no_months(texts):
+    assert date_readings(texts) is None
 
 
 @given(st.sampled_from(PATTERNS), st.integers(0, 20_000), st.integers(0, 1439))

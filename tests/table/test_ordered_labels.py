@@ -16,6 +16,7 @@ ORDERED = {
     "frequencies": ["never", "rarely", "sometimes", "often", "always"],
     "agreement": ["Strongly disagree", "Disagree", "Neutral", "Agree", "Strongly agree"],
     "education": ["primary", "secondary", "tertiary"],
+    "degrees with an apostrophe": ["Primary", "Secondary", "Bachelor's", "Master’s", "PhD"],  # noqa: RUF001
     "months": ["Jan", "Feb", "Mar", "Dec"],
     "numbered words": ["1 - low", "2 - medium", "3 - high"],
     "German degrees": ["niedrig", "mittel", "hoch"],

@@ -1,0 +1,113 @@
+"""Answers of commands as text of 80 characters a line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bayesjpt.errors import BayesjptWarning
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from bayesjpt.queries.explain import Explanation
+    from bayesjpt.table.dataset import Dataset
+    from bayesjpt.table.table import Table
+
+_WIDTH = 80
+_INDENT = 6 * " "
+_PAIR = len("  0.342  0.248 to 0.426    ")
+_CELL = len("    184        7.0     0.005      2.8  ")
+"""What stands before names."""
+
+_LARGEST_K = 0.7
+"""Of the Pareto shape, up to which importance weights are trusted (Vehtari et al., 2024)."""
+
+
+def explained_text(why: Explanation) -> str:
+    """Return which sub-populations carry an answer, a paragraph each."""
+    lines = [fill(f"{why.whose().capitalize()}:", _WIDTH)]
+    for share, weight, within, name in why.rows():
+        told = f"{share:>5} of the answer, {weight} of the rows, probability {within} there: {name}"
+        lines.append(fill(told, _WIDTH, subsequent_indent=_INDENT, break_on_hyphens=False, break_long_words=False))
+    return "\n".join(lines)
+
+
+def pairs_text(
+    names: Sequence[str], pairs: Sequence[tuple[int, int]], mean: np.ndarray, lo: np.ndarray, hi: np.ndarray
+) -> Iterator[str]:
+    """Yield a line for each pair of columns: a number, its interval, and their names."""
+    shown = names_within(names, (_WIDTH - _PAIR) // 2)
+    width = max(len(name) for name in shown)
+    for i, j in pairs:
+        yield f"{mean[i, j]:7.3f}  {lo[i, j]:.3f} to {hi[i, j]:.3f}  {shown[i]:<{width}}  {shown[j]}"
+
+
+def outliers_text(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Iterator[str]:
+    """Yield a header, and a line for each row: its numbers, and the cell that makes it so."""
+    from bayesjpt.report.summary import clipped
+
+    shown = dict(zip(names, names_within(names, (_WIDTH - _CELL) // 2), strict=True))
+    yield f"{'row':>7} {'score':>10} {'quantile':>9} {'of cell':>8}  responsible cell"
+    for line in lines:
+        cell = f"{shown[line['column']]} = {line['value']}" if line["column"] else "none observed"
+        doubt = "  (k > 0.7)" if "pareto_k" in line and not (line["pareto_k"] or 0.0) <= _LARGEST_K else ""
+        numbers = f"{_shown(line['score']):>10} {_shown(line['quantile']):>9} {_shown(line['cell_score']):>8}"
+        yield f"{line['row']:>7} {numbers}  {clipped(cell, _WIDTH - _CELL - len(doubt))}{doubt}"
+
+
+def tell_codes(table: Table | Dataset, quiet: bool) -> None:
+    """Say which values of a table in memory seem to be codes for missing cells, and how they are read as such."""
+    from bayesjpt.queries.look_at import missing_codes
+    from bayesjpt.table.table import Table
+
+    if quiet or not isinstance(table, Table):
+        return
+    found = [
+        f"{column.name}={code:.17g}"
+        for column, values, observed in zip(table.schema, table.values, table.observed, strict=True)
+        for code in missing_codes(column, values[observed])
+        if "," not in column.name  # which separates them
+    ]
+    if found:
+        shown = shlex.quote(",".join(found))
+        typer.echo(f"bayesjpt: are these codes for missing cells? --na {shown} reads them so", err=True)
+
+
+def without_types(stability: str) -> str:
+    """Return how stable answers are without what is said of shares: `types` tells types by another measure."""
+    return stability.partition(" Type not determined:")[0]
+
+
+def warning_shower() -> Callable[..., None]:
+    """Return what prints our own warnings, each once, as one line; those of libraries are for developers."""
+    said: set[str] = set()
+
+    def show(message, category, filename, lineno, file=None, line=None) -> None:
+        if issubclass(category, BayesjptWarning) and str(message) not in said:
+            said.add(str(message))  # a file that is read as a table, and as it was written, says all twice
+            typer.echo(f"bayesjpt: {message}", err=True)
+
+    return show
+
+
+def names_within(names: Sequence[str], width: int) -> list[str]:
+    """Return names of at most some width, or as they are where two of them would be one.
+
+    Examples
+    --------
+    >>> names_within(["overall satisfaction", "age"], 8), names_within(["level of a", "level of b"], 6)
+    (['overall…', 'age'], ['level of a', 'level of b'])
+    """
+    from bayesjpt.report.summary import clipped
+
+    short = [clipped(name, width) for name in names]
+    return short if len(set(short)) == len(set(names)) else list(names)
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}" if abs(value) < 1 else f"{value:.1f}"

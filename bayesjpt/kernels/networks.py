@@ -1,0 +1,219 @@
+"""Complete rows under cutset networks of labels: each walks down its splits once, and then reads a table a column.
+
+      row  0 1 1 0 1     split by column 2: 1 -> split by column 0: 0 -> a tree:  t0[x0] + t1[x0, x1] + t3[x1, x3] + ...
+
+No sum is taken, since of a row nothing is unknown. Rows of one tree are taken together, while its tables are at hand.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesjpt.circuit.networks import Network
+from bayesjpt.kernels.gibbs import LOG_SMALLEST_WEIGHT
+from bayesjpt.numerics.draw import draw_log_dirichlet
+from bayesjpt.numerics.jit import kernel
+
+
+def rows_of_codes(codes: np.ndarray) -> np.ndarray:
+    """Return codes, (n_column, n_row), row by row: uint8 (n_row, n_column) where they are that small, else int16."""
+    small = codes.max(initial=0) < 256
+    return np.ascontiguousarray(codes.T, np.uint8 if small else np.int16)
+
+
+def count_rows(network: Network, codes: np.ndarray) -> np.ndarray:
+    """Return the rows of each way and table entry, int64 (n_entry,).
+
+    Parameters
+    ----------
+    network : Network
+    codes : integers (n_row, n_column)
+        Groups of labels, of `rows_of_codes`; none is missing.
+    """
+    count = np.zeros(network.n_entry, np.int64)
+    begin, rows = _rows_by_part(network.split, network.way_ptr, network.way, codes)
+    _count_ways(network.split, network.way_ptr, network.way, codes, count)
+    _count(rows, begin, network.tree_ptr, *_places(network), codes, count)
+    return count
+
+
+def fill_scores(network: Network, log_weight: np.ndarray, codes: np.ndarray, out: np.ndarray) -> None:
+    """Fill out, float64 (n_draw, n_row), with the log probability of each row's groups under each draw.
+
+    Parameters
+    ----------
+    network : Network
+    log_weight : float64 (n_draw, n_entry), nats
+    codes : as in `count_rows`
+    """
+    begin, rows = _rows_by_part(network.split, network.way_ptr, network.way, codes)
+    _score(
+        rows, begin, network.split, network.way_ptr, network.way, network.tree_ptr, *_places(network), codes,
+        log_weight, out,
+    )  # fmt: skip
+
+
+def mean_log_weights(network: Network, count: np.ndarray, ess: float) -> np.ndarray:
+    """Return the logarithm of the posterior mean of each weight, float64 (n_entry,), `ess` as in `draw_log_weights`."""
+    out = np.empty(count.size)
+    _mean(_sum_pointers(network), count, ess, out)
+    return out
+
+
+def draw_log_weights(network: Network, count: np.ndarray, ess: float, rng: np.random.Generator) -> np.ndarray:
+    """Return the logarithm of weights drawn from their posterior, float64 (n_entry,).
+
+    Parameters
+    ----------
+    network : Network
+    count : integers (n_entry,)
+        Of `count_rows`.
+    ess : float
+        Imaginary rows of each sum, divided evenly over its ways.
+    rng : numpy.random.Generator
+    """
+    out = np.empty(count.size)
+    _draw(_sum_pointers(network), count, ess, LOG_SMALLEST_WEIGHT, rng, out)
+    return out
+
+
+def _places(network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return where each place's table begins, its column, that of its parent, and the entries from one group of the
+    parent to the next: 0 for roots, whose own column stands for that of the parent.
+    """
+    column = network.column.astype(np.uint32)
+    tree = np.repeat(np.arange(network.split.size), np.diff(network.tree_ptr))
+    has_parent = network.parent >= 0
+    above = column[np.where(has_parent, network.tree_ptr[tree] + network.parent, np.arange(column.size))]
+    stride = np.where(has_parent, network.n_group[column], 0).astype(np.uint32)
+    return network.table_ptr[:-1].astype(np.uint32), column, above, stride
+
+
+def _sum_pointers(network: Network) -> np.ndarray:
+    """Return where the entries of each sum begin and end, int64 (n_sum + 1,)."""
+    of_ways = network.way_ptr[np.flatnonzero(network.split >= 0)]
+    n_own = network.n_group[network.column]
+    n_row = np.diff(network.table_ptr) // n_own
+    size = np.repeat(n_own, n_row)
+    return np.concatenate([of_ways, network.way.size + np.concatenate([[0], np.cumsum(size)])]).astype(np.int64)
+
+
+@kernel
+def _part_of(split, way_ptr, way, x):
+    """Return the part whose tree a row comes to."""
+    part = np.int64(0)
+    while split[part] >= 0:
+        part = np.int64(way[way_ptr[part] + x[split[part]]])
+    return part
+
+
+@kernel
+def _rows_by_part(split, way_ptr, way, codes):
+    """Return (begin, row): rows part by part, those of part p from begin[p] to begin[p + 1]."""
+    n_row = codes.shape[0]
+    part_of, begin = np.empty(n_row, np.int32), np.zeros(split.size + 2, np.int64)
+    for row in range(n_row):
+        part_of[row] = _part_of(split, way_ptr, way, codes[row])
+        begin[part_of[row] + 2] += 1
+    for part in range(split.size):
+        begin[part + 2] += begin[part + 1]
+    rows = np.empty(n_row, np.int64)
+    for row in range(n_row):
+        rows[begin[part_of[row] + 1]] = row
+        begin[part_of[row] + 1] += 1
+    return begin[: split.size + 1], rows
+
+
+@kernel
+def _count_ways(split, way_ptr, way, codes, count):
+    for row in range(codes.shape[0]):
+        part = np.int64(0)
+        while split[part] >= 0:
+            at = way_ptr[part] + codes[row, split[part]]
+            count[at] += 1
+            part = np.int64(way[at])
+
+
+@kernel
+def _count(rows, begin, tree_ptr, base, column, above, stride, codes, count):
+    for part in range(begin.size - 1):
+        for k in range(begin[part], begin[part + 1]):
+            x = codes[rows[k]]
+            for place in range(tree_ptr[part], tree_ptr[part + 1]):
+                count[base[place] + stride[place] * x[above[place]] + x[column[place]]] += 1
+
+
+@kernel
+def _score(rows, begin, split, way_ptr, way, tree_ptr, base, column, above, stride, codes, log_weight, out):
+    n_draw = log_weight.shape[0]
+    entry = np.empty(split.size + column.size, np.uint32)
+    for part in range(begin.size - 1):
+        if begin[part] == begin[part + 1]:
+            continue
+        x, n, at = codes[rows[begin[part]]], 0, np.int64(0)
+        while split[at] >= 0:  # all rows of a part have come the same way
+            entry[n] = way_ptr[at] + x[split[at]]
+            at = np.int64(way[entry[n]])
+            n += 1
+        first, last = tree_ptr[part], tree_ptr[part + 1]
+        here = entry[: n + last - first]
+        of_tree = base[first:last], column[first:last], above[first:last], stride[first:last]
+        for k in range(begin[part], begin[part + 1]):
+            _fill_entries(codes[rows[k]], of_tree, here[n:])
+            for draw in range(n_draw):
+                out[draw, rows[k]] = _gathered(log_weight[draw], here)
+
+
+@kernel
+def _fill_entries(x, of_tree, out):
+    """Fill out with the table entries of a row; no index is signed, since numba looks whether those are negative."""
+    base, column, above, stride = of_tree
+    for k in range(out.size):
+        out[k] = base[k] + stride[k] * np.uint32(x[above[k]]) + np.uint32(x[column[k]])
+
+
+@kernel
+def _gathered(table, entry):
+    """Return the sum of some entries of a table: in four sums, of which none waits for the others."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    n = entry.size
+    whole = n - n % 4
+    for k in range(0, whole, 4):
+        a += table[entry[k]]
+        b += table[entry[k + 1]]
+        c += table[entry[k + 2]]
+        d += table[entry[k + 3]]
+    for k in range(whole, n):
+        a += table[entry[k]]
+    return (a + b) + (c + d)
+
+
+@kernel
+def _mean(ptr, count, ess, out):
+    for k in range(ptr.size - 1):
+        first, last = ptr[k], ptr[k + 1]
+        total = 0.0
+        for e in range(first, last):
+            total += count[e]
+        for e in range(first, last):
+            out[e] = math.log((count[e] + ess / (last - first)) / (total + ess))
+
+
+@kernel
+def _draw(ptr, count, ess, least, rng, out):
+    most = 1
+    for k in range(ptr.size - 1):
+        most = max(most, ptr[k + 1] - ptr[k])
+    concentration = np.empty(most)
+    for k in range(ptr.size - 1):
+        first, n = ptr[k], ptr[k + 1] - ptr[k]
+        if n == 1:
+            out[first] = 0.0
+            continue
+        for e in range(n):
+            concentration[e] = count[first + e] + ess / n
+        draw_log_dirichlet(concentration[:n], out[first : first + n], rng)
+        for e in range(first, first + n):
+            out[e] = max(out[e], least)

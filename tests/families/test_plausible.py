@@ -1,0 +1,83 @@
+"""What default priors promise of parts of a column: tails that end where it does, means inside it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bayesjpt.families import features, plausible, registry
+from bayesjpt.families.record import OK
+from bayesjpt.table.schema import Column
+from tests.families.examples import COUNT, GRADES, LEVELS, POSITIVE, draw_chain
+
+N_DRAW = 400
+CROWDS = ((0.0,) * 30 + (12.0,) * 4, (0.0,) * 10, (12.0,) * 6, (0.5, 1.0, 12.0), ())
+"""Rows of a leaf of `POSITIVE`, which ends at 12: zeros, the largest value, both, few, none."""
+
+
+def reach(name: str, theta: np.ndarray) -> np.ndarray:
+    """Return sqrt(E z^3 / E z) of an exponential or a lognormal, from its raw moments."""
+    if name == "exponential":
+        return np.sqrt(6.0 / theta[:, 0] ** 3 * theta[:, 0])
+    log_moment = [k * theta[:, 1] + 0.5 * k * k * theta[:, 0] for k in (1, 3)]
+    return np.exp(0.5 * (log_moment[1] - log_moment[0]))
+
+
+@pytest.mark.parametrize("name", ["exponential", "lognormal"])
+@pytest.mark.parametrize("rows", CROWDS, ids=len)
+def test_parts_reach_no_farther_than_the_column(name, rows, rng):
+    family = registry.family(name)
+    farthest = plausible.farthest(POSITIVE)
+    assert farthest == (POSITIVE.maximum + 2.0 * POSITIVE.scale) / POSITIVE.scale
+    theta = features.initial_theta(family, POSITIVE, np.array(rows))
+    hyper, draws = family.priors["default"](POSITIVE, theta), np.empty((N_DRAW, theta.size))
+    assert draw_chain(family, POSITIVE, np.array(rows), hyper, theta, rng, draws) == OK
+    assert (reach(name, draws) <= farthest * (1.0 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("variance", [0.5, 4.0, 26.0])
+def test_a_lognormal_has_a_bounded_variance_beyond_any_cut(variance):
+    """A leaf of a tree keeps the part beyond a split, however little of the lognormal that is."""
+    family, farthest = registry.family("lognormal"), plausible.farthest(POSITIVE)
+    constants = family.constants(POSITIVE)
+    highest = np.log(farthest) - 2.0 * variance
+    for cut in (0.1 * farthest, farthest):
+        second = family.moment(2, cut, np.inf, np.array([variance, highest]), constants)
+        assert second < 15.0 * max(cut, 0.5 * farthest) ** 2
+    # planted: the root of the mean square is bounded alone
+    widest = family.moment(2, farthest, np.inf, np.array([26.0, np.log(farthest) - 26.0]), constants)
+    assert widest > 1e3 * farthest**2
+
+
+def test_means_of_parts_are_spread_like_a_column_narrower_than_rounding():
+    rare = Column("rare", "integer", (0.0, np.inf), mean=0.03, maximum=2.0, mean_without_atoms=0.03,
+                  deviation_without_atoms=0.25)  # fmt: skip
+    for column in (rare, COUNT):
+        hyper = dict(
+            zip(
+                registry.family("truncated_rounded_normal").hyper_names,
+                registry.family("truncated_rounded_normal").priors["default"](column, np.empty(0)),
+                strict=True,
+            )
+        )
+        at_most = hyper["v0"] * (hyper["floor"] + hyper["b0"] / (hyper["a0"] - 1.0))
+        assert at_most == pytest.approx(plausible.squared_deviation(column), rel=1e-12)
+
+
+def test_levels_are_no_wider_than_their_column():
+    ordinal = registry.family("ordinal")
+    assert ordinal.priors["default"](GRADES, np.empty(0))[ordinal.hyper_names.index("cap")] == 1.0
+
+
+def test_tails_heavier_than_a_poisson_are_offered_where_values_can_show_them():
+    def names(column):
+        return {family.name for family in registry.dictionary(column)}
+
+    heavy = {"negative_binomial", "geometric"}
+    facts = {"mean": 2.0, "mean_without_atoms": 2.0, "deviation_without_atoms": 3.0}
+    few = dataclasses.replace(LEVELS, levels=(0.0, 1.0, 9.0), frequencies=(0.5, 0.3, 0.2), **facts)
+    assert heavy.isdisjoint(names(few))
+    assert "poisson" in names(few)  # a whole number that training never showed is possible
+    assert heavy <= names(dataclasses.replace(LEVELS, **facts))
