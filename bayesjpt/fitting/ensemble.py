@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.circuit.priors import check_concentrations
-from bayesjpt.defaults import HALVED_ROWS, LEARN_ROWS, WATCH_SECONDS
+from bayesjpt.defaults import ESS, HALVED_ROWS, LEARN_ROWS, WATCH_SECONDS
 from bayesjpt.errors import LearnerError, SamplingError
 from bayesjpt.fitting.learning import StoppedError
 from bayesjpt.table.dataset import Dataset, in_memory
@@ -172,10 +172,10 @@ class Ensemble:
         circuit = self.learn(number, learnt_from, stop)
         settings = {"learner": self.learner(number).__name__, "seed": self.own_seed(number)}
         check_fits(circuit, table)
-        check_concentrations(**{name: self.priors[name] for name in ("gamma", "alpha", "ess")})
+        check_concentrations(**{name: self.priors[name] for name in ("gamma", "alpha", "ess") if name in self.priors})
         if isinstance(table, Table):
             sizes = {"n_chain": schedule.n_chain, "n_draw": schedule.n_draw}
-            kept = network_draws(circuit, table, float(self.priors["ess"]), self.own_seed(number), **sizes)
+            kept = network_draws(circuit, table, float(self.priors.get("ess", ESS)), self.own_seed(number), **sizes)
             if kept is not None:
                 return replace(kept, settings=settings)
         _, chain_seed = np.random.SeedSequence(self.own_seed(number)).spawn(2)
