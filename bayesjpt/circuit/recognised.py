@@ -205,9 +205,10 @@ def _recognise(kind, child_ptr, child, column, group, n_group):
         fixed[:] = -1
         at, n_fixed = part, 0
         while above[at] >= 0:
-            fixed[split[above[at]]] = above_way[at]
+            split_above = int(above[at])
+            fixed[int(split[split_above])] = above_way[at]
             n_fixed += 1
-            at = above[at]
+            at = split_above
         split[part] = -1
         if seen[node] and kind[node] != arrays.LEAF:
             is_network = False  # a part that several splits share
