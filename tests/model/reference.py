@@ -24,6 +24,14 @@ ABDA_SHAPE_SD = 0.01
 LARGEST_SIZE = 1e6
 
 
+def _log_upper_gamma(a: float, x: float) -> float:
+    """Return the log probability that a Gamma(a, 1) variable exceeds x, by its asymptotic series far out."""
+    if x < 600.0:
+        return float(np.log(scipy.special.gammaincc(a, x)))
+    terms = np.cumprod([1.0, *((a - k) / x for k in range(1, 8))])
+    return float((a - 1.0) * np.log(x) - x - scipy.special.gammaln(a) + np.log(terms.sum()))
+
+
 def _log_prior_size(size, median: float = 1.0):
     """Return the log density of a negative binomial's size: log-normal below its cap."""
     prior = scipy.stats.lognorm(1.5, scale=median)
@@ -131,7 +139,8 @@ def default_log_prior(family: str, column: Column, theta, start=None, scale=1.0)
     if family == "exponential":
         prior = scipy.stats.gamma(a0, scale=1.0 / (rate_of_rate * scale))
         least = math.sqrt(6.0) * column.scale / (column.maximum + 2.0 * sd)
-        return np.where(theta[0] >= least, prior.logpdf(theta[0]) - prior.logsf(least), -np.inf)
+        above = _log_upper_gamma(a0, rate_of_rate * scale * least)
+        return np.where(theta[0] >= least, prior.logpdf(theta[0]) - above, -np.inf)
     if family == "poisson":
         a0 = max((mean / sd) ** 2, 1.0)
         return scipy.stats.gamma.logpdf(theta[0], a0, scale=mean / (a0 * scale))
