@@ -23,7 +23,7 @@ from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
 from bayesjpt.cli_text import tell_codes, warning_shower, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
-from bayesjpt.structure import LEARNERS
+from bayesjpt.learners import LEARNERS
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior

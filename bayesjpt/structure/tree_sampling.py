@@ -7,6 +7,7 @@ strength is drawn, too. In the first half of a run edges follow the rows that tr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -201,6 +202,6 @@ def _parents(rows: Rows, tree: np.ndarray, n_tree: int, *, shared: bool, ess: fl
     at = np.searchsorted(tree[order], np.arange(n_tree + 1))
     parts = (_information(rows, order[at[k] : at[k + 1]], ess) for k in range(n_tree))
     if shared:
-        total = sum(parts)
+        total = functools.reduce(np.add, parts)  # one at a time: they are large where columns are many
         return np.repeat(best_tree(total, rows.is_labels)[:, None], n_tree, axis=1)
     return np.stack([best_tree(part, rows.is_labels) for part in parts], axis=1)
