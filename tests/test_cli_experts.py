@@ -58,7 +58,7 @@ def test_series_are_predicted_one_step_ahead(csv, tmp_path, capfd):
     assert len(out.splitlines()) == 41
     assert "--step" in refused(capfd, "fit", csv, "-o", fit, "--step", "a", "--quiet")
     assert "--step" in refused(capfd, "fit", tmp_path / "series.csv", "-o", fit, *SHORT, *own, "--series", "who")
-    learner = ["--learner", "experts", "--quiet", "--method", "em"]
+    learner = ["--learner", "experts", "--quiet", "--method", "laplace"]
     assert "--method" in refused(capfd, "fit", tmp_path / "series.csv", "-o", fit, *learner, *own, *order)
 
 
