@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from bayesjpt.structure import LEARNERS as _LEARNERS
+from bayesjpt.learners import LEARNERS as _LEARNERS
 
 if TYPE_CHECKING:
     from bayesjpt.errors import BayesjptError as BayesjptError

@@ -23,7 +23,7 @@ from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
 from bayesjpt.cli_text import tell_codes, warning_shower, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
-from bayesjpt.structure import LEARNERS
+from bayesjpt.learners import LEARNERS
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
@@ -262,6 +262,7 @@ def fit(
     target: Target = None,
     given: Given = None,
     depth: Depth = None,
+    branches: cli_experts.Branches = None,
     experts: Experts = None,
     method: cli_experts.Method = None,
     ridge: cli_experts.Ridge = None,
@@ -283,7 +284,7 @@ def fit(
     of_trees = {"select": select, "ess": ess, "states": states, "components": components}
     of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
     of_experts |= {"method": method, "ridge": ridge, "passes": passes, "grow": grow}
-    of_experts |= {"step": step, "series": series}
+    of_experts |= {"branches": branches, "step": step, "series": series}
     if learner == cli_experts.LEARNER:
         others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time, "workers": workers}
         cli_experts.check_learner(learner, others | _learner_options(min_rows, threshold, epsilon) | of_trees)

@@ -24,6 +24,9 @@ LEARNER = "experts"
 Method = Annotated[
     str | None, typer.Option(help="Learner experts: gibbs, em, least_squares, laplace or mean_field; gibbs.")
 ]
+Branches = Annotated[
+    int | None, typer.Option(min=2, help="Learner experts, --method gibbs or em: ways of each gate; 2.")
+]
 Ridge = Annotated[
     float | None,
     typer.Option(

@@ -100,5 +100,9 @@ def test_a_tree_is_shown_for_rows(csv, tmp_path, capfd):
     assert run(capfd, "tree", fit, csv, "-o", tmp_path / "tree.svg")[0] == 0
     assert (tmp_path / "tree.svg").read_text() == f"{post.tree(pd.read_csv(csv)).to_svg()}\n"
     assert "TABLE" in refused(capfd, "tree", fit)
+    ways = ["--learner", "experts", "--target", "y", "--depth", "1", "--branches", "3", "--method", "em", "--quiet"]
+    assert run(capfd, "fit", csv, "-o", fit, *ways)[0] == 0
+    assert len(bj.load_experts(fit).tree(pd.read_csv(csv)).data.leaves()) == 3
+    assert run(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "y", "--depth", "1")[0] == 0
     assert "chain=2" in refused(capfd, "tree", fit, csv, "--chain", "2")
     assert "--columns" in refused(capfd, "tree", fit, csv, "--columns", "a")

@@ -196,7 +196,8 @@ def _recognise(kind, child_ptr, child, column, group, n_group):
         depth -= 1
         split, above, above_way = with_room(split, part + 1), with_room(above, part + 1), with_room(above_way, part + 1)
         way_ptr, tree_ptr = with_room(way_ptr, part + 2), with_room(tree_ptr, part + 2)
-        node, above[part], slot = stack[depth]
+        node, above[part] = stack[depth, 0], stack[depth, 1]
+        slot = int(stack[depth, 2])
         above_way[part] = slot
         if above[part] >= 0:
             way[slot] = part
@@ -204,9 +205,10 @@ def _recognise(kind, child_ptr, child, column, group, n_group):
         fixed[:] = -1
         at, n_fixed = part, 0
         while above[at] >= 0:
-            fixed[split[above[at]]] = above_way[at]
+            split_above = int(above[at])
+            fixed[int(split[split_above])] = above_way[at]
             n_fixed += 1
-            at = above[at]
+            at = split_above
         split[part] = -1
         if seen[node] and kind[node] != arrays.LEAF:
             is_network = False  # a part that several splits share

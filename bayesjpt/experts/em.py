@@ -20,6 +20,7 @@ from bayesjpt.kernels.expert_em import (
     em_pass,
     fill_active,
     fill_posteriors,
+    improve_gates,
     improve_leaves,
     least_squares_pass,
     penalty_of,
@@ -125,7 +126,8 @@ def first_optimum(model: ExpertModel, task: Task, prior: Prior, start: str, rng:
     opened, n_row = np.ones(model.n_gate, bool), task.x.shape[0]
     state, leaf = begin(model, task, prior, start, rng)
     posterior = np.zeros((model.n_node, n_row))
-    if np.any(state.gate):
+    found = np.any(state.gate) or (model.branches > 2 and start == "cart" and np.any(leaf))
+    if found:
         posterior[model.n_gate + leaf, np.arange(n_row)] = 1.0
     else:
         # experts of the same rows would be nearly the same, and EM would take long to part them
@@ -137,6 +139,8 @@ def first_optimum(model: ExpertModel, task: Task, prior: Prior, start: str, rng:
     penalty = make_penalty(model, prior, defaults_experts.RIDGE)
     for _ in range(_START_PASSES):
         improve_leaves(task, state, opened, penalty, posterior, 1)
+    if found and model.branches > 2:  # splits of which no gate says the same; some steps say nearly the same
+        improve_gates(task, state, opened, penalty, posterior, _START_PASSES)
     return Optimum(state, opened, np.zeros(0))
 
 
@@ -160,12 +164,12 @@ def completed(model: ExpertModel, state: Coefficients, opened: np.ndarray) -> Co
             continue
         lo = hi = gate
         while hi < n_gate:
-            state.gate[lo : hi + 1] = 0.0
-            lo, hi = 2 * lo + 1, 2 * hi + 2
+            state.gate[model.gate_rows(lo).start : model.gate_rows(hi).stop] = 0.0
+            lo, hi = model.children(lo)[0], model.children(hi)[-1]
         state.node[lo + 1 : hi + 1] = state.node[lo]
         state.dispersion[lo + 1 - n_gate : hi + 1 - n_gate] = state.dispersion[lo - n_gate]
     for gate in range(n_gate - 1, -1, -1):
-        state.node[gate] = 0.5 * (state.node[2 * gate + 1] + state.node[2 * gate + 2])
+        state.node[gate] = state.node[model.children(gate)].mean(axis=0)
     return state
 
 
@@ -183,8 +187,9 @@ def tell_divergence(model: ExpertModel, task: Task, prior: Prior, found: Optimum
     fill_active(found.opened, active)
     reasons = []
     gates = np.flatnonzero(active[: model.n_gate] & found.opened)
-    log_odds = np.abs(task.gate_x @ found.state.gate[gates].T) * (posterior[gates].T > 0.5)
-    separating = int((log_odds.max(axis=0, initial=0.0) > _SURE).sum())
+    each = found.state.gate.reshape(model.n_gate, model.branches - 1, task.gate_x.shape[1])[gates]
+    log_odds = np.abs(each @ task.gate_x.T).max(axis=1, initial=0.0) * (posterior[gates] > 0.5)
+    separating = int((log_odds.max(axis=1, initial=0.0) > _SURE).sum())
     if separating:
         reasons.append(f"{separating} gates that separate their rows")
     leaves = np.flatnonzero(active[model.n_gate :])
@@ -213,9 +218,9 @@ def tell_divergence(model: ExpertModel, task: Task, prior: Prior, found: Optimum
         )
 
 
-def record_of(search: Search, found: Sequence[Optimum]) -> dict[str, str | int | float]:
+def record_of(search: Search, found: Sequence[Optimum], branches: int = 2) -> dict[str, str | int | float]:
     """Return what a posterior says of the searches that it is made of."""
-    leaves = [int(1 + optimum.opened.sum()) for optimum in found]
+    leaves = [int(1 + (branches - 1) * optimum.opened.sum()) for optimum in found]
     return {
         "method": search.method,
         "ridge": search.ridge,

@@ -42,11 +42,12 @@ def _describe(post: ExpertPosterior, means: tuple[np.ndarray, ...], number: int,
     if below is not None:
         _describe(post, means, below, indent, lines)
         return
-    question = gate_in_words(gates[number], model.gate_covariates)
-    lines.append(f"{indent}if {question}:")
-    _describe(post, means, 2 * number + 2, indent + "    ", lines)
-    lines.append(f"{indent}else:")
-    _describe(post, means, 2 * number + 1, indent + "    ", lines)
+    children, ways = model.children(number), ways_in_words(model, gates, number)
+    if model.branches == 2:
+        children, ways = children[::-1], [f"if {ways[1]}", "else"]
+    for child, words in zip(children, ways, strict=True):
+        lines.append(f"{indent}{words}:")
+        _describe(post, means, child, indent + "    ", lines)
 
 
 def gate_in_words(gate: np.ndarray, covariates: Covariates) -> str:
@@ -67,8 +68,7 @@ def gate_in_words(gate: np.ndarray, covariates: Covariates) -> str:
     order = np.argsort(-np.abs(slopes), kind="stable")
     largest = order[0]
     member = covariates.members[largest]
-    size = float(np.sqrt((slopes**2).sum()))
-    sharpness = "sharp" if size > 5.0 else "soft" if size > 1.0 else "faint"
+    size, sharpness = float(np.sqrt((slopes**2).sum())), _sharpness(gate)
     if np.abs(slopes[largest]) > 0.9 * size:
         if member.code >= 0:
             return f"{member.name} {'likely' if slopes[largest] > 0 else 'unlikely'} ({sharpness})"
@@ -78,8 +78,36 @@ def gate_in_words(gate: np.ndarray, covariates: Covariates) -> str:
 
 
 def ways_in_words(model: ExpertModel, gates: np.ndarray, gate: int) -> list[str]:
-    """Return which rows go to each child of a gate, in words; `gates` are coefficients, (n_gate, n_covariate)."""
-    return [gate_in_words(sign * gates[gate], model.gate_covariates) for sign in (-1.0, 1.0)]
+    """Return which rows go to each child of a gate, in words.
+
+    Parameters
+    ----------
+    model : ExpertModel
+    gates : float64 (n_leaf - 1, n_covariate)
+        Coefficients of all gates.
+    gate : int
+
+    Notes
+    -----
+    Of several ways each is told by its log odds less the mean of all: the largest wins.
+    """
+    own = gates[model.gate_rows(gate)]
+    if model.branches == 2:
+        return [gate_in_words(sign * own[0], model.gate_covariates) for sign in (-1.0, 1.0)]
+    scores = np.concatenate([np.zeros((1, own.shape[1])), own])
+    if not own[:, 1:].any():
+        shares = np.exp(scores[:, 0] - np.logaddexp.reduce(scores[:, 0]))
+        return [f"always with probability {share:.2g}" for share in shares]
+    scores -= scores.mean(axis=0)
+    return [
+        f"way {way + 1} where {_terms(score, model.gate_covariates)} is largest ({_sharpness(score)})"
+        for way, score in enumerate(scores)
+    ]
+
+
+def _sharpness(gate: np.ndarray) -> str:
+    size = float(np.sqrt((gate[1:] ** 2).sum()))
+    return "sharp" if size > 5.0 else "soft" if size > 1.0 else "faint"
 
 
 def _terms(coefficients: np.ndarray, covariates: Covariates) -> str:

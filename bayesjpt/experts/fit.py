@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from bayesjpt.experts.grow import grown
 from bayesjpt.experts.laplace import laplace_draws, tell_no_optimum
 from bayesjpt.experts.mean_field import ascend, check_kinds, mean_field_draws
 from bayesjpt.experts.missing import check_joint, imputed
-from bayesjpt.experts.model import LARGEST_DEPTH, ExpertModel, experts_of, offset_of, with_targets
+from bayesjpt.experts.model import LARGEST_DEPTH, LARGEST_TREE, ExpertModel, experts_of, offset_of, with_targets
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.experts.series_model import TRANSITIONS
 from bayesjpt.experts.start import begin, check_same_model, check_start, go_on, last_draw
@@ -57,6 +58,7 @@ def fit_experts(
     given: Sequence[str] | None = None,
     gates: Sequence[str] | None = None,
     depth: int = defaults_experts.DEPTH,
+    branches: int = 2,
     experts: str | Mapping[str, str] = "auto",
     method: str = "gibbs",
     draws: int | None = None,
@@ -76,8 +78,8 @@ def fit_experts(
 ) -> ExpertPosterior:
     """Fit a hierarchical mixture of experts: the density of some columns given others.
 
-    A binary tree whose gates are logistic in the covariates decides softly which of its 2^depth leaves a row belongs
-    to; at each leaf stands a generalised linear model of the same covariates.
+    A tree whose gates are logistic in the covariates decides softly which of its 2^depth leaves a row belongs to; at
+    each leaf stands a generalised linear model of the same covariates.
 
     Parameters
     ----------
@@ -91,6 +93,9 @@ def fit_experts(
         Covariates of gates; those of experts unless given. With none, weights of leaves are the same for all rows.
     depth : int
         0 to 6; 0 is one generalised linear model.
+    branches : int
+        Ways of each gate: 2 is logistic, more are softmax, by ``gibbs`` and ``em`` without `grow` and `time`. At most
+        64 leaves in all.
     experts : str or mapping from target to str
         ``gaussian``, ``logistic`` (two labels), ``multinomial``, ``poisson`` or ``gamma``; ``auto`` is logistic or
         multinomial for labels, Poisson for counts, gaussian for other numbers.
@@ -124,8 +129,8 @@ def fit_experts(
         in questions too. Without it a missing covariate is an error.
     time, series : str, optional
         Columns that say when a row is, a number or a date, and to which series it belongs; all to one unless given.
-        With `time`, gates depend on the leaf of the row before: a hidden Markov decision tree, by ``gibbs`` from
-        a start by name, whose draws are an `ExpertSeriesPosterior`. Rows without targets are then steps too.
+        With `time`, gates depend on the leaf of the row before: a hidden Markov decision tree, by ``gibbs`` or ``em``
+        from a start by name, whose draws are an `ExpertSeriesPosterior`. Rows without targets are then steps too.
     transitions : str
         With `time`. ``leaf``: each gate has an offset for every leaf before; ``decision``: one for the decision before
         at its level.
@@ -177,13 +182,20 @@ def fit_experts(
     draws = (1 if one else defaults_experts.DRAWS) if draws is None else draws
     tune = defaults_experts.TUNE if tune is None else tune
     chains = (1 if one else defaults_experts.CHAINS) if chains is None else chains
-    numbers = {"depth": (depth, 0), "draws": (draws, 1), "tune": (tune, 0), "chains": (chains, 1)}
+    numbers = {
+        "depth": (depth, 0),
+        "branches": (branches, 2),
+        "draws": (draws, 1),
+        "tune": (tune, 0),
+        "chains": (chains, 1),
+    }
     for name, (value, least) in (numbers | ({} if cores is None else {"cores": (cores, 1)})).items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise LearnerError(f"{name}={value!r}", f"a whole number from {least}")
-    depth, draws, tune, chains = int(depth), int(draws), int(tune), int(chains)
+    depth, branches, draws, tune, chains = int(depth), int(branches), int(draws), int(tune), int(chains)
     if depth > LARGEST_DEPTH:
         raise LearnerError(f"depth={depth}", f"at most {LARGEST_DEPTH}: a tree has 2^depth leaves")
+    _check_branches(branches, depth, method=method, grow=grow, time=time)
     search = check_search(method, ridge, passes)
     check_start(start)
     if grow and (not isinstance(start, str) or start != "cart"):
@@ -192,6 +204,9 @@ def fit_experts(
     if search.ridge == 0.0 and method in ("laplace", "mean_field"):
         raise LearnerError(f"ridge={ridge!r} with method={method!r}", "a number above 0: it is the prior's precision")
     _check_order(time, series, transitions, method, start)
+    if time is not None and (grow or search.ridge == 0.0):
+        found = "grow=True" if grow else "ridge=0"
+        raise LearnerError(f"{found} with the column of time {time!r}", "grow=False and a ridge above 0")
     if time is not None:
         assert isinstance(start, str)
         from bayesjpt.experts.series_fit import fit_series
@@ -208,11 +223,13 @@ def fit_experts(
             experts=experts,
             kinds=kinds,
             chain=(draws, tune, chains, start),
+            search=search if method == "em" else None,
             missing=missing,
             cores=cores,
             rng=generator,
         )
     model, rows = make_model(table, target, given, gates, depth=depth, experts=experts, kinds=kinds)
+    model = replace(model, branches=branches)
     if method == "mean_field":
         check_kinds(model)
     if not isinstance(start, str):
@@ -224,7 +241,12 @@ def fit_experts(
         tables = imputed(missing, rows, model.covariate_columns, chains, generator)
     tasks = [model.task(each) for each in tables]
     seeds = generator.bit_generator.seed_seq.spawn(chains)  # pyright: ignore[reportAttributeAccessIssue] - it has it
-    settings = {"depth": depth, "start": start if isinstance(start, str) else "fit", "rows": rows.n_row}
+    settings = {
+        "depth": depth,
+        "branches": branches,
+        "start": start if isinstance(start, str) else "fit",
+        "rows": rows.n_row,
+    }
 
     no_optimum = [0] * chains
 
@@ -264,7 +286,7 @@ def fit_experts(
         else:
             pairs = list(pool.map(search_best, range(chains)))
             kept = [own for own, _ in pairs]
-            settings |= record_of(search, [found for _, found in pairs]) | {"method": method}
+            settings |= record_of(search, [found for _, found in pairs], branches) | {"method": method}
             tell_no_optimum(no_optimum)
             if search.ridge == 0.0:
                 tell_divergence(model, tasks[0], prior, pairs[0][1])
@@ -284,6 +306,19 @@ def _check_method(method: str, **chosen: Any) -> None:
         raise LearnerError(f"{name}={value!r} with method={method!r}", f"{name} with {using} alone")
 
 
+def _check_branches(branches: int, depth: int, *, method: str, grow: bool, time: str | None) -> None:
+    """Raise `LearnerError` for trees that are too large, and for gates of several ways where only two are there."""
+    if branches**depth > LARGEST_TREE:
+        raise LearnerError(
+            f"branches={branches} with depth={depth}", f"branches^depth, the leaves, at most {LARGEST_TREE}"
+        )
+    if branches > 2 and (method not in ("gibbs", "em") or grow or time is not None):
+        other = "grow=True" if grow else f"time={time!r}" if time is not None else f"method={method!r}"
+        raise LearnerError(
+            f"branches={branches} with {other}", "branches=2, or method gibbs or em without grow and time"
+        )
+
+
 def _check_order(
     time: str | None, series: str | None, transitions: str, method: str, start: str | ExpertPosterior
 ) -> None:
@@ -297,11 +332,11 @@ def _check_order(
         )
     if time is None and transitions != TRANSITIONS[0]:
         raise LearnerError(f"transitions={transitions!r} without time", "the column of time, too")
-    if time is not None and method != "gibbs":
+    if time is not None and method not in ("gibbs", "em"):
         raise LearnerError(
             f"method={method!r} with the column of time {time!r}",
-            "gibbs, the one method of series",
-            command="Leave --method or --step out.",
+            "gibbs or em, the methods of series",
+            command="Leave --step out, or choose one of these.",
         )
     if time is not None and not isinstance(start, str):
         raise LearnerError(f"a fit as start with the column of time {time!r}", "a start by name: cart or random")
@@ -380,7 +415,7 @@ def room(model: ExpertModel, n_draw: int) -> Coefficients:
     """Return arrays for the draws of a chain."""
     n_target = len(model.targets)
     return Coefficients(
-        gate=np.empty((n_draw, model.n_gate, len(model.gate_covariates.names))),
+        gate=np.empty((n_draw, model.n_leaf - 1, len(model.gate_covariates.names))),
         node=np.empty((n_draw, model.n_node, int(model.at[-1]), len(model.covariates.names))),
         dispersion=np.empty((n_draw, model.n_leaf, n_target)),
         gate_precision=np.empty((n_draw, 1)),

@@ -23,6 +23,8 @@ from bayesjpt.table.table import Table
 
 KINDS = {name: code for code, name in KIND_NAMES.items()}
 LARGEST_DEPTH = 6
+LARGEST_TREE = 64
+"""Leaves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,8 @@ class ExpertModel:
         The kind of expert of each target.
     offset : float64 (n_target,)
         What is added to each target's linear predictor, in the family's units.
+    branches : int
+        Ways of each gate.
     """
 
     schema: Schema
@@ -51,26 +55,31 @@ class ExpertModel:
     depth: int
     experts: tuple[str, ...]
     offset: np.ndarray
+    branches: int = 2
 
     @property
     def n_leaf(self) -> int:
-        return 2**self.depth
+        return self.branches**self.depth
 
     @property
     def n_gate(self) -> int:
-        return self.n_leaf - 1
+        return (self.n_leaf - 1) // (self.branches - 1)
 
     @property
     def n_node(self) -> int:
-        return 2 * self.n_leaf - 1
+        return self.n_gate + self.n_leaf
 
     def children(self, gate: int) -> list[int]:
-        """Return the numbers of a gate's children, the one of the most negative log odds first."""
-        return [2 * gate + 1, 2 * gate + 2]
+        """Return the numbers of a gate's children, of two the one of negative log odds first."""
+        return [self.branches * gate + way for way in range(1, self.branches + 1)]
 
     def parent(self, number: int) -> int:
         """Return the gate above a node that is not the root."""
-        return (number - 1) // 2
+        return (number - 1) // self.branches
+
+    def gate_rows(self, gate: int) -> slice:
+        """Return which rows of gates' coefficients are a gate's: log odds of each way but the first against it."""
+        return slice((self.branches - 1) * gate, (self.branches - 1) * (gate + 1))
 
     @property
     def covariate_columns(self) -> tuple[str, ...]:
@@ -268,10 +277,10 @@ def first_leaf_of_a_single_expert(node: np.ndarray, dispersion: np.ndarray, numb
     number : int
         Of the node.
     """
-    n_gate = node.shape[0] // 2
-    lo = hi = number
+    n_gate, lo, hi = node.shape[0] - dispersion.shape[0], number, number
+    n_way = (node.shape[0] - 1) // max(n_gate, 1)
     while lo < n_gate:
-        lo, hi = 2 * lo + 1, 2 * hi + 2
+        lo, hi = n_way * lo + 1, n_way * hi + n_way
     same = (node[lo : hi + 1] == node[lo]).all() and (
         dispersion[lo - n_gate : hi + 1 - n_gate] == dispersion[lo - n_gate]
     ).all()

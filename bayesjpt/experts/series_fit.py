@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from bayesjpt.errors import LearnerError, SamplingError, TableError, warn
+from bayesjpt.experts.em import Search
 from bayesjpt.experts.fit import make_model, make_prior, names_of, room
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.experts.series import ExpertSeriesPosterior
+from bayesjpt.experts.series_em import optimise_series
 from bayesjpt.experts.series_model import TRANSITIONS, begin_series, slots, steps_of
 from bayesjpt.kernels.expert_series import Memory
 from bayesjpt.kernels.expert_series_sweep import run_series_chain
@@ -36,13 +38,14 @@ def fit_series(
     experts: str | Mapping[str, str],
     kinds: Mapping[str, str] | None,
     chain: tuple[int, int, int, str],
+    search: Search | None,
     missing: Posterior | None,
     cores: int | None,
     rng: np.random.Generator,
 ) -> ExpertSeriesPosterior:
     """Return draws of a hidden Markov decision tree; see `bayesjpt.fit_experts`, which has checked the numbers.
 
-    `chain` is (draws, tune, chains, start).
+    `chain` is (draws, tune, chains, start); with a `search` each chain is one for the optimum, and one draw.
     """
     draws, tune, chains, start = chain
     targets = [target] if isinstance(target, str) else list(target)
@@ -76,11 +79,18 @@ def fit_series(
     n_slot = slots(depth, transitions)[2]
     seeds = rng.bit_generator.seed_seq.spawn(chains)  # pyright: ignore[reportAttributeAccessIssue] - it has it
     kept_states = [room(model, draws) for _ in range(chains)]
+    traces = [np.zeros(1)] * chains
     kept_memory = [Memory(np.empty((draws, model.n_gate, n_slot)), np.empty((draws, 1))) for _ in range(chains)]
 
     def run(number: int) -> None:
         own, task = np.random.Generator(np.random.PCG64(seeds[number])), tasks[number % len(tasks)]
         state, memory, leaf = begin_series(model, task, steps, prior, start, own)
+        if search is not None:
+            found = optimise_series(model, task, steps, prior, search, (state, memory))
+            for kept, array in zip((*kept_states[number], *kept_memory[number]), (*found[0], *found[1]), strict=True):
+                kept[0] = array
+            traces[number] = found.trace
+            return
         key = np.uint64(own.integers(2**62))
         run_series_chain(
             task, steps, state, memory, prior, leaf, own, key, tune, kept_states[number], kept_memory[number]
@@ -92,7 +102,13 @@ def fit_series(
     memory = Memory(*(np.stack(arrays) for arrays in zip(*kept_memory, strict=True)))
     if not all(np.isfinite(array).all() for array in (*drawn, *memory)):
         raise SamplingError("a draw that is not finite", remedy="Rescale covariates with values far from all others.")
-    settings = {"depth": depth, "tune": tune, "start": start, "rows": rows.n_row, "series": order.n_series}
+    settings = {"depth": depth, "start": start, "rows": rows.n_row, "series": order.n_series}
+    if search is None:
+        settings["tune"] = tune
+    else:
+        settings |= {"method": search.method, "ridge": search.ridge}
+        settings |= {"passes": max(trace.size - 1 for trace in traces)}
+        settings |= {"log_likelihood": float(np.mean([trace[-1] for trace in traces]))}
     return ExpertSeriesPosterior(
         model, drawn, settings, missing, memory=memory, transitions=transitions, time=time, series=series
     )

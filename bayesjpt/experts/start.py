@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesjpt import defaults_experts
 from bayesjpt.errors import LearnerError
 from bayesjpt.experts.model import ExpertModel
-from bayesjpt.kernels.expert_start import begin_paths
+from bayesjpt.kernels.expert_start import begin_paths, begin_ways
 from bayesjpt.kernels.expert_sweep import Prior, fill_paths
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, Coefficients, Task
 
@@ -24,7 +25,7 @@ def first_state(model: ExpertModel, prior: Prior) -> Coefficients:
     dispersion = np.ones(shape)
     dispersion[:, model.kind == GAMMA] = np.exp(prior.log_shape_mean)
     return Coefficients(
-        gate=np.zeros((model.n_gate, len(model.gate_covariates.names))),
+        gate=np.zeros((model.n_leaf - 1, len(model.gate_covariates.names))),
         node=np.zeros((model.n_node, int(model.at[-1]), len(model.covariates.names))),
         dispersion=np.maximum(dispersion, np.where(model.kind == GAUSSIAN, prior.floor, 0.0)),
         gate_precision=np.full(1, prior.gate_shape / prior.gate_rate),
@@ -40,6 +41,8 @@ def begin(
     state, n_row = first_state(model, prior), task.x.shape[0]
     if start == "random" or task.gate_x.shape[1] == 1 or not model.depth:
         return state, rng.integers(0, model.n_leaf, n_row)
+    if model.branches > 2:
+        return state, begin_ways(task, model.depth, model.branches, rng)
     leaf = begin_paths(task, state.gate, rng)
     return state, leaf
 
@@ -56,6 +59,7 @@ def check_same_model(model: ExpertModel, other: ExpertModel) -> None:
         "targets": model.targets == other.targets,
         "experts": model.experts == other.experts,
         "depth": model.depth == other.depth,
+        "branches": model.branches == other.branches,
         "covariates": model.covariates.members == other.covariates.members,
         "gates": model.gate_covariates.members == other.gate_covariates.members,
         "units of targets": model.response == other.response and np.array_equal(model.offset, other.offset),
@@ -66,8 +70,16 @@ def check_same_model(model: ExpertModel, other: ExpertModel) -> None:
 
 
 def last_draw(post: ExpertPosterior, chain: int) -> Coefficients:
-    """Return the last draw of one of a fit's chains, which take turns."""
-    return Coefficients(*(array[chain % post.n_chain, -1].copy() for array in post.coefficients))
+    """Return the last draw of one of a fit's chains, which take turns.
+
+    A search leaves the precision of gates at its prior mean, which would pull sharp gates back at once: it becomes its
+    mean given the gates.
+    """
+    state = Coefficients(*(array[chain % post.n_chain, -1].copy() for array in post.coefficients))
+    if "method" in post.settings:
+        shape, rate = defaults_experts.GATE_PRECISION
+        state.gate_precision[0] = (shape + 0.5 * state.gate.size) / (rate + 0.5 * float((state.gate**2).sum()))
+    return state
 
 
 def go_on(state: Coefficients, task: Task, rng: np.random.Generator) -> tuple[Coefficients, np.ndarray]:

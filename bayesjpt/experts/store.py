@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.errors import FitFileError
-from bayesjpt.experts.model import KINDS, LARGEST_DEPTH, ExpertModel, chosen_expert
+from bayesjpt.experts.model import KINDS, LARGEST_DEPTH, LARGEST_TREE, ExpertModel, chosen_expert
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.experts.series import ExpertSeriesPosterior
 from bayesjpt.experts.series_model import TRANSITIONS, slots
@@ -76,6 +76,7 @@ def _tree(post: ExpertPosterior, draws: dict[str, np.ndarray], own: dict[str, st
                 "targets": model.targets,
                 "experts": model.experts,
                 "depth": model.depth,
+                "branches": model.branches,
                 "offset": model.offset.tolist(),
                 "covariates": model.covariates.to_list(),
                 "gate_covariates": model.gate_covariates.to_list(),
@@ -119,7 +120,7 @@ def _read(file: SafeFile) -> ExpertPosterior:
     check.check_columns(schema)
     model = _model(schema, file.json(_GROUP, "model"))
     sizes = {
-        "gate_number": model.n_gate,
+        "gate_number": model.n_leaf - 1,
         "gate_covariate": len(model.gate_covariates.names),
         "node_number": model.n_node,
         "predictor": int(model.at[-1]),
@@ -179,7 +180,10 @@ def _model(schema: Schema, plain: Any) -> ExpertModel:
             raise FitFileError(f"experts {expert!r}", f"one of {', '.join(KINDS)}")
         chosen_expert(schema.columns[schema.index(name)], expert)
     made = [_covariates(schema, plain[key]) for key in ("covariates", "gate_covariates")]
-    return ExpertModel(schema, targets, made[0], made[1], depth, experts, offset)
+    branches = plain.get("branches", 2)  # files from before gates had ways
+    if type(branches) is not int or branches < 2 or branches**depth > LARGEST_TREE:
+        raise FitFileError(f"gates of {branches!r} ways", f"2 or more, and at most {LARGEST_TREE} leaves")
+    return ExpertModel(schema, targets, made[0], made[1], depth, experts, offset, branches)
 
 
 def _covariates(schema: Schema, plain: Any) -> Covariates:

@@ -58,6 +58,8 @@ def initial_theta(
     `hyper` are those of `hyper_before_rows`, where many leaves share them.
     """
     constants = family.constants(column) if constants is None else constants
+    if family.estimate is not None:
+        return family.estimate(column, np.asarray(x, np.float64), constants)
     theta = _even(family, constants)
     hyper = hyper_before_rows(family, column, constants) if hyper is None else hyper
     family.initial(statistics(family, column, x, constants), hyper, constants, theta)

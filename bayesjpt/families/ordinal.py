@@ -36,11 +36,8 @@ _LONGEST = 700.0
 
 
 def default_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative: sub-populations lie within the column's range and are no wider than it.
-
-    A scale above 1 multiplies the shares of the rarest levels, at both ends, in a leaf that need not hold any of them.
-    """
-    return np.array([-0.5, 0.8, 1.0, 0.0, 2.0])
+    """Weakly informative: sub-populations lie within the column's range and are narrower than it, as a rule."""
+    return np.array([-0.5, 0.8, _LARGEST_SCALE, 0.0, 2.0])
 
 
 def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:

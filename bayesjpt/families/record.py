@@ -215,6 +215,9 @@ class Family:
     valid_constants : callable or None
         ``(column, constants) -> bool``: whether a leaf of the column may have these constants, for a family whose
         leaves may differ in them. None: they are those of the column.
+    estimate : callable or None
+        ``(column, values, constants) -> theta``: a leaf's estimate, and what its prior is centred on, from the same
+        values as `leaf_constants` has. None: `initial` of their statistics.
     entry_labels : callable or None
         ``(column, constants) -> names`` of the entries of a simplex, for the labels of the model's variables. None:
         their numbers.
@@ -301,6 +304,7 @@ class Family:
     by_name: Any = False  # made a callable in __post_init__
     leaf_constants: Callable[[ColumnFacts, np.ndarray, float, float], np.ndarray] | None = None
     valid_constants: Callable[[ColumnFacts, np.ndarray], bool] | None = None
+    estimate: Callable[[ColumnFacts, np.ndarray, np.ndarray], np.ndarray] | None = None
     entry_labels: Callable[[ColumnFacts, np.ndarray], Sequence[str]] | None = None
     prepare: Callable | None = None
     coefficients: Callable

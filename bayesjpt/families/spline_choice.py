@@ -82,11 +82,22 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 class Rule(NamedTuple):
-    """How breaks are placed, and what is fixed: 0 leaves number of bins or order to the criterion."""
+    """How breaks are placed, and what is fixed: 0 leaves number of bins or order to the criterion.
+
+    It then chooses among so many bins and that order at least; lower orders only where values are too few.
+    """
 
     bins: str = "width"
     n_bins: int = 0
     order: int = 0
+    least_bins: int = 1
+    least_order: int = 1
+
+
+LEAF_RULE = Rule(least_bins=6, least_order=4)
+"""Of leaves unless a learner says otherwise. With a prior that is centred on a smooth distribution weights that a small
+leaf cannot tell cost nothing, but its criterion chooses steps and lines, which do: on held-out training rows of iris,
+heart and diabetes six cubic bins are better than one or three, and these better than what the criterion chooses."""
 
 
 def choose(z: np.ndarray, ends: tuple[float, float], least: float, rule: Rule, *, step: float = 0.0) -> Choice:
@@ -119,14 +130,16 @@ def choose(z: np.ndarray, ends: tuple[float, float], least: float, rule: Rule, *
     n_distinct = points.size
     best: Choice | None = None
     tried: set[tuple[float, ...]] = set()
-    for n_bin in (rule.n_bins,) if rule.n_bins else range(1, SPLINE_MAX_BINS + 1):
+    for n_bin in (rule.n_bins,) if rule.n_bins else range(rule.least_bins, SPLINE_MAX_BINS + 1):
         breaks = _breaks(points, weight, ends, least, (rule.bins, n_bin), step)
         if tuple(breaks) in tried:
             continue
         tried.add(tuple(breaks))
         # more splines than distinct values are not determined by them
         most = max(min(MAX_ORDER, n_distinct - breaks.size + 2), 1)
-        for order in (min(rule.order, most),) if rule.order else range(1, most + 1):
+        if best is not None and most < rule.least_order:
+            break
+        for order in (min(rule.order, most),) if rule.order else range(min(rule.least_order, most), most + 1):
             log_likelihood = _fitted(points, weight, breaks, order, step)
             n_spline = breaks.size + order - 2
             score = log_likelihood - 0.5 * (n_spline - 1) * np.log(z.size)
@@ -283,7 +296,7 @@ def leaf_constants(
     lo, hi : float
         Ends of the leaf's interval in the user's units. Tails end there, and where the column's support does.
     rule : Rule, optional
-        Bins of equal width, their number and the order by the criterion, unless given.
+        `LEAF_RULE` unless given.
     """
     whole = column.base == "integer"
     offset, scale = offset_and_scale(Scaling.REAL_LOCATION_SCALE, column)
@@ -304,7 +317,7 @@ def leaf_constants(
     # a gap narrower than half a cell is no place for a tail
     first = ends[0] if first - ends[0] < half else first
     last = ends[1] if ends[1] - last < half else last
-    found = choose(z, (first, last), 2.0 * half, rule or Rule(), step=float(whole)) if values.size else None
+    found = choose(z, (first, last), 2.0 * half, rule or LEAF_RULE, step=float(whole)) if values.size else None
     breaks, order = (found.breaks, found.order) if found else (np.array([first, last]), 1)
     spread = max(z.std(), SPLINE_LEAST_TAIL * column.deviation_without_atoms / scale, 2.0 * half)
     return make_constants(order, breaks, step=float(whole), sigma=float(spread), ends=ends)

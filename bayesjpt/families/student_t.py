@@ -47,12 +47,12 @@ _VARIANCE, _MU, _NU = 0, 1, 2
 _M0, _V0, _A0, _B0, _FLOOR, _NU_SHAPE, _NU_SCALE, _NU_FLOOR = range(8)
 _N, _SUM, _SUM_SQUARES = range(3)
 _START_NU = 5.0
-_LEAST_NU = 2.25
+_LEAST_NU = 2.5
 _LARGEST = 1e300
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Variance and mu as the normal's; 1 / nu exponential with rate 1, cut where the variance comes to nine times.
+    """Variance and mu as the normal's; 1 / nu exponential with rate 1, cut where the variance comes to five times.
 
     Nearly the uniform density of 1 / nu of Bayesian Data Analysis, from the normal on, to where the variance exists.
     """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.errors import LearnerError
-from bayesjpt.structure import LEARNERS
+from bayesjpt.learners import LEARNERS
 from bayesjpt.table.dataset import in_memory
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.errors import FitFileError, QueryError
+from bayesjpt.learners import LEARNERS
 from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.structure import LEARNERS
 
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table

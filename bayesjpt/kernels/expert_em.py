@@ -7,8 +7,8 @@ whole tree:
       up      log p(y | below 1), log p(y | below 2)    ->  gate: log p(y | below 0), children: h_1|0, h_2|0
       down    h_0 = 1                                   ->  h_1 = h_1|0 h_0, ...
 
-A gate that is closed sends all rows to the left, so that a tree need not be complete; nodes below its right child are
-not looked at.
+A gate that is closed sends all rows to the left, so that a tree need not be complete; nodes below its other children
+are not looked at. Gates of more than two ways are softmax, and fitted way by way, each given the others.
 
 Reference: Jordan and Jacobs (1994), Hierarchical Mixtures of Experts and the EM Algorithm, section 4.
 """
@@ -30,7 +30,16 @@ from bayesjpt.kernels.expert_glm import (
     newton_step,
     solve_positive,
 )
-from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, LOGISTIC, MULTINOMIAL, bounded, dot, response_log_likelihood
+from bayesjpt.kernels.expert_tree import (
+    GAMMA,
+    GAUSSIAN,
+    LOGISTIC,
+    MULTINOMIAL,
+    bounded,
+    count_ways,
+    dot,
+    response_log_likelihood,
+)
 from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.jit import kernel
 
@@ -67,10 +76,12 @@ def fill_active(opened, active):
     """Fill active, bool (n_node,), with the nodes that some row can be at."""
     active[:] = False
     active[0] = True
+    n_way = count_ways(active.size, active.size - opened.size)
     for gate in range(opened.size):
         if active[gate]:
-            active[2 * gate + 1] = True
-            active[2 * gate + 2] = opened[gate]
+            active[n_way * gate + 1] = True
+            for child in range(n_way * gate + 2, n_way * gate + n_way + 1):
+                active[child] = opened[gate]
 
 
 @kernel
@@ -118,6 +129,25 @@ def _up(log_odds, left, right, size, own):
 
 
 @kernel
+def _up_softmax(log_odds, below, own):
+    """Do as `_up` does at a gate of several ways; `log_odds` are (n_way - 1, n_row), `below` (n_way, n_row)."""
+    n_way = below.shape[0]
+    for i in range(own.size):
+        top, most = 0.0, below[0, i]
+        for k in range(1, n_way):
+            top = max(top, log_odds[k - 1, i])
+            most = max(most, below[k, i] + log_odds[k - 1, i])
+        prior, total = math.exp(-top), math.exp(below[0, i] - most)
+        for k in range(1, n_way):
+            prior += math.exp(log_odds[k - 1, i] - top)
+            total += math.exp(below[k, i] + log_odds[k - 1, i] - most)
+        for k in range(n_way):
+            joint = below[k, i] + (log_odds[k - 1, i] if k > 0 else 0.0)
+            below[k, i] = math.exp(joint - most) / total
+        own[i] = most + math.log(total) - top - math.log(prior)
+
+
+@kernel
 def fill_posteriors(task, state, opened, posterior):
     """Fill every row's posterior of each node, and return the log likelihood.
 
@@ -133,12 +163,14 @@ def fill_posteriors(task, state, opened, posterior):
     Cost: rows times (predictors of all leaves + gates) times covariates.
     """
     n_node, n_row = posterior.shape
-    n_gate = n_node // 2
+    n_gate = n_node - state.dispersion.shape[0]
+    n_way = count_ways(n_node, n_node - n_gate)
     active = np.empty(n_node, np.bool_)
     fill_active(opened, active)
     # covariate by covariate, so that rows are what the inner loops run over
     x, gate_x = np.empty((task.x.shape[1], _BLOCK)), np.empty((task.gate_x.shape[1], _BLOCK))
-    eta, log_odds, one = np.empty((state.node.shape[1], _BLOCK)), np.empty(_BLOCK), np.empty(state.node.shape[1])
+    eta, one = np.empty((state.node.shape[1], _BLOCK)), np.empty(state.node.shape[1])
+    log_odds = np.empty((n_way - 1, _BLOCK))
     total = 0.0
     for lo in range(0, n_row, _BLOCK):
         hi = min(lo + _BLOCK, n_row)
@@ -161,10 +193,15 @@ def fill_posteriors(task, state, opened, posterior):
                     dispersion = state.dispersion[node - n_gate, c]
                     _add_log_likelihood(task.kind[c], task.y[c, lo:hi], eta[first:last], size, dispersion, one, own)
             elif opened[node]:
-                _fill_predictor(gate_x, lo, size, state.gate[node], 0.0, log_odds)
-                _up(log_odds, posterior[2 * node + 1, lo:hi], posterior[2 * node + 2, lo:hi], size, own)
+                for h in range(n_way - 1):
+                    _fill_predictor(gate_x, lo, size, state.gate[(n_way - 1) * node + h], 0.0, log_odds[h])
+                if n_way == 2:
+                    _up(log_odds[0], posterior[2 * node + 1, lo:hi], posterior[2 * node + 2, lo:hi], size, own)
+                else:
+                    first = n_way * node + 1
+                    _up_softmax(log_odds[:, :size], posterior[first : first + n_way, lo:hi], own)
             else:
-                below = posterior[2 * node + 1, lo:hi]
+                below = posterior[n_way * node + 1, lo:hi]
                 for i in range(size):
                     own[i] = below[i]
                     below[i] = 1.0
@@ -173,7 +210,7 @@ def fill_posteriors(task, state, opened, posterior):
             posterior[0, i] = 1.0
         for node in range(1, n_node):
             if active[node]:
-                parent = (node - 1) // 2
+                parent = (node - 1) // n_way
                 for i in range(lo, hi):
                     posterior[node, i] *= posterior[parent, i]
     return total
@@ -182,13 +219,15 @@ def fill_posteriors(task, state, opened, posterior):
 @kernel
 def penalty_of(task, state, opened, penalty):
     """Return what is added to the log likelihood of a state."""
-    n_gate = opened.size
-    active = np.empty(2 * n_gate + 1, np.bool_)
+    n_gate, n_node = opened.size, state.node.shape[0]
+    n_way = count_ways(n_node, n_node - n_gate)
+    active = np.empty(n_node, np.bool_)
     fill_active(opened, active)
     total = 0.0
     for node in range(active.size):
         if active[node] and node < n_gate and opened[node]:
-            total -= 0.5 * penalty.ridge * dot(state.gate[node], state.gate[node])
+            for row in range((n_way - 1) * node, (n_way - 1) * (node + 1)):
+                total -= 0.5 * penalty.ridge * dot(state.gate[row], state.gate[row])
         if active[node] and node >= n_gate:
             for c in range(task.kind.size):
                 for h in range(task.at[c], task.at[c + 1]):
@@ -216,13 +255,24 @@ def _take(posterior, node, cases):
 
 @kernel
 def improve_gate(task, state, penalty, posterior, gate, cases, n_step):
-    """Fit a gate to the posterior shares of its children by steps of reweighted least squares."""
+    """Fit a gate to the posterior shares of its children by steps of reweighted least squares, way by way."""
     n_case = _take(posterior, gate, cases)
-    for i in range(n_case):
-        cases.y[i] = min(posterior[2 * gate + 2, cases.row[i]] / cases.weight[i], 1.0)
-        cases.shift[i] = 0.0
+    n_way = count_ways(posterior.shape[0], state.dispersion.shape[0])
+    first = (n_way - 1) * gate
     for _ in range(n_step):
-        gain = newton_step(LOGISTIC, task.gate_x, cases, n_case, 1.0, penalty.ridge, state.gate[gate])
+        gain = 0.0
+        for h in range(n_way - 1):
+            for i in range(n_case):
+                row = cases.row[i]
+                others = 0.0  # log of the sum over the other ways of exp(log odds); that of the first is 0
+                for k in range(n_way - 1):
+                    if k != h:
+                        eta = dot(task.gate_x[row], state.gate[first + k])
+                        top = max(others, eta)
+                        others = top + math.log(math.exp(others - top) + math.exp(eta - top))
+                cases.shift[i] = -others
+                cases.y[i] = min(posterior[n_way * gate + 2 + h, row] / cases.weight[i], 1.0)
+            gain += newton_step(LOGISTIC, task.gate_x, cases, n_case, 1.0, penalty.ridge, state.gate[first + h])
         if gain <= _SOLVED * (1.0 + n_case):
             break
 
@@ -283,7 +333,7 @@ def _improve_shape(task, state, penalty, node, at_leaf, c, cases, n_case):
 @kernel
 def improve_leaf(task, state, penalty, posterior, at_leaf, cases, gram, n_step):
     """Fit a leaf's experts to rows weighted by their posteriors of the leaf."""
-    node = posterior.shape[0] // 2 + at_leaf
+    node = posterior.shape[0] - state.dispersion.shape[0] + at_leaf
     n_case = _take(posterior, node, cases)
     weight = 0.0
     some_gaussian = False

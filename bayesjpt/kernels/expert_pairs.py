@@ -19,8 +19,9 @@ from bayesjpt.kernels.expert_tree import (
     MULTINOMIAL,
     POISSON,
     bounded,
+    count_ways,
     dot,
-    fill_log_weights,
+    fill_path_weights,
     log_sum_exp,
 )
 from bayesjpt.numerics.borrowed import borrowed
@@ -101,16 +102,17 @@ def fill_params(leaves, x, gate_x, state, log_weight, theta):
     theta : float64 (n_draw, n_row, n_theta)
     """
     leaves, state = borrowed(leaves), borrowed(state)
-    n_leaf = leaves.theta_at.shape[0]
+    n_leaf, n_node = leaves.theta_at.shape[0], state.node.shape[1]
+    n_way = count_ways(n_node, n_leaf)
     weight, eta = np.empty(n_leaf), np.empty(state.node.shape[2])
     for d in range(theta.shape[0]):
         version = d % x.shape[0]
         for row in range(theta.shape[1]):
-            fill_log_weights(gate_x[version, row], state.gate[d], weight)
+            fill_path_weights(gate_x[version, row], state.gate[d], n_way, weight)
             for leaf in range(leaves.edge.size):
                 log_weight[d, row, leaves.edge[leaf]] = weight[leaf]
             for leaf in range(n_leaf):
-                node = state.node[d, n_leaf - 1 + leaf]
+                node = state.node[d, n_node - n_leaf + leaf]
                 for c in range(leaves.kind.size):
                     first, last, at = leaves.at[c], leaves.at[c + 1], leaves.theta_at[leaf, c]
                     for h in range(first, last):

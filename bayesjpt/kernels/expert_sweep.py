@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesjpt.kernels.expert_gates import add_row, begin_normal, update_gates
 from bayesjpt.kernels.expert_tree import (
     GAMMA,
     GAUSSIAN,
@@ -24,19 +25,18 @@ from bayesjpt.kernels.expert_tree import (
     MULTINOMIAL,
     POISSON,
     bounded,
+    count_ways,
     dot,
-    fill_log_weights,
+    fill_path_weights,
     leaf_log_likelihood,
 )
 from bayesjpt.numerics.borrowed import borrowed
-from bayesjpt.numerics.draw import draw_beta, draw_gamma, draw_gamma_below
+from bayesjpt.numerics.draw import draw_gamma, draw_gamma_below
 from bayesjpt.numerics.incomplete_gamma import log_gamma_p
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.normal_draw import draw_normal
 from bayesjpt.numerics.polya_gamma import draw_polya_gamma
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
-
-_SMALLEST_WEIGHT = 1e-12
 
 
 class Prior(NamedTuple):
@@ -88,10 +88,10 @@ def fill_order(leaf, order, first):
 def fill_paths(task, state, rng, leaf):
     """Draw the leaf of every row given coefficients."""
     n_leaf = state.dispersion.shape[0]
-    n_gate = n_leaf - 1
+    n_gate, n_way = state.node.shape[0] - n_leaf, count_ways(state.node.shape[0], n_leaf)
     value, eta = np.empty(n_leaf), np.empty(state.node.shape[1])
     for row in range(leaf.size):
-        fill_log_weights(task.gate_x[row], state.gate, value)
+        fill_path_weights(task.gate_x[row], state.gate, n_way, value)
         top = -np.inf
         for k in range(n_leaf):
             value[k] += leaf_log_likelihood(task, row, state.node[n_gate + k], state.dispersion[k], eta)
@@ -108,48 +108,9 @@ def fill_paths(task, state, rng, leaf):
 
 
 @kernel
-def _add_row(x, weight, linear, a, b):
-    """Add one row to a precision matrix (lower triangle) and its linear term."""
-    for i in range(x.size):
-        scaled = weight * x[i]
-        b[i] += linear * x[i]
-        for j in range(i + 1):
-            a[i, j] += scaled * x[j]
-
-
-@kernel
-def _begin(a, b, precision, centre):
-    """Set the terms of a normal prior with one precision."""
-    for i in range(b.size):
-        b[i] = precision * centre[i]
-        for j in range(i + 1):
-            a[i, j] = 0.0
-        a[i, i] = precision
-
-
-@kernel
-def _update_gates(task, state, leaf, order, first, work, rng):
-    a, b = work[: work.shape[1]], work[work.shape[1]]
-    n_leaf = first.size - 1
-    zero = np.zeros(b.size)
-    width, node = n_leaf, 0
-    while width > 1:
-        for start in range(0, n_leaf, width):
-            middle, lo, hi = start + width // 2, first[start], first[start + width]
-            if b.size == 1:
-                right = hi - first[middle]
-                weight = draw_beta(1.0 + right, 1.0 + hi - lo - right, rng)
-                weight = min(max(weight, _SMALLEST_WEIGHT), 1.0 - _SMALLEST_WEIGHT)
-                state.gate[node, 0] = math.log(weight) - math.log1p(-weight)
-            else:
-                _begin(a, b, state.gate_precision[0], zero)
-                for i in range(lo, hi):
-                    x = task.gate_x[order[i]]
-                    kappa = 0.5 if leaf[order[i]] >= middle else -0.5
-                    _add_row(x, draw_polya_gamma(dot(x, state.gate[node]), rng), kappa, a, b)
-                draw_normal(a, b, state.gate[node], rng)
-            node += 1
-        width //= 2
+def parent_of(state, node):
+    """Return the gate above a node."""
+    return (node - 1) // count_ways(state.node.shape[0], state.dispersion.shape[0])
 
 
 @kernel
@@ -159,7 +120,7 @@ def _update_gaussian(task, rows, gram, c, state, node, at_leaf, prior, work, rng
     a, b = work[1 : n + 1], work[n + 1]
     h, tau = task.at[c], level[0]
     precision = 1.0 / state.dispersion[at_leaf, c]
-    parent = state.node[(node - 1) // 2, h] if node > 0 else work[n + 2]
+    parent = state.node[parent_of(state, node), h] if node > 0 else work[n + 2]
     for i in range(n):
         b[i] = tau * parent[i]
         for j in range(i + 1):
@@ -190,8 +151,8 @@ def _update_logistic(task, rows, c, state, node, work, rng):
     first, last = task.at[c], task.at[c + 1]
     multinomial = last > first + 1
     for h in range(first, last):
-        parent = state.node[(node - 1) // 2, h] if node > 0 else work[n + 2]
-        _begin(a, b, tau, parent)
+        parent = state.node[parent_of(state, node), h] if node > 0 else work[n + 2]
+        begin_normal(a, b, tau, parent)
         for i in range(rows.size):
             x, y = task.x[rows[i]], task.y[c, rows[i]]
             others = 0.0  # log of the sum over the other labels of exp(predictor)
@@ -206,7 +167,7 @@ def _update_logistic(task, rows, c, state, node, work, rng):
             else:
                 hit = y > 0.5
             weight = draw_polya_gamma(dot(x, state.node[node, h]) - others, rng)
-            _add_row(x, weight, (0.5 if hit else -0.5) + weight * others, a, b)
+            add_row(x, weight, (0.5 if hit else -0.5) + weight * others, a, b)
         draw_normal(a, b, state.node[node, h], rng)
 
 
@@ -225,7 +186,7 @@ def _update_log_linear(task, rows, c, state, node, at_leaf, work, rng):
     n = work.shape[1]
     tau, h, kind = work[0, 0], task.at[c], task.kind[c]
     coefficient, shape = state.node[node, h], state.dispersion[at_leaf, c]
-    parent = state.node[(node - 1) // 2, h] if node > 0 else work[n + 2]
+    parent = state.node[parent_of(state, node), h] if node > 0 else work[n + 2]
     eta = np.empty(rows.size)
     for i in range(rows.size):
         eta[i] = task.offset[c] + dot(task.x[rows[i]], coefficient)
@@ -282,7 +243,7 @@ def _update_shape(task, rows, c, state, node, at_leaf, prior, rng):
 @kernel
 def _update_leaves(task, state, order, first, prior, rng):
     n_leaf, n = first.size - 1, task.x.shape[1]
-    n_gate = n_leaf - 1
+    n_gate = state.node.shape[0] - n_leaf
     depth = state.precision.shape[0] - 1
     # the level's precision; a matrix; its linear term; zeros, the centre of a root that is a leaf
     work = np.zeros((n + 3, n))
@@ -295,7 +256,7 @@ def _update_leaves(task, state, order, first, prior, rng):
         if some_gaussian:
             gram[:] = 0.0
             for i in range(rows.size):
-                _add_row(task.x[rows[i]], 1.0, 0.0, gram, unused)
+                add_row(task.x[rows[i]], 1.0, 0.0, gram, unused)
         for c in range(task.kind.size):
             work[0, 0] = state.precision[depth, c]
             if task.kind[c] == GAUSSIAN:
@@ -311,27 +272,31 @@ def _update_leaves(task, state, order, first, prior, rng):
 @kernel
 def _update_centres(task, state, rng):
     """Draw the coefficients of gates' experts given their parent's and children's, from the leaves' parents up."""
-    n_gate = state.node.shape[0] // 2
+    n_leaf = state.dispersion.shape[0]
+    n_gate, n_way = state.node.shape[0] - n_leaf, count_ways(state.node.shape[0], n_leaf)
     depth = state.precision.shape[0] - 1
     level, n_above = depth, n_gate  # nodes of levels above
     for node in range(n_gate - 1, -1, -1):
         if node < n_above:
             level -= 1
-            n_above //= 2
+            n_above = (n_above - 1) // n_way
         for c in range(task.kind.size):
             own, below = state.precision[level, c], state.precision[level + 1, c]
-            total = own + 2.0 * below
+            total = own + n_way * below
             for h in range(task.at[c], task.at[c + 1]):
                 for k in range(task.x.shape[1]):
-                    mean = below * (state.node[2 * node + 1, h, k] + state.node[2 * node + 2, h, k])
+                    mean = 0.0
+                    for child in range(n_way * node + 1, n_way * node + n_way + 1):
+                        mean += below * state.node[child, h, k]
                     if node > 0:
-                        mean += own * state.node[(node - 1) // 2, h, k]
+                        mean += own * state.node[(node - 1) // n_way, h, k]
                     state.node[node, h, k] = mean / total + rng.standard_normal() / math.sqrt(total)
 
 
 @kernel
 def _update_precisions(task, state, prior, rng):
     n_covariate = task.x.shape[1]
+    n_way = count_ways(state.node.shape[0], state.dispersion.shape[0])
     for c in range(task.kind.size):
         n_predictor = task.at[c + 1] - task.at[c]
         first, last = 0, 1
@@ -340,13 +305,13 @@ def _update_precisions(task, state, prior, rng):
             for node in range(first, last):
                 for h in range(task.at[c], task.at[c + 1]):
                     for k in range(n_covariate):
-                        centre = state.node[(node - 1) // 2, h, k] if node > 0 else 0.0
+                        centre = state.node[(node - 1) // n_way, h, k] if node > 0 else 0.0
                         squares += (state.node[node, h, k] - centre) ** 2
             n = (last - first) * n_predictor * n_covariate
             state.precision[level, c] = draw_gamma(
                 prior.precision_shape + 0.5 * n, prior.precision_rate + 0.5 * squares, rng
             )
-            first, last = last, 2 * last + 1
+            first, last = last, n_way * last + 1
     squares = 0.0
     for g in range(state.gate.shape[0]):
         squares += dot(state.gate[g], state.gate[g])
@@ -398,7 +363,7 @@ def draw_given_paths(task, state, prior, leaf, rng):
     order, first = np.empty(leaf.size, np.int64), np.empty(n_leaf + 1, np.int64)
     fill_order(leaf, order, first)
     n = task.gate_x.shape[1]
-    _update_gates(task, state, leaf, order, first, np.zeros((n + 1, n)), rng)
+    update_gates(task, state, leaf, order, first, np.zeros((n + 1, n)), rng)
     draw_experts(task, state, order, first, prior, rng)
 
 

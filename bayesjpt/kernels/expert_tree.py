@@ -8,6 +8,10 @@ Nodes are numbered as in a heap. Gates are the first n_gate = 2^depth - 1, leave
             / \\     / \\
            3   4   5   6            leaf l is node n_gate + l
 
+Gates of m ways are softmax: a node's children are m node + 1 to m node + m, and the coefficients of gate g are the rows
+from (m - 1) g: log odds of each way but the first against it. So there are as many rows as leaves less one, whatever m
+is, and with two ways a row is a gate.
+
 Every node, gates included, has coefficients of experts: a leaf's are those of its expert, a gate's the centre to which
 its children's are shrunk.
 """
@@ -72,7 +76,8 @@ class Coefficients(NamedTuple):
 
     Attributes
     ----------
-    gate : float64 (n_gate, n_gate_covariate)
+    gate : float64 (n_leaf - 1, n_gate_covariate)
+        A row a gate of two ways; n_way - 1 rows of a gate of more.
     node : float64 (n_node, n_predictor, n_covariate)
     dispersion : float64 (n_leaf, n_response)
         Variance of a gaussian expert, shape of a gamma one; 1 for others.
@@ -108,7 +113,7 @@ def bounded(eta):
 
 @kernel
 def fill_log_weights(gate_x, gate, out):
-    """Fill out, float64 (n_leaf,), with the log probabilities of the leaves given one row's covariates.
+    """Fill out, float64 (n_leaf,), with the log probabilities of the leaves of gates of two ways given one row.
 
     Level by level: entry k 2^(depth - level) of `out` is node k of that level.
     """
@@ -123,6 +128,44 @@ def fill_log_weights(gate_x, gate, out):
             out[first + width // 2] = value + right
             node += 1
         width //= 2
+
+
+@kernel
+def count_ways(n_node, n_leaf):
+    """Return how many children a gate has; 2 of a tree without gates."""
+    return (n_node - 1) // (n_node - n_leaf) if n_node > n_leaf else 2
+
+
+@kernel
+def _fill_softmax_weights(gate_x, gate, n_way, out):
+    out[0] = 0.0
+    width, row = out.size, 0
+    while width > 1:
+        step = width // n_way
+        for first in range(0, out.size, width):
+            value, top = out[first], 0.0
+            out[first] = 0.0
+            for way in range(1, n_way):
+                eta = dot(gate_x, gate[row])
+                out[first + way * step] = eta
+                top = max(top, eta)
+                row += 1
+            total = 0.0
+            for way in range(n_way):
+                total += math.exp(out[first + way * step] - top)
+            value -= top + math.log(total)
+            for way in range(n_way):
+                out[first + way * step] += value
+        width = step
+
+
+@kernel
+def fill_path_weights(gate_x, gate, n_way, out):
+    """Fill out, float64 (n_leaf,), with the log probabilities of the leaves given one row's covariates."""
+    if n_way == 2:
+        fill_log_weights(gate_x, gate, out)
+    else:
+        _fill_softmax_weights(gate_x, gate, n_way, out)
 
 
 @kernel
@@ -185,10 +228,10 @@ def leaf_log_likelihood(task, row, node, dispersion, eta):
 def fill_log_density(task, state, out):
     """Fill out, float64 (n_row,), with the log density of every row's responses, paths summed out."""
     n_leaf = state.dispersion.shape[0]
-    n_gate = n_leaf - 1
+    n_gate, n_way = state.node.shape[0] - n_leaf, count_ways(state.node.shape[0], n_leaf)
     log_weight, eta = np.empty(n_leaf), np.empty(state.node.shape[1])
     for row in range(out.size):
-        fill_log_weights(task.gate_x[row], state.gate, log_weight)
+        fill_path_weights(task.gate_x[row], state.gate, n_way, log_weight)
         for leaf in range(n_leaf):
             log_weight[leaf] += leaf_log_likelihood(task, row, state.node[n_gate + leaf], state.dispersion[leaf], eta)
         out[row] = log_sum_exp(log_weight)

@@ -148,22 +148,28 @@ def _count(rows, begin, tree_ptr, base, column, above, stride, codes, count):
 @kernel
 def _score(rows, begin, split, way_ptr, way, tree_ptr, base, column, above, stride, codes, log_weight, out):
     n_draw = log_weight.shape[0]
-    entry = np.empty(split.size + column.size, np.uint32)
+    entry, of_ways = np.empty(column.size, np.uint32), np.empty(n_draw)
     for part in range(begin.size - 1):
         if begin[part] == begin[part + 1]:
             continue
-        x, n, at = codes[rows[begin[part]]], 0, np.int64(0)
+        x, at = codes[rows[begin[part]]], np.int64(0)
+        of_ways[:] = 0.0
         while split[at] >= 0:  # all rows of a part have come the same way
-            entry[n] = way_ptr[at] + x[split[at]]
-            at = np.int64(way[entry[n]])
-            n += 1
-        first, last = tree_ptr[part], tree_ptr[part + 1]
-        here = entry[: n + last - first]
-        of_tree = base[first:last], column[first:last], above[first:last], stride[first:last]
-        for k in range(begin[part], begin[part + 1]):
-            _fill_entries(codes[rows[k]], of_tree, here[n:])
+            one = way_ptr[at] + x[split[at]]
             for draw in range(n_draw):
-                out[draw, rows[k]] = _gathered(log_weight[draw], here)
+                of_ways[draw] += log_weight[draw, one]
+            at = np.int64(way[one])
+        first, last = tree_ptr[part], tree_ptr[part + 1]
+        here = entry[: last - first]
+        of_tree = base[first:last], column[first:last], above[first:last], stride[first:last]
+        if n_draw == 1:
+            for k in range(begin[part], begin[part + 1]):
+                out[0, rows[k]] = of_ways[0] + _summed(codes[rows[k]], of_tree, log_weight[0])
+            continue
+        for k in range(begin[part], begin[part + 1]):
+            _fill_entries(codes[rows[k]], of_tree, here)
+            for draw in range(n_draw):
+                out[draw, rows[k]] = of_ways[draw] + _gathered(log_weight[draw], here)
 
 
 @kernel
@@ -172,6 +178,23 @@ def _fill_entries(x, of_tree, out):
     base, column, above, stride = of_tree
     for k in range(out.size):
         out[k] = base[k] + stride[k] * np.uint32(x[above[k]]) + np.uint32(x[column[k]])
+
+
+@kernel
+def _summed(x, of_tree, table):
+    """Return what `_gathered` does of the entries of a row, which are not kept for other draws."""
+    base, column, above, stride = of_tree
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    n = base.size
+    whole = n - n % 4
+    for k in range(0, whole, 4):
+        a += table[base[k] + stride[k] * np.uint32(x[above[k]]) + np.uint32(x[column[k]])]
+        b += table[base[k + 1] + stride[k + 1] * np.uint32(x[above[k + 1]]) + np.uint32(x[column[k + 1]])]
+        c += table[base[k + 2] + stride[k + 2] * np.uint32(x[above[k + 2]]) + np.uint32(x[column[k + 2]])]
+        d += table[base[k + 3] + stride[k + 3] * np.uint32(x[above[k + 3]]) + np.uint32(x[column[k + 3]])]
+    for k in range(whole, n):
+        a += table[base[k] + stride[k] * np.uint32(x[above[k]]) + np.uint32(x[column[k]])]
+    return (a + b) + (c + d)
 
 
 @kernel

@@ -17,7 +17,7 @@ from pytensor.graph.traversal import ancestors
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import ModelError
-from bayesjpt.kernels.expert_start import begin_paths
+from bayesjpt.kernels.expert_start import begin_paths, begin_ways
 from bayesjpt.kernels.expert_sweep import Prior, draw_given_paths, fill_paths
 from bayesjpt.kernels.expert_tree import GAUSSIAN, MULTINOMIAL, Coefficients, Task
 from bayesjpt.model.blocks import variables_of
@@ -33,6 +33,7 @@ class ExpertBlock(NamedTuple):
     name: str
     kind: int
     depth: int
+    branches: int
     n_label: int
     offset: float
     scale: float
@@ -116,7 +117,11 @@ class ExpertGibbs(BlockedStep):
     def _sweep(self, state: Coefficients, rng: np.random.Generator, *, begin: bool) -> None:
         if begin and state.gate.shape[0]:
             state.gate[:] = 0.0
-            self._leaf = begin_paths(self._task, state.gate, rng)
+            block = self._block
+            if block.branches == 2:
+                self._leaf = begin_paths(self._task, state.gate, rng)
+            else:
+                self._leaf = begin_ways(self._task, block.depth, block.branches, rng)
         else:
             fill_paths(self._task, state, rng, self._leaf)
         draw_given_paths(self._task, state, self._prior, self._leaf, rng)
@@ -127,11 +132,12 @@ class ExpertGibbs(BlockedStep):
             name: np.exp(point[full]) if logged else np.array(point[full], np.float64)
             for name, (full, logged) in self._value_names.items()
         }
-        depth, n_leaf = self._block.depth, 2**self._block.depth
+        level, n_way = levels(self._block.depth, self._block.branches), self._block.branches
+        n_leaf = n_way**self._block.depth
         step = values["step"] if self._block.kind == MULTINOMIAL else values["step"][:, None]
-        node = step / np.sqrt(values["precision"][_level(depth)])[:, None, None]
+        node = step / np.sqrt(values["precision"][level])[:, None, None]
         for number in range(1, node.shape[0]):
-            node[number] += node[(number - 1) // 2]
+            node[number] += node[(number - 1) // n_way]
         dispersion = values.get("variance", values.get("shape", np.ones(n_leaf)))
         return Coefficients(
             gate=values.get("gate", np.zeros((0, self._task.x.shape[1]))),
@@ -144,10 +150,10 @@ class ExpertGibbs(BlockedStep):
 
     def _values(self, state: Coefficients) -> dict[str, np.ndarray]:
         """Return the model's variables, as a point has them."""
-        step = state.node.copy()
+        step, n_way = state.node.copy(), self._block.branches
         for number in range(1, step.shape[0]):
-            step[number] -= state.node[(number - 1) // 2]
-        step *= np.sqrt(state.precision[_level(self._block.depth), 0])[:, None, None]
+            step[number] -= state.node[(number - 1) // n_way]
+        step *= np.sqrt(state.precision[levels(self._block.depth, n_way), 0])[:, None, None]
         values = {
             "gate": state.gate,
             "gate_precision": state.gate_precision[0],
@@ -190,9 +196,9 @@ def _check(model: pm.Model, name: str, members: list, drawn: list) -> None:
             )
 
 
-def _level(depth: int) -> np.ndarray:
+def levels(depth: int, n_way: int) -> np.ndarray:
     """Return the level of each node, int64 (n_node,)."""
-    return np.floor(np.log2(np.arange(2 ** (depth + 1) - 1) + 1.0)).astype(np.int64)
+    return np.repeat(np.arange(depth + 1), n_way ** np.arange(depth + 1))
 
 
 def _task(model: pm.Model, block: ExpertBlock) -> Task:

@@ -16,7 +16,7 @@ import pytensor.tensor as pt
 from bayesjpt import defaults_experts
 from bayesjpt.errors import ModelError
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, LOGISTIC, MULTINOMIAL, POISSON
-from bayesjpt.model.expert_step import ExpertBlock
+from bayesjpt.model.expert_step import ExpertBlock, levels
 from bayesjpt.table.covariates import INTERCEPT, Covariates, make_covariates
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table, as_table
@@ -45,6 +45,8 @@ class ExpertTree:
         One value a row: numbers, or labels.
     depth : int
         Of the tree, from 0 to 6.
+    branches : int
+        Ways of each gate: 2 is logistic, more are softmax. At most 64 leaves in all.
     experts : str
         ``gaussian``, ``logistic``, ``multinomial``, ``poisson``, ``gamma``, or ``auto`` by what y is.
 
@@ -75,10 +77,12 @@ class ExpertTree:
     ('y', ['y_gate', 'y_gate_precision', 'y_noise'])
     """
 
-    def __new__(cls, name: str, X: Any, y: Any, *, depth: int = 3, experts: str = "auto"):
+    def __new__(cls, name: str, X: Any, y: Any, *, depth: int = 3, branches: int = 2, experts: str = "auto"):
         model = pm.modelcontext(None)
         if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth <= _LARGEST_DEPTH:
             raise ModelError(f"depth={depth!r}", f"a whole number from 0 to {_LARGEST_DEPTH}")
+        if isinstance(branches, bool) or not isinstance(branches, int) or branches < 2 or branches**depth > 64:
+            raise ModelError(f"branches={branches!r}", "a whole number from 2, and at most 64 leaves: branches^depth")
         before = set(model.free_RVs)
         values, column = _response(name, y)
         kind = _kind(column, values, experts)
@@ -86,17 +90,17 @@ class ExpertTree:
         matrix, names, covariates = _covariates(name, X, values.size)
         if depth and not names:
             raise ModelError(f"a tree of depth {depth} for {name!r} without covariates", "one that differs, or depth=0")
-        n_leaf = 2**depth
+        n_leaf = branches**depth
         model.add_coord(f"{name}_covariate", [INTERCEPT, *names])
         model.add_coord(f"{name}_gate_node", np.arange(n_leaf - 1))
-        model.add_coord(f"{name}_node", np.arange(2 * n_leaf - 1))
+        model.add_coord(f"{name}_node", np.arange((n_leaf - 1) // (branches - 1) + n_leaf))
         model.add_coord(f"{name}_leaf", np.arange(n_leaf))
         model.add_coord(f"{name}_level", np.arange(depth + 1))
         if labels:
             model.add_coord(f"{name}_label", labels)
         x = pt.concatenate([pt.ones((matrix.shape[0], 1)), matrix], axis=1)
-        log_weight = _log_weights(name, x, n_leaf) if depth else pt.zeros((matrix.shape[0], 1))
-        eta = _predictors(name, x, depth, labels is not None)
+        log_weight = _log_weights(name, x, n_leaf, branches) if depth else pt.zeros((matrix.shape[0], 1))
+        eta = _predictors(name, x, (depth, branches), labels is not None)
         location, scale = _units(kind, values)
         eta, dispersion = _leaves(name, kind, eta, (location, scale), n_leaf)
         observed = pm.Data(f"{name}_data", values)
@@ -114,7 +118,7 @@ class ExpertTree:
         )
         out.tag.covariates = covariates
         if f"{name}_covariates" in model:
-            block = ExpertBlock(name, kind, depth, len(labels or ()), location, scale)
+            block = ExpertBlock(name, kind, depth, branches, len(labels or ()), location, scale)
             for variable in set(model.free_RVs) - before:
                 variable.tag.expert_block = block
         return out
@@ -201,13 +205,30 @@ def _covariates(name: str, X: Any, n_row: int) -> tuple[Any, list[str], Covariat
     return pm.Data(f"{name}_covariates", matrix), names, covariates
 
 
-def _log_weights(name: str, x: Any, n_leaf: int) -> Any:
+def _log_weights(name: str, x: Any, n_leaf: int, n_way: int) -> Any:
     """Return the log probabilities of the leaves, (row, leaf): sums of log gates along the paths."""
     precision = pm.Gamma(f"{name}_gate_precision", *defaults_experts.GATE_PRECISION)
     gate = pm.Normal(f"{name}_gate", 0.0, precision**-0.5, dims=(f"{name}_gate_node", f"{name}_covariate"))
-    right, left = _paths(n_leaf)
     log_odds = x @ gate.T
+    if n_way > 2:
+        return _softmax_weights(log_odds, n_leaf, n_way)
+    right, left = _paths(n_leaf)
     return pt.sigmoid(log_odds).log() @ right + pt.sigmoid(-log_odds).log() @ left
+
+
+def _softmax_weights(log_odds: Any, n_leaf: int, n_way: int) -> Any:
+    """Return what `_log_weights` does; log odds of ways against the first are side by side, (row, n_leaf - 1)."""
+    n_gate = (n_leaf - 1) // (n_way - 1)
+    scores = log_odds.reshape((log_odds.shape[0], n_gate, n_way - 1))
+    scores = pt.concatenate([pt.zeros_like(scores[:, :, :1]), scores], axis=2)
+    log_way = (scores - pt.logsumexp(scores, axis=2, keepdims=True)).reshape((log_odds.shape[0], n_gate * n_way))
+    taken = np.zeros((n_gate * n_way, n_leaf))
+    for leaf in range(n_leaf):
+        node = n_gate + leaf
+        while node > 0:
+            taken[node - 1, leaf] = 1.0  # the ways of all gates, side by side, are the nodes below the root
+            node = (node - 1) // n_way
+    return log_way @ taken
 
 
 def _paths(n_leaf: int) -> tuple[np.ndarray, np.ndarray]:
@@ -222,23 +243,24 @@ def _paths(n_leaf: int) -> tuple[np.ndarray, np.ndarray]:
     return right, left
 
 
-def _predictors(name: str, x: Any, depth: int, by_label: bool) -> Any:
-    """Return the linear predictors of the leaves, (row, leaf[, label]), without offset."""
-    n_node = 2 ** (depth + 1) - 1
-    level = np.floor(np.log2(np.arange(n_node) + 1)).astype(int)
+def _predictors(name: str, x: Any, shape: tuple[int, int], by_label: bool) -> Any:
+    """Return the linear predictors of the leaves of a tree of some depth and ways, (row, leaf[, label])."""
+    depth, n_way = shape
+    level = levels(depth, n_way)
+    n_node = level.size
     above = np.zeros((n_node, n_node))
     for node in range(n_node):
         at = node
         above[node, at] = 1.0
         while at > 0:
-            at = (at - 1) // 2
+            at = (at - 1) // n_way
             above[node, at] = 1.0
     precision = pm.Gamma(f"{name}_precision", *defaults_experts.PRECISION, dims=f"{name}_level")
     dims = (f"{name}_node", *([f"{name}_label"] if by_label else []), f"{name}_covariate")
     step = pm.Normal(f"{name}_step", 0.0, 1.0, dims=dims)
     sized = step * (precision[level] ** -0.5)[(slice(None), *[None] * (step.ndim - 1))]
     coefficient = pm.Deterministic(f"{name}_coefficient", pt.tensordot(above, sized, axes=1), dims=dims)
-    leaves = coefficient[2**depth - 1 :]
+    leaves = coefficient[n_node - n_way**depth :]
     return pt.tensordot(x, leaves, axes=[[1], [leaves.ndim - 1]])
 
 

@@ -158,14 +158,15 @@ class Posterior:
         return [values]
 
     def flat(self) -> Params:
-        """Return Params with one leading axis over all chains' draws, read only.
+        """Return Params with one leading axis over all chains' draws.
 
-        Kernels are compiled for arrays that may be written or may not; a learner's estimate may not, hence no draw may.
+        Kernels are compiled for arrays that may be written, as sweeps write them, and anew for such that may not: those
+        of a learner's estimate are copied.
         """
         n = self.n_chain * self.n_draw  # -1 cannot stand for it where a circuit has no edges
         return Params(
-            _read_only(self.params.log_weight.reshape(n, self.circuit.n_edge)),
-            _read_only(self.params.theta.reshape(n, self.circuit.n_theta)),
+            np.require(self.params.log_weight.reshape(n, self.circuit.n_edge), requirements=("C", "W")),
+            np.require(self.params.theta.reshape(n, self.circuit.n_theta), requirements=("C", "W")),
         )
 
     def coords(self) -> dict[str, Any]:
@@ -249,13 +250,6 @@ class Posterior:
             f"{self.circuit.n_leaf} leaves, {self.circuit.n_theta} parameters"
             f"{f'; given {self.settings["given"]}' if 'given' in self.settings else ''})"
         )
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """Return a contiguous array of the same numbers that cannot be written."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def check_format(found: object, expected: str) -> None:

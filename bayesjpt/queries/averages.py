@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,7 +131,7 @@ def _log_masses(
     return row_score, rest_score
 
 
-def _leave_one_out(structures: tuple[Posterior, ...], rows: Table) -> tuple[list[np.ndarray], np.ndarray]:
+def _leave_one_out(structures: Sequence[Posterior], rows: Table) -> tuple[list[np.ndarray], np.ndarray]:
     """Return log importance weights of the draws for each row left out, and Pareto's k of each row, (n_row,).
 
     Each structure keeps its share of the answer whether a row is left out or not, so weights are relative to the mean

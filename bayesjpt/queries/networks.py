@@ -35,11 +35,12 @@ def scores_by_tables(post: Posterior, table: Table) -> np.ndarray:
     out = np.empty((post.n_chain, post.n_draw, table.n_row))
     first = 0
     for one in _members(post):
-        network = one.network if isinstance(one, NetworkDraws) else one.recognised.network
+        found = one if isinstance(one, NetworkDraws) else one.recognised
+        assert found is not None
         scores = np.empty((post.n_chain * one.n_draw, table.n_row))
         for lo in range(0, len(scores), _DRAWS):
             numbers = np.arange(lo, min(lo + _DRAWS, len(scores)))
-            fill_scores(network, one.table_weights(numbers), codes, scores[lo : lo + _DRAWS])
+            fill_scores(found.network, one.table_weights(numbers), codes, scores[lo : lo + _DRAWS])
         out[:, first : first + one.n_draw] = scores.reshape(post.n_chain, one.n_draw, -1)
         first += one.n_draw
     out += log_share

@@ -19,7 +19,6 @@ from functools import cached_property
 
 import numpy as np
 
-from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import TYPE_DRAWS
 from bayesjpt.kernels.leave_one_out import fill_likeliest_slots
 from bayesjpt.posterior.draws import Posterior
@@ -95,7 +94,7 @@ class Parts:
         assert rows is not None
         found = []
         for own in some_draws(self.post, TYPE_DRAWS)[1].by_structure():
-            plan, params = own.plan(), Params(*(array.copy() for array in own.flat()))  # one signature, however it came
+            plan, params = own.plan(), own.flat()
             slots = np.empty((params.theta.shape[0], rows.n_column, rows.n_row), np.int32)
             for which, part, cells, n_block in row_blocks(plan, rows, routed=False):
                 filled = np.empty((*slots.shape[:2], part.n_row), np.int32)

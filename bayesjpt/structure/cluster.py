@@ -84,10 +84,11 @@ def _start(points: np.ndarray, squares: np.ndarray, rng: np.random.Generator) ->
     """Return two of the points, the second far from the first: greedy k-means++ (Arthur and Vassilvitskii, 2007)."""
     first = points[rng.integers(len(points))]
     apart = _distances(points, squares, first)
-    total = apart.sum()
-    if not total > 0.0:  # cannot be: some point differs from the others
+    up_to = np.cumsum(apart)
+    if not up_to[-1] > 0.0:  # cannot be: some point differs from the others
         return first, first
-    candidates = points[rng.choice(len(points), _N_CANDIDATE, p=apart / total)]
+    up_to /= up_to[-1]  # what rng.choice does, without its checks
+    candidates = points[up_to.searchsorted(rng.random(_N_CANDIDATE), side="right")]
     left = [np.minimum(apart, _distances(points, squares, other)).sum() for other in candidates]
     return first, candidates[int(np.argmin(left))]
 

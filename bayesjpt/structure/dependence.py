@@ -94,7 +94,7 @@ def whiten_all(features: Sequence[ColumnFeatures], rows: np.ndarray | None = Non
     n_distinct = np.array([column.n_distinct for column in features])
     left = np.argsort(n_distinct)
     while left.size:
-        most = min(2 * n_distinct[left[0]] + _FEW_VALUES, n_distinct[left[-1]])
+        most = min(2 * int(n_distinct[left[0]]) + _FEW_VALUES, int(n_distinct[left[-1]]))
         n_batch = min(int(np.searchsorted(n_distinct[left], most, side="right")), max(_CROSS_NUMBERS // (most + 1), 1))
         batch, left = left[:n_batch], left[n_batch:]
         n_line = int(n_distinct[batch[-1]]) + 1  # one for missing cells

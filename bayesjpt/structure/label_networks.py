@@ -143,14 +143,15 @@ def _grow(code, n_bin, select, has_trees, min_rows, min_columns, ess, subspace, 
             with_room(way_ptr, part + 2),
             with_room(tree_ptr, part + 2),
         )
-        above[part], slot, lo[part], hi[part] = stack[depth]
+        above[part], lo[part], hi[part] = stack[depth, 0], stack[depth, 2], stack[depth, 3]
+        slot = int(stack[depth, 1])
         if above[part] >= 0:
             way[slot] = part
         is_free[:] = True
-        at = above[part]
+        at = int(above[part])
         while at >= 0:
             is_free[split[at]] = False
-            at = above[at]
+            at = int(above[at])
         free, here = np.flatnonzero(is_free), rows[lo[part] : hi[part]]
         split[part] = -1
         if here.size > min_rows and free.size > min_columns:

@@ -31,7 +31,8 @@ NO_NUMBER_TOKENS = frozenset(
 """What a missing cell looks like among numbers; among other texts each of these may be a label."""
 
 NO_LABEL_TOKENS = NO_NUMBER_TOKENS - {"None", "none", "unknown", "missing"}
-"""Those that are no word: where they stand for missing numbers, they stand for missing labels of the same table too."""
+"""Those that are no word. Among labels they may say "not applicable", which is no gap: training rows keep them, and are
+to be looked at; new rows of a column that has no such label are missing there."""
 
 MICROSECONDS_PER_DAY = 86_400_000_000
 FARTHEST_DAY = 1e8

@@ -16,7 +16,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table import labels, numeric
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.excluded import kind_to_suggest, nearly_number, set_aside_reason
-from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, told_tokens, without_label_tokens, without_tokens
+from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, told_tokens, without_tokens
 from bayesjpt.table.overrides import KINDS, LABEL_KINDS, NOTHING, Override
 from bayesjpt.table.schema import Column, Schema, SetAside, closest
 
@@ -50,7 +50,6 @@ class _Decided:
     """What a pass over the columns gathers."""
 
     hints: Hints = NO_HINTS
-    shared: frozenset[str] = frozenset()
     columns: list[Column] = field(default_factory=list)
     read: list[Cells] = field(default_factory=list)
     set_aside: list[SetAside] = field(default_factory=list)
@@ -73,7 +72,7 @@ def decide_schema(
         Where a column holds infinities or whole numbers beyond 2^53, or a name or label cannot be stored.
     """
     _check_names(table)
-    made = _Decided(hints, _shared_tokens(table, overrides))
+    made = _Decided(hints)
     for cells in table:
         _decide_next(cells, overrides.get(cells.name, NOTHING), made)
     if not made.columns:
@@ -86,7 +85,7 @@ def decide_schema(
     if made.notes:
         _tell(made.notes)
     if made.tokens:
-        warn(f"read as missing: {told_tokens(made.tokens)}")
+        warn(f"read as missing among numbers: {told_tokens(made.tokens)}")
     if made.constant:
         warn(f"constant columns, kept as they are: {', '.join(made.constant)}")
     return Schema(tuple(made.columns), tuple(made.set_aside)), made.read
@@ -94,8 +93,9 @@ def decide_schema(
 
 def _decide_next(cells: Cells, override: Override, made: _Decided) -> None:
     """Decide one column and note what came of it."""
-    cells, dropped = _without_tokens(cells, override, made.shared)
-    made.tokens += dropped if override.base != "aside" else []
+    if override.base != "category":
+        cells, dropped = _without_tokens(cells, override)
+        made.tokens += dropped if override.base != "aside" else []
     if cells.excluded or not (cells.n_distinct or override.base in ("real", "integer", "category")):
         _exclude(cells, override, made)
         return
@@ -148,26 +148,11 @@ def _check_names(table: Sequence[Cells]) -> None:
             )
 
 
-def _shared_tokens(table: Sequence[Cells], overrides: Mapping[str, Override]) -> frozenset[str]:
-    """Return the tokens for missing cells, words excepted, that stand among the numbers of a table."""
-    found: set[str] = set()
-    for cells in table:
-        kept, tokens = without_tokens(cells)
-        if tokens and overrides.get(cells.name, NOTHING).base != "category" and not cells_of.zero_padded(kept):
-            found.update(tokens)
-    return frozenset(found) & cells_of.NO_LABEL_TOKENS
-
-
-def _without_tokens(cells: Cells, override: Override, shared: frozenset[str]) -> tuple[Cells, list[tuple[str, str]]]:
-    """Return cells without the tokens for missing ones, and the (token, column) that there were.
-
-    Among labels these are the ones that stand among the numbers of the same table.
-    """
-    kept, tokens = without_tokens(cells) if override.base != "category" else (cells, [])
-    if tokens and override.base is None and cells_of.zero_padded(kept):  # codes with leading zeros are labels
-        kept, tokens = cells, []
-    if not tokens and shared and (override.base != "category" or override.labels is not None):
-        kept, tokens = without_label_tokens(cells, shared - frozenset(override.labels or ()))
+def _without_tokens(cells: Cells, override: Override) -> tuple[Cells, list[tuple[str, str]]]:
+    """Return cells without the tokens for missing numbers, and the (token, column) that there were."""
+    kept, tokens = without_tokens(cells)
+    if not tokens or (override.base is None and cells_of.zero_padded(kept)):  # codes with leading zeros are labels
+        return cells, []
     return kept, [(token, cells.name) for token in tokens]
 
 

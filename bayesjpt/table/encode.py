@@ -94,8 +94,9 @@ def encode(
             cells, dropped = without_tokens(cells, alone=True)
             tokens += [(token, column.name) for token in dropped]
         if column.base == "category":
-            cells, dropped = without_label_tokens(cells, cells_of.NO_LABEL_TOKENS.difference(column.labels), True)
-            tokens += [(token, column.name) for token in dropped]
+            if unseen == "other":
+                cells, dropped = without_label_tokens(cells, cells_of.NO_LABEL_TOKENS.difference(column.labels))
+                tokens += [(token, column.name) for token in dropped]
             known = _label_codes(cells, column, unseen, news)
             if (known == len(column.labels)).any():
                 labels = np.array([*_labels(cells, column), None], object)

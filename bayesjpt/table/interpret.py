@@ -11,7 +11,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.reading import Reading
 from bayesjpt.table.written_dates import DateNotation, date_readings
-from bayesjpt.table.written_numbers import NumberNotation, NumberReadings, number_readings
+from bayesjpt.table.written_numbers import NumberNotation, NumberReadings, number_readings, plain_decimal
 from bayesjpt.table.yes_no import yes_no
 
 Notation = NumberNotation | DateNotation
@@ -62,6 +62,11 @@ def hints_of(table: Sequence[Cells], reading: Reading) -> Hints:
         if cells.stored != "text" or cells.labels or not cells.n_distinct:
             continue
         texts = cells.distinct[:: max(1, cells.n_distinct // _N_SAMPLE)].tolist()
+        plain = plain_decimal(texts)
+        if plain is not None:
+            if plain:
+                decimals.setdefault(plain, cells.name)
+            continue
         numbers = number_readings(texts)
         if numbers is not None and numbers.tells_decimal:
             decimals.setdefault(numbers.tells_decimal, cells.name)
@@ -180,15 +185,12 @@ def without_tokens(cells: Cells, alone: bool = False) -> tuple[Cells, list[str]]
     return kept, cells.distinct[is_token].tolist()
 
 
-def without_label_tokens(cells: Cells, tokens: Collection[str], alone: bool = False) -> tuple[Cells, list[str]]:
-    """Return cells of texts with some tokens as missing, and those that there were.
-
-    Where there are no other texts the cells are as they were, unless `alone`.
-    """
+def without_label_tokens(cells: Cells, tokens: Collection[str]) -> tuple[Cells, list[str]]:
+    """Return cells of texts with some tokens as missing, and those that there were."""
     if cells.stored != "text" or cells.labels:
         return cells, []
     is_token = np.array([text in tokens for text in cells.distinct], bool)
-    if not is_token.any() or (is_token.all() and not alone):
+    if not is_token.any():
         return cells, []
     return cells_of.without_distinct(cells, is_token), cells.distinct[is_token].tolist()
 

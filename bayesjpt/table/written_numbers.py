@@ -19,6 +19,7 @@ _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'"
 _CORE = re.compile(r"\d[\d.,' ]*\d(?:[eE][+-]?\d+)?|\d(?:[eE][+-]?\d+)?|[.,]\d+")
 _PLAIN = re.compile(r"(-?)(\d(?:[\d.,]*\d)?)")
 """Most numbers, whose parts are seen at once."""
+_WITH_POINT = re.compile(r"-?(?:0|[1-9]\d*)(?:\.(\d+))?")
 _BEFORE = re.compile(r"(?P<open>\(?) *(?P<sign>[+-]?) *(?P<prefix>[^\s()+-]*(?:\.)?)(?P<gap> *)(?P<inner>[+-]?)")
 _AFTER = re.compile(
     r"(?P<gap> *)(?P<suffix>[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?-?)(?P<close> *\)?)"
@@ -251,6 +252,27 @@ def number_readings(texts: Sequence[str]) -> NumberReadings | None:
         example = texts[int(np.flatnonzero(made[0][1] != made[1][1])[0])]
     tells = used.pop() if marked and len(used) == 1 else ""
     return NumberReadings(tuple(one for one, _ in made), tuple(values for _, values in made), example, tells)
+
+
+def plain_decimal(texts: Sequence[str]) -> str | None:
+    """Return `NumberReadings.tells_decimal` of texts that are plain numbers; None where that takes a closer look.
+
+    A point before other than three digits parts no thousands.
+
+    Examples
+    --------
+    >>> plain_decimal(["1.25", "-3"]), plain_decimal(["7", "-3"]), plain_decimal(["1.250"]), plain_decimal(["$1.2"])
+    ('.', '', None, None)
+    """
+    n_digit: set[int] = set()
+    for text in texts:
+        known = _WITH_POINT.fullmatch(text)
+        if known is None:
+            return None
+        n_digit.add(len(known[1] or ""))
+    if n_digit <= {0}:
+        return ""
+    return None if n_digit <= {0, 3} else "."
 
 
 def _around(parted: Iterable[Parted]) -> tuple[str, str] | None:

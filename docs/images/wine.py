@@ -32,6 +32,7 @@ def main(fit: str) -> None:
         middle.plot(axis, density.mean(("chain", "draw")), label=f"given {given} ({label})")
         middle.fill_between(axis, *density.quantile([0.05, 0.95], ("chain", "draw")), alpha=0.3, linewidth=0)
     middle.set(title="a column given an event, 90 % band", xlabel="alcohol", yticks=[])
+    middle.set_ylim(bottom=0.0)
     middle.legend(frameon=False, loc="upper right", fontsize=7)
 
     names = post.schema.names

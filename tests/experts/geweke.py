@@ -21,8 +21,9 @@ from bayesjpt.kernels.expert_tree import (
     POISSON,
     Coefficients,
     Task,
+    count_ways,
     dot,
-    fill_log_weights,
+    fill_path_weights,
 )
 from bayesjpt.numerics.jit import kernel
 
@@ -65,19 +66,20 @@ def make_task(kind: str, gates: bool = True) -> Task:
     )
 
 
-def prior_draw(task: Task, prior: Prior, depth: int, rng: np.random.Generator) -> Coefficients:
-    """Return a draw from the prior, by its definition."""
-    n_leaf, n = 2**depth, task.x.shape[1]
+def prior_draw(task: Task, prior: Prior, shape: tuple[int, int], rng: np.random.Generator) -> Coefficients:
+    """Return a draw from the prior of a tree of some depth and ways, by its definition."""
+    depth, n_way = shape
+    n_leaf, n = n_way**depth, task.x.shape[1]
     gate_precision = rng.gamma(prior.gate_shape, 1.0 / prior.gate_rate)
     gate = rng.normal(0.0, gate_precision**-0.5, (n_leaf - 1, task.gate_x.shape[1]))
     if gate.shape[1] == 1:
-        weight = rng.beta(1.0, 1.0, gate.shape)
-        gate, gate_precision = np.log(weight / (1.0 - weight)), 1.0
+        weight = rng.dirichlet(np.ones(n_way), gate.shape[0] // (n_way - 1))
+        gate, gate_precision = np.log(weight[:, 1:] / weight[:, :1]).reshape(-1, 1), 1.0
     precision = rng.gamma(prior.precision_shape, 1.0 / prior.precision_rate, (depth + 1, 1))
-    node = np.zeros((2 * n_leaf - 1, int(task.at[-1]), n))
-    for number in range(2 * n_leaf - 1):
-        level = int(math.log2(number + 1))
-        centre = node[(number - 1) // 2] if number else 0.0
+    levels = np.repeat(np.arange(depth + 1), n_way ** np.arange(depth + 1))
+    node = np.zeros((levels.size, int(task.at[-1]), n))
+    for number, level in enumerate(levels):
+        centre = node[(number - 1) // n_way] if number else 0.0
         node[number] = centre + rng.normal(0.0, precision[level, 0] ** -0.5, node[number].shape)
     noise = rng.gamma(prior.noise_rate_shape, 1.0 / prior.noise_rate_rate, 1)
     dispersion = np.ones((n_leaf, 1))
@@ -99,7 +101,7 @@ def prior_draw(task: Task, prior: Prior, depth: int, rng: np.random.Generator) -
 def draw_response(task, state, row, leaf, rng):
     """Replace a row's response by a draw at a leaf."""
     n_leaf = state.dispersion.shape[0]
-    node, kind = state.node[n_leaf - 1 + leaf], task.kind[0]
+    node, kind = state.node[state.node.shape[0] - n_leaf + leaf], task.kind[0]
     eta = task.offset[0] + dot(task.x[row], node[0])
     if kind == GAUSSIAN:
         task.y[0, row] = eta + math.sqrt(state.dispersion[leaf, 0]) * rng.standard_normal()
@@ -125,9 +127,9 @@ def draw_response(task, state, row, leaf, rng):
 def simulate(task, state, path, rng):
     """Replace paths and responses by draws given coefficients."""
     n_leaf = state.dispersion.shape[0]
-    weight = np.empty(n_leaf)
+    weight, n_way = np.empty(n_leaf), count_ways(state.node.shape[0], n_leaf)
     for row in range(task.x.shape[0]):
-        fill_log_weights(task.gate_x[row], state.gate, weight)
+        fill_path_weights(task.gate_x[row], state.gate, n_way, weight)
         level, leaf = rng.random() - math.exp(weight[0]), 0
         while level > 0.0 and leaf < n_leaf - 1:
             leaf += 1
@@ -180,16 +182,16 @@ def successive(task, state, prior, leaf, rng, thin, out):
 
 
 def compare(
-    task: Task, depth: int, prior: Prior, swept: Prior, n_draw: int, seed: int, thin: int = 2
+    task: Task, depth: int, prior: Prior, swept: Prior, n_draw: int, seed: int, thin: int = 2, n_way: int = 2
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return functions of direct draws and along the chain whose sweep believes in `swept`."""
     rng = np.random.default_rng(seed)
-    state, leaf = prior_draw(task, prior, depth, rng), np.zeros(task.x.shape[0], np.int64)
+    state, leaf = prior_draw(task, prior, (depth, n_way), rng), np.zeros(task.x.shape[0], np.int64)
     buffer = np.zeros(10_000)
     n = observe(task, state, buffer)
     direct = np.empty((min(n_draw, MOST_DIRECT), n))
     for draw in range(direct.shape[0]):
-        each = prior_draw(task, prior, depth, rng)
+        each = prior_draw(task, prior, (depth, n_way), rng)
         simulate(task, each, leaf, rng)
         observe(task, each, direct[draw])
     chain = np.empty((n_draw, n))

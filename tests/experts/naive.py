@@ -7,16 +7,16 @@ import scipy.special
 import scipy.stats
 
 
-def path_probabilities(gate: np.ndarray, gate_x: np.ndarray) -> np.ndarray:
+def path_probabilities(gate: np.ndarray, gate_x: np.ndarray, n_way: int = 2) -> np.ndarray:
     """Return the probability of each leaf: the product of the answers on its path from the root."""
     n_leaf = gate.shape[0] + 1
     out = np.ones(n_leaf)
     for leaf in range(n_leaf):
-        node = n_leaf - 1 + leaf
+        node = gate.shape[0] // (n_way - 1) + leaf
         while node > 0:
-            parent = (node - 1) // 2
-            right = scipy.special.expit(gate[parent] @ gate_x)
-            out[leaf] *= right if node == 2 * parent + 2 else 1.0 - right
+            parent, way = (node - 1) // n_way, (node - 1) % n_way
+            odds = gate[parent * (n_way - 1) : (parent + 1) * (n_way - 1)] @ gate_x
+            out[leaf] *= scipy.special.softmax(np.concatenate([[0.0], odds]))[way]
             node = parent
     return out
 
@@ -28,7 +28,7 @@ def leaf_distribution(post, c: int, draw: tuple[int, int], leaf: int, x: np.ndar
     """
     model = post.model
     chain, number = draw
-    node = post.coefficients.node[chain, number, model.n_leaf - 1 + leaf, model.at[c] : model.at[c + 1]]
+    node = post.coefficients.node[chain, number, model.n_gate + leaf, model.at[c] : model.at[c + 1]]
     dispersion = post.coefficients.dispersion[chain, number, leaf, c]
     eta = node @ x + model.offset[c]
     column, kind = model.response.columns[c], model.experts[c]
@@ -51,7 +51,7 @@ def log_density(post, table, draw: tuple[int, int]) -> np.ndarray:
     x, gate_x = model.covariates.matrix(table), model.gate_covariates.matrix(table)
     out = np.empty(table.n_row)
     for row in range(table.n_row):
-        weight = path_probabilities(post.coefficients.gate[draw], gate_x[row])
+        weight = path_probabilities(post.coefficients.gate[draw], gate_x[row], model.branches)
         total = 0.0
         for leaf in range(model.n_leaf):
             value = weight[leaf]

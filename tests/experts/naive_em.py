@@ -11,8 +11,16 @@ from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, LOGISTIC, MULTINOMIAL,
 from tests.experts.naive import path_probabilities
 
 
+def leaves_of(state) -> np.ndarray:
+    return state.node[state.node.shape[0] - state.dispersion.shape[0] :]
+
+
+def count_ways(state) -> int:
+    return (state.node.shape[0] - 1) // (state.node.shape[0] - state.dispersion.shape[0])
+
+
 def leaf_log_density(task, state, leaf: int, row: int) -> float:
-    node, total = state.node[state.gate.shape[0] + leaf], 0.0
+    node, total = leaves_of(state)[leaf], 0.0
     for c, kind in enumerate(task.kind):
         eta = node[task.at[c] : task.at[c + 1]] @ task.x[row] + task.offset[c]
         y, dispersion = task.y[c, row], state.dispersion[leaf, c]
@@ -34,7 +42,7 @@ def joint(task, state) -> np.ndarray:
     n_row, n_leaf = task.x.shape[0], state.dispersion.shape[0]
     return np.array(
         [
-            np.log(path_probabilities(state.gate, task.gate_x[row]))
+            np.log(path_probabilities(state.gate, task.gate_x[row], count_ways(state)))
             + [leaf_log_density(task, state, leaf, row) for leaf in range(n_leaf)]
             for row in range(n_row)
         ]
@@ -43,7 +51,7 @@ def joint(task, state) -> np.ndarray:
 
 def penalised(task, state, penalty) -> float:
     """Return the penalised log likelihood of a complete tree."""
-    leaves = state.node[state.gate.shape[0] :]
+    leaves = leaves_of(state)
     total = scipy.special.logsumexp(joint(task, state), axis=1).sum()
     total -= 0.5 * penalty.ridge * ((state.gate**2).sum() + (leaves**2).sum())
     for c, kind in enumerate(task.kind):
@@ -70,27 +78,30 @@ def _newton(x, first, ridge, slopes) -> np.ndarray:
 
 def em_pass(task, state, penalty, *, error: str = ""):
     """Return the state after one pass whose regressions are solved; `error` names one to plant."""
-    n_gate = state.gate.shape[0]
+    n_way, n_leaf = count_ways(state), state.dispersion.shape[0]
+    n_gate = state.node.shape[0] - n_leaf
     log_joint = joint(task, state)
     leaf_share = np.exp(log_joint - scipy.special.logsumexp(log_joint, axis=1, keepdims=True))
-    share = np.zeros((2 * n_gate + 1, task.x.shape[0]))
+    share = np.zeros((n_gate + n_leaf, task.x.shape[0]))
     share[n_gate:] = leaf_share.T
     for node in range(n_gate - 1, -1, -1):
-        share[node] = share[2 * node + 1] + share[2 * node + 2]
+        share[node] = share[n_way * node + 1 : n_way * node + n_way + 1].sum(axis=0)
     gate, node, dispersion = state.gate.copy(), state.node.copy(), state.dispersion.copy()
     for g in range(n_gate):
         weight = np.ones(task.x.shape[0]) if error == "gates of all rows" else share[g]
-        hit = share[2 * g + 2] / share[g]
+        hit = (share[n_way * g + 2 : n_way * g + n_way + 1] / share[g]).T
 
         def slopes(eta, weight=weight, hit=hit):
-            p = scipy.special.expit(eta[:, 0])
-            return (weight * (hit - p))[:, None], (weight * p * (1 - p))[:, None, None]
+            p = scipy.special.softmax(np.column_stack([np.zeros(eta.shape[0]), eta]), axis=1)[:, 1:]
+            curvature = np.eye(p.shape[1]) * p[:, None, :] - p[:, :, None] * p[:, None, :]
+            return weight[:, None] * (hit - p), weight[:, None, None] * curvature
 
-        gate[g] = _newton(task.gate_x, gate[g : g + 1], penalty.ridge, slopes)[0]
-    for leaf in range(n_gate + 1):
+        own = slice((n_way - 1) * g, (n_way - 1) * (g + 1))
+        gate[own] = _newton(task.gate_x, gate[own], penalty.ridge, slopes)
+    for leaf in range(n_leaf):
         weight = share[n_gate + leaf]
         if error == "shares given the parent" and n_gate:
-            weight = weight / share[(n_gate + leaf - 1) // 2]
+            weight = weight / share[(n_gate + leaf - 1) // n_way]
         for c, kind in enumerate(task.kind):
             at = slice(task.at[c], task.at[c + 1])
             own = (task, c, weight, penalty, dispersion[leaf, c])

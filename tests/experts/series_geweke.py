@@ -83,7 +83,7 @@ def series_prior_draw(
     task: Task, steps: Steps, prior: Prior, depth: int, rng: np.random.Generator
 ) -> tuple[Coefficients, Memory]:
     """Return a draw from the prior, by its definition; gates without covariates have normal intercepts here."""
-    state, n_slot = prior_draw(task, prior, depth, rng), int(steps.slot.max()) + 1
+    state, n_slot = prior_draw(task, prior, (depth, 2), rng), int(steps.slot.max()) + 1
     if task.gate_x.shape[1] == 1:
         precision = rng.gamma(prior.gate_shape, 1.0 / prior.gate_rate)
         gate = rng.normal(0.0, precision**-0.5, state.gate.shape)

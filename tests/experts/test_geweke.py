@@ -28,6 +28,13 @@ def test_sweeps_and_direct_draws_have_the_same_joint_distribution(kind, depth, g
     assert np.abs(z_scores(direct, chain)).max() < LARGEST_Z
 
 
+@pytest.mark.parametrize("gates", [True, False])
+def test_sweeps_with_gates_of_three_ways_have_it_too(gates):
+    task, prior = make_task("gaussian", gates), make_prior()
+    direct, chain = compare(task, 1, prior, prior, N_DRAW, seed=4, n_way=3)
+    assert np.abs(z_scores(direct, chain)).max() < LARGEST_Z
+
+
 @pytest.mark.parametrize(
     "error",
     [{"noise_shape": 3.5}, {"floor": np.full(1, 0.2)}, {"gate_rate": 5.0}, {"precision_rate": 5.0}],

@@ -226,7 +226,10 @@ def test_rows_without_an_order_are_refused(rows, chosen, message):
         ({"time": None}, "series='id' without time"),
         ({"time": "y"}, "both target and time"),
         ({"series": "t"}, "both time and series"),
-        ({"method": "em", "draws": None, "tune": None}, "method='em' with the column of time 't'; expected gibbs"),
+        (
+            {"method": "laplace", "draws": None, "tune": None},
+            "method='laplace' with the column of time 't'; e",
+        ),
         ({"given": 5}, "covariates 5; expected a list"),
         ({"transitions": "all"}, "one of leaf, decision"),
         ({"time": 3}, "time=3"),

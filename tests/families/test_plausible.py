@@ -10,7 +10,7 @@ import pytest
 from bayesjpt.families import features, plausible, registry
 from bayesjpt.families.record import OK
 from bayesjpt.table.schema import Column
-from tests.families.examples import COUNT, GRADES, LEVELS, POSITIVE, draw_chain
+from tests.families.examples import COUNT, LEVELS, POSITIVE, draw_chain
 
 N_DRAW = 400
 CROWDS = ((0.0,) * 30 + (12.0,) * 4, (0.0,) * 10, (12.0,) * 6, (0.5, 1.0, 12.0), ())
@@ -64,11 +64,6 @@ def test_means_of_parts_are_spread_like_a_column_narrower_than_rounding():
         )
         at_most = hyper["v0"] * (hyper["floor"] + hyper["b0"] / (hyper["a0"] - 1.0))
         assert at_most == pytest.approx(plausible.squared_deviation(column), rel=1e-12)
-
-
-def test_levels_are_no_wider_than_their_column():
-    ordinal = registry.family("ordinal")
-    assert ordinal.priors["default"](GRADES, np.empty(0))[ordinal.hyper_names.index("cap")] == 1.0
 
 
 def test_tails_heavier_than_a_poisson_are_offered_where_values_can_show_them():

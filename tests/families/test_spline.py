@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import BSpline
 
-from bayesjpt.families import registry, spline, spline_basis, spline_choice
+from bayesjpt.families import features, registry, spline, spline_basis, spline_choice
 from bayesjpt.families.record import OK
 from bayesjpt.families.spline_choice import RULES, Rule, choose
 from tests.families.examples import CHANGE, COUNT, EXAMPLES, POSITIVE, REAL, draw_chain, identify
@@ -119,8 +119,9 @@ def _exact_marginals(hyper: np.ndarray, densities: np.ndarray, n_grid: int = 400
 
 
 @pytest.mark.parametrize("values", [[0.05, 0.3, 0.35, 0.6, 0.9], [0.2] * 3 + [0.7] * 30])
-def test_draws_of_weights_follow_the_posterior(values, rng):
-    constants = spline_choice.make_constants(3, np.array([0.0, 1.0]), step=0.0, sigma=1.0, ends=(0.0, 1.0))
+@pytest.mark.parametrize(("order", "breaks"), [(3, [0.0, 1.0]), (2, [0.0, 0.4, 1.0])])
+def test_draws_of_weights_follow_the_posterior(values, order, breaks, rng):
+    constants = spline_choice.make_constants(order, np.array(breaks), step=0.0, sigma=1.0, ends=(0.0, 1.0))
     hyper, theta = np.array([1.5, 2.0, 1.0]), np.full(3, 1.0 / 3.0)
     family = registry.family("spline")
     z, count = np.unique(values, return_counts=True)
@@ -128,7 +129,7 @@ def test_draws_of_weights_follow_the_posterior(values, rng):
     for i in range(N_DRAW):
         assert family.draw_from_values(z, count.astype(float), hyper, constants, theta, rng) == OK
         out[i] = theta
-    densities = np.array([[float(m_splines(3, [0.0, 1.0], np.eye(3)[j])(x)) for j in range(3)] for x in values])
+    densities = np.array([[float(m_splines(order, breaks, np.eye(3)[j])(x)) for j in range(3)] for x in values])
     for at, p in _exact_marginals(hyper, densities):
         assert abs(batch_z(out[:, 0] <= at, p)) < LARGEST_Z
     wrong = _exact_marginals(hyper + np.array([2.0, 0.0, 0.0]), densities)
@@ -155,6 +156,53 @@ def test_draws_given_many_rows_find_their_distribution(example, rng):
     mean = dataclasses.replace(example, theta=tuple(out[100:].mean(axis=0)))
     for at in example.reference().ppf(np.array([0.05, 0.3, 0.6, 0.95])):
         assert mean.cdf(at) == pytest.approx(example.cdf(at), abs=0.03)
+
+
+# --- where weights begin
+
+
+@pytest.mark.parametrize(
+    ("column", "frozen"),
+    [
+        (REAL, scipy.stats.norm(REAL.location, 2.0 * REAL.scale)),
+        (POSITIVE, scipy.stats.lognorm(0.8, scale=POSITIVE.scale)),
+        (COUNT, scipy.stats.nbinom(6, 0.2)),
+    ],
+    ids=("normal", "lognormal", "counts"),
+)
+def test_start_is_near_the_distribution_of_the_values(column, frozen, rng):
+    x = frozen.rvs(size=400, random_state=rng)
+    constants = learned(column, x)
+    family = registry.family("spline")
+    theta = family.estimate(column, x, constants)
+    assert theta.sum() == pytest.approx(1.0)
+    assert (theta > 0.0).all()
+    points = features.to_units(family, column, frozen.ppf(np.linspace(0.02, 0.98, 25)))
+    got = [family.cdf(at, theta, constants) for at in points]
+    user = points if column.base == "integer" else points * column.scale + column.location
+    np.testing.assert_allclose(got, frozen.cdf(user), atol=0.06)
+    even = np.full(theta.size, 1.0 / theta.size)
+    assert max(abs(family.cdf(at, even, constants) - p) for at, p in zip(points, frozen.cdf(user), strict=True)) > 0.06
+
+
+@pytest.mark.parametrize("values", [[], [4.0], [4.0] * 30, [0.0, 4.0], [0.0] * 20, [0.0] * 9 + [1e9]], ids=str)
+@pytest.mark.parametrize("column", [REAL, POSITIVE, COUNT, CHANGE], ids=lambda column: column.name)
+def test_start_of_few_values_and_ties_is_a_point_of_the_simplex(column, values):
+    x = np.array(values)
+    theta = registry.family("spline").estimate(column, x, learned(column, x))
+    assert theta.sum() == pytest.approx(1.0)
+    assert (theta > 0.0).all()
+
+
+def test_small_leaf_of_a_dictionary_has_six_cubic_bins_and_a_rough_large_one_more(rng):
+    family = registry.family("spline")
+    small = family.leaf_constants(REAL, rng.normal(REAL.location, REAL.scale, 25), -np.inf, np.inf)
+    rough = np.concatenate([rng.normal(at, 0.3, 3000) for at in (-20.0, -11.0, 0.0, 14.0)]) * REAL.scale
+    large = family.leaf_constants(REAL, rough, -np.inf, np.inf)
+    assert small[:2].tolist() == [4.0, 6.0]
+    assert large[1] > 6.0
+    ties = family.leaf_constants(REAL, REAL.location + np.arange(8) * REAL.resolution, -np.inf, np.inf)
+    assert ties[0] < 4.0
 
 
 # --- order and breaks

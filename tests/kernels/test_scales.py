@@ -14,11 +14,11 @@ from tests import naive, statistics
 from tests.kernels import runs
 from tests.model import reference
 
-N_DRAW = 20_000
+N_DRAW = 8_000
 THIN = 4
 """Draws made for each one kept, of factors that are drawn by slice updates."""
 N_GRID = 401
-LOG_RANGE = (-9.0, 6.0)
+LOG_RANGE = (-9.0, 4.0)
 NEGLIGIBLE = -700.0
 """Log weight of a component that gets no rows."""
 CASES = {"poisson": ex.PLAIN[2], "exponential": ex.PLAIN[1], "normal": ex.PLAIN[0], "gamma": ex.PLAIN[1]}

@@ -24,6 +24,14 @@ ABDA_SHAPE_SD = 0.01
 LARGEST_SIZE = 1e6
 
 
+def _log_upper_gamma(a: float, x: float) -> float:
+    """Return the log probability that a Gamma(a, 1) variable exceeds x, by its asymptotic series far out."""
+    if x < 600.0:
+        return float(np.log(scipy.special.gammaincc(a, x)))
+    terms = np.cumprod([1.0, *((a - k) / x for k in range(1, 8))])
+    return float((a - 1.0) * np.log(x) - x - scipy.special.gammaln(a) + np.log(terms.sum()))
+
+
 def _log_prior_size(size, median: float = 1.0):
     """Return the log density of a negative binomial's size: log-normal below its cap."""
     prior = scipy.stats.lognorm(1.5, scale=median)
@@ -41,11 +49,10 @@ def _log_simplex(theta, concentration):
     return scipy.stats.dirichlet.logpdf(theta, concentration) if concentration.size > 1 else 0.0
 
 
-def _log_prior_ordinal(theta, log_scale_mean: float, log_scale_sd: float, mu_sd: float, cap: float):
+def _log_prior_ordinal(theta, log_scale_mean: float, log_scale_sd: float, mu_sd: float):
     scale, mu = theta
-    prior = scipy.stats.lognorm(log_scale_sd, scale=math.exp(log_scale_mean))
-    at_scale = np.where(scale <= cap, prior.logpdf(scale) - prior.logcdf(cap), -np.inf)
-    return at_scale + scipy.stats.norm.logpdf(mu, 0.0, mu_sd)
+    at_scale = scipy.stats.lognorm(log_scale_sd, scale=math.exp(log_scale_mean))
+    return at_scale.logpdf(scale) - at_scale.logcdf(100.0) + scipy.stats.norm.logpdf(mu, 0.0, mu_sd)
 
 
 def _moments(column: Column) -> tuple[float, float]:
@@ -114,7 +121,7 @@ def default_log_prior(family: str, column: Column, theta, start=None, scale=1.0)
     `scale` is the factor that leaves of the column and family share.
     """
     if family == "student_t":
-        return default_log_prior("normal", column, theta[:2], scale=scale) + _log_prior_degrees(theta[2], 2.25)
+        return default_log_prior("normal", column, theta[:2], scale=scale) + _log_prior_degrees(theta[2], 2.5)
     if family in ("normal", "lognormal", "rounded_normal", "truncated_rounded_normal"):
         return _log_normal_inverse_gamma(column, theta, scale, lognormal=family == "lognormal")
     if family == "negative_binomial":
@@ -132,14 +139,15 @@ def default_log_prior(family: str, column: Column, theta, start=None, scale=1.0)
     if family == "exponential":
         prior = scipy.stats.gamma(a0, scale=1.0 / (rate_of_rate * scale))
         least = math.sqrt(6.0) * column.scale / (column.maximum + 2.0 * sd)
-        return np.where(theta[0] >= least, prior.logpdf(theta[0]) - prior.logsf(least), -np.inf)
+        above = _log_upper_gamma(a0, rate_of_rate * scale * least)
+        return np.where(theta[0] >= least, prior.logpdf(theta[0]) - above, -np.inf)
     if family == "poisson":
         a0 = max((mean / sd) ** 2, 1.0)
         return scipy.stats.gamma.logpdf(theta[0], a0, scale=mean / (a0 * scale))
     if family == "geometric":
         return scipy.stats.beta.logpdf(theta[0], a0, (a0 - 1.0) * mean * scale)
     if family == "ordinal":
-        return _log_prior_ordinal(theta, -0.5, 0.8, 2.0, 1.0)
+        return _log_prior_ordinal(theta, -0.5, 0.8, 2.0)
     if family == "bernoulli":
         zero, one, _ = column.frequencies
         return scipy.stats.beta.logpdf(theta[0], 2.0 * one * scale, 2.0 * zero * scale)
@@ -183,7 +191,7 @@ def abda_log_prior(family: str, column: Column, theta, start, scale=None):
     if family == "negative_binomial":
         return _log_prior_size(theta[0]) + scipy.stats.beta.logpdf(theta[1], 1.0, 1.0)
     if family == "ordinal":
-        return _log_prior_ordinal(theta, 0.0, 1.5, 10.0, 100.0)
+        return _log_prior_ordinal(theta, 0.0, 1.5, 10.0)
     if family == "categorical":
         return scipy.stats.dirichlet.logpdf(theta, np.ones(theta.size))
     if family in ("atom", "quantile"):

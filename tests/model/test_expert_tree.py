@@ -7,6 +7,7 @@ import pandas as pd
 import pymc as pm
 import pytensor
 import pytest
+import scipy.special
 import scipy.stats
 
 import bayesjpt as bj
@@ -111,6 +112,8 @@ def test_what_makes_no_sense_is_refused():
     with pm.Model():
         with pytest.raises(ModelError, match="depth=9"):
             bj.ExpertTree("y", frame, y, depth=9)
+        with pytest.raises(ModelError, match="branches=1"):
+            bj.ExpertTree("y", frame, y, branches=1)
         with pytest.raises(ModelError, match="poisson experts"):
             bj.ExpertTree("y", frame, y, experts="poisson")
         with pytest.raises(ModelError, match="12 rows for 11 values"):
@@ -154,6 +157,27 @@ def test_the_prior_is_that_of_the_sweep():
     np.testing.assert_allclose(terms(point), expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "multinomial"])
+def test_gates_of_three_ways_are_those_of_the_kernels(kind):
+    frame, y = rows(kind)
+    with pm.Model() as model:
+        bj.ExpertTree("y", frame, y, depth=2, branches=3, experts=kind)
+    step, point = ExpertGibbs(model=model), a_point(model, 5)
+    state, expected = step._state(point), np.empty(N_ROW)
+    assert state.gate.shape[0] == 8
+    fill_log_density(step._task, state, expected)
+    expected -= np.log(np.std(y)) if kind == "gaussian" else 0.0
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        found = model.compile_logp(vars=model.observed_RVs, sum=False)(point)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    again = step._values(state)
+    for name, value in point.items():
+        np.testing.assert_allclose(again[name], value, rtol=1e-12, atol=1e-12)
+    step.setup_chain(np.random.default_rng(1), 1, 1)
+    moved, _ = step.step(point)
+    assert np.abs(moved["y_gate"] - point["y_gate"]).min() > 0.0
+
+
 def test_gibbs_sweeps_are_chosen_and_predict_as_those_outside_pymc():
     rng = np.random.default_rng(0)
     x = rng.uniform(-3.0, 3.0, 200)
@@ -171,7 +195,7 @@ def test_gibbs_sweeps_are_chosen_and_predict_as_those_outside_pymc():
         point, _ = step.step(point)
         if sweep >= 100:
             state = step._state(point)
-            right = 1.0 / (1.0 + np.exp(-grid @ state.gate[0]))
+            right = scipy.special.expit(grid @ state.gate[0])
             means.append((1.0 - right) * (grid @ state.node[1, 0]) + right * (grid @ state.node[2, 0]))
     post = bj.fit_experts(frame.assign(y=y), target="y", depth=1, rng=1)
     expected = post.expectation(new).mean(("chain", "draw")).values[0]

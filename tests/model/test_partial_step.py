@@ -20,7 +20,7 @@ from tests.model import reference
 from tests.model.conftest import QUICK
 
 GAMMA = 1.5
-N_SWEEP = 20_000
+N_SWEEP = 8_000
 N_FIRST = 200
 N_GRID = 4_001
 LARGEST_Z = 4.5

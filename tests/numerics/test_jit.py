@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
@@ -88,8 +89,17 @@ def test_source_version_changes_with_a_source_and_with_its_name(toy, monkeypatch
     assert len({before, edited, jit.source_version()}) == 3
 
 
-_TAKEN_APART = {"Priors", "Edit"}
-"""NamedTuples of which compiled functions are given single arrays."""
+_TAKEN_APART = {"Priors", "Edit", "Network"}
+"""NamedTuples of which compiled functions are given single fields: arrays, or NamedTuples within."""
+
+
+def _given(name: str, thing: object) -> list[type]:
+    """Return the NamedTuples that compiled functions are given of a name that a kernel's file imports."""
+    if not (isinstance(thing, type) and hasattr(thing, "_fields")):
+        return []
+    if name in _TAKEN_APART:
+        return [each for field in typing.get_type_hints(thing).values() for each in _given("", field)]
+    return [thing]
 
 
 def test_hash_covers_the_files_of_all_named_tuples_that_kernels_are_given():
@@ -99,11 +109,10 @@ def test_hash_covers_the_files_of_all_named_tuples_that_kernels_are_given():
     for file in (root / "kernels").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayesjpt.circuit"):
-                for name in {alias.name for alias in node.names} - _TAKEN_APART:
+                for name in (alias.name for alias in node.names):
                     thing = getattr(importlib.import_module(node.module), name, None)
-                    if isinstance(thing, type) and hasattr(thing, "_fields"):
-                        found.add(Path(inspect.getfile(thing)))
-    assert {path.name for path in found} >= {"plan.py", "type_prior.py"}
+                    found |= {Path(inspect.getfile(each)) for each in _given(name, thing)}
+    assert {path.name for path in found} >= {"plan.py", "scales.py", "type_prior.py"}
     assert found <= hashed
     assert hashed <= {path for pattern in jit._EVERYTHING for path in root.glob(pattern)}
 

@@ -62,6 +62,8 @@ TREE_ESS = 4.0
 N_TRIED = 40
 """Networks by which settings of an average are compared, since few networks want larger leaves than many; of sampled
 learners it is one chain."""
+TRIED_COLUMNS = 8000
+"""Columns of all of these together: on wide sets they are fewer, but eight at least."""
 N_SINGLE = 10
 """Networks by which settings of a single network are compared, one by one."""
 ENSEMBLES = ("even", "bagged", "boosted")
@@ -288,7 +290,7 @@ def choose(data: Data, learner: str, n_structure: int, asked: Asked) -> Setting:
     settings = settings_of(learner, asked, data.train.n_row)
     if len(settings) == 1:
         return settings[0]
-    n_tried = 1 if learner in SAMPLED else min(n_structure, N_TRIED)
+    n_tried = 1 if learner in SAMPLED else min(n_structure, N_TRIED, max(8, TRIED_COLUMNS // data.train.n_column))
     is_single = n_structure == 1 and learner not in SAMPLED
     tried = [[seed] for seed in range(N_SINGLE)] if is_single else [range(n_tried)]
 

@@ -12,7 +12,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.errors import QueryError
-from bayesjpt.structure import LEARNERS
+from bayesjpt.learners import LEARNERS
 from tests.model.conftest import QUICK
 from tests.queries.test_cutset import EXACT, meets, share
 from tests.structure.test_cutset import binary

@@ -40,12 +40,13 @@ ALLOWED = {
     "__main__": set(),
     "announced": set(),
     "errors": set(),
+    "learners": set(),
     "defaults": set(),
     "defaults_experts": set(),
     "replace_file": set(),
     "numerics": {"numpy", "numba", "llvmlite"},  # calls by address: docs/decisions/compiled_code.md
-    "families": {"numpy", "numba"},
-    "table": {"numpy", "narwhals", "pyarrow", "python_calamine"},
+    "families": {"numpy", "numba", "scipy"},  # starts of splines: spline_start.py
+    "table": {"numpy", "narwhals", "pyarrow", "python_calamine", "scipy"},  # tails of favourite values: heaps.py
     "circuit": {"numpy"},
     "kernels": {"numpy", "numba"},
     "sampler": {"numpy", "rich", "distributed"},  # Dask where workers are asked for: remote_workers.py

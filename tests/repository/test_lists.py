@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import bayesjpt
-from bayesjpt import structure
 from bayesjpt.families import registry
+from bayesjpt.learners import LEARNERS
 
 PACKAGE = Path(bayesjpt.__file__).parent
 
@@ -32,8 +32,8 @@ def test_a_new_file_among_the_queries_becomes_a_method(tmp_path, run_python):
 
 
 def test_every_file_with_a_learner_is_listed_and_public():
-    assert sorted(structure.LEARNERS) == files_with("def learn_", "structure")
-    for name in structure.LEARNERS:
+    assert sorted(LEARNERS) == files_with("def learn_", "structure")
+    for name in LEARNERS:
         assert getattr(bayesjpt, f"learn_{name}").__module__ == f"bayesjpt.structure.{name}"
 
 

@@ -16,7 +16,7 @@ from tests.statistical.geweke import Case
 
 N_ROW = 10
 N_QUICK = 20_000
-N_LONG = 200_000
+N_LONG = 100_000
 N_CODED = 30_000
 MISSING = 0.25
 ESS_TOLERANCE = 0.1

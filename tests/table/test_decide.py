@@ -433,19 +433,20 @@ class TestCodes:
         assert column_of([0.25, 0.5, 1.0, 2.0, 4.0] * 3).base == "real"
 
 
-def test_a_token_for_missing_numbers_is_missing_among_the_labels_of_the_same_table():
-    frame = pd.DataFrame(
-        {"size": ["1.5", "-", "2.5", "3"], "kind": ["a", "b", "-", "a"], "word": list("xyx") + ["none"]}
-    )
-    with pytest.warns(BayesjptWarning, match="read as missing: '-' in columns 'size', 'kind'"):
+def test_tokens_are_told_by_column_and_kept_among_labels():
+    frame = pd.DataFrame({"size": ["1.5", "-", "2.5", "3"], "x": ["-", "1", ".", "2.5"], "kind": list("ab-a")})
+    with pytest.warns(BayesjptWarning, match=r"among numbers: '-' in columns 'size', 'x'; '\.' in column 'x'"):
         table = as_table(frame)
-    assert [column.labels for column in table.schema][1:] == [("a", "b"), ("none", "x", "y")]
-    alone = as_table(frame[["kind", "word"]])  # no number tells what it is
-    assert alone.schema.columns[0].labels == ("-", "a", "b")
+    assert table.schema.columns[2].labels == ("-", "a", "b")  # it may say "not applicable"
+    assert as_table(pd.DataFrame({"kind": ["-"]}), schema=table.schema).observed[2].all()
+
+
+def test_a_token_that_training_does_not_have_is_missing_among_labels_of_new_rows():
+    schema = as_table(pd.DataFrame({"kind": list("abab"), "x": [1.5, 2, 3, 4]})).schema
     with pytest.warns(BayesjptWarning, match="read as missing: '-' in column 'kind'"):
-        new = as_table(pd.DataFrame({"kind": ["-", "-"]}), schema=table.schema)
-    assert not new.observed[1].any()
-    assert as_table(pd.DataFrame({"kind": ["-"]}), schema=alone.schema).observed[0].all()
+        assert not as_table(pd.DataFrame({"kind": ["-", "-"]}), schema=schema).observed[0].any()
+    with pytest.raises(SchemaError, match="unseen label '-'"):
+        as_table(pd.DataFrame({"kind": ["-"]}), schema=schema, unseen="error")
 
 
 def test_numbers_in_several_units_are_left_out_for_that_reason():

@@ -83,6 +83,15 @@ def test_plain_numbers_have_the_parts_that_others_have(text):
     assert written_numbers._parted(text) == written_numbers._parted(f"{text} ")
 
 
+@given(st.lists(st.from_regex(r"-?[0-9]{1,4}([.,][0-9]{0,4})?", fullmatch=True), min_size=1, max_size=4))
+def test_the_decimal_mark_of_plain_numbers_is_the_one_that_readings_tell(texts):
+    found = written_numbers.plain_decimal(texts)
+    if found is not None:
+        readings = number_readings(texts)
+        assert readings is not None
+        assert readings.tells_decimal == found
+
+
 @given(st.sampled_from(NOTATIONS), st.lists(st.integers(-(10**11), 10**11), min_size=1, max_size=9, unique=True))
 def test_what_a_notation_writes_it_reads(notation, hundredths):
     for value in np.array(hundredths) / 100.0:

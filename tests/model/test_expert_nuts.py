@@ -1,0 +1,66 @@
+"""NUTS and Gibbs sweeps on one `ExpertTree` of 200 rows: the same answers, each within its Monte Carlo error."""
+
+from __future__ import annotations
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+import scipy.special
+import scipy.stats
+
+import bayesjpt as bj
+
+NEW = pd.DataFrame({"x": [-2.0, -1.0, 0.4, 0.7, 1.5, 2.5]})
+AT = np.array([-1.0, 0.5, 1.0, 0.8, 1.5, 2.0])
+LARGEST_Z = 3.5
+"""Of 18 answers, which are correlated: 3 is passed by one of them in 5 % of runs."""
+
+
+def regimes() -> tuple[pd.DataFrame, np.ndarray]:
+    """Return 200 rows whose regimes one cut nearly separates: the posterior of the gate is wide, not normal."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3.0, 3.0, 200)
+    y = np.where(x > 0.5, 1.0 + 0.5 * x, -1.0 - 1.5 * x) + rng.normal(0.0, np.where(x > 0.5, 0.3, 0.8))
+    return pd.DataFrame({"x": x}), y
+
+
+def answers(posterior, grid: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return expectations, log densities at `AT` and log variances within experts, (chain, draw, 18): label-free."""
+    right = scipy.special.expit(posterior["y_gate"].values[:, :, 0] @ grid.T)
+    weight = np.stack([1.0 - right, right], axis=2)
+    mean = y.mean() + y.std() * posterior["y_coefficient"].values[:, :, 1:] @ grid.T
+    scale = y.std() * np.sqrt(posterior["y_variance"].values)[..., None]
+    density = (weight * scipy.stats.norm.pdf(AT, mean, scale)).sum(axis=2)
+    each = (weight * mean).sum(axis=2), np.log(density), np.log((weight * scale**2).sum(axis=2))
+    return np.concatenate(each, axis=-1)
+
+
+def told(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean of each answer, its Monte Carlo error, and its effective number of draws."""
+    n = np.array([float(az.ess(values[..., k])) for k in range(values.shape[-1])])
+    return values.mean(axis=(0, 1)), values.std(axis=(0, 1)) / np.sqrt(n), n
+
+
+@pytest.mark.slow
+def test_nuts_and_sweeps_give_the_same_answers():
+    frame, y = regimes()
+    with pm.Model() as model:
+        tree = bj.ExpertTree("y", frame, y, depth=1)
+        own = {"random_seed": 1, "cores": 1, "progressbar": False, "compute_convergence_checks": False}
+        swept = pm.sample(draws=2000, tune=300, chains=4, **own)
+        # one side of the mirror, so that no chain begins between both
+        begin = {"y_gate": np.array([[0.0, 4.0]])}
+        step = pm.NUTS(target_accept=0.9)
+        nuts = pm.sample(draws=500, tune=400, chains=2, step=step, initvals=begin, **own)
+    assert {"y_gate", "y_step"} <= {rv.name for rv in model.free_RVs}
+    grid = np.column_stack([np.ones(len(NEW)), bj.ExpertTree.matrix(tree, NEW)])
+    (one, one_error, one_n), (other, other_error, other_n) = (
+        told(answers(idata.posterior, grid, y)) for idata in (swept, nuts)
+    )
+    z = (one - other) / np.hypot(one_error, other_error)
+    assert np.abs(z).max() < LARGEST_Z
+    # errors are worth something, and the sweeps travel where the gate is nearly separated (x = 0.4, 0.7)
+    assert other_n.min() > 100
+    assert one_n.min() > 400
