@@ -299,8 +299,8 @@ def _number_words(first: _Cells, second: _Cells) -> str:
 
     halves = []
     for own in (first, second):
-        ends = np.quantile(own.values, [0.25, 0.75], method="inverted_cdf")
-        halves.append(between(own.column, *ends, 3))
+        lo, hi = np.quantile(own.values, [0.25, 0.75], method="inverted_cdf").tolist()
+        halves.append(between(own.column, lo, hi, 3))
     if halves[0] != halves[1]:
         return f"half {halves[0]} -> {halves[1]}"
     ends = [between(own.column, float(own.values.min()), float(own.values.max())) for own in (first, second)]
