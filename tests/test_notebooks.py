@@ -20,6 +20,7 @@ import bayesjpt as bj
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SHOWN = "value of the last expression"
 
 
 def read(path: Path) -> nbformat.NotebookNode:
@@ -42,11 +43,12 @@ def fewer(function: Callable, **most: int) -> Callable:
 
 def run_cell(source: str, names: dict[str, Any]) -> None:
     """Run a cell as a notebook does: the value of a last expression is shown."""
-    *body, last = ast.parse(source).body
-    body += [] if isinstance(last, ast.Expr) else [last]
-    exec(compile(ast.Module(body, []), "cell", "exec"), names)
-    if isinstance(last, ast.Expr):
-        shown = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+    cell = ast.parse(source)
+    if isinstance(cell.body[-1], ast.Expr):
+        cell.body[-1] = ast.Assign([ast.Name(SHOWN, ast.Store())], cell.body[-1].value)
+    exec(compile(ast.fix_missing_locations(cell), "cell", "exec"), names)
+    if SHOWN in names:
+        shown = names.pop(SHOWN)
         assert repr(shown)
         getattr(shown, "_repr_html_", str)()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +19,20 @@ from bayesjpt.report.tree_text import tree_dot, tree_text
 _SUFFIXES = (".svg", ".dot", ".gv", ".txt")
 
 
-class Picture:
+class Picture(ABC):
     """A tree, ready to be shown: as text by printing it, as a picture at the end of a notebook's cell."""
 
+    @abstractmethod
     def to_text(self) -> str:
         """Return the tree as indented lines."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_svg(self) -> str:
         """Return a self-contained picture."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_dot(self) -> str:
         """Return the tree in the language of Graphviz."""
-        raise NotImplementedError
 
     def save(self, path: str | Path) -> None:
         """Write the tree to a file: .svg, .dot (or .gv), or .txt.
