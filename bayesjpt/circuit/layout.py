@@ -37,6 +37,10 @@ class Labels(Sequence[str]):
     def __len__(self) -> int:
         return self._size
 
+    def __reduce__(self) -> tuple:
+        """Pickle as the texts themselves: a step that holds a layout goes to other processes."""
+        return tuple, (list(self),)
+
     @overload
     def __getitem__(self, index: int) -> str: ...
 

@@ -336,7 +336,7 @@ def _check_order(
         raise LearnerError(
             f"method={method!r} with the column of time {time!r}",
             "gibbs or em, the methods of series",
-            command="Leave --step out, or choose one of these.",
+            command="Leave --step out, or choose one of these with --method.",
         )
     if time is not None and not isinstance(start, str):
         raise LearnerError(f"a fit as start with the column of time {time!r}", "a start by name: cart or random")

@@ -94,7 +94,7 @@ def predict(
     >>> post.predict("kind", pd.DataFrame({"size": [0.5, 9.0]}, index=["x", "y"])).idxmax(axis=1).to_dict()
     {'x': 'a', 'y': 'b'}
     >>> post.predict("size", pd.DataFrame({"kind": ["a", "b"]}))["mean"].round(0).tolist()
-    [1.0, 8.0]
+    [1.0, 9.0]
     """
     return as_frame(prediction(post, column, rows, interval=interval, max_draws=max_draws), rows)
 

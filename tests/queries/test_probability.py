@@ -284,7 +284,8 @@ def test_two_thousand_columns_of_evidence_do_not_underflow(rng):
             assert np.abs(np.expm1(found[draw, row] - expected)) < EXACT
     far = Boxed([Box({c: np.array([[9.0, np.inf]]) for c in range(1, 2000, 2)})])
     assert (log_of(post, far) < -1000.0).all()
-    assert_same_logs(log_of(post, far), [twin.log_probability(far) for twin in by_hand])
+    # parameters recur, so columns round alike: some units in the last place of a sum of 30,000 nats
+    np.testing.assert_allclose(log_of(post, far), [twin.log_probability(far) for twin in by_hand], rtol=1e-14)
     assert np.isfinite(post.probability("c0 = 'a'", far)).all()
 
 

@@ -173,7 +173,8 @@ def test_far_row_is_found_with_what_was_expected(post, table, page):
     assert first.is_far
     lo, hi = (float(end) for end in first.expected.split(" to "))
     assert 0.0 <= lo < hi < 100.0
-    assert ("rows far from all others (Outliers)", "8") in found.to_look_at()
+    (rows,) = [named for what, named in found.to_look_at() if what == "rows far from all others (Outliers)"]
+    assert rows.split(", ")[0] == "8"  # of so few draws chance may make another far, never farther
 
 
 def test_wrong_model_is_told_to_differ(post, table):
