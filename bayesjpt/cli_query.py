@@ -377,7 +377,7 @@ def _move(post: Posterior, answers: np.ndarray) -> float | None:
     from bayesjpt.posterior.stacked import StackedPosterior
     from bayesjpt.queries.stability import Moves, moves_of, usual_move
 
-    if not isinstance(post, StackedPosterior):
+    if not isinstance(post, StackedPosterior) or len(post.by_structure()) == 1:  # stacking may have kept one
         return None
     moves = moves_of(post.split(answers), post.weights)
     # rounding errors of an answer of 1 are no interval

@@ -224,9 +224,10 @@ def usual_move(scale: np.ndarray, n_effective: float, share: float) -> float:
 def distances(parts: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
     """Return how far the means of each structure are from those of all, float64 (n_structure,).
 
-    Mean squares in widths of intervals; parameters are those of `moves_of`. Without answers all are 0.
+    Mean squares in widths of intervals; parameters are those of `moves_of`. Without answers, and of one structure, all
+    are 0.
     """
-    if not parts[0].shape[2]:
+    if len(parts) == 1 or not parts[0].shape[2]:
         return np.zeros(len(parts))
     moves = moves_of(parts, weights)
     means = np.array([part.mean(axis=(0, 1)) for part in parts])

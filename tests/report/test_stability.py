@@ -147,6 +147,7 @@ def test_one_structure_is_judged_by_its_chains(whole):
 def test_the_nearest_structure_is_the_one_whose_means_are_nearest(rng):
     parts = [np.full((1, 4, 2), shift) + rng.normal(size=(1, 4, 2)) * 1e-3 for shift in (0.0, 1.1, 2.0, 1.4)]
     assert int(np.argmin(distances(parts, np.full(4, 0.25)))) == 1
+    np.testing.assert_array_equal(distances(parts[:1], np.ones(1)), [0.0])
 
 
 def test_small_tables_fitted_anew_move_as_announced():
