@@ -31,6 +31,11 @@ from bayesjpt.numerics.special import normal_quantile_between
 
 _SQRT_2 = 1.4142135623730951
 
+_FAR_TAIL = 500.0
+"""Where tails of gamma distributions are expanded: e^-745 is the smallest float."""
+
+_N_TAIL_TERM = 12
+
 
 def apply_rv(op: RandomVariable, *parameters, size, rng):
     """Return the variable of a random op, with a shared generator of its own where none is given."""
@@ -48,6 +53,21 @@ def log_normal_cdf(z):
     """Return the log of the standard normal cdf; PyMC's divides by a float32 square root and is off by 1e-8."""
     t = -z / _SQRT_2
     return pt.switch(z < -1.0, pt.log(0.5 * pt.erfcx(t)) - t**2, pt.log1p(-0.5 * pt.erfc(-t)))
+
+
+def log_gamma_tail(alpha, x):
+    """Return log P(G > x) of G ~ Gamma(alpha, 1), also where that probability underflows.
+
+    Far out by the expansion x^(alpha - 1) e^-x / Gamma(alpha) (1 + (alpha - 1) / x (1 + (alpha - 2) / x (...)))
+    (Digital Library of Mathematical Functions, 8.11.2).
+    """
+    far = x > pt.maximum(_FAR_TAIL, 4.0 * alpha)
+    near, beyond = pt.switch(far, 1.0, x), pt.switch(far, x, _FAR_TAIL)
+    series = pt.ones_like(beyond)
+    for k in range(_N_TAIL_TERM, 0, -1):
+        series = 1.0 + (alpha - k) / beyond * series
+    expansion = (alpha - 1.0) * pt.log(beyond) - beyond - pt.gammaln(alpha) + pt.log(pt.switch(far, series, 1.0))
+    return pt.switch(far, expansion, pt.log(pt.gammaincc(alpha, near)))
 
 
 @kernel
@@ -266,7 +286,7 @@ class FlooredGamma(PositiveContinuous):
         return point if rv_size_is_none(size) else pt.full(size, point)
 
     def logp(value, alpha, beta, floor):
-        log_mass = pt.switch(floor > 0.0, pt.log(pt.gammaincc(alpha, beta * floor)), 0.0)
+        log_mass = pt.switch(floor > 0.0, log_gamma_tail(alpha, beta * floor), 0.0)
         logp = alpha * pt.log(beta) - pt.gammaln(alpha) + (alpha - 1.0) * pt.log(value) - beta * value - log_mass
         return check_parameters(
             pt.switch((value >= floor) & (value > 0.0), logp, -np.inf),

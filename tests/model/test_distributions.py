@@ -8,6 +8,7 @@ import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
+import scipy.integrate
 import scipy.stats
 from pymc.distributions.distribution import support_point
 from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
@@ -115,6 +116,16 @@ def test_floored_gamma_density_includes_its_normaliser(alpha, beta, floor, rng):
     expected = prior.logpdf(value) - prior.logsf(floor)
     np.testing.assert_allclose(log_density(variable, value), expected, rtol=TOLERANCE, atol=TOLERANCE)
     assert log_density(variable, 0.999 * floor if floor else -1.0) == -np.inf
+
+
+@pytest.mark.parametrize(("alpha", "floor"), [(0.5, 499.0), (0.5, 501.0), (7.0, 800.0), (100.0, 501.0), (3.0, 1e6)])
+def test_floored_gamma_density_is_finite_where_nothing_but_its_floor_is_left(alpha, floor):
+    """P(G > x) is x^(alpha - 1) e^-x / Gamma(alpha) times the integral of (1 + u / x)^(alpha - 1) e^-u."""
+    tail, _ = scipy.integrate.quad(
+        lambda u: np.exp((alpha - 1.0) * np.log1p(u / floor) - u), 0.0, np.inf, epsabs=0.0, epsrel=1e-12
+    )
+    found = log_density(distributions.FlooredGamma.dist(alpha, 1.0, floor), floor)
+    assert float(found) == pytest.approx(-np.log(tail), abs=1e-9)
 
 
 @pytest.mark.parametrize(("mu", "sigma", "upper"), LOG_NORMALS)
