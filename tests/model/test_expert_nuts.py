@@ -6,6 +6,7 @@ import arviz as az
 import numpy as np
 import pandas as pd
 import pymc as pm
+import pytensor
 import pytest
 import scipy.special
 import scipy.stats
@@ -46,7 +47,7 @@ def told(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.mark.slow
 def test_nuts_and_sweeps_give_the_same_answers():
     frame, y = regimes()
-    with pm.Model() as model:
+    with pytensor.config.change_flags(mode="NUMBA"), pm.Model() as model:  # NUTS takes a million gradients
         tree = bj.ExpertTree("y", frame, y, depth=1)
         own = {"random_seed": 1, "cores": 1, "progressbar": False, "compute_convergence_checks": False}
         swept = pm.sample(draws=2000, tune=300, chains=4, **own)
