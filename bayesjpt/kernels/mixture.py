@@ -212,11 +212,18 @@ def _prepare(family, ends, units, counts, parameters, constants, held):
 
 @kernel
 def _share_between(family, between, ends, units, parameters, constants, held):
-    """Return the share of a piece between two values by logarithms: nothing cancels, at twice the cost or more."""
+    """Return the share of a piece between two values by logarithms: nothing cancels, at twice the cost or more.
+
+    A piece so far from all its family's mass that none is left in double precision stands at its end that is nearer.
+    """
     offset, unit = units
     if math.isnan(held[2]):
         lower, upper = (ends[0] - offset) / unit, (ends[1] - offset) / unit
         held[2] = dispatch.log_mass(family, lower, upper, parameters, constants)
+    if held[2] == -np.inf:
+        is_above = between[0] > ends[0]  # the share that is asked for, and else that below
+        lies_below = dispatch.cdf(family, (ends[0] - offset) / unit, parameters, constants) >= 0.5
+        return 0.0 if is_above == lies_below else 1.0
     lower, upper = (between[0] - offset) / unit, (between[1] - offset) / unit
     return math.exp(min(dispatch.log_mass(family, lower, upper, parameters, constants) - held[2], 0.0))
 

@@ -77,10 +77,20 @@ def quantile(post: Posterior, q, columns=None, given=None, *, on_zero: str = "er
     if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all() or not levels.size:
         raise QueryError(f"q = {q!r}", "probabilities strictly between 0 and 1")
     question = ask(post, columns, given, on_zero)
-    values = _quantiles(question, levels[None, :, None])
+    values = _ascending(_quantiles(question, levels[None, :, None]), levels)
     if np.ndim(q) == 0:
         return question.answer(values[:, 0], "quantiles", in_units=True)
     return question.answer(values, "quantiles", {"quantile": levels}, in_units=True)
+
+
+def _ascending(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return quantiles, levels on axis 1, none of which is below that of a lower level.
+
+    Each is found to a billionth of the column's scale, so that two within one another's tolerance may fall.
+    """
+    order = np.argsort(levels, kind="stable")
+    values[:, order] = np.maximum.accumulate(values[:, order], axis=1)
+    return values
 
 
 @query_method

@@ -236,6 +236,10 @@ def _densest(group: Posterior, position: int, coverage: float) -> str:
     levels = np.concatenate([begin, begin + coverage])
     few = some_draws(group, _N_DRAW)[1]
     lo, hi = quantile(few, levels, column.name).values.mean(axis=(0, 1))[:, 0].reshape(2, -1)
+    ended = np.isfinite(lo) & np.isfinite(hi)  # where numbers span all decades, a tail may go beyond them
+    if not ended.any():
+        return ""
+    lo, hi = lo[ended], hi[ended]
     best = int(np.argmin(hi - lo))
     ends = rounded_outwards(column, float(lo[best]), float(hi[best]))
     # a bound at the end of the support says nothing; without it the condition also holds what a normal gives beyond
