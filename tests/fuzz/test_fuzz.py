@@ -14,6 +14,13 @@ from tests.strategies import law, long_law
 
 seeds = st.integers(0, 2**31 - 1)
 learners = st.sampled_from(LEARNERS)
+DECADES = [
+    *(6785054.903910247, 1.2901751924680982e-08, 1.5185224608727105e-09, 1714218.771886273, 3154.6866858338717),
+    *(16088.83497985762, 0.06502539112961642, 2.634591974064271e-05, 905654.7007579978, 4144970.767720018),
+    *(2.636637699123569e-32, 95507440.77963509, 0.011142120843137704, 1.0903496631988439, 2007090909.0502005),
+    *(862.4536230441286, 2.4742810922958625e-25, 8.061288113878134e-06, 2.8168484731404976e-06, 760.5089179493638),
+    *(959134.7017335462, 0.00040295821993111425, 8.116015020224015e-13, 116705637.83646165, 1.9625570624241102e-05),
+]
 
 
 @law(40)
@@ -40,6 +47,12 @@ def test_a_column_as_wide_as_numbers_go_is_fitted_or_refused_with_an_error_of_ou
 
 def test_a_column_whose_mean_is_far_from_most_of_its_numbers_is_fitted():
     assert outcome(pd.DataFrame({"far": [-7e16, 0.0, 1e-39, 1.4, 1e-7]}), 0) == "fitted"
+
+
+@pytest.mark.parametrize(("n_column", "learner", "seed"), [(1, "mspn", 0), (2, "jpt", 2248)])
+def test_columns_over_forty_decades_answer_every_query(n_column, learner, seed):
+    frame = pd.DataFrame({f"x{k}": DECADES for k in range(n_column)})
+    assert outcome(frame, seed, learner, every_query=True) == "fitted"
 
 
 @pytest.mark.parametrize("top", [2**50, 2**51, 2**52, 2**53])
