@@ -77,11 +77,7 @@ def types_text(result: Types, name: str | None = None, n_fitted: int | None = No
     n = len(HEADERS) if any(row[-1] for row in rows) else len(HEADERS) - 1
     table = [HEADERS[:n], *(row[:n] for row in rows)]
     widths = _widths(table)
-    for row in table:
-        parts = [
-            _shortened(cell, width) if k == 3 else cell for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(_GAP.join(_fitted(cell, width) for cell, width in zip(parts, widths, strict=True)).rstrip())
+    lines += [_line(row, widths) for row in table]
     lines += _listed("one-hot: ", [f"{first} to {last}, {n} columns" for first, last, n in result.one_hot])
     lines += _left_out(result.left_out)
     moved = [column.name for column in result.columns if column.rivals and column.certainty != UNSURE]
@@ -117,6 +113,17 @@ def _widths(table: Sequence[Sequence[str]]) -> list[int]:
     for k in (0, 3):
         widths[k] -= max(min(sum(widths) - room, widths[k] - 10), 0)
     return widths
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    """Return a line of the table; values may go on where there is nothing to look at."""
+    row, widths = list(row), list(widths)
+    if len(row) == len(HEADERS) and not row[-1]:
+        room = len(_GAP) + widths.pop()
+        widths[-1] += room
+        row.pop()
+    row[3] = _shortened(row[3], widths[3])
+    return _GAP.join(_fitted(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _plain(text: str) -> str:
