@@ -42,6 +42,10 @@ CLASSES = {
     "wine_quality": "color",
 }
 """Tables of ``DIR/uci`` and the column to predict; where no such column is there, the last one is taken."""
+MOST_CLASSES = 30
+"""Different values of a column that can be a target."""
+LEAST_ROWS = 8
+"""Rows of a class that takes part."""
 
 
 class Line(NamedTuple):
@@ -83,7 +87,7 @@ def classify(frame: pd.DataFrame, target: str, seed: int, **options: Any) -> Lin
     """Return the log loss of held-out classes, in nats."""
     frame = frame[frame[target].notna()]
     y = frame[target].astype(str).to_numpy()
-    common = np.isin(y, [label for label, n in zip(*np.unique(y, return_counts=True), strict=True) if n >= 8])
+    common = np.isin(y, [label for label, n in zip(*np.unique(y, return_counts=True), strict=True) if n >= LEAST_ROWS])
     X, y = frame[common].drop(columns=target), y[common]
     train, test, y_train, y_test = train_test_split(X, y, test_size=TEST_SHARE, random_state=seed, stratify=y)
     started = time.perf_counter()
@@ -126,6 +130,8 @@ def error(frame: pd.DataFrame, filled: pd.DataFrame, holes: np.ndarray) -> float
     found = []
     for position, name in enumerate(frame.columns):
         which = holes[:, position]
+        if not which.any():
+            continue
         truth, guess = frame.loc[which, name], filled.loc[which, name]
         if name in numbers and frame[name].std() > 0.0:
             found.append(float(np.sqrt(((truth - guess.astype(float)) ** 2).mean()) / frame[name].std()))
@@ -153,6 +159,29 @@ def impute(frame: pd.DataFrame, seed: int, **options: Any) -> Line:
     return Line(kind, *(error(frame[kept], each[kept], holes[:, modelled]) for each in (ours, theirs, common)), seconds)
 
 
+def tables_of(directory: Path) -> list[str]:
+    """Return the tables of `CLASSES` in a folder of data; where there is none, all that are there.
+
+    Raises
+    ------
+    FileNotFoundError
+        Without a table.
+    """
+    found = sorted(path.name.removesuffix(".csv.gz") for path in (directory / "uci").glob("*.csv.gz"))
+    if not found:
+        raise FileNotFoundError(f"no file uci/*.csv.gz in {str(directory)!r}; name the folder of the data sets")
+    return [name for name in CLASSES if name in found] or found
+
+
+def target_of(name: str, frame: pd.DataFrame) -> str | None:
+    """Return the column to predict, None where the last one has too many values, or fewer than two frequent ones."""
+    target = CLASSES.get(name, "")
+    if target not in frame.columns:
+        target = str(frame.columns[-1])
+    counts = frame[target].value_counts()
+    return target if counts.size <= MOST_CLASSES and (counts >= LEAST_ROWS).sum() >= 2 else None
+
+
 def lines(
     directory: Path, names: list[str], score: Callable[[str, pd.DataFrame], Line], n_row: int, seed: int
 ) -> Iterator[tuple[str, Line]]:
@@ -167,7 +196,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the scores of all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, type=Path)
-    parser.add_argument("--tables", nargs="*", default=list(CLASSES))
+    parser.add_argument("--tables", nargs="*", help="of DIR/uci; by default the ten of the results")
     parser.add_argument("--rows", type=int, default=N_ROW)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--structures", type=int, default=8)
@@ -175,9 +204,15 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     options = {"n_structures": chosen.structures}
 
+    try:
+        names = chosen.tables or tables_of(chosen.data)
+        targets = {name: target_of(name, read(chosen.data, name, chosen.rows, chosen.seed)) for name in names}
+    except FileNotFoundError as found:
+        parser.error(str(found))
+    with_target = [name for name in names if targets[name] is not None]
+
     def by_class(name: str, frame: pd.DataFrame) -> Line:
-        target = CLASSES.get(name, "")
-        return classify(frame, target if target in frame.columns else str(frame.columns[-1]), chosen.seed, **options)
+        return classify(frame, targets[name], chosen.seed, **options)
 
     def by_gaps(name: str, frame: pd.DataFrame) -> Line:
         return impute(frame, chosen.seed, **options)
@@ -188,14 +223,16 @@ def main(arguments: list[str] | None = None) -> None:
             f"log loss of held-out classes, {chosen.rows} rows; theirs: cross-validated logistic regression\n{header}"
         )
         n_good = 0
-        for name, line in lines(chosen.data, chosen.tables, by_class, chosen.rows, chosen.seed):
+        for name, line in lines(chosen.data, with_target, by_class, chosen.rows, chosen.seed):
             good = line.ours <= line.theirs + WITHIN
             n_good += good
             print(shown(name, line), "" if good else "  more", flush=True)
-        print(f"within {WITHIN} or better: {n_good} of {len(chosen.tables)}")
+        print(f"within {WITHIN} or better: {n_good} of {len(with_target)}")
+        if len(with_target) < len(names):
+            print(f"no target: {', '.join(name for name in names if targets[name] is None)}")
     if chosen.part != "classes":
         print(f"errors at {HOLES:.0%} hidden cells; theirs: IterativeImputer; baseline: mean, most frequent\n{header}")
-        for name, line in lines(chosen.data, chosen.tables, by_gaps, chosen.rows, chosen.seed):
+        for name, line in lines(chosen.data, names, by_gaps, chosen.rows, chosen.seed):
             print(shown(name, line), f"  {line.ours / line.theirs:.2f} times", flush=True)
 
 
