@@ -160,8 +160,8 @@ def compare(
     by Bayes factors in closed form (`bayesjpt.queries.two_sample`): of labels and missing cells by their shares, of
     numbers by the mix of both tables in parts of the line. Together: a joint probability tree is grown on one half of
     the rows to tell the tables apart by all columns, and its leaves are judged on the other half, and the other way
-    round; the two log factors are averaged. A row and its copy in the other table stay in one half, and the same rows in both
-    tables do not differ. See docs/explanation/compare.md.
+    round; the two log factors are averaged. A row and its copy in the other table stay in one half, and tables of the
+    same rows do not differ. See docs/explanation/compare.md.
 
     Examples
     --------

@@ -94,7 +94,8 @@ def _layout(content: bytes, name: str, reading: Reading) -> Layout:
     if separator is not None:
         start = len(head[0].encode("utf-8", "surrogatepass"))
         head = head[1:]
-    separator = reading.sep or separator or separator_of(name, head)
+    plain = list(itertools.dropwhile(lambda line: line.startswith("#"), head)) or head
+    separator = reading.sep or separator or separator_of(name, plain)
     limit = csv.field_size_limit()
     if any(len(line) > limit for line in head):
         raise csv.Error(f"field larger than field limit ({limit})")
@@ -159,12 +160,12 @@ class _Head(NamedTuple):
 def _below_titles(found: _Head, head: Sequence[str], separators: Sequence[str]) -> tuple[_Head, int]:
     """Return the records by the separator under which a table has rows above it, and their number; else what was found.
 
-    Other separators are tried where most records have another number of cells than the first, or all have one.
+    Other separators are tried where the second record, or most, have another number of cells than the first, or one.
     """
     n_above = found.n_above()
     first = len(found.records[0]) if found.records else 0
     n_alike = sum(len(record) == first for record in found.records)
-    if n_above or (first > 1 and 2 * n_alike > len(found.records)):
+    if n_above or (first > 1 and 2 * n_alike > len(found.records) and len(found.records[:2][-1]) == first):
         return found, n_above
     for separator in separators:
         other = _Head.of(head, separator)

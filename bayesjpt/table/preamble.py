@@ -30,9 +30,9 @@ def n_above(records: Sequence[Sequence[str]], is_apart: Sequence[bool]) -> int:
 
     Notes
     -----
-    Comments begin with ``#``; the last one may hold the names. A title fills at most half as many cells as the table has
-    columns, its first cell among them. Below titles must be names above values, or any names where a blank row sets them
-    apart: a row that is merely too short may be a header of a table whose first column has no name.
+    Comments begin with ``#``; the last one may hold the names. A title fills at most half as many cells as the table
+    has columns, its first cell among them. Below titles must be names above values, or any names where a blank row sets
+    them apart: a row that is merely too short may be a header of a table whose first column has no name.
 
     Examples
     --------
@@ -44,7 +44,10 @@ def n_above(records: Sequence[Sequence[str]], is_apart: Sequence[bool]) -> int:
     n_column = Counter(map(len, records)).most_common(1)[0][0] if records else 0
     if n_column < 2:
         return 0
-    is_full = [2 * sum(map(bool, record)) > n_column for record in records]
+    is_full = [
+        2 * sum(map(bool, record)) > n_column and (k == 0 or len(record) == n_column)
+        for k, record in enumerate(records)
+    ]
     is_row = [full and len(record) == n_column for full, record in zip(is_full, records, strict=True)]
     n_comment = next((k for k, record in enumerate(records) if not record[0].startswith("#")), 0)
     if n_comment:
@@ -66,8 +69,5 @@ def tell(name: str, n_row: int, first: Sequence[str]) -> None:
     """Warn that rows above a table are left out."""
     title = next(filter(None, first), "")
     shown = title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}..."
-    rows = "row 1" if n_row == 1 else f"rows 1 to {n_row}"
-    warn(
-        f"{rows} of {name!r} ({shown}) {'stands' if n_row == 1 else 'stand'} above the table and "
-        f"{'is' if n_row == 1 else 'are'} left out; to read {'it' if n_row == 1 else 'them'} as part of it: header=True, or --header"
-    )
+    rows, verb = ("row 1", "is") if n_row == 1 else (f"rows 1 to {n_row}", "are")
+    warn(f"{rows} of {name!r} ({shown}), above the table, {verb} left out; header=True, or --header, begins with row 1")
