@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import math
 import os
 import sys
@@ -23,13 +24,28 @@ ANNOUNCED_SECONDS = _seconds(os.environ.get("BAYESJPT_ANNOUNCED_SECONDS", ""))
 """Seconds after which a phase is long enough for a line when it begins, and one when it ends; ``inf`` for silence."""
 
 
+_INSIDE = contextvars.ContextVar("_INSIDE", default=False)
+"""Whether another phase speaks, or is silent, for those within it."""
+
+
 @contextlib.contextmanager
 def announced(text: str, wanted: bool, *, end: bool = True) -> Iterator[None]:
     """Say on standard error that a phase has begun, and that it has ended, where it takes its time: off a terminal too.
 
-    Nothing is said of a phase that ends before `ANNOUNCED_SECONDS`, nor of its end where `end` is False: somebody else
-    says it.
+    Nothing is said of a phase that ends before `ANNOUNCED_SECONDS`, nor of one within another phase, nor of the end
+    where `end` is False: somebody else says it.
     """
+    outer = _INSIDE.set(True) if not _INSIDE.get() else None
+    try:
+        with _said(text, wanted and outer is not None, end):
+            yield
+    finally:
+        if outer is not None:
+            _INSIDE.reset(outer)
+
+
+@contextlib.contextmanager
+def _said(text: str, wanted: bool, end: bool) -> Iterator[None]:
     if not wanted or sys.stderr is None or math.isinf(ANNOUNCED_SECONDS):
         yield
         return

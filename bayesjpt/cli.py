@@ -467,7 +467,9 @@ def run(arguments: list[str] | None = None) -> int:
             if nothing:
                 typer.echo(error.format_message())
                 return USER_MISTAKE
-            return _refuse(f"{_sentence(error.format_message())} Try 'bayesjpt --help'")
+            context = getattr(error, "ctx", None)
+            path = context.command_path if context is not None else "bayesjpt"
+            return _refuse(f"{_sentence(error.format_message())} Try '{path} --help'")
     if status == INTERRUPTED:
         typer.echo("bayesjpt: interrupted", err=True)
     return status if isinstance(status, int) else 0

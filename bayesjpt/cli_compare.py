@@ -83,6 +83,7 @@ def _plain(found: TableComparison) -> dict[str, Any]:
     return {
         "tables": list(found.names),
         "rows": list(found.n_row),
+        "rows_in_both": found.n_copied,
         "together": found.together,
         "columns": [asdict(column) | {"verdict": column.verdict} for column in found.columns],
         "parts": [asdict(part) for part in found.parts],

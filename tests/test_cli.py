@@ -13,6 +13,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt import cli
+from bayesjpt.announced import announced
 from bayesjpt.fitting.for_types import estimate_for_types
 from bayesjpt.kernels.sweeper import Sweeper
 
@@ -130,6 +131,15 @@ def test_phases_that_take_their_time_are_announced_off_a_terminal(csv, capfd, mo
     for text in ("reading small.csv", "learning a structure", "judging the columns"):
         assert f"{text} ...\n" in err
         assert f"{text}: done in " in err
+
+
+def test_a_phase_within_another_says_nothing_of_its_own(capfd, monkeypatch):
+    monkeypatch.setattr("bayesjpt.announced.ANNOUNCED_SECONDS", 0.0)
+    for wanted in (True, False):
+        with announced("outer", wanted), announced("inner", True):
+            pass
+        err = capfd.readouterr().err
+        assert ("inner" in err, "outer" in err) == (False, wanted)
 
 
 def test_same_seed_prints_the_same_answer(csv, capfd):

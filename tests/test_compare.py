@@ -36,6 +36,22 @@ def test_halves_of_one_table_are_alike(rng):
     assert "The columns are alike." in repr(found)
 
 
+@pytest.mark.parametrize("columns", [["kind", "size", "rings", "day"], ["kind", "rings"]])
+def test_the_same_rows_in_any_order_do_not_differ(rng, columns):
+    frame = made(rng, 180)[columns]
+    found = bj.compare(frame, frame.sample(frac=1.0, random_state=1))
+    assert (found.differing, found.together, found.n_copied) == ((), 0.0, 180)
+    assert "Both hold the same rows." in repr(found)
+
+
+def test_copies_of_rows_are_no_difference(rng):
+    frame = made(rng, 400)
+    found = bj.compare(frame.iloc[:300], frame.iloc[100:])
+    assert found.together < 0.5
+    assert 195 <= found.n_copied <= 200
+    assert "rows are in both" in " ".join(repr(found).split())
+
+
 @pytest.mark.filterwarnings("ignore:constant columns")
 def test_one_value_in_both_is_no_difference(rng):
     frames = [pd.DataFrame({"x": rng.normal(size=n), "land": "DE", "year": 2020}) for n in (60, 20)]

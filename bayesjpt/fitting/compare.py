@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -88,6 +88,8 @@ class TableComparison:
         Of both tables.
     names : tuple of str
         What the tables are called.
+    n_copied : int
+        Rows that are in both tables, cell by cell.
     """
 
     columns: tuple[ColumnComparison, ...]
@@ -98,6 +100,7 @@ class TableComparison:
     left_out: tuple[str, ...]
     n_row: tuple[int, int]
     names: tuple[str, str]
+    n_copied: int = 0
 
     def __getitem__(self, name: str) -> ColumnComparison:
         """Return the answer for a column by its name."""
@@ -157,7 +160,8 @@ def compare(
     by Bayes factors in closed form (`bayesjpt.queries.two_sample`): of labels and missing cells by their shares, of
     numbers by the mix of both tables in parts of the line. Together: a joint probability tree is grown on one half of
     the rows to tell the tables apart by all columns, and its leaves are judged on the other half, and the other way
-    round; the two log factors are averaged. See docs/explanation/compare.md.
+    round; the two log factors are averaged. A row and its copy in the other table stay in one half, and tables of the
+    same rows do not differ. See docs/explanation/compare.md.
 
     Examples
     --------
@@ -174,7 +178,7 @@ def compare(
     if not shared:
         raise TableError("two tables without a column in common", "tables with the same columns")
     cells = {name: _cells(*(_column(table, name) for table in both)) for name in shared}
-    together, parts = _together(cells, [table.n_row for table in both], np.random.default_rng(seed))
+    together, parts, n_copied = _together(cells, [table.n_row for table in both], np.random.default_rng(seed))
     known = [{*table.names, *(column.name for column in table.schema.set_aside)} for table in both]
     left_out = [name for name in (*known[0], *known[1]) if name in known[0] & known[1] and name not in shared]
     return TableComparison(
@@ -186,6 +190,7 @@ def compare(
         left_out=tuple(sorted(set(left_out))),
         n_row=(both[0].n_row, both[1].n_row),
         names=names,
+        n_copied=n_copied,
     )
 
 
@@ -325,19 +330,24 @@ def percent(share: float) -> str:
 
 def _together(
     cells: dict[str, tuple[_Cells, _Cells]], n_row: Sequence[int], rng: np.random.Generator
-) -> tuple[float | None, tuple[Part, ...]]:
-    """Return the probability that rows as a whole differ, and the parts in which they do."""
+) -> tuple[float | None, tuple[Part, ...], int]:
+    """Return the probability that rows as a whole differ, the parts in which they do, and the number of copied rows."""
     from bayesjpt.queries.two_sample import parts_log_factor, probability_of
 
     if min(n_row) < _LEAST_ROWS:
-        return None, ()
+        return None, (), 0
     side = np.repeat([0, 1], n_row)
     made = _both(cells, n_row, side)
     if made is None:
-        return None, ()
+        return None, (), 0
     table, indicator = made
-    # halves with the same shares of both tables
+    others = np.arange(table.n_column) != table.schema.index(indicator)
+    copies = _copies(table.values[others], table.observed[others], n_row[0])
+    if 2 * len(copies) == table.n_row:
+        return 0.0, (), len(copies)
+    # halves with the same shares of both tables; apart, a row would be judged by what was learned from its copy
     half = np.concatenate([rng.permutation(np.arange(n) % 2) for n in n_row])
+    half[copies[:, 1]] = half[copies[:, 0]]
     factors, parts = [], []
     for number in range(2):
         train, judged = np.flatnonzero(half == number), np.flatnonzero(half != number)
@@ -348,7 +358,26 @@ def _together(
         parts.append((found, counts))
     probability = probability_of(float(np.mean(factors)))
     shown = _parts(table, *parts[int(np.argmax(factors))]) if probability >= MAY_DIFFER else ()
-    return probability, shown
+    return probability, shown, len(copies)
+
+
+def _copies(values: np.ndarray, observed: np.ndarray, n_first: int) -> np.ndarray:
+    """Return pairs of alike rows, one of each table: int (n_pair, 2). All rows, or those that each table holds once.
+
+    Rows that tables of few labels hold many times are no copies; tied, both halves would show the same chance.
+    """
+    rows = np.ascontiguousarray(np.where(observed, values, np.nan).T) + 0.0  # no zero with a sign
+    places: dict[bytes, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for number, row in enumerate(rows):
+        places[row.tobytes()][number >= n_first].append(number)
+    is_same = all(len(first) == len(second) for first, second in places.values())
+    pairs = [
+        pair
+        for first, second in places.values()
+        if is_same or len(first) == len(second) == 1
+        for pair in zip(first, second, strict=True)
+    ]
+    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def _both(cells: dict[str, tuple[_Cells, _Cells]], n_row: Sequence[int], side: np.ndarray) -> tuple[Table, str] | None:

@@ -100,9 +100,10 @@ def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def method(*args, **kwargs):
-        is_first = name not in _USED
+        if name in _USED:
+            return answered(*args, **kwargs)
         _USED.add(name)
-        with announced(f"{name}: its first use compiles or loads what it needs", is_first):
+        with announced(f"{name}: its first use compiles or loads what it needs", True):
             return answered(*args, **kwargs)
 
     def answered(*args, **kwargs):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
 from bayesjpt.table.cells import NO_LABEL_TOKENS, number_of_text
-from bayesjpt.table.ordered_labels import NUMBERED, is_stray, known_order
+from bayesjpt.table.ordered_labels import NUMBERED, is_no_answer, is_stray, is_two_sided, known_order
 from bayesjpt.table.schema import Column, Schema, SetAside
 from bayesjpt.table.table import Table
 
@@ -82,7 +83,7 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
             notes += _of_labels(column, cells, is_ordered=answer.type == "ordinal")
             notes += [f"{unit} since 1970?" for unit in _time_unit(column, cells)]
             is_open = answer.certainty == "unsure" and {answer.type, answer.second} == {"nominal", "ordinal"}
-            notes += [f"--kind {column.name}=ordinal"] if is_open and not notes else []
+            notes += [f"--kind {shlex.quote(f'{column.name}=ordinal')}"] if is_open and not notes else []
         found.append(tuple(notes))
     return found
 
@@ -95,10 +96,13 @@ def _of_labels(column: Column, cells: np.ndarray | None, *, is_ordered: bool) ->
         return [ALL_DIFFERENT]
     order = known_order(column.labels)
     ranked = () if order is None else order.ranked
+    is_pair = is_two_sided([label for label in column.labels if not is_no_answer(label)])  # yes, no, don't know
     missing = [
         label
         for label in column.labels
-        if label in NO_LABEL_TOKENS or (is_ordered and ranked and label not in ranked and is_stray(label))
+        if label in NO_LABEL_TOKENS
+        or (is_ordered and ranked and label not in ranked and is_stray(label))
+        or (is_pair and is_no_answer(label))
     ]
     spelled: dict[str, str] = {}
     notes = [f"{MAY_BE_MISSING}{label}" for label in missing]
@@ -153,8 +157,8 @@ def _runs_of_indicators(schema: Schema) -> list[tuple[str, list[int]]]:
 
 
 def notes_of_left_out(column: SetAside) -> tuple[str, ...]:
-    """Return what to look at in a column that was not modelled: numbers that were written as text."""
-    return (AS_TEXT,) if "are numbers" in column.reason else ()
+    """Return what to look at in a column that was not modelled: numbers, or dates, that were written as text."""
+    return (AS_TEXT,) if "are numbers" in column.reason else (DATES_AS_TEXT,) if "are dates" in column.reason else ()
 
 
 def codes_for_missing(column: Column, cells: np.ndarray | None) -> list[float]:
@@ -221,8 +225,8 @@ def written_as_text(labels: Sequence[str], reason: str = "") -> list[str]:
     >>> written_as_text(["$1,200.50", "$80.00", "$99.90"]), written_as_text(["A11", "A12", "A13"])
     (['numbers as text'], [])
     """
-    if "are numbers" in reason:
-        return [AS_TEXT]
+    if "are numbers" in reason or "are dates" in reason:
+        return [AS_TEXT if "are numbers" in reason else DATES_AS_TEXT]
     texts = [label.strip() for label in labels]
     if len(texts) < 3 or all(number_of_text(text) is not None for text in texts):
         return []

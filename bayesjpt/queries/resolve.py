@@ -25,6 +25,7 @@ from bayesjpt.queries.event import (
 )
 from bayesjpt.queries.intervals import Domain, Intervals, domain_of, intersection
 from bayesjpt.table import cells as cells_of
+from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
 from bayesjpt.table.yes_no import same_answer
 
@@ -163,10 +164,17 @@ def _bound(column: Column, value: Value, place: Place | None) -> float:
     if column.base != "category":
         return _number(column, value, place)
     if _label_scale(column) is None:
+        known = known_order(column.labels)
+        named = (
+            column.labels
+            if known is None
+            else known.ranked[known.ranked.index(value) if value in known.ranked else 0 :]
+        )
+        order = "" if known is None else f", by their words {' < '.join(known.ranked[:_N_LABELS_SHOWN])}"
         raise EventError(
-            f"the labels of column {column.name!r} have no order ({_labels_shown(column)})",
+            f"the labels of column {column.name!r} have no order in the model ({_labels_shown(column)})",
             "==, != or in",
-            f"Name the labels: {rendered_name(column.name)} in ({_labels_shown(column, 2)}).",
+            f"Name the labels{order}: {rendered_name(column.name)} in ({', '.join(map(rendered_value, named[:2]))}).",
             place=place,
         )
     return _date(column, value, place) if column.dtype == "datetime" else _label_number(column, value, place)

@@ -37,6 +37,9 @@ _RARE = 3.0
 """What is rare: levels below zero, periods that are no levels, an unknown order of labels. The larger a
 feature, the less the weights' prior holds it back."""
 
+_RAREST = 6.0
+"""Of columns of years there are four among those that the weights were fitted to."""
+
 SCALE = "labels on a scale"
 
 _ON_A_SCALE_OF_TWO = 2.0
@@ -164,7 +167,7 @@ def _of_numbers(column: Column, seen: _Seen) -> dict[str, dict[str, float]]:
         shared = {
             "few values": max(few, 0.0) if years else few,  # periods, however many
             "from 1": float(seen.whole and least == 1.0),
-            "years": _RARE * float(years),
+            "years": _RAREST * float(years),
             "levels below zero": _RARE * float(least < 0.0) * (1.0 + 2.0 * (column.n_distinct > MAX_INTEGER_LEVELS)),
             "levels not whole": float(not seen.whole),
         }

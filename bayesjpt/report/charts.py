@@ -50,6 +50,10 @@ def _numbers(axis: Axis, fitted: Masses, rows: np.ndarray, words: str) -> str:
     def x(value: float) -> float:
         return _LEFT + (_WIDTH - 2.0 * _LEFT) * float(value - edges[0]) / float(span)
 
+    def inside(middle: float, label: str) -> float:
+        half = 0.5 * width(label, _SMALL)
+        return min(max(middle, half), _WIDTH - half)
+
     tallest = max(float(np.nanmax(np.append(rows, 0.0))), float(fitted.hi.max()), 1e-300)
 
     def y(share: float) -> float:
@@ -72,7 +76,7 @@ def _numbers(axis: Axis, fitted: Masses, rows: np.ndarray, words: str) -> str:
     model = _dots(middle, fitted, y) if few else _band(middle, fitted, y)
     ticks = [
         element("line", class_="axis", x1=x(place), x2=x(place), y1=_BOTTOM, y2=_BOTTOM + 4.0)
-        + text(label, min(max(x(place), 24.0), _WIDTH - 24.0), _BOTTOM + 17.0, size=_SMALL, text_anchor="middle")
+        + text(label, inside(x(place), label), _BOTTOM + 17.0, size=_SMALL, text_anchor="middle")
         for place, label in axis.ticks
     ]
     return _picture(
@@ -153,7 +157,7 @@ def _percent(share: float) -> str:
 
 
 def pairs_svg(names: list[str], pairs: list[Pair], place: dict[int, int]) -> str:
-    """Return the picture of all pairs: the larger a square, the more two columns tell about each other.
+    """Return the picture of all pairs: the fuller a cell, the more two columns tell about each other.
 
     Parameters
     ----------
@@ -171,18 +175,17 @@ def pairs_svg(names: list[str], pairs: list[Pair], place: dict[int, int]) -> str
         column, row = sorted((place[pair.first], place[pair.second]))
         left, top = room + column * _CELL, 4.0 + row * _CELL
         words = f"{names[column]} and {names[row]}: {pair.mean:.2f} ({pair.lo:.2f} to {pair.hi:.2f})"
-        # its area is the number, so that nothing rests on the colour
-        side = (_CELL - 3.0) * max(min(pair.mean, 1.0), 0.0) ** 0.5
+        # its height is the number, so that nothing rests on the colour; as broad as the cell it leaves numbers legible
+        filled = (_CELL - 3.0) * max(min(pair.mean, 1.0), 0.0)
         middle = left + 0.5 * _CELL, top + 0.5 * _CELL
         drawn = [
             title(words),
             element("rect", class_="cell", x=left + 1.0, y=top + 1.0, width=_CELL - 2.0, height=_CELL - 2.0),
         ]
-        if side >= 1.0:
+        if filled >= 0.5:
+            bottom = top + _CELL - 1.5
             drawn.append(
-                element(
-                    "rect", class_="tie", x=middle[0] - 0.5 * side, y=middle[1] - 0.5 * side, width=side, height=side
-                )
+                element("rect", class_="tie", x=left + 1.5, y=bottom - filled, width=_CELL - 3.0, height=filled)
             )
         if n <= _N_NUMBER:
             number = f"{pair.mean:.2f}".removeprefix("0")

@@ -10,6 +10,8 @@ from bayesjpt.report.summary import WIDTH, clipped, display_width
 
 _HEADERS = ("column", "differs", "by", "how")
 _LONGEST_NAME = 24
+_FEW_COPIES = 0.05
+"""Share of the rows up to which copies are not worth a word."""
 
 
 class ColumnAnswer(Protocol):
@@ -59,6 +61,8 @@ class Answer(Protocol):
     def n_row(self) -> tuple[int, int]: ...
     @property
     def names(self) -> tuple[str, str]: ...
+    @property
+    def n_copied(self) -> int: ...
 
 
 def comparison_text(found: Answer) -> str:
@@ -103,7 +107,11 @@ def _headline(found: Answer) -> str:
 def _verdict(found: Answer) -> str:
     """Return what was found in a sentence."""
     differing = [column.name for column in found.columns if column.verdict == "differs"]
+    if found.n_copied and found.n_row == (found.n_copied, found.n_copied):
+        return "Both hold the same rows."
     told = f"Taken together: {probability(found.together)} that the rows differ." if found.together is not None else ""
+    if found.n_copied > _FEW_COPIES * min(found.n_row):
+        told += f" {found.n_copied:,} rows are in both."
     if differing:
         n = len(differing)
         return f"{n} column{'s differ' if n > 1 else ' differs'}. {told}".strip()

@@ -443,7 +443,8 @@ def _expected(post: Posterior, name: str, rows: Table) -> list[str]:
     others = rows.observed.copy()
     others[k] = False
     ends = quantile(post, _ENDS, [name], Table(rows.schema, rows.values, others)).values.mean(axis=(0, 1))[:, 0]
-    return [f"{_number(column, lo)} to {_number(column, hi)}" for lo, hi in ends.T.tolist()]
+    told = [[_number(column, end) for end in both] for both in ends.T.tolist()]
+    return [lo if lo == hi else f"{lo} to {hi}" for lo, hi in told]
 
 
 def _likely_labels(names: Sequence[str], values: np.ndarray) -> str:

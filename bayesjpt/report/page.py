@@ -139,12 +139,19 @@ def _data(contents: Contents, order: list[int], place: dict[int, int]) -> dict[s
         labels = list(axis.labels)
         if contents.columns[k].rows[-1:].sum() == 0.0 and labels[-1:] == ["other"]:
             labels.pop()  # no row has it
-        told: dict[str, Any] = {"name": axis.name, "labels": labels or None, "values": []}
+        answer = contents.columns[k].answer
+        ranks = [label for label in answer.order if label in labels] if answer.type == "ordinal" else []
+        ranks += [label for label in labels if label not in ranks]
+        rank = [ranks.index(label) for label in labels] + [len(labels)] * (len(axis.labels) - len(labels))
+        told: dict[str, Any] = {"name": axis.name, "labels": ranks or None, "values": []}
         if rows is not None:
             seen = zip(rows.values[k, kept].tolist(), rows.observed[k, kept].tolist(), strict=True)
             # places on a picture, to a thousandth of its width or better
             digits = 0 if axis.labels else 3 - math.floor(math.log10(max(axis.edges[-1] - axis.edges[0], 1e-300)))
-            told["values"] = [round(value, digits) if observed else None for value, observed in seen]
+            told["values"] = [
+                (rank[int(value)] if axis.labels else round(value, digits)) if observed else None
+                for value, observed in seen
+            ]
         if not axis.labels:
             told |= {"lo": float(axis.edges[0]), "hi": float(axis.edges[-1]), "ticks": axis.ticks}
         columns.append(told)

@@ -169,9 +169,12 @@ def _left_out(columns: Sequence[SetAside]) -> list[str]:
     """Return the line of columns that were left out, and one where some of them should be looked at."""
     if not columns:
         return []
-    odd = [column.name for column in columns if notes_of_left_out(column)]
+    odd: dict[str, list[str]] = {}
+    for column in columns:
+        for note in notes_of_left_out(column):
+            odd.setdefault(note, []).append(column.name)
     lines = _listed("left out: ", [f"{column.name}, {short_reason(column.reason)}" for column in columns])
-    return lines + ([_one_line("look at, numbers as text: ", odd)] if odd else [])
+    return lines + [_one_line(f"look at, {note}: ", names) for note, names in odd.items()]
 
 
 def _listed(start: str, entries: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from bayesjpt.table import atoms as atoms_of
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import labels, numeric
 from bayesjpt.table.cells import Cells
-from bayesjpt.table.excluded import kind_to_suggest, nearly_number, set_aside_reason
+from bayesjpt.table.excluded import kind_to_suggest, nearly_read, set_aside_reason
 from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, told_tokens, without_tokens
 from bayesjpt.table.overrides import KINDS, LABEL_KINDS, NOTHING, Override
 from bayesjpt.table.schema import Column, Schema, SetAside, closest
@@ -112,7 +112,7 @@ def _decide_next(cells: Cells, override: Override, made: _Decided) -> None:
             made.remedies[cells.name] = kind
         return
     column, view = decide(cells, view, override, hints=made.hints)
-    made.notes += [note for note in (cells.note, view.note) if note]
+    made.notes += [note for note in dict.fromkeys((cells.note, view.note)) if note]
     made.columns.append(column)
     made.read.append(view)
     if column.n_distinct == 1 and override.base is None:
@@ -222,7 +222,7 @@ def rule(view: Cells) -> tuple[str, str]:
             return "category", _only_value(view)
         if view.is_yes_no:
             return "category", "yes or no"
-        return "category", "stored as a category" if view.labels else f"text with few labels{nearly_number(view)}"
+        return "category", "stored as a category" if view.labels else f"text with few labels{nearly_read(view)}"
     if view.n_distinct == 1:
         return "real", _only_value(view)
     if view.stored == "datetime":

@@ -18,6 +18,7 @@ from bayesjpt import defaults
 from bayesjpt.errors import TableError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import header as header_of
+from bayesjpt.table import preamble
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.reading import Reading
 
@@ -93,12 +94,21 @@ def _layout(content: bytes, name: str, reading: Reading) -> Layout:
     if separator is not None:
         start = len(head[0].encode("utf-8", "surrogatepass"))
         head = head[1:]
-    separator = reading.sep or separator or separator_of(name, head)
+    plain = list(itertools.dropwhile(lambda line: line.startswith("#"), head)) or head
+    separator = reading.sep or separator or separator_of(name, plain)
     limit = csv.field_size_limit()
     if any(len(line) > limit for line in head):
         raise csv.Error(f"field larger than field limit ({limit})")
-    # not strict: the last record may be cut where the head ends within its quotes
-    records = [[text.strip() for text in record] for record in csv.reader(head, delimiter=separator) if record]
+    head_of = _Head.of(head, separator)
+    n_above = 0
+    if reading.header is None:
+        others = () if reading.sep or start else _SEPARATORS
+        head_of, n_above = _below_titles(head_of, head, others)
+        separator = head_of.separator
+    if n_above:
+        preamble.tell(name, head_of.lines[n_above], head_of.records[0])
+        start += sum(len(line.encode("utf-8", "surrogatepass")) for line in head[: head_of.lines[n_above]])
+    records = head_of.records[n_above:]
     first = records[0] if records else []
     if not any(first):
         raise TableError(f"file {name!r} is empty", "a header line with the names of the columns")
@@ -109,6 +119,60 @@ def _layout(content: bytes, name: str, reading: Reading) -> Layout:
         return Layout(start, separator, header_of.names_of(first), first, True)
     names = header_of.numbered(len(first), first, name, is_told=reading.header is False)
     return Layout(start, separator, names, names, False)
+
+
+class _Head(NamedTuple):
+    """The first records of a text, stripped, and the number of lines before each."""
+
+    separator: str
+    records: list[list[str]]
+    lines: list[int]
+
+    @classmethod
+    def of(cls, head: Sequence[str], separator: str) -> _Head:
+        # not strict: the last record may be cut where the head ends within its quotes
+        reader = csv.reader(head, delimiter=separator)
+        records, lines, n_line = [], [], 0
+        for record in reader:
+            if record:
+                records.append([text.strip() for text in record])
+                lines.append(n_line)
+            n_line = reader.line_num
+        return cls(separator, records, lines)
+
+    def n_above(self) -> int:
+        """Return the number of records above the table."""
+        filled = [k for k, record in enumerate(self.records) if any(record)]
+        if not filled or filled[0]:
+            return 0
+        is_apart = [
+            k > 0 and (filled[k - 1] != at - 1 or self.lines[at] - self.lines[at - 1] > 1 + self._n_break(at - 1))
+            for k, at in enumerate(filled)
+        ]
+        found = preamble.n_above([self.records[k] for k in filled], is_apart)
+        return filled[found] if found else 0
+
+    def _n_break(self, k: int) -> int:
+        """Return the number of line ends within the cells of a record."""
+        return sum(len(cell.splitlines()) - 1 for cell in self.records[k] if cell)
+
+
+def _below_titles(found: _Head, head: Sequence[str], separators: Sequence[str]) -> tuple[_Head, int]:
+    """Return the records by the separator under which a table has rows above it, and their number; else what was found.
+
+    Other separators are tried where the second record, or most, have another number of cells than the first, or one.
+    """
+    n_above = found.n_above()
+    first = len(found.records[0]) if found.records else 0
+    n_alike = sum(len(record) == first for record in found.records)
+    if n_above or (first > 1 and 2 * n_alike > len(found.records) and len(found.records[:2][-1]) == first):
+        return found, n_above
+    for separator in separators:
+        other = _Head.of(head, separator)
+        n_above = other.n_above()
+        if n_above:
+            return other, n_above
+    return found, 0
 
 
 def _named_separator(head: Sequence[str]) -> str | None:

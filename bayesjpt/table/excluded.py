@@ -9,6 +9,7 @@ import numpy as np
 from bayesjpt import defaults
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.written_dates import date_readings
 from bayesjpt.table.written_numbers import number_readings, units_of
 
 MIN_IDENTIFIER_ROWS = 20
@@ -24,6 +25,10 @@ dropped). Of 100 draws from 200 values all are distinct once in 10^13 times."""
 
 _FEW_TEXTS = 20
 """Different texts up to which numbers in several units, such as 500 g and 1 kg, may be labels of packs."""
+
+
+MOST_ODD = 0.25
+"""Share of the different texts that may be no numbers, or dates, where a column is said to hold mostly such."""
 
 
 _ID_NAME = re.compile(
@@ -47,10 +52,10 @@ def set_aside_reason(cells: Cells, view: Cells) -> str | None:
             return f"numbers in {', '.join(units[:-1])} and {units[-1]}: {n_distinct} texts; in one unit they are read"
         if enough and nearly_all:
             found = f"{n_distinct} distinct texts in {n} observed cells"
-            return f"identifier or free text: {found}{nearly_number(view)}"
+            return f"identifier or free text: {found}{nearly_read(view)}"
         n_label = len(view.labels) or n_distinct
         if n_label > defaults.MAX_LABELS:
-            return f"text: {n_label} labels, more than the {defaults.MAX_LABELS} of a category{nearly_number(view)}"
+            return f"text: {n_label} labels, more than the {defaults.MAX_LABELS} of a category{nearly_read(view)}"
         return None
     if view.stored != "number" or not enough:
         return None
@@ -96,15 +101,20 @@ def is_identifier_name(name: str) -> bool:
     return bool(_ID_NAME.fullmatch(name) or _CAMEL_ID_NAME.search(name))
 
 
-def nearly_number(cells: Cells) -> str:
-    """Return a hint for a text column most of whose cells nearly spell numbers."""
-    if cells_of.zero_padded(cells):
-        return ""
-    odd = [i for i, text in enumerate(cells.distinct) if number_readings([text]) is None]
-    if not odd or len(odd) > 0.1 * cells.n_distinct:
-        return ""
-    row, value = cells.first(odd)
-    return f"; most cells are numbers, the first that is not is {value!r} in row {row}"
+def nearly_read(cells: Cells) -> str:
+    """Return a hint for a text column most of whose cells spell numbers, or dates: the first one that does not."""
+    kinds = (("numbers", number_readings),) if not cells_of.zero_padded(cells) else ()
+    for kind, readings in (*kinds, ("dates", date_readings)):
+        most, odd = MOST_ODD * cells.n_distinct, []
+        for position, text in enumerate(cells.distinct):
+            if readings([text]) is None:
+                odd.append(position)
+                if len(odd) > most:
+                    break
+        if odd and len(odd) <= most:
+            row, value = cells.first(odd)
+            return f"; most cells are {kind}, the first that is not is {value!r} in row {row}"
+    return ""
 
 
 def _in_row_order(view: Cells) -> bool:

@@ -175,7 +175,9 @@ def _series_cells(name: str, series: nw.Series) -> Cells:
         return text_cells(name, [None] * len(series))
     shown = dtype if dtype != nw.Unknown else _arrow_type(series) or series.to_native().dtype
     return cells_of.excluded(
-        name, len(series), f"of type {shown}: {_REMEDIES.get(_kind_of_type(str(shown)), _CONVERT)}"
+        name,
+        len(series),
+        f"of type {str(shown).partition('({')[0]}: {_REMEDIES.get(_kind_of_type(str(shown)), _CONVERT)}",
     )
 
 

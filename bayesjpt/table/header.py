@@ -52,6 +52,21 @@ def holds_names(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     return not alike and n_found < max(n_repeated, 1)
 
 
+def names_values(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
+    """Return whether some cell of a record that is no value stands over values alone.
+
+    Examples
+    --------
+    >>> names_values(["age", "kind"], [["70", "a"], ["57", "b"]]), names_values(["a", "b"], [["c", "d"]])
+    (True, False)
+    """
+    for position, name in enumerate(first):
+        below = [text for text in {record[position].strip() for record in records[:_N_RECORDS]} if text not in _MISSING]
+        if name and below and _is_value(below) and not _is_value([name]):
+            return True
+    return False
+
+
 _MISSING = cells_of.MISSING_TOKENS | cells_of.NO_NUMBER_TOKENS
 
 

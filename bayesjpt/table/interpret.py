@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,9 @@ from bayesjpt.table.written_numbers import NumberNotation, NumberReadings, numbe
 from bayesjpt.table.yes_no import yes_no
 
 Notation = NumberNotation | DateNotation
+
+_PARTS_THOUSANDS = re.compile(r"-?[1-9]\d{0,2}\.\d{3}")
+_SINGLE_DIGIT = 10.0
 
 _N_SAMPLE = 1_000
 """Distinct texts of a column that are asked for evidence about the others."""
@@ -104,7 +108,7 @@ def spelled_number(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
     """Return text cells that all spell numbers, in whatever notation, as numbers; None otherwise."""
     plain = cells_of.spelled_number(cells)
     if plain is not None and hints.decimal != ",":
-        return plain
+        return plain if hints.decimal else _with_doubt(cells, plain)
     found = number_readings(cells.distinct.tolist())
     if found is None:
         return plain
@@ -114,6 +118,20 @@ def spelled_number(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
         return plain
     note = _number_note(cells, found, chosen, hints)
     return replace(cells.retold("number", found.values[chosen]), notation=notation, note=note)
+
+
+def _with_doubt(cells: Cells, plain: Cells) -> Cells:
+    """Return plain numbers, with a note where each point stands before three digits, as if it parted thousands.
+
+    Measurements of a single digit before the point, such as 1.234, are written so more often than not.
+    """
+    if abs(plain.distinct).max() < _SINGLE_DIGIT or not all(map(_PARTS_THOUSANDS.fullmatch, cells.distinct.tolist())):
+        return plain
+    found = number_readings(cells.distinct.tolist())
+    if found is None or len(found.notations) < 2:
+        return plain
+    points = next((k for k, one in enumerate(found.notations) if one.decimal == "."), 0)
+    return replace(plain, note=_number_note(cells, found, points, NO_HINTS))
 
 
 def _number_note(cells: Cells, found: NumberReadings, chosen: int, hints: Hints) -> str:

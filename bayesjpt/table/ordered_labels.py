@@ -26,20 +26,31 @@ _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")  # noqa: RUF001 - people type both
 """A bachelor's degree is one of bachelors."""
 _NUMBER = r"\d+(?:[.,]\d+)*\s*[km%€$]?"
 _RANGE = re.compile(
-    rf"(?P<below><=?|≤|under|below|less than|up to|at most|unter|bis|weniger als|moins de|jusqu a|menos de|hasta)?"
+    rf"(?P<below><=?|≤|under|below|less than|up to|at most|unter|bis zu|bis|weniger als|moins de|jusqu\W?[aà]"
+    r"|menos de|hasta|meno di|fino a|minder dan|tot)?"
     r"\s*[$€]?"
     rf"(?P<first>{_NUMBER})\s*(?:st|nd|rd|th)?"
     rf"(?P<rest>\s*(?:-|\u2013|\u2014|\.\.\.?|to|bis|a|à|and|und)\s*[$€]?(?P<second>{_NUMBER})(?:st|nd|rd|th)?"
-    r"|\s*\+|\s*(?:or |and |und |et |y )?(?:more|over|above|older|up|mehr|plus|más|mas|alter))?",
+    r"|\s*\+|\s*(?:or |and |und |et |ou |y |o |e |en )?"
+    r"(?:more|over|above|older|up|mehr|alter|älter|darüber|plus|más|mas|più|piu|oltre|meer|ouder))?",
     re.IGNORECASE,
 )
 _ABOVE = re.compile(
-    rf"(?P<above>>=?|≥|over|above|more than|at least|ab|über|mehr als|plus de|más de|mas de)"
+    rf"(?P<above>>=?|≥|over|above|more than|at least|ab|über|mehr als|plus de|más de|mas de|più di|oltre|meer dan)"
     rf"\s*[$€]?(?P<first>{_NUMBER})",
     re.IGNORECASE,
 )
 _RANK = re.compile(r"([^\W\d]{3,})[\s_\-.:]*(\d+|[ivx]+)$|^(\d+)[\s_\-.:]*([^\W\d]{3,})$", re.IGNORECASE)
 _MORE = frozenset({"more", "many", "over", "mehr", "plus", "mas"})
+_BESIDE = frozenset(
+    """
+    more many over above older up mehr alter älter und darüber bis plus et ou a à más mas o y mayores e più piu oltre
+    en meer ouder tot to or and
+    """.split()  # noqa: SIM905 - a line for each would say no more
+)
+"""Words beside a number that are no unit."""
+_ORDINAL = re.compile(r"(?P<n>\d+)(?:st|nd|rd|th|er|ère|e|è|ème|eme|º|ª)", re.IGNORECASE)
+_EMPTY_SIGNS = "☆✩○◯·"
 _ROMAN = {
     "i": 1,
     "ii": 2,
@@ -103,6 +114,8 @@ def known_order(labels: Sequence[str]) -> KnownOrder | None:
     for kind, places in (
         (WORDS, _on_a_scale(labels, plain)),
         (NUMBERED, _numbered(plain)),
+        (NUMBERED, _ordinal_numbers(plain)),
+        (NUMBERED, _repeated(labels)),
         (LETTERS, _letters(plain)),
     ):
         if len(places) >= 2:
@@ -121,7 +134,29 @@ def is_stray(label: str) -> bool:
     [True, True, False]
     """
     normal = _normal(label)
-    return not normal or normal in _words(scales.STRAYS)
+    return not normal or normal in _words(scales.NO_ANSWERS) or normal in _words(scales.OTHERS)
+
+
+def is_no_answer(label: str) -> bool:
+    """Return whether a label says that there is no answer, in words.
+
+    Examples
+    --------
+    >>> [is_no_answer(label) for label in ("Ne sait pas", "other", "low")]
+    [True, False, False]
+    """
+    return _normal(label) in _words(scales.NO_ANSWERS)
+
+
+def is_two_sided(labels: Sequence[str]) -> bool:
+    """Return whether two labels are the sides of a matter, such as yes and no.
+
+    Examples
+    --------
+    >>> is_two_sided(["Oui", "Non"]), is_two_sided(["red", "green"])
+    (True, False)
+    """
+    return len(labels) == 2 and {_normal(label) for label in labels} <= _words(scales.TWO_SIDED)
 
 
 def _normal(label: str) -> str:
@@ -158,6 +193,8 @@ def _on_a_scale(labels: Sequence[str], plain: Sequence[str]) -> dict[str, float]
         needed = max(_LEAST_SHARE * len([label for label in plain if label in names] or names), 2)
         for scale in _scales():
             places = {label: scale[name] for label, name in names.items() if name in scale}
+            if len(places) == 2 < len(names) and _is_no_scale([names[label] for label in places]):
+                continue
             if len(places) >= needed and len(places) > len(found) and len(set(places.values())) == len(places):
                 found = {label: float(place) for label, place in places.items()}
     return found
@@ -200,13 +237,43 @@ def _numbered(labels: Sequence[str]) -> dict[str, float]:
 
 
 def _without_unit(labels: Sequence[str]) -> Sequence[str]:
-    """Return labels without a word that most of them end with: 10-19 years."""
-    ends = [re.search(r"\s+([^\W\d]+)$", label.strip()) for label in labels]
-    words = {match[1] for match in ends if match and match[1].lower() not in _MORE}
-    if len(words) != 1 or sum(bool(match) for match in ends) < len(labels) - 1:
+    """Return labels without a word that most of them hold behind a number: 10-19 years, 65 years and over."""
+    behind = [re.findall(r"\d\+?\s+([^\W\d]+)", label) for label in labels]
+    words = {word for found in behind for word in found[-1:] if word.casefold() not in _BESIDE}
+    if len(words) != 1:
         return [label.strip() for label in labels]
     (word,) = words
-    return [label.strip().removesuffix(word).strip() for label in labels]
+    if sum(word in found for found in behind) < len(labels) - 1:
+        return [label.strip() for label in labels]
+    return [re.sub(rf"(?<=[\d+])\s+{word}\b", "", label).strip() for label in labels]
+
+
+def _ordinal_numbers(labels: Sequence[str]) -> dict[str, float]:
+    """Return the places of ordinal numbers: 1st, 2nd, 3rd; 18th, 19th, 20th century; 1er, 2e, 3e."""
+    found = [_ORDINAL.fullmatch(text) for text in _without_tail(labels)]
+    if len(labels) < 3 or not all(found):
+        return {}
+    places = {label: float(match["n"]) for label, match in zip(labels, found, strict=True) if match}
+    return places if len(set(places.values())) == len(places) else {}
+
+
+def _without_tail(labels: Sequence[str]) -> list[str]:
+    """Return labels without the words behind their first one, where these are the same in all."""
+    parts = [label.strip().partition(" ") for label in labels]
+    return [first for first, _, _ in parts] if len({rest for _, _, rest in parts}) == 1 else list(labels)
+
+
+def _repeated(labels: Sequence[str]) -> dict[str, float]:
+    """Return the places of labels that repeat one sign: stars, $ to $$$, + to +++; empty stars count for nothing."""
+    bare = [label.strip().rstrip(_EMPTY_SIGNS) for label in labels if _normal(label) not in _words(scales.NO_ANSWERS)]
+    signs = {sign for text in bare for sign in text}
+    if len(bare) < max(3, len(labels) - 1) or len(signs) != 1 or signs.pop().isalnum() or len(set(bare)) < len(bare):
+        return {}
+    return {
+        label: float(len(label.strip().rstrip(_EMPTY_SIGNS)))
+        for label in labels
+        if label.strip().rstrip(_EMPTY_SIGNS) in bare
+    }
 
 
 def _place_of_range(text: str) -> float | None:

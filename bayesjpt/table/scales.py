@@ -190,13 +190,18 @@ maandag, ma < dinsdag, di < woensdag, wo < donderdag, do < vrijdag, vr < zaterda
 januari, jan < februari, feb < maart, mrt < april, apr < mei < juni, jun < juli, jul < augustus, aug < september, sep < oktober, okt < november, nov < december, dec
 """
 
-STRAYS = """
-unknown, other, others, not known, not stated, not specified, unspecified, not available, n a, na, none, missing, no answer, dont know, don t know,
-prefer not to say, refused, undefined, blank, unbekannt, sonstige, sonstiges, andere, keine angabe, k a, weiss nicht, fehlt,
-inconnu, inconnue, autre, autres, non renseigne, ne sait pas, desconocido, desconocida, otro, otra, otros, no sabe, ns nc, no consta,
-sconosciuto, altro, non so, desconhecido, outro, onbekend, anders, draw
+NO_ANSWERS = """
+unknown, not known, not stated, not specified, unspecified, not available, n a, na, none, missing, no answer, dont know, don t know,
+prefer not to say, refused, undefined, blank, unbekannt, keine angabe, k a, weiss nicht, fehlt, ohne angabe,
+inconnu, inconnue, non renseigne, ne sait pas, sans reponse, desconocido, desconocida, no sabe, ns nc, no consta,
+sconosciuto, non so, desconhecido, nao sei, onbekend, weet niet, geen antwoord
 """
-"""Labels that may stand beside a scale without a place on it."""
+"""Labels that say that there is no answer: they may stand beside a scale without a place on it."""
+
+OTHERS = """
+other, others, sonstige, sonstiges, andere, autre, autres, otro, otra, otros, altro, outro, anders, draw
+"""
+"""Answers that may stand beside a scale, too."""
 
 RANKED = """
 level, grade, stage, step, phase, rank, tier, degree, score, year, month, week, day, quarter, semester, round, floor, generation, star, stars,

@@ -8,10 +8,14 @@ from typing import Any
 
 from bayesjpt.errors import TableError, warn
 from bayesjpt.table import header as header_of
+from bayesjpt.table import preamble
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.reading import Reading
 
 SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+
+_N_HEAD_ROWS = 200
+"""Rows in which the names of columns are looked for."""
 
 
 def read_sheet(path: Path, reading: Reading, most_bytes: float) -> list[Cells]:
@@ -84,6 +88,11 @@ def _columns(rows: list[list[Any]], name: str, reading: Reading) -> list[Cells]:
 
     if not rows:
         raise TableError(f"{name!r} is empty", "a header row with the names of the columns")
+    if reading.header is None:
+        n_above = preamble.n_above([[_text(cell) for cell in row] for row in rows[:_N_HEAD_ROWS]], [False] * len(rows))
+        if n_above:
+            preamble.tell(name, n_above, [_text(cell) for cell in rows[0]])
+            rows = rows[n_above:]
     first = [_text(cell) for cell in rows[0]]
     has_header = reading.header
     if has_header is None:

@@ -17,6 +17,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
+from bayesjpt.table.written_dates import DateNotation
 
 
 def texts(column: Column, values: np.ndarray, unseen: np.ndarray | None = None) -> list[str]:
@@ -57,7 +58,7 @@ def write_table(table: Table, path: str | Path) -> None:
     <BLANKLINE>
     """
     if is_typed(path):
-        write_arrow(table.to_frame("pyarrow"), path)
+        write_arrow(_typed(table), path)
         return
     write_columns(path, *spelled(table))
 
@@ -121,7 +122,7 @@ def _write_filled_arrow(read: Sequence[Cells], filled: Table, path: str | Path) 
     """Write completed columns with their types, others as texts, in the order in which they were read."""
     import pyarrow as pa
 
-    frame = filled.to_frame("pyarrow")
+    frame = _typed(filled)
     columns = {}
     for cells in read:
         if cells.name in frame.column_names:
@@ -131,6 +132,19 @@ def _write_filled_arrow(read: Sequence[Cells], filled: Table, path: str | Path) 
             columns[cells.name] = pa.array(labels[cells.codes].tolist(), pa.string())
     columns |= {name: frame.column(name) for name in frame.column_names if name not in columns}
     write_arrow(pa.table(columns), path)
+
+
+def _typed(table: Table) -> Any:
+    """Return a table of Arrow's; times of day as they are written, for as numbers nobody would know them."""
+    import pyarrow as pa
+
+    frame = table.to_frame("pyarrow")
+    for position, column in enumerate(table.schema):
+        if isinstance(column.notation, DateNotation) and column.notation.order == "clock" and column.base != "category":
+            cells = zip(texts(column, table.values[position]), table.observed[position].tolist(), strict=True)
+            written = pa.array([text if seen else None for text, seen in cells], pa.string())
+            frame = frame.set_column(position, column.name, written)
+    return frame
 
 
 _TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")

@@ -38,11 +38,11 @@ SCHEMA = Schema(SCHEMA.columns, (SetAside("patient", "identifier or free text: 4
         (
             "color > 'red'",
             "'red'",
-            "the labels of column 'color' have no order ('red', 'rosé', 'other'); expected ==, != or in. Name the "
-            "labels: color in ('red', 'rosé').",
+            "the labels of column 'color' have no order in the model ('red', 'rosé', 'other'); expected ==, != "
+            "or in. Name the labels: color in ('red', 'rosé').",
         ),
         ("color between 'a' and 'b'", "'a' and 'b'", "have no order"),
-        ("smoker > false", "false", "the labels of column 'smoker' have no order ('False', 'True')"),
+        ("smoker > false", "false", "the labels of column 'smoker' have no order in the model ('False', 'True')"),
         ("smoker = 2", "2", "column 'smoker' has no label '2'; expected one of 'False', 'True', 'other'"),
         ("smoker = 'yes'", "'yes'", "column 'smoker' has no label 'yes'"),
         ("grade = 3", "3", "column 'grade' has no label '3'"),

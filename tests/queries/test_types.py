@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,11 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.errors import QueryError, SchemaError
-from bayesjpt.queries.look_at import codes_for_missing, notes_of_left_out, written_as_text
+from bayesjpt.queries.look_at import codes_for_missing, notes_of, notes_of_left_out, written_as_text
 from bayesjpt.queries.types import LIKELY, RECORD, SURE, UNSURE, certainty, types
-from bayesjpt.table.schema import Column, SetAside
+from bayesjpt.table import excluded
+from bayesjpt.table.cells import from_text
+from bayesjpt.table.schema import Column, Schema, SetAside
 from tests import examples as ex
 
 N = 240
@@ -187,6 +190,24 @@ def test_a_column_that_was_left_out_for_its_commas_is_to_be_looked_at():
     reason = "identifier or free text: 300 distinct texts; most are numbers with a decimal comma"
     assert notes_of_left_out(SetAside("x", reason)) == ("numbers as text",)
     assert notes_of_left_out(SetAside("x", "identifier or free text: 300 distinct texts")) == ()
+
+
+def test_the_first_text_that_is_no_date_is_told():
+    cells = from_text("day", [*(f"{k:02}.03.2023" for k in range(1, 29)), "Total"], np.arange(29))
+    assert excluded.nearly_read(cells) == "; most cells are dates, the first that is not is 'Total' in row 29"
+    assert notes_of_left_out(SetAside("day", excluded.nearly_read(cells))) == ("dates as text",)
+
+
+def test_a_word_for_no_answer_beside_two_labels_is_to_be_looked_at(rng):
+    column = answered({"again": drawn(rng, "Oui", "Non", "Ne sait pas")})["again"]
+    assert (column.type, column.look_at) == ("nominal", ("missing? Ne sait pas",))
+    assert answered({"pet": drawn(rng, "yes", "no", "other")})["pet"].look_at == ()
+
+
+def test_a_kind_to_copy_is_quoted(rng):
+    column = bj.as_table(pd.DataFrame({"my grade": drawn(rng, "p", "q", "r")})).schema.columns[0]
+    answer = SimpleNamespace(name="my grade", type="nominal", second="ordinal", certainty="unsure")
+    assert notes_of([answer], Schema((column,)), None) == [("--kind 'my grade=ordinal'",)]
 
 
 def test_frame_and_records_hold_every_column_those_left_out_last(rng):

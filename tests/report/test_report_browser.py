@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ def path(tmp_path_factory) -> Path:
     kind = np.where(rng.random(120) < 0.5, EVIL, "plain")
     size = (rng.gamma(3.0, 1.0, 120) + 6.0 * (kind == "plain")).round(1)
     frame = pd.DataFrame({"size": size, EVIL: kind, "a_rather_long_name_of_a_column": rng.poisson(9.0, 120)})
+    frame["result"] = [f"{a}:{b}" for a, b in rng.integers(0, 5, (120, 2))]
     frame.loc[::7, "size"] = np.nan
     table = bj.as_table(frame)
     post = bj.fit(table, n_structures=2, draws=4, tune=2, seed=1, cores=1, progress=False)
@@ -87,6 +89,16 @@ def test_any_pair_is_drawn_on_demand(opened):
     page.select_option("#up", "0")
     assert page.locator("#told").inner_text() == "Choose two different columns."
     assert said == []
+
+
+def test_names_of_many_labels_do_not_cover_each_other(opened):
+    page, _, _ = opened
+    page.select_option("#across", "3")
+    page.select_option("#up", "0")
+    drawn = page.locator("#drawn text[text-anchor=middle]")
+    boxes = [drawn.nth(k).bounding_box() for k in range(drawn.count() - 1)]  # the last one is the name of the column
+    assert 4 <= len(boxes) < 25
+    assert all(one["x"] + one["width"] <= other["x"] for one, other in pairwise(boxes))
 
 
 def test_colours_follow_the_reader_and_paper_is_white(opened):

@@ -95,6 +95,61 @@ def test_more_values_may_mean_missing(tmp_path):
     np.testing.assert_array_equal(as_table(frame, na=["-999", "gone", "c=99"]).observed, table.observed)
 
 
+BODY = "day;kind;sum\n01.02.2023;a;1,5\n02.02.2023;b;-2,5\n28.02.2023;a;3,0\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "rows"),
+    [
+        ("Account 12\nFrom:;01.01.2023\n\n", "rows 1 to 3"),
+        ("Sales, by day;;\n", "row 1"),
+        ("# station 7, north\n# units: EUR\n", "rows 1 to 2"),
+    ],
+)
+def test_titles_and_comments_above_a_table_are_left_out_and_that_is_said(tmp_path, above, rows):
+    (tmp_path / "t.csv").write_text(above + BODY)
+    with pytest.warns(BayesjptWarning, match=f"{rows} of 't.csv' .*, above the table"):
+        table = read_table(tmp_path / "t.csv")
+    assert table.names == ("day", "kind", "sum")
+    assert table.values[2].tolist() == [1.5, -2.5, 3.0]
+
+
+def test_large_texts_begin_below_their_titles(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "_LARGE_BYTES", 1)
+    (tmp_path / "t.csv").write_text("Account, \u00fc\n\n" + BODY, encoding="utf-8")
+    with pytest.warns(BayesjptWarning, match="above the table"):
+        assert read_table(tmp_path / "t.csv").n_row == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x y\n1 2 3\n2 3 4\n",  # names of two columns, and of rows none
+        "note\nfirst, second\nthird, fourth\n",
+        "pair\na;5\nb;6\n",
+        ",size\na,5\nb,6\n",
+        "#,name\n1,a\n2,b\n",
+        "a,b,c,d\n1,,,\n2,,,\n3,4,5,6\n",
+    ],
+)
+def test_what_may_be_part_of_the_table_is_not_above_it(text):
+    head = text.splitlines(keepends=True)
+    for separator in ",; ":
+        assert delimited._below_titles(delimited._Head.of(head, separator), head, ",;")[1] == 0
+
+
+def test_titles_of_a_sheet_are_left_out(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["Report"], ["made in March"], [], [None, "Q1", None], ["region", "units", "sum"]):
+        book.active.append(row)
+    for k in range(6):
+        book.active.append(["north" if k % 2 else "south", k, k + 0.5])
+    book.save(tmp_path / "t.xlsx")
+    with pytest.warns(BayesjptWarning, match="rows 1 to 3 of 't.xlsx, sheet Sheet'"):
+        table = read_table(tmp_path / "t.xlsx")
+    assert (table.names, table.n_row) == (("region", "units", "sum"), 6)
+
+
 HEADLESS = [
     "70,basic,35.97\n57,plus,24.85\n49,basic,68.36\n34,plus,33.7\n",
     "1.5\n2.5\n4.5\n",

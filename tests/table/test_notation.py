@@ -15,6 +15,7 @@ from bayesjpt.errors import BayesjptWarning, SchemaError
 from bayesjpt.table import written_numbers
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import as_table
+from bayesjpt.table.write import write_table
 from bayesjpt.table.written_dates import MONTHS, DateNotation, date_readings
 from bayesjpt.table.written_numbers import NumberNotation, number_readings
 from bayesjpt.table.yes_no import PAIRS
@@ -130,6 +131,13 @@ def test_the_option_decides_without_a_word(decimal, value):
 
 def test_plain_numbers_with_three_digits_are_plain_numbers_without_a_word():
     assert as_table(pd.DataFrame({"x": ["1.234", "2.500", "7.125"]})).values[0, 0] == 1.234
+
+
+def test_points_that_may_part_thousands_in_every_cell_are_told(tmp_path):
+    frame = pd.DataFrame({"x": ["12.377", "2.500", "45.120"]})
+    with pytest.warns(BayesjptWarning, match=r"'12.377' in column 'x' is read as 12.377 \(decimal = ','"):
+        assert as_table(frame).values[0].tolist() == [12.377, 2.5, 45.12]
+    assert as_table(frame.assign(y=["0.5", "1.25", "2"])).values[0, 0] == 12.377  # the other column tells
 
 
 def test_points_part_thousands_where_the_decimal_mark_is_a_comma():
@@ -337,3 +345,9 @@ def test_events_take_the_user_s_texts():
 def test_frames_and_files_decide_alike(tmp_path):
     german().to_csv(tmp_path / "t.csv", index=False, sep=";")
     assert bj.read_table(tmp_path / "t.csv").schema == as_table(german()).schema
+
+
+def test_times_of_day_are_written_as_they_were_read_to_typed_files_too(tmp_path):
+    table = as_table(pd.DataFrame({"at": ["14:30", "09:05", None, "23:59"], "x": [1.5, 2.5, 0.5, 7.25]}))
+    write_table(table, tmp_path / "t.parquet")
+    assert pd.read_parquet(tmp_path / "t.parquet")["at"].fillna("").tolist() == ["14:30", "09:05", "", "23:59"]

@@ -1,0 +1,73 @@
+"""What stands above a table in its file: titles, comments and blank rows before the row with the names of columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from bayesjpt.errors import warn
+from bayesjpt.table import header as header_of
+
+_MOST_ROWS = 30
+"""Rows that may stand above a table."""
+
+_ENOUGH = 0.9
+"""Share of the rows below the names that must have as many cells."""
+
+_LONGEST_TITLE = 40
+"""Characters of a title that a note repeats."""
+
+
+def n_above(records: Sequence[Sequence[str]], is_apart: Sequence[bool]) -> int:
+    """Return the number of rows above the table; 0 where the first row may be part of it.
+
+    Parameters
+    ----------
+    records : sequence of sequence of str
+        First rows of a file, those without any text left out, texts stripped.
+    is_apart : sequence of bool
+        Of each row, whether a row without any text stands before it.
+
+    Notes
+    -----
+    Comments begin with ``#``; the last one may hold the names. A title fills at most half as many cells as the table
+    has columns, its first cell among them. Below titles must be names above values, or any names where a blank row sets
+    them apart: a row that is merely too short may be a header of a table whose first column has no name.
+
+    Examples
+    --------
+    >>> n_above([["Sales", ""], ["region", "units"], ["north", "4"], ["south", "7"]], [False] * 4)
+    1
+    >>> n_above([["region", "units"], ["north", "4"], ["south", "7"]], [False] * 3)
+    0
+    """
+    n_column = Counter(map(len, records)).most_common(1)[0][0] if records else 0
+    if n_column < 2:
+        return 0
+    is_full = [
+        2 * sum(map(bool, record)) > n_column and (k == 0 or len(record) == n_column)
+        for k, record in enumerate(records)
+    ]
+    is_row = [full and len(record) == n_column for full, record in zip(is_full, records, strict=True)]
+    n_comment = next((k for k, record in enumerate(records) if not record[0].startswith("#")), 0)
+    if n_comment:
+        position = n_comment - is_row[n_comment - 1]
+    else:
+        position = next((k for k, full in enumerate(is_full) if full), 0)
+    above, below = records[:position], [record for record, row in zip(records, is_row, strict=True) if row]
+    below = below[1:]
+    if not 1 <= position <= _MOST_ROWS or not records[0][0] or not is_row[position] or any(is_row[:position]):
+        return 0
+    if not below or len(below) < _ENOUGH * (len(records) - position - 1):
+        return 0
+    if n_comment or header_of.names_values(records[position], below):
+        return position
+    return position if is_apart[position] and above and header_of.holds_names(records[position], below) else 0
+
+
+def tell(name: str, n_row: int, first: Sequence[str]) -> None:
+    """Warn that rows above a table are left out."""
+    title = next(filter(None, first), "")
+    shown = title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}..."
+    rows, verb = ("row 1", "is") if n_row == 1 else (f"rows 1 to {n_row}", "are")
+    warn(f"{rows} of {name!r} ({shown}), above the table, {verb} left out; header=True, or --header, begins with row 1")
