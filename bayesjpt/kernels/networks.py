@@ -16,6 +16,9 @@ from bayesjpt.kernels.gibbs import LOG_SMALLEST_WEIGHT
 from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel
 
+_BLOCK = 256
+"""Rows that are routed together: with a hundred columns they fill the first cache."""
+
 
 def rows_of_codes(codes: np.ndarray) -> np.ndarray:
     """Return codes, (n_column, n_row), row by row: uint8 (n_row, n_column) where they are that small, else int16."""
@@ -101,12 +104,29 @@ def _sum_pointers(network: Network) -> np.ndarray:
 
 
 @kernel
-def _part_of(split, way_ptr, way, x):
-    """Return the part whose tree a row comes to."""
-    part = np.int64(0)
-    while split[part] >= 0:
-        part = np.int64(way[way_ptr[part] + x[split[part]]])
-    return part
+def _route(split, way_ptr, way, codes, part_of):
+    """Fill part_of, int32 (n_row,), with the part whose tree each row comes to.
+
+    Rows go down the splits level by level, a block of them at once: a row alone would wait at each split for what says
+    where the next one is, and the steps of different rows do not wait for each other.
+    """
+    n_row = codes.shape[0]
+    active = np.empty(_BLOCK, np.int64)
+    part_of[:] = 0
+    for first in range(0, n_row, _BLOCK):
+        n_active = min(_BLOCK, n_row - first) if split[0] >= 0 else 0
+        for k in range(n_active):
+            active[k] = first + k
+        while n_active > 0:
+            n_left = 0
+            for k in range(n_active):
+                row = active[k]
+                part = part_of[row]
+                part = way[way_ptr[part] + codes[row, split[part]]]
+                part_of[row] = part
+                active[n_left] = row  # overwritten by the next unless the row has another split before it
+                n_left += np.int64(split[part] >= 0)
+            n_active = n_left
 
 
 @kernel
@@ -114,8 +134,8 @@ def _rows_by_part(split, way_ptr, way, codes):
     """Return (begin, row): rows part by part, those of part p from begin[p] to begin[p + 1]."""
     n_row = codes.shape[0]
     part_of, begin = np.empty(n_row, np.int32), np.zeros(split.size + 2, np.int64)
+    _route(split, way_ptr, way, codes, part_of)
     for row in range(n_row):
-        part_of[row] = _part_of(split, way_ptr, way, codes[row])
         begin[part_of[row] + 2] += 1
     for part in range(split.size):
         begin[part + 2] += begin[part + 1]
