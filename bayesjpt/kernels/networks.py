@@ -84,14 +84,11 @@ def draw_log_weights(network: Network, count: np.ndarray, ess: float, rng: np.ra
 
 def _places(network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return where each place's table begins, its column, that of its parent, and the entries from one group of the
-    parent to the next: 0 for roots, whose own column stands for that of the parent.
+    parent to the next: 0 for roots, whose own column stands for that of the parent. All are uint32 (n_place,).
     """
-    column = network.column.astype(np.uint32)
-    tree = np.repeat(np.arange(network.split.size), np.diff(network.tree_ptr))
-    has_parent = network.parent >= 0
-    above = column[np.where(has_parent, network.tree_ptr[tree] + network.parent, np.arange(column.size))]
-    stride = np.where(has_parent, network.n_group[column], 0).astype(np.uint32)
-    return network.table_ptr[:-1].astype(np.uint32), column, above, stride
+    out = np.empty((4, network.column.size), np.uint32)
+    _fill_places(network.tree_ptr, network.column, network.parent, network.table_ptr, network.n_group, out)
+    return out[0], out[1], out[2], out[3]
 
 
 def _sum_pointers(network: Network) -> np.ndarray:
@@ -101,6 +98,17 @@ def _sum_pointers(network: Network) -> np.ndarray:
     n_row = np.diff(network.table_ptr) // n_own
     size = np.repeat(n_own, n_row)
     return np.concatenate([of_ways, network.way.size + np.concatenate([[0], np.cumsum(size)])]).astype(np.int64)
+
+
+@kernel
+def _fill_places(tree_ptr, column, parent, table_ptr, n_group, out):
+    for part in range(tree_ptr.size - 1):
+        first = tree_ptr[part]
+        for place in range(first, tree_ptr[part + 1]):
+            has_parent = parent[place] >= 0
+            out[0, place], out[1, place] = table_ptr[place], column[place]
+            out[2, place] = column[first + parent[place]] if has_parent else column[place]
+            out[3, place] = n_group[column[place]] if has_parent else 0
 
 
 @kernel

@@ -121,8 +121,12 @@ class Posterior:
         Draws are numbered over all chains, as in `flat`.
         """
         assert self.recognised is not None
-        edge_of = self.recognised.edge_of
-        return np.where(edge_of >= 0, self.flat().log_weight[np.ix_(numbers, edge_of)], 0.0)
+        edge_of, log_weight = self.recognised.edge_of, self.flat().log_weight
+        out = np.empty((numbers.size, edge_of.size))
+        for own, number in zip(out, numbers.tolist(), strict=True):
+            np.take(log_weight[number], edge_of, out=own, mode="wrap")  # -1 is in range, which saves a copy
+        out[:, edge_of < 0] = 0.0
+        return out
 
     def by_structure(self) -> Sequence[Posterior]:
         """Return a posterior for each structure that was fitted; of one structure, the posterior itself.

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -32,6 +33,8 @@ MAX_KEPT_BYTES = 2**28
 
 _BYTES_OF_EDGE = 64
 """Of a circuit and its plan, beside 8 a draw."""
+
+_ROWS: WeakKeyDictionary[Table, np.ndarray] = WeakKeyDictionary()
 
 _DRAWS = 1
 """What a seed is for; 0 is learning (`bayesjpt.fitting.ensemble.Ensemble.learn`)."""
@@ -128,8 +131,12 @@ def network_draws(
 
 
 def rows_of(table: Table) -> np.ndarray:
-    """Return the groups of labels of complete rows, integers (n_row, n_column)."""
-    return rows_of_codes(codes_of(table))
+    """Return the groups of labels of complete rows, integers (n_row, n_column), read-only, made once."""
+    if table not in _ROWS:
+        rows = rows_of_codes(codes_of(table))
+        rows.flags.writeable = False
+        _ROWS[table] = rows
+    return _ROWS[table]
 
 
 class Structures(Sequence[Posterior]):
