@@ -19,9 +19,10 @@ learners: `--chains` of them, each from a start of its own, and densities are av
 the posterior mean of weights given the rows' allocations. Hidden trees have a quarter of the chains, and the more
 sweeps the smaller the set is.
 
-`best`: networks, mixtures of trees with edges of their own (up to `OWN_COLUMNS` columns), mixtures with shared edges,
-and hidden trees, each averaged evenly; then these averages stacked, by weights under which valid is most probable. How
-many networks and chains there are follows from the size of the set, unless `--structures` says how many networks.
+`best`: random networks, of few columns also bagged networks by likelihood, mixtures of trees with edges of their own
+(up to `OWN_COLUMNS` columns), mixtures with shared edges, and hidden trees, each averaged evenly; then these averages
+stacked, by weights under which valid is most probable. Groups without weight at the first seed are left out. How many
+networks and hidden trees there are follows from the size of the set, unless `--structures` says how many networks.
 
 References: Di Mauro, Vergari, Basile, Esposito (2017). Fast and Accurate Density Estimation with Extremely Randomized
 Cutset Networks. ECML PKDD, Tables 2 and 3. Meila and Jordan (2000). Learning with Mixtures of Trees. JMLR 1. Liu and
@@ -57,13 +58,22 @@ TRIED_COLUMNS = 8000
 """Columns of all of these together: on wide sets they are fewer, but eight at least."""
 N_SINGLE = 10
 """Networks by which settings of a single network are compared, one by one."""
-BEST_TRIED = 16
-"""The same among other learners, which make up for a setting that is not the best."""
+BEST_TRIED = (4, 16)
+"""The same among other learners, which make up for a setting that is not the best: an eighth of the networks, from 4 to
+16."""
+NARROW_COLUMNS = 20
+"""Columns up to which `best` has bagged networks by likelihood, too: their cost grows with the third power."""
+N_JUDGED, SUBSPACE = 12, 0.5
+"""How many of these there are, and the share of columns that a split is chosen among."""
+MIN_GROUP_WEIGHT = 0.02
+"""A group that gets less with the members of the first seed is left out, with all seeds."""
 LEARNERS = ("cutset", *SAMPLED, "best")
 OWN_COLUMNS = 200
 """Columns up to which mixtures have trees of their own: beyond, shared edges are better, and quicker to learn."""
 NETWORK_CELLS, PAIR_CELLS, NETWORKS = 3 * 10**8, 20, (8, 300)
 """Cells of all networks of `best` together, a pair of columns counting as so many; least and most networks."""
+TREE_COLUMNS = 25_000
+"""Trees of a mixture of `best` times columns, at most, but 16 trees at least."""
 SMALL_CELLS = 5 * 10**5
 """Cells of a set below which `best` has twice the hidden trees: they are cheap there."""
 
@@ -157,11 +167,18 @@ def groups_of(data: Data, learner: str, n_structure: int, asked: Asked) -> list[
     n_cell = n_row * n_column
     if n_structure == 0:
         n_structure = int(np.clip(NETWORK_CELLS // (n_cell + PAIR_CELLS * n_column**2), *NETWORKS))
-    groups = [Group("cutset", "cutset", n_structure, replace(asked, n_tried=BEST_TRIED))]
+    n_tried = int(np.clip(n_structure // 8, *BEST_TRIED))
+    groups = [Group("cutset", "cutset", n_structure, replace(asked, n_tried=n_tried))]
+    if n_column <= NARROW_COLUMNS:
+        judged = replace(asked, select=["likelihood"], ensemble="bagged", subspace=SUBSPACE, n_tried=BEST_TRIED[0])
+        groups.append(Group("by likelihood", "cutset", min(n_structure, N_JUDGED), judged))
     edges = asked.edges if n_column <= OWN_COLUMNS else ["shared"]
+    components = [min(n, max(TREE_COLUMNS // n_column, 16)) for n in asked.components]
     for each in edges:
         n_chain = max(1, asked.chains // 2)
-        groups.append(Group(f"trees {each}", "tree_mixture", n_chain, replace(asked, edges=[each])))
+        groups.append(
+            Group(f"trees {each}", "tree_mixture", n_chain, replace(asked, edges=[each], components=components))
+        )
     groups.append(Group("hclt", "hclt", n_hidden * (2 if n_cell < SMALL_CELLS else 1), asked))
     return groups
 
@@ -171,21 +188,32 @@ def lines(name: str, data: Data, learner: str, n_structure: int, asked: Asked, s
 
     Mean test log likelihood and its standard error, standard deviation over seeds, times, figures.
     """
-    scores: dict[str, list[Score]] = {}
-    choosing = 0.0
-    for group in groups_of(data, learner, n_structure, asked):
+    groups = groups_of(data, learner, n_structure, asked)
+    settings, choosing = [], []
+    for group in groups:
         began = time.process_time()
-        setting = choose(data, group.learner, group.n_member, group.asked)
-        own = time.process_time() - began
-        choosing += own
-        runs = [range(at, at + group.n_member) for at in (1000 * (1 + seed) for seed in seeds)]
-        scores[group.name] = [score(data, setting, run, asked.ensemble, asked.sweeps) for run in runs]
-        yield line(name, data, scores[group.name], f"{group.n_member:4d} {group.name:12s} {setting!s:14s}", own)
+        settings.append(choose(data, group.learner, group.n_member, group.asked))
+        choosing.append(time.process_time() - began)
+    scores = {group.name: [scored(data, group, own, seeds[0])] for group, own in zip(groups, settings, strict=True)}
+    first = stacked({name: found[0] for name, found in scores.items()})
+    kept = [name for name, weight in first.weights.items() if weight >= MIN_GROUP_WEIGHT or len(groups) == 1]
+    for group, setting, seconds in zip(groups, settings, choosing, strict=True):
+        if group.name in kept:
+            scores[group.name] += [scored(data, group, setting, seed) for seed in seeds[1:]]
+        who = f"{group.n_member:4d} {group.name:13s} {setting!s:14s}"
+        yield line(name, data, scores[group.name], who, seconds)
     if learner == "best":
-        together = [stacked(dict(zip(scores, group, strict=True))) for group in zip(*scores.values(), strict=True)]
-        mean = np.mean([list(one.weights.values()) for one in together], axis=0)
-        weights = ",".join(f"{weight:.2f}" for weight in mean)
-        yield line(name, data, together, f"{len(scores):4d} {learner:12s} {weights:14s}", choosing)
+        together = [stacked({name: scores[name][k] for name in kept}) for k in range(len(seeds))]
+        weights = np.mean([list(one.weights.values()) for one in together], axis=0).tolist()
+        shares = dict(zip(kept, weights, strict=True))
+        told = ",".join(f"{shares.get(group.name, 0.0):.2f}" for group in groups)
+        yield line(name, data, together, f"{len(kept):4d} {learner:13s} {told:14s}", sum(choosing))
+
+
+def scored(data: Data, group: Group, setting: Setting, seed: int) -> Score:
+    """Return the score of a group's members under a seed."""
+    first = 1000 * (1 + seed)
+    return score(data, setting, range(first, first + group.n_member), group.asked.ensemble, group.asked.sweeps)
 
 
 def line(name: str, data: Data, scores: Sequence[Score], who: str, choosing: float) -> str:
@@ -205,7 +233,7 @@ def line(name: str, data: Data, scores: Sequence[Score], who: str, choosing: flo
 
 
 HEADER = (
-    f"{'set':10s} {'mean':>4s} {'learner':12s} {'setting':14s} {'valid':>9s} {'test':>9s} {'se':>6s} {'sd':>6s} "
+    f"{'set':10s} {'mean':>4s} {'learner':13s} {'setting':14s} {'valid':>9s} {'test':>9s} {'se':>6s} {'sd':>6s} "
     f"{'C++':>8s} {'sourced':>8s} {'cm':>8s} {'choose':>7s} {'learn':>6s} {'fit':>6s} {'score':>6s} {'% in train':>5s}"
 )
 
