@@ -166,6 +166,7 @@ class Ensemble:
         Of a network of labels, whose posterior is in closed form, what is drawn from is kept in place of draws.
         """
         from bayesjpt.fitting.sampling import to_posterior
+        from bayesjpt.posterior.draws import INDEPENDENT
         from bayesjpt.posterior.networks import network_draws
         from bayesjpt.sampler.target import check_fits
 
@@ -177,7 +178,7 @@ class Ensemble:
             sizes = {"n_chain": schedule.n_chain, "n_draw": schedule.n_draw}
             kept = network_draws(circuit, table, float(self.priors.get("ess", ESS)), self.own_seed(number), **sizes)
             if kept is not None:
-                return replace(kept, settings=settings)
+                return replace(kept, settings=settings | {"draws": INDEPENDENT})
         _, chain_seed = np.random.SeedSequence(self.own_seed(number)).spawn(2)
         draws = self.sample(circuit, table, schedule, chain_seed, stop)
         if draws is None:

@@ -239,6 +239,7 @@ def _fit_one(
     """Return the posterior of one structure, `learnt_from` being the table as the learner sees it."""
     from bayesjpt.fitting.ensemble import learnt_rows, resampling_of
     from bayesjpt.fitting.sampling import sample, settle, stored_circuit, to_posterior
+    from bayesjpt.posterior.draws import INDEPENDENT
     from bayesjpt.sampler.chains import new_chains
     from bayesjpt.sampler.memory import check_memory, estimate_memory
     from bayesjpt.sampler.target import check_fits, make_target
@@ -279,7 +280,7 @@ def _fit_one(
         warn(f"interrupted: {kept} are kept, of {schedule.n_chain} chains of {schedule.n_draw} asked for")
         settings["interrupted"] = kept
     if target.is_closed_form:
-        settings |= {"tune": 0, "thin": 1, "draws": "independent, from the posterior in closed form"}
+        settings |= {"tune": 0, "thin": 1, "draws": INDEPENDENT}
     return to_posterior(circuit, table, run, settings)
 
 
@@ -294,6 +295,7 @@ def _fit_several(
     """Return the posterior of several structures, `learnt_from` being the table as learners see it."""
     from bayesjpt.fitting.ensemble import Ensemble, fit_structures, resampling_of
     from bayesjpt.fitting.stacking import held_out_scores, weigh
+    from bayesjpt.posterior.draws import INDEPENDENT
     from bayesjpt.posterior.stacked import StackedPosterior
     from bayesjpt.posterior.weights import draws_for
     from bayesjpt.sampler.facts import facts_of
@@ -331,7 +333,9 @@ def _fit_several(
 
     def whole() -> StackedPosterior:
         numbers = sorted(done)
-        return StackedPosterior([done[k] for k in numbers], weights[numbers] / weights[numbers].sum(), settings)
+        is_independent = all(done[k].settings.get("draws") == INDEPENDENT for k in numbers)
+        own = {**settings, "tune": 0, "thin": 1, "draws": INDEPENDENT} if is_independent else settings
+        return StackedPosterior([done[k] for k in numbers], weights[numbers] / weights[numbers].sum(), own)
 
     def keep(number: int, post: Posterior | NetworkDraws) -> None:
         tell_done(len(done))

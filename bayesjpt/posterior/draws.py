@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+INDEPENDENT = "independent, from the posterior in closed form"
+"""What settings say of draws that are no chain."""
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """Draws of a circuit's weights and parameters.

@@ -144,3 +144,24 @@ def test_many_networks_are_averaged_and_none_is_dropped(rng, tmp_path):
 def test_stacking_keeps_more_than_a_hundred_structures_that_are_alike(rng):
     scores = np.tile(rng.normal(size=20), (150, 1))
     assert (weigh(scores) > 0.0).all()
+
+
+def test_independent_draws_are_called_so_and_paths_are_counted_in_words(rng, tmp_path):
+    table = labels(rng)
+    post = bj.fit(table, "cutset", n_structures=3, seed=1, cores=1, progress=False, min_rows=40, min_columns=1)
+    post.save(tmp_path / "fit.nc")
+    for one in (post, bj.load(tmp_path / "fit.nc")):
+        found = one.convergence()
+        assert "Draws are independent" in found.sentence()
+        assert "nan" not in repr(found)
+        assert "independent" in repr(found)
+    single = bj.fit(table, "cutset", n_structures=1, draws=4, seed=1, cores=1, progress=False, min_rows=40)
+    assert single.convergence().converged
+    assert "nan" not in repr(single.convergence())
+    words = [part.words[-1] for part in post.components(table.schema.names[0]).parts]
+    assert max(map(len, words)) < 60
+    view = post.tree(max_leaves=60)
+    assert str(view).startswith("Cutset network of ")
+    decided = [marginal.is_decided for node in view.data.nodes for marginal in node.marginals]
+    assert any(decided)
+    assert not all(decided)
