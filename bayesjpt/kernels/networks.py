@@ -15,6 +15,7 @@ from bayesjpt.circuit.networks import Network
 from bayesjpt.kernels.gibbs import LOG_SMALLEST_WEIGHT
 from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.rising import log_rising
 
 _BLOCK = 256
 """Rows that are routed together: with a hundred columns they fill the first cache."""
@@ -62,6 +63,21 @@ def mean_log_weights(network: Network, count: np.ndarray, ess: float) -> np.ndar
     """Return the logarithm of the posterior mean of each weight, float64 (n_entry,), `ess` as in `draw_log_weights`."""
     out = np.empty(count.size)
     _mean(_sum_pointers(network), count, ess, out)
+    return out
+
+
+def log_evidence(network: Network, count: np.ndarray, ess: np.ndarray) -> np.ndarray:
+    """Return the log probability of the rows' ways and groups, weights integrated out, float64 (n,), nats.
+
+    Parameters
+    ----------
+    network : Network
+    count : integers (n_entry,)
+    ess : float64 (n,)
+        Imaginary rows of each sum, one number for all of them, as in `draw_log_weights`.
+    """
+    out = np.empty(ess.size)
+    _evidence(_sum_pointers(network), count, ess, out)
     return out
 
 
@@ -250,6 +266,21 @@ def _mean(ptr, count, ess, out):
             total += count[e]
         for e in range(first, last):
             out[e] = math.log((count[e] + ess / (last - first)) / (total + ess))
+
+
+@kernel
+def _evidence(ptr, count, ess, out):
+    for k in range(ess.size):
+        value = 0.0
+        for s in range(ptr.size - 1):
+            n, total = ptr[s + 1] - ptr[s], 0.0
+            for e in range(ptr[s], ptr[s + 1]):
+                if count[e] > 0:
+                    value += log_rising(ess[k] / n, float(count[e]))
+                    total += count[e]
+            if total > 0.0:
+                value -= log_rising(ess[k], total)
+        out[k] = value
 
 
 @kernel

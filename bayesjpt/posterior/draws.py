@@ -126,6 +126,8 @@ class Posterior:
         """
         assert self.recognised is not None
         edge_of, log_weight = self.recognised.edge_of, self.flat().log_weight
+        if log_weight.shape[1] == 0:  # a single column of a single label
+            return np.zeros((numbers.size, edge_of.size))
         out = np.empty((numbers.size, edge_of.size))
         for own, number in zip(out, numbers.tolist(), strict=True):
             np.take(log_weight[number], edge_of, out=own, mode="wrap")  # -1 is in range, which saves a copy

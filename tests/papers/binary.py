@@ -123,7 +123,8 @@ def choose(data: Data, learner: str, n_structure: int, asked: Asked) -> Setting:
         return settings[0]
     n_tried = 1 if learner in SAMPLED else min(n_structure, asked.n_tried, max(8, TRIED_COLUMNS // data.train.n_column))
     is_single = n_structure == 1 and learner not in SAMPLED
-    tried = [[seed] for seed in range(N_SINGLE)] if is_single else [range(n_tried)]
+    has_chance = "random" in asked.select or asked.subspace < 1.0 or asked.ensemble != "even"
+    tried = [[seed] for seed in range(N_SINGLE if has_chance else 1)] if is_single else [range(n_tried)]
 
     def probability(setting: Setting) -> float:
         return float(
@@ -228,7 +229,7 @@ def line(name: str, data: Data, scores: Sequence[Score], who: str, choosing: flo
     return (
         f"{name:10s} {who} {np.mean([one.valid.mean() for one in scores]):9.3f} {np.mean(means):9.3f} {error:6.3f} "
         f"{spread} {beside} {known.get('best', np.nan):8.2f} {known.get('cm', np.nan):8.2f} {choosing:7.1f} "
-        f"{' '.join(f'{seconds:6.1f}' for seconds in times)} {100.0 * data.repeated:5.1f}"
+        f"{' '.join(f'{seconds:6.3g}' for seconds in times)} {100.0 * data.repeated:5.1f}"
     )
 
 
