@@ -371,7 +371,7 @@ def _seeded(
 
 def _structures_of(
     folder: StructuresFolder, table: Table | Dataset, schedules: Mapping[int, Schedule]
-) -> dict[int, Posterior]:
+) -> dict[int, Posterior | NetworkDraws]:
     """Return the structures of a checkpoint that are done.
 
     Raises
@@ -381,7 +381,7 @@ def _structures_of(
     """
     from bayesjpt.posterior.store import load
 
-    done = {k: load(folder.structure(k)).by_structure()[0] for k in folder.done}
+    done = {k: _one_of(load(folder.structure(k))) for k in folder.done}
     for k, post in done.items():
         expected = (schedules[k].n_chain, schedules[k].n_draw) if k in schedules else None
         if post.schema != table.schema or (post.n_chain, post.n_draw) != expected:
@@ -390,6 +390,13 @@ def _structures_of(
                 remedy="Delete this file, and go on",
             )
     return done
+
+
+def _one_of(post: Posterior) -> Posterior | NetworkDraws:
+    """Return the single structure of a file, which may keep no draws."""
+    from bayesjpt.posterior.stacked import StackedPosterior
+
+    return post.members()[0] if isinstance(post, StackedPosterior) else post
 
 
 _PHASES = {
