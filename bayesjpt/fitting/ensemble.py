@@ -23,7 +23,7 @@ import numpy as np
 
 from bayesjpt.circuit.priors import check_concentrations
 from bayesjpt.defaults import ESS, HALVED_ROWS, LEARN_ROWS, WATCH_SECONDS
-from bayesjpt.errors import LearnerError, SamplingError
+from bayesjpt.errors import LearnerError, ModelError, SamplingError
 from bayesjpt.fitting.learning import StoppedError
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.evidence import chosen_rows
@@ -39,6 +39,9 @@ STRUCTURE_ROWS = 0.5
 """Share of the rows that a further structure is learned from: half of them without replacement differ as much as a
 bootstrap sample (Friedman and Hall, 2007, On bagging and nonlinear estimation)."""
 
+
+DRAWN = "drawn"
+"""Imaginary rows of splits that each draw has a number of its own of."""
 
 Learn = Callable[..., "Circuit"]
 """A function (table, rng, stop, **learner_options) that returns a circuit."""
@@ -166,18 +169,27 @@ class Ensemble:
         Of a network of labels, whose posterior is in closed form, what is drawn from is kept in place of draws.
         """
         from bayesjpt.fitting.sampling import to_posterior
+        from bayesjpt.posterior.draws import INDEPENDENT
         from bayesjpt.posterior.networks import network_draws
         from bayesjpt.sampler.target import check_fits
 
         circuit = self.learn(number, learnt_from, stop)
         settings = {"learner": self.learner(number).__name__, "seed": self.own_seed(number)}
         check_fits(circuit, table)
-        check_concentrations(**{name: self.priors[name] for name in ("gamma", "alpha", "ess") if name in self.priors})
+        ess = self.priors.get("ess", ESS)
+        known = {name: self.priors[name] for name in ("gamma", "alpha") if name in self.priors}
+        check_concentrations(**known | ({} if ess == DRAWN else {"ess": ess}))
         if isinstance(table, Table):
             sizes = {"n_chain": schedule.n_chain, "n_draw": schedule.n_draw}
-            kept = network_draws(circuit, table, float(self.priors.get("ess", ESS)), self.own_seed(number), **sizes)
+            kept = network_draws(circuit, table, None if ess == DRAWN else float(ess), self.own_seed(number), **sizes)
             if kept is not None:
-                return replace(kept, settings=settings)
+                return replace(kept, settings=settings | {"draws": INDEPENDENT})
+        if ess == DRAWN:
+            raise ModelError(
+                f"ess = {DRAWN!r} of a network that has no closed form",
+                "columns of labels without missing cells",
+                "Give a number, or in a model of your own an expression of its random variables.",
+            )
         _, chain_seed = np.random.SeedSequence(self.own_seed(number)).spawn(2)
         draws = self.sample(circuit, table, schedule, chain_seed, stop)
         if draws is None:

@@ -48,7 +48,7 @@ def fit(
     prior: str = "default",
     type_prior: str = "members",
     sampler: str = "blocked",
-    ess: float = ESS,
+    ess: float | str = ESS,
     families: Mapping[str, Iterable[str]] | Iterable[str] | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
@@ -118,9 +118,11 @@ def fit(
         How a sweep draws the allocations of rows: ``blocked``, all at once given weights and parameters; or
         ``collapsed``, then also one after the other given all others, weights and conjugate parameters integrated out,
         which takes many times as long: for small tables.
-    ess : float
+    ess : float or str
         Imaginary rows of the prior of each split, divided evenly over its ways. ``cutset`` and ``tree_mixture`` judge
-        by them how columns depend on each other, too.
+        by them how columns depend on each other, too. ``drawn``: of several cutset networks of labels without missing
+        cells, each draw has a number of its own, from its posterior (powers of two from 1/32 to 64, all as probable
+        before); trees are judged by 1.
     families : names, or mapping from column to names, optional
         The only likelihood families of all columns (each keeps those that fit it, or all of its own where none does),
         or of some columns.
@@ -239,6 +241,7 @@ def _fit_one(
     """Return the posterior of one structure, `learnt_from` being the table as the learner sees it."""
     from bayesjpt.fitting.ensemble import learnt_rows, resampling_of
     from bayesjpt.fitting.sampling import sample, settle, stored_circuit, to_posterior
+    from bayesjpt.posterior.draws import INDEPENDENT
     from bayesjpt.sampler.chains import new_chains
     from bayesjpt.sampler.memory import check_memory, estimate_memory
     from bayesjpt.sampler.target import check_fits, make_target
@@ -279,7 +282,7 @@ def _fit_one(
         warn(f"interrupted: {kept} are kept, of {schedule.n_chain} chains of {schedule.n_draw} asked for")
         settings["interrupted"] = kept
     if target.is_closed_form:
-        settings |= {"tune": 0, "thin": 1, "draws": "independent, from the posterior in closed form"}
+        settings |= {"tune": 0, "thin": 1, "draws": INDEPENDENT}
     return to_posterior(circuit, table, run, settings)
 
 
@@ -294,6 +297,7 @@ def _fit_several(
     """Return the posterior of several structures, `learnt_from` being the table as learners see it."""
     from bayesjpt.fitting.ensemble import Ensemble, fit_structures, resampling_of
     from bayesjpt.fitting.stacking import held_out_scores, weigh
+    from bayesjpt.posterior.draws import INDEPENDENT
     from bayesjpt.posterior.stacked import StackedPosterior
     from bayesjpt.posterior.weights import draws_for
     from bayesjpt.sampler.facts import facts_of
@@ -331,7 +335,9 @@ def _fit_several(
 
     def whole() -> StackedPosterior:
         numbers = sorted(done)
-        return StackedPosterior([done[k] for k in numbers], weights[numbers] / weights[numbers].sum(), settings)
+        is_independent = all(done[k].settings.get("draws") == INDEPENDENT for k in numbers)
+        own = {**settings, "tune": 0, "thin": 1, "draws": INDEPENDENT} if is_independent else settings
+        return StackedPosterior([done[k] for k in numbers], weights[numbers] / weights[numbers].sum(), own)
 
     def keep(number: int, post: Posterior | NetworkDraws) -> None:
         tell_done(len(done))
@@ -365,7 +371,7 @@ def _seeded(
 
 def _structures_of(
     folder: StructuresFolder, table: Table | Dataset, schedules: Mapping[int, Schedule]
-) -> dict[int, Posterior]:
+) -> dict[int, Posterior | NetworkDraws]:
     """Return the structures of a checkpoint that are done.
 
     Raises
@@ -375,7 +381,7 @@ def _structures_of(
     """
     from bayesjpt.posterior.store import load
 
-    done = {k: load(folder.structure(k)).by_structure()[0] for k in folder.done}
+    done = {k: _one_of(load(folder.structure(k))) for k in folder.done}
     for k, post in done.items():
         expected = (schedules[k].n_chain, schedules[k].n_draw) if k in schedules else None
         if post.schema != table.schema or (post.n_chain, post.n_draw) != expected:
@@ -384,6 +390,13 @@ def _structures_of(
                 remedy="Delete this file, and go on",
             )
     return done
+
+
+def _one_of(post: Posterior) -> Posterior | NetworkDraws:
+    """Return the single structure of a file, which may keep no draws."""
+    from bayesjpt.posterior.stacked import StackedPosterior
+
+    return post.members()[0] if isinstance(post, StackedPosterior) else post
 
 
 _PHASES = {

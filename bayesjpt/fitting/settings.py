@@ -28,6 +28,7 @@ from bayesjpt.defaults import (
     TUNE,
 )
 from bayesjpt.errors import CheckpointError, LearnerError, ModelError, SamplingError, warn
+from bayesjpt.fitting.ensemble import DRAWN
 from bayesjpt.fitting.learning import Learner, check_learners, check_options, name_of, smooths_splits
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class FitSettings:
     prior: str = "default"
     type_prior: str = "members"
     sampler: str = "blocked"
-    ess: float = ESS
+    ess: float | str = ESS
     families: Mapping[str, Iterable[str]] | Iterable[str] | None = None
     checkpoint: str | Path | None = None
     resume: bool = False
@@ -92,6 +93,8 @@ class FitSettings:
             raise LearnerError(f"weights = {self.weights!r}", f"one of {', '.join(WEIGHTS)}")
         check_learners(self.learners, self.n_structures)
         _check_priors(self.prior, self.type_prior, self.sampler)
+        if isinstance(self.ess, str) and (self.ess != DRAWN or self.learners != ["cutset"] or not self.several):
+            raise ModelError(f"ess = {self.ess!r}", f"a positive number, or {DRAWN!r} for several cutset networks")
         if self.resume and self.checkpoint is None:
             raise CheckpointError("resume without a checkpoint", "the folder of the fit to go on with")
 
@@ -158,7 +161,7 @@ class FitSettings:
     @property
     def learner_options(self) -> dict[str, Any]:
         """What learners are called with: those of splits smooth by the imaginary rows that the sweeps have."""
-        own = {"ess": self.ess} if all(map(smooths_splits, self.learners)) else {}
+        own = {"ess": self.ess} if all(map(smooths_splits, self.learners)) and self.ess != DRAWN else {}
         return own | self.options
 
     def recorded(self, learnt_from: Schema) -> dict[str, Any]:
@@ -171,7 +174,7 @@ class FitSettings:
             **self.priors,
             "gamma": float(self.gamma),
             "alpha": float(self.alpha),
-            "ess": float(self.ess),
+            "ess": self.ess if isinstance(self.ess, str) else float(self.ess),
         }
         if self.families is not None:
             restricted = [column for column in learnt_from if column.families]

@@ -15,6 +15,10 @@ from bayesjpt.circuit.networks import Network
 from bayesjpt.kernels.gibbs import LOG_SMALLEST_WEIGHT
 from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.rising import log_rising
+
+_BLOCK = 256
+"""Rows that are routed together: with a hundred columns they fill the first cache."""
 
 
 def rows_of_codes(codes: np.ndarray) -> np.ndarray:
@@ -62,6 +66,21 @@ def mean_log_weights(network: Network, count: np.ndarray, ess: float) -> np.ndar
     return out
 
 
+def log_evidence(network: Network, count: np.ndarray, ess: np.ndarray) -> np.ndarray:
+    """Return the log probability of the rows' ways and groups, weights integrated out, float64 (n,), nats.
+
+    Parameters
+    ----------
+    network : Network
+    count : integers (n_entry,)
+    ess : float64 (n,)
+        Imaginary rows of each sum, one number for all of them, as in `draw_log_weights`.
+    """
+    out = np.empty(ess.size)
+    _evidence(_sum_pointers(network), count, ess, out)
+    return out
+
+
 def draw_log_weights(network: Network, count: np.ndarray, ess: float, rng: np.random.Generator) -> np.ndarray:
     """Return the logarithm of weights drawn from their posterior, float64 (n_entry,).
 
@@ -81,14 +100,11 @@ def draw_log_weights(network: Network, count: np.ndarray, ess: float, rng: np.ra
 
 def _places(network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return where each place's table begins, its column, that of its parent, and the entries from one group of the
-    parent to the next: 0 for roots, whose own column stands for that of the parent.
+    parent to the next: 0 for roots, whose own column stands for that of the parent. All are uint32 (n_place,).
     """
-    column = network.column.astype(np.uint32)
-    tree = np.repeat(np.arange(network.split.size), np.diff(network.tree_ptr))
-    has_parent = network.parent >= 0
-    above = column[np.where(has_parent, network.tree_ptr[tree] + network.parent, np.arange(column.size))]
-    stride = np.where(has_parent, network.n_group[column], 0).astype(np.uint32)
-    return network.table_ptr[:-1].astype(np.uint32), column, above, stride
+    out = np.empty((4, network.column.size), np.uint32)
+    _fill_places(network.tree_ptr, network.column, network.parent, network.table_ptr, network.n_group, out)
+    return out[0], out[1], out[2], out[3]
 
 
 def _sum_pointers(network: Network) -> np.ndarray:
@@ -101,12 +117,40 @@ def _sum_pointers(network: Network) -> np.ndarray:
 
 
 @kernel
-def _part_of(split, way_ptr, way, x):
-    """Return the part whose tree a row comes to."""
-    part = np.int64(0)
-    while split[part] >= 0:
-        part = np.int64(way[way_ptr[part] + x[split[part]]])
-    return part
+def _fill_places(tree_ptr, column, parent, table_ptr, n_group, out):
+    for part in range(tree_ptr.size - 1):
+        first = tree_ptr[part]
+        for place in range(first, tree_ptr[part + 1]):
+            has_parent = parent[place] >= 0
+            out[0, place], out[1, place] = table_ptr[place], column[place]
+            out[2, place] = column[first + parent[place]] if has_parent else column[place]
+            out[3, place] = n_group[column[place]] if has_parent else 0
+
+
+@kernel
+def _route(split, way_ptr, way, codes, part_of):
+    """Fill part_of, int32 (n_row,), with the part whose tree each row comes to.
+
+    Rows go down the splits level by level, a block of them at once: a row alone would wait at each split for what says
+    where the next one is, and the steps of different rows do not wait for each other.
+    """
+    n_row = codes.shape[0]
+    active = np.empty(_BLOCK, np.int64)
+    part_of[:] = 0
+    for first in range(0, n_row, _BLOCK):
+        n_active = min(_BLOCK, n_row - first) if split[0] >= 0 else 0
+        for k in range(n_active):
+            active[k] = first + k
+        while n_active > 0:
+            n_left = 0
+            for k in range(n_active):
+                row = active[k]
+                part = part_of[row]
+                part = way[way_ptr[part] + codes[row, split[part]]]
+                part_of[row] = part
+                active[n_left] = row  # overwritten by the next unless the row has another split before it
+                n_left += np.int64(split[part] >= 0)
+            n_active = n_left
 
 
 @kernel
@@ -114,8 +158,8 @@ def _rows_by_part(split, way_ptr, way, codes):
     """Return (begin, row): rows part by part, those of part p from begin[p] to begin[p + 1]."""
     n_row = codes.shape[0]
     part_of, begin = np.empty(n_row, np.int32), np.zeros(split.size + 2, np.int64)
+    _route(split, way_ptr, way, codes, part_of)
     for row in range(n_row):
-        part_of[row] = _part_of(split, way_ptr, way, codes[row])
         begin[part_of[row] + 2] += 1
     for part in range(split.size):
         begin[part + 2] += begin[part + 1]
@@ -222,6 +266,21 @@ def _mean(ptr, count, ess, out):
             total += count[e]
         for e in range(first, last):
             out[e] = math.log((count[e] + ess / (last - first)) / (total + ess))
+
+
+@kernel
+def _evidence(ptr, count, ess, out):
+    for k in range(ess.size):
+        value = 0.0
+        for s in range(ptr.size - 1):
+            n, total = ptr[s + 1] - ptr[s], 0.0
+            for e in range(ptr[s], ptr[s + 1]):
+                if count[e] > 0:
+                    value += log_rising(ess[k] / n, float(count[e]))
+                    total += count[e]
+            if total > 0.0:
+                value -= log_rising(ess[k], total)
+        out[k] = value
 
 
 @kernel

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+INDEPENDENT = "independent, from the posterior in closed form"
+"""What settings say of draws that are no chain."""
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """Draws of a circuit's weights and parameters.
@@ -121,8 +125,14 @@ class Posterior:
         Draws are numbered over all chains, as in `flat`.
         """
         assert self.recognised is not None
-        edge_of = self.recognised.edge_of
-        return np.where(edge_of >= 0, self.flat().log_weight[np.ix_(numbers, edge_of)], 0.0)
+        edge_of, log_weight = self.recognised.edge_of, self.flat().log_weight
+        if log_weight.shape[1] == 0:  # a single column of a single label
+            return np.zeros((numbers.size, edge_of.size))
+        out = np.empty((numbers.size, edge_of.size))
+        for own, number in zip(out, numbers.tolist(), strict=True):
+            np.take(log_weight[number], edge_of, out=own, mode="wrap")  # -1 is in range, which saves a copy
+        out[:, edge_of < 0] = 0.0
+        return out
 
     def by_structure(self) -> Sequence[Posterior]:
         """Return a posterior for each structure that was fitted; of one structure, the posterior itself.

@@ -3,7 +3,9 @@
       kept      a network as arrays, the rows of each of its ways and table entries, a seed       .3 MB
       made      a Posterior: circuit, draws, plan                                                 10 MB
 
-The posterior of a network is in closed form, so draw d of a chain is a function of the seed, the chain and d. Complete
+The posterior of a network is in closed form, so draw d of a chain is a function of the seed, the chain and d. Where the
+imaginary rows of splits are to be drawn, too, each draw takes their number from its posterior first: with the weights
+integrated out, the counts say how probable each number is. Complete
 rows are scored by the tables; whatever else is asked is asked of the Posterior.
 """
 
@@ -14,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,17 +24,22 @@ from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.networks import Network, expand
 from bayesjpt.circuit.recognised import recognise
 from bayesjpt.circuit.trees import codes_of
-from bayesjpt.kernels.networks import count_rows, draw_log_weights, rows_of_codes
+from bayesjpt.kernels.networks import count_rows, draw_log_weights, log_evidence, rows_of_codes
 from bayesjpt.posterior.convert import reference_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
+
+DRAWN_ESS = 2.0 ** np.arange(-5.0, 7.0)
+"""Imaginary rows of a split where they are drawn: from hardly any to as many as a small part has."""
 
 MAX_KEPT_BYTES = 2**28
 """Of posteriors that were made again, kept for the next question."""
 
 _BYTES_OF_EDGE = 64
 """Of a circuit and its plan, beside 8 a draw."""
+
+_ROWS: WeakKeyDictionary[Table, np.ndarray] = WeakKeyDictionary()
 
 _DRAWS = 1
 """What a seed is for; 0 is learning (`bayesjpt.fitting.ensemble.Ensemble.learn`)."""
@@ -46,8 +54,8 @@ class NetworkDraws:
     network : Network
     count : int32 (n_entry,)
         Rows of each way and table entry.
-    ess : float
-        Imaginary rows of each sum.
+    ess : float or None
+        Imaginary rows of each sum; None where each draw has a number of its own, one of `DRAWN_ESS`.
     schema : Schema
     seed : int
     n_chain : int
@@ -58,7 +66,7 @@ class NetworkDraws:
 
     network: Network
     count: np.ndarray
-    ess: float
+    ess: float | None
     schema: Schema
     seed: int
     n_chain: int
@@ -94,8 +102,21 @@ class NetworkDraws:
             chain, place = divmod(number, self.n_draw)
             key = np.random.SeedSequence(self.seed, spawn_key=(_DRAWS, chain, int(self.draws[place])))
             rng = np.random.Generator(np.random.PCG64(key))
-            own[:] = draw_log_weights(self.network, self.count, self.ess, rng)
+            ess = rng.choice(DRAWN_ESS, p=self.ess_weights) if self.ess is None else self.ess
+            own[:] = draw_log_weights(self.network, self.count, ess, rng)
         return out
+
+    @cached_property
+    def ess_weights(self) -> np.ndarray:
+        """Posterior probabilities of `DRAWN_ESS`, which are all as probable before, float64 (n,)."""
+        log_weight = log_evidence(self.network, self.count, DRAWN_ESS)
+        weight = np.exp(log_weight - log_weight.max())
+        return weight / weight.sum()
+
+    @property
+    def usual_ess(self) -> float:
+        """Imaginary rows of each sum: as given, or the posterior mean."""
+        return float(self.ess_weights @ DRAWN_ESS) if self.ess is None else self.ess
 
     def take_draws(self, kept: np.ndarray) -> NetworkDraws:
         """Return the posterior of some draws of every chain, as `Posterior.take_draws`."""
@@ -103,7 +124,7 @@ class NetworkDraws:
 
     def posterior(self) -> Posterior:
         """Return the Posterior, with its circuit and all draws."""
-        circuit, edge_of = expand(self.network, self.schema, self.count, self.ess)
+        circuit, edge_of = expand(self.network, self.schema, self.count, self.usual_ess)
         has_edge = edge_of >= 0
         log_weight = np.zeros((self.n_chain * self.n_draw, circuit.n_edge))
         log_weight[:, edge_of[has_edge]] = self.table_weights(np.arange(len(log_weight)))[:, has_edge]
@@ -113,9 +134,12 @@ class NetworkDraws:
 
 
 def network_draws(
-    circuit: Circuit, table: Table, ess: float, seed: int, *, n_chain: int, n_draw: int
+    circuit: Circuit, table: Table, ess: float | None, seed: int, *, n_chain: int, n_draw: int
 ) -> NetworkDraws | None:
-    """Return the posterior of a circuit given a table; None where it is no network of labels, or cells are missing."""
+    """Return the posterior of a circuit given a table; None where it is no network of labels, or cells are missing.
+
+    `ess` as in `NetworkDraws`.
+    """
     if not table.observed.all():
         return None
     found = recognise(circuit, table.schema)
@@ -128,8 +152,12 @@ def network_draws(
 
 
 def rows_of(table: Table) -> np.ndarray:
-    """Return the groups of labels of complete rows, integers (n_row, n_column)."""
-    return rows_of_codes(codes_of(table))
+    """Return the groups of labels of complete rows, integers (n_row, n_column), read-only, made once."""
+    if table not in _ROWS:
+        rows = rows_of_codes(codes_of(table))
+        rows.flags.writeable = False
+        _ROWS[table] = rows
+    return _ROWS[table]
 
 
 class Structures(Sequence[Posterior]):

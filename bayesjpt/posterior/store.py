@@ -8,6 +8,8 @@ Of several structures, whose parameters are of different numbers and mean differ
       start_theta, log_weight, ...   |structure 0 |structure 1      |structure 2 |     arrays one behind the other,
       length                          3            5                 3                 and how long each is
 
+Of cutset networks that keep no draws it holds what draws are made from (`bayesjpt.posterior.network_store`).
+
 Every number carries a checksum (the format's own), and what is read is checked as if it came from anywhere. Files are
 written through xarray, for ArviZ, and read by h5py alone: a command that asks a fit one question starts twice as fast.
 """
@@ -29,10 +31,11 @@ from bayesjpt.circuit.layout import ParameterVariable, make_layout
 from bayesjpt.circuit.packed import PACKED, unpack
 from bayesjpt.errors import BayesjptError, FitFileError, ModelError
 from bayesjpt.families import registry
-from bayesjpt.posterior import check
+from bayesjpt.posterior import check, network_store
 from bayesjpt.posterior.convert import SAMPLE_STATS, reference_table, to_datatree
 from bayesjpt.posterior.draws import Posterior, check_format
 from bayesjpt.posterior.hdf5 import SafeFile
+from bayesjpt.posterior.networks import NetworkDraws
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.posterior.tree import Tree
 from bayesjpt.replace_file import reason, replace_file
@@ -113,6 +116,9 @@ def _tree_of_several(post: StackedPosterior) -> xr.DataTree:
     """Return what is written of several structures: their arrays end to end, in one group."""
     import xarray as xr
 
+    networks = network_store.networks_of(post)
+    if networks is not None:
+        return _tree_of_networks(post, networks)
     structures = post.by_structure()
     own = [own.circuit._asdict() | own.params._asdict() for own in structures]
     arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
@@ -131,6 +137,19 @@ def _tree_of_several(post: StackedPosterior) -> xr.DataTree:
         stats = {name: (("chain", "draw"), np.asarray(value)) for name, value in post.sample_stats.items()}
         groups["sample_stats"] = xr.Dataset(stats, post.coords())
     return xr.DataTree.from_dict(groups)
+
+
+def _tree_of_networks(post: StackedPosterior, networks: list[NetworkDraws]) -> xr.DataTree:
+    """Return what is written of networks that keep no draws."""
+    import xarray as xr
+
+    arrays = network_store.arrays_of(networks) | {"weights": (("structure",), post.weights)}
+    attrs = _attributes(post, network_store.FORMAT) | network_store.attributes_of(networks)
+    attrs |= {
+        "n_chain": json.dumps(post.n_chain),
+        "structures": json.dumps([dict(one.settings) for one in networks]),
+    }
+    return xr.DataTree.from_dict({_GROUP: xr.Dataset(arrays | _reference_arrays(post), attrs=attrs)})
 
 
 def _attributes(post: Posterior, form: str) -> dict[str, Any]:
@@ -197,7 +216,9 @@ def _read(file: SafeFile | Tree, name: str | None) -> Posterior:
     if file.has(_GROUP):
         if name is not None:
             raise ModelError(f"name={name!r} for a saved fit, which is one", "no name: it is for draws of pm.sample")
-        return _several(file) if _is_stacked(file) else _posterior(file)
+        if _has_format(file, network_store.FORMAT):
+            return _networks(file)
+        return _several(file) if _has_format(file, STACKED_FORMAT) else _posterior(file)
     return _sampled(file, name)
 
 
@@ -241,12 +262,25 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason given'}"
 
 
-def _is_stacked(file: SafeFile | Tree) -> bool:
-    return file.text(_GROUP, "format").startswith(STACKED_FORMAT.rstrip("0123456789"))
+def _has_format(file: SafeFile | Tree, form: str) -> bool:
+    return file.text(_GROUP, "format").startswith(form.rstrip("0123456789"))
 
 
 def _at(name: str) -> str:
     return f"{_GROUP}/{name}"
+
+
+def _networks(file: SafeFile | Tree) -> StackedPosterior:
+    check_format(file.text(_GROUP, "format"), network_store.FORMAT)
+    schema = Schema.from_dict(file.json(_GROUP, "schema"))
+    check.check_columns(schema)
+    weights = np.asarray(file.array(_at("weights")), np.float64)
+    check.check_weights(weights)
+    settings = file.json(_GROUP, "structures")
+    networks = network_store.read_networks(file, _GROUP, schema, _reference(file, schema), settings)
+    if weights.size != len(networks):
+        raise FitFileError(f"{weights.size} weights of {len(networks)} networks", "one each")
+    return StackedPosterior(networks, weights, file.json(_GROUP, "settings"))
 
 
 def _several(file: SafeFile | Tree) -> StackedPosterior:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _ENDS = np.array([0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL])
 _HEADERS = ("weight", "likelihood", "mode", f"{INTERVAL:.0%} of it", "sub-populations")
 _N_NAMED = 3
+_WIDTH = 40
+"""Characters of sub-populations' names in a line: paths of a cutset network are longer, and are counted alone."""
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,10 @@ def _groups_in_words(groups: tuple[int, ...], names: list[str]) -> str:
     if len(groups) == len(names):
         return "all"
     shown = [names[k] for k in groups[:_N_NAMED]]
+    while len(shown) > 1 and sum(map(len, shown)) > _WIDTH:
+        shown.pop()
+    if len(shown[0]) > _WIDTH:
+        return f"{len(groups)} of {len(names)} parts"
     more = len(groups) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 

@@ -31,7 +31,7 @@ def scores_by_tables(post: Posterior, table: Table) -> np.ndarray:
     -----
     Cost: 2 nanoseconds a row, column and draw, and the draws of structures that keep none.
     """
-    codes, log_share = rows_of(table), _log_share_in_group(table)
+    codes = rows_of(table)
     out = np.empty((post.n_chain, post.n_draw, table.n_row))
     first = 0
     for one in _members(post):
@@ -43,7 +43,8 @@ def scores_by_tables(post: Posterior, table: Table) -> np.ndarray:
             fill_scores(found.network, one.table_weights(numbers), codes, scores[lo : lo + _DRAWS])
         out[:, first : first + one.n_draw] = scores.reshape(post.n_chain, one.n_draw, -1)
         first += one.n_draw
-    out += log_share
+    if any(column.other for column in table.schema.columns):  # only "other" shares a group with a label
+        out += _log_share_in_group(table)
     return out
 
 

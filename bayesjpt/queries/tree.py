@@ -17,6 +17,7 @@ from bayesjpt.circuit.paths import Interval, Labels, TreeNode, tree_nodes
 from bayesjpt.circuit.trees import label_parents
 from bayesjpt.defaults import TREE_COLUMNS, TREE_DRAWS, TREE_LEAVES
 from bayesjpt.errors import QueryError
+from bayesjpt.families.label import label_groups
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.complete import check_count
@@ -28,7 +29,7 @@ from bayesjpt.queries.route import below, node_weights
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.stability import answers_of, distances
 from bayesjpt.queries.type_shares import type_shares
-from bayesjpt.table.schema import Schema
+from bayesjpt.table.schema import Column, Schema
 
 TREE_CELLS = 60
 """Cells of a column of numbers in them: two pixels each."""
@@ -46,12 +47,15 @@ class Marginal:
         Between which values conditions leave numbers of a column that they name.
     summary : str
         In words: where most values lie, or the most probable label, and which column it depends on in a tree of labels.
+    is_decided : bool
+        Whether conditions leave a single label, so that there is nothing to say in words.
     """
 
     cells: Masses
     atoms: Masses
     allowed: tuple[float, float] | None
     summary: str
+    is_decided: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +106,8 @@ class TreeData:
         Draws that shares and that marginals are told from.
     structure, n_structure : int
         Which of how many structures it is.
+    kind : str
+        What it is called: a joint probability tree, or a cutset network where trees of labels stand in its leaves.
     """
 
     nodes: tuple[ViewNode, ...]
@@ -112,6 +118,12 @@ class TreeData:
     n_draw_shown: int
     structure: int = 0
     n_structure: int = 1
+    kind: str = "Joint probability tree"
+
+    def heading(self) -> str:
+        """Return what it is, and of how many leaves."""
+        n_leaves = self.nodes[0].n_leaves
+        return f"{self.kind} of {n_leaves} {'leaf' if n_leaves == 1 else 'leaves'}"
 
     def whose(self) -> str:
         """Return of several structures which one is shown; nothing of a single one."""
@@ -179,7 +191,9 @@ def tree_data(
     shown = {post.schema.names[position] for position in positions}
     hidden = tuple(name for name in post.schema.names if name not in shown)
     n_draws = weight.shape[0], few_weight.shape[0]
-    return TreeData(tuple(made), tuple(axes), tuple(whole), hidden, *n_draws, structure, n_structure)
+    has_trees = any(label_parents(post.circuit, node.node) for node in nodes if not node.children)
+    kind = "Cutset network" if has_trees else TreeData.kind
+    return TreeData(tuple(made), tuple(axes), tuple(whole), hidden, *n_draws, structure, n_structure, kind)
 
 
 def _nearest_tree(post: Posterior) -> int:
@@ -270,8 +284,14 @@ def _marginals(few: Posterior, node: TreeNode, axes: Sequence[Axis]) -> tuple[tu
             summary = f"{summary}, follows {few.schema.names[follows[axis.position]]}"
         held = node.region.get(axis.position)
         allowed = (held.lo, held.hi) if isinstance(held, Interval) and not axis.labels else None
-        marginals.append(Marginal(summarised(cells), summarised(atoms), allowed, summary))
+        is_decided = held is not None and bool(axis.labels) and _is_group(few.schema.columns[axis.position], held)
+        marginals.append(Marginal(summarised(cells), summarised(atoms), allowed, summary, is_decided))
     return tuple(marginals), [cells for cells, _ in masses]
+
+
+def _is_group(column: Column, held: Interval | Labels) -> bool:
+    """Return whether what a path leaves of a column is one label, "other" going with it or not."""
+    return not isinstance(held, Interval) and tuple(held) in label_groups(column)
 
 
 def _columns(

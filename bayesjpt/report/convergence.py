@@ -16,12 +16,12 @@ import numpy as np
 from bayesjpt.defaults import MAX_RHAT
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.answer import PlainAnswers, query_method
-from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.draws import INDEPENDENT, Posterior
 from bayesjpt.posterior.invariants import marginal_cdf
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.density import log_density
 from bayesjpt.queries.type_shares import UNDETERMINED, TypeShares, type_shares
-from bayesjpt.report.stability import Stability, stability
+from bayesjpt.report.stability import INDEPENDENT_DRAWS, Stability, stability
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,15 +39,23 @@ class Convergence:
         Columns whose type is not determined because chains disagree.
     nested : bool
         Whether R-hat is that of superchains; ``ess`` is NaN then.
+    independent : bool
+        Whether draws come from the posterior in closed form, so that no chain has to converge.
     """
 
     table: xr.Dataset
     undetermined: tuple[str, ...]
     nested: bool = False
+    independent: bool = False
 
     @property
     def converged(self) -> bool:
-        """Whether all types are determined and 95 % of each quantity's entries have R-hat up to `defaults.MAX_RHAT`."""
+        """Whether all types are determined and 95 % of each quantity's entries have R-hat up to `defaults.MAX_RHAT`.
+
+        Of independent draws types alone count.
+        """
+        if self.independent:
+            return not self.undetermined
         values = self.table["rhat_q95"].to_numpy()
         known = values[~np.isnan(values)]  # infinite where chains stand still at different points
         return bool(known.size and (known <= MAX_RHAT).all() and not self.undetermined)
@@ -55,20 +63,26 @@ class Convergence:
     def sentence(self) -> str:
         """Return one sentence for people."""
         rhat = self.table["rhat_q95"]
+        if self.independent:
+            return INDEPENDENT_DRAWS + self._types()
         if np.isnan(rhat.to_numpy()).all():
             return "Convergence cannot be judged: at least two chains of four draws are needed."
         worst = str(rhat["quantity"].to_numpy()[int(np.nanargmax(rhat.to_numpy()))])
         chains, rhat_name = ("Superchains", "nested R-hat") if self.nested else ("Chains", "R-hat")
         verdict = f"{chains} agree" if self.converged else f"{chains} do not agree yet"
         text = f"{verdict}: {rhat_name} up to {float(rhat.max()):.2f} (95 % of entries; worst: {worst})."
-        if self.undetermined:
-            text += f" Type not determined: {', '.join(self.undetermined)}."
-        return text
+        return text + self._types()
+
+    def _types(self) -> str:
+        return f" Type not determined: {', '.join(self.undetermined)}." if self.undetermined else ""
 
     def __repr__(self) -> str:
         lines = [f"{'quantity':<22}{'R-hat worst':>12}{'R-hat 95 %':>12}{'ESS least':>11}{'entries':>9}"]
         for name in self.table["quantity"].to_numpy():
             row = self.table.sel(quantity=name)
+            if int(row.n_entry) == 0:
+                lines.append(f"{name:<22}{'does not vary':>25}")
+                continue
             lines.append(
                 f"{name:<22}{float(row.rhat):>12.3f}{float(row.rhat_q95):>12.3f}{float(row.ess):>11.0f}"
                 f"{int(row.n_entry):>9}"
@@ -164,7 +178,8 @@ def convergence(
         coords={"quantity": list(summary)},
     ).to_xarray()
     undetermined = tuple(column.name for column in shares.columns if column.type == UNDETERMINED)
-    return Convergence(table, undetermined, superchains is not None)
+    independent = one.settings.get("draws") == INDEPENDENT
+    return Convergence(table, undetermined, superchains is not None, independent)
 
 
 def _groups(post: Posterior, superchains: Sequence[int]) -> np.ndarray:

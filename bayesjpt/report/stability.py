@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesjpt.defaults import MAX_RHAT, STABLE_SHARE
 from bayesjpt.posterior.answer import PlainAnswers
+from bayesjpt.posterior.draws import INDEPENDENT
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.stability import TYPE, answers_of, moves_of, usual_move
 from bayesjpt.queries.type_shares import UNDETERMINED, TypeShares
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 MAX_SEED_MOVE = 0.25
 """Part of its interval by which another seed may move an answer for a fit to count as stable: three quarters of a
 standard deviation of a normal posterior."""
+
+INDEPENDENT_DRAWS = "Draws are independent, from the posterior in closed form: no chain has to converge."
 
 MIN_WARM_UP_T = 3.0
 """Standard errors by which the log likelihood of later kept sweeps lies above or below that of earlier ones from which
@@ -43,6 +46,8 @@ class Stability:
     n_structure : int
     move : float
         By how much 95 % of all answers move at most when the fit is repeated with another seed, in widths.
+    independent : bool
+        Whether draws come from posteriors in closed form, so that no chain has to converge.
     warm_up : bool
         Whether sweeps were kept too early: the log likelihood drifts over them, in all structures alike, and so do
         answers. (The likelihood alone drifts for a hundred sweeps while answers, but for shares of types, stand still.)
@@ -54,6 +59,7 @@ class Stability:
     n_structure: int
     move: float
     warm_up: bool
+    independent: bool = False
 
     @property
     def converged(self) -> bool:
@@ -71,6 +77,8 @@ class Stability:
             text = f"{self.n_structure} structures; another seed {moved}."
             if self.move > MAX_SEED_MOVE:
                 text += " Ask for more structures."
+        if self.independent:
+            text += f" {INDEPENDENT_DRAWS}"
         if self.warm_up:
             text += " The warm-up was too short: ask for a larger tune."
         if self.undetermined:
@@ -79,10 +87,13 @@ class Stability:
 
     def __repr__(self) -> str:
         lines = [f"{'quantity':<22}{'another seed moves':>20}{'R-hat of halves':>17}{'entries':>9}"]
+        unknown = "independent" if self.independent else "too few draws"
         for name in self.table["quantity"].to_numpy():
             row = self.table.sel(quantity=name)
             moved = "" if np.isnan(float(row.move)) else _percent(float(row.move))
-            lines.append(f"{name:<22}{moved:>20}{float(row.rhat_halves):>17.3f}{int(row.n_entry):>9}")
+            rhat = float(row.rhat_halves)
+            told = unknown if np.isnan(rhat) else f"{rhat:.3f}"
+            lines.append(f"{name:<22}{moved:>20}{told:>17}{int(row.n_entry):>9}")
         return "\n".join([*lines, self.sentence()])
 
 
@@ -139,6 +150,7 @@ def stability(post: StackedPosterior, shares: TypeShares) -> Stability:
         n_structure=len(parts),
         move=usual_move(scale, n_effective, STABLE_SHARE) if scale.size else float("nan"),
         warm_up=warm_up,
+        independent=post.settings.get("draws") == INDEPENDENT,
     )
 
 

@@ -56,8 +56,7 @@ class _Drawing:
         self.height = self.bottom + 62.0
 
     def document(self) -> str:
-        n = self.data.nodes[0].n_leaves
-        heading = f"Joint probability tree of {n} leaves"
+        heading = self.data.heading()
         return element(
             "svg",
             title(heading),

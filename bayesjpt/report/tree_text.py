@@ -24,7 +24,7 @@ def tree_text(data: TreeData) -> str:
     """Return a line for each node, and under each part one for each of its columns."""
     n_part, n_leaves = len(data.parts()), data.nodes[0].n_leaves
     merged = f", the smallest sub-trees together: {n_part} parts" if n_part < n_leaves else ""
-    lines = [f"Joint probability tree of {n_leaves} leaves{merged}; shares of rows ({INTERVAL:.0%} intervals)"]
+    lines = [f"{data.heading()}{merged}; shares of rows ({INTERVAL:.0%} intervals)"]
     if data.whose():
         lines.append(f"Of {data.whose()}")
     pending = [(0, "", "")]
@@ -36,7 +36,8 @@ def tree_text(data: TreeData) -> str:
         several = f", {node.n_leaves} leaves" if node.n_leaves > 1 and not node.children else ""
         lines.append(f"{lead}{name}  {percents(node)}{several}")
         for axis, marginal in zip(data.axes, node.marginals, strict=False):
-            lines.append(f"{below}      {axis.name:<{wide}}  {marginal.summary}")
+            if not marginal.is_decided:
+                lines.append(f"{below}      {axis.name:<{wide}}  {marginal.summary}")
         for number, child in enumerate(reversed(node.children)):
             last = number == 0
             pending.append((child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")))
@@ -56,7 +57,8 @@ def tree_dot(data: TreeData) -> str:
     ]
     for position, node in enumerate(data.nodes):
         words = [percents(node)]
-        words += [f"{axis.name}: {m.summary}" for axis, m in zip(data.axes, node.marginals, strict=False)]
+        shown = zip(data.axes, node.marginals, strict=False)
+        words += [f"{axis.name}: {marginal.summary}" for axis, marginal in shown if not marginal.is_decided]
         lines.append(f"  n{position} [label={quoted(words)}, tooltip={quoted([node.conditions or 'all rows'])}];")
     for position, node in enumerate(data.nodes):
         lines += [

@@ -313,4 +313,6 @@ def _node(mixture: TreeMixture, component: np.ndarray, is_labels: np.ndarray) ->
             parts.insert(0, Tree(columns, place[parents[columns]], rows, tables))
         found.append(parts[0] if len(parts) == 1 else Product(tuple(parts)))
         n_rows.append(rows.size)
+    if len(mixture.tables[0]) == 1 and mixture.tables[0][0].shape[1] == 1:
+        return found[0]  # a single column of a single label: all components are the one leaf of it
     return found[0] if len(found) == 1 else Sum(tuple(found), tuple(n_rows), weights=tuple(mixture.weights.tolist()))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import gammaln
 
 import bayesjpt as bj
+from bayesjpt.circuit import arrays
 from bayesjpt.circuit.networks import expand
+from bayesjpt.errors import ModelError
 from bayesjpt.fitting.stacking import weigh
 from bayesjpt.kernels.networks import count_rows, fill_scores, mean_log_weights
-from bayesjpt.posterior.networks import NetworkDraws, Structures, network_draws, rows_of
+from bayesjpt.posterior.networks import DRAWN_ESS, NetworkDraws, Structures, network_draws, rows_of
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries import density
 from bayesjpt.sampler.target import make_target
@@ -144,3 +148,68 @@ def test_many_networks_are_averaged_and_none_is_dropped(rng, tmp_path):
 def test_stacking_keeps_more_than_a_hundred_structures_that_are_alike(rng):
     scores = np.tile(rng.normal(size=20), (150, 1))
     assert (weigh(scores) > 0.0).all()
+
+
+def test_independent_draws_are_called_so_and_paths_are_counted_in_words(rng, tmp_path):
+    table = labels(rng)
+    post = bj.fit(table, "cutset", n_structures=3, seed=1, cores=1, progress=False, min_rows=40, min_columns=1)
+    post.save(tmp_path / "fit.nc")
+    for one in (post, bj.load(tmp_path / "fit.nc")):
+        found = one.convergence()
+        assert "Draws are independent" in found.sentence()
+        assert "nan" not in repr(found)
+        assert "independent" in repr(found)
+    single = bj.fit(table, "cutset", n_structures=1, draws=4, seed=1, cores=1, progress=False, min_rows=40)
+    assert single.convergence().converged
+    assert "nan" not in repr(single.convergence())
+    words = [part.words[-1] for part in post.components(table.schema.names[0]).parts]
+    assert max(map(len, words)) < 60
+    view = post.tree(max_leaves=60)
+    assert str(view).startswith("Cutset network of ")
+    decided = [marginal.is_decided for node in view.data.nodes for marginal in node.marginals]
+    assert any(decided)
+    assert not all(decided)
+
+
+def log_evidence_by_sums(post: bj.Posterior, table: Table, ess: float) -> float:
+    """Return the log probability of the rows' ways, weights integrated out, by the circuit's sums one by one."""
+    circuit = post.circuit
+    sweeper = make_target(circuit, table, ess=ess).sweeper()
+    sweeper.redraw(sweeper.learned(), np.random.default_rng(0))
+    total = 0.0
+    for node in np.flatnonzero(circuit.kind == arrays.HARD).tolist():
+        count = sweeper.edge_count[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]
+        share = ess / count.size
+        total += (gammaln(share + count) - gammaln(share)).sum() - gammaln(ess + count.sum()) + gammaln(ess)
+    return total
+
+
+def test_imaginary_rows_are_drawn_from_their_posterior(rng):
+    table = labels(rng)
+    kept = draws_of(table, 3)
+    drawn = replace(kept, ess=None, draws=np.arange(2000))
+    expected = np.array([log_evidence_by_sums(kept.posterior(), table, ess) for ess in DRAWN_ESS])
+    weight = np.exp(expected - expected.max())
+    weight /= weight.sum()
+    np.testing.assert_allclose(drawn.ess_weights, weight, atol=1e-10)
+    assert 0.01 < drawn.ess_weights.max() < 0.999  # a case in which several numbers are possible
+    # the mean of a weight over draws is the mixture of its means given each number
+    network = kept.network
+    found = np.exp(drawn.table_weights(np.arange(2000)))
+    mean = sum(w * np.exp(mean_log_weights(network, kept.count, e)) for w, e in zip(weight, DRAWN_ESS, strict=True))
+    spread = np.maximum(found.std(axis=0) / np.sqrt(2000), 1e-12)
+    assert (abs(found.mean(axis=0) - mean) / spread).max() < FAR
+
+
+def test_imaginary_rows_are_drawn_by_fit_where_there_is_a_closed_form(rng):
+    table = labels(rng)
+    options = {"n_structures": 2, "seed": 1, "cores": 1, "progress": False, "min_rows": 100, "ess": "drawn"}
+    post = bj.fit(table, "cutset", **options)
+    assert post.settings["ess"] == "drawn"
+    assert np.isfinite(post.log_density(table).values).all()
+    for learner, more in (("mspn", {}), ("cutset", {"n_structures": 1}), ("cutset", {"ess": "learned"})):
+        with pytest.raises(ModelError, match="several cutset networks"):
+            bj.fit(table, learner, **options | more)
+    holes = Table(table.schema, table.values, rng.random(table.observed.shape) < 0.9)
+    with pytest.raises(ModelError, match="without missing cells"):
+        bj.fit(holes, "cutset", **options)

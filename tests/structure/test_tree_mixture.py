@@ -11,7 +11,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt import defaults
 from bayesjpt.circuit import arrays
-from bayesjpt.errors import CircuitError, LearnerError
+from bayesjpt.errors import BayesjptWarning, CircuitError, LearnerError
 from bayesjpt.structure import tree_mixture
 from bayesjpt.structure.chow_liu import Bins, chow_liu
 from bayesjpt.structure.tree_mixture import EDGES, PairCounter, TreeMixture, learn_tree_mixture
@@ -198,3 +198,12 @@ def test_settings_that_make_no_sense_are_refused(rng, options, error, message):
     frame = two_kinds(rng).assign(x=rng.normal(size=600))
     with pytest.raises(error, match=message):
         learn_tree_mixture(bj.as_table(frame), rng, **options)
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_a_single_column_of_one_label_is_a_leaf(other):
+    with pytest.warns(BayesjptWarning, match="constant"):
+        table = bj.as_table(pd.DataFrame({"a": ["x"] * 20}), other=other)
+    circuit = bj.learn_tree_mixture(table, np.random.default_rng(0), n_components=3)
+    found = bj.Posterior.from_circuit(circuit, table.schema).log_density(table)
+    np.testing.assert_allclose(found.values, 0.0, atol=0.1)
