@@ -11,8 +11,8 @@ import scipy.stats
 from sklearn.metrics import adjusted_rand_score
 
 import bayesjpt as bj
-from bayesjpt.experts.series_model import slots
 from bayesjpt.kernels.expert_series import fill_base_odds, fill_drawn_paths, fill_filtered, fill_memory_odds
+from bayesjpt.kernels.expert_series_start import slots
 
 INTERCEPT = np.array([2.0, -1.0, 0.0, 0.5])
 SLOPE = np.array([1.0, -1.0, 2.0, -0.5])
