@@ -109,10 +109,10 @@ def add_series(
         Predictors, and what else the leaves' densities have.
     rows : Rows
     data : mapping
-        ``observed``, ``seen``, ``dtype``.
+        ``observed``, ``seen``, ``dtype``, ``n_leaf``.
     """
     order, begins = (pm.Data(f"{name}_{part}", values) for part, values in zip(Rows._fields, rows, strict=True))
-    n_leaf = log_odds[1].type.shape[0] or int(log_odds[1].shape[0].eval())
+    n_leaf = data["n_leaf"]
     # as in the kernels, so that no path has a probability below e^-600
     base, memory = (pt.clip(part, -LARGEST, LARGEST) for part in log_odds)
     base = base[order]

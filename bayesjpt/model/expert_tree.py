@@ -157,7 +157,8 @@ class ExpertTree:
                 shape=(matrix.shape[0],),
             )
         else:
-            data = {"observed": observed, "dtype": dtype, "seen": pm.Data(f"{name}_seen", seen.astype(np.int64))}
+            known = pm.Data(f"{name}_seen", seen.astype(np.int64))
+            data = {"observed": observed, "dtype": dtype, "seen": known, "n_leaf": n_leaf}
             both = (log_odds, add_offsets(name, depth, transitions))
             out = add_series(name, kind, both, leaves, rows, data)
             out.tag.steps = (time, series) if isinstance(time, str) else None
