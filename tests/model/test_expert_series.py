@@ -85,7 +85,7 @@ def test_the_gradient_is_that_of_differences():
     model, _ = tree("gaussian")
     rng = np.random.default_rng(5)
     point = {name: rng.normal(0.0, 0.5, np.shape(value)) for name, value in model.initial_point().items()}
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+    with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
         value, slope = model.compile_logp(), model.compile_dlogp()
     start = pm.blocking.DictToArrayBijection.map(point)
     direction = rng.normal(size=start.data.size)
@@ -96,7 +96,7 @@ def test_the_gradient_is_that_of_differences():
     np.testing.assert_allclose(slope(point) @ direction, (both[0] - both[1]) / 2e-5, rtol=1e-6)
 
 
-def regimes(n_series: int = 4, n_step: int = 60, seed: int = 0) -> pd.DataFrame:
+def regimes(n_series: int = 2, n_step: int = 60, seed: int = 0) -> pd.DataFrame:
     """Return series that stay in one of two regimes for about fifteen rows."""
     rng, out = np.random.default_rng(seed), []
     for number in range(n_series):
@@ -109,18 +109,19 @@ def regimes(n_series: int = 4, n_step: int = 60, seed: int = 0) -> pd.DataFrame:
 
 def test_sweeps_are_chosen_and_find_the_regimes_as_those_outside_pymc():
     train, new = regimes(), regimes(seed=1)
-    with pm.Model() as model:
+    # interpreted: three functions with a scan each would take half a minute to compile
+    with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
         tree = bj.ExpertTree("y", train[["t", "id", "x"]], train["y"], depth=1, time="t", series="id")
         other = pm.Normal("other")
         idata = pm.sample(
-            draws=150, tune=100, chains=2, cores=1, random_seed=1, progressbar=False, compute_convergence_checks=False
+            draws=30, tune=100, chains=2, cores=1, random_seed=1, progressbar=False, compute_convergence_checks=False
         )
         assert ExpertSeriesGibbs.competence(model["y_offset"], True) > ExpertSeriesGibbs.competence(other, True)
         assert ExpertGibbs.competence(model["y_offset"], True) == ExpertSeriesGibbs.competence(other, True)
         pm.compute_log_likelihood(idata, progressbar=False)
         pm.set_data(bj.ExpertTree.data(tree, new[["t", "id", "x"]]))
         drawn = pm.sample_posterior_predictive(idata, random_seed=1, progressbar=False, predictions=True)
-    post = bj.fit_experts(train, target="y", given=["x"], depth=1, time="t", series="id", draws=150, tune=100, rng=2)
+    post = bj.fit_experts(train, target="y", given=["x"], depth=1, time="t", series="id", draws=30, tune=100, chains=2, rng=2)
     # of the same rows, each given those before it
     found = np.log(np.exp(idata.log_likelihood["y"]).mean(("chain", "draw"))).sum()
     expected = np.log(np.exp(post.log_density(train)).mean(("chain", "draw"))).sum()
