@@ -8,14 +8,17 @@ import pandas as pd
 import pymc as pm
 import pytensor
 import pytest
+import scipy.stats
 
 import bayesjpt as bj
 from bayesjpt.errors import ModelError, TableError
 from bayesjpt.kernels.expert_series import fill_base_odds, fill_filtered, fill_memory_odds
 from bayesjpt.kernels.expert_series_sweep import fill_evidence
-from bayesjpt.kernels.expert_tree import KIND_NAMES
+from bayesjpt.kernels.expert_tree import KIND_NAMES, MULTINOMIAL
+from bayesjpt.model.expert_series import _series_random
 from bayesjpt.model.expert_series_step import ExpertSeriesGibbs
-from bayesjpt.model.expert_step import ExpertGibbs
+from bayesjpt.model.expert_step import ExpertGibbs, _prior
+from tests.statistics import LARGEST_Z
 
 N_ROW = 14
 UNSEEN = 6
@@ -96,6 +99,31 @@ def test_the_gradient_is_that_of_differences():
     np.testing.assert_allclose(slope(point) @ direction, (both[0] - both[1]) / 2e-5, rtol=1e-6)
 
 
+def test_the_prior_of_offsets_is_that_of_the_sweep():
+    model, _ = tree("gaussian")
+    offset, prior = np.random.default_rng(2).normal(size=(3, 4)), _prior()
+    gamma = scipy.stats.gamma.logpdf(1.7, prior.gate_shape, scale=1.0 / prior.gate_rate)
+    expected = gamma + scipy.stats.norm.logpdf(offset, 0.0, 1.7**-0.5).sum()
+    point = model.initial_point() | {"y_offset": offset, "y_offset_precision_log__": np.log(1.7)}
+    with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
+        terms = model.compile_logp(vars=[model["y_offset"], model["y_offset_precision"]], jacobian=False)
+    np.testing.assert_allclose(terms(point), expected, rtol=1e-12)
+
+
+def test_series_are_drawn_from_their_transitions():
+    rng, n_draw, order = np.random.default_rng(3), 4000, np.array([2, 0, 3, 1])
+    log_begin, log_move = np.log(rng.dirichlet(np.ones(2), 4)), np.log(rng.dirichlet(np.ones(2), (4, 2)))
+    eta = np.tile(np.array([[0.0, 500.0], [500.0, 0.0]]), (4, 1, 1))  # leaf k shows the other label for sure
+    own = (log_begin, log_move, eta, np.ones(2), order, np.array([1, 0, 1, 0]), np.ones(4, np.int64))
+    drawn = 1 - _series_random(MULTINOMIAL, *own, rng=rng, size=(n_draw,))[:, order]
+    assert drawn.shape == (n_draw, 4)
+    for first in (0, 2):
+        joint = np.exp(log_begin[first][:, None] + log_move[first + 1])
+        found = [[np.mean((drawn[:, first] == k) & (drawn[:, first + 1] == m)) for m in (0, 1)] for k in (0, 1)]
+        z = (found - joint) / np.sqrt(joint * (1.0 - joint) / n_draw)
+        assert np.abs(z).max() < LARGEST_Z
+
+
 def regimes(n_series: int = 2, n_step: int = 60, seed: int = 0) -> pd.DataFrame:
     """Return series that stay in one of two regimes for about fifteen rows."""
     rng, out = np.random.default_rng(seed), []
@@ -121,7 +149,9 @@ def test_sweeps_are_chosen_and_find_the_regimes_as_those_outside_pymc():
         pm.compute_log_likelihood(idata, progressbar=False)
         pm.set_data(bj.ExpertTree.data(tree, new[["t", "id", "x"]]))
         drawn = pm.sample_posterior_predictive(idata, random_seed=1, progressbar=False, predictions=True)
-    post = bj.fit_experts(train, target="y", given=["x"], depth=1, time="t", series="id", draws=30, tune=100, chains=2, rng=2)
+    post = bj.fit_experts(
+        train, target="y", given=["x"], depth=1, time="t", series="id", draws=30, tune=100, chains=2, rng=2
+    )
     # of the same rows, each given those before it
     found = np.log(np.exp(idata.log_likelihood["y"]).mean(("chain", "draw"))).sum()
     expected = np.log(np.exp(post.log_density(train)).mean(("chain", "draw"))).sum()
