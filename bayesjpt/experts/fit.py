@@ -30,9 +30,9 @@ from bayesjpt.experts.mean_field import ascend, check_kinds, mean_field_draws
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import LARGEST_DEPTH, LARGEST_TREE, ExpertModel, experts_of, offset_of, with_targets
 from bayesjpt.experts.posterior import ExpertPosterior
-from bayesjpt.experts.series_model import TRANSITIONS
 from bayesjpt.experts.start import begin, check_same_model, check_start, go_on, last_draw
 from bayesjpt.families import features
+from bayesjpt.kernels.expert_series_start import TRANSITIONS
 from bayesjpt.kernels.expert_sweep import Prior, run_chain
 from bayesjpt.kernels.expert_tree import Coefficients
 from bayesjpt.numerics.generator import as_generator

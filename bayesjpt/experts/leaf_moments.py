@@ -1,4 +1,4 @@
-"""The moments of the slides: variance within experts, and between their means."""
+"""Moments of targets given rows: expectation, and the slides' variances within experts and between their means."""
 
 from __future__ import annotations
 
@@ -6,53 +6,61 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.errors import QueryError
-from bayesjpt.kernels.expert_tree import GAUSSIAN, POISSON
-from bayesjpt.posterior.answer import PlainAnswers
+from bayesjpt.defaults_experts import PAIR_BYTES
+from bayesjpt.errors import TableError
+from bayesjpt.families import features
+from bayesjpt.kernels.expert_moments import fill_moments
+from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers
+from bayesjpt.queries.question import positions_of
 
 if TYPE_CHECKING:
     from bayesjpt.experts.posterior import ExpertPosterior
 
+_DIMS = ("chain", "draw", "feature", "obs_id")
+
+
+def expectation(post: ExpertPosterior, rows: Any) -> PlainAnswer:
+    """Return expectations in the user's units, dims (chain, draw, feature, obs_id); of dates as dates."""
+    values, coords = _moments(post, rows)
+    numbers = [column for column in post.model.response if column.base != "category"]
+    of_dates = all(column.dtype == "datetime" for column in numbers)
+    return PlainAnswer("expectation", _DIMS, values[0], coords, of_dates=of_dates)
+
+
+def variance(post: ExpertPosterior, rows: Any) -> PlainAnswer:
+    """Return variances in squares of the user's units, dims (chain, draw, feature, obs_id)."""
+    values, coords = _moments(post, rows)
+    return PlainAnswer("variance", _DIMS, values[1] + values[2], coords)
+
 
 def variance_parts(post: ExpertPosterior, rows: Any) -> PlainAnswers:
-    """Return ``within`` and ``between``, dims (chain, draw, feature, obs_id).
+    """Return ``within`` and ``between``, dims (chain, draw, feature, obs_id)."""
+    values, coords = _moments(post, rows)
+    return PlainAnswers({"within": (_DIMS, values[1]), "between": (_DIMS, values[2])}, coords)
 
-    Notes
-    -----
-    With weights g, means m and variances v of the leaves: within = sum g v, between = sum g (m - sum g m)^2.
-    """
-    model = post.model
-    numbers = [c for c, column in enumerate(model.response) if column.base != "category"]
-    if not numbers:
-        raise QueryError("targets of labels, which have no variance", "a target of numbers")
-    table = post.read(rows)
-    shape = (post.n_chain, post.n_draw, len(numbers), table.n_row)
-    within, between = np.empty(shape), np.empty(shape)
-    for which, (log_weight, theta) in post._parts(table):
-        weight = np.exp(log_weight[..., model.leaves.edge]) if model.n_leaf > 1 else np.ones((*theta.shape[:2], 1))
-        for k, c in enumerate(numbers):
-            mean, variance = _leaf_moments(model.kind[c], theta, model.leaves.theta_at[:, c])
-            column, family = model.response.columns[c], model.families[c]
-            scale = 1.0 if family.scaling.value == "none" else column.scale
-            centre = (weight * mean).sum(axis=-1, keepdims=True)
-            own = (weight * variance).sum(axis=-1), (weight * (mean - centre) ** 2).sum(axis=-1)
-            for out, part in zip((within, between), own, strict=True):
-                out[:, :, k, which] = (scale * scale * part).reshape(post.n_chain, post.n_draw, -1)
-    dims = ("chain", "draw", "feature", "obs_id")
+
+def _moments(post: ExpertPosterior, rows: Any) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return mean, variance within and between, float64 (3, n_chain, n_draw, n_feature, n_row), and coordinates."""
+    model, table = post.model, post.read(rows)
+    numbers = positions_of(None, model.response)
+    if not table.n_row:
+        raise TableError("no rows", "one at least")
+    x, gate_x = post.matrices(table)
+    flat, n_draw = post.flat(), post.n_chain * post.n_draw
+    out = np.empty((3, n_draw, len(numbers), table.n_row))
+    step = max(1, PAIR_BYTES // (8 * n_draw * (model.n_leaf + 3 * len(model.targets))))
+    for which, weight in post.weight_parts(table, gate_x, step):
+        part = np.empty((3, n_draw, len(model.targets), weight.shape[1]))
+        fill_moments(model.leaves, np.ascontiguousarray(x[:, which]), flat, weight, part)
+        out[..., which] = part[:, :, numbers]
+    for k, c in enumerate(numbers):
+        offset, scale = features.offset_and_scale(model.families[c].scaling, model.response.columns[c])
+        out[0, :, k] = offset + scale * out[0, :, k]
+        out[1:, :, k] *= scale * scale
     coords = {
         "chain": np.arange(post.n_chain),
         "draw": np.arange(post.n_draw),
         "feature": [model.targets[c] for c in numbers],
         "obs_id": np.arange(table.n_row),
     }
-    return PlainAnswers({"within": (dims, within), "between": (dims, between)}, coords)
-
-
-def _leaf_moments(kind: int, theta: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance of each leaf, (..., n_leaf), in the family's units."""
-    if kind == GAUSSIAN:
-        return theta[..., at + 1], theta[..., at]
-    if kind == POISSON:
-        return theta[..., at], theta[..., at]
-    shape, rate = theta[..., at], theta[..., at + 1]
-    return shape / rate, shape / rate**2
+    return out.reshape(3, post.n_chain, post.n_draw, len(numbers), table.n_row), coords

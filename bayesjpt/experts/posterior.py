@@ -20,11 +20,12 @@ from bayesjpt.errors import QueryError, TableError
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.families import features
+from bayesjpt.kernels.expert_moments import fill_weights
 from bayesjpt.kernels.expert_pairs import fill_leaf_log_density, fill_log_density, fill_log_mass, fill_params
 from bayesjpt.kernels.expert_tree import Coefficients
 from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries import complete, distribution, mode, moments, probability
+from bayesjpt.queries import complete, distribution, mode, probability
 from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.possible import seen_labels
 from bayesjpt.table.table import Table, as_table
@@ -105,13 +106,22 @@ class ExpertPosterior:
 
     def _params(self, x: np.ndarray, gate_x: np.ndarray) -> Params:
         circuit, n_row = self.model.circuit, x.shape[1]
-        flat = self._flat()
+        flat = self.flat()
         log_weight = np.zeros((flat.gate.shape[0], n_row, circuit.n_edge))
         theta = np.empty((flat.gate.shape[0], n_row, circuit.n_theta))
         fill_params(self.model.leaves, x, gate_x, flat, log_weight, theta)
         return Params(log_weight, theta)
 
-    def _flat(self) -> Coefficients:
+    def weight_parts(self, table: Table, gate_x: np.ndarray, step: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield so many rows at a time, and the probabilities of leaves of their pairs, (n_draw, n_row, n_leaf)."""
+        for lo in range(0, table.n_row, step):
+            which = slice(lo, min(lo + step, table.n_row))
+            out = np.empty((self.n_chain * self.n_draw, which.stop - lo, self.model.n_leaf))
+            fill_weights(self.model.n_node, np.ascontiguousarray(gate_x[:, which]), self.flat(), out)
+            yield which, out
+
+    def flat(self) -> Coefficients:
+        """Return the coefficients of all draws on one axis, those of a chain side by side."""
         return Coefficients(
             *(array.reshape(self.n_chain * self.n_draw, *array.shape[2:]) for array in self.coefficients)
         )
@@ -288,11 +298,15 @@ class ExpertPosterior:
 
     def expectation(self, rows: Any) -> Any:
         """Return the expectation of targets of numbers given each row; dims (chain, draw, feature, obs_id)."""
-        return self._asked(rows, moments.expectation)
+        from bayesjpt.experts.leaf_moments import expectation
+
+        return expectation(self, rows).to_xarray()
 
     def variance(self, rows: Any) -> Any:
         """Return the variance of targets of numbers given each row; dims (chain, draw, feature, obs_id)."""
-        return self._asked(rows, moments.variance)
+        from bayesjpt.experts.leaf_moments import variance
+
+        return variance(self, rows).to_xarray()
 
     def variance_parts(self, rows: Any) -> Any:
         """Return the variance of targets of numbers as that ``within`` experts and ``between`` their means.

@@ -16,7 +16,6 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import INTERVAL
 from bayesjpt.errors import QueryError
 from bayesjpt.experts.posterior import ExpertPosterior
-from bayesjpt.experts.series_model import slots
 from bayesjpt.kernels.expert_pairs import fill_leaf_log_density, fill_params
 from bayesjpt.kernels.expert_series import (
     Memory,
@@ -28,6 +27,7 @@ from bayesjpt.kernels.expert_series import (
     fill_smoothed,
     path_probability,
 )
+from bayesjpt.kernels.expert_series_start import slots
 from bayesjpt.kernels.expert_tree import Coefficients
 from bayesjpt.posterior.answer import PlainAnswer
 from bayesjpt.posterior.draws import Posterior
@@ -157,6 +157,14 @@ class ExpertSeriesPosterior(ExpertPosterior):
         for which, params in super()._parts(table):
             yield which, self._with_weights(params, weights[:, which])
 
+    def weight_parts(self, table: Table, gate_x: np.ndarray, step: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield rows and the probabilities of leaves of their pairs, given the targets before each row."""
+        assert isinstance(table, OrderedTable)
+        weights = np.exp(self._log_predicted(table))
+        for lo in range(0, table.n_row, step):
+            which = slice(lo, min(lo + step, table.n_row))
+            yield which, np.ascontiguousarray(weights[:, which])
+
     def _with_weights(self, params: Params, log_weight: np.ndarray) -> Params:
         if self.model.n_leaf > 1:
             params.log_weight[..., self.model.leaves.edge] = log_weight
@@ -166,7 +174,7 @@ class ExpertSeriesPosterior(ExpertPosterior):
 
     def _forward(self, table: OrderedTable) -> Iterator[Forward]:
         """Yield the forward pass of each draw, those of a chain side by side."""
-        model, order, flat = self.model, table.order, self._flat()
+        model, order, flat = self.model, table.order, self.flat()
         x, gate_x = (array[:, order.rows] for array in self.matrices(table))
         z, aux, seen = (np.ascontiguousarray(array[:, order.rows]) for array in self._cells(table))
         slot, sign, _ = slots(model.depth, self.transitions)
@@ -292,7 +300,7 @@ class ExpertSeriesPosterior(ExpertPosterior):
         gate_x[:, :, 0] = 1.0
         if rows is not None:
             gate_x = self.matrices(self.read(rows))[1]
-        flat, n_leaf, n_row = self._flat(), self.model.n_leaf, gate_x.shape[1]
+        flat, n_leaf, n_row = self.flat(), self.model.n_leaf, gate_x.shape[1]
         slot, sign, _ = slots(self.model.depth, self.transitions)
         offset = self._flat_offset()
         out = np.empty((flat.gate.shape[0], n_row, n_leaf + 1, n_leaf))
@@ -352,7 +360,7 @@ class ExpertSeriesPosterior(ExpertPosterior):
                 number += 1
         limits = complete.limits_of(model.response, bounds=seen_labels(model.response), recorded=False)
         x, gate_x = self.matrices(table)
-        flat, drawn, each = self._flat(), [], np.arange(n_row)
+        flat, drawn, each = self.flat(), [], np.arange(n_row)
         for own, leaf in zip(draw, paths, strict=True):
             version = slice(own % x.shape[0], own % x.shape[0] + 1)
             log_weight, theta = np.zeros((1, n_row, model.circuit.n_edge)), np.empty((1, n_row, model.circuit.n_theta))

@@ -16,8 +16,9 @@ from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.experts.series import ExpertSeriesPosterior
 from bayesjpt.experts.series_em import optimise_series
-from bayesjpt.experts.series_model import TRANSITIONS, begin_series, slots, steps_of
+from bayesjpt.experts.series_model import begin_series, steps_of
 from bayesjpt.kernels.expert_series import Memory
+from bayesjpt.kernels.expert_series_start import TRANSITIONS, slots
 from bayesjpt.kernels.expert_series_sweep import run_series_chain
 from bayesjpt.kernels.expert_tree import Coefficients, Task
 from bayesjpt.posterior.draws import Posterior

@@ -15,8 +15,8 @@ from bayesjpt.errors import FitFileError
 from bayesjpt.experts.model import KINDS, LARGEST_DEPTH, LARGEST_TREE, ExpertModel, chosen_expert
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.experts.series import ExpertSeriesPosterior
-from bayesjpt.experts.series_model import TRANSITIONS, slots
 from bayesjpt.kernels.expert_series import Memory
+from bayesjpt.kernels.expert_series_start import TRANSITIONS, slots
 from bayesjpt.kernels.expert_tree import Coefficients
 from bayesjpt.posterior import check
 from bayesjpt.posterior.draws import check_format

@@ -25,6 +25,7 @@ from bayesjpt.kernels.expert_em import improve_leaves
 from bayesjpt.kernels.expert_sweep import Prior
 from bayesjpt.kernels.expert_tree import Coefficients, Task, fill_log_density
 from bayesjpt.queries.marginals import Masses, summarised
+from bayesjpt.queries.tree import ends_of
 from bayesjpt.table.table import Table
 
 if TYPE_CHECKING:
@@ -90,13 +91,7 @@ class ShownTree:
 
     def leaves(self) -> list[int]:
         """Return where the leaves are, from the first child to the last."""
-        found, pending = [], [0]
-        while pending:
-            position = pending.pop()
-            pending += reversed(self.nodes[position].children)
-            if not self.nodes[position].children:
-                found.append(position)
-        return found
+        return ends_of(self.nodes)
 
 
 def shown_tree(post: ExpertPosterior, rows: Any, chain: int, max_draws: int | None) -> ShownTree:

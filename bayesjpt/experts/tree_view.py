@@ -20,7 +20,7 @@ from bayesjpt.queries.marginals import Masses
 from bayesjpt.report.svg import FONT, bold, element, path, text, title, width
 from bayesjpt.report.tree import Picture
 from bayesjpt.report.tree_svg import BLUE, GREY, INK, LINE, MARGIN, ORANGE, PALE
-from bayesjpt.report.tree_text import percent, quoted
+from bayesjpt.report.tree_text import indented, percent, quoted
 
 CARD, HIGH, BETWEEN, GAP = 236.0, 92.0, 34.0, 12.0
 HEADER = 66.0
@@ -45,15 +45,11 @@ class ExpertTreeView(Picture):
 
     def to_text(self) -> str:
         """Return a line for each node with its histogram, and under each leaf its experts in words."""
-        lines, pending = _heading(self.data), [(0, "", "")]
-        while pending:
-            position, lead, below = pending.pop()
+        lines = _heading(self.data)
+        for position, lead, below in indented(self.data.nodes):
             node = self.data.nodes[position]
             lines.append(f"{lead}{'  '.join(_facts(node))}")
             lines += [f"{below}      {words}" for words in node.says]
-            for number, child in enumerate(reversed(node.children)):
-                last = number == 0
-                pending.append((child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")))
         return "\n".join(lines)
 
     def to_dot(self) -> str:

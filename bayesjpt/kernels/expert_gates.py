@@ -25,6 +25,10 @@ from bayesjpt.numerics.polya_gamma import draw_polya_gamma
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
 
 _SMALLEST_WEIGHT = 1e-12
+_BLOCK = 512
+"""Rows whose likelihoods share a logarithm: the product of as many factors up to 2 is below 1e155."""
+_LARGEST_SEEN = 37.0
+"""Log odds beyond which 1 + exp(-t) is 1."""
 
 
 @kernel
@@ -83,15 +87,30 @@ def _draw_ways(gate_x, rows, way, gate, precision, work, rng):
 
 
 @kernel
-def _log_likelihood(eta, way, n_row, factor, h, shift):
+def _log_likelihood_of_two(eta, way, n_row, factor, shift):
+    """Return the log probability of the ways that rows took, with log odds factor eta + shift of the second way.
+
+    Each row's is min(t, 0) - log(1 + exp(-|t|)); the factors 1 + exp(-|t|) are at most 2, so that the product of a
+    block of them has one logarithm.
+    """
+    total = 0.0
+    for lo in range(0, n_row, _BLOCK):
+        product = 1.0
+        for i in range(lo, min(lo + _BLOCK, n_row)):
+            log_odds = factor * eta[i, 0] + shift
+            size = abs(log_odds)
+            if (log_odds > 0.0) != (way[i] == 1):
+                total -= size
+            if size < _LARGEST_SEEN:
+                product *= 1.0 + math.exp(-size)
+        total -= math.log(product)
+    return total
+
+
+@kernel
+def _log_likelihood_of_ways(eta, way, n_row, factor, shift, h):
     """Return the log probability of the ways that rows took, with log odds factor eta, and shift more for way h + 1."""
     total = 0.0
-    if eta.shape[1] == 1:
-        for i in range(n_row):
-            odds = factor * eta[i, 0] + shift
-            odds = odds if way[i] == 1 else -odds
-            total += min(odds, 0.0) - math.log1p(math.exp(-abs(odds)))
-        return total
     for i in range(n_row):
         top, own = 0.0, 0.0
         for k in range(eta.shape[1]):
@@ -107,40 +126,65 @@ def _log_likelihood(eta, way, n_row, factor, h, shift):
 
 
 @kernel
+def _log_likelihood(eta, way, n_row, factor, shift, h):
+    if eta.shape[1] == 1:
+        return _log_likelihood_of_two(eta, way, n_row, factor, shift)
+    return _log_likelihood_of_ways(eta, way, n_row, factor, shift, h)
+
+
+@kernel
+def draw_factor(eta, way, n_row, penalty, n, rng):
+    """Return by what a gate's n coefficients are multiplied, by a slice step along their ray; `eta` follows.
+
+    `penalty` is minus their log prior density, half the sum of precisions times squares.
+    """
+    steps = slice_state()
+    value = _log_likelihood(eta, way, n_row, 1.0, 0.0, 0) - penalty
+    point = slice_begin(steps, 0.0, value, 1.0, rng)
+    while slice_wants_more(steps):
+        factor = math.exp(min(point, 300.0))
+        value = _log_likelihood(eta, way, n_row, factor, 0.0, 0) - penalty * factor * factor
+        point = slice_next(steps, value + n * point, rng)
+    factor = math.exp(min(point, 300.0))
+    for i in range(n_row):
+        for h in range(eta.shape[1]):
+            eta[i, h] *= factor
+    return factor
+
+
+@kernel
+def move_intercept(eta, way, n_row, gate, h, precision, rng):
+    """Move the intercept of way h + 1 by a slice step; `eta` follows."""
+    steps = slice_state()
+    # about as wide as the other coefficients are large, which the step does not change
+    width = 1.0
+    for k in range(1, gate.shape[1]):
+        width += 0.25 * abs(gate[h, k])
+    old = gate[h, 0]
+    value = _log_likelihood(eta, way, n_row, 1.0, 0.0, h) - 0.5 * precision * old * old
+    point = slice_begin(steps, old, value, width, rng)
+    while slice_wants_more(steps):
+        value = _log_likelihood(eta, way, n_row, 1.0, point - old, h) - 0.5 * precision * point * point
+        point = slice_next(steps, value, rng)
+    gate[h, 0] = point
+    for i in range(n_row):
+        eta[i, h] += point - old
+
+
+@kernel
 def _move_along(eta, way, n_row, gate, precision, rng):
     """Replace a gate by a slice step along its ray, then move each way's intercept by one."""
-    steps, squares = slice_state(), 0.0
+    squares = 0.0
     for h in range(gate.shape[0]):
         squares += dot(gate[h], gate[h])
     if squares == 0.0:
         return
-    value = _log_likelihood(eta, way, n_row, 1.0, 0, 0.0) - 0.5 * precision * squares
-    point = slice_begin(steps, 0.0, value, 1.0, rng)
-    while slice_wants_more(steps):
-        factor = math.exp(min(point, 300.0))
-        value = _log_likelihood(eta, way, n_row, factor, 0, 0.0) - 0.5 * precision * squares * factor * factor
-        point = slice_next(steps, value + gate.size * point, rng)
-    factor = math.exp(min(point, 300.0))
+    factor = draw_factor(eta, way, n_row, 0.5 * precision * squares, gate.size, rng)
     for h in range(gate.shape[0]):
         for k in range(gate.shape[1]):
             gate[h, k] *= factor
-    for i in range(n_row):
-        for h in range(gate.shape[0]):
-            eta[i, h] *= factor
     for h in range(gate.shape[0]):
-        # about as wide as the other coefficients are large, which the step does not change
-        width = 1.0
-        for k in range(1, gate.shape[1]):
-            width += 0.25 * abs(gate[h, k])
-        old = gate[h, 0]
-        value = _log_likelihood(eta, way, n_row, 1.0, h, 0.0) - 0.5 * precision * old * old
-        point = slice_begin(steps, old, value, width, rng)
-        while slice_wants_more(steps):
-            value = _log_likelihood(eta, way, n_row, 1.0, h, point - old) - 0.5 * precision * point * point
-            point = slice_next(steps, value, rng)
-        gate[h, 0] = point
-        for i in range(n_row):
-            eta[i, h] += point - old
+        move_intercept(eta, way, n_row, gate, h, precision, rng)
 
 
 @kernel

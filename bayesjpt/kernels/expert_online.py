@@ -27,7 +27,8 @@ from bayesjpt.kernels.expert_tree import (
     MULTINOMIAL,
     bounded,
     dot,
-    fill_log_weights,
+    fill_log_odds,
+    fill_path_weights,
     leaf_log_likelihood,
     log_sum_exp,
 )
@@ -114,8 +115,9 @@ def fill_row_posterior(task, state, row, share):
     """Fill share, float64 (n_node,), with one row's posterior of each node."""
     n_leaf = state.dispersion.shape[0]
     n_gate = n_leaf - 1
-    log_weight, eta = np.empty(n_leaf), np.empty(state.node.shape[1])
-    fill_log_weights(task.gate_x[row], state.gate, log_weight)
+    log_odds, log_weight, eta = np.empty(n_gate), np.empty(n_leaf), np.empty(state.node.shape[1])
+    fill_log_odds(task.gate_x[row], state.gate, log_odds)
+    fill_path_weights(log_odds, 2, log_weight)
     for leaf in range(n_leaf):
         log_weight[leaf] += leaf_log_likelihood(task, row, state.node[n_gate + leaf], state.dispersion[leaf], eta)
     total = log_sum_exp(log_weight)

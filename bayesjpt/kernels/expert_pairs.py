@@ -21,6 +21,7 @@ from bayesjpt.kernels.expert_tree import (
     bounded,
     count_ways,
     dot,
+    fill_log_odds,
     fill_path_weights,
     log_sum_exp,
 )
@@ -104,11 +105,12 @@ def fill_params(leaves, x, gate_x, state, log_weight, theta):
     leaves, state = borrowed(leaves), borrowed(state)
     n_leaf, n_node = leaves.theta_at.shape[0], state.node.shape[1]
     n_way = count_ways(n_node, n_leaf)
-    weight, eta = np.empty(n_leaf), np.empty(state.node.shape[2])
+    log_odds, weight, eta = np.empty(n_leaf - 1), np.empty(n_leaf), np.empty(state.node.shape[2])
     for d in range(theta.shape[0]):
         version = d % x.shape[0]
         for row in range(theta.shape[1]):
-            fill_path_weights(gate_x[version, row], state.gate[d], n_way, weight)
+            fill_log_odds(gate_x[version, row], state.gate[d], log_odds)
+            fill_path_weights(log_odds, n_way, weight)
             for leaf in range(leaves.edge.size):
                 log_weight[d, row, leaves.edge[leaf]] = weight[leaf]
             for leaf in range(n_leaf):

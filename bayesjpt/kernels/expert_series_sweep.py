@@ -5,15 +5,18 @@ an offset. So a gate's coefficients and offsets are one normal vector given Poly
 
       | x x'     .        |      filled by every row that passes the gate
       | s x'     diagonal |      one column, that of the row's slot; no two slots meet in a row
+
+The slice steps of `bayesjpt.kernels.expert_gates` follow: along the ray of coefficients and offsets, and the intercept.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from bayesjpt.kernels.expert_gates import add_row, draw_factor, move_intercept
 from bayesjpt.kernels.expert_series import fill_base_odds, fill_drawn_paths, fill_filtered, fill_memory_odds
 from bayesjpt.kernels.expert_sweep import draw_experts, fill_order, record
-from bayesjpt.kernels.expert_tree import dot, leaf_log_likelihood
+from bayesjpt.kernels.expert_tree import add_log_likelihoods, as_columns, dot
 from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.counter_rng import sweep_key
 from bayesjpt.numerics.draw import draw_gamma
@@ -31,41 +34,61 @@ def fill_before(first, leaf, before):
 
 
 @kernel
+def _log_odds(task, state, memory, node, row, before, slot, sign):
+    log_odds = dot(task.gate_x[row], state.gate[node])
+    return log_odds + sign[before] * memory.offset[node, slot[before]] if before >= 0 else log_odds
+
+
+@kernel
+def _add_step(x, before, slot, sign, weight, kappa, a, b):
+    """Add one row to a precision matrix and its linear term; see the drawing above."""
+    n_x = x.size
+    add_row(x, weight, kappa, a, b)
+    if before >= 0:
+        at, by = n_x + slot[before], sign[before]
+        for j in range(n_x):
+            a[at, j] += by * weight * x[j]
+        b[at] += by * kappa
+        a[at, at] += by * by * weight
+
+
+@kernel
 def _update_gates(task, steps, state, memory, leaf, before, order, place, rng):
     """Draw each gate's coefficients and offsets together given the rows' paths; `place` as in `fill_order`."""
     n_x, n_slot, n_leaf = task.gate_x.shape[1], memory.offset.shape[1], place.size - 1
     n = n_x + n_slot
     a, b, drawn = np.empty((n, n)), np.empty(n), np.empty(n)
+    eta, way = np.empty((leaf.size, 1)), np.empty(leaf.size, np.int64)
     width, node, level = n_leaf, 0, 0
     while width > 1:
+        slot, sign = steps.slot[level], steps.sign[level]
         for start in range(0, n_leaf, width):
-            middle = start + width // 2
+            rows = order[place[start] : place[start + width]]
             a[:] = 0.0
             b[:] = 0.0
             for i in range(n):
                 a[i, i] = state.gate_precision[0] if i < n_x else memory.precision[0]
-            for i in range(place[start], place[start + width]):
-                row = order[i]
-                x = task.gate_x[row]
-                kappa = 0.5 if leaf[row] >= middle else -0.5
-                log_odds, slot, sign = dot(x, state.gate[node]), 0, 0.0
-                if before[row] >= 0:
-                    slot, sign = steps.slot[level, before[row]], steps.sign[level, before[row]]
-                    log_odds += sign * memory.offset[node, slot]
-                weight = draw_polya_gamma(log_odds, rng)
-                for j in range(n_x):
-                    scaled = weight * x[j]
-                    b[j] += kappa * x[j]
-                    for k in range(j + 1):
-                        a[j, k] += scaled * x[k]
-                    a[n_x + slot, j] += sign * scaled
-                b[n_x + slot] += sign * kappa
-                a[n_x + slot, n_x + slot] += sign * sign * weight
+            for i in range(rows.size):
+                row = rows[i]
+                way[i] = 1 if leaf[row] >= start + width // 2 else 0
+                log_odds = _log_odds(task, state, memory, node, row, before[row], slot, sign)
+                weight, kappa = draw_polya_gamma(log_odds, rng), way[i] - 0.5
+                _add_step(task.gate_x[row], before[row], slot, sign, weight, kappa, a, b)
             draw_normal(a, b, drawn, rng)
             for j in range(n_x):
                 state.gate[node, j] = drawn[j]
             for j in range(n_slot):
                 memory.offset[node, j] = drawn[n_x + j]
+            for i in range(rows.size):
+                eta[i, 0] = _log_odds(task, state, memory, node, rows[i], before[rows[i]], slot, sign)
+            penalty = 0.5 * state.gate_precision[0] * dot(state.gate[node], state.gate[node])
+            penalty += 0.5 * memory.precision[0] * dot(memory.offset[node], memory.offset[node])
+            factor = draw_factor(eta, way, rows.size, penalty, n, rng)
+            for j in range(n_x):
+                state.gate[node, j] *= factor
+            for j in range(n_slot):
+                memory.offset[node, j] *= factor
+            move_intercept(eta, way, rows.size, state.gate[node : node + 1], 0, state.gate_precision[0], rng)
             node += 1
         width //= 2
         level += 1
@@ -115,12 +138,13 @@ def draw_given_series_paths(task, steps, state, memory, prior, leaf, rng):
 @kernel
 def fill_evidence(task, seen, state, out):
     """Fill out, float64 (n_row, n_leaf), with log likelihoods of responses at each leaf; 0 where they are missing."""
-    n_gate, eta = out.shape[1] - 1, np.empty(state.node.shape[1])
+    columns = as_columns(state)
+    eta = np.empty(columns.leaf.shape[1])
     for row in range(out.shape[0]):
         for k in range(out.shape[1]):
             out[row, k] = 0.0
-            if seen[row]:
-                out[row, k] = leaf_log_likelihood(task, row, state.node[n_gate + k], state.dispersion[k], eta)
+        if seen[row]:
+            add_log_likelihoods(task, row, state.dispersion, columns, eta, out[row])
 
 
 @kernel

@@ -24,11 +24,13 @@ from bayesjpt.kernels.expert_tree import (
     LOGISTIC,
     MULTINOMIAL,
     POISSON,
+    add_log_likelihoods,
+    as_columns,
     bounded,
     count_ways,
     dot,
     fill_path_weights,
-    leaf_log_likelihood,
+    fill_products,
 )
 from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.draw import draw_gamma, draw_gamma_below
@@ -87,14 +89,15 @@ def fill_order(leaf, order, first):
 @kernel
 def fill_paths(task, state, rng, leaf):
     """Draw the leaf of every row given coefficients."""
-    n_leaf = state.dispersion.shape[0]
-    n_gate, n_way = state.node.shape[0] - n_leaf, count_ways(state.node.shape[0], n_leaf)
-    value, eta = np.empty(n_leaf), np.empty(state.node.shape[1])
+    n_leaf, columns = state.dispersion.shape[0], as_columns(state)
+    n_way, value = count_ways(state.node.shape[0], n_leaf), np.empty(n_leaf)
+    log_odds, eta = np.empty(n_leaf - 1), np.empty(columns.leaf.shape[1])
     for row in range(leaf.size):
-        fill_path_weights(task.gate_x[row], state.gate, n_way, value)
+        fill_products(task.gate_x[row], columns.gate, log_odds)
+        fill_path_weights(log_odds, n_way, value)
+        add_log_likelihoods(task, row, state.dispersion, columns, eta, value)
         top = -np.inf
         for k in range(n_leaf):
-            value[k] += leaf_log_likelihood(task, row, state.node[n_gate + k], state.dispersion[k], eta)
             top = max(top, value[k])
         total = 0.0
         for k in range(n_leaf):

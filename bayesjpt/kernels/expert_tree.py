@@ -40,7 +40,7 @@ KIND_NAMES = {
     GAMMA: "gamma",
 }
 
-_LARGEST = 50.0
+LARGEST = 50.0
 """Of the logarithm of a mean, so that a covariate far from all training rows gives a number."""
 _HALF_LOG_2PI = 0.9189385332046727
 
@@ -108,21 +108,66 @@ def dot(a, b):
 @kernel
 def bounded(eta):
     """Return the logarithm of a mean, kept from overflowing."""
-    return min(max(eta, -_LARGEST), _LARGEST)
+    return min(max(eta, -LARGEST), LARGEST)
+
+
+class Columns(NamedTuple):
+    """What passes over rows take of one draw: coefficients side by side, so that sums over covariates run side by side.
+
+    Attributes
+    ----------
+    gate : float64 (n_gate_covariate, n_leaf - 1)
+    leaf : float64 (n_covariate, n_leaf * n_predictor)
+        Predictor by predictor within each leaf.
+    log_dispersion : float64 (n_leaf, n_response)
+    """
+
+    gate: np.ndarray
+    leaf: np.ndarray
+    log_dispersion: np.ndarray
 
 
 @kernel
-def fill_log_weights(gate_x, gate, out):
-    """Fill out, float64 (n_leaf,), with the log probabilities of the leaves of gates of two ways given one row.
+def as_columns(state):
+    """Return the coefficients of gates and leaves as columns."""
+    n_leaf, n_predictor = state.dispersion.shape[0], state.node.shape[1]
+    gate = np.empty((state.gate.shape[1], state.gate.shape[0]))
+    for j in range(gate.shape[0]):
+        for g in range(gate.shape[1]):
+            gate[j, g] = state.gate[g, j]
+    leaf = np.empty((state.node.shape[2], n_leaf * n_predictor))
+    for j in range(leaf.shape[0]):
+        for k in range(leaf.shape[1]):
+            leaf[j, k] = state.node[state.node.shape[0] - n_leaf + k // n_predictor, k % n_predictor, j]
+    return Columns(gate, leaf, np.log(state.dispersion))
 
-    Level by level: entry k 2^(depth - level) of `out` is node k of that level.
-    """
+
+@kernel
+def fill_products(x, columns, out):
+    """Fill out, float64 (n,), with the inner products of a row's covariates and each of n columns."""
+    for k in range(out.size):
+        out[k] = 0.0
+    for j in range(x.size):
+        for k in range(out.size):
+            out[k] += x[j] * columns[j, k]
+
+
+@kernel
+def fill_log_odds(gate_x, gate, out):
+    """Fill out, float64 (n_leaf - 1,), with a row's log odds at gates: of each way but the first against it."""
+    for g in range(out.size):
+        out[g] = dot(gate_x, gate[g])
+
+
+@kernel
+def _fill_logistic_weights(log_odds, out):
+    """Level by level: entry k 2^(depth - level) of `out` is node k of that level."""
     n_leaf = out.size
     out[0] = 0.0
     width, node = n_leaf, 0
     while width > 1:
         for first in range(0, n_leaf, width):
-            left, right = log_expit_both(-dot(gate_x, gate[node]))
+            left, right = log_expit_both(-log_odds[node])
             value = out[first]
             out[first] = value + left
             out[first + width // 2] = value + right
@@ -137,7 +182,7 @@ def count_ways(n_node, n_leaf):
 
 
 @kernel
-def _fill_softmax_weights(gate_x, gate, n_way, out):
+def _fill_softmax_weights(log_odds, n_way, out):
     out[0] = 0.0
     width, row = out.size, 0
     while width > 1:
@@ -146,7 +191,7 @@ def _fill_softmax_weights(gate_x, gate, n_way, out):
             value, top = out[first], 0.0
             out[first] = 0.0
             for way in range(1, n_way):
-                eta = dot(gate_x, gate[row])
+                eta = log_odds[row]
                 out[first + way * step] = eta
                 top = max(top, eta)
                 row += 1
@@ -160,12 +205,12 @@ def _fill_softmax_weights(gate_x, gate, n_way, out):
 
 
 @kernel
-def fill_path_weights(gate_x, gate, n_way, out):
-    """Fill out, float64 (n_leaf,), with the log probabilities of the leaves given one row's covariates."""
+def fill_path_weights(log_odds, n_way, out):
+    """Fill out, float64 (n_leaf,), with the log probabilities of the leaves given one row's log odds at gates."""
     if n_way == 2:
-        fill_log_weights(gate_x, gate, out)
+        _fill_logistic_weights(log_odds, out)
     else:
-        _fill_softmax_weights(gate_x, gate, n_way, out)
+        _fill_softmax_weights(log_odds, n_way, out)
 
 
 @kernel
@@ -225,13 +270,37 @@ def leaf_log_likelihood(task, row, node, dispersion, eta):
 
 
 @kernel
+def add_log_likelihoods(task, row, dispersion, columns, eta, out):
+    """Add the log likelihoods of a row's responses at every leaf to out, float64 (n_leaf,).
+
+    `columns` are those of `as_columns`, `eta` is a buffer, (n_leaf * n_predictor,).
+    """
+    n_predictor = eta.size // out.size
+    fill_products(task.x[row], columns.leaf, eta)
+    for c in range(task.kind.size):
+        y, first, last = task.y[c, row], task.at[c], task.at[c + 1]
+        if task.kind[c] == GAUSSIAN:
+            for leaf in range(out.size):
+                deviation = y - (task.offset[c] + eta[leaf * n_predictor + first])
+                out[leaf] -= _HALF_LOG_2PI + 0.5 * (
+                    columns.log_dispersion[leaf, c] + deviation * deviation / dispersion[leaf, c]
+                )
+            continue
+        for leaf in range(out.size):
+            own = eta[leaf * n_predictor + first : leaf * n_predictor + last]
+            for h in range(own.size):
+                own[h] += task.offset[c]
+            out[leaf] += response_log_likelihood(task.kind[c], y, own, dispersion[leaf, c])
+
+
+@kernel
 def fill_log_density(task, state, out):
     """Fill out, float64 (n_row,), with the log density of every row's responses, paths summed out."""
-    n_leaf = state.dispersion.shape[0]
-    n_gate, n_way = state.node.shape[0] - n_leaf, count_ways(state.node.shape[0], n_leaf)
-    log_weight, eta = np.empty(n_leaf), np.empty(state.node.shape[1])
+    n_leaf, columns = state.dispersion.shape[0], as_columns(state)
+    n_way, log_weight = count_ways(state.node.shape[0], n_leaf), np.empty(n_leaf)
+    log_odds, eta = np.empty(n_leaf - 1), np.empty(columns.leaf.shape[1])
     for row in range(out.size):
-        fill_path_weights(task.gate_x[row], state.gate, n_way, log_weight)
-        for leaf in range(n_leaf):
-            log_weight[leaf] += leaf_log_likelihood(task, row, state.node[n_gate + leaf], state.dispersion[leaf], eta)
+        fill_products(task.gate_x[row], columns.gate, log_odds)
+        fill_path_weights(log_odds, n_way, log_weight)
+        add_log_likelihoods(task, row, state.dispersion, columns, eta, log_weight)
         out[row] = log_sum_exp(log_weight)

@@ -4,6 +4,7 @@ Importing any module of this package registers the step. A process that only unp
 define its ops, and so this package first; without the step ``pm.sample`` would give the block to NUTS.
 """
 
+from bayesjpt.model.expert_series_step import ExpertSeriesGibbs
 from bayesjpt.model.expert_step import ExpertGibbs
 from bayesjpt.model.gibbs_step import register_step
 from bayesjpt.model.imputation_step import CircuitImputation
@@ -11,5 +12,6 @@ from bayesjpt.model.jax_mode import register_jax
 
 register_step()
 register_step(ExpertGibbs)
+register_step(ExpertSeriesGibbs)
 register_step(CircuitImputation)
 register_jax()

@@ -28,7 +28,7 @@ _NO_FLOOR = 1e-200
 
 
 class ExpertBlock(NamedTuple):
-    """What a step has to know of a tree; the tag ``expert_block`` of its variables."""
+    """What a step has to know of a tree, ``transitions`` if over time; the tag ``expert_block`` of its variables."""
 
     name: str
     kind: int
@@ -37,6 +37,7 @@ class ExpertBlock(NamedTuple):
     n_label: int
     offset: float
     scale: float
+    transitions: str = ""
 
 
 @dataclass_state
@@ -74,19 +75,19 @@ class ExpertGibbs(BlockedStep):
 
     def __new__(cls, *args, **kwargs):
         model = pm.modelcontext(kwargs.get("model"))
-        rvs = variables_of(model, kwargs.get("vars", args[0] if args else None))
-        names = list(dict.fromkeys(block_of(rv).name for rv in rvs if block_of(rv) is not None))
+        rvs = [rv for rv in variables_of(model, kwargs.get("vars", args[0] if args else None)) if cls.claims(rv)]
+        names = list(dict.fromkeys(block_of(rv).name for rv in rvs))
         if len(names) == 1:
             return super().__new__(cls, *args, **kwargs)
         if not names:
             raise ModelError("variables of no ExpertTree", "those that bj.ExpertTree made of data")
         own = {key: value for key, value in kwargs.items() if key not in ("vars", "model")}
-        shares = [[rv for rv in rvs if block_of(rv) is not None and block_of(rv).name == name] for name in names]
+        shares = [[rv for rv in rvs if block_of(rv).name == name] for name in names]
         return CompoundStep([cls([model.rvs_to_values[rv] for rv in share], model=model, **own) for share in shares])
 
     def __init__(self, vars=None, *, model=None, rng=None, blocked=True, initial_point=None, compile_kwargs=None):
         model = pm.modelcontext(model)
-        drawn = [rv for rv in variables_of(model, vars) if block_of(rv) is not None]
+        drawn = [rv for rv in variables_of(model, vars) if self.claims(rv)]
         self._block = block_of(drawn[0])
         members = [rv for rv in model.free_RVs if block_of(rv) == self._block]
         _check(model, self._block.name, members, drawn)
@@ -97,10 +98,10 @@ class ExpertGibbs(BlockedStep):
         }
         self.blocked, self.tune, self.begun = blocked, True, False
         self.rng = pm.util.get_random_generator(rng)
-        self._task, self._prior = _task(model, self._block), _prior()
+        self._task, self._prior = self._read(model), _prior()
         self._leaf = np.zeros(self._task.x.shape[0], np.int64)
         point = model.initial_point()
-        self._sweep(self._state(point), np.random.default_rng(0), begin=True)  # compiles before workers are forked
+        self._moved(point, np.random.default_rng(0), begin=True)  # compiles before workers are forked
 
     def setup_chain(self, rng, tune: int, draws: int) -> None:
         """Let the chain begin anew."""
@@ -109,10 +110,19 @@ class ExpertGibbs(BlockedStep):
 
     def step(self, point: dict) -> tuple[dict, list[dict]]:
         """Return the point after one sweep."""
-        state = self._state(point)
-        self._sweep(state, self.rng, begin=not self.begun)
+        moved = self._moved(point, self.rng, begin=not self.begun)
         self.begun = True
-        return point | self._values(state), [{}]
+        return point | moved, [{}]
+
+    def _read(self, model: pm.Model) -> Task:
+        """Return the rows as kernels take them."""
+        return task_of(model, self._block)
+
+    def _moved(self, point: dict, rng: np.random.Generator, *, begin: bool) -> dict[str, np.ndarray]:
+        """Return the tree's variables after one sweep."""
+        state = self._state(point)
+        self._sweep(state, rng, begin=begin)
+        return self._values(state)
 
     def _sweep(self, state: Coefficients, rng: np.random.Generator, *, begin: bool) -> None:
         if begin and state.gate.shape[0]:
@@ -166,12 +176,19 @@ class ExpertGibbs(BlockedStep):
         return {
             full: np.array(np.log(values[name]) if logged else values[name])
             for name, (full, logged) in self._value_names.items()
+            if name in values
         }
 
-    @staticmethod
-    def competence(var, has_grad):
-        """Claim the variables of trees whose covariates are data, and no others."""
-        return Competence.IDEAL if block_of(var) is not None else Competence.INCOMPATIBLE
+    @classmethod
+    def claims(cls, rv) -> bool:
+        """Return whether a variable is of a tree whose covariates are data and whose rows stand by themselves."""
+        block = block_of(rv)
+        return block is not None and not block.transitions
+
+    @classmethod
+    def competence(cls, var, has_grad):
+        """Claim the variables of such trees, and no others."""
+        return Competence.IDEAL if cls.claims(var) else Competence.INCOMPATIBLE
 
 
 def block_of(rv) -> ExpertBlock | None:
@@ -201,7 +218,8 @@ def levels(depth: int, n_way: int) -> np.ndarray:
     return np.repeat(np.arange(depth + 1), n_way ** np.arange(depth + 1))
 
 
-def _task(model: pm.Model, block: ExpertBlock) -> Task:
+def task_of(model: pm.Model, block: ExpertBlock) -> Task:
+    """Return the data of a tree as kernels take them."""
     matrix = np.asarray(model[f"{block.name}_covariates"].get_value(), np.float64)
     values = np.asarray(model[f"{block.name}_data"].get_value(), np.float64)
     gaussian = block.kind == GAUSSIAN

@@ -6,7 +6,7 @@ Plain PyTensor throughout: gradients, `pm.set_data` and predictions are PyMC's o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ import pytensor.tensor as pt
 from bayesjpt import defaults_experts
 from bayesjpt.errors import ModelError
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, LOGISTIC, MULTINOMIAL, POISSON
+from bayesjpt.model.expert_density import RANDOM, logistic_weights, mixture_logp, softmax_weights
+from bayesjpt.model.expert_series import add_offsets, add_series, check_series, read_rows
 from bayesjpt.model.expert_step import ExpertBlock, levels
 from bayesjpt.table.covariates import INTERCEPT, Covariates, make_covariates
 from bayesjpt.table.schema import Column
@@ -23,6 +25,8 @@ from bayesjpt.table.table import Table, as_table
 
 _KINDS = {name: code for code, name in KIND_NAMES.items()}
 _LARGEST_DEPTH = 6
+_UNSEEN = 1.0
+"""In place of a missing value: allowed under every expert, and not looked at."""
 
 
 class ExpertTree:
@@ -49,6 +53,12 @@ class ExpertTree:
         Ways of each gate: 2 is logistic, more are softmax. At most 64 leaves in all.
     experts : str
         ``gaussian``, ``logistic``, ``multinomial``, ``poisson``, ``gamma``, or ``auto`` by what y is.
+    time, series : str or sequence, optional
+        When each row is, numbers or dates, and to which series it belongs: names of columns of X, or values. With
+        `time` gates depend on the leaf of the row before (``y_offset``, ``y_offset_precision``): a hidden Markov
+        decision tree. Missing values of y are then steps without any, and X may be None.
+    transitions : str
+        With `time`, ``leaf`` or ``decision``; see `bayesjpt.fit_experts`.
 
     Returns
     -------
@@ -59,6 +69,8 @@ class ExpertTree:
     ------
     ModelError
         For a depth or expert that makes no sense for y, missing values, and numbers of rows that differ.
+    TableError
+        For times that are missing, no numbers or dates, or the same in two rows of a series.
 
     Notes
     -----
@@ -66,6 +78,11 @@ class ExpertTree:
     have mirror images, so that chains agree in what they predict and not in names of leaves: judge predictions. Where X
     holds data, ``pm.sample()`` draws all variables by Gibbs sweeps (`bayesjpt.model.expert_step`), beside any step of
     the model's others; where X is a tensor, and with ``step=pm.NUTS()``, it is NUTS.
+
+    Over time the log density of a row is that given the rows before it in its series, by a forward pass: they add up to
+    the joint one, and ``az.loo`` of them is about one step ahead. Posterior predictive draws are of whole series from
+    their beginning. `ExpertTree.data` makes new rows; the order of rows is in ``y_order`` and ``y_begins``, and which
+    values of y are known in ``y_seen``.
 
     Examples
     --------
@@ -77,18 +94,34 @@ class ExpertTree:
     ('y', ['y_gate', 'y_gate_precision', 'y_noise'])
     """
 
-    def __new__(cls, name: str, X: Any, y: Any, *, depth: int = 3, branches: int = 2, experts: str = "auto"):
+    def __new__(
+        cls,
+        name: str,
+        X: Any,
+        y: Any,
+        *,
+        depth: int = 3,
+        branches: int = 2,
+        experts: str = "auto",
+        time: Any = None,
+        series: Any = None,
+        transitions: str = "leaf",
+    ):
         model = pm.modelcontext(None)
         if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth <= _LARGEST_DEPTH:
             raise ModelError(f"depth={depth!r}", f"a whole number from 0 to {_LARGEST_DEPTH}")
         if isinstance(branches, bool) or not isinstance(branches, int) or branches < 2 or branches**depth > 64:
             raise ModelError(f"branches={branches!r}", "a whole number from 2, and at most 64 leaves: branches^depth")
+        check_series(depth, branches, time, series, transitions)
         before = set(model.free_RVs)
-        values, column = _response(name, y)
-        kind = _kind(column, values, experts)
+        values, seen, column = _response(name, y, gaps=time is not None)
+        kind = _kind(column, values[seen], experts)
         labels = list(column.labels) if kind == MULTINOMIAL else None
+        rows = None
+        if time is not None:
+            X, rows = read_rows(X, time, series)
         matrix, names, covariates = _covariates(name, X, values.size)
-        if depth and not names:
+        if depth and not names and rows is None:
             raise ModelError(f"a tree of depth {depth} for {name!r} without covariates", "one that differs, or depth=0")
         n_leaf = branches**depth
         model.add_coord(f"{name}_covariate", [INTERCEPT, *names])
@@ -99,26 +132,40 @@ class ExpertTree:
         if labels:
             model.add_coord(f"{name}_label", labels)
         x = pt.concatenate([pt.ones((matrix.shape[0], 1)), matrix], axis=1)
-        log_weight = _log_weights(name, x, n_leaf, branches) if depth else pt.zeros((matrix.shape[0], 1))
+        log_odds = _log_odds(name, x) if depth else None
         eta = _predictors(name, x, (depth, branches), labels is not None)
-        location, scale = _units(kind, values)
-        eta, dispersion = _leaves(name, kind, eta, (location, scale), n_leaf)
-        observed = pm.Data(f"{name}_data", values)
-        out = pm.CustomDist(
-            name,
-            log_weight,
-            eta,
-            dispersion,
-            logp=_LOGP[kind],
-            random=_RANDOM[kind],
-            signature="(l),(l,k),(l)->()" if labels else "(l),(l),(l)->()",
-            dtype="int64" if kind in (LOGISTIC, MULTINOMIAL, POISSON) else "float64",
-            observed=observed.astype("int64") if kind in (LOGISTIC, MULTINOMIAL, POISSON) else observed,
-            shape=(matrix.shape[0],),
-        )
+        location, scale = _units(kind, values[seen])
+        leaves = _leaves(name, kind, eta, (location, scale), n_leaf)
+        discrete = kind in (LOGISTIC, MULTINOMIAL, POISSON)
+        observed, dtype = pm.Data(f"{name}_data", values), "int64" if discrete else "float64"
+        observed = observed.astype(dtype)
+        if rows is None:
+            log_weight = pt.zeros((matrix.shape[0], 1))
+            if log_odds is not None:
+                log_weight = (
+                    softmax_weights(log_odds, n_leaf, branches) if branches > 2 else logistic_weights(log_odds, n_leaf)
+                )
+            out = pm.CustomDist(
+                name,
+                log_weight,
+                *leaves,
+                logp=partial(mixture_logp, kind),
+                random=RANDOM[kind],
+                signature="(l),(l,k),(l)->()" if labels else "(l),(l),(l)->()",
+                dtype=dtype,
+                observed=observed,
+                shape=(matrix.shape[0],),
+            )
+        else:
+            known = pm.Data(f"{name}_seen", seen.astype(np.int64))
+            data = {"observed": observed, "dtype": dtype, "seen": known, "n_leaf": n_leaf}
+            both = (log_odds, add_offsets(name, depth, transitions))
+            out = add_series(name, kind, both, leaves, rows, data)
+            out.tag.steps = (time, series) if isinstance(time, str) else None
         out.tag.covariates = covariates
         if f"{name}_covariates" in model:
-            block = ExpertBlock(name, kind, depth, branches, len(labels or ()), location, scale)
+            own = transitions if rows is not None else ""
+            block = ExpertBlock(name, kind, depth, branches, len(labels or ()), location, scale, own)
             for variable in set(model.free_RVs) - before:
                 variable.tag.expert_block = block
         return out
@@ -139,9 +186,38 @@ class ExpertTree:
         table = X if isinstance(X, Table) else as_table(X, schema=covariates.schema, ignore_new=True)
         return covariates.matrix(table)[:, 1:]
 
+    @staticmethod
+    def data(variable: Any, X: Any, *, time: Any = None, series: Any = None) -> dict[str, np.ndarray]:
+        """Return new rows of a tree over time as ``pm.set_data`` takes them: covariates, and which follow each other.
 
-def _response(name: str, y: Any) -> tuple[np.ndarray, Column]:
-    """Return y as numbers or codes, and what it is."""
+        Parameters
+        ----------
+        variable : TensorVariable
+            What ``bj.ExpertTree(..., time=)`` returned.
+        X : data frame, Table or array
+            An array where the tree was given one.
+        time, series : sequences, optional
+            Of each row, where the tree was given values and not names of columns.
+        """
+        if not hasattr(variable.tag, "steps"):
+            raise ModelError(
+                "a tree without time", "one with time=", "Hand pm.set_data ExpertTree.matrix(variable, X)."
+            )
+        if variable.tag.steps is not None:
+            time, series = variable.tag.steps
+        if time is None:
+            raise ModelError(f"new rows of {variable.name!r} without time", "the time of each row: time=VALUES")
+        X, rows = read_rows(X, time, series)
+        if variable.tag.covariates is not None:
+            matrix = ExpertTree.matrix(variable, X)
+        else:
+            matrix = np.empty((rows.order.size, 0)) if X is None else np.atleast_2d(np.asarray(X, np.float64).T).T
+        name = variable.name
+        return {f"{name}_covariates": matrix, f"{name}_order": rows.order, f"{name}_begins": rows.begins}
+
+
+def _response(name: str, y: Any, *, gaps: bool) -> tuple[np.ndarray, np.ndarray, Column]:
+    """Return y as numbers or codes, which of them are known, and what it is; with `gaps` not all have to be."""
     if isinstance(y, pt.TensorVariable) and hasattr(y, "get_value"):
         y = y.get_value()
     try:
@@ -151,17 +227,25 @@ def _response(name: str, y: Any) -> tuple[np.ndarray, Column]:
     if values is None or not values:
         raise ModelError(f"y of {name!r} with {np.ndim(y)} axes", "one value a row")
     numbers = np.asarray(y)
-    if numbers.dtype.kind in "iufb" and not np.isfinite(numbers.astype(float)).all():
-        raise ModelError(f"y of {name!r} has missing or infinite values", "a number in each row")
-    whole = numbers.dtype.kind in "iu"
-    if numbers.dtype.kind == "f" or whole:
-        number = numbers.astype(np.float64)
-        facts = Column(name, "integer" if whole else "real", (-np.inf, np.inf), minimum=float(number.min()))
-        return number, facts
+    if numbers.dtype.kind == "O" and all(value is None or isinstance(value, float) for value in values):
+        numbers = numbers.astype(np.float64)
+    if numbers.dtype.kind in "iuf":
+        whole, number = numbers.dtype.kind != "f", numbers.astype(np.float64)
+        seen = ~np.isnan(number)
+        _check_seen(name, seen, complete=bool(np.isfinite(number[seen]).all() and (gaps or seen.all())))
+        facts = Column(name, "integer" if whole else "real", (-np.inf, np.inf), minimum=float(number[seen].min()))
+        return np.where(seen, number, _UNSEEN), seen, facts
     table = as_table({name: numbers.tolist()}, kinds={name: "category"})
-    if not table.observed.all():
-        raise ModelError(f"y of {name!r} has missing values", "a label in each row")
-    return table.values[0].copy(), table.schema.columns[0]
+    seen = table.observed[0].copy()
+    _check_seen(name, seen, complete=gaps or bool(seen.all()))
+    return np.where(seen, table.values[0], 0.0), seen, table.schema.columns[0]
+
+
+def _check_seen(name: str, seen: np.ndarray, *, complete: bool) -> None:
+    if not complete:
+        raise ModelError(f"y of {name!r} has missing or infinite values", "a number or label in each row")
+    if not seen.any():
+        raise ModelError(f"y of {name!r} without any value", "one at least")
 
 
 def _kind(column: Column, values: np.ndarray, wanted: str) -> int:
@@ -194,6 +278,8 @@ def _covariates(name: str, X: Any, n_row: int) -> tuple[Any, list[str], Covariat
     if isinstance(X, np.ndarray):
         matrix = np.atleast_2d(X.astype(np.float64).T).T
         names = [f"x{k}" for k in range(matrix.shape[1])]
+    elif X is None:
+        matrix, names = np.empty((n_row, 0)), []
     else:
         table = as_table(X)
         covariates = make_covariates(table, table.names)
@@ -205,42 +291,10 @@ def _covariates(name: str, X: Any, n_row: int) -> tuple[Any, list[str], Covariat
     return pm.Data(f"{name}_covariates", matrix), names, covariates
 
 
-def _log_weights(name: str, x: Any, n_leaf: int, n_way: int) -> Any:
-    """Return the log probabilities of the leaves, (row, leaf): sums of log gates along the paths."""
+def _log_odds(name: str, x: Any) -> Any:
+    """Register the gates' coefficients, and return their log odds, (row, gate)."""
     precision = pm.Gamma(f"{name}_gate_precision", *defaults_experts.GATE_PRECISION)
-    gate = pm.Normal(f"{name}_gate", 0.0, precision**-0.5, dims=(f"{name}_gate_node", f"{name}_covariate"))
-    log_odds = x @ gate.T
-    if n_way > 2:
-        return _softmax_weights(log_odds, n_leaf, n_way)
-    right, left = _paths(n_leaf)
-    return pt.sigmoid(log_odds).log() @ right + pt.sigmoid(-log_odds).log() @ left
-
-
-def _softmax_weights(log_odds: Any, n_leaf: int, n_way: int) -> Any:
-    """Return what `_log_weights` does; log odds of ways against the first are side by side, (row, n_leaf - 1)."""
-    n_gate = (n_leaf - 1) // (n_way - 1)
-    scores = log_odds.reshape((log_odds.shape[0], n_gate, n_way - 1))
-    scores = pt.concatenate([pt.zeros_like(scores[:, :, :1]), scores], axis=2)
-    log_way = (scores - pt.logsumexp(scores, axis=2, keepdims=True)).reshape((log_odds.shape[0], n_gate * n_way))
-    taken = np.zeros((n_gate * n_way, n_leaf))
-    for leaf in range(n_leaf):
-        node = n_gate + leaf
-        while node > 0:
-            taken[node - 1, leaf] = 1.0  # the ways of all gates, side by side, are the nodes below the root
-            node = (node - 1) // n_way
-    return log_way @ taken
-
-
-def _paths(n_leaf: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return float64 (n_gate, n_leaf) each: 1 where a leaf's path goes right, or left, at a gate."""
-    right, left = np.zeros((n_leaf - 1, n_leaf)), np.zeros((n_leaf - 1, n_leaf))
-    for leaf in range(n_leaf):
-        node = n_leaf - 1 + leaf
-        while node > 0:
-            parent = (node - 1) // 2
-            (right if node == 2 * parent + 2 else left)[parent, leaf] = 1.0
-            node = parent
-    return right, left
+    return x @ pm.Normal(f"{name}_gate", 0.0, precision**-0.5, dims=(f"{name}_gate_node", f"{name}_covariate")).T
 
 
 def _predictors(name: str, x: Any, shape: tuple[int, int], by_label: bool) -> Any:
@@ -285,94 +339,3 @@ def _leaves(name: str, kind: int, eta: Any, units: tuple[float, float], n_leaf: 
         mean, deviation = defaults_experts.LOG_SHAPE
         return offset + eta, pm.LogNormal(f"{name}_shape", mean, deviation, dims=dims)
     return offset + eta, pt.ones(n_leaf)
-
-
-def _mixed(log_weight: Any, log_density: Any) -> Any:
-    return pt.logsumexp(log_weight + log_density, axis=-1)
-
-
-def _gaussian_logp(value: Any, log_weight: Any, eta: Any, dispersion: Any) -> Any:
-    return _mixed(log_weight, pm.logp(pm.Normal.dist(eta, dispersion), value[..., None]))
-
-
-def _logistic_logp(value: Any, log_weight: Any, eta: Any, _dispersion: Any) -> Any:
-    return _mixed(log_weight, pt.log(pt.sigmoid(pt.switch(pt.gt(value[..., None], 0), eta, -eta))))
-
-
-def _multinomial_logp(value: Any, log_weight: Any, eta: Any, _dispersion: Any) -> Any:
-    log_share = eta - pt.logsumexp(eta, axis=-1, keepdims=True)
-    hit = pt.eq(value[..., None, None], pt.arange(eta.shape[-1]))
-    return _mixed(log_weight, pt.sum(pt.switch(hit, log_share, 0.0), axis=-1))
-
-
-def _poisson_logp(value: Any, log_weight: Any, eta: Any, _dispersion: Any) -> Any:
-    value = value[..., None]
-    return _mixed(log_weight, value * eta - pt.exp(eta) - pt.gammaln(value + 1.0))
-
-
-def _gamma_logp(value: Any, log_weight: Any, eta: Any, shape: Any) -> Any:
-    return _mixed(log_weight, pm.logp(pm.Gamma.dist(shape, shape * pt.exp(-eta)), value[..., None]))
-
-
-def _chosen(log_weight: np.ndarray, values: np.ndarray, rng: np.random.Generator, size: Any) -> tuple[np.ndarray, ...]:
-    """Return the values of a leaf drawn for each row, (row[, label]), and which leaf it is."""
-    shape = log_weight.shape[:-1] if size is None else tuple(size)
-    weight = np.broadcast_to(log_weight, (*shape, log_weight.shape[-1]))
-    leaf = np.argmax(weight + rng.gumbel(size=weight.shape), axis=-1)
-    extra = values.ndim - log_weight.ndim
-    index = leaf[(..., None, *[None] * extra)]
-    values = np.broadcast_to(values, (*shape, *values.shape[log_weight.ndim - 1 :]))
-    return np.take_along_axis(values, index, axis=len(shape)).squeeze(len(shape)), leaf
-
-
-def _of_leaf(dispersion: np.ndarray, leaf: np.ndarray) -> np.ndarray:
-    if dispersion.ndim == 1:
-        return dispersion[leaf]
-    return np.take_along_axis(np.broadcast_to(dispersion, (*leaf.shape, dispersion.shape[-1])), leaf[..., None], -1)[
-        ..., 0
-    ]
-
-
-def _gaussian_random(log_weight, eta, dispersion, rng=None, size=None):
-    eta, leaf = _chosen(log_weight, eta, rng, size)
-    return rng.normal(eta, _of_leaf(dispersion, leaf))
-
-
-def _logistic_random(log_weight, eta, dispersion, rng=None, size=None):
-    eta, _ = _chosen(log_weight, eta, rng, size)
-    return (rng.logistic(size=eta.shape) < eta).astype(np.int64)
-
-
-def _multinomial_random(log_weight, eta, dispersion, rng=None, size=None):
-    eta, _ = _chosen(log_weight, eta, rng, size)
-    return np.argmax(eta + rng.gumbel(size=eta.shape), axis=-1).astype(np.int64)
-
-
-def _poisson_random(log_weight, eta, dispersion, rng=None, size=None):
-    eta, _ = _chosen(log_weight, eta, rng, size)
-    return rng.poisson(np.exp(np.minimum(eta, _LARGEST_LOG_MEAN))).astype(np.int64)
-
-
-def _gamma_random(log_weight, eta, dispersion, rng=None, size=None):
-    eta, leaf = _chosen(log_weight, eta, rng, size)
-    shape = _of_leaf(dispersion, leaf)
-    return rng.gamma(shape, np.exp(eta) / shape)
-
-
-_LARGEST_LOG_MEAN = 40.0
-"""Beyond it NumPy's Poisson draws overflow."""
-
-_LOGP: Mapping[int, Any] = {
-    GAUSSIAN: _gaussian_logp,
-    LOGISTIC: _logistic_logp,
-    MULTINOMIAL: _multinomial_logp,
-    POISSON: _poisson_logp,
-    GAMMA: _gamma_logp,
-}
-_RANDOM: Mapping[int, Any] = {
-    GAUSSIAN: _gaussian_random,
-    LOGISTIC: _logistic_random,
-    MULTINOMIAL: _multinomial_random,
-    POISSON: _poisson_random,
-    GAMMA: _gamma_random,
-}

@@ -10,6 +10,7 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -133,14 +134,18 @@ class TreeData:
 
     def parts(self) -> list[int]:
         """Return where the view ends, from the first child to the last."""
-        found, pending = [], [0]
-        while pending:
-            position = pending.pop()
-            children = self.nodes[position].children
-            pending += reversed(children)
-            if not children:
-                found.append(position)
-        return found
+        return ends_of(self.nodes)
+
+
+def ends_of(nodes: Sequence[Any]) -> list[int]:
+    """Return where nodes without ``children`` are, from the first child of the root, which comes first, to the last."""
+    found, pending = [], [0]
+    while pending:
+        position = pending.pop()
+        pending += reversed(nodes[position].children)
+        if not nodes[position].children:
+            found.append(position)
+    return found
 
 
 def tree_data(

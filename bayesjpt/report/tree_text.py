@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 from bayesjpt.defaults import INTERVAL
 from bayesjpt.queries.tree import TreeData, ViewNode
 
@@ -20,6 +23,23 @@ def percents(node: ViewNode) -> str:
     return f"{percent(node.weight)} ({percent(node.lo)} to {percent(node.hi)})"
 
 
+def indented(nodes: Sequence[Any]) -> Iterator[tuple[int, str, str]]:
+    """Yield a tree's nodes, children below their parents: position, what its line begins with, and what lines below do.
+
+    Parameters
+    ----------
+    nodes : sequence of nodes with ``children``, positions among them
+        The root first.
+    """
+    pending = [(0, "", "")]
+    while pending:
+        position, lead, below = pending.pop()
+        yield position, lead, below
+        for number, child in enumerate(reversed(nodes[position].children)):
+            last = number == 0
+            pending.append((child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")))
+
+
 def tree_text(data: TreeData) -> str:
     """Return a line for each node, and under each part one for each of its columns."""
     n_part, n_leaves = len(data.parts()), data.nodes[0].n_leaves
@@ -27,10 +47,8 @@ def tree_text(data: TreeData) -> str:
     lines = [f"{data.heading()}{merged}; shares of rows ({INTERVAL:.0%} intervals)"]
     if data.whose():
         lines.append(f"Of {data.whose()}")
-    pending = [(0, "", "")]
     wide = max((len(axis.name) for axis in data.axes), default=0)
-    while pending:
-        position, lead, below = pending.pop()
+    for position, lead, below in indented(data.nodes):
         node = data.nodes[position]
         name = node.condition or "all rows"
         several = f", {node.n_leaves} leaves" if node.n_leaves > 1 and not node.children else ""
@@ -38,9 +56,6 @@ def tree_text(data: TreeData) -> str:
         for axis, marginal in zip(data.axes, node.marginals, strict=False):
             if not marginal.is_decided:
                 lines.append(f"{below}      {axis.name:<{wide}}  {marginal.summary}")
-        for number, child in enumerate(reversed(node.children)):
-            last = number == 0
-            pending.append((child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")))
     if data.hidden:
         lines.append(f"Not shown: {', '.join(data.hidden)}")
     return "\n".join(lines)

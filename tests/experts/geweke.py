@@ -23,6 +23,7 @@ from bayesjpt.kernels.expert_tree import (
     Task,
     count_ways,
     dot,
+    fill_log_odds,
     fill_path_weights,
 )
 from bayesjpt.numerics.jit import kernel
@@ -127,9 +128,10 @@ def draw_response(task, state, row, leaf, rng):
 def simulate(task, state, path, rng):
     """Replace paths and responses by draws given coefficients."""
     n_leaf = state.dispersion.shape[0]
-    weight, n_way = np.empty(n_leaf), count_ways(state.node.shape[0], n_leaf)
+    log_odds, weight, n_way = np.empty(n_leaf - 1), np.empty(n_leaf), count_ways(state.node.shape[0], n_leaf)
     for row in range(task.x.shape[0]):
-        fill_path_weights(task.gate_x[row], state.gate, n_way, weight)
+        fill_log_odds(task.gate_x[row], state.gate, log_odds)
+        fill_path_weights(log_odds, n_way, weight)
         level, leaf = rng.random() - math.exp(weight[0]), 0
         while level > 0.0 and leaf < n_leaf - 1:
             leaf += 1

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from bayesjpt.experts.series_model import slots
 from bayesjpt.kernels.expert_series import Memory, Steps
+from bayesjpt.kernels.expert_series_start import slots
 from bayesjpt.kernels.expert_series_sweep import series_sweep
 from bayesjpt.kernels.expert_sweep import Prior
 from bayesjpt.kernels.expert_tree import Coefficients, Task, dot

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt.experts.series_model import slots
 from bayesjpt.kernels.expert_series import (
     fill_base_odds,
     fill_drawn_paths,
@@ -15,6 +14,7 @@ from bayesjpt.kernels.expert_series import (
     fill_memory_odds,
     fill_smoothed,
 )
+from bayesjpt.kernels.expert_series_start import slots
 from tests.experts import series_naive
 from tests.statistics import LARGEST_Z
 

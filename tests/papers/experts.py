@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,14 +63,21 @@ def arm(n_train: int = 15_000, n_test: int = 5_000, depth: int = 4, draws: int =
     print(f"expectations: {1e6 * a_pair:.2f} us a (draw, row)")
 
 
-def classes(directory: Path, repeats: int, depths: tuple[int, ...] = (0, 1, 2)) -> None:
-    """Print log losses and error rates of heart and Pima by so many times 10-fold cross-validation.
+METHODS = {
+    "gibbs0": {"depth": 0},
+    "gibbs1": {"depth": 1},
+    "gibbs2": {"depth": 2},
+    "em0": {"depth": 0, "method": "em", "chains": 4},
+    "em1": {"depth": 1, "method": "em", "chains": 4},
+    "em2": {"depth": 2, "method": "em", "chains": 4},
+    "grown": {"depth": 2, "method": "em", "chains": 4, "grow": True},
+}
+"""By depth; EM with 4 starts, of which "grown" chooses its leaves by training rows alone."""
 
-    Of EM, "grown" chooses its leaves by training rows alone.
-    """
-    methods = {f"experts, depth {depth}": {"depth": depth} for depth in depths}
-    methods |= {f"EM, depth {depth}, 4 starts": {"depth": depth, "method": "em", "chains": 4} for depth in depths}
-    methods["EM, grown, 4 starts"] = {"depth": max(depths), "method": "em", "chains": 4, "grow": True}
+
+def classes(directory: Path, repeats: int, chosen: Sequence[str]) -> None:
+    """Print log losses and error rates of heart and Pima by so many times 10-fold cross-validation."""
+    methods = {name: METHODS[name] for name in chosen}
     for name in TABLES:
         files = sorted((directory / "mspn" / name).glob("nomiss*"))
         frame = pd.read_csv(files[0])
@@ -90,7 +98,7 @@ def classes(directory: Path, repeats: int, depths: tuple[int, ...] = (0, 1, 2)) 
         print(f"{name}, {len(frame)} rows: log loss, error rate")
         for key, own in scores.items():
             loss, wrong = np.sum(own, axis=0) / len(frame) / repeats
-            print(f"  {key:22s} {loss:.4f}  {wrong:.3f}")
+            print(f"  {key:22s} {loss:.4f}  {wrong:.3f}", flush=True)
 
 
 def _logistic(rows: pd.DataFrame, new: pd.DataFrame, target: str, labels: list[str]) -> np.ndarray:
@@ -125,6 +133,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="Folder of the tables of heart and Pima.")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--repeats", type=int, default=1, help="Of the 10 folds of classes, each time others.")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help="Of classes; all.")
     chosen = parser.parse_args()
     if "classes" in chosen.parts and chosen.data is None:
         parser.error("--data is needed for classes; other parts: --parts arm em online regimes approximations")
@@ -136,7 +145,7 @@ def main() -> None:
     if "online" in chosen.parts:
         experts_em.online()
     if "classes" in chosen.parts:
-        classes(chosen.data, chosen.repeats)
+        classes(chosen.data, chosen.repeats, chosen.methods)
     if "regimes" in chosen.parts:
         regimes()
     if "approximations" in chosen.parts:
