@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy.special
 
 FALSE_ALARM = 1e-6
 LARGEST_Z = 5.5
@@ -43,3 +44,11 @@ def batch_z(draws: np.ndarray, expected: float) -> float:
     batches = draws[: draws.size // N_BATCH * N_BATCH].reshape(N_BATCH, -1).mean(axis=1)
     error = batches.std(ddof=1) / np.sqrt(N_BATCH)
     return float((batches.mean() - expected) / max(error, 1e-12))
+
+
+def log_upper_gamma(a: float, x):
+    """Return the log probability that a Gamma(a, 1) variable exceeds x, by its asymptotic series far out."""
+    far = np.maximum(x, 600.0)
+    terms = sum(np.prod([(a - j) / far for j in range(1, k + 1)], axis=0) for k in range(8))
+    series = (a - 1.0) * np.log(far) - far - scipy.special.gammaln(a) + np.log(terms)
+    return np.where(x < 600.0, np.log(scipy.special.gammaincc(a, np.minimum(x, 600.0))), series)

@@ -1,8 +1,9 @@
 """Gamma on z = x / s; recorded zeros count as cells.
 
 theta = (shape, rate). Prior: log shape ~ Normal(log_shape_mean, log_shape_sd^2), truncated above at log cap; rate given
-shape ~ Gamma(a0, b0 / shape^k). The cap, 12 (maximum / resolution)^2, keeps a standard deviation at the column's
-maximum from falling below that of a rounding error.
+shape ~ Gamma(a0, b0 / shape^k), truncated below at least * sqrt((shape + 1) (shape + 2)), so that sqrt(E[z^3] / E[z])
+lies below `plausible.farthest`. The cap, 12 (maximum / resolution)^2, keeps a standard deviation at the column's maximum
+from falling below that of a rounding error.
 
 A recorded value stands for its cell. Away from 0 the density at the value serves; the cell of 0, [-h, h) with
 h = resolution / (2 scale), gets its average density P(Z < h) / (2 h), neither zero nor infinite. `fill_log_density` and
@@ -26,6 +27,7 @@ from bayesjpt.families.gamma_posterior import (
     fill_log_predictive,
     log_evidence,
     log_posterior,
+    lowest_rate,
     predictive,
 )
 from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale, always
@@ -46,13 +48,12 @@ from bayesjpt.numerics.special import (
 
 _HALF_LOG_2PI = 0.9189385332046727
 _SHAPE, _RATE = 0, 1
-_LOG_SHAPE_MEAN, _LOG_SHAPE_SD, _CAP, _A0, _B0, _K = range(6)
+_LOG_SHAPE_MEAN, _LOG_SHAPE_SD, _CAP, _A0, _B0, _K, _LEAST = range(7)
 _N, _SUM, _SUM_LOG, _N_ZERO = range(4)
 _SMALLEST = 1e-300
 _PART_VARIANCE = 2.0 * plausible.PART_VARIANCE
 """At the median of the shape, whose distribution is skewed."""
-
-
+_INSIDE = 1.0 + 1e-6  # of a start above the lowest rate
 _LARGEST_SHAPE = 1e10  # beyond, shape * log z and rate * z agree in all digits that their difference needs
 
 
@@ -65,17 +66,18 @@ def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """Parts have means shape / rate ~ InverseGamma with the column's mean and about its variance, and are narrower.
 
     Log shape is normal, with standard deviation 1.5, around that of a part with `_PART_VARIANCE` times the column's
-    variance, below the cap.
+    variance, below the cap. Tails are bounded.
     """
     ratio, a0 = plausible.ratio(column), plausible.mean_shape(column)
     mean = ratio * plausible.deviation(column) / column.scale
-    return np.array([math.log(ratio * ratio / _PART_VARIANCE), 1.5, _cap(column), a0, (a0 - 1.0) * mean, 1.0])
+    log_shape, least = math.log(ratio * ratio / _PART_VARIANCE), 1.0 / plausible.farthest(column)
+    return np.array([log_shape, 1.5, _cap(column), a0, (a0 - 1.0) * mean, 1.0, least])
 
 
 def abda_prior(column: ColumnFacts, start: np.ndarray) -> np.ndarray:
     """The paper's prior in raw units, rewritten for z: shape held at the start, rate of x ~ Gamma(1, 1)."""
     held = math.log(min(start[_SHAPE], 0.9 * _LARGEST_SHAPE))
-    return np.array([held, 0.01, _LARGEST_SHAPE, 1.0, 1.0 / column.scale, 0.0])
+    return np.array([held, 0.01, _LARGEST_SHAPE, 1.0, 1.0 / column.scale, 0.0, 0.0])
 
 
 def _constants(column: ColumnFacts) -> np.ndarray:
@@ -150,7 +152,7 @@ def initial(stats, hyper, constants, theta):
         shape = (3.0 - s + math.sqrt((s - 3.0) * (s - 3.0) + 24.0 * s)) / (12.0 * s)
     theta[_SHAPE] = min(shape, 0.99 * hyper[_CAP])
     rate = (hyper[_A0] + n * theta[_SHAPE]) / (hyper[_B0] / theta[_SHAPE] ** hyper[_K] + total)
-    theta[_RATE] = max(rate, _SMALLEST)
+    theta[_RATE] = max(rate, lowest_rate(theta[_SHAPE], hyper) * _INSIDE, _SMALLEST)
 
 
 @kernel
@@ -272,12 +274,16 @@ FAMILY = Family(
         Parameter(
             "rate",
             "positive",
-            "gamma",
-            lambda hyper, theta: (hyper["a0"], hyper["b0"] / theta["shape"] ** hyper["k"]),
+            "gamma_above",
+            lambda hyper, theta: (
+                hyper["a0"],
+                hyper["b0"] / theta["shape"] ** hyper["k"],
+                hyper["least"] * ((theta["shape"] + 1.0) * (theta["shape"] + 2.0)) ** 0.5,
+            ),
             "per scale unit of the column",
         ),
     ),
-    hyper_names=("log_shape_mean", "log_shape_sd", "cap", "a0", "b0", "k"),
+    hyper_names=("log_shape_mean", "log_shape_sd", "cap", "a0", "b0", "k", "least"),
     shared_scale=SharedScale({}, 2.0, _accumulate_scale, _log_scale_normaliser, {"log_shape_mean": -1.0}),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,

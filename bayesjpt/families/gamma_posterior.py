@@ -1,7 +1,8 @@
 """The draw of a gamma leaf's shape and rate given its statistics.
 
-Without recorded zeros the rate is integrated out: slice updates of log shape under the marginal target, then the rate
-from its conditional. With them, slice updates of (log shape, log rate): along a fixed mean, then along the rate.
+The rate lies above a bound that depends on the shape: the prior is divided by what it has there, the conditional is a
+gamma beyond it. Without recorded zeros the rate is integrated out: slice updates of log shape under the marginal target,
+then the rate from its conditional. With them, slice updates of (log shape, log rate): along a fixed mean, then along the rate.
 Without rows, an exact draw from the prior. Layout of theta, hyper and stats: see `bayesjpt.families.gamma`.
 
 For leaves that exchange rows, log shape is proposed from a normal near its posterior, the rate integrated out.
@@ -16,24 +17,26 @@ import math
 import numpy as np
 
 from bayesjpt.families.record import INVALID, OK
-from bayesjpt.numerics.draw import draw_gamma
+from bayesjpt.numerics.draw import draw_gamma_above
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import log_rising, log_rising_excess
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
 from bayesjpt.numerics.special import (
     log1p_minus,
     log_gamma_p,
+    log_gamma_q,
     log_normal_cdf,
     normal_quantile_between,
     stirling_error,
 )
 
 _SHAPE, _RATE = 0, 1
-_LOG_SHAPE_MEAN, _LOG_SHAPE_SD, _CAP, _A0, _B0, _K = range(6)
+_LOG_SHAPE_MEAN, _LOG_SHAPE_SD, _CAP, _A0, _B0, _K, _LEAST = range(7)
 _N, _SUM, _SUM_LOG, _N_ZERO = range(4)
 _SMALLEST = 1e-300
 _HALF_LOG_2PI = 0.9189385332046727
 _N_ROUND = 2
+_INSIDE = 1.0 + 1e-9  # of a start above the lowest rate
 
 
 @kernel
@@ -41,6 +44,18 @@ def _log_spread(stats):
     """Return log(mean z) - mean(log z) >= 0, all that the data say of the shape."""
     n = stats[_N]
     return max(math.log(max(stats[_SUM] / n, _SMALLEST)) - stats[_SUM_LOG] / n, 0.0)
+
+
+@kernel
+def lowest_rate(shape, hyper):
+    """Return the lower bound of the rate given the shape; 0 without a bound."""
+    return hyper[_LEAST] * math.sqrt((shape + 1.0) * (shape + 2.0))
+
+
+@kernel
+def _log_mass_above(a, b, lowest):
+    """Return the log probability that a Gamma(a, b) rate is at least so large."""
+    return log_gamma_q(a, b * lowest) if lowest > 0.0 else 0.0
 
 
 @kernel
@@ -56,7 +71,8 @@ def _log_target_shape(log_shape, spread, stats, hyper):
     """Return the log posterior density of log shape, rate integrated out, up to a constant; n > 0 and no zeros.
 
     (a - 1) sum log z - n log Gamma(a) + a0 log B + log Gamma(a0 + n a) - (a0 + n a) log(B + sum z), B = b0 / a^k, with
-    Stirling's formula in both places: its leading terms cancel into n a times `spread`.
+    Stirling's formula in both places: its leading terms cancel into n a times `spread`. Further the log probability that
+    the rate exceeds its bound, given the data less beforehand.
     """
     shape = math.exp(log_shape)
     if not 0.0 < shape < np.inf:
@@ -66,8 +82,13 @@ def _log_target_shape(log_shape, spread, stats, hyper):
     weight = n * shape
     ratio = math.exp(log_b) / total
     log_mean_rate = math.log((a0 + weight) / total) - math.log1p(ratio)
+    above = 0.0
+    if hyper[_LEAST] > 0.0:
+        b, lowest = math.exp(log_b), lowest_rate(shape, hyper)
+        above = _log_mass_above(a0 + weight, b + total, lowest) - _log_mass_above(a0, b, lowest)
     return (
         _log_prior_shape(log_shape, hyper)
+        + above
         + weight * (math.log1p(a0 / weight) - math.log1p(ratio) - spread)
         + 0.5 * n * log_shape
         - n * stirling_error(shape)
@@ -84,8 +105,12 @@ def _log_target(log_theta, spread, stats, hyper, h):
     shape, rate = math.exp(log_shape), math.exp(log_rate)
     if not (0.0 < shape < np.inf and 0.0 < rate < np.inf):
         return -np.inf
+    lowest = lowest_rate(shape, hyper)
+    if rate < lowest:
+        return -np.inf
     log_b = math.log(hyper[_B0]) - hyper[_K] * log_shape
-    value = _log_prior_shape(log_shape, hyper) + hyper[_A0] * (log_b + log_rate) - math.exp(log_b + log_rate)
+    value = _log_prior_shape(log_shape, hyper) - _log_mass_above(hyper[_A0], math.exp(log_b), lowest)
+    value += hyper[_A0] * (log_b + log_rate) - math.exp(log_b + log_rate)
     n = stats[_N]
     if n > 0.0:
         log_q = math.log(max(stats[_SUM] / n, _SMALLEST)) + log_rate - log_shape
@@ -111,9 +136,9 @@ def _store(log_shape, rate, hyper, theta):
 @kernel
 def _draw_rate(log_shape, stats, hyper, rng):
     shape = math.exp(log_shape)
-    return draw_gamma(
-        hyper[_A0] + stats[_N] * shape, math.exp(math.log(hyper[_B0]) - hyper[_K] * log_shape) + stats[_SUM], rng
-    )
+    a = hyper[_A0] + stats[_N] * shape
+    b = math.exp(math.log(hyper[_B0]) - hyper[_K] * log_shape) + stats[_SUM]
+    return draw_gamma_above(a, b, lowest_rate(shape, hyper), rng)
 
 
 @kernel
@@ -177,6 +202,7 @@ def _valid_hyper(hyper):
         and 0.0 < hyper[_A0] < np.inf
         and 0.0 < hyper[_B0] < np.inf
         and -np.inf < hyper[_K] < np.inf
+        and 0.0 <= hyper[_LEAST] < np.inf
     )
 
 
@@ -191,7 +217,8 @@ def draw_posterior(stats, hyper, constants, theta, rng):
     log_shape = min(math.log(theta[_SHAPE]), math.log(hyper[_CAP]))
     if stats[_N_ZERO] == 0.0:
         return _draw_integrated(log_shape, stats, hyper, theta, rng)
-    log_shape, log_rate = _draw_joint((log_shape, math.log(theta[_RATE])), stats, hyper, constants[0], rng)
+    rate = max(theta[_RATE], lowest_rate(math.exp(log_shape), hyper) * _INSIDE)
+    log_shape, log_rate = _draw_joint((log_shape, math.log(rate)), stats, hyper, constants[0], rng)
     return _store(log_shape, math.exp(log_rate), hyper, theta)
 
 
@@ -250,6 +277,7 @@ def predictive(stats, hyper, constants, theta, out):
 
     (s - 1) log z + log Gamma(A + s) / (Gamma(s) Gamma(A)) - s log B - (A + s) log(1 + z / B) at shape s, where the rate
     is Gamma(A, B); with Stirling's formula for Gamma(s) and the ratio of the two others, whose leading terms cancel.
+    Above the lowest rate it is multiplied by the ratio of what Gamma(A + s, B + z) and Gamma(A, B) have there.
     """
     shape, n = theta[_SHAPE], stats[_N]
     a = hyper[_A0] + n * shape
@@ -263,6 +291,8 @@ def predictive(stats, hyper, constants, theta, out):
     out[2] = a + shape
     out[3] = 1.0 / b
     out[4] = constants[0]
+    out[5] = lowest_rate(shape, hyper)
+    out[6] = _log_mass_above(a, b, out[5])
 
 
 @kernel
@@ -274,8 +304,11 @@ def fill_log_predictive(z, aux, coefficients, out):
         coefficients[3],
         coefficients[4],
     )
+    lowest, log_above = coefficients[5], coefficients[6]
     for i in range(out.size):
         out[i] = level + power * aux[i] - total * math.log1p(inverse * z[i]) if z[i] >= h else np.nan
+        if lowest > 0.0:
+            out[i] += _log_mass_above(total, 1.0 / inverse + z[i], lowest) - log_above
 
 
 @kernel

@@ -3,7 +3,9 @@
 Without recorded zeros the posterior is normal-inverse-gamma above the floor, but for the upper bound of mu given the
 variance: it keeps the part below, and divides it by the prior probability of that part. So a variance is proposed from
 the inverse gamma and accepted by the ratio of (posterior / prior probability of the part), which is 1 unless the bound
-is near; then mu is drawn from its normal below the bound. Without rows the draw is exact.
+is near; where it cuts, which the rows alone decide, the log variance has a slice update with mu integrated out, and for
+leaves that exchange rows is proposed from a normal near its posterior. Then mu is drawn from its normal below the bound.
+Without rows the draw is exact.
 
 Zeros multiply the density by P(Z < h) each: then slice updates of mu, of the log variance, and of the log variance at a
 fixed probability of the cell of 0, which is what remains free where a leaf holds zeros alone. Layout of theta, hyper
@@ -24,12 +26,17 @@ from bayesjpt.families.record import INVALID, OK
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
-from bayesjpt.numerics.special import log_normal_cdf, normal_quantile_between
+from bayesjpt.numerics.special import log_gamma_p, log_normal_cdf, normal_quantile_between
 
 _VARIANCE, _MU = 0, 1
 _N, _SUM_LOG, _SUM_SQUARES, _N_ZERO = range(4)
 _N_ROUND = 3
+_N_NEWTON = 4
 _MARGIN = 1e-3  # of a start from the bound
+_CUT = -0.05
+"""Log probability that mu lies below its bound under the rows, from which the bound cuts: an inverse gamma's proposals
+are then accepted seldom, the more so the more rows there are."""
+_HALF_LOG_2PI = 0.9189385332046727
 WIDEST, LARGEST = FLOOR + 1, FLOOR + 2
 
 
@@ -59,6 +66,61 @@ def _log_correction(variance, posterior, hyper):
     """Return the log of posterior over prior probability of the part of mu below its bound, given the variance."""
     below = log_share_below(variance, posterior[0], posterior[1], hyper)
     return below - log_share_below(variance, hyper[M0], hyper[V0], hyper)
+
+
+@kernel
+def _is_cut(posterior, hyper):
+    """Return whether the bound cuts off a part of the posterior that matters."""
+    m, v, a, b = posterior
+    return _is_bounded(hyper) and log_share_below(b / (a + 1.0), m, v, hyper) < _CUT
+
+
+@kernel
+def _log_density_of_log_variance(log_variance, posterior, hyper):
+    """Return the log density of the log variance, mu integrated out, times posterior over prior mass below the bound."""
+    a, b, floor = posterior[2], posterior[3], hyper[FLOOR]
+    variance = math.exp(log_variance)
+    if not (floor <= variance < np.inf and variance > 0.0):
+        return -np.inf
+    above = log_gamma_p(a, b / floor) if floor > 0.0 else 0.0
+    plain = a * (math.log(b) - log_variance) - math.lgamma(a) - b / variance - above
+    return plain + _log_correction(variance, posterior, hyper)
+
+
+@kernel
+def _slice_integrated(variance, posterior, hyper, rng):
+    """Return the variance after slice updates of its logarithm, mu integrated out; NaN where it has no density."""
+    state = slice_state()
+    log_variance = math.log(max(variance, hyper[FLOOR] * (1.0 + 1e-15)))
+    width = 2.0 / math.sqrt(posterior[2])
+    for _ in range(_N_ROUND):
+        density = _log_density_of_log_variance(log_variance, posterior, hyper)
+        if not -np.inf < density < np.inf:
+            return np.nan
+        x = slice_begin(state, log_variance, density, width, rng)
+        while slice_wants_more(state):
+            x = slice_next(state, _log_density_of_log_variance(x, posterior, hyper), rng)
+        log_variance = x
+    return max(math.exp(log_variance), hyper[FLOOR])
+
+
+@kernel
+def _proposal(posterior, hyper):
+    """Return (mean, standard deviation) of a normal near the posterior of the log variance, by Newton's steps."""
+    a, b = posterior[2], posterior[3]
+    lowest = math.log(hyper[FLOOR]) if hyper[FLOOR] > 0.0 else -np.inf
+    sd = 1.0 / math.sqrt(a)
+    u = math.log(b / a)
+    for _ in range(_N_NEWTON):
+        u = max(u, lowest + 1.01 * sd)
+        here = _log_density_of_log_variance(u, posterior, hyper)
+        below = _log_density_of_log_variance(u - sd, posterior, hyper)
+        above = _log_density_of_log_variance(u + sd, posterior, hyper)
+        curvature = max((2.0 * here - below - above) / (sd * sd), 0.5 * a)
+        step = 0.5 * (above - below) / (sd * curvature)
+        sd = 1.0 / math.sqrt(curvature)
+        u += min(max(step, -1.0), 1.0)
+    return u, sd
 
 
 @kernel
@@ -113,6 +175,12 @@ def log_evidence(stats, hyper, constants, theta):
     posterior = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
     # less the log-Jacobian of z to its logarithm
     whole = nig_log_evidence(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper) - stats[_SUM_LOG]
+    if _is_cut(posterior, hyper):
+        log_variance = math.log(theta[_VARIANCE])
+        mean, sd = _proposal(posterior, hyper)
+        deviation = (log_variance - mean) / sd
+        log_proposal = -0.5 * deviation * deviation - math.log(sd) - _HALF_LOG_2PI
+        return whole + _log_density_of_log_variance(log_variance, posterior, hyper) - log_proposal
     return whole + _log_correction(theta[_VARIANCE], posterior, hyper)
 
 
@@ -190,8 +258,15 @@ def _draw_variance(a, b, floor, rng):
 def draw_afresh(stats, hyper, constants, theta, rng):
     if not _valid_hyper(hyper) or stats[_N_ZERO] > 0.0:
         return INVALID
-    m, v, a, b = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
-    variance = _draw_variance(a, b, hyper[FLOOR], rng)
+    posterior = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
+    m, v, a, b = posterior
+    if stats[_N] > 0.0 and _is_cut(posterior, hyper):
+        mean, sd = _proposal(posterior, hyper)
+        variance = math.exp(rng.normal(mean, sd))
+        if variance < hyper[FLOOR]:
+            return INVALID
+    else:
+        variance = _draw_variance(a, b, hyper[FLOOR], rng)
     if not 0.0 < variance < np.inf:
         return INVALID
     return _store(variance, _draw_mu(variance, m, v, hyper, rng), theta)
@@ -205,6 +280,9 @@ def draw_posterior(stats, hyper, constants, theta, rng):
     posterior = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
     if stats[_N_ZERO] == 0.0:
         m, v, a, b = posterior
+        if stats[_N] > 0.0 and 0.0 < theta[_VARIANCE] < np.inf and _is_cut(posterior, hyper):
+            variance = _slice_integrated(theta[_VARIANCE], posterior, hyper, rng)
+            return _store(variance, _draw_mu(variance, m, v, hyper, rng), theta)
         variance = _draw_variance(a, b, floor, rng)
         if not 0.0 < variance < np.inf:
             return INVALID

@@ -32,12 +32,22 @@ _SCALE, _MU = 0, 1
 _OTHER, _FIRST = 0, 1
 _LEAST_LEVELS = 3
 _LARGEST_SCALE = 100.0
+_MOST_AT_ENDS = 1.5
+"""Times the column's own share of its rarer end that a part which is not moved holds there at most."""
 _LONGEST = 700.0
 
 
-def default_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """Weakly informative: sub-populations lie within the column's range and are narrower than it, as a rule."""
-    return np.array([-0.5, 0.8, _LARGEST_SCALE, 0.0, 2.0])
+def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
+    """Weakly informative: sub-populations lie within the column's range and are narrower than it, as a rule.
+
+    A scale above 1 raises the share q of an end to about q^(1 / scale): a leaf whose common levels are spread would say
+    that the rarest ones, which no row of it has, are many times as frequent as they are. So scales end at
+    log q / (log q + log `_MOST_AT_ENDS`), q the share of the rarer end.
+    """
+    share = column.frequencies[: _n_level(column)]
+    rarity = -math.log(min(share[0], share[-1]) / sum(share))
+    cap = rarity / max(rarity - math.log(_MOST_AT_ENDS), rarity / _LARGEST_SCALE)
+    return np.array([-0.5, 0.8, cap, 0.0, 2.0])
 
 
 def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:

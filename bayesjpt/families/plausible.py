@@ -25,8 +25,6 @@ MAX_EXCESS = 1.5
 LEAST_LEVELS = 4
 """Different values of a column that may have a tail heavier than a Poisson's. Fewer say nothing of one, and the shares
 of three levels, two numbers, describe them all."""
-FARTHEST = 2.0
-"""Standard deviations of the column beyond its maximum, below which a part's values lie as `farthest` has it."""
 
 
 def deviation(column: ColumnFacts) -> float:
@@ -77,10 +75,10 @@ def farthest(column: ColumnFacts) -> float:
 
         E[z^3] <= farthest^2 E[z]
 
-    with some room beyond the maximum: of two likelihoods that describe a part as well, the one whose tail reaches where
+    with the column's maximum, which values exceed under a lognormal or an exponential at this bound: of two likelihoods that describe a part as well, the one whose tail reaches where
     no value is says nothing that the column does.
     """
-    return column.maximum / column.scale + FARTHEST * deviation(column) / column.scale
+    return max(column.maximum, deviation(column)) / column.scale
 
 
 def has_few_levels(column: ColumnFacts) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 
 from bayesjpt.circuit.layout import ParameterVariable, WeightVariable
 from bayesjpt.circuit.type_prior import ColumnTypes
@@ -96,11 +97,12 @@ def _variable(
     )
 
 
-def _inside(prior: str, start: np.ndarray, *, ptr: np.ndarray, bounds) -> np.ndarray:
+def _inside(prior: str, start: np.ndarray, *, ptr: np.ndarray, bounds) -> Any:
     """Return starting values away from the ends of the prior's support."""
     match prior:
         case "inverse_gamma" | "gamma_above":
-            return np.maximum(start, np.maximum((1.0 + INSIDE) * bounds, np.finfo(float).tiny))
+            largest = pt.maximum if isinstance(bounds, pt.TensorVariable) else np.maximum  # a gamma's depends on its shape
+            return largest(start, largest((1.0 + INSIDE) * bounds, np.finfo(float).tiny))
         case "log_normal":
             return np.minimum(start, (1.0 - INSIDE) * bounds)
         case "beta":

@@ -12,6 +12,7 @@ import scipy.stats
 from bayesjpt.families import features, registry
 from bayesjpt.families.record import Parameter
 from tests.families.examples import reference
+from tests.statistics import log_upper_gamma
 
 _N_ONE = 20_001
 _N_TWO = 401
@@ -53,7 +54,7 @@ def log_prior(parameter: Parameter, value, arguments) -> np.ndarray:
     if parameter.prior == "gamma_above":
         shape, rate, floor = arguments
         plain = scipy.stats.gamma(shape, scale=1.0 / rate)
-        return np.where(value >= floor, plain.logpdf(value) - plain.logsf(floor), -np.inf)
+        return np.where(value >= floor, plain.logpdf(value) - log_upper_gamma(shape, rate * floor), -np.inf)
     if parameter.prior == "beta":
         a, b = arguments
         return scipy.special.xlogy(a - 1, value) + scipy.special.xlog1py(b - 1, -value) - scipy.special.betaln(a, b)
@@ -144,7 +145,8 @@ def _at_bound(case, ranges):
     cut = []
     for parameter, (lo, hi) in zip(registry.family(case[0]).parameters, ranges, strict=True):
         bound = 0.0
-        if parameter.prior in ("inverse_gamma", "gamma_above", "log_normal"):
+        beside_others = parameter.prior == "gamma_above" and len(ranges) > 1  # the bound depends on another parameter
+        if parameter.prior in ("inverse_gamma", "gamma_above", "log_normal") and not beside_others:
             bound = parameter.arguments(hyper, {})[2]
         floor = np.log(bound) if parameter.prior != "log_normal" and bound > 0.0 else -np.inf
         cap = np.log(bound) if parameter.prior == "log_normal" else np.inf

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from bayesjpt.families import features, plausible, registry
 from bayesjpt.families.record import OK
@@ -18,19 +19,22 @@ CROWDS = ((0.0,) * 30 + (12.0,) * 4, (0.0,) * 10, (12.0,) * 6, (0.5, 1.0, 12.0),
 
 
 def reach(name: str, theta: np.ndarray) -> np.ndarray:
-    """Return sqrt(E z^3 / E z) of an exponential or a lognormal, from its raw moments."""
+    """Return sqrt(E z^3 / E z) of an exponential, a gamma or a lognormal, from its raw moments."""
+    if name == "gamma":
+        third, first = (scipy.stats.gamma.moment(k, theta[:, 0], scale=1.0 / theta[:, 1]) for k in (3, 1))
+        return np.sqrt(third / first)
     if name == "exponential":
         return np.sqrt(6.0 / theta[:, 0] ** 3 * theta[:, 0])
     log_moment = [k * theta[:, 1] + 0.5 * k * k * theta[:, 0] for k in (1, 3)]
     return np.exp(0.5 * (log_moment[1] - log_moment[0]))
 
 
-@pytest.mark.parametrize("name", ["exponential", "lognormal"])
+@pytest.mark.parametrize("name", ["exponential", "gamma", "lognormal"])
 @pytest.mark.parametrize("rows", CROWDS, ids=len)
 def test_parts_reach_no_farther_than_the_column(name, rows, rng):
     family = registry.family(name)
     farthest = plausible.farthest(POSITIVE)
-    assert farthest == (POSITIVE.maximum + 2.0 * POSITIVE.scale) / POSITIVE.scale
+    assert farthest == POSITIVE.maximum / POSITIVE.scale
     theta = features.initial_theta(family, POSITIVE, np.array(rows))
     hyper, draws = family.priors["default"](POSITIVE, theta), np.empty((N_DRAW, theta.size))
     assert draw_chain(family, POSITIVE, np.array(rows), hyper, theta, rng, draws) == OK

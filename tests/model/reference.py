@@ -16,20 +16,13 @@ from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 from tests import naive
+from tests.statistics import log_upper_gamma
 
 ABDA_SHAPE_SD = 0.01
 """The paper holds the gamma's shape at an estimate; its prior is narrow around it."""
 
 
 LARGEST_SIZE = 1e6
-
-
-def _log_upper_gamma(a: float, x: float) -> float:
-    """Return the log probability that a Gamma(a, 1) variable exceeds x, by its asymptotic series far out."""
-    if x < 600.0:
-        return float(np.log(scipy.special.gammaincc(a, x)))
-    terms = np.cumprod([1.0, *((a - k) / x for k in range(1, 8))])
-    return float((a - 1.0) * np.log(x) - x - scipy.special.gammaln(a) + np.log(terms.sum()))
 
 
 def _log_prior_size(size, median: float = 1.0):
@@ -49,10 +42,21 @@ def _log_simplex(theta, concentration):
     return scipy.stats.dirichlet.logpdf(theta, concentration) if concentration.size > 1 else 0.0
 
 
-def _log_prior_ordinal(theta, log_scale_mean: float, log_scale_sd: float, mu_sd: float):
+def _widest(column: Column) -> float:
+    """Return the scale at which an ordinal leaf that is not moved has 1.5 times the column's share of its rarer end.
+
+    In the limit of a rare end, where that share is a power.
+    """
+    share = np.array(column.frequencies[:-1] if column.base == "category" else column.frequencies)
+    rarer = min(share[0], share[-1]) / share.sum()
+    return min(math.log(rarer) / math.log(1.5 * rarer), 100.0) if 1.5 * rarer < 1.0 else 100.0
+
+
+def _log_prior_ordinal(theta, log_scale_mean: float, log_scale_sd: float, mu_sd: float, *, cap: float = 100.0):
     scale, mu = theta
     at_scale = scipy.stats.lognorm(log_scale_sd, scale=math.exp(log_scale_mean))
-    return at_scale.logpdf(scale) - at_scale.logcdf(100.0) + scipy.stats.norm.logpdf(mu, 0.0, mu_sd)
+    at_mu = scipy.stats.norm.logpdf(mu, 0.0, mu_sd)
+    return np.where(scale <= cap, at_scale.logpdf(scale) - at_scale.logcdf(cap) + at_mu, -np.inf)
 
 
 def _moments(column: Column) -> tuple[float, float]:
@@ -79,7 +83,7 @@ def _log_normal_inverse_gamma(column: Column, theta, scale, *, lognormal: bool):
     at_mu = scipy.stats.norm(centre, np.sqrt(whole / (0.1 * whole + floor) / scale * variance))
     if not lognormal:
         return at_variance + at_mu.logpdf(mu)
-    widest, largest = 2.0 * sd, column.maximum / column.scale + 2.0 * sd
+    widest, largest = 2.0 * sd, max(column.maximum / column.scale, sd)
     wide = -np.expm1(-variance) * np.exp(-2.0 * variance) / widest**2
     highest = -2.0 * variance - 0.5 * np.log(wide + 1.0 / largest**2)
     return at_variance + np.where(mu <= highest, at_mu.logpdf(mu) - at_mu.logcdf(highest), -np.inf)
@@ -135,11 +139,14 @@ def default_log_prior(family: str, column: Column, theta, start=None, scale=1.0)
         prior = scipy.stats.lognorm(1.5, scale=(mean / sd) ** 2 / 0.2 / scale)
         cap = max(12.0 * (column.maximum / column.resolution) ** 2, 1.0)
         at_shape = np.where(shape <= cap, prior.logpdf(shape) - prior.logcdf(cap), -np.inf)
-        return at_shape + scipy.stats.gamma.logpdf(rate / shape, a0, scale=1.0 / rate_of_rate) - np.log(shape)
+        at_rate = scipy.stats.gamma.logpdf(rate / shape, a0, scale=1.0 / rate_of_rate) - np.log(shape)
+        least = np.sqrt((shape + 1.0) * (shape + 2.0)) * column.scale / max(column.maximum, sd)
+        at_rate -= log_upper_gamma(a0, rate_of_rate / shape * least)
+        return at_shape + np.where(rate >= least, at_rate, -np.inf)
     if family == "exponential":
         prior = scipy.stats.gamma(a0, scale=1.0 / (rate_of_rate * scale))
-        least = math.sqrt(6.0) * column.scale / (column.maximum + 2.0 * sd)
-        above = _log_upper_gamma(a0, rate_of_rate * scale * least)
+        least = math.sqrt(6.0) * column.scale / max(column.maximum, sd)
+        above = log_upper_gamma(a0, rate_of_rate * scale * least)
         return np.where(theta[0] >= least, prior.logpdf(theta[0]) - above, -np.inf)
     if family == "poisson":
         a0 = max((mean / sd) ** 2, 1.0)
@@ -147,7 +154,7 @@ def default_log_prior(family: str, column: Column, theta, start=None, scale=1.0)
     if family == "geometric":
         return scipy.stats.beta.logpdf(theta[0], a0, (a0 - 1.0) * mean * scale)
     if family == "ordinal":
-        return _log_prior_ordinal(theta, -0.5, 0.8, 2.0)
+        return _log_prior_ordinal(theta, -0.5, 0.8, 2.0, cap=_widest(column))
     if family == "bernoulli":
         zero, one, _ = column.frequencies
         return scipy.stats.beta.logpdf(theta[0], 2.0 * one * scale, 2.0 * zero * scale)

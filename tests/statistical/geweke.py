@@ -51,7 +51,7 @@ HYPER = {
     "rounded_normal": (0.3, 1.5, 3.0, 0.5, 0.1),
     "truncated_rounded_normal": (-0.5, 1.5, 3.0, 0.5, 0.1),
     "uniform": (),
-    "gamma": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0),
+    "gamma": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0, 0.15),
     "exponential": (3.0, 2.0, 0.5),
     "poisson": (3.0, 1.0),
     "geometric": (3.0, 4.0),
@@ -160,7 +160,9 @@ def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator)
         prior = scipy.stats.lognorm(sd, scale=np.exp(mean))
         shape = prior.ppf(rng.random(n) * prior.cdf(cap))
         if family == "gamma":
-            return np.column_stack([shape, rng.gamma(a0, shape**k / b0)])
+            prior = scipy.stats.gamma(a0, scale=shape**k / b0)
+            lowest = hyper[6] * np.sqrt((shape + 1.0) * (shape + 2.0))
+            return np.column_stack([shape, prior.isf(rng.random(n) * prior.sf(lowest))])
         a1, b1 = hyper[6:]
         return np.column_stack([shape, rng.beta(a0 + a1 * shape, b1 + b0 / (k + shape))])
     if family == "ordinal":
