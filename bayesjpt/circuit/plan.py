@@ -26,6 +26,7 @@ from bayesjpt.families import registry
 from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.record import N_EXTRA_COEFFICIENTS, Family
 from bayesjpt.numerics.borrowed import by_address
+from bayesjpt.numerics.ends import fill_ends
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Schema
 
@@ -82,6 +83,8 @@ class Plan(NamedTuple):
         Its cell in units of z, infinite for the whole domain.
     leaf_lower, leaf_upper : float64 (n_leaf,)
         Its cell in the user's units.
+    leaf_resolution : float64 (n_leaf,)
+        Resolution of its column, 0 for atoms and where the column is not real (`bayesjpt.numerics.ends`).
     leaf_raw : int32 (n_leaf,)
         Feature in the user's units, with which its cell is compared: two numbers may be one in units of z. Without a
         cell it is `leaf_value`.
@@ -136,6 +139,7 @@ class Plan(NamedTuple):
     leaf_hi: np.ndarray
     leaf_lower: np.ndarray
     leaf_upper: np.ndarray
+    leaf_resolution: np.ndarray
     leaf_raw: np.ndarray
     leaf_update: np.ndarray
     theta_space: np.ndarray
@@ -289,13 +293,18 @@ def _cells(circuit: Circuit, schema: Schema, features: dict[str, np.ndarray]) ->
     leaf_cut = np.where((lower == upper) & real & ~atom, POINT, cut).astype(np.int32)
     families = [registry.FAMILIES[number] for number in circuit.leaf_family]
     update = [_update(family) if cut == INTERVAL else AS_WHOLE for family, cut in zip(families, leaf_cut, strict=True)]
+    resolution = np.array([schema.columns[var].resolution for var in circuit.leaf_var])
+    resolution = np.where(real & ~atom, resolution, 0.0)
+    leaf_lo, leaf_hi = np.empty(lower.size), np.empty(lower.size)
+    fill_ends(lower, upper, (offset, scale, resolution), leaf_lo, leaf_hi)
     return {
         "leaf_cut": leaf_cut,
         "leaf_update": np.array(update, np.int32),
-        "leaf_lo": (lower - offset) / scale,
-        "leaf_hi": (upper - offset) / scale,
+        "leaf_lo": leaf_lo,
+        "leaf_hi": leaf_hi,
         "leaf_lower": lower,
         "leaf_upper": upper,
+        "leaf_resolution": resolution,
     }
 
 

@@ -42,7 +42,8 @@ class Boxes(NamedTuple):
     batch_at_once : bool (n_batch,)
         Whether the family has a slot for several leaves, and nothing is truncated.
     batch_family, batch_const_at, batch_const_len : int32 (n_batch,)
-    batch_offset, batch_scale : float64 (n_batch,)
+    batch_offset, batch_scale, batch_resolution : float64 (n_batch,)
+        What `bayesjpt.numerics.ends` takes as units.
     condition_column : int32 (n_condition,), interval_ptr : int32 (n_condition + 1,)
     interval_lo, interval_hi : float64 (n_interval,)
     condition_at : int64 (n_condition,), interval_at : int64 (n_interval,)
@@ -67,6 +68,7 @@ class Boxes(NamedTuple):
     batch_const_len: np.ndarray
     batch_offset: np.ndarray
     batch_scale: np.ndarray
+    batch_resolution: np.ndarray
     condition_column: np.ndarray
     interval_ptr: np.ndarray
     interval_lo: np.ndarray
@@ -201,4 +203,5 @@ def _batches(plan: Plan, leaf_ptr: np.ndarray, leaf: np.ndarray) -> dict[str, np
         "batch_const_len": plan.const_len[of_batch],
         "batch_offset": plan.feature_offset[plan.leaf_value[of_batch]],
         "batch_scale": plan.feature_scale[plan.leaf_value[of_batch]],
+        "batch_resolution": plan.leaf_resolution[of_batch],
     }

@@ -19,26 +19,28 @@ from bayesjpt.kernels.boxes import Boxes, make_groups
 from bayesjpt.kernels.passes import batch_size, down, gather_weights, up
 from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.copying import copy_into
+from bayesjpt.numerics.ends import lower_end, upper_end
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import logaddexp
 
 
 @kernel
-def cut_log_mass(family, lo, hi, cell, offset, scale, parameters, constants):
-    """Return the log probability, at most 0, of the closed interval lo ... hi given a leaf's cell, in the user's units.
+def cut_log_mass(family, ends, cell, units, parameters, constants):
+    """Return the log probability, at most 0, of the closed interval `ends` given a leaf's cell, in the user's units.
 
-    `cell` is the pair of the cell's ends. The families' units round, so ends are compared in the user's.
+    `cell` is the pair of the cell's ends, `units` as `upper_end` takes them. The families' units round, so ends are
+    compared in the user's.
     """
-    lower, upper = cell
+    (lo, hi), (lower, upper) = ends, cell
     if lo <= lower and hi >= upper:
         return 0.0
     lo, hi = max(lo, lower), min(hi, upper)
     if not lo <= hi:
         return -np.inf
-    log_mass = dispatch.log_mass(family, (lo - offset) / scale, (hi - offset) / scale, parameters, constants)
+    log_mass = dispatch.log_mass(family, lower_end(lo, units), upper_end(hi, units), parameters, constants)
     if lower == -np.inf and upper == np.inf:
         return log_mass
-    log_cell = dispatch.log_mass(family, (lower - offset) / scale, (upper - offset) / scale, parameters, constants)
+    log_cell = dispatch.log_mass(family, lower_end(lower, units), upper_end(upper, units), parameters, constants)
     return min(log_mass - log_cell, 0.0) if log_cell > -np.inf else -np.inf
 
 
@@ -51,7 +53,7 @@ def _fill_interval(boxes, const, thetas, column, lo, hi, position, out):
         return
     for batch in range(boxes.batch_ptr[column], boxes.batch_ptr[column + 1]):
         family = boxes.batch_family[batch]
-        offset, scale = boxes.batch_offset[batch], boxes.batch_scale[batch]
+        units = boxes.batch_offset[batch], boxes.batch_scale[batch], boxes.batch_resolution[batch]
         constants = const[boxes.batch_const_at[batch] : boxes.batch_const_at[batch] + boxes.batch_const_len[batch]]
         for j in range(boxes.batch_first[batch], boxes.batch_first[batch + 1]):
             at, mass = boxes.leaf_at[j], out[j - first]
@@ -59,13 +61,13 @@ def _fill_interval(boxes, const, thetas, column, lo, hi, position, out):
                 # one leaf under all draws: its parameters stand one draw's length apart in the flat array
                 for i in range(mass.size):
                     position[i] = at + i * thetas.shape[1]
-                z_lo, z_hi = (lo - offset) / scale, (hi - offset) / scale
+                z_lo, z_hi = lower_end(lo, units), upper_end(hi, units)
                 dispatch.fill_log_masses(family, z_lo, z_hi, thetas.ravel(), position, constants, mass)
             else:
                 cell = (boxes.leaf_lower[j], boxes.leaf_upper[j])
                 for i in range(mass.size):
                     parameters = thetas[i, at : at + boxes.leaf_len[j]]
-                    mass[i] = cut_log_mass(family, lo, hi, cell, offset, scale, parameters, constants)
+                    mass[i] = cut_log_mass(family, (lo, hi), cell, units, parameters, constants)
 
 
 @kernel

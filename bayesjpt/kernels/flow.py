@@ -105,7 +105,7 @@ def fill_marginal_cdf(
 def _add_intervals(family, cell, units, parameters, constants, log_reach, ends, out):
     """Add a leaf's share of the probability of some intervals, in logarithms."""
     for i in range(out.size):
-        log_mass = cut_log_mass(family, ends[0, i], ends[1, i], cell, units[0], units[1], parameters, constants)
+        log_mass = cut_log_mass(family, (ends[0, i], ends[1, i]), cell, units, parameters, constants)
         out[i] = logaddexp(out[i], log_reach + log_mass)
 
 
@@ -125,7 +125,7 @@ def _fill_log_mass(plan, reach, thetas, ptr, ends, out):
                 continue
             _add_intervals(
                 plan.leaf_family[leaf], (plan.leaf_lower[leaf], plan.leaf_upper[leaf]),
-                (plan.feature_offset[feature], plan.feature_scale[feature]),
+                (plan.feature_offset[feature], plan.feature_scale[feature], plan.leaf_resolution[leaf]),
                 thetas[draw, plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]],
                 plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]],
                 math.log(reach[node, draw]), ends[:, first:last], out[draw, first:last],

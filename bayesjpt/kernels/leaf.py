@@ -18,6 +18,7 @@ import numpy as np
 
 from bayesjpt.circuit.plan import INTERVAL, POINT, WHOLE
 from bayesjpt.families import dispatch
+from bayesjpt.numerics.ends import lower_end, upper_end
 from bayesjpt.numerics.jit import kernel
 
 WHOLE_CUT = int(WHOLE)
@@ -34,6 +35,12 @@ def _constants(plan, leaf):
 @kernel
 def _parameters(plan, theta, leaf):
     return theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
+
+
+@kernel
+def _units(plan, leaf):
+    feature = plan.leaf_value[leaf]
+    return plan.feature_offset[feature], plan.feature_scale[feature], plan.leaf_resolution[leaf]
 
 
 @kernel
@@ -82,7 +89,8 @@ def leaf_log_mass(plan, theta, leaf, lo, hi):
     log_cell = log_cell_mass(plan, theta, leaf)
     if log_cell == -np.inf:
         return -np.inf
-    z_lo, z_hi = _to_units(plan, leaf, lo), _to_units(plan, leaf, hi)
+    units = _units(plan, leaf)
+    z_lo, z_hi = lower_end(lo, units), upper_end(hi, units)
     return min(dispatch.log_mass(plan.leaf_family[leaf], z_lo, z_hi, parameters, constants) - log_cell, 0.0)
 
 
@@ -109,7 +117,7 @@ def leaf_cdf(plan, theta, leaf, x):
     """Return the probability of (-inf, x] given the leaf's cell."""
     if plan.leaf_cut[leaf] == WHOLE_CUT:
         parameters, constants = _parameters(plan, theta, leaf), _constants(plan, leaf)
-        return dispatch.cdf(plan.leaf_family[leaf], _to_units(plan, leaf, x), parameters, constants)
+        return dispatch.cdf(plan.leaf_family[leaf], upper_end(x, _units(plan, leaf)), parameters, constants)
     return math.exp(leaf_log_mass(plan, theta, leaf, -np.inf, x))
 
 

@@ -17,6 +17,7 @@ from bayesjpt.circuit.plan import POINT, Plan
 from bayesjpt.families import dispatch
 from bayesjpt.kernels.boxes import Boxes
 from bayesjpt.numerics.borrowed import borrowed, by_address
+from bayesjpt.numerics.ends import lower_end, upper_end
 from bayesjpt.numerics.jit import inlined, kernel
 
 _LEFT = 0.015625
@@ -38,8 +39,8 @@ class Pieces(NamedTuple):
     family, theta_at, theta_len, const_at, const_len : int32 (n_piece,)
     lower, upper : float64 (n_piece,)
         Its interval in the user's units; lower > upper where it is empty.
-    offset, unit : float64 (n_piece,)
-        z = (x - offset) / unit.
+    offset, unit, resolution : float64 (n_piece,)
+        z = (x - offset) / unit, and at ends as `bayesjpt.numerics.ends` says.
     counts : bool (n_target,)
         Whether the column holds integers.
     location, scale : float64 (n_target,)
@@ -58,6 +59,7 @@ class Pieces(NamedTuple):
     upper: np.ndarray
     offset: np.ndarray
     unit: np.ndarray
+    resolution: np.ndarray
     counts: np.ndarray
     location: np.ndarray
     scale: np.ndarray
@@ -104,6 +106,7 @@ def make_pieces(plan: Plan, boxes: Boxes, columns: Sequence[int], units: np.ndar
         upper=np.minimum(hi, plan.leaf_upper[leaf]),
         offset=plan.feature_offset[feature],
         unit=plan.feature_scale[feature],
+        resolution=plan.leaf_resolution[leaf],
         counts=plan.column_resolution[list(columns)] == 0.0,
         location=np.ascontiguousarray(units[:, 0]),
         scale=np.ascontiguousarray(units[:, 1]),
@@ -115,10 +118,10 @@ def make_pieces(plan: Plan, boxes: Boxes, columns: Sequence[int], units: np.ndar
 @kernel
 def piece_log_mass(pieces, const, theta, p, lower, upper):
     """Return the log probability of an interval under a piece's family on its whole domain."""
-    offset, unit = pieces.offset[p], pieces.unit[p]
+    units = pieces.offset[p], pieces.unit[p], pieces.resolution[p]
     parameters = theta[pieces.theta_at[p] : pieces.theta_at[p] + pieces.theta_len[p]]
     constants = const[pieces.const_at[p] : pieces.const_at[p] + pieces.const_len[p]]
-    return dispatch.log_mass(pieces.family[p], (lower - offset) / unit, (upper - offset) / unit, parameters, constants)
+    return dispatch.log_mass(pieces.family[p], lower_end(lower, units), upper_end(upper, units), parameters, constants)
 
 
 @kernel
@@ -201,10 +204,10 @@ def forget(held):
 @kernel
 def _prepare(family, ends, units, counts, parameters, constants, held):
     """Find the probabilities before a piece and up to its end; infinite where their difference would lose digits."""
-    (lower, upper), (offset, unit) = ends, units
+    lower, upper = ends
     before = math.ceil(lower) - 1.0 if counts else np.nextafter(lower, -np.inf)
-    held[0] = dispatch.cdf(family, (before - offset) / unit, parameters, constants) if lower > -np.inf else 0.0
-    held[1] = dispatch.cdf(family, (upper - offset) / unit, parameters, constants) if upper < np.inf else 1.0
+    held[0] = dispatch.cdf(family, upper_end(before, units), parameters, constants) if lower > -np.inf else 0.0
+    held[1] = dispatch.cdf(family, upper_end(upper, units), parameters, constants) if upper < np.inf else 1.0
     mass = held[1] - held[0]
     if not (mass >= _LEFT * held[1] and mass > _LEAST):
         held[0] = np.inf
@@ -216,29 +219,29 @@ def _share_between(family, between, ends, units, parameters, constants, held):
 
     A piece so far from all its family's mass that none is left in double precision stands at its end that is nearer.
     """
-    offset, unit = units
     if math.isnan(held[2]):
-        lower, upper = (ends[0] - offset) / unit, (ends[1] - offset) / unit
+        lower, upper = lower_end(ends[0], units), upper_end(ends[1], units)
         held[2] = dispatch.log_mass(family, lower, upper, parameters, constants)
     if held[2] == -np.inf:
         is_above = between[0] > ends[0]  # the share that is asked for, and else that below
-        lies_below = dispatch.cdf(family, (ends[0] - offset) / unit, parameters, constants) >= 0.5
+        lies_below = dispatch.cdf(family, lower_end(ends[0], units), parameters, constants) >= 0.5
         return 0.0 if is_above == lies_below else 1.0
-    lower, upper = (between[0] - offset) / unit, (between[1] - offset) / unit
+    lower, upper = lower_end(between[0], units), upper_end(between[1], units)
     return math.exp(min(dispatch.log_mass(family, lower, upper, parameters, constants) - held[2], 0.0))
 
 
 @inlined
 def _share_of_cut(pieces, const, theta, held, p, counts, x, above):
     """Return the share of a piece that lies at or below a value inside it, or above that."""
-    family, ends, units = pieces.family[p], (pieces.lower[p], pieces.upper[p]), (pieces.offset[p], pieces.unit[p])
+    family, ends = pieces.family[p], (pieces.lower[p], pieces.upper[p])
+    units = pieces.offset[p], pieces.unit[p], pieces.resolution[p]
     parameters = theta[pieces.theta_at[p] : pieces.theta_at[p] + pieces.theta_len[p]]
     constants = const[pieces.const_at[p] : pieces.const_at[p] + pieces.const_len[p]]
     own = held[p]
     if math.isnan(own[0]):
         _prepare(family, ends, units, counts, parameters, constants, own)
     if own[0] < np.inf:
-        upto = dispatch.cdf(family, (x - units[0]) / units[1], parameters, constants)
+        upto = dispatch.cdf(family, upper_end(x, units), parameters, constants)
         part, whole = (own[1] - upto, own[1]) if above else (upto - own[0], upto)
         if part >= _LEFT * whole:
             return min(part / (own[1] - own[0]), 1.0)

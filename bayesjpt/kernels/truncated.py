@@ -34,6 +34,8 @@ _POSITIVE = int(POSITIVE)
 _UNIT = int(UNIT)
 _N_ROUND = 2
 _WIDTH = 1.0  # of logarithms, log odds and scale units; slices are stepped out and shrunk from there
+_ROUNDING = 2.0**-52
+_LARGEST_ROUNDING = 1e-3  # nats
 
 
 @kernel
@@ -56,13 +58,24 @@ def _from_line(space, u):
 
 
 @kernel
+def _log_cell_mass(family, theta, constants, cell):
+    """Return the log mass of the cell; -inf where rounding it would move the density of all rows that reached it.
+
+    So far from a family's mass its density falls over the cell by more digits than a float holds. A step would take the
+    rounding errors of mass(cell)^-n for a density, and walk away on them. Parameters have no such values.
+    """
+    lo, hi, n = cell
+    log_mass = dispatch.log_mass(family, lo, hi, theta, constants)
+    return log_mass if -n * log_mass * _ROUNDING <= _LARGEST_ROUNDING else -np.inf
+
+
+@kernel
 def _log_target(family, stats, hyper, constants, theta, cell):
     """Return the log density of theta; `cell` is its ends and how many rows reached the leaf."""
-    lo, hi, n = cell
-    log_cell = dispatch.log_mass(family, lo, hi, theta, constants)
+    log_cell = _log_cell_mass(family, theta, constants, cell)
     if not log_cell > -np.inf:
         return -np.inf
-    value = dispatch.log_posterior(family, stats, hyper, constants, theta) - n * log_cell
+    value = dispatch.log_posterior(family, stats, hyper, constants, theta) - cell[2] * log_cell
     return value if value < np.inf else -np.inf
 
 
@@ -129,7 +142,11 @@ def draw_on_cell(family, update, space, stats, hyper, constants, theta, cell, rn
         return _draw_conjugate(family, stats, hyper, constants, theta, cell, rng)
     old = theta.copy()
     status = OK
-    if update == _SLICE:
+    if update == _SLICE and _log_cell_mass(family, theta, constants, cell) == -np.inf:
+        # of a prior draw that no row had used: nowhere a slice could begin
+        status = dispatch.draw_posterior(family, stats, hyper, constants, theta, rng)
+        _accept(family, old, constants, theta, cell, rng)
+    elif update == _SLICE:
         for _ in range(_N_ROUND):
             for j in range(theta.size):
                 if status == OK:
@@ -145,10 +162,10 @@ def draw_on_cell(family, update, space, stats, hyper, constants, theta, cell, rn
 @kernel
 def _accept(family, old, constants, theta, cell, rng):
     """Keep a proposal drawn on the whole line with the probability that its mass in the cell asks for."""
-    lo, hi, n = cell
-    log_new = dispatch.log_mass(family, lo, hi, theta, constants)
-    log_old = dispatch.log_mass(family, lo, hi, old, constants)
-    if not (log_new > -np.inf and math.log1p(-rng.random()) < n * (log_old - log_new)):
+    log_new = _log_cell_mass(family, theta, constants, cell)
+    log_old = _log_cell_mass(family, old, constants, cell)
+    # the difference is infinite where the old parameters have no place in the posterior
+    if not (log_new > -np.inf and (log_old == -np.inf or math.log1p(-rng.random()) < cell[2] * (log_old - log_new))):
         copy_into(old, theta)
 
 

@@ -16,6 +16,8 @@ from typing import Any, cast
 import numba
 from numba import config, types
 
+from bayesjpt.numerics.kernel_cache import enable_cache
+
 _PACKAGE = Path(__file__).resolve().parent.parent
 _SOURCES = {
     "numerics": ("numerics/*.py",),
@@ -77,7 +79,8 @@ def kernel[Function: Callable](function: Function) -> Function:
     """
     if getattr(config, "DISABLE_JIT", False):
         return function
-    dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(function)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function)
+    enable_cache(dispatcher, function)
     stamp_cache(dispatcher)
     _compile_for_types_alone(dispatcher)
     return cast("Function", dispatcher)

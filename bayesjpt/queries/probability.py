@@ -27,6 +27,9 @@ from bayesjpt.queries.given import (
 from bayesjpt.queries.route import routed
 from bayesjpt.table.table import Table
 
+LOG_NOTHING = float(np.log(1e-9))
+"""Nats; a single number of a continuous column has less, but for one whose neighbouring floats lie a resolution off."""
+
 
 @query_method
 def probability(
@@ -147,7 +150,7 @@ def log_probability(
         log_joint, log_evidence = log_sum(log_joint, 0), log_sum(log_evidence, 0)
     impossible = log_evidence == -np.inf
     ratio = np.minimum(log_joint - np.where(impossible, 0.0, log_evidence), 0.0)
-    if found and (ratio == -np.inf).all() and (reason := why_null(found, post.schema)) is not None:
+    if found and (ratio <= LOG_NOTHING).all() and (reason := why_null(found, post.schema)) is not None:
         warn(reason)
     return _answer(post, np.where(impossible, np.nan, ratio), ratio_of_means)
 

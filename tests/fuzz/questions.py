@@ -26,7 +26,7 @@ def ask(post: bj.Posterior, table: Table, rng: np.random.Generator) -> None:
     rows = table.rows(slice(0, SOME))
     event, name = _event(table, rng)
     for question in (
-        lambda: _probabilities(post, event, _between_floats(table, name)),
+        lambda: _probabilities(post, event),
         lambda: _distribution(post, table, rng),
         lambda: _moments(post, event),
         lambda: _conditioned(post, event, rng),
@@ -76,24 +76,12 @@ def _inside(what: str, values: np.ndarray) -> None:
     assert not outside.size, f"{what} {outside[0]!r}"
 
 
-def _between_floats(table: Table, name: str) -> float:
-    """Return the largest probability that may lie between two neighbouring floats of a column, which no event holds.
-
-    A leaf is as wide as the rounding error of a value at least: its density is at most sqrt(12 / (2 pi)) / resolution.
-    """
-    position = table.schema.index(name)
-    column, seen = table.schema.columns[position], table.values[position, table.observed[position]]
-    if column.base != "real" or not seen.size:
-        return 0.0
-    return 1.4 * float(np.spacing(np.abs(seen).max())) / column.resolution
-
-
-def _probabilities(post: bj.Posterior, event: Event, between: float) -> None:
+def _probabilities(post: bj.Posterior, event: Event) -> None:
     is_so, is_not = (_finite("probability", post.probability(each)) for each in (event, ~event))
     for values in (is_so, is_not):
         _inside("probability", values)
     missing = float(np.abs(is_so + is_not - 1.0).max())
-    assert missing <= ROUNDING + between, f"P(A) + P(not A) is off by {missing:.3g}, of which {between:.3g} may be"
+    assert missing <= ROUNDING, f"P(A) + P(not A) is off by {missing:.3g}"
 
 
 def _numbers(post: bj.Posterior) -> list[Column]:

@@ -17,7 +17,7 @@ from bayesjpt.circuit.scales import no_scales
 from bayesjpt.families import features, registry
 from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.sweeper import Sweeper
-from bayesjpt.kernels.truncated import draw_from_values_on_cell, draw_on_cell
+from bayesjpt.kernels.truncated import _log_target, draw_from_values_on_cell, draw_on_cell
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -239,3 +239,35 @@ def test_every_family_of_a_truncated_slot_can_be_drawn(rng):
     names = {registry.FAMILIES[circuit.leaf_family[leaf]].name for leaf in on_cells}
     assert names >= {"normal", "gamma", "exponential", "lognormal", "poisson", "geometric", "categorical"}
     assert not names & {"student_t", "negative_binomial"}
+
+
+@kernel
+def _log_target_at(family, stats, hyper, constants, theta, cell):
+    return _log_target(family, stats, hyper, constants, theta, cell)
+
+
+def lost_leaf(far: float) -> tuple:
+    """Return what `draw_on_cell` takes for a lognormal on the cell of its first case, with its `mu` at `far`."""
+    name, column, prior, x, cell = CASES[5]
+    family = registry.family(name)
+    start = features.initial_theta(family, column, np.array(x))
+    theta = start.copy()
+    theta[1] = far
+    cell = (*features.to_units(family, column, np.array(cell)), float(len(x)))
+    stats = features.statistics(family, column, np.array(x))
+    return registry.number(name), stats, family.priors[prior](column, start), family.constants(column), theta, cell
+
+
+def test_parameters_at_which_the_mass_of_a_cell_is_rounding_noise_have_no_density():
+    # n log mass is -1e33 there, and one rounding error of it 1e17
+    assert _log_target_at(*lost_leaf(-4e16)) == -np.inf
+    assert np.isfinite(_log_target_at(*lost_leaf(-30.0)))
+
+
+def test_a_leaf_lost_where_the_mass_of_its_cell_is_rounding_noise_comes_back(rng):
+    family, stats, hyper, constants, theta, cell = lost_leaf(-4e16)
+    space = np.array([SPACES.index(parameter.constraint) for parameter in registry.FAMILIES[family].parameters])
+    draws = theta[None].copy()
+    refused = _move(family, SLICE, space.astype(np.int32), stats, hyper, constants, cell, 20, rng, draws)
+    assert refused == 0
+    assert abs(draws[0, 1]) < 1e3

@@ -8,6 +8,7 @@ of sampling, or in the middle of writing a file (see `PLANTS`). No kill looks at
 aimed at.
 Then a copy of the checkpoint is resumed to the end and compared with the undisturbed run; the checkpoint itself goes
 into the next round, so later resumptions have many kills behind them. When it is done, a new fit begins.
+``--faults`` tries what else befalls a fit from outside (`tests.sampler.faults`).
 """
 
 from __future__ import annotations
@@ -274,6 +275,18 @@ def plant(place: str, count: int) -> None:
             raise ValueError(place)
 
 
+def faults() -> int:
+    """Try all faults but kills; return 0 where each left things as they have to be."""
+    from tests.sampler.faults import run_faults
+
+    n_failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, seen, fine in run_faults(Path(folder)):
+            print(f"{'fine' if fine else 'FAILED':<6} {name.replace('_', ' ')}: {seen}", flush=True)
+            n_failed += not fine
+    return min(n_failed, 1)
+
+
 def main() -> int:
     """Run the program; return 0 where all resumed fits were equal."""
     if sys.argv[1:2] == ["--plant"]:
@@ -285,7 +298,10 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
     parser.add_argument("--draws", type=int, default=Case.draws)
+    parser.add_argument("--faults", action="store_true", help="workers, interrupts, folders, caches, many queries")
     options = parser.parse_args()
+    if options.faults:
+        return faults()
     rng = np.random.default_rng(options.seed)
     ways = [WAYS[number % len(WAYS)] for number in range(options.kills)]
     with tempfile.TemporaryDirectory() as folder:
