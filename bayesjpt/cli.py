@@ -308,10 +308,10 @@ def fit(
     if resume and checkpoint is not None and not quiet:
         _tell_progress(checkpoint, structures)
     chains_of |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}
-    with _warnings(quiet):
-        read = _read_all(reader, table, quiet, kind, schema)
-    tell_codes(read, quiet)
     with contextlib.nullcontext() if workers is None else _workers(workers) as chains_of["executor"]:
+        with _warnings(quiet):
+            read = _read_all(reader, table, quiet, kind, schema, executor=chains_of["executor"])
+        tell_codes(read, quiet)
         post = _fit(read, quiet, time=time, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
     post.save(output)  # before anything else can fail or be interrupted
     with announced("judging how stable the answers are", not quiet):
@@ -395,7 +395,13 @@ def _workers(where: str) -> contextlib.AbstractContextManager[Any]:
 
 
 def _read_all(
-    reader: TableReader, path: Path, quiet: bool, kind: list[str] | None, schema: Path | None
+    reader: TableReader,
+    path: Path,
+    quiet: bool,
+    kind: list[str] | None,
+    schema: Path | None,
+    *,
+    executor: Any = None,
 ) -> Table | Dataset:
     """Return the table in a file, or all rows of several, which need not fit into memory."""
     from bayesjpt.table.batches import is_several
@@ -403,7 +409,7 @@ def _read_all(
     if not is_several(path):
         return _read(reader, path, quiet, kind, schema)
     with announced(f"reading {path}", not quiet):
-        return reader.dataset(path, kinds=kinds_of(kind), schema=schema)
+        return reader.dataset(path, kinds=kinds_of(kind), schema=schema, executor=executor)
 
 
 def _fit(table: Table | Dataset, quiet: bool, **chosen: Any) -> Posterior:

@@ -111,8 +111,10 @@ class TableReader:
             return rows.sample(defaults.LEARN_ROWS)
         return read_table(path, limits=self._limits(), **vars(self.reading), **decided)
 
-    def dataset(self, path: Path, *, kinds: dict[str, str] | None = None, schema: Any = None) -> Dataset:
-        """Return all rows in the files of a folder or a pattern.
+    def dataset(
+        self, path: Path, *, kinds: dict[str, str] | None = None, schema: Any = None, executor: Any = None
+    ) -> Dataset:
+        """Return all rows in the files of a folder or a pattern, arranged by processes of an executor if there is one.
 
         Raises
         ------
@@ -126,7 +128,7 @@ class TableReader:
             raise BayesjptError(f"--{name.replace('_', '-')} with several files", "files that need none")
         if schema is not None:
             raise BayesjptError("--schema with several files", "--kind COLUMN=KIND")
-        return dataset(path, kinds=kinds, na=self.reading.na, progress=False, **given)
+        return dataset(path, kinds=kinds, na=self.reading.na, executor=executor, progress=False, **given)
 
     def rows(self, path: Path, schema: Schema) -> Table:
         """Return new rows under the schema of a fit; columns that it does not know are ignored with a warning."""

@@ -10,7 +10,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, SamplingError
-from bayesjpt.fitting.learning import StoppedError, as_function
+from bayesjpt.fitting.learning import LearnerFunction, StoppedError
 from tests.test_ensemble import same
 
 FEW = {"draws": 6, "tune": 3, "progress": False}
@@ -62,7 +62,7 @@ def test_time_needs_structures_that_are_done_one_by_one(table, options):
 
 def test_learner_is_stopped_where_it_tells_of_its_progress(table):
     stop = threading.Event()
-    learner = as_function("mspn")
+    learner = LearnerFunction("mspn")
     assert learner(table, np.random.default_rng(1), stop).n_leaf > 0
     stop.set()
     with pytest.raises(StoppedError):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from time import perf_counter
@@ -24,7 +24,8 @@ import numpy as np
 from bayesjpt.circuit.priors import check_concentrations
 from bayesjpt.defaults import ESS, HALVED_ROWS, LEARN_ROWS, WATCH_SECONDS
 from bayesjpt.errors import LearnerError, ModelError, SamplingError
-from bayesjpt.fitting.learning import StoppedError
+from bayesjpt.executors import Future, lost_processes_told
+from bayesjpt.fitting.learning import LearnerFunction, StoppedError
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.evidence import chosen_rows
 from bayesjpt.table.table import Table
@@ -43,9 +44,6 @@ bootstrap sample (Friedman and Hall, 2007, On bagging and nonlinear estimation).
 DRAWN = "drawn"
 """Imaginary rows of splits that each draw has a number of its own of."""
 
-Learn = Callable[..., "Circuit"]
-"""A function (table, rng, stop, **learner_options) that returns a circuit."""
-
 _STRUCTURE = 1
 """What a seed is for."""
 
@@ -56,7 +54,7 @@ class Ensemble:
 
     Parameters
     ----------
-    learners : tuple of functions
+    learners : tuple of LearnerFunction
         Structure k has the k-th, beginning anew behind the last.
     n : int
         Structures.
@@ -73,10 +71,12 @@ class Ensemble:
     n_helper : int
         Threads that share the sweeps of each; no effect either.
     executor : optional
-        Processes that share them in place of threads.
+        Processes that share them in place of threads, and learn.
+    learned : dict from int to future
+        Structures that processes learn, or have learned.
     """
 
-    learners: tuple[Learn, ...]
+    learners: tuple[LearnerFunction, ...]
     n: int
     seed: int
     options: dict[str, Any]
@@ -85,8 +85,9 @@ class Ensemble:
     n_thread: int
     n_helper: int = 1
     executor: Any = None
+    learned: Mapping[int, Future] = field(default_factory=dict)
 
-    def learner(self, number: int) -> Learn:
+    def learner(self, number: int) -> LearnerFunction:
         """Return the learner of a structure."""
         return self.learners[number % len(self.learners)]
 
@@ -128,9 +129,23 @@ class Ensemble:
         StoppedError
             Where it was stopped before its end: learners of ours look up at every cluster of rows.
         """
+        if number in self.learned:
+            with lost_processes_told():
+                return self.learned[number].result()
         learn_seed, _ = np.random.SeedSequence(self.own_seed(number)).spawn(2)
         rng = np.random.default_rng(learn_seed)
         return self.learner(number)(self.rows(number, table, rng), rng, stop, **self.options)
+
+    def learning_elsewhere(self, numbers: Sequence[int], table: Table | Dataset) -> Ensemble:
+        """Return an ensemble whose executor has begun to learn structures: a task each, which reads its own rows.
+
+        That are those of rows in files; a function of the user's stays in this process.
+        """
+        ours = [number for number in numbers if self.learner(number).is_ours]
+        if self.executor is None or not isinstance(table, Dataset):
+            return self
+        plain = replace(self, executor=None)
+        return replace(self, learned={k: self.executor.submit(learn_there, plain, k, table) for k in ours})
 
     def sample(
         self,
@@ -195,6 +210,11 @@ class Ensemble:
         if draws is None:
             return None
         return to_posterior(circuit, table, draws, settings)
+
+
+def learn_there(ensemble: Ensemble, number: int, table: Dataset) -> Circuit:
+    """Return a structure, learned in this process for another one: a function of its arguments."""
+    return ensemble.learn(number, table, threading.Event())
 
 
 def resampling_of(table: Table | Dataset) -> str:
@@ -369,13 +389,20 @@ def fit_structures(
         Where an interrupt comes before the first structure is done, and as `bayesjpt.fit`.
     """
 
+    wanted = [number for number in schedules if number not in done]
+    ensemble = ensemble.learning_elsewhere(wanted, learnt_from)
+
     def work(number: int, stop: threading.Event) -> Posterior | NetworkDraws | None:
         return ensemble.fit(number, table, learnt_from, schedules[number], stop)
 
     crew = Crew(work, ensemble.n_thread, deadline, _any_done=bool(done))
-    for number, post in crew.results([number for number in schedules if number not in done]):
-        done[number] = post
-        keep(number, post)
+    try:
+        for number, post in crew.results(wanted):
+            done[number] = post
+            keep(number, post)
+    finally:
+        for future in ensemble.learned.values():
+            future.cancel()
     if not done:
         raise SamplingError("interrupted before the first structure was done", remedy="Nothing was kept; start again")
     return "interrupted" if crew.interrupted else "the time is up" if crew.is_late else None

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesjpt.defaults import ALPHA, ESS, GAMMA, STRUCTURES, THIN
 from bayesjpt.errors import CheckpointError, warn
-from bayesjpt.fitting.learning import as_function, compile_for, learn, restricted
+from bayesjpt.fitting.learning import LearnerFunction, compile_for, learn, restricted
 from bayesjpt.fitting.settings import FitSettings
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ def _fit_several(
     if folder is not None and not resumed:
         folder.begin(facts_of(table, schedule, settings))
     ensemble = Ensemble(
-        learners=tuple(map(as_function, asked.learners)),
+        learners=tuple(map(LearnerFunction, asked.learners)),
         n=asked.n_structures,
         seed=settings["seed"],
         options=asked.learner_options,

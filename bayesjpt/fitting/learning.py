@@ -117,22 +117,30 @@ def _learn_unless_stopped(
     return getattr(bayesjpt, f"learn_{learner}")(table, rng, progress=look_up, **options)
 
 
-def as_function(learner: Learner) -> Callable[..., Circuit]:
-    """Return a learner as a function (table, rng, stop, **options) that keeps its name, for threads to call.
+class LearnerFunction:
+    """A learner as a function (table, rng, stop, **options) that keeps its name, for threads to call.
 
     A function of the user's is called by one thread at a time: it may change what its calls share. It cannot be
-    stopped.
+    stopped. Learners of ours, by name, go to other processes.
     """
-    gate = threading.Lock()
 
-    def learn_as_asked(table: Table, rng: np.random.Generator, stop: threading.Event, **options: Any) -> Circuit:
-        if not callable(learner):
-            return _learn_unless_stopped(table, learner, rng, stop, options)
-        with gate:
-            return learn(table, learner, rng, False, options)
+    def __init__(self, learner: Learner):
+        self._learner, self._gate = learner, threading.Lock()
+        self.__name__ = name_of(learner)
 
-    learn_as_asked.__name__ = name_of(learner)
-    return learn_as_asked
+    def __call__(self, table: Table, rng: np.random.Generator, stop: threading.Event, **options: Any) -> Circuit:
+        if not callable(self._learner):
+            return _learn_unless_stopped(table, self._learner, rng, stop, options)
+        with self._gate:
+            return learn(table, self._learner, rng, False, options)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is named, and so known to any process."""
+        return not callable(self._learner)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LearnerFunction, (self._learner,)
 
 
 def compile_for(table: Table | Dataset, progress: bool, sampler: str) -> None:

@@ -28,6 +28,7 @@ from bayesjpt.defaults import (
     TUNE,
 )
 from bayesjpt.errors import CheckpointError, LearnerError, ModelError, SamplingError, warn
+from bayesjpt.executors import check_executor
 from bayesjpt.fitting.ensemble import DRAWN
 from bayesjpt.fitting.learning import Learner, check_learners, check_options, name_of, smooths_splits
 
@@ -83,12 +84,7 @@ class FitSettings:
                 _check_number(name, getattr(self, name), least)
         if self.time is not None:
             _check_time(self.time, self.several and self.weights == "even")
-        if self.executor is not None and not callable(getattr(self.executor, "submit", None)):
-            raise SamplingError(
-                f"executor of type {type(self.executor).__name__}",
-                "an object with submit, such as those of concurrent.futures",
-                "Of a Dask client take client.get_executor().",
-            )
+        check_executor(self.executor)
         if self.weights not in WEIGHTS:
             raise LearnerError(f"weights = {self.weights!r}", f"one of {', '.join(WEIGHTS)}")
         check_learners(self.learners, self.n_structures)

@@ -224,7 +224,7 @@ def _arrange(plan, values, missing, row, coded):
         if code_row[column] >= 0:
             own = code[code_row[column]]
             first = known_ptr[column]
-            _fill_codes(known[first : first + n_code[column]], x, own)
+            fill_codes(known[first : first + n_code[column]], x, own)
             if missing.shape[1] > 0:
                 rows.put_where(missing[column], n_code[column], own)
             x = known[first : known_ptr[column + 1]]
@@ -353,7 +353,7 @@ def _halves(cells: Cells, half: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @kernel
-def _fill_codes(distinct, x, out):
+def fill_codes(distinct, x, out):
     """Fill the position of each value among the distinct ones, ascending; what is none of them gets any position.
 
     Whole numbers in a narrow range, such as labels, are looked up in a table of positions.

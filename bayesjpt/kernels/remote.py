@@ -12,30 +12,20 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
+import weakref
 from collections import OrderedDict
-from concurrent.futures import BrokenExecutor
-from typing import Any, Protocol
+from typing import Any
 
-from bayesjpt.errors import SamplingError
+from bayesjpt.circuit.plan import Plan
+from bayesjpt.executors import Submits, lost_processes_told, run_by
+from bayesjpt.kernels.histograms import Bins, Counts, count_rows
 from bayesjpt.kernels.unit_sweeper import Counted, SweepTask, count_units, make_buffers
-from bayesjpt.kernels.units import Units
+from bayesjpt.kernels.units import UNIT_ROWS, ArraySource, Source, Units
 
 PARTS_PER_WORKER = 4
 """At most: a worker that is late, or lost, then costs a fourth of its share, and submissions stay few."""
 MAX_CACHED = 2
 """Tables and circuits that a worker keeps arranged."""
-
-
-class Future(Protocol):
-    """What becomes a result."""
-
-    def result(self) -> Any: ...
-
-
-class Submits(Protocol):
-    """An executor: `concurrent.futures.Executor`, or that of a Dask client (``client.get_executor()``)."""
-
-    def submit(self, function: Any, /, *args: Any) -> Future: ...
 
 
 _cached: OrderedDict[str, tuple[Units, int]] = OrderedDict()
@@ -69,6 +59,11 @@ def count_part(name: str, found: tuple[Units, int] | None, first: int, last: int
     return count_units(units.plan, units, range(first, last), task, _thread.buffers)
 
 
+def _forget(name: str) -> None:
+    with _lock:
+        _cached.pop(name, None)
+
+
 class ExecutorCounter:
     """Counts through an executor; a `bayesjpt.kernels.unit_sweeper.Counter`.
 
@@ -88,19 +83,12 @@ class ExecutorCounter:
             plan.update(array.tobytes())
         where = getattr(units.source, "folder", "")  # a worker may know the same rows in a folder that is gone
         self._name = f"{units.digest()}{plan.hexdigest()}{where}"
-        n_part = min(len(units), PARTS_PER_WORKER * (n_worker or workers_of(executor)))
-        size = math.ceil(len(units) / n_part)
-        self._parts = [(first, min(first + size, len(units))) for first in range(0, len(units), size)]
+        self._parts = parts_of(len(units), n_worker or workers_of(executor))
+        weakref.finalize(self, _forget, self._name)  # threads of this process would keep the rows until its end
 
     def __call__(self, task: SweepTask) -> Counted:
-        try:
+        with lost_processes_told():
             return self._counted(task)
-        except BrokenExecutor as error:
-            raise SamplingError(
-                f"a process of the executor ended: {error}",
-                "processes that live as long as the fit",
-                "A program that starts processes does so under: if __name__ == '__main__'.",
-            ) from error
 
     def _counted(self, task: SweepTask) -> Counted:
         total = Counted()
@@ -116,6 +104,30 @@ class ExecutorCounter:
         for _, future in unknown:
             total.merge(future.result())
         return total
+
+
+def count_through(executor: Submits, plan: Plan, bins: Bins, source: Source) -> Counts:
+    """Return what `bayesjpt.kernels.histograms.count_rows` counts in all rows, a part in each task of an executor.
+
+    Rows that lie in memory go with the task; those in files are found by the worker.
+    """
+    calls = []
+    for part in parts_of(max(-(-source.n_row // UNIT_ROWS), 1), workers_of(executor)):
+        first, last = (min(unit * UNIT_ROWS, source.n_row) for unit in part)
+        if isinstance(source, ArraySource):
+            calls.append((plan, bins, ArraySource(*source.arrays(first, last)), (0, last - first), first))
+        else:
+            calls.append((plan, bins, source, (first, last)))
+    total = Counts.none(plan, bins)
+    for counts in run_by(executor)(count_rows, calls):
+        total.merge(counts)
+    return total
+
+
+def parts_of(n_unit: int, n_worker: int) -> list[tuple[int, int]]:
+    """Return the first unit of each task, and the one behind its last: at most `PARTS_PER_WORKER` for each worker."""
+    size = math.ceil(n_unit / min(n_unit, PARTS_PER_WORKER * n_worker))
+    return [(first, min(first + size, n_unit)) for first in range(0, n_unit, size)]
 
 
 def workers_of(executor: Any) -> int:

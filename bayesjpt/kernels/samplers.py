@@ -8,8 +8,11 @@ from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.circuit.priors import Priors
 from bayesjpt.errors import ModelError
+from bayesjpt.executors import Submits
 from bayesjpt.kernels.collapsed_sweeper import CollapsedSweeper
-from bayesjpt.kernels.remote import ExecutorCounter, Submits
+from bayesjpt.kernels.histogram_sweeper import HistogramSweeper
+from bayesjpt.kernels.histograms import Histograms
+from bayesjpt.kernels.remote import ExecutorCounter
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.kernels.unit_sweeper import ThreadCounter, UnitSweeper
 from bayesjpt.kernels.units import UNIT_ROWS, Source, Units
@@ -38,7 +41,7 @@ def make_sweeper(
     circuit: Circuit,
     plan: Plan,
     priors: Priors,
-    units: Units,
+    units: Units | Histograms,
     *,
     sampler: str,
     max_work_bytes: int,
@@ -51,8 +54,8 @@ def make_sweeper(
     Parameters
     ----------
     circuit, plan, priors : as in `Sweeper`
-    units : Units
-        Of `arrange`, for the same sampler.
+    units : Units or Histograms
+        Of `arrange`, for the same sampler; or rows counted by slot and value, which blocked sweeps alone can take.
     sampler : str
     max_work_bytes : int
         Of the workspace for a block of rows, see `bayesjpt.kernels.work.block_rows`.
@@ -63,6 +66,8 @@ def make_sweeper(
     **options
         Other parameters of `Sweeper`.
     """
+    if isinstance(units, Histograms):
+        return HistogramSweeper(circuit, plan, priors, units, **options)
     n_block = options["n_block"] = block_rows(plan, max_work_bytes, units[0])
     if sampler == COLLAPSED:
         return CollapsedSweeper(circuit, plan, priors, units[0], **options)

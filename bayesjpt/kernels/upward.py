@@ -177,6 +177,13 @@ def _close_table(plan, cells, log_weight, work, slot):
     work.table[at + n] = 0.0
 
 
+@kernel
+def fill_table(plan, cells, log_weight, work, slot):
+    """Evaluate a coded slot once per distinct value; coefficients of its leaves are prepared."""
+    _fill_leaves(plan, cells, work, plan.slot_node[slot], np.int64(cells.n_distinct[plan.slot_column[slot]]))
+    _close_table(plan, cells, log_weight, work, slot)
+
+
 @apart
 @kernel
 def fill_tables(plan, cells, log_weight, work):
@@ -184,8 +191,7 @@ def fill_tables(plan, cells, log_weight, work):
     plan, cells, work = borrowed(plan), borrowed(cells), borrowed(work)
     for slot in range(plan.slot_node.size):
         if cells.table_at[slot] >= 0:
-            _fill_leaves(plan, cells, work, plan.slot_node[slot], np.int64(cells.n_distinct[plan.slot_column[slot]]))
-            _close_table(plan, cells, log_weight, work, slot)
+            fill_table(plan, cells, log_weight, work, slot)
 
 
 @apart

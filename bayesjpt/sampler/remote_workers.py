@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from bayesjpt.errors import SamplingError
-from bayesjpt.kernels.remote import Submits
+from bayesjpt.executors import Submits
 
 
 @contextlib.contextmanager

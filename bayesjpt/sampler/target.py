@@ -14,12 +14,23 @@ from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors, make_priors
 from bayesjpt.circuit.type_prior import MEMBERS
-from bayesjpt.defaults import ALPHA, ESS, GAMMA, MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
+from bayesjpt.defaults import (
+    ALPHA,
+    COUNTED_ROWS,
+    ESS,
+    GAMMA,
+    MAX_BINS,
+    MAX_DISTINCT_SHARE,
+    MAX_TABLE_BYTES,
+    MAX_WORK_BYTES,
+)
 from bayesjpt.errors import LearnerError
-from bayesjpt.kernels.remote import Submits
+from bayesjpt.executors import Submits
+from bayesjpt.kernels.histograms import Histograms, count_in_threads, make_bins
+from bayesjpt.kernels.remote import count_through
 from bayesjpt.kernels.samplers import BLOCKED, arrange, check_sampler, make_sweeper
 from bayesjpt.kernels.sweeper import Sweeper, is_closed_form
-from bayesjpt.kernels.units import UNIT_ROWS, ArraySource, Units
+from bayesjpt.kernels.units import UNIT_ROWS, ArraySource, Source, Units
 from bayesjpt.sampler.schedule import StateSizes
 from bayesjpt.table.dataset import Dataset
 
@@ -40,8 +51,8 @@ class Target:
     circuit : Circuit
     plan : Plan
     priors : Priors
-    units : Units
-        The rows, arranged unit by unit.
+    units : Units or Histograms
+        The rows, arranged unit by unit; or counted, where that is all that sweeps need and there are many.
     log_jacobian : float
         What turns a log likelihood in the families' units into one in the user's, in nats.
     is_closed_form : bool
@@ -57,7 +68,7 @@ class Target:
     circuit: Circuit
     plan: Plan
     priors: Priors
-    units: Units
+    units: Units | Histograms
     log_jacobian: float
     is_closed_form: bool
     sampler: str = BLOCKED
@@ -143,15 +154,33 @@ def make_target(
     )
     limits = {"max_distinct_share": MAX_DISTINCT_SHARE, "max_table_bytes": MAX_TABLE_BYTES}
     if isinstance(table, Dataset):
-        units = arrange(plan, table, sampler, resident=_resident(plan), **limits)
-        n_observed = table.n_observed
+        source, n_observed = table, table.n_observed
+        limits["resident"] = _resident(plan)
     else:
-        units = arrange(plan, ArraySource(table.values, table.observed), sampler, **limits)
-        n_observed = table.observed.sum(axis=1)
+        source, n_observed = ArraySource(table.values, table.observed), table.observed.sum(axis=1)
+    units = _counted(plan, source, sampler, n_thread, executor)
+    units = arrange(plan, source, sampler, **limits) if units is None else units
     jacobian = float((n_observed * plan.column_log_jacobian).sum())
     drawn_at_once = priors.column_types.n_weight == 0 and bool(priors.scales.from_statistics.all())
     closed_form = drawn_at_once and is_closed_form(circuit, plan, units.n_open)
     return Target(circuit, plan, priors, units, jacobian, closed_form, sampler, n_thread, executor)
+
+
+def _counted(plan: Plan, source: Source, sampler: str, n_thread: int, executor: Submits | None) -> Histograms | None:
+    """Return many rows counted by slot and value, where that is all that sweeps need of them; else None.
+
+    Whether it is depends on the circuit and on all rows, never on how they are divided.
+    """
+    if source.n_row <= COUNTED_ROWS or sampler != BLOCKED:
+        return None
+    bins = make_bins(plan, source, min(source.n_row, MAX_BINS))
+    if bins is None:
+        return None
+    if executor is None:
+        counts = count_in_threads(plan, bins, source, n_thread)
+    else:
+        counts = count_through(executor, plan, bins, source)
+    return None if counts.n_open else Histograms(plan, source, bins, counts)
 
 
 def _resident(plan: Plan) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import itertools
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesjpt.errors import TableError
+from bayesjpt.executors import Run, in_turn
 from bayesjpt.table.delimited import separator_of
 
 PARQUET, ARROW, TEXT = (".parquet",), (".feather", ".arrow", ".ipc"), (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -38,11 +40,19 @@ class Files:
     names : tuple of str
     kinds : tuple of pyarrow.DataType
         Of each column; of text files what all cells can be read as.
+    n_rows : tuple of int
+        Of each file.
     """
 
     paths: tuple[Path, ...]
     names: tuple[str, ...]
     kinds: tuple[Any, ...]
+    n_rows: tuple[int, ...]
+
+    @property
+    def first_rows(self) -> list[int]:
+        """The number of each file's first row in the whole table."""
+        return [0, *itertools.accumulate(self.n_rows)][:-1]
 
     def batches(self) -> Iterator[Any]:
         """Yield all rows as ``pyarrow.RecordBatch`` of at most `BATCH_ROWS`, none of them empty.
@@ -52,14 +62,31 @@ class Files:
         TableError
             For a file that disappeared, or cannot be read any more.
         """
-        for path in self.paths:
-            if not path.is_file():
-                raise TableError(
-                    f"file {path.name!r} is not there any more", f"{str(path)!r}", "Bring it back, or begin anew."
-                )
-            for batch in _guarded(path, dict(zip(self.names, self.kinds, strict=True))):
-                for first in range(0, batch.num_rows, BATCH_ROWS):  # some writers make batches of all rows
-                    yield batch.slice(first, BATCH_ROWS)
+        for number in range(len(self.paths)):
+            yield from self.batches_of(number)
+
+    def batches_of(self, number: int) -> Iterator[Any]:
+        """Yield the rows of one file; see `batches`.
+
+        Raises
+        ------
+        TableError
+            Also where they are more or fewer than they were.
+        """
+        path, n_row = self.paths[number], 0
+        if not path.is_file():
+            raise TableError(
+                f"file {path.name!r} is not there any more", f"{str(path)!r}", "Bring it back, or begin anew."
+            )
+        for batch in _guarded(path, dict(zip(self.names, self.kinds, strict=True))):
+            n_row += batch.num_rows
+            for first in range(0, batch.num_rows, BATCH_ROWS):  # some writers make batches of all rows
+                yield batch.slice(first, BATCH_ROWS)
+        if n_row != self.n_rows[number]:
+            raise TableError(
+                f"file {path.name!r} held {self.n_rows[number]} rows at first, and {n_row} later",
+                "files that do not change meanwhile",
+            )
 
     def stamps(self) -> list[list[Any]]:
         """Return name, bytes and time of change of each file."""
@@ -106,8 +133,8 @@ def is_several(path: str | Path) -> bool:
     return Path(path).is_dir() or (any(mark in str(path) for mark in "*?[") and not Path(path).exists())
 
 
-def open_files(paths: str | Path | Sequence[str | Path]) -> Files:
-    """Return files, having made sure that they have the same columns of the same kinds.
+def open_files(paths: str | Path | Sequence[str | Path], run: Run = in_turn) -> Files:
+    """Return files, having made sure that they have the same columns of the same kinds; `run` looks at each.
 
     Raises
     ------
@@ -115,7 +142,7 @@ def open_files(paths: str | Path | Sequence[str | Path]) -> Files:
         As `find_files`; and for a file that cannot be read, or whose columns differ from the first file's, by name.
     """
     found = find_files(paths)
-    columns = [_columns(path) for path in found]
+    columns, n_rows = zip(*run(_facts_of, [(path,) for path in found]), strict=True)
     first = columns[0]
     for path, own in zip(found[1:], columns[1:], strict=True):
         for name in [*first, *own]:
@@ -125,7 +152,7 @@ def open_files(paths: str | Path | Sequence[str | Path]) -> Files:
                     f"file {where!r} has no column {name!r}", f"the columns of {found[0].name!r} in each file"
                 )
     kinds = {name: {path: own[name] for path, own in zip(found, columns, strict=True)} for name in first}
-    return Files(found, tuple(first), tuple(_kind_in_all(name, own) for name, own in kinds.items()))
+    return Files(found, tuple(first), tuple(_kind_in_all(name, own) for name, own in kinds.items()), tuple(n_rows))
 
 
 def _is_text(path: Path) -> bool:
@@ -133,7 +160,10 @@ def _is_text(path: Path) -> bool:
 
 
 def _kind_in_all(name: str, kinds: dict[Path, Any]) -> Any:
-    """Return the type of a column in all files: a file in which it is empty has that of the others."""
+    """Return the type of a column in all files: a file in which it is empty has that of the others.
+
+    Numbers of several types have the one that holds them all, as texts and texts by codes are texts.
+    """
     import pyarrow as pa
 
     of_texts = _common({kind for path, kind in kinds.items() if _is_text(path)})
@@ -142,6 +172,9 @@ def _kind_in_all(name: str, kinds: dict[Path, Any]) -> Any:
     first = next(iter(known), None)
     if first is None:
         return pa.null()
+    promoted = _promoted(set(known.values()))
+    if promoted is not None:
+        return promoted
     for path, kind in known.items():
         if kind != known[first]:
             raise TableError(
@@ -150,6 +183,23 @@ def _kind_in_all(name: str, kinds: dict[Path, Any]) -> Any:
                 "Write one of them anew with the type of the other.",
             )
     return known[first]
+
+
+def _promoted(kinds: set[Any]) -> Any:
+    """Return the type that holds the numbers, or the texts, of several types; None where types are of several sorts.
+
+    Whole numbers that a double does not hold exactly are refused when they are read.
+    """
+    import pyarrow as pa
+
+    if all(pa.types.is_integer(kind) for kind in kinds):
+        return next(iter(kinds)) if len(kinds) == 1 else pa.int64()
+    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+        return next(iter(kinds)) if len(kinds) == 1 else pa.float64()
+    plain = {kind.value_type if pa.types.is_dictionary(kind) and not kind.ordered else kind for kind in kinds}
+    if len(kinds) > 1 and all(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in plain):
+        return pa.string()
+    return None
 
 
 def _common(kinds: set[Any]) -> Any:
@@ -162,26 +212,34 @@ def _common(kinds: set[Any]) -> Any:
     return pa.float64() if known <= {pa.int64(), pa.float64()} else pa.string()
 
 
-def _columns(path: Path) -> dict[str, Any]:
-    """Return the type of each column of a file; a text file is read for it."""
+def _facts_of(path: Path) -> tuple[dict[str, Any], int]:
+    """Return the type of each column of a file, and how many rows it has; a text file is read for it."""
     import pyarrow as pa
 
     if not _is_text(path):
         try:
-            schema = _arrow_file(path).schema_arrow if path.suffix.lower() in PARQUET else _arrow_file(path).schema
+            file = _arrow_file(path)
+            if path.suffix.lower() in PARQUET:
+                schema, n_row = file.schema_arrow, file.metadata.num_rows
+            else:
+                schema = file.schema
+                n_row = sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"file {path.name!r} cannot be read: {_line(error)}") from error
         _check_names(path, schema.names)
         # what polars writes as views has few functions in Arrow
-        return {
+        kinds = {
             name: pa.string() if kind == pa.string_view() else kind
             for name, kind in zip(schema.names, schema.types, strict=True)
         }
-    kinds: dict[str, set[Any]] = {name: set() for name in _guarded_names(path)}
+        return kinds, n_row
+    found: dict[str, set[Any]] = {name: set() for name in _guarded_names(path)}
+    n_row = 0
     for batch in _guarded(path, {}):
+        n_row += batch.num_rows
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            kinds[name].add(_read_as(column))
-    return {name: _common(own) for name, own in kinds.items()}
+            found[name].add(_read_as(column))
+    return {name: _common(own) for name, own in found.items()}, n_row
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
@@ -274,17 +332,21 @@ def _batches(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
         from pyarrow import csv
 
         readable = pa.int64(), pa.float64(), pa.string()  # of others, which are those of Arrow files, all is missing
-        types = {name: kind if kind in readable else pa.null() for name, kind in kinds.items()}
-        yield from csv.open_csv(
+        written = _names(path)
+        types = {name: kinds.get(name.strip(), pa.null()) for name in written}
+        types = {name: kind if kind in readable else pa.null() for name, kind in types.items()}
+        batches = csv.open_csv(
             path,
             csv.ReadOptions(block_size=_TEXT_BYTES),
             csv.ParseOptions(delimiter=_separator(path), newlines_in_values=True),
             csv.ConvertOptions(
-                column_types=types or dict.fromkeys(_names(path), pa.string()),
+                column_types=types if kinds else dict.fromkeys(written, pa.string()),
                 null_values=list(_MISSING),
                 strings_can_be_null=True,
             ),
         )
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays(batch.columns, [name.strip() for name in batch.schema.names])
 
 
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "?")
@@ -318,7 +380,7 @@ def _names(path: Path) -> list[str]:
 
 def _guarded_names(path: Path) -> list[str]:
     with _told(path):
-        names = _names(path)
+        names = [name.strip() for name in _names(path)]
     _check_names(path, names)
     return names
 

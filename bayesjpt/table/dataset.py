@@ -7,6 +7,7 @@ rows(first, n), take(index), sample(n)  ->  Table          ordinary tables of so
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import html
 import json
@@ -14,19 +15,21 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import uuid
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from bayesjpt.announced import announced
 from bayesjpt.defaults import LEARN_ROWS
 from bayesjpt.errors import BayesjptError, BayesjptWarning, TableError, warn
+from bayesjpt.executors import Run, Submits, check_executor, run_by
 from bayesjpt.table.batches import Files, open_files
 from bayesjpt.table.encode import filler
 from bayesjpt.table.evidence import chosen_rows, decide_schema, error_in_whole, in_whole
@@ -179,6 +182,7 @@ def dataset(
     *,
     folder: str | Path | None = None,
     kinds: Mapping[str, str] | None = None,
+    executor: Submits | None = None,
     progress: bool = True,
     **reading: Unpack[ReadingOptions],
 ) -> Dataset:
@@ -195,6 +199,9 @@ def dataset(
         given, a temporary one, which is removed with the Dataset.
     kinds : mapping from str to str, optional
         As in `bayesjpt.as_table`.
+    executor : optional
+        An object with ``submit``, such as those of `concurrent.futures`: processes that read and arrange a file each,
+        into a folder that all of them can write. No effect on the rows.
     progress : bool
         Whether to say on standard error what takes its time.
     **reading
@@ -212,6 +219,8 @@ def dataset(
         a folder that holds other rows, or cannot be written.
     SchemaError
         As `bayesjpt.as_table`.
+    SamplingError
+        For an executor without ``submit``, or whose process ended.
 
     Notes
     -----
@@ -231,7 +240,9 @@ def dataset(
     """
     for name in reading.keys() - {"decimal", "na", "day_first"}:
         raise TableError(f"{name}= of several files", "decimal, na or day_first", "Read a file by bj.read_table.")
-    files = open_files(paths)
+    check_executor(executor)
+    run = run_by(executor)
+    files = open_files(paths, run)
     asked = {"files": files.stamps(), "kinds": dict(kinds or {}), "reading": {k: str(v) for k, v in reading.items()}}
     target = None if folder is None else Path(folder).absolute()  # processes elsewhere look for it, too
     if target is not None and (target / _FACTS).is_file():
@@ -241,14 +252,14 @@ def dataset(
     if target is not None and target.exists() and any(target.iterdir()):
         raise TableError(f"folder {str(target)!r} holds something else", "an empty folder, or one of the same rows")
     with announced(f"Reading {len(files.paths)} file{'s' * (len(files.paths) > 1)}", progress):
-        schema, n_row = decide_schema(files, kinds, dict(reading))
+        schema, n_row = decide_schema(files, kinds, dict(reading), run)
     try:
         made = _new_folder(target)
     except OSError as error:
         raise _not_written(target, error) from error
     try:
         with announced(f"Arranging {n_row} rows", progress):
-            facts = _arrange(files, schema, n_row, made, dict(reading)) | {"asked": asked, "format": _FORMAT}
+            facts = _arrange(files, schema, n_row, made, dict(reading), run) | {"asked": asked, "format": _FORMAT}
         if files.stamps() != asked["files"]:
             raise TableError(
                 "files have changed while they were read", "files that do not change meanwhile", "Begin anew."
@@ -346,65 +357,100 @@ def _stored_as(column: Column, kind: Any) -> tuple[np.dtype, float]:
     return np.dtype(np.float64), 0.0
 
 
-def _arrange(files: Files, schema: Schema, n_row: int, folder: Path, reading: dict[str, Any]) -> dict[str, Any]:
-    """Write all rows, column by column, and return the facts of a Dataset."""
+class _Part(NamedTuple):
+    """What is known of the rows of one file once they are arranged.
+
+    Attributes
+    ----------
+    n_observed : int64 (n_column,)
+    said : list of str
+        Warnings.
+    """
+
+    n_observed: np.ndarray
+    said: list[str]
+
+
+_one_at_a_time = threading.Lock()
+"""Which warnings are shown is known to a whole process."""
+
+
+def _arrange_file(files: Files, number: int, schema: Schema, folder: Path, reading: dict[str, Any]) -> _Part:
+    """Write the rows of one file into the columns' files, in their places."""
     import pyarrow as pa
 
-    kinds = dict(zip(files.names, files.kinds, strict=True))
-    types, offsets = zip(*(_stored_as(column, kinds[column.name]) for column in schema), strict=True)
+    types, offsets = _storage(files, schema)
     names = [name for name in files.names if name in set(schema.names)]
-    n_column, done = len(schema), 0
-    n_observed, digest = np.zeros(n_column, np.int64), [hashlib.sha256() for _ in range(2 * n_column)]
-    said: dict[str, list[str]] = {}  # warnings of one kind, by what they say beside numbers
-    written = [(folder / f"values_{k}.bin").open("wb") for k in range(n_column)]
-    marks = [(folder / f"observed_{k}.bin").open("wb") for k in range(n_column)]
-    try:
-        for batch in files.batches():
-            with warnings.catch_warnings(record=True) as caught:
+    n_observed, said, done = np.zeros(len(schema), np.int64), [], files.first_rows[number]
+    with contextlib.ExitStack() as stack:
+        written = [stack.enter_context((folder / f"values_{k}.bin").open("r+b")) for k in range(len(schema))]
+        marks = [stack.enter_context((folder / f"observed_{k}.bin").open("r+b")) for k in range(len(schema))]
+        for k, kind in enumerate(types):
+            written[k].seek(done * kind.itemsize)
+            marks[k].seek(done)
+        for batch in files.batches_of(number):
+            numbers = np.arange(done, done + batch.num_rows)
+            with _one_at_a_time, warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", BayesjptWarning)
-                numbers = np.arange(done, done + batch.num_rows)
                 try:
                     rows = as_table(
                         pa.Table.from_batches([batch.select(names)]), schema=schema, outside="missing", **reading
                     )
                 except BayesjptError as error:
                     raise error_in_whole(error, numbers) from None
-            for each in caught:
-                told = in_whole(str(each.message), numbers)
-                said.setdefault(re.sub(r"[\d.,]+", "", told), []).append(told)
+            said += [in_whole(str(each.message), numbers) for each in caught]
             done += rows.n_row
-            for k in range(n_column):
+            for k, kind in enumerate(types):
                 x, known = rows.values[k] - offsets[k], rows.observed[k]
-                if types[k] != np.float64 and (known & ((x < 0) | (x > np.iinfo(types[k]).max))).any():
+                if kind != np.float64 and (known & ((x < 0) | (x > np.iinfo(kind).max))).any():
                     raise TableError(
                         f"column {schema.columns[k].name!r} holds values that were not there at first",
                         "files that do not change meanwhile",
                         "Begin anew.",
                     )
-                cells = np.ascontiguousarray(np.where(known, x, 0.0), types[k])
-                written[k].write(cells.data)
+                written[k].write(np.ascontiguousarray(np.where(known, x, 0.0), kind).data)
                 marks[k].write(np.ascontiguousarray(known).data)
-                digest[2 * k].update(cells.data)  # apart: how rows are cut into batches must not matter
-                digest[2 * k + 1].update(np.ascontiguousarray(known).data)
                 n_observed[k] += int(known.sum())
-    finally:
-        for file in (*written, *marks):
-            file.close()
-    if done != n_row:
-        raise TableError(f"files held {n_row} rows at first, and {done} later", "files that do not change meanwhile")
+    return _Part(n_observed, said)
+
+
+def _storage(files: Files, schema: Schema) -> tuple[list[np.dtype], list[float]]:
+    """Return how the values of each column are kept, see `_stored_as`."""
+    kinds = dict(zip(files.names, files.kinds, strict=True))
+    types, offsets = zip(*(_stored_as(column, kinds[column.name]) for column in schema), strict=True)
+    return list(types), list(offsets)
+
+
+def _arrange(
+    files: Files, schema: Schema, n_row: int, folder: Path, reading: dict[str, Any], run: Run
+) -> dict[str, Any]:
+    """Write all rows, column by column, and return the facts of a Dataset; `run` does so for each file."""
+    types, offsets = _storage(files, schema)
+    n_observed, said = np.zeros(len(schema), np.int64), {}  # warnings of one kind, by what they say beside numbers
+    for k, kind in enumerate(types):
+        for what, size in (("values", kind.itemsize), ("observed", 1)):
+            with (folder / f"{what}_{k}.bin").open("wb") as file:
+                file.truncate(n_row * size)
+    calls = [(files, number, schema, folder, reading) for number in range(len(files.paths))]
+    for part in run(_arrange_file, calls):
+        n_observed += part.n_observed
+        for text in part.said:
+            said.setdefault(re.sub(r"[\d.,]+", "", text), []).append(text)
     for texts in said.values():
         more = "" if len(texts) == 1 else f" (and the like in {len(texts) - 1} more batches)"
         warn(texts[0] + more)
+    whole = hashlib.sha256(json.dumps([schema.to_dict(), n_row]).encode())
+    for k in range(len(schema)):
+        for what in ("values", "observed"):
+            with (folder / f"{what}_{k}.bin").open("rb") as file:
+                whole.update(hashlib.file_digest(file, "sha256").digest())
     for k in np.flatnonzero(n_observed == n_row):
         (folder / f"observed_{k}.bin").unlink()
-    whole = hashlib.sha256(json.dumps([schema.to_dict(), n_row]).encode())
-    for each in digest:
-        whole.update(each.digest())
     return {
         "n_row": n_row,
         "n_observed": n_observed.tolist(),
         "types": [kind.str for kind in types],
-        "offsets": list(offsets),
+        "offsets": offsets,
         "digest": whole.hexdigest(),
     }
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from bayesjpt.defaults import MAX_LABELS
 from bayesjpt.errors import BayesjptError, TableError
+from bayesjpt.executors import Run, in_turn
 from bayesjpt.table.batches import Files
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import as_table
@@ -22,6 +23,7 @@ from bayesjpt.table.table import as_table
 SCHEMA_ROWS = 200_000
 """Rows by which kinds, resolutions and atoms are decided: a rate of a thousandth is then known to a tenth of itself."""
 
+_LARGEST = np.uint64(2**64 - 1)
 _PIECE_ROWS = 2**20
 """Row numbers that are hashed at once."""
 
@@ -55,30 +57,53 @@ def chosen_rows(n_row: int, n: int, key: int) -> np.ndarray:
 
 
 class _Evidence:
-    """Rows by which a schema is decided, gathered batch by batch; a function of all rows and their numbers alone."""
+    """Rows by which a schema is decided, gathered batch by batch; a function of all rows and their numbers alone.
 
-    def __init__(self) -> None:
-        self.n_row = 0
+    Parameters
+    ----------
+    first_row : int
+        The number of the row that comes first.
+    bound : uint64
+        No row with a larger hash is wanted.
+    """
+
+    def __init__(self, first_row: int = 0, bound: np.uint64 = _LARGEST) -> None:
+        self._next = first_row
         self._kept: list[tuple[np.ndarray, np.ndarray, Any]] = []  # numbers, hashes, rows
-        self._bound = np.uint64(2**64 - 1)
-        self._n_kept = 0
+        self._bound = bound
+        self.n_kept = 0
         self._least: dict[tuple[str, str], tuple[Any, int, Any]] = {}
         self._labels: dict[str, dict[Any, tuple[int, Any]]] = {}
 
     def add(self, batch: Any) -> None:
         import pyarrow as pa
 
-        numbers = np.arange(self.n_row, self.n_row + batch.num_rows)
-        self.n_row += batch.num_rows
+        numbers = np.arange(self._next, self._next + batch.num_rows)
+        self._next += batch.num_rows
         hashes = row_hash(numbers, 0)
         chosen = np.flatnonzero(hashes <= self._bound)
         if chosen.size:
             self._kept.append((numbers[chosen], hashes[chosen], batch.take(pa.array(chosen))))
-            self._n_kept += chosen.size
-            if self._n_kept > 2 * SCHEMA_ROWS:
+            self.n_kept += chosen.size
+            if self.n_kept > 2 * SCHEMA_ROWS:
                 self._trim()
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             self._witness(name, column, numbers, batch)
+
+    def merge(self, other: _Evidence) -> None:
+        """Add what was gathered from rows behind all of these."""
+        self._kept += other._kept
+        self.n_kept += other.n_kept
+        if self.n_kept > 2 * SCHEMA_ROWS:
+            self._trim()
+        for (name, which), theirs in other._least.items():
+            ours = self._least.get((name, which))
+            if ours is None or (theirs[0] < ours[0] if which == "min" else theirs[0] > ours[0]):
+                self._least[name, which] = theirs
+        for name, labels in other._labels.items():
+            known = self._labels.setdefault(name, {})
+            for value, found in labels.items():
+                known.setdefault(value, found)
 
     def _trim(self) -> None:
         """Keep the rows with the smallest hashes."""
@@ -90,7 +115,7 @@ class _Evidence:
         order = np.sort(np.argsort(hashes, kind="stable")[:SCHEMA_ROWS])
         kept = rows.take(order).combine_chunks().to_batches()
         self._kept = [(numbers[order], hashes[order], kept[0])] if kept else []
-        self._n_kept = order.size
+        self.n_kept = order.size
         if order.size == SCHEMA_ROWS:
             self._bound = hashes[order].max()
 
@@ -163,23 +188,43 @@ def error_in_whole(error: BayesjptError, numbers: np.ndarray) -> BayesjptError:
     return type(error)(in_whole(error.found, numbers), error.expected, error.remedy, command=error.command)
 
 
+def _evidence_of(files: Files, number: int, bound: np.uint64) -> _Evidence:
+    """Return what one file says: a function of its arguments."""
+    found = _Evidence(files.first_rows[number], bound)
+    for batch in files.batches_of(number):
+        found.add(batch)
+    return found
+
+
+def _gather(files: Files, run: Run) -> _Evidence:
+    """Return what all files say."""
+    n_row = sum(files.n_rows)
+    share = (SCHEMA_ROWS + 6.0 * np.sqrt(SCHEMA_ROWS) + 10.0) / n_row  # enough, but for one case in a billion
+    while True:
+        bound = _LARGEST if share >= 1.0 else np.uint64(int(share * 2.0**64))
+        whole = _Evidence()
+        for found in run(_evidence_of, [(files, number, bound) for number in range(len(files.paths))]):
+            whole.merge(found)
+        if bound == _LARGEST or whole.n_kept >= SCHEMA_ROWS:
+            return whole
+        share *= 2.0
+
+
 def decide_schema(
-    files: Files, kinds: Mapping[str, str] | None = None, reading: Mapping[str, Any] | None = None
+    files: Files, kinds: Mapping[str, str] | None = None, reading: Mapping[str, Any] | None = None, run: Run = in_turn
 ) -> tuple[Schema, int]:
-    """Return the schema of the rows in files, and how many they are.
+    """Return the schema of the rows in files, and how many they are; `run` looks at each file.
 
     Raises
     ------
     TableError, SchemaError
         As `bayesjpt.as_table`.
     """
-    evidence = _Evidence()
-    for batch in files.batches():
-        evidence.add(batch)
-    if not evidence.n_row:
+    n_row = sum(files.n_rows)
+    if not n_row:
         raise TableError(f"{len(files.paths)} file{'s' * (len(files.paths) > 1)} without rows", "at least one row")
-    rows, numbers = evidence.table()
+    rows, numbers = _gather(files, run).table()
     try:
-        return as_table(rows, kinds=kinds, **dict(reading or {})).schema, evidence.n_row
+        return as_table(rows, kinds=kinds, **dict(reading or {})).schema, n_row
     except BayesjptError as error:
         raise error_in_whole(error, numbers) from None

@@ -162,7 +162,7 @@ def _series_cells(name: str, series: nw.Series) -> Cells:
     if dtype == nw.String and series.implementation.is_pandas_like() and series.to_native().dtype == object:
         return object_cells(name, series.to_list())
     if dtype == nw.String:
-        return text_cells(name, (None if _is_missing(value) else value for value in series.to_list()))
+        return cells_of.from_text(name, *_coded(series))
     if dtype in (nw.Categorical, nw.Enum):
         return _labelled_cells(name, series)
     if dtype in (nw.Datetime, nw.Date):
@@ -250,28 +250,54 @@ def _narrow_floats(name: str, values: np.ndarray) -> Cells:
     return narrow.retold("number", narrow.distinct.astype(kind).astype("U32").astype(np.float64))
 
 
+def _coded(series: nw.Series) -> tuple[list[Any], np.ndarray]:
+    """Return the distinct values of a series, and int64 (n_row,) positions among them, -1 where missing.
+
+    Arrow and pandas know codes already, so that Python looks at distinct values alone.
+    """
+    native = series.to_native()
+    if series.implementation.is_pyarrow() and str(native.type) != "string_view":
+        if series.dtype == nw.String:
+            native = native.dictionary_encode()
+        native = native.unify_dictionaries().combine_chunks()
+        values, codes = native.dictionary.to_pylist(), native.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    elif series.implementation.is_pandas_like() and hasattr(native, "cat"):
+        values, codes = native.cat.categories.tolist(), native.cat.codes.to_numpy()
+    else:
+        number: defaultdict[Any, int] = defaultdict()
+        number.default_factory = number.__len__
+        codes = np.array([-1 if _is_missing(value) else number[value] for value in series.to_list()], np.int64)
+        return list(number), codes
+    known = [position for position, value in enumerate(values) if not _is_missing(value)]
+    renumber = np.full(len(values) + 1, -1, np.int64)
+    renumber[known] = np.arange(len(known))
+    return [values[position] for position in known], renumber[codes]
+
+
 def _labelled_cells(name: str, series: nw.Series) -> Cells:
     """Return the cells of a categorical column with its labels in their declared order."""
-    values = [None if _is_missing(value) else _label(value) for value in series.to_list()]
+    values, codes = _coded(series)
+    texts = [_label(value) for value in values]
+    present = {texts[position] for position in np.unique(codes[codes >= 0]).tolist()}
     native = series.to_native()
     if series.implementation.is_pandas_like() and hasattr(native, "cat"):
         labels = tuple(_label(label) for label in native.cat.categories)
     elif isinstance(series.dtype, nw.Enum):
         labels = tuple(series.dtype.categories)
     else:  # an order of first appearance is no declared order
-        labels = tuple(sorted({value for value in values if value is not None}))
+        labels = tuple(sorted(present))
     number = {label: position for position, label in enumerate(labels)}
     if len(number) < len(labels):
         twice = next(label for position, label in enumerate(labels) if number[label] != position)
         raise TableError(
             f"column {name!r} declares two labels that both read {twice!r}", "distinct labels", "Rename one."
         )
-    codes = np.array([-1 if value is None else number[value] for value in values], np.int64)
-    used = sorted(number[value] for value in {value for value in values if value is not None})
+    used = sorted(number[text] for text in present)
     renumber = np.full(len(labels) + 1, -1, np.int64)
     renumber[used] = np.arange(len(used))
+    of_value = np.array([*(renumber[number.get(text, -1)] for text in texts), -1], np.int64)
     distinct = np.array([labels[position] for position in used], object)
-    return Cells(name, "text", distinct, renumber[codes], labels)
+    return Cells(name, "text", distinct, of_value[codes], labels)
 
 
 def _label(value: Any) -> str:

@@ -48,6 +48,16 @@ def test_threads_of_an_executor_change_no_bit(shape):
         assert bits(after(remote_sweeper(case, executor))) == bits(after(sweeper_of(case, SMALL)))
 
 
+def test_threads_forget_the_rows_with_the_sweeper():
+    case = a_case("mixture", 400)
+    with ThreadPoolExecutor(2) as executor:
+        sweeper = remote_sweeper(case, executor)
+        after(sweeper, 1)
+        known = len(remote._cached)
+        del sweeper
+        assert len(remote._cached) == known - 1
+
+
 def test_workers_that_know_nothing_are_told_where_rows_lie():
     case = a_case("mixture", 700)
     executor = Elsewhere()

@@ -64,6 +64,44 @@ def test_workers_that_are_killed_and_added_change_no_bit():
         assert n_sweep == 5
 
 
+class Killing:
+    """An executor that kills a worker behind the first task of each kind."""
+
+    def __init__(self, client, executor):
+        self._client, self._executor, self.killed = client, executor, set()
+
+    def submit(self, function, /, *args):
+        future = self._executor.submit(function, *args)
+        if function.__name__ not in self.killed:
+            self.killed.add(function.__name__)
+            os.kill(next(iter(self._client.run(os.getpid).values())), signal.SIGKILL)
+        return future
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_killed_in_arranging_learning_and_sampling_changes_no_bit(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    from bayesjpt.sampler import target
+    from tests.table.test_dataset import a_frame, written
+    from tests.test_fit_dataset import SHORT, assert_equal_draws, small_units
+
+    small_units(monkeypatch)
+    monkeypatch.setattr(target, "COUNTED_ROWS", 500)
+    paths = written(a_frame(1_500), tmp_path / "files", (400, 1_111))
+    learners = ["mspn", "jpt"]
+    expected = bj.fit(bj.dataset(paths), learners, cores=1, **SHORT)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+        client.get_executor(pure=False, retries=3) as executor,
+    ):
+        killing = Killing(client, executor)
+        rows = bj.dataset(paths, folder=tmp_path / "arranged", executor=killing)
+        assert_equal_draws(bj.fit(rows, learners, executor=killing, **SHORT), expected)
+    assert killing.killed >= {"_facts_of", "_evidence_of", "_arrange_file", "learn_there", "count_part"}
+
+
 @pytest.mark.slow
 def test_the_command_takes_workers(tmp_path):
     pytest.importorskip("distributed", reason="Dask is not installed")

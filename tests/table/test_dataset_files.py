@@ -219,9 +219,9 @@ def test_faults_of_a_file_are_told_by_its_name(tmp_path, name):
 @pytest.mark.parametrize(
     ("column", "text"),
     [
-        (pa.array([1, 2, 3], pa.int32()), "1"),
         (pa.array([DAY, DAY, DAY + datetime.timedelta(1)]), "2020-01-01"),
-        (pa.array([1, 2, 3]), "1.5"),
+        (pa.array([1, 2, 3]), "one"),
+        (pa.array([True, False, True]), "1"),
     ],
 )
 def test_files_of_several_kinds_have_the_same_types_or_are_refused(tmp_path, first, column, text):
@@ -231,6 +231,37 @@ def test_files_of_several_kinds_have_the_same_types_or_are_refused(tmp_path, fir
         bj.dataset(tmp_path)
     (tmp_path / "5.csv").write_text("c,d\n,x\n")
     assert len(bj.dataset(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("kinds", [(pa.int64(), pa.float64()), (pa.int32(), pa.int64()), (pa.float32(), pa.int16())])
+def test_numbers_of_several_types_have_the_one_that_holds_them(tmp_path, kinds):
+    for number, kind in enumerate(kinds):
+        written = pa.table({"c": pa.array([1, 2, 3], kind), "d": ["x", "y", "y"]})
+        pq.write_table(written, tmp_path / f"{number}.parquet")
+    (tmp_path / "2.csv").write_text("c,d\n4,x\n")
+    rows = bj.dataset(tmp_path)
+    assert rows.rows(0, 9).values[0].tolist() == [1, 2, 3, 1, 2, 3, 4]
+
+
+def test_whole_numbers_that_a_double_does_not_hold_are_told(tmp_path):
+    pq.write_table(pa.table({"c": pa.array([1.5])}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"c": pa.array([2**53 + 1])}), tmp_path / "1.parquet")
+    with pytest.raises(TableError, match=r"1\.parquet.* cannot be read"):
+        bj.dataset(tmp_path)
+
+
+def test_texts_by_codes_and_plain_ones_are_texts(tmp_path):
+    pq.write_table(pa.table({"c": pa.array(["x", "y"]).dictionary_encode()}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"c": ["z", "x"]}), tmp_path / "1.parquet")
+    assert bj.dataset(tmp_path).schema.columns[0].labels == ("x", "y", "z")
+
+
+def test_blanks_around_names_of_text_files_do_not_count(tmp_path):
+    (tmp_path / "0.csv").write_text("size, colour \n1,red\n2,blue\n")
+    (tmp_path / "1.csv").write_text("size,colour\n3,red\n")
+    rows = bj.dataset(tmp_path)
+    assert rows.names == ("size", "colour")
+    assert rows.rows(0, 9).values[0].tolist() == [1, 2, 3]
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):

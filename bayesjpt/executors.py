@@ -1,0 +1,78 @@
+"""Work that is a function of its arguments, done here in turn or through an executor: `concurrent.futures`, Dask."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from typing import Any, Protocol
+
+from bayesjpt.errors import SamplingError
+
+
+class Future(Protocol):
+    """What becomes a result."""
+
+    def result(self) -> Any: ...
+
+    def cancel(self) -> Any: ...
+
+
+class Submits(Protocol):
+    """An executor: `concurrent.futures.Executor`, or that of a Dask client (``client.get_executor()``)."""
+
+    def submit(self, function: Any, /, *args: Any) -> Future: ...
+
+
+Run = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterator[Any]]
+"""From a function and the arguments of each call to the results, in their order."""
+
+
+def in_turn(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """Yield the result of each call, made when it is asked for."""
+    for arguments in calls:
+        yield function(*arguments)
+
+
+def run_by(executor: Submits | None) -> Run:
+    """Return what makes calls: tasks of an executor, or calls in turn where there is none.
+
+    An error of one task is raised when its turn comes, and the others are cancelled.
+    """
+    if executor is None:
+        return in_turn
+
+    def run(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        with lost_processes_told():
+            waiting = [executor.submit(function, *arguments) for arguments in calls]
+            try:
+                for future in waiting:
+                    yield future.result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+    return run
+
+
+@contextlib.contextmanager
+def lost_processes_told() -> Iterator[None]:
+    """Make of an executor whose process ended an error of ours."""
+    try:
+        yield
+    except BrokenExecutor as error:
+        raise SamplingError(
+            f"a process of the executor ended: {error}",
+            "processes that live as long as the fit",
+            "A program that starts processes does so under: if __name__ == '__main__'.",
+        ) from error
+
+
+def check_executor(executor: Any) -> None:
+    """Raise `SamplingError` for what is no executor."""
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise SamplingError(
+            f"executor of type {type(executor).__name__}",
+            "an object with submit, such as those of concurrent.futures",
+            "Of a Dask client take client.get_executor().",
+        )

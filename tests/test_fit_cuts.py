@@ -1,0 +1,136 @@
+"""Whole fits of rows in files: the bits of the table in memory, wherever files end and whoever counts."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bayesjpt as bj
+from bayesjpt.errors import BayesjptWarning, SamplingError, TableError
+from bayesjpt.fitting import settings
+from bayesjpt.kernels import histograms, remote, samplers
+from bayesjpt.kernels.histograms import Histograms
+from bayesjpt.sampler import target
+from bayesjpt.table.dataset import Dataset
+from tests.strategies import law
+from tests.table.test_dataset import a_frame, written
+from tests.test_fit_dataset import assert_equal_draws
+
+SHORT = {"n_structures": 2, "draws": 3, "tune": 2, "seed": 4, "progress": False}
+N_ROW = 700
+LEARNERS = ("mspn", "jpt")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_units():
+    """Let a few hundred rows be many: several units, and trees whose rows are counted by slot and value."""
+    with pytest.MonkeyPatch.context() as patch:
+        for where in (samplers, target, histograms, remote):
+            patch.setattr(where, "UNIT_ROWS", 256)
+        patch.setattr(target, "RESIDENT_BYTES", 1)
+        patch.setattr(target, "COUNTED_ROWS", 300)
+        patch.setattr(settings, "ROWS_PER_WORKER", 100)
+        yield
+
+
+def the_frame() -> pd.DataFrame:
+    """Return rows with gaps, a label that occurs once, and columns that split without a gap."""
+    frame = a_frame(N_ROW).drop(columns="share")
+    frame.loc[frame.index[-1], "grade"] = "rare"
+    return frame
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """Return the schema of the table, and the fits of it in memory by learner."""
+    table = bj.as_table(the_frame())
+    return table.schema, {name: bj.fit(table, name, cores=1, **SHORT) for name in LEARNERS}
+
+
+@law(4)
+@given(data=st.data())
+def test_any_cut_into_files_has_the_draws_of_the_table(data, expected, tmp_path_factory):
+    schema, fits = expected
+    cuts = sorted(data.draw(st.lists(st.integers(0, N_ROW), max_size=6)))
+    if data.draw(st.booleans()):
+        cuts = [*cuts[:5], N_ROW]  # the last file is empty
+    paths = written(the_frame(), tmp_path_factory.mktemp("cut"), cuts)
+    name = data.draw(st.sampled_from(LEARNERS))
+    if data.draw(st.booleans()):
+        rows = bj.dataset(paths, progress=False)
+        post = bj.fit(rows, name, cores=data.draw(st.integers(1, 3)), **SHORT)
+    else:
+        with ThreadPoolExecutor(data.draw(st.integers(1, 3))) as executor:
+            rows = bj.dataset(paths, executor=executor, progress=False)
+            post = bj.fit(rows, name, executor=executor, **SHORT)
+    assert rows.schema == schema
+    assert_equal_draws(post, fits[name])
+
+
+def test_trees_are_counted_and_mixtures_are_not(expected):
+    schema, fits = expected
+    table = bj.as_table(the_frame(), schema=schema)
+    is_counted = {
+        name: isinstance(target.make_target(fits[name].by_structure()[0].circuit, table).units, Histograms)
+        for name in LEARNERS
+    }
+    assert is_counted == {"mspn": False, "jpt": True}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_coding_of_one_part_alone_is_caught(name, expected, tmp_path, monkeypatch):
+    rows = bj.dataset(written(the_frame(), tmp_path, (300, 400)), progress=False)
+
+    def of_the_first_part(self, column, most):
+        values, observed = self.arrays(0, 300)
+        return np.unique(values[column, observed[column]])
+
+    monkeypatch.setattr(Dataset, "distinct", of_the_first_part)
+    with pytest.raises((AssertionError, SamplingError)):
+        assert_equal_draws(bj.fit(rows, name, cores=1, **SHORT), expected[1][name])
+
+
+def test_a_fit_goes_on_with_another_number_of_workers(expected, tmp_path):
+    rows = bj.dataset(written(the_frame(), tmp_path / "files", (300, 400)), progress=False)
+    begun = SHORT | {"checkpoint": tmp_path / "begun"}
+    with ThreadPoolExecutor(1) as executor, pytest.warns(BayesjptWarning, match="the time is up"):
+        bj.fit(rows, "jpt", executor=executor, time=1e-9, **begun)
+    with ThreadPoolExecutor(3) as executor:
+        assert_equal_draws(bj.fit(rows, "jpt", executor=executor, resume=True, **begun), expected[1]["jpt"])
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_file_that_disappears_during_a_fit_is_told_and_the_checkpoint_stays(name, expected, tmp_path):
+    rows = bj.dataset(written(the_frame(), tmp_path / "files"), folder=tmp_path / "arranged", progress=False)
+    file, elsewhere = tmp_path / "arranged" / "values_2.bin", tmp_path / "values"
+    begun = SHORT | {"checkpoint": tmp_path / "begun", "cores": 1}
+    learned = []
+
+    def learner(table, rng):
+        if learned:
+            file.rename(elsewhere)
+        learned.append(getattr(bj, f"learn_{name}")(table, rng))
+        return learned[-1]
+
+    with pytest.raises(TableError, match=r"values_2\.bin.* not there any more"):
+        bj.fit(rows, learner, **begun)
+    elsewhere.rename(file)
+    learned.clear()
+    found = bj.fit(rows, learner, resume=True, **begun)
+    assert len(learned) == 1  # the first was done
+    for ours, theirs in zip(found.by_structure(), expected[1][name].by_structure(), strict=True):
+        assert ours.circuit.digest() == theirs.circuit.digest()
+
+
+@pytest.mark.slow
+def test_processes_have_the_draws_of_the_table(expected, tmp_path):
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
+        rows = bj.dataset(written(the_frame(), tmp_path, (300, 400)), executor=executor, progress=False)
+        for name in LEARNERS:
+            assert_equal_draws(bj.fit(rows, name, executor=executor, **SHORT), expected[1][name])
