@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from bayesjpt.structure.mspn import learn_mspn as learn_mspn
     from bayesjpt.structure.tree_mixture import learn_tree_mixture as learn_tree_mixture
     from bayesjpt.structure.wmispn import learn_wmispn as learn_wmispn
+    from bayesjpt.structure.wmispn import spline_dictionary as spline_dictionary
     from bayesjpt.table.dataset import Dataset as Dataset
     from bayesjpt.table.dataset import dataset as dataset
     from bayesjpt.table.document import SchemaDocument as SchemaDocument
@@ -64,6 +65,7 @@ _HOME: dict[str, str] = {
     "SchemaDocument": "bayesjpt.table.document",
     "register_family": "bayesjpt.families.registry",
     **{f"learn_{name}": f"bayesjpt.structure.{name}" for name in _LEARNERS},
+    "spline_dictionary": "bayesjpt.structure.wmispn",
     "CircuitMixture": "bayesjpt.model.block",
     "CircuitPrior": "bayesjpt.model.circuit_prior",
     "ExpertTree": "bayesjpt.model.expert_tree",

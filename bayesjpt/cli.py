@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesjpt import cli_compare, cli_experts, cli_query, cli_report, defaults, defaults_experts
+from bayesjpt import cli_compare, cli_experts, cli_query, cli_report, cli_splines, defaults, defaults_experts
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
@@ -243,6 +243,9 @@ def fit(
     ess: Ess = None,
     states: States = None,
     components: Components = None,
+    bins: cli_splines.Bins = None,
+    n_bins: cli_splines.NBins = None,
+    order: cli_splines.Order = None,
     structures: Structures = defaults.STRUCTURES,
     weights: Weights = "even",
     draws: Draws = None,
@@ -282,6 +285,7 @@ def fit(
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
     of_trees = {"select": select, "ess": ess, "states": states, "components": components}
+    of_trees |= {"bins": bins, "n_bins": n_bins, "order": order}
     of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
     of_experts |= {"method": method, "ridge": ridge, "passes": passes, "grow": grow}
     of_experts |= {"branches": branches, "step": step, "series": series}
@@ -303,6 +307,7 @@ def fit(
     chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}
     chosen |= _learner_options(min_rows, threshold, epsilon)
     chosen |= _given(select=select, ess=ess, n_states=states, n_components=components)
+    chosen |= _given(bins=bins, n_bins=n_bins, order=order)
     chosen["families"] = _names(families)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:

@@ -244,9 +244,10 @@ def test_resume_without_a_checkpoint_is_refused(csv, tmp_path, capfd):
         ("cutset", "--select entropy --ess 2 --min-rows 40"),
         ("tree_mixture", "--components 2 --ess 2"),
         ("hclt", "--states 2"),
+        ("wmispn", "--bins frequency --n-bins 2 --order 3"),
     ],
 )
-def test_fit_by_learners_of_trees_of_labels(csv, tmp_path, capfd, learner, options):
+def test_fit_by_learners_with_options_of_their_own(csv, tmp_path, capfd, learner, options):
     path = tmp_path / "fit.nc"
     status, _, _ = run(capfd, "fit", csv, "-o", path, "--learner", learner, *options.split(), *FEW)
     assert status == 0
@@ -261,6 +262,12 @@ def test_fit_refuses_options_of_another_learner(csv, tmp_path, capfd):
     asked = ["fit", csv, "-o", tmp_path / "fit.nc"]
     assert "'n_components'" in refused(capfd, *asked, "--learner", "hclt", "--components", "2")
     assert "--states" in refused(capfd, *asked, "--learner", "experts", "--target", "size", "--states", "2")
+
+
+@pytest.mark.parametrize(("option", "value"), [("--order", "7"), ("--n-bins", "0"), ("--bins", "equal")])
+def test_senseless_order_or_bins_of_splines_are_refused_by_name(csv, tmp_path, capfd, option, value):
+    asked = ["fit", csv, "-o", tmp_path / "fit.nc", "--learner", "wmispn", option, value]
+    assert option[2:].replace("-", "_") in refused(capfd, *asked)
 
 
 def test_families_are_those_that_were_named(csv, capfd):

@@ -44,6 +44,7 @@ SPLINE_LEAST_TAIL = 0.1
 
 RULES = ("width", "frequency", "mean")
 
+_FEW_FOR_GAP = 3
 _ULPS = 4.0
 """Least half of a cell, in distances of neighbouring floats."""
 _SMALLEST = 1e-300
@@ -84,7 +85,8 @@ _LARGEST = float(np.finfo(np.float64).max)
 class Rule(NamedTuple):
     """How breaks are placed, and what is fixed: 0 leaves number of bins or order to the criterion.
 
-    It then chooses among so many bins and that order at least; lower orders only where values are too few.
+    It then chooses among so many bins and that order at least; lower orders only where values are too few. With
+    `isolate` there are further breaks around the values on one side of the widest gap, where that is wide enough.
     """
 
     bins: str = "width"
@@ -92,9 +94,10 @@ class Rule(NamedTuple):
     order: int = 0
     least_bins: int = 1
     least_order: int = 1
+    isolate: bool = False
 
 
-LEAF_RULE = Rule(least_bins=6, least_order=4)
+LEAF_RULE = Rule(least_bins=6, least_order=4, isolate=True)
 """Of leaves unless a learner says otherwise. With a prior that is centred on a smooth distribution weights that a small
 leaf cannot tell cost nothing, but its criterion chooses steps and lines, which do: on held-out training rows of iris,
 heart and diabetes six cubic bins are better than one or three, and these better than what the criterion chooses."""
@@ -130,8 +133,9 @@ def choose(z: np.ndarray, ends: tuple[float, float], least: float, rule: Rule, *
     n_distinct = points.size
     best: Choice | None = None
     tried: set[tuple[float, ...]] = set()
+    around = _around_gap(points, ends, least) if rule.isolate else np.empty(0)
     for n_bin in (rule.n_bins,) if rule.n_bins else range(rule.least_bins, SPLINE_MAX_BINS + 1):
-        breaks = _breaks(points, weight, ends, least, (rule.bins, n_bin), step)
+        breaks = _with_breaks(_breaks(points, weight, ends, least, (rule.bins, n_bin), step), around, least, step)
         if tuple(breaks) in tried:
             continue
         tried.add(tuple(breaks))
@@ -184,6 +188,41 @@ def _breaks(
         if at - kept[-1] >= least and ends[1] - at >= least:
             kept.append(float(at))
     return np.array([*kept, ends[1]])
+
+
+def _around_gap(z: np.ndarray, ends: tuple[float, float], least: float) -> np.ndarray:
+    """Return first break, two on either side of the widest gap, and last break; none where the gap has no room.
+
+    The fewer values lie between two breaks right around them, where their splines can be as high as they are frequent;
+    beyond these breaks there is a tail.
+    """
+    if z.size < _FEW_FOR_GAP:
+        return np.empty(0)
+    k = int(np.argmax(np.diff(z))) + 1
+    lower, upper = (
+        max(0.5 * least, SPLINE_MARGIN * float(np.ptp(part)) / max(part.size - 1, 1)) for part in (z[:k], z[k:])
+    )
+    if z[k] - z[k - 1] < lower + upper + 2.0 * least:
+        return np.empty(0)
+    first, last, below, above = *ends, z[k - 1] + lower, z[k] - upper
+    if k < z.size - k:
+        first = z[0] - lower if z[0] - lower - first >= least else first
+        below = max(below, first + least)
+    else:
+        last = z[-1] + upper if last - z[-1] - upper >= least else last
+        above = min(above, last - least)
+    return np.array([first, below, above, last])
+
+
+def _with_breaks(breaks: np.ndarray, around: np.ndarray, least: float, step: float) -> np.ndarray:
+    """Return breaks around a gap, and those of a rule that lie between them and are not too near."""
+    if not around.size:
+        return breaks
+    if step > 0.0:
+        around = np.floor(around) + 0.5
+    inner = breaks[(breaks >= around[0] + least) & (breaks <= around[-1] - least)]
+    near = np.abs(inner[:, None] - around[1:-1]).min(axis=1) < least
+    return np.sort(np.concatenate([around, inner[~near]]))
 
 
 def _equal_width(_z: np.ndarray, _weight: np.ndarray, ends: tuple[float, float], n_bin: int) -> np.ndarray:

@@ -34,6 +34,18 @@ def learned(column, values, lo=-math.inf, hi=math.inf, **rule) -> np.ndarray:
     return found
 
 
+def draws_of_weights(z, constants, rng) -> np.ndarray:
+    """Return the mean of draws of a leaf's weights under a prior of 1/5 each."""
+    family = registry.family("spline")
+    values, count = np.unique(z, return_counts=True)
+    theta = np.full(family.n_theta(constants), 1.0 / family.n_theta(constants))
+    total = np.zeros(theta.size)
+    for _ in range(200):
+        family.draw_from_values(values, count.astype(float), np.full(theta.size, 0.2), constants, theta, rng)
+        total += theta
+    return total / total.sum()
+
+
 def breaks_of(column, constants) -> np.ndarray:
     """Return the breaks in the user's units."""
     offset, scale = (column.location, column.scale) if column.base == "real" else (0.0, 1.0)
@@ -240,6 +252,29 @@ def test_rules_place_breaks_as_they_say():
     assert choose(z, ends, 0.1, Rule("mean", 2, 1)).breaks.tolist() == [0.0, z.mean(), 40.0]
     third = z[z < z.mean()].mean()
     assert choose(z, ends, 0.1, Rule("mean", 3, 1)).breaks.tolist() == [0.0, third, z.mean(), 40.0]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(("column", "far"), [(REAL, REAL.location - 400.0 * REAL.resolution), (COUNT, 0.0)])
+def test_few_values_beyond_a_wide_gap_have_bins_of_their_own(rule, column, far, rng):
+    scale = 20.0 * column.resolution
+    near = np.round(rng.normal(far + 20.0 * scale, scale, 200) / column.resolution) * column.resolution
+    x = np.concatenate([np.full(4, far), near])
+    apart, plain = (learned(column, x, bins=rule, n_bins=6, order=4, isolate=isolate) for isolate in (True, False))
+    ends = features.to_units(registry.family("spline"), column, far + np.array([-0.5, 0.5]) * column.resolution)
+    share = []
+    for constants in (apart, plain):
+        z = features.to_units(registry.family("spline"), column, x)
+        theta = draws_of_weights(z, constants, rng)
+        share.append(math.exp(registry.family("spline").log_mass(*ends, theta, constants)))
+    assert 0.005 < share[0] < 0.05  # 4 of 204 and a part of a row for each spline
+    assert share[1] < 0.2 * share[0]
+
+
+def test_values_without_a_wide_gap_have_the_breaks_of_the_rule(rng):
+    x = np.round(rng.normal(30.0, 4.0, 300))
+    apart, plain = (learned(COUNT, x, n_bins=6, order=4, isolate=isolate) for isolate in (True, False))
+    np.testing.assert_array_equal(apart, plain)
 
 
 def test_few_distinct_values_lower_the_order_and_the_reason_says_so():

@@ -20,7 +20,6 @@ import bayesjpt as bj
 from bayesjpt.families import registry
 from bayesjpt.families.record import Family
 from bayesjpt.families.spline_choice import Rule, leaf_constants
-from bayesjpt.structure.wmispn import default_dictionary
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 from tests.papers import measures
@@ -80,7 +79,7 @@ def settings(name: str, seed: int, structures: int | None) -> dict[str, Any]:
     return {"seed": seed, "progress": False} | {
         "paper": {"learner": "wmispn", **one},
         "paper, several": {"learner": "wmispn", **many},
-        "splines": {"dictionary": default_dictionary, **many},
+        "splines": {"dictionary": bj.spline_dictionary, **many},
         "splines beside": {"dictionary": beside, **many},
         "default": many,
     }[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -314,6 +315,20 @@ def test_samples_look_like_rows(post):
     assert (np.asarray(frame["wait"], float) >= 0.0).all()
     visits = np.asarray(frame["visits"], float)
     assert (visits == np.rint(visits)).all()
+
+
+def test_dictionary_of_splines_has_one_for_each_rule_of_breaks_and_keeps_labels(rng):
+    frame = pd.DataFrame({"x": rng.gamma(0.5, size=300), "same": 4.5, "side": ["a", "b", "c"] * 100})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the constant column
+        table = bj.as_table(frame)
+    circuit = bj.learn_mspn(table, rng, dictionary=bj.spline_dictionary)
+    check_circuit(circuit, 3)
+    names = [registry.FAMILIES[k].name for k in circuit.leaf_family]
+    assert set(np.array(names)[circuit.leaf_var == 0]) == {"spline"}
+    assert not {"spline"}.intersection(np.array(names)[circuit.leaf_var != 0])
+    own = [circuit.constants_of(leaf) for leaf in np.flatnonzero(circuit.leaf_var == 0)[:3]]
+    assert len({constants.tobytes() for constants in own}) == len(RULES)
 
 
 def test_splines_are_used_where_they_are_named():
