@@ -122,7 +122,8 @@ Time = Annotated[
     typer.Option("--time", help="Seconds: the structures that are done by then are the fit, one at least."),
 ]
 Kind = Annotated[
-    list[str] | None, typer.Option("--kind", help="COLUMN=real|integer|category|ordinal|nominal|aside; repeatable.")
+    list[str] | None,
+    typer.Option("--kind", help="COLUMN=KIND: real, integer, category, ordinal, nominal, aside; repeatable."),
 ]
 SchemaPath = Annotated[
     Path | None, typer.Option("--schema", help="Document that says what each column is; see `bayesjpt schema`.")
@@ -478,8 +479,7 @@ def run(arguments: list[str] | None = None) -> int:
             if nothing:
                 typer.echo(error.format_message())
                 return USER_MISTAKE
-            context = getattr(error, "ctx", None)
-            path = context.command_path if context is not None else "bayesjpt"
+            path = getattr(getattr(error, "ctx", None), "command_path", "bayesjpt")
             return _refuse(f"{_sentence(error.format_message())} Try '{path} --help'")
     if status == INTERRUPTED:
         typer.echo("bayesjpt: interrupted", err=True)
