@@ -21,7 +21,7 @@ from bayesjpt import cli_compare, cli_experts, cli_query, cli_report, cli_spline
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
-from bayesjpt.cli_text import tell_codes, warning_shower, without_types
+from bayesjpt.cli_text import tell_codes, tell_phase, warning_shower, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 from bayesjpt.learners import LEARNERS
 
@@ -122,7 +122,7 @@ Time = Annotated[
     typer.Option("--time", help="Seconds: the structures that are done by then are the fit, one at least."),
 ]
 Kind = Annotated[
-    list[str] | None, typer.Option("--kind", help="COLUMN=real|integer|category|ordinal|nominal|aside; repeatable.")
+    list[str] | None, typer.Option("--kind", help="COLUMN=KIND: real, integer, category, ordinal, nominal, aside.")
 ]
 SchemaPath = Annotated[
     Path | None, typer.Option("--schema", help="Document that says what each column is; see `bayesjpt schema`.")
@@ -426,7 +426,7 @@ def _fit(table: Table | Dataset, quiet: bool, **chosen: Any) -> Posterior:
         return bayesjpt.fit(
             table,
             progress=not quiet,
-            on_phase=None if quiet else _phase,
+            on_phase=None if quiet else tell_phase,
             **chosen,
         )
 
@@ -445,18 +445,6 @@ def _given(**options: Any) -> dict[str, Any]:
 
 def _names(families: str | None) -> list[str] | None:
     return None if families is None else [name.strip() for name in families.split(",")]
-
-
-def _phase(phase: str, seconds: float) -> None:
-    words = {
-        "learn": "structure learned",
-        "compile": "kernels compiled or loaded",
-        "resume": "checkpoint read",
-        "weigh": "structures weighed",
-        "structures": "structures learned and sampled",
-        "sample": "chains sampled",
-    }
-    typer.echo(f"{words[phase]} in {seconds:.1f} s", err=True)
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -478,8 +466,7 @@ def run(arguments: list[str] | None = None) -> int:
             if nothing:
                 typer.echo(error.format_message())
                 return USER_MISTAKE
-            context = getattr(error, "ctx", None)
-            path = context.command_path if context is not None else "bayesjpt"
+            path = getattr(getattr(error, "ctx", None), "command_path", "bayesjpt")
             return _refuse(f"{_sentence(error.format_message())} Try '{path} --help'")
     if status == INTERRUPTED:
         typer.echo("bayesjpt: interrupted", err=True)

@@ -111,3 +111,16 @@ def names_within(names: Sequence[str], width: int) -> list[str]:
 
 def _shown(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}" if abs(value) < 1 else f"{value:.1f}"
+
+
+def tell_phase(phase: str, seconds: float) -> None:
+    """Say on standard error that a phase of a fit has ended."""
+    words = {
+        "learn": "structure learned",
+        "compile": "kernels compiled or loaded",
+        "resume": "checkpoint read",
+        "weigh": "structures weighed",
+        "structures": "structures learned and sampled",
+        "sample": "chains sampled",
+    }
+    typer.echo(f"{words[phase]} in {seconds:.1f} s", err=True)

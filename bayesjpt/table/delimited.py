@@ -10,18 +10,20 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesjpt import defaults
-from bayesjpt.errors import TableError
+from bayesjpt.errors import TableError, warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import header as header_of
 from bayesjpt.table import preamble
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.reading import Reading
 
+_EDGE, _WIDE_GAP = re.compile(rb"(?m)^ +| +(?=\r?$)"), re.compile(rb" {2,}")
 _SEPARATORS = (",", ";", "\t", "|")
 _N_ROW_CHUNK = 65_536
 _LARGE_BYTES = 2**21
@@ -43,6 +45,8 @@ class Layout(NamedTuple):
     header : list of str
         What the header row holds; what the columns are called where there is none.
     has_header : bool
+    n_unit : int
+        Rows of units below the header.
     """
 
     start: int
@@ -50,6 +54,7 @@ class Layout(NamedTuple):
     names: list[str]
     header: list[str]
     has_header: bool
+    n_unit: int = 0
 
 
 def read_text(content: bytes, name: str, reading: Reading, *, as_written: bool) -> tuple[list[Cells], str]:
@@ -71,6 +76,9 @@ def read_text(content: bytes, name: str, reading: Reading, *, as_written: bool) 
         Where the text is empty or ragged, or its quotes do not close.
     """
     try:
+        if reading.sep is None and reading.header is None and _is_apart_by_spaces(content):
+            content, reading = _WIDE_GAP.sub(b" ", _EDGE.sub(b"", content)), replace(reading, sep=" ")
+            warn(f"cells of {name!r} are read as apart by spaces")
         layout = _layout(content, name, reading)
         if len(content) >= _LARGE_BYTES:
             table = _by_arrow(content, layout, as_written)
@@ -79,6 +87,19 @@ def read_text(content: bytes, name: str, reading: Reading, *, as_written: bool) 
         return _without_empty_end(_by_csv(content, layout, name), layout), layout.separator
     except csv.Error as error:
         raise TableError(f"file {name!r} cannot be read: {error}") from None
+
+
+def _is_apart_by_spaces(content: bytes) -> bool:
+    """Return whether lines without a separator are names above values, as many in each, with spaces between them."""
+    head = [line for line in itertools.islice(_lines(content), _N_HEAD_LINES) if line.strip()]
+    if len(head) < 3 or any(separator in head[0] for separator in _SEPARATORS) or any('"' in line for line in head):
+        return False
+    if header_of.is_value([line.strip() for line in head[1:]]):
+        return False  # 1 234 567, or 2 January 2024
+    records = [line.split() for line in head]
+    return len({len(record) for record in records}) == 1 < len(records[0]) - 1 and header_of.names_values(
+        records[0], records[1:]
+    )
 
 
 def _lines(content: bytes, start: int = 0) -> Iterator[str]:
@@ -116,7 +137,11 @@ def _layout(content: bytes, name: str, reading: Reading) -> Layout:
     if has_header is None:
         has_header = header_of.holds_names(first, records[1:])
     if has_header:
-        return Layout(start, separator, header_of.names_of(first), first, True)
+        alike = [record for record in records if len(record) == len(first)]
+        has_units = reading.header is None and len(alike) > 3 and header_of.holds_units(alike[1], alike[2:])
+        if has_units:
+            preamble.tell_units(name, alike[1])
+        return Layout(start, separator, header_of.names_of(first), first, True, int(has_units))
     names = header_of.numbered(len(first), first, name, is_told=reading.header is False)
     return Layout(start, separator, names, names, False)
 
@@ -213,7 +238,7 @@ def _by_csv(content: bytes, layout: Layout, name: str) -> list[Cells]:
     names = layout.names
     reader = csv.reader(_lines(content, layout.start), delimiter=layout.separator, strict=True)
     records = filter(None, reader)
-    if layout.has_header:
+    for _ in range(layout.has_header + layout.n_unit):
         next(records)
     # each column numbers its distinct texts as they come: one string is kept for each, whatever the number of rows
     numbers: list[defaultdict[str, int]] = [defaultdict() for _ in names]
@@ -224,6 +249,11 @@ def _by_csv(content: bytes, layout: Layout, name: str) -> list[Cells]:
     while rows := list(itertools.islice(records, _N_ROW_CHUNK)):
         for offset, row in enumerate(rows):
             if len(row) != len(names):
+                rest = [*rows[offset:], *itertools.islice(records, _N_ROW_CHUNK)]
+                if n_row + offset and preamble.is_below(rest, len(names)):
+                    preamble.tell_below(name, rest)
+                    rows = rows[:offset]
+                    break
                 raise TableError(
                     f"data row {n_row + offset + 1} of {name!r} has {len(row)} cells",
                     f"{len(names)} as in the {'header line' if layout.has_header else 'first one'}",
@@ -252,7 +282,7 @@ def _by_arrow(content: bytes, layout: Layout, as_written: bool) -> list[Cells] |
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(memoryview(content)[layout.start :]),
-            arrow_csv.ReadOptions(column_names=layout.names, skip_rows_after_names=int(layout.has_header)),
+            arrow_csv.ReadOptions(column_names=layout.names, skip_rows_after_names=layout.has_header + layout.n_unit),
             arrow_csv.ParseOptions(delimiter=layout.separator, newlines_in_values=True),
             arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(layout.names, pa.string()), strings_can_be_null=False, check_utf8=False

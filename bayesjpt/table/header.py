@@ -36,8 +36,8 @@ def holds_names(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
         below = [text for text in {record[position].strip() for record in records} if text not in _MISSING]
         if not below:
             continue
-        if _is_value(below):
-            if not _is_value([name]):
+        if is_value(below):
+            if not is_value([name]):
                 return True
             alike += 1
             value = cells_of.number_of_text(name)
@@ -62,15 +62,33 @@ def names_values(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool
     """
     for position, name in enumerate(first):
         below = [text for text in {record[position].strip() for record in records[:_N_RECORDS]} if text not in _MISSING]
-        if name and below and _is_value(below) and not _is_value([name]):
+        if name and below and is_value(below) and not is_value([name]):
             return True
     return False
+
+
+def holds_units(record: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first record below the names holds units: no value over values alone, in two columns at least.
+
+    Examples
+    --------
+    >>> holds_units(["C", "%", ""], [["20.5", "51", "N"], ["21", "50", "S"]]), holds_units(["C", "51"], [["3", "50"]])
+    (True, False)
+    """
+    n_unit = 0
+    for position, unit in enumerate(record):
+        below = [text for text in {other[position].strip() for other in records[:_N_RECORDS]} if text not in _MISSING]
+        if below and is_value(below):
+            if unit in _MISSING or is_value([unit]):
+                return False
+            n_unit += 1
+    return n_unit > 1
 
 
 _MISSING = cells_of.MISSING_TOKENS | cells_of.NO_NUMBER_TOKENS
 
 
-def _is_value(texts: Sequence[str]) -> bool:
+def is_value(texts: Sequence[str]) -> bool:
     """Return whether texts all spell numbers or dates."""
     return number_readings(texts) is not None or date_readings(texts) is not None
 

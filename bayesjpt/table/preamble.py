@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -13,6 +14,9 @@ _MOST_ROWS = 30
 
 _ENOUGH = 0.9
 """Share of the rows below the names that must have as many cells."""
+
+_REMARK = re.compile(r"[^\w+.-]|.*[^\W\d].*[\s:]|[_-]{3}")
+"""A sign of its own kind, or words, begin a remark; one word alone may be the beginning of a row."""
 
 _LONGEST_TITLE = 40
 """Characters of a title that a note repeats."""
@@ -63,6 +67,38 @@ def n_above(records: Sequence[Sequence[str]], is_apart: Sequence[bool]) -> int:
     if n_comment or header_of.names_values(records[position], below):
         return position
     return position if is_apart[position] and above and header_of.holds_names(records[position], below) else 0
+
+
+def tell_units(name: str, record: Sequence[str]) -> None:
+    """Warn that the row below the names is left out."""
+    shown = ", ".join(filter(None, record))
+    shown = shown if len(shown) <= _LONGEST_TITLE else f"{shown[:_LONGEST_TITLE]}..."
+    warn(f"the row of {name!r} below the names ({shown}) holds units and is left out")
+
+
+def is_below(rows: Sequence[Sequence[str]], n_column: int) -> bool:
+    """Return whether the last rows of a file stand below the table: a few, each one cell of several words or signs.
+
+    A row that was cut off begins as others do.
+
+    Examples
+    --------
+    >>> is_below([["Source: the office"]], 3), is_below([["2.5"]], 3), is_below([["a", "b"], ["c", "d", "e"]], 3)
+    (True, False, False)
+    """
+    filled = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    return len(rows) <= _MOST_ROWS and all(
+        len(row) != n_column and len(cells) == 1 and bool(_REMARK.match(cells[0])) and not header_of.is_value(cells)
+        for row, cells in zip(rows, filled, strict=True)
+    )
+
+
+def tell_below(name: str, rows: Sequence[Sequence[str]]) -> None:
+    """Warn that rows below a table are left out."""
+    title = next((cell for row in rows for cell in row if cell), "")
+    shown = title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}..."
+    rows_are = "the last row" if len(rows) == 1 else f"the last {len(rows)} rows"
+    warn(f"{rows_are} of {name!r} ({shown}), below the table, {'is' if len(rows) == 1 else 'are'} left out")
 
 
 def tell(name: str, n_row: int, first: Sequence[str]) -> None:

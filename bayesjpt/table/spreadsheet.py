@@ -102,6 +102,10 @@ def _columns(rows: list[list[Any]], name: str, reading: Reading) -> list[Cells]:
     if has_header:
         names = header_of.names_of(first)
         rows = rows[1:]
+        head = [[_text(cell) for cell in row] for row in rows[:_N_HEAD_ROWS]]
+        if reading.header is None and len(head) > 2 and header_of.holds_units(head[0], head[1:]):
+            preamble.tell_units(name, head[0])
+            rows = rows[1:]
     else:
         names = header_of.numbered(len(first), first, name, is_told=reading.header is False)
     table = [object_cells(one, [_cell(row[k]) for row in rows]) for k, one in enumerate(names)]

@@ -121,6 +121,44 @@ def test_large_texts_begin_below_their_titles(tmp_path, monkeypatch):
         assert read_table(tmp_path / "t.csv").n_row == 3
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_units_and_sources_around_the_rows_are_left_out_and_that_is_said(tmp_path, monkeypatch, large):
+    monkeypatch.setattr(delimited, "_LARGE_BYTES", 1 if large else 2**21)
+    rows = "".join(f"{k}.5,{k},{'NS'[k % 2]}\n" for k in range(30))
+    (tmp_path / "t.csv").write_text(f"temp,wind,dir\nC,m/s,\n{rows}\nSource: the office\n* April alone\n")
+    with pytest.warns(BayesjptWarning) as told:
+        table = read_table(tmp_path / "t.csv")
+    assert table.values[:2, :2].tolist() == [[0.5, 1.5], [0.0, 1.0]]
+    assert table.n_row == 30
+    words = " ".join(str(one.message) for one in told)
+    assert "below the names (C, m/s) holds units" in words
+    assert "the last 2 rows of 't.csv' (Source: the office), below the table, are left out" in words
+
+
+@pytest.mark.parametrize(
+    "text", ["temp wind dir\n1.5 2 N\n-0.5 3 S\n", "  temp  wind dir\n  1.5     2 N \n -0.5     3 S"]
+)
+def test_cells_apart_by_spaces_are_found_and_that_is_said(tmp_path, text):
+    (tmp_path / "t.txt").write_text(text)
+    with pytest.warns(BayesjptWarning, match="'t.txt' are read as apart by spaces"):
+        table = read_table(tmp_path / "t.txt", kinds={"temp": "real", "wind": "integer"})
+    assert table.names == ("temp", "wind", "dir")
+    assert table.values[:2].tolist() == [[1.5, -0.5], [2.0, 3.0]]
+
+
+@pytest.mark.filterwarnings("ignore::bayesjpt.errors.BayesjptWarning")
+@pytest.mark.parametrize("cells", ["Ann B. Lee\nTom C. Ray\nKim D. Poe\n", "1 234 567\n2 345 678\n", "2 May 2024\n"])
+def test_words_of_one_column_are_not_apart(tmp_path, cells):
+    (tmp_path / "t.csv").write_text("what is it\n" + cells * 5)
+    assert read_table(tmp_path / "t.csv").names == ("what is it",)
+
+
+def test_a_short_row_among_others_is_an_error(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c\n1,2,3\n4\n5,6,7\n")
+    with pytest.raises(TableError, match=r"data row 2 of 't\.csv' has 1 cells"):
+        read_table(tmp_path / "t.csv")
+
+
 @pytest.mark.parametrize(
     "text",
     [
