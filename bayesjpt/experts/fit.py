@@ -155,7 +155,7 @@ def fit_experts(
     -----
     Coefficients of a leaf are normal around those of its parent, up to the root's around 0, with one precision for
     each level; precisions have gamma priors. So leaves with few rows, separated labels and collinear covariates have
-    proper posteriors. See ``docs/explanation/experts.md``. Cost of a sweep: about a microsecond a row and level.
+    proper posteriors. See ``docs/explanation/experts.md``. Cost of a sweep: about half a microsecond a row and level.
 
     References
     ----------

@@ -114,8 +114,8 @@ def add_series(
     order, begins = (pm.Data(f"{name}_{part}", values) for part, values in zip(Rows._fields, rows, strict=True))
     n_leaf = data["n_leaf"]
     # as in the kernels, so that no path has a probability below e^-600
-    base, memory = (pt.clip(part, -LARGEST, LARGEST) for part in log_odds)
-    base = base[order]
+    clipped: Any = [pt.clip(part, -LARGEST, LARGEST) for part in log_odds]
+    base, memory = clipped[0][order], clipped[1]
     by_label = leaves[0].ndim == 3
     return pm.CustomDist(
         name,
@@ -150,7 +150,8 @@ def _series_logp(
     series.
     """
     each = LEAF_LOGP[kind](value, eta, dispersion)
-    evidence = pt.switch(pt.neq(seen[:, None], 0), each, 0.0)[order]
+    known: Any = pt.switch(pt.neq(seen[:, None], 0), each, 0.0)
+    evidence = known[order]
 
     def step(first: Any, begin: Any, move: Any, own: Any, before: Any) -> tuple[Any, Any]:
         predicted = pt.switch(pt.neq(first, 0), begin, pt.logsumexp(before[:, None] + move, axis=0))
@@ -164,7 +165,8 @@ def _series_logp(
         outputs_info=[pt.zeros_like(evidence[0]), None],
         return_updates=False,
     )
-    return pt.zeros_like(totals)[order].set(totals)
+    nothing: Any = pt.zeros_like(totals)
+    return nothing[order].set(totals)
 
 
 def _series_random(kind: int, *parameters: np.ndarray, rng: np.random.Generator, size: Any = None) -> np.ndarray:
