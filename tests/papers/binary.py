@@ -228,7 +228,7 @@ def line(name: str, data: Data, scores: Sequence[Score], who: str, choosing: flo
     times = (np.mean([getattr(one.clock, part) for one in scores]) for part in ("learn", "fit", "score"))
     return (
         f"{name:10s} {who} {np.mean([one.valid.mean() for one in scores]):9.3f} {np.mean(means):9.3f} {error:6.3f} "
-        f"{spread} {beside} {known.get('best', np.nan):8.2f} {known.get('cm', np.nan):8.2f} {choosing:7.1f} "
+        f"{spread} {beside} {known.get('best', np.nan):8.3f} {known.get('cm', np.nan):8.2f} {choosing:7.1f} "
         f"{' '.join(f'{seconds:6.3g}' for seconds in times)} {100.0 * data.repeated:5.1f}"
     )
 

@@ -119,5 +119,19 @@ def test_pm_sample_draws_what_fits(learner):
     assert log_likelihood.mean() > start - 30.0
 
 
+def test_imaginary_rows_of_a_cutset_network_may_be_a_random_variable():
+    table = bj.as_table(binary(np.random.default_rng(5), 200, 4), other=False)
+    circuit = bj.learn_cutset(table, np.random.default_rng(1), min_rows=100, min_columns=1)
+    with pm.Model():
+        ess = pm.LogNormal("ess", 0.0, 1.0)
+        bj.CircuitMixture("x", circuit, table, ess=ess)
+        settings: dict[str, Any] = {"draws": 6, "tune": 4, "chains": 1, "cores": 1, "random_seed": 1} | QUICK
+        idata = pm.sample(**settings)
+    drawn = idata["posterior"]["ess"].to_numpy()
+    assert (drawn > 0.0).all()
+    assert np.ptp(drawn) > 0.0
+    assert np.isfinite(bj.Posterior.from_idata(idata).log_density(table)).all()
+
+
 def test_fit_knows_the_learners_by_name():
     assert set(OPTIONS) < set(LEARNERS)
