@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.circuit.priors import check_concentrations
-from bayesjpt.defaults import ESS, HALVED_ROWS, LEARN_ROWS, WATCH_SECONDS
+from bayesjpt.defaults import DRAWN_ESS, ESS, HALVED_ROWS, LEARN_ROWS, WATCH_SECONDS
 from bayesjpt.errors import LearnerError, ModelError, SamplingError
 from bayesjpt.executors import Future, lost_processes_told
 from bayesjpt.fitting.learning import LearnerFunction, StoppedError
@@ -40,9 +40,6 @@ STRUCTURE_ROWS = 0.5
 """Share of the rows that a further structure is learned from: half of them without replacement differ as much as a
 bootstrap sample (Friedman and Hall, 2007, On bagging and nonlinear estimation)."""
 
-
-DRAWN = "drawn"
-"""Imaginary rows of splits that each draw has a number of its own of."""
 
 _STRUCTURE = 1
 """What a seed is for."""
@@ -193,15 +190,15 @@ class Ensemble:
         check_fits(circuit, table)
         ess = self.priors.get("ess", ESS)
         known = {name: self.priors[name] for name in ("gamma", "alpha") if name in self.priors}
-        check_concentrations(**known | ({} if ess == DRAWN else {"ess": ess}))
+        check_concentrations(**known | ({} if ess == DRAWN_ESS else {"ess": ess}))
         if isinstance(table, Table):
             sizes = {"n_chain": schedule.n_chain, "n_draw": schedule.n_draw}
-            kept = network_draws(circuit, table, None if ess == DRAWN else float(ess), self.own_seed(number), **sizes)
+            kept = network_draws(circuit, table, None if ess == DRAWN_ESS else float(ess), self.own_seed(number), **sizes)
             if kept is not None:
                 return replace(kept, settings=settings | {"draws": INDEPENDENT})
-        if ess == DRAWN:
+        if ess == DRAWN_ESS:
             raise ModelError(
-                f"ess = {DRAWN!r} of a network that has no closed form",
+                f"ess = {DRAWN_ESS!r} of a network that has no closed form",
                 "columns of labels without missing cells",
                 "Give a number, or in a model of your own an expression of its random variables.",
             )

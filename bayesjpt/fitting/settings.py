@@ -15,6 +15,7 @@ from bayesjpt.defaults import (
     ALPHA,
     CHAINS,
     CUTSET_DRAWS,
+    DRAWN_ESS,
     DRAWS,
     ESS,
     FEWEST_SWEEPS,
@@ -29,7 +30,6 @@ from bayesjpt.defaults import (
 )
 from bayesjpt.errors import CheckpointError, LearnerError, ModelError, SamplingError, warn
 from bayesjpt.executors import check_executor
-from bayesjpt.fitting.ensemble import DRAWN
 from bayesjpt.fitting.learning import Learner, check_learners, check_options, name_of, smooths_splits
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ class FitSettings:
             raise LearnerError(f"weights = {self.weights!r}", f"one of {', '.join(WEIGHTS)}")
         check_learners(self.learners, self.n_structures)
         _check_priors(self.prior, self.type_prior, self.sampler)
-        if isinstance(self.ess, str) and (self.ess != DRAWN or self.learners != ["cutset"] or not self.several):
-            raise ModelError(f"ess = {self.ess!r}", f"a positive number, or {DRAWN!r} for several cutset networks")
+        if isinstance(self.ess, str) and (self.ess != DRAWN_ESS or self.learners != ["cutset"] or not self.several):
+            raise ModelError(f"ess = {self.ess!r}", f"a positive number, or {DRAWN_ESS!r} for several cutset networks")
         if self.resume and self.checkpoint is None:
             raise CheckpointError("resume without a checkpoint", "the folder of the fit to go on with")
 
@@ -157,7 +157,7 @@ class FitSettings:
     @property
     def learner_options(self) -> dict[str, Any]:
         """What learners are called with: those of splits smooth by the imaginary rows that the sweeps have."""
-        own = {"ess": self.ess} if all(map(smooths_splits, self.learners)) and self.ess != DRAWN else {}
+        own = {"ess": self.ess} if all(map(smooths_splits, self.learners)) and self.ess != DRAWN_ESS else {}
         return own | self.options
 
     def recorded(self, learnt_from: Schema) -> dict[str, Any]:
