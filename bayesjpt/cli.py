@@ -313,7 +313,9 @@ def fit(
     if resume and checkpoint is not None and not quiet:
         _tell_progress(checkpoint, structures)
     chains_of |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}
-    with contextlib.nullcontext() if workers is None else _workers(workers) as chains_of["executor"]:
+    from bayesjpt.sampler import remote_workers
+
+    with contextlib.nullcontext() if workers is None else remote_workers.workers(workers) as chains_of["executor"]:
         with _warnings(quiet):
             read = _read_all(reader, table, quiet, kind, schema, chains_of["executor"])
         tell_codes(read, quiet)
@@ -391,12 +393,6 @@ def _read(reader: TableReader, path: Path, quiet: bool, kind: list[str] | None, 
     """Return the table in a file."""
     with announced(f"reading {path.name}", not quiet):
         return reader.table(path, kinds=kinds_of(kind), schema=schema)
-
-
-def _workers(where: str) -> contextlib.AbstractContextManager[Any]:
-    from bayesjpt.sampler.remote_workers import workers
-
-    return workers(where)
 
 
 def _read_all(
