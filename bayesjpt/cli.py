@@ -313,9 +313,11 @@ def fit(
     if resume and checkpoint is not None and not quiet:
         _tell_progress(checkpoint, structures)
     chains_of |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}
-    with contextlib.nullcontext() if workers is None else _workers(workers) as chains_of["executor"]:
+    from bayesjpt.sampler import remote_workers
+
+    with contextlib.nullcontext() if workers is None else remote_workers.workers(workers) as chains_of["executor"]:
         with _warnings(quiet):
-            read = _read_all(reader, table, quiet, kind, schema, executor=chains_of["executor"])
+            read = _read_all(reader, table, quiet, kind, schema, chains_of["executor"])
         tell_codes(read, quiet)
         post = _fit(read, quiet, time=time, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
     post.save(output)  # before anything else can fail or be interrupted
@@ -393,20 +395,8 @@ def _read(reader: TableReader, path: Path, quiet: bool, kind: list[str] | None, 
         return reader.table(path, kinds=kinds_of(kind), schema=schema)
 
 
-def _workers(where: str) -> contextlib.AbstractContextManager[Any]:
-    from bayesjpt.sampler.remote_workers import workers
-
-    return workers(where)
-
-
 def _read_all(
-    reader: TableReader,
-    path: Path,
-    quiet: bool,
-    kind: list[str] | None,
-    schema: Path | None,
-    *,
-    executor: Any = None,
+    reader: TableReader, path: Path, quiet: bool, kind: list[str] | None, schema: Path | None, executor: Any
 ) -> Table | Dataset:
     """Return the table in a file, or all rows of several, which need not fit into memory."""
     from bayesjpt.table.batches import is_several

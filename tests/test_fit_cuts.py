@@ -24,7 +24,8 @@ from tests.test_fit_dataset import assert_equal_draws
 
 SHORT = {"n_structures": 2, "draws": 3, "tune": 2, "seed": 4, "progress": False}
 N_ROW = 700
-LEARNERS = ("mspn", "jpt")
+LEARNERS = {"mspn": {}, "jpt": {"features": ["visits", "member", "year"], "min_rows": 0.15}}
+"""Options of each: trees split columns without gaps, so that each row's way is known."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,17 +41,22 @@ def small_units():
 
 
 def the_frame() -> pd.DataFrame:
-    """Return rows with gaps, a label that occurs once, and columns that split without a gap."""
+    """Return rows with gaps, a label that occurs once, and few distinct values."""
     frame = a_frame(N_ROW).drop(columns="share")
+    frame["amount"] = frame["amount"].round(-1)
     frame.loc[frame.index[-1], "grade"] = "rare"
     return frame
+
+
+def fitted(table, name: str, **more):
+    return bj.fit(table, name, **SHORT | LEARNERS[name] | more)
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
     """Return the schema of the table, and the fits of it in memory by learner."""
     table = bj.as_table(the_frame())
-    return table.schema, {name: bj.fit(table, name, cores=1, **SHORT) for name in LEARNERS}
+    return table.schema, {name: fitted(table, name, cores=1) for name in LEARNERS}
 
 
 @law(4)
@@ -61,14 +67,14 @@ def test_any_cut_into_files_has_the_draws_of_the_table(data, expected, tmp_path_
     if data.draw(st.booleans()):
         cuts = [*cuts[:5], N_ROW]  # the last file is empty
     paths = written(the_frame(), tmp_path_factory.mktemp("cut"), cuts)
-    name = data.draw(st.sampled_from(LEARNERS))
+    name = data.draw(st.sampled_from(sorted(LEARNERS)))
     if data.draw(st.booleans()):
         rows = bj.dataset(paths, progress=False)
-        post = bj.fit(rows, name, cores=data.draw(st.integers(1, 3)), **SHORT)
+        post = fitted(rows, name, cores=data.draw(st.integers(1, 3)))
     else:
         with ThreadPoolExecutor(data.draw(st.integers(1, 3))) as executor:
             rows = bj.dataset(paths, executor=executor, progress=False)
-            post = bj.fit(rows, name, executor=executor, **SHORT)
+            post = fitted(rows, name, executor=executor)
     assert rows.schema == schema
     assert_equal_draws(post, fits[name])
 
@@ -93,39 +99,39 @@ def test_a_coding_of_one_part_alone_is_caught(name, expected, tmp_path, monkeypa
 
     monkeypatch.setattr(Dataset, "distinct", of_the_first_part)
     with pytest.raises((AssertionError, SamplingError)):
-        assert_equal_draws(bj.fit(rows, name, cores=1, **SHORT), expected[1][name])
+        assert_equal_draws(fitted(rows, name, cores=1), expected[1][name])
 
 
 def test_a_fit_goes_on_with_another_number_of_workers(expected, tmp_path):
     rows = bj.dataset(written(the_frame(), tmp_path / "files", (300, 400)), progress=False)
-    begun = SHORT | {"checkpoint": tmp_path / "begun"}
+    begun = {"checkpoint": tmp_path / "begun"}
     with ThreadPoolExecutor(1) as executor, pytest.warns(BayesjptWarning, match="the time is up"):
-        bj.fit(rows, "jpt", executor=executor, time=1e-9, **begun)
+        fitted(rows, "jpt", executor=executor, time=1e-9, **begun)
     with ThreadPoolExecutor(3) as executor:
-        assert_equal_draws(bj.fit(rows, "jpt", executor=executor, resume=True, **begun), expected[1]["jpt"])
+        assert_equal_draws(fitted(rows, "jpt", executor=executor, resume=True, **begun), expected[1]["jpt"])
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_file_that_disappears_during_a_fit_is_told_and_the_checkpoint_stays(name, expected, tmp_path):
     rows = bj.dataset(written(the_frame(), tmp_path / "files"), folder=tmp_path / "arranged", progress=False)
     file, elsewhere = tmp_path / "arranged" / "values_2.bin", tmp_path / "values"
-    begun = SHORT | {"checkpoint": tmp_path / "begun", "cores": 1}
+    asked = SHORT | {"cores": 1}
     learned = []
 
     def learner(table, rng):
-        if learned:
+        if learned and not found:
             file.rename(elsewhere)
-        learned.append(getattr(bj, f"learn_{name}")(table, rng))
+        learned.append(getattr(bj, f"learn_{name}")(table, rng, **LEARNERS[name]))
         return learned[-1]
 
+    found = []
     with pytest.raises(TableError, match=r"values_2\.bin.* not there any more"):
-        bj.fit(rows, learner, **begun)
+        bj.fit(rows, learner, checkpoint=tmp_path / "begun", **asked)
     elsewhere.rename(file)
     learned.clear()
-    found = bj.fit(rows, learner, resume=True, **begun)
-    assert len(learned) == 1  # the first was done
-    for ours, theirs in zip(found.by_structure(), expected[1][name].by_structure(), strict=True):
-        assert ours.circuit.digest() == theirs.circuit.digest()
+    found.append(bj.fit(rows, learner, checkpoint=tmp_path / "begun", resume=True, **asked))
+    assert len(learned) == 1  # the first structure was done
+    assert_equal_draws(found[0], bj.fit(rows, learner, **asked))
 
 
 @pytest.mark.slow
@@ -133,4 +139,4 @@ def test_processes_have_the_draws_of_the_table(expected, tmp_path):
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
         rows = bj.dataset(written(the_frame(), tmp_path, (300, 400)), executor=executor, progress=False)
         for name in LEARNERS:
-            assert_equal_draws(bj.fit(rows, name, executor=executor, **SHORT), expected[1][name])
+            assert_equal_draws(fitted(rows, name, executor=executor), expected[1][name])

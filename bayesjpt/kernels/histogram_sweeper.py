@@ -34,7 +34,7 @@ class HistogramSweeper(Sweeper):
     """
 
     def __init__(self, circuit, plan: Plan, priors: Priors, histograms: Histograms, **options):
-        super().__init__(circuit, plan, priors, histograms.cells, **options | {"n_block": 1})
+        super().__init__(circuit, plan, priors, histograms.cells, n_block=1, **options)
         self._histograms = histograms
 
     def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:

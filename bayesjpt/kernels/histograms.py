@@ -223,8 +223,9 @@ def _count(plan, values, observed, code, bin_at, first_row, count, first, taken,
                 column = plan.slot_column[slot]
                 if observed[column, row]:
                     at = bin_at[slot] + code[column, row]
+                    if count[at] == 0:  # rows come in their order
+                        first[at] = first_row + row
                     count[at] += 1
-                    first[at] = min(first[at], first_row + row)
                 continue
             if plan.kind[node] == PRODUCT_KIND:
                 for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):

@@ -1,6 +1,7 @@
 """How time grows with rows and columns, and what a second thread or process brings.
 
-    python -m tests.benchmarks.scaling [--parts rows columns threads processes] [--rows 1000000] [--rounds 2]
+    python -m tests.benchmarks.scaling [--parts rows columns threads processes] [--rows 1000000]
+        [--columns 30 100 300 1000] [--rounds 2]
 
 Tables are drawn from sub-populations that each ten columns have of their own: numbers, whole numbers and labels.
 Exponents are slopes of log processor seconds in log size over the upper half of the sizes. Efficiencies are one
@@ -105,7 +106,7 @@ def rows_part(n_row: int) -> None:
         show(what, sizes, each)
 
 
-def columns_part(n_row: int = 2_000, sizes: tuple[int, ...] = (30, 100, 300, 1_000)) -> None:
+def columns_part(sizes: list[int], n_row: int = 2_000) -> None:
     """Show exponents in columns: learning, sweeps, types, convergence, saving."""
     spent: dict[str, list[float]] = {}
     for size in sizes:
@@ -124,7 +125,7 @@ def columns_part(n_row: int = 2_000, sizes: tuple[int, ...] = (30, 100, 300, 1_0
             cpu, _ = seconds(lambda post=post, folder=folder: post.save(Path(folder) / "fit.nc"))
         spent.setdefault("saving", []).append(cpu)
     for what, each in spent.items():
-        show(what, list(sizes), each)
+        show(what, sizes, each)
 
 
 def threads_part(n_row: int, rounds: int) -> None:
@@ -172,6 +173,7 @@ def main() -> None:
     parts = ("rows", "columns", "threads", "processes")
     parser.add_argument("--parts", nargs="*", choices=parts, default=parts)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--columns", type=int, nargs="*", default=[30, 100, 300, 1_000])
     parser.add_argument("--rounds", type=int, default=2)
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -180,7 +182,7 @@ def main() -> None:
     if "rows" in chosen.parts:
         rows_part(chosen.rows)
     if "columns" in chosen.parts:
-        columns_part()
+        columns_part(chosen.columns)
     if "threads" in chosen.parts:
         threads_part(chosen.rows, chosen.rounds)
     if "processes" in chosen.parts:
