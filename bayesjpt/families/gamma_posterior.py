@@ -2,8 +2,9 @@
 
 The rate lies above a bound that depends on the shape: the prior is divided by what it has there, the conditional is
 a gamma beyond it. Without recorded zeros the rate is integrated out: slice updates of log shape under the marginal
-target, then the rate from its conditional. With them, slice updates of (log shape, log rate): along a fixed mean, then along the rate.
-Without rows, an exact draw from the prior. Layout of theta, hyper and stats: see `bayesjpt.families.gamma`.
+target, then the rate from its conditional. With them, slice updates of (log shape, log rate): along a fixed mean, then
+along the rate. Without rows, an exact draw from the prior. Layout of theta, hyper and stats: see
+`bayesjpt.families.gamma`.
 
 For leaves that exchange rows, log shape is proposed from a normal near its posterior, the rate integrated out.
 

@@ -102,7 +102,7 @@ def _inside(prior: str, start: np.ndarray, *, ptr: np.ndarray, bounds) -> Any:
     match prior:
         case "inverse_gamma" | "gamma_above":
             # a gamma's bound depends on its shape
-            largest = pt.maximum if isinstance(bounds, pt.TensorVariable) else np.maximum
+            largest: Any = pt.maximum if isinstance(bounds, pt.TensorVariable) else np.maximum
             return largest(start, largest((1.0 + INSIDE) * bounds, np.finfo(float).tiny))
         case "log_normal":
             return np.minimum(start, (1.0 - INSIDE) * bounds)

@@ -99,7 +99,7 @@ class Judged:
 
 
 def resampled_deviations(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return standard deviations of values under Dirichlet(1, ..., 1) weights over their own, float64 (N_RESAMPLED,)."""
+    """Return standard deviations of values under Dirichlet(1, ..., 1) weights, over their own: (N_RESAMPLED,)."""
     z, count = np.unique((x - x.mean()) / x.std(), return_counts=True)  # weights of equal values add up to a gamma
     found = np.empty(N_RESAMPLED)
     for k in range(N_RESAMPLED):
