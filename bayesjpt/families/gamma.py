@@ -1,9 +1,9 @@
 """Gamma on z = x / s; recorded zeros count as cells.
 
 theta = (shape, rate). Prior: log shape ~ Normal(log_shape_mean, log_shape_sd^2), truncated above at log cap; rate given
-shape ~ Gamma(a0, b0 / shape^k), truncated below at least * sqrt((shape + 1) (shape + 2)), so that sqrt(E[z^3] / E[z])
-lies below `plausible.farthest`. The cap, 12 (maximum / resolution)^2, keeps a standard deviation at the column's maximum
-from falling below that of a rounding error.
+shape ~ Gamma(a0, b0 / shape^k), truncated below at least * sqrt((shape + 1) (shape + 2)), so that
+sqrt(E[z^3] / E[z]) lies below `plausible.farthest`. The cap, 12 (maximum / resolution)^2, keeps a standard deviation at
+the column's maximum from falling below that of a rounding error.
 
 A recorded value stands for its cell. Away from 0 the density at the value serves; the cell of 0, [-h, h) with
 h = resolution / (2 scale), gets its average density P(Z < h) / (2 h), neither zero nor infinite. `fill_log_density` and

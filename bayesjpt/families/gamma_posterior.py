@@ -1,9 +1,10 @@
 """The draw of a gamma leaf's shape and rate given its statistics.
 
-The rate lies above a bound that depends on the shape: the prior is divided by what it has there, the conditional is a
-gamma beyond it. Without recorded zeros the rate is integrated out: slice updates of log shape under the marginal target,
-then the rate from its conditional. With them, slice updates of (log shape, log rate): along a fixed mean, then along the rate.
-Without rows, an exact draw from the prior. Layout of theta, hyper and stats: see `bayesjpt.families.gamma`.
+The rate lies above a bound that depends on the shape: the prior is divided by what it has there, the conditional is
+a gamma beyond it. Without recorded zeros the rate is integrated out: slice updates of log shape under the marginal
+target, then the rate from its conditional. With them, slice updates of (log shape, log rate): along a fixed mean, then
+along the rate. Without rows, an exact draw from the prior. Layout of theta, hyper and stats: see
+`bayesjpt.families.gamma`.
 
 For leaves that exchange rows, log shape is proposed from a normal near its posterior, the rate integrated out.
 
@@ -71,8 +72,8 @@ def _log_target_shape(log_shape, spread, stats, hyper):
     """Return the log posterior density of log shape, rate integrated out, up to a constant; n > 0 and no zeros.
 
     (a - 1) sum log z - n log Gamma(a) + a0 log B + log Gamma(a0 + n a) - (a0 + n a) log(B + sum z), B = b0 / a^k, with
-    Stirling's formula in both places: its leading terms cancel into n a times `spread`. Further the log probability that
-    the rate exceeds its bound, given the data less beforehand.
+    Stirling's formula in both places: its leading terms cancel into n a times `spread`. Further the log probability
+    that the rate exceeds its bound, given the data less beforehand.
     """
     shape = math.exp(log_shape)
     if not 0.0 < shape < np.inf:

@@ -4,8 +4,8 @@ Without recorded zeros the posterior is normal-inverse-gamma above the floor, bu
 variance: it keeps the part below, and divides it by the prior probability of that part. So a variance is proposed from
 the inverse gamma and accepted by the ratio of (posterior / prior probability of the part), which is 1 unless the bound
 is near; where it cuts, which the rows alone decide, the log variance has a slice update with mu integrated out, and for
-leaves that exchange rows is proposed from a normal near its posterior. Then mu is drawn from its normal below the bound.
-Without rows the draw is exact.
+leaves that exchange rows is proposed from a normal near its posterior. Then mu is drawn from its normal below the
+bound. Without rows the draw is exact.
 
 Zeros multiply the density by P(Z < h) each: then slice updates of mu, of the log variance, and of the log variance at a
 fixed probability of the cell of 0, which is what remains free where a leaf holds zeros alone. Layout of theta, hyper
@@ -77,7 +77,7 @@ def _is_cut(posterior, hyper):
 
 @kernel
 def _log_density_of_log_variance(log_variance, posterior, hyper):
-    """Return the log density of the log variance, mu integrated out, times posterior over prior mass below the bound."""
+    """Return the log density of the log variance, mu integrated out, with the correction for the bound."""
     a, b, floor = posterior[2], posterior[3], hyper[FLOOR]
     variance = math.exp(log_variance)
     if not (floor <= variance < np.inf and variance > 0.0):

@@ -29,9 +29,9 @@ _SIZE, _P = 0, 1
 _LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _LEAST, _A1, _B1 = range(8)
 _N, _SUM, _SQUARES = range(3)
 _SMALLEST_MEAN = 1e-3
-_LEAST_SIZE = 0.25
+_LEAST_SIZE = 0.5
 """Ratio of the column's mean and standard deviation, whose square is the least size, at which a part with that mean
-would be four times as wide as the column."""
+would be twice as wide as the column."""
 _LARGEST_SIZE = 1e6
 _LARGEST_P = 1.0 - 1.1102230246251565e-16
 _SMALLEST = 1e-300

@@ -75,8 +75,9 @@ def farthest(column: ColumnFacts) -> float:
 
         E[z^3] <= farthest^2 E[z]
 
-    with the column's maximum, which values exceed under a lognormal or an exponential at this bound: of two likelihoods that describe a part as well, the one whose tail reaches where
-    no value is says nothing that the column does.
+    with the column's maximum; values beyond it stay possible, as those of an exponential at this bound show. Of two
+    likelihoods that describe a part as well, the one whose tail reaches where no value is says nothing that the column
+    does.
     """
     return max(column.maximum, deviation(column)) / column.scale
 

@@ -101,7 +101,8 @@ def _inside(prior: str, start: np.ndarray, *, ptr: np.ndarray, bounds) -> Any:
     """Return starting values away from the ends of the prior's support."""
     match prior:
         case "inverse_gamma" | "gamma_above":
-            largest = pt.maximum if isinstance(bounds, pt.TensorVariable) else np.maximum  # a gamma's depends on its shape
+            # a gamma's bound depends on its shape
+            largest: Any = pt.maximum if isinstance(bounds, pt.TensorVariable) else np.maximum
             return largest(start, largest((1.0 + INSIDE) * bounds, np.finfo(float).tiny))
         case "log_normal":
             return np.minimum(start, (1.0 - INSIDE) * bounds)

@@ -12,6 +12,7 @@ from bayesjpt.families import features, plausible, registry
 from bayesjpt.families.record import OK
 from bayesjpt.table.schema import Column
 from tests.families.examples import COUNT, LEVELS, POSITIVE, draw_chain
+from tests.families.ordered import ordered
 
 N_DRAW = 400
 CROWDS = ((0.0,) * 30 + (12.0,) * 4, (0.0,) * 10, (12.0,) * 6, (0.5, 1.0, 12.0), ())
@@ -80,3 +81,19 @@ def test_tails_heavier_than_a_poisson_are_offered_where_values_can_show_them():
     assert heavy.isdisjoint(names(few))
     assert "poisson" in names(few)  # a whole number that training never showed is possible
     assert heavy <= names(dataclasses.replace(LEVELS, **facts))
+
+
+def test_ends_of_ordered_levels_stay_rare(rng):
+    """Rows that are spread over the common levels, and none at an end."""
+    share = np.array([0.0005, 0.2, 0.5, 0.2, 0.0985, 0.001])
+    column = dataclasses.replace(LEVELS, levels=(-900.0, 1.0, 2.0, 3.0, 4.0, 3000.0), frequencies=tuple(share))
+    family, rows = registry.family("ordinal"), np.array([1.0, 4.0] * 20)
+    theta = features.initial_theta(family, column, rows)
+    hyper, draws = family.priors["default"](column, theta), np.empty((N_DRAW, theta.size))
+    assert draw_chain(family, column, rows, hyper, theta, rng, draws) == OK
+    widest = draws[:, 0].max()
+    assert draws[:, 0].mean() > 1.0
+    at_ends = ordered(widest, 0.0, column).pmf([-900.0, 3000.0])
+    assert (at_ends <= 1.55 * share[[0, -1]]).all()
+    # planted: the scale that describes the common levels best
+    assert ordered(1.3, 0.0, column).pmf(-900.0) > 5.0 * share[0]

@@ -95,7 +95,7 @@ def _log_prior_negative_binomial(column: Column, theta, scale):
     variance = sd**2
     half = mean**2 / max(0.5 * variance - mean, 0.1 * variance)  # size of a part with half of the column's variance
     rows = mean / variance
-    at_p = scipy.stats.beta.logpdf(p, 3.0 + rows * size, rows * mean + 2.0 * mean / (size + (0.25 * mean / sd) ** 2))
+    at_p = scipy.stats.beta.logpdf(p, 3.0 + rows * size, rows * mean + 2.0 * mean / (size + (0.5 * mean / sd) ** 2))
     return _log_prior_size(size, min(max(half, 0.01), 1e4) / scale) + at_p
 
 

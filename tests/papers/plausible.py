@@ -9,8 +9,8 @@ Every table of DIR/uci and DIR/abda is fitted with defaults, and each numeric co
     sampled         standard deviation of 20,000 sampled rows over the data's
     outside         share of sampled cells more than one range of the data beyond them
     bounds          share of finite 95 % bounds, given the other cells of some rows
-    resampled       5 and 95 % of the standard deviation of the column under draws of the weights of its own values, over
-                    the data's, and the share above 1.3
+    resampled       5 and 95 % of the standard deviation of the column under draws of the weights of its own values,
+                    over the data's, and the share above 1.3
 
 The last, Rubin's Bayesian bootstrap, is what a column itself says of its spread without any model: where a handful of
 rows decide, no posterior can be surer. A column that misses an aim counts as *open* where more than 1 % of those draws
@@ -99,7 +99,7 @@ class Judged:
 
 
 def resampled_deviations(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return standard deviations of values under Dirichlet(1, ..., 1) weights, over that of the values, (N_RESAMPLED,)."""
+    """Return standard deviations of values under Dirichlet(1, ..., 1) weights, over their own: (N_RESAMPLED,)."""
     z, count = np.unique((x - x.mean()) / x.std(), return_counts=True)  # weights of equal values add up to a gamma
     found = np.empty(N_RESAMPLED)
     for k in range(N_RESAMPLED):
