@@ -193,7 +193,8 @@ class Ensemble:
         check_concentrations(**known | ({} if ess == DRAWN_ESS else {"ess": ess}))
         if isinstance(table, Table):
             sizes = {"n_chain": schedule.n_chain, "n_draw": schedule.n_draw}
-            kept = network_draws(circuit, table, None if ess == DRAWN_ESS else float(ess), self.own_seed(number), **sizes)
+            own_ess = None if ess == DRAWN_ESS else float(ess)
+            kept = network_draws(circuit, table, own_ess, self.own_seed(number), **sizes)
             if kept is not None:
                 return replace(kept, settings=settings | {"draws": INDEPENDENT})
         if ess == DRAWN_ESS:
