@@ -106,6 +106,9 @@ def _cells(column: ColumnType) -> tuple[str, ...]:
 def _widths(table: Sequence[Sequence[str]]) -> list[int]:
     """Return the width of each part of a line: what it needs, or less where that is more than a line has."""
     widths = [max(display_width(_plain(row[k])) for row in table) for k in range(len(table[0]))]
+    if len(widths) == len(HEADERS):  # values go on where there is nothing to look at
+        spare = len(_GAP) + widths[4]
+        widths[3] = max(display_width(_plain(row[3])) - (0 if row[4] else spare) for row in table)
     room = WIDTH - len(_GAP) * (len(widths) - 1)
     for k in (0, 3, 4):
         if k < len(widths):
