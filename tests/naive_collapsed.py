@@ -90,11 +90,14 @@ def log_predictive(given: Given, leaf: int, others: list[float], x: float) -> fl
 
 
 def _log_gamma_evidence(stats: np.ndarray, prior: np.ndarray, shape: float) -> float:
-    """Return the log density of values given the shape, the rate integrated out."""
+    """Return the log density of values given the shape, the rate, above its lowest, integrated out."""
     n, total, logs, _ = stats
-    _, _, _, a0, b0, k = prior
+    _, _, _, a0, b0, k, least = prior
     a, b0 = a0 + n * shape, b0 / shape**k
     level = a0 * math.log(b0) - a * math.log(b0 + total) + scipy.special.gammaln(a) - scipy.special.gammaln(a0)
+    lowest = least * math.sqrt((shape + 1.0) * (shape + 2.0))
+    share = scipy.special.gammaincc([a0, a], [b0 * lowest, (b0 + total) * lowest])
+    level += math.log(share[1]) - math.log(share[0])
     return float(level + (shape - 1.0) * logs - n * scipy.special.gammaln(shape))
 
 

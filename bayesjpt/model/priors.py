@@ -97,13 +97,13 @@ def _variable(
     )
 
 
-def _inside(prior: str, start: np.ndarray, *, ptr: np.ndarray, bounds) -> Any:
+def _inside(prior: str, start: np.ndarray, *, ptr: np.ndarray, bounds: Any) -> np.ndarray:
     """Return starting values away from the ends of the prior's support."""
     match prior:
         case "inverse_gamma" | "gamma_above":
-            # a gamma's bound depends on its shape
-            largest: Any = pt.maximum if isinstance(bounds, pt.TensorVariable) else np.maximum
-            return largest(start, largest((1.0 + INSIDE) * bounds, np.finfo(float).tiny))
+            if isinstance(bounds, pt.TensorVariable):  # a start is no tensor; an estimate keeps to its bound
+                return np.maximum(start, np.finfo(float).tiny)
+            return np.maximum(start, np.maximum((1.0 + INSIDE) * bounds, np.finfo(float).tiny))
         case "log_normal":
             return np.minimum(start, (1.0 - INSIDE) * bounds)
         case "beta":

@@ -40,6 +40,7 @@ ALLOWED = {
     "__main__": set(),
     "announced": set(),
     "errors": set(),
+    "executors": set(),
     "learners": set(),
     "defaults": set(),
     "defaults_experts": set(),
