@@ -80,6 +80,9 @@ def classes(directory: Path, repeats: int, chosen: Sequence[str]) -> None:
     methods = {name: METHODS[name] for name in chosen}
     for name in TABLES:
         files = sorted((directory / "mspn" / name).glob("nomiss*"))
+        if not files:
+            print(f"{name}: no file mspn/{name}/nomiss* in {str(directory)!r}")
+            continue
         frame = pd.read_csv(files[0])
         target = frame.columns[-1]
         frame[target] = np.where(frame[target] == sorted(frame[target].unique())[-1], "yes", "no")

@@ -253,7 +253,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = parser.parse_args(arguments)
     began = time.perf_counter()
     parts = []
-    for tables in (documented_tables(settings.data), type_benchmark_tables(settings.data)):
+    try:
+        sources = documented_tables(settings.data), type_benchmark_tables(settings.data)
+    except bj.errors.BayesjptError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for tables in sources:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # constant columns and the like
             parts.append({table.name: described(table, settings) for table in tables})
