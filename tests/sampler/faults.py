@@ -78,7 +78,7 @@ def a_killed_worker_of_pymc(folder: Path) -> str:
 def interrupts(folder: Path) -> str:
     """One interrupt saves what was drawn, two end the command at once; either way the fit goes on to the same bits."""
     reference = folder / "undisturbed.nc"
-    assert _command(_fit(reference)).wait(LONGEST_SECONDS) == 0
+    assert _ended(_command(_fit(reference)))[0] == 0
     said = []
     for number in (1, 2):
         checkpoint, output = folder / f"checkpoint{number}", folder / f"interrupted{number}.nc"
@@ -87,12 +87,11 @@ def interrupts(folder: Path) -> str:
         for _ in range(number):
             process.send_signal(signal.SIGINT)
             time.sleep(POLL_SECONDS)
-        status = process.wait(LONGEST_SECONDS)
-        text = process.stderr.read()
+        status, text = _ended(process)
         assert "Traceback" not in text, text
         said.append(f"{number}: exit {status}")
         if checkpoint.exists():
-            assert _command(_fit(output, checkpoint)).wait(LONGEST_SECONDS) == 0
+            assert _ended(_command(_fit(output, checkpoint)))[0] == 0
             assert _same(reference, output)
             said[-1] += ", resumed bitwise"
     return "; ".join(said)
@@ -106,14 +105,13 @@ def two_fits_on_one_folder(folder: Path) -> str:
     first.send_signal(signal.SIGSTOP)
     try:
         second = _command(_fit(folder / "second.nc", checkpoint))
-        status = second.wait(LONGEST_SECONDS)
-        text = second.stderr.read()
+        status, text = _ended(second)
     finally:
         first.send_signal(signal.SIGCONT)
     assert status == 2, (status, text)
     assert "Traceback" not in text
-    assert first.wait(LONGEST_SECONDS) == 0
-    assert _command(_fit(folder / "alone.nc")).wait(LONGEST_SECONDS) == 0
+    assert _ended(first)[0] == 0
+    assert _ended(_command(_fit(folder / "alone.nc")))[0] == 0
     assert _same(folder / "alone.nc", output)
     assert not (folder / "second.nc").exists()
     return text.strip().splitlines()[-1][:100]
@@ -125,13 +123,13 @@ def a_folder_of_another_version(folder: Path) -> str:
     first = _command(_fit(folder / "fit.nc", checkpoint))
     _wait_until(lambda: _sweeps(checkpoint) > 0, first)
     first.kill()
-    first.wait()
+    _ended(first)
     described = next(path for path in checkpoint.rglob("*.json") if "format" in json.loads(path.read_text()))
     content = json.loads(described.read_text())
     described.write_text(json.dumps(content | {"format": f"{content['format']}0"}))
     before = {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()}
     second = _command(_fit(folder / "fit.nc", checkpoint))
-    status, text = second.wait(LONGEST_SECONDS), second.stderr.read()
+    status, text = _ended(second)
     assert status == 2, (status, text)
     assert "Traceback" not in text
     assert before == {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()}
@@ -269,6 +267,12 @@ def _command(arguments: list[str]) -> subprocess.Popen:
         # what a shell runs in the background has interrupts switched off
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
+
+
+def _ended(process: subprocess.Popen) -> tuple[int, str]:
+    """Return a process's exit code and what it wrote to standard error."""
+    text = process.communicate(timeout=LONGEST_SECONDS)[1]
+    return process.returncode, text
 
 
 def _sweeps(checkpoint: Path) -> int:
