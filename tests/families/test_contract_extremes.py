@@ -179,7 +179,7 @@ def test_gamma_shape_is_found_without_cancellation_from_many_rows(shape, n, rng)
     series = 1.0 / (2.0 * shape) + 1.0 / (12.0 * shape**2)
     spread = series if shape > 1e3 else math.log(shape) - scipy.special.digamma(shape)
     stats = np.array([n, n, -n * spread, 0.0])
-    hyper = np.array([math.log(shape), 5.0, np.inf, 2.0, 2.0, 1.0])
+    hyper = np.array([math.log(shape), 5.0, np.inf, 2.0, 2.0, 1.0, 0.0])
     draws = np.empty((4000, 2))
     assert (
         fill_chain(

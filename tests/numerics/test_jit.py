@@ -31,7 +31,7 @@ _RUN = "from toy.families.caller import shifted; print(shifted(3.0), sum(shifted
 _GAMMA = """
 import numpy as np
 from bayesjpt.families import gamma
-stats, hyper = np.array([3.0, 4.0, 0.5, 1.0]), np.array([0.7, 1.5, 100.0, 2.0, 2.0, 1.0])
+stats, hyper = np.array([3.0, 4.0, 0.5, 1.0]), np.array([0.7, 1.5, 100.0, 2.0, 2.0, 1.0, 0.0])
 theta = np.ones(2)
 status = gamma.draw_posterior(stats, hyper, np.array([0.01]), theta, np.random.default_rng(1))
 print(status, sum(gamma.draw_posterior.stats.cache_hits.values()))
