@@ -22,8 +22,8 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
     Parameters
     ----------
     plan, cells, targets : Plan, Cells, Reach
-    leaves : int32 (n_piece,)
-        The leaf of each of the pieces that `targets` names.
+    leaves : int32 (n_component,)
+        The leaf of each of the components that `targets` names.
     params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
     n_block : int
         Rows that are evaluated together.

@@ -148,14 +148,14 @@ def timed(function) -> float:
 def workspace_bytes(post: bj.Posterior, target: str, rows: Table) -> int:
     """Return the bytes that `fill_row_moments` writes to beside its answers."""
     question = ask(post, target, rows, "error")
-    pieces, reach = question.row_setting()
+    components, reach = question.row_setting()
     most = 0
     for _, _, cells, n_block, _ in question.row_parts():
         work = make_work(question.plan, cells, n_block)
         buffers = (
             n_block
             + 3 * reach.graph.node.size * n_block
-            + 2 * pieces.place.size
+            + 2 * components.place.size
             + reach.part.size
             + 2 * reach.slot.size
         )
