@@ -1,8 +1,8 @@
 """Columns given rows, under many draws: each row is evidence of its own, by density, and has its own answer.
 
       upward      values of all nodes for a block of rows, missing cells exactly 1
-      downward    reach of every node above a wanted column (`bayesjpt.kernels.path_probability`)
-      answer      sum over the column's slots of reach times what the slot says of the column by itself
+      downward    path probability of every node above a wanted column (`bayesjpt.kernels.path_probability`)
+      answer      sum over the column's slots of path probability times what the slot says of the column by itself
 
 What a slot says (its mean, its cumulative probability) does not depend on the row: one number a draw. Cells that a row
 itself observes are the caller's business.
@@ -22,7 +22,7 @@ from bayesjpt.kernels.mixture import (
     mixture_cdf,
     mixture_moments,
 )
-from bayesjpt.kernels.path_probability import fill_part_weights, fill_row_shares, reach_buffers, reach_of
+from bayesjpt.kernels.path_probability import fill_part_weights, fill_row_shares, path_buffers, path_shares
 from bayesjpt.kernels.quantiles import mixture_quantile
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
@@ -89,33 +89,33 @@ def _fill_slot_moments(targets, weight, centre, spread, slot_share, slot_mean, s
 
 
 @kernel
-def _row_moments(targets, reach, slot_moments, t, total, mean, variance):
+def _row_moments(targets, path_share, slot_moments, t, total, mean, variance):
     """Fill the moments of one column for a block of rows; an empty `variance` is not wanted, `total` is a buffer."""
     slot_share, slot_mean, slot_variance = slot_moments
     first, last = targets.slot_ptr[t], targets.slot_ptr[t + 1]
     mean[:] = 0.0
     total[:] = 0.0
     for k in range(first, last):
-        own = reach[targets.slot[k], : mean.size]
+        own = path_share[targets.slot[k], : mean.size]
         _add_scaled(own, slot_share[k], total)
-        # infinite moments are put in afterwards: here infinity times a reach of 0 would be NaN
+        # infinite moments are put in afterwards: here infinity times a share of 0 would be NaN
         if slot_share[k] > 0.0 and math.isfinite(slot_mean[k]):
             _add_scaled(own, slot_share[k] * slot_mean[k], mean)
     _divide(total, mean)
     for k in range(first, last):
         if slot_share[k] > 0.0 and not math.isfinite(slot_mean[k]):
-            _set_where_positive(reach[targets.slot[k], : mean.size], slot_mean[k], mean)
+            _set_where_positive(path_share[targets.slot[k], : mean.size], slot_mean[k], mean)
     variance[:] = 0.0
     if variance.size == 0:
         return
     for k in range(first, last):
-        own = reach[targets.slot[k], : mean.size]
+        own = path_share[targets.slot[k], : mean.size]
         if slot_share[k] > 0.0 and math.isfinite(slot_mean[k]) and math.isfinite(slot_variance[k]):
             _add_squares(own, slot_share[k], slot_variance[k], slot_mean[k], mean, variance)
     _divide(total, variance)
     for k in range(first, last):
         if slot_share[k] > 0.0 and not (math.isfinite(slot_mean[k]) and math.isfinite(slot_variance[k])):
-            _set_where_positive(reach[targets.slot[k], : mean.size], np.inf, variance)
+            _set_where_positive(path_share[targets.slot[k], : mean.size], np.inf, variance)
 
 
 @kernel
@@ -124,7 +124,7 @@ def fill_row_moments(plan, cells, all_components, targets, params, n_block, log_
 
     Parameters
     ----------
-    plan, cells, targets : Plan, Cells, Reach
+    plan, cells, targets : Plan, Cells, Targets
     all_components : tuple of two Components
         Those in which the columns are known to lie, and whole leaves in the same order. The same for no such knowledge.
     params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
@@ -141,7 +141,7 @@ def fill_row_moments(plan, cells, all_components, targets, params, n_block, log_
     components, whole = borrowed(all_components[0]), borrowed(all_components[1])
     log_weights, thetas = borrowed(params[0]), borrowed(params[1])
     total = np.empty(n_block)
-    on_the_way = reach_buffers(targets, n_block)
+    on_the_way = path_buffers(targets, n_block)
     centre, spread = np.empty(components.place.size), np.empty(components.place.size)
     weight = np.empty(targets.part.size)
     buffers = np.empty(components.place.size), np.empty(components.place.size)
@@ -160,10 +160,10 @@ def fill_row_moments(plan, cells, all_components, targets, params, n_block, log_
             n = block_size(cells.segment_ptr, lo, n_block, mean.shape[2])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
-            reach = reach_of(plan, targets, log_weight, work, on_the_way, n)
+            path_share = path_shares(plan, targets, log_weight, work, on_the_way, n)
             for t in range(mean.shape[1]):
                 _row_moments(
-                    targets, reach, slot_moments, t, total[:n],
+                    targets, path_share, slot_moments, t, total[:n],
                     mean[draw, t, lo : lo + n], variance[draw, t, lo : lo + n],
                 )  # fmt: skip
             lo += n
@@ -185,7 +185,7 @@ def fill_row_cdf(plan, cells, components, targets, params, n_block, log_evidence
         borrowed(made),
     )
     log_weights, thetas = borrowed(params[0]), borrowed(params[1])
-    on_the_way = reach_buffers(targets, n_block)
+    on_the_way = path_buffers(targets, n_block)
     held, below = np.empty((components.place.size, 3)), np.empty(components.place.size)
     weight = np.empty(targets.part.size)
     slot_cdf = np.empty((points.size, targets.slot.size))
@@ -206,12 +206,12 @@ def fill_row_cdf(plan, cells, components, targets, params, n_block, log_evidence
             n = block_size(cells.segment_ptr, lo, n_block, out.shape[3])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
-            reach = reach_of(plan, targets, log_weight, work, on_the_way, n)
+            path_share = path_shares(plan, targets, log_weight, work, on_the_way, n)
             for j in range(points.size):
                 own = out[draw, j, 0, lo : lo + n]
                 own[:] = 0.0
                 for k in range(targets.slot.size):
-                    _add_scaled(reach[targets.slot[k], :n], slot_cdf[j, k], own)
+                    _add_scaled(path_share[targets.slot[k], :n], slot_cdf[j, k], own)
                 for i in range(n):
                     own[i] = min(own[i], 1.0)
             lo += n
@@ -230,7 +230,7 @@ def _answer_by_row(plan, cells, components, targets, params, n_block, log_eviden
         borrowed(made),
     )
     log_weights, thetas = borrowed(params[0]), borrowed(params[1])
-    on_the_way = reach_buffers(targets, n_block)
+    on_the_way = path_buffers(targets, n_block)
     held, share = np.empty((components.place.size, 3)), np.empty(components.place.size)
     weight = np.empty(targets.part.size)
     const = plan.const
@@ -245,7 +245,7 @@ def _answer_by_row(plan, cells, components, targets, params, n_block, log_eviden
             n = block_size(cells.segment_ptr, lo, n_block, out.shape[3])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
-            reach = reach_of(plan, targets, log_weight, work, on_the_way, n)
+            path_share = path_shares(plan, targets, log_weight, work, on_the_way, n)
             for t in range(out.shape[2]):
                 for i in range(n):
                     for k in range(out.shape[1]):
@@ -253,10 +253,10 @@ def _answer_by_row(plan, cells, components, targets, params, n_block, log_eviden
                         if quantiles:
                             # components left out weigh less than the tail that is looked for, by 14 digits
                             least = _NEGLIGIBLE * max(min(number, 1.0 - number), 0.0)
-                            fill_row_shares(targets, reach, weight, t, i, least, share)
+                            fill_row_shares(targets, path_share, weight, t, i, least, share)
                             out[draw, k, t, lo + i] = mixture_quantile(components, const, theta, held, share, t, number)
                         else:
-                            fill_row_shares(targets, reach, weight, t, i, 0.0, share)
+                            fill_row_shares(targets, path_share, weight, t, i, 0.0, share)
                             below = mixture_cdf(components, const, theta, held, share, t, number)
                             out[draw, k, t, lo + i] = min(below, 1.0)
             lo += n

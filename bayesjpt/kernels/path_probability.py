@@ -1,4 +1,4 @@
-"""How far each row's probability reaches: given the row, the probability that its path runs through a node.
+"""Path probabilities: given a row, the probability that its path runs through a node.
 
 Only nodes above some wanted columns are visited, from the root down to the columns' slots, which take the place of
 inputs. The pairs of these nodes, for all that the row observes, were left by `bayesjpt.kernels.upward`.
@@ -22,7 +22,7 @@ from bayesjpt.numerics.jit import inlined, kernel
 
 
 @by_address
-class Reach(NamedTuple):
+class Targets(NamedTuple):
     """The nodes above some columns, and the slots of those columns.
 
     Attributes
@@ -43,7 +43,7 @@ class Reach(NamedTuple):
     part_edge: np.ndarray
 
 
-def make_reach(plan: Plan, components: Components, leaves: np.ndarray, columns: Sequence[int]) -> Reach:
+def make_targets(plan: Plan, components: Components, leaves: np.ndarray, columns: Sequence[int]) -> Targets:
     """Return the nodes above some columns.
 
     `components` are those columns' whole leaves, `leaves` (n_component,) which leaf each is.
@@ -68,7 +68,7 @@ def make_reach(plan: Plan, components: Components, leaves: np.ndarray, columns: 
             lengths.append(len(members))
             part += [component_of[int(plan.leaf_of[child])] for child, _ in members]
             part_edge += [e for _, e in members]
-    return Reach(
+    return Targets(
         graph=graph,
         slot_ptr=np.cumsum([0, *counts]).astype(np.int32),
         slot=np.array(slot, np.int32),
@@ -79,8 +79,8 @@ def make_reach(plan: Plan, components: Components, leaves: np.ndarray, columns: 
 
 
 @kernel
-def reach_buffers(targets, n_block):
-    """Return the buffers of `reach_of`: for the weights, the pairs and the flow of the nodes."""
+def path_buffers(targets, n_block):
+    """Return the buffers of `path_shares`: for the weights, the pairs and the flow of the nodes."""
     return np.empty((targets.graph.edge.size, 1)), np.empty((3, targets.graph.node.size * n_block))
 
 
@@ -95,8 +95,8 @@ def _copy_pair(graph, work, k, n, m, s):
 
 
 @kernel
-def reach_of(plan, targets, log_weight, work, buffers, n):
-    """Return the reach of the nodes, float64 (n_reached, n), from what `upward` left behind for n rows.
+def path_shares(plan, targets, log_weight, work, buffers, n):
+    """Return the path probability of the nodes, float64 (n_reached, n), from what `upward` left behind for n rows.
 
     It lies in the buffers. All 0 below the root where the row has no density.
     """
@@ -126,13 +126,13 @@ def fill_part_weights(targets, log_weight, out):
 
 
 @kernel
-def fill_row_shares(targets, reach, weight, t, row, least, share):
+def fill_row_shares(targets, path_share, weight, t, row, least, share):
     """Fill the shares of one column's components given one row."""
     for k in range(targets.slot_ptr[t], targets.slot_ptr[t + 1]):
         for j in range(targets.part_ptr[k], targets.part_ptr[k + 1]):
             share[targets.part[j]] = 0.0
     for k in range(targets.slot_ptr[t], targets.slot_ptr[t + 1]):
-        own = reach[targets.slot[k], row]
+        own = path_share[targets.slot[k], row]
         if own > least:
             for j in range(targets.part_ptr[k], targets.part_ptr[k + 1]):
                 share[targets.part[j]] += own * weight[j]

@@ -255,7 +255,7 @@ def _by_rows(question: Question, fill, numbers: np.ndarray, n_number: int) -> np
     all rows stands last.
     """
     assert question.rows is not None
-    components, reach = question.row_setting()
+    components, targets = question.row_setting()
     n_row = question.rows.n_row
     values = np.empty((question.n_draw, n_number, question.n_target, n_row))
     log_evidence = np.empty((question.n_draw, n_row))
@@ -265,7 +265,7 @@ def _by_rows(question: Question, fill, numbers: np.ndarray, n_number: int) -> np
         if numbers.ndim == 4:
             given = numbers[..., which] if numbers.shape[3] == n_row else numbers
             given = np.broadcast_to(given, (*own.shape[:3], given.shape[3])).copy()
-        fill(question.plan, cells, components, reach, question.params, n_block, log_part, given, own)
+        fill(question.plan, cells, components, targets, question.params, n_block, log_part, given, own)
         values[..., which] = own
         log_evidence[:, which] = log_part
     question.check_rows(log_evidence)

@@ -125,7 +125,7 @@ def _given_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return means and variances, float64 (n_draw, n_target, n_row), relative to location and scale."""
     assert question.rows is not None
-    components, reach = question.row_setting()
+    components, targets = question.row_setting()
     both = (question.components_near(near) if near else components, components)
     n_row = question.rows.n_row
     mean = np.empty((question.n_draw, question.n_target, n_row))
@@ -134,7 +134,7 @@ def _given_rows(
     for which, part, cells, n_block, log_part in question.row_parts():
         own_mean = np.empty((question.n_draw, question.n_target, part.n_row))
         own_squares = np.empty((question.n_draw, question.n_target, part.n_row if spread else 0))
-        fill_row_moments(question.plan, cells, both, reach, question.params, n_block, log_part, own_mean, own_squares)
+        fill_row_moments(question.plan, cells, both, targets, question.params, n_block, log_part, own_mean, own_squares)
         mean[..., which] = own_mean
         log_evidence[:, which] = log_part
         if spread:

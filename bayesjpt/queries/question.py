@@ -15,7 +15,7 @@ from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.events import leaf_shares
 from bayesjpt.kernels.mixture import Components, make_components
-from bayesjpt.kernels.path_probability import Reach, make_reach
+from bayesjpt.kernels.path_probability import Targets, make_targets
 from bayesjpt.posterior.answer import PlainAnswer
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.evidence import Evidence, as_evidence
@@ -121,12 +121,12 @@ class Question:
         if self.on_zero == "error":
             refuse_impossible_boxes(self.post, self.evidence, log_sum(log_box, 1))
 
-    def row_setting(self) -> tuple[Components, Reach]:
-        """Return (components, reach) for evidence by rows."""
+    def row_setting(self) -> tuple[Components, Targets]:
+        """Return (components, targets) for evidence by rows."""
         boxes = make_boxes(self.plan, [{}], also=self.positions)
         leaves = [boxes.leaf[boxes.leaf_ptr[c] : boxes.leaf_ptr[c + 1]] for c in self.positions]
         components = make_components(self.plan, boxes, self.positions, self.units)
-        return components, make_reach(self.plan, components, np.concatenate(leaves), self.positions)
+        return components, make_targets(self.plan, components, np.concatenate(leaves), self.positions)
 
     def components_near(self, near: Mapping[int, np.ndarray]) -> Components:
         """Return the components of `row_setting`, in its order, within an interval of each of some columns."""
