@@ -124,6 +124,7 @@ def test_without_progress_nothing_is_printed(table, capfd, caplog):
         ({"sampler": "nuts"}, ModelError, "sampler = 'nuts'; expected one of blocked, collapsed"),
         ({"threshold": 2.0}, LearnerError, "threshold is 2.0"),
         ({"min_row": 9}, LearnerError, "no option 'min_row'; expected one like 'min_rows'"),
+        ({"random_seed": 1}, LearnerError, "no option 'random_seed'; expected 'seed'"),
         ({"learner": "jpt", "threshold": 0.3}, LearnerError, "learner 'jpt' has no option 'threshold'"),
         ({"gamma": -1.0}, ModelError, "gamma = -1.0"),
         ({"alpha": float("nan")}, ModelError, "alpha = nan"),

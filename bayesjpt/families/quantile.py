@@ -1,7 +1,7 @@
-"""Quantile: uniform pieces between knots that a leaf learned from its values (Nyga et al., 2023, section 3.1).
+"""Quantile: uniform segments between knots that a leaf learned from its values (Nyga et al., 2023, section 3.1).
 
-theta = probability of each piece, its *segment mass*. Prior: Dirichlet(concentration), conjugate given the knots.
-z = (x - m) / s on real columns and z = x on whole numbers, whose knots lie halfway between them and whose pieces
+theta = probability of each segment, its *segment mass*. Prior: Dirichlet(concentration), conjugate given the knots.
+z = (x - m) / s on real columns and z = x on whole numbers, whose knots lie halfway between them and whose segments
 spread their mass equally over the whole numbers inside.
 
       density |      .----.                constants = (step, knot 0, knot 1, ..., knot n)
@@ -42,8 +42,8 @@ QUANTILE_MAX_SEGMENTS = 64
 
 _STEP = 0
 _FIRST = 1
-_N_PIECE, _HINGES = 0, 1
-"""Layout of the coefficients: number of pieces, knots, log densities, step."""
+_N_SEGMENT, _KNOTS = 0, 1
+"""Layout of the coefficients: number of segments, knots, log densities, step."""
 _ULPS = 4.0
 """Least half of a cell, in distances of neighbouring floats."""
 
@@ -68,7 +68,7 @@ def leaf_constants(
     column : ColumnFacts
     values : float64 (n,)
         Observed training values of the leaf in the user's units, without atoms, inside lo ... hi. Where there is none,
-        one piece covers what the interval leaves of the column's range.
+        one segment covers what the interval leaves of the column's range.
     lo, hi : float
         Ends of the leaf's interval in the user's units; all knots lie inside. Finite ends are conditions, and knots.
     epsilon : float
@@ -100,8 +100,8 @@ def leaf_constants(
 def _reaching(knots: np.ndarray, lo: float, hi: float) -> np.ndarray:
     """Return knots that reach the finite ends of an interval.
 
-    A gap no wider than the piece beside it joins it, whose density it halves at most; a wider one, in which values are
-    rare, is a piece of its own.
+    A gap no wider than the segment beside it joins it, whose density it halves at most; a wider one, in which values
+    are rare, is a segment of its own.
     """
     first, last = int(knots[0] - lo <= knots[1] - knots[0]), int(hi - knots[-1] <= knots[-1] - knots[-2])
     left = [lo] if np.isfinite(lo) and lo < knots[0] else []
@@ -111,7 +111,7 @@ def _reaching(knots: np.ndarray, lo: float, hi: float) -> np.ndarray:
 
 
 def constants_of_column(column: ColumnFacts) -> np.ndarray:
-    """Return one piece over the column's range."""
+    """Return one segment over the column's range."""
     return leaf_constants(column, np.empty(0), -np.inf, np.inf)
 
 
@@ -126,34 +126,34 @@ def valid_constants(column: ColumnFacts, constants: np.ndarray) -> bool:
 
 
 def entry_labels(column: ColumnFacts, constants: np.ndarray) -> list[str]:
-    """Return the range of each piece in the user's units: ``10.35..11.2``, or the whole numbers ``3..5``."""
+    """Return the range of each segment in the user's units: ``10.35..11.2``, or the whole numbers ``3..5``."""
     offset, scale = offset_and_scale(Scaling.REAL_LOCATION_SCALE, column)
     reach = 0.5 * constants[_STEP]
     ends = constants[_FIRST:] * scale + offset
     return [f"{lo + reach:.15g}..{hi - reach:.15g}" for lo, hi in itertools.pairwise(ends)]
 
 
-def _n_piece(constants: np.ndarray) -> int:
+def _n_segment(constants: np.ndarray) -> int:
     return constants.size - _FIRST - 1
 
 
 @kernel
 def coefficients(theta, constants, out):
     n = theta.size
-    out[_N_PIECE] = n
+    out[_N_SEGMENT] = n
     for k in range(n + 1):
-        out[_HINGES + k] = constants[_FIRST + k]
+        out[_KNOTS + k] = constants[_FIRST + k]
     for k in range(n):
         width = constants[_FIRST + k + 1] - constants[_FIRST + k]
-        out[_HINGES + n + 1 + k] = math.log(max(theta[k], simplex.SMALLEST)) - math.log(width)
-    out[_HINGES + 2 * n + 1] = constants[_STEP]
+        out[_KNOTS + n + 1 + k] = math.log(max(theta[k], simplex.SMALLEST)) - math.log(width)
+    out[_KNOTS + 2 * n + 1] = constants[_STEP]
 
 
 @kernel
 def fill_log_density(z, aux, coefficients, out):
-    """Piece by piece over all values: on a block of rows that is quicker than a search for each."""
-    n = int(coefficients[_N_PIECE])
-    knots, levels = coefficients[_HINGES : _HINGES + n + 1], coefficients[_HINGES + n + 1 : _HINGES + 2 * n + 1]
+    """Segment by segment over all values: on a block of rows that is quicker than a search for each."""
+    n = int(coefficients[_N_SEGMENT])
+    knots, levels = coefficients[_KNOTS : _KNOTS + n + 1], coefficients[_KNOTS + n + 1 : _KNOTS + 2 * n + 1]
     out[:] = -np.inf
     for k in range(n):
         first, level = knots[k], levels[k]
@@ -162,14 +162,14 @@ def fill_log_density(z, aux, coefficients, out):
     last = knots[n]
     for i in range(out.size):
         out[i] = out[i] if z[i] <= last else -np.inf
-    if coefficients[_HINGES + 2 * n + 1] > 0.0:
+    if coefficients[_KNOTS + 2 * n + 1] > 0.0:
         for i in range(out.size):
             out[i] = out[i] if z[i] == np.rint(z[i]) else -np.inf
 
 
 @kernel
-def _piece(z, constants):
-    """Return the piece that holds z, -1 where none does."""
+def _segment(z, constants):
+    """Return the segment that holds z, -1 where none does."""
     knots = constants[_FIRST:]
     if not knots[0] <= z <= knots[-1]:
         return -1
@@ -179,7 +179,7 @@ def _piece(z, constants):
 @kernel
 def accumulate(z, aux, rows, constants, stats):
     for j in range(rows.size):
-        at = _piece(z[rows[j]], constants)
+        at = _segment(z[rows[j]], constants)
         if at >= 0:
             stats[at] += 1.0
 
@@ -187,7 +187,7 @@ def accumulate(z, aux, rows, constants, stats):
 @kernel
 def accumulate_gradient(z, aux, flow, theta, constants, out):
     for i in range(flow.size):
-        at = _piece(z[i], constants) if flow[i] != 0.0 else -1
+        at = _segment(z[i], constants) if flow[i] != 0.0 else -1
         if at >= 0:
             out[at] += flow[i] / max(theta[at], simplex.SMALLEST)
 
@@ -202,7 +202,7 @@ def _cells_between(lo, hi, constants):
 
 @kernel
 def _overlap(k, lo, hi, constants):
-    """Return the ends of what a piece has of lo ... hi, and its share of the piece; 0 where they do not overlap."""
+    """Return the ends of what a segment has of lo ... hi, and its share of the segment; 0 where they do not overlap."""
     first, last = constants[_FIRST + k], constants[_FIRST + k + 1]
     a, b = max(lo, first), min(hi, last)
     return a, b, max(b - a, 0.0) / (last - first)
@@ -232,7 +232,7 @@ def cdf(x, theta, constants):
 
 @kernel
 def _middle(a, b, constants):
-    """Return a value in the middle of a ... b, ends of one piece or of a part of it."""
+    """Return a value in the middle of a ... b, ends of one segment or of a part of it."""
     if constants[_STEP] > 0.0:
         return np.ceil(0.5 * a + 0.5 * b - 0.5)
     middle = 0.5 * a + 0.5 * b
@@ -248,7 +248,7 @@ def mode(lo, hi, theta, constants):
         first, last = constants[_FIRST + k], constants[_FIRST + k + 1]
         a, b, _ = _overlap(k, lower, upper, constants)
         density = theta[k] / (last - first)
-        # a single point belongs to the piece on its right, but at the end of all
+        # a single point belongs to the segment on its right, but at the end of all
         if density > highest and (a < b or (a == b and constants[_STEP] == 0.0 and (a < last or k == theta.size - 1))):
             best, highest = _middle(a, b, constants), density
         if density > highest_anywhere:
@@ -309,8 +309,8 @@ FAMILY = Family(
     leaf_constants=leaf_constants,
     valid_constants=valid_constants,
     entry_labels=entry_labels,
-    n_theta=_n_piece,
-    n_stats=_n_piece,
+    n_theta=_n_segment,
+    n_stats=_n_segment,
     by_name=True,
     conjugate_on_cell=True,
     coefficients=coefficients,

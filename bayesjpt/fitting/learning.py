@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 Learner = str | Callable[..., "Circuit"]
 """A name of `LEARNERS`, or a function (table, rng, **learner_options) -> Circuit."""
 
+_ELSEWHERE = {
+    "rng": "seed",
+    "random_seed": "seed",
+    "random_state": "seed",
+    "warmup": "tune",
+    "n_draws": "draws",
+    "n_chains": "chains",
+    "n_jobs": "cores",
+    "progressbar": "progress",
+}
+"""Options of `fit` by the names that other functions and programs give them."""
+
 
 def name_of(learner: Learner) -> str:
     """Return what settings call a learner."""
@@ -65,7 +77,8 @@ def check_options(learner: Learner, table: Table | Dataset, options: dict[str, A
         known = [name for name in parameters_of(learner) if name not in ("table", "rng", "progress")]
         for name in options:
             if name not in known:
-                raise LearnerError(f"learner {learner!r} has no option {name!r}", closest(name, known))
+                expected = repr(_ELSEWHERE[name]) if name in _ELSEWHERE else closest(name, known)
+                raise LearnerError(f"learner {learner!r} has no option {name!r}", expected)
         if "min_rows" in options:
             base.rows_of("min_rows", options["min_rows"], table.n_row)
         for name in {"epsilon", "threshold"}.intersection(options):

@@ -63,6 +63,7 @@ def insert(score, mark, which, rank, n, entry):
     if new_score == -np.inf or (n == score.size and new_score <= score[n - 1]):
         return n
     for j in range(n):
+        # the same values by another path: the better one stays, so that the k parts are k different answers
         if mark[j] == new_mark:
             if score[j] >= new_score:
                 return n
@@ -113,9 +114,11 @@ def best(graph, weight, entry, parts):
             n = 0
             for r in range(length[node]):
                 for q in range(length[child]):
+                    # scopes are disjoint, and sums modulo 2^64 do not depend on the order of the children
                     new_mark = mark[node, r] + mark[child, q]
                     new = (score[node, r] + score[child, q], new_mark, np.int64(r), np.int64(q))
                     n = insert(top, top_mark, left, right, n, new)
+            # parts have moved to other places of the list: what they hold of earlier children moves with them
             for before in range(first, j):
                 older[:] = parts.child_rank[before]
                 for r in range(n):

@@ -346,6 +346,7 @@ def _halves(cells: Cells, half: np.ndarray) -> dict[str, np.ndarray]:
         widths = widths[cells.row] if cells.row.size else widths
         if row >= 0:
             of_row, widths = widths, np.zeros(n_distinct + 1)
+            # equal values have equal widths, so the last that is written is as good as the first
             widths[cells.code[row]] = of_row
         of_column.append(widths)
     ends = np.cumsum([widths.size for widths in of_column], dtype=np.int64)
@@ -363,6 +364,7 @@ def fill_codes(distinct, x, out):
         for i in range(x.size):
             out[i] = np.searchsorted(distinct, x[i])
         return
+    # one lookup a row in place of a binary search
     position = np.zeros(int(span) + 1, np.int32)
     for k in range(distinct.size):
         position[int(distinct[k] - distinct[0])] = k
@@ -412,6 +414,7 @@ def assemble(
         plan, np.ascontiguousarray(values), missing, routes.row, coded
     )
     if missing.size:
+        # a column that an event is about counts as observed; its cells have the code of the event
         missing[list(asked)] = False
     is_coded = (code_row[plan.slot_column] >= 0) & reached
     length = np.where(is_coded, n_distinct[plan.slot_column].astype(np.int64) + 1, 0)

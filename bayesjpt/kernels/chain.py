@@ -106,6 +106,7 @@ def draw(state: ChainState, sweeper: Sweeper, rng: np.random.Generator) -> Chain
     """Return the state with weights and parameters drawn given the allocations: the second half of a sweep."""
     params = Params(*(array.copy() for array in state.params))
     sweeper.draw(params, rng, even=state.is_even)
+    # log_likelihood stays that of the params before the sweep: the pass that gave it came first
     return state._replace(params=params, sweep=state.sweep + 1, n_active=sweeper.n_active)
 
 

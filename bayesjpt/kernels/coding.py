@@ -40,15 +40,18 @@ def choose_coding(
     n_edge_of_slot = np.where(reached, 1 + keep_terms * np.diff(plan.child_ptr)[plan.slot_node], 0)
     bytes_of_value = 8 * np.bincount(plan.slot_column, n_edge_of_slot, minlength=n_column).astype(np.int64)
     few = np.where(plan.column_resolution == 0.0, 1.0, max_distinct_share) * seen_rows
+    # leaves drawn from lists of values sum over each distinct value once, however many rows have it
     few[(plan.column_resolution == 0.0) & (plan.column_kept >= 0)] = np.inf
     found = {}
     for column in range(n_column):
+        # one value less: missing cells have an entry, too
         fits = max_table_bytes // max(int(bytes_of_value[column]), 1) - 1
         values = distinct(column, np.inf if column in asked else min(few[column], fits))
         if values is not None:
             found[column] = values
     budget = max_table_bytes
     chosen = set(asked)
+    # the smallest first: they save the most for each byte
     for column in sorted(found.keys() - chosen, key=lambda c: (found[c].size, c)):
         cost = (found[column].size + 1) * int(bytes_of_value[column])
         if cost <= budget:
@@ -79,6 +82,7 @@ def slot_rows(plan: Plan, routes: Iterable[Routes], n_row: int) -> tuple[np.ndar
 def distinct_values(x: np.ndarray, observed: np.ndarray, most: float) -> np.ndarray | None:
     """Return the distinct observed values of float64 (n_row,), ascending, or None where there are more than `most`."""
     x = x if observed.all() else x[observed]
+    # most columns of numbers are refused by the first few rows, without a pass over all
     n_first = 4.0 * most + 64.0
     if x.size > n_first and np.unique(x[: int(n_first)]).size > most:
         return None

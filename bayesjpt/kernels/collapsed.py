@@ -59,6 +59,7 @@ def _add_exactly(x, sign, stats, rest):
 def _shift(plan, cells, paths, leaf, entry, sign):
     """Add a row, or take it out, from the statistics of a leaf."""
     first, last = plan.stat_at[leaf], plan.stat_at[leaf + 1]
+    # an empty leaf holds exact zeros: rounding errors of rows that have left cannot build up
     if paths.n_here[leaf] == 0:
         paths.stats[first:last] = 0.0
         paths.rest[first:last] = 0.0
@@ -272,6 +273,7 @@ def _draw_path(plan, paths, key, row, place):
                     paths.stack[depth] = plan.child[e]
                     depth += 1
         else:
+            # terms add up to one then, and none of them overflows
             top = paths.value[node] + paths.log_total[node]
             for e in range(first, last):
                 paths.term[e] = fast_exp(paths.term[e] - top)
@@ -292,6 +294,7 @@ def _count(paths, concentration, place, step):
         node = paths.sum_of_edge[e]
         paths.count[e] += step
         paths.n_visit[node] += step
+        # a row changes the counts of its own path only, so few logarithms are taken anew
         paths.log_share[e] = math.log(concentration[e] + paths.count[e])
         paths.log_total[node] = math.log(paths.total[node] + paths.n_visit[node])
 

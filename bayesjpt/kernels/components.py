@@ -25,14 +25,14 @@ def fill_leaf_modes(plan, leaves, thetas, out):
 
 
 @kernel
-def fill_leaf_quantiles(plan, pieces, chosen, thetas, levels, out):
-    """Fill out, float64 (n_draw, n_level, n_chosen), with quantiles of some of one column's pieces, each by itself."""
-    plan, pieces = borrowed(plan), borrowed(pieces)
-    share, held = np.zeros(pieces.place.size), np.empty((pieces.place.size, 3))
+def fill_leaf_quantiles(plan, components, chosen, thetas, levels, out):
+    """Fill out, float64 (n_draw, n_level, n_chosen), with quantiles of some components of one column, each alone."""
+    plan, components = borrowed(plan), borrowed(components)
+    share, held = np.zeros(components.place.size), np.empty((components.place.size, 3))
     for draw in range(out.shape[0]):
         forget(held)
         for j in range(chosen.size):
             share[chosen[j]] = 1.0
             for k in range(levels.size):
-                out[draw, k, j] = mixture_quantile(pieces, plan.const, thetas[draw], held, share, 0, levels[k])
+                out[draw, k, j] = mixture_quantile(components, plan.const, thetas[draw], held, share, 0, levels[k])
             share[chosen[j]] = 0.0

@@ -95,6 +95,7 @@ def downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count):
         for i in range(n):
             here[i] = i
         work.n_rows[work.list_at[root]] = n
+    # children have smaller numbers than their parents: when a node's turn comes, its list of rows is complete
     for position in range((nodes.size if nodes.size > 0 else plan.kind.size) - 1, -1, -1):
         node = nodes[position] if nodes.size > 0 else np.int32(position)
         size = work.n_rows[position]
@@ -116,6 +117,7 @@ def downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count):
                 else:
                     work.n_rows[at] = rows.append_all(visitors, work.rows[at], work.n_rows[at])
         else:
+            # where rows are routed, one child of a hard sum is alive for all of a segment: nothing is drawn there
             alive, only = 0, first
             for e in range(first, last if slot < 0 else first):
                 if work.node_at[plan.child[e]] >= 0:
@@ -125,6 +127,7 @@ def downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count):
                 work.n_rows[at] = rows.append_all(visitors, work.rows[at], work.n_rows[at])
                 edge_count[only] += size
                 continue
+            # by the row's number in the table, not its place: the same draw however rows are ordered or cut into parts
             if cells.row.size > 0:
                 fill_uniform_of(key, cells.row[lo:], visitors, node, work.u)
             else:
@@ -133,6 +136,7 @@ def downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count):
             if coded:
                 column = plan.slot_column[slot]
                 _to_codes(visitors, cells.code[cells.code_row[column], lo:])
+                # one entry more than distinct values: that of missing cells, of which none comes by here
                 length = np.int64(cells.n_distinct[column]) + 1
                 at = cells.term_at[slot]
                 term = work.table_term[at : at + (last - first) * length].reshape(last - first, length)

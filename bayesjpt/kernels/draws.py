@@ -91,6 +91,7 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
     begin = 0
     while begin < n_row:
         end = begin + 1
+        # rows of one draw share its coefficients
         while end < n_row and draw[end] == draw[begin]:
             end += 1
         log_weight, theta = log_weights[draw[begin]], thetas[draw[begin]]

@@ -152,6 +152,7 @@ def _rescale(top, log_box, flow, leaf_share):
             factor[i] = math.exp(top[i] - log_box[i])
             changed |= top[i] > -np.inf
             top[i] = log_box[i]
+        # relative to the largest so far, so that unions of very improbable boxes keep their digits
         flow[i] = math.exp(log_box[i] - top[i]) if log_box[i] > -np.inf else 0.0
     if changed:
         for k in range(leaf_share.shape[0]):
@@ -189,6 +190,7 @@ def _normalise(boxes, wanted, mass, top, log_box, leaf_share):
     for condition in range(boxes.condition_column.size):
         column = boxes.condition_column[condition]
         first, last = boxes.interval_ptr[condition], boxes.interval_ptr[condition + 1]
+        # a condition of one interval has its shares in place already
         if not wanted[column] or last - first == 1:
             continue
         at = boxes.condition_at[condition]

@@ -52,11 +52,11 @@ def path_probabilities(plan: Plan, inside: np.ndarray, log_weights: np.ndarray) 
 def node_probabilities(plan: Plan, log_weights: np.ndarray, nodes: Sequence[int] | np.ndarray) -> np.ndarray:
     """Return `path_probabilities` of some nodes, float64 (n_draw, n)."""
     parts = path_probabilities(plan, np.ones(plan.kind.size, bool), log_weights)
-    return np.concatenate([reach[nodes].T for _, reach in parts])
+    return np.concatenate([path_share[nodes].T for _, path_share in parts])
 
 
 @kernel
-def _fill_shares(plan, reach, out):
+def _fill_shares(plan, path_share, out):
     plan = borrowed(plan)
     out[:] = 0.0
     for node in range(plan.kind.size):
@@ -64,17 +64,17 @@ def _fill_shares(plan, reach, out):
             leaf = plan.leaf_of[node]
             column, family = plan.feature_column[plan.leaf_value[leaf]], plan.leaf_family[leaf]
             for draw in range(out.shape[0]):
-                out[draw, column, family] += reach[node, draw]
+                out[draw, column, family] += path_share[node, draw]
 
 
 def fill_shares(plan: Plan, log_weights: np.ndarray, out: np.ndarray) -> None:
     """Fill out, float64 (n_draw, n_column, n_family), with each family's share of each column (ABDA equation 3)."""
-    for part, reach in path_probabilities(plan, np.ones(plan.kind.size, bool), log_weights):
-        _fill_shares(plan, reach, out[part])
+    for part, path_share in path_probabilities(plan, np.ones(plan.kind.size, bool), log_weights):
+        _fill_shares(plan, path_share, out[part])
 
 
 @kernel
-def _fill_cdf(plan, reach, thetas, point_column, points, out):
+def _fill_cdf(plan, path_share, thetas, point_column, points, out):
     plan = borrowed(plan)
     out[:] = 0.0
     for node in range(plan.kind.size):
@@ -85,7 +85,7 @@ def _fill_cdf(plan, reach, thetas, point_column, points, out):
         for p in range(points.size):
             if point_column[p] == column:
                 for draw in range(out.shape[0]):
-                    out[draw, p] += reach[node, draw] * leaf_cdf(plan, thetas[draw], leaf, points[p])
+                    out[draw, p] += path_share[node, draw] * leaf_cdf(plan, thetas[draw], leaf, points[p])
 
 
 def fill_marginal_cdf(
@@ -97,20 +97,20 @@ def fill_marginal_cdf(
     out: np.ndarray,
 ) -> None:
     """Fill out, float64 (n_draw, n_point), with P(X_column <= point) for points in the user's units."""
-    for part, reach in path_probabilities(plan, nodes_above(plan, point_column), log_weights):
-        _fill_cdf(plan, reach, thetas[part], point_column, points, out[part])
+    for part, path_share in path_probabilities(plan, nodes_above(plan, point_column), log_weights):
+        _fill_cdf(plan, path_share, thetas[part], point_column, points, out[part])
 
 
 @kernel
-def _add_intervals(family, cell, units, parameters, constants, log_reach, ends, out):
+def _add_intervals(family, cell, units, parameters, constants, log_share, ends, out):
     """Add a leaf's share of the probability of some intervals, in logarithms."""
     for i in range(out.size):
         log_mass = cut_log_mass(family, (ends[0, i], ends[1, i]), cell, units, parameters, constants)
-        out[i] = logaddexp(out[i], log_reach + log_mass)
+        out[i] = logaddexp(out[i], log_share + log_mass)
 
 
 @kernel
-def _fill_log_mass(plan, reach, thetas, ptr, ends, out):
+def _fill_log_mass(plan, path_share, thetas, ptr, ends, out):
     plan, thetas = borrowed(plan), borrowed(thetas)
     out[:] = -np.inf
     for node in range(plan.kind.size):
@@ -121,14 +121,14 @@ def _fill_log_mass(plan, reach, thetas, ptr, ends, out):
         column = plan.feature_column[feature]
         first, last = ptr[column], ptr[column + 1]
         for draw in range(out.shape[0] if first < last else 0):
-            if reach[node, draw] == 0.0:
+            if path_share[node, draw] == 0.0:
                 continue
             _add_intervals(
                 plan.leaf_family[leaf], (plan.leaf_lower[leaf], plan.leaf_upper[leaf]),
                 (plan.feature_offset[feature], plan.feature_scale[feature], plan.leaf_resolution[leaf]),
                 thetas[draw, plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]],
                 plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]],
-                math.log(reach[node, draw]), ends[:, first:last], out[draw, first:last],
+                math.log(path_share[node, draw]), ends[:, first:last], out[draw, first:last],
             )  # fmt: skip
 
 
@@ -147,5 +147,5 @@ def fill_marginal_log_mass(
         Closed, in the user's units; codes on columns of labels.
     """
     inside = nodes_above(plan, np.flatnonzero(np.diff(ptr)))
-    for part, reach in path_probabilities(plan, inside, log_weights):
-        _fill_log_mass(plan, reach, thetas[part], ptr, ends, out[part])
+    for part, path_share in path_probabilities(plan, inside, log_weights):
+        _fill_log_mass(plan, path_share, thetas[part], ptr, ends, out[part])

@@ -99,14 +99,17 @@ def count(plan, cells, log_weight, work, swaps, key, flat, stats, edge_count):
             for i in range(n):
                 s = work.s[root, i]
                 value = work.m[root, i] + math.log(s) if s > 0.0 else -np.inf
+                # -inf would hide how far the other rows are; the caller names the row in its error
                 if value > -np.inf:
                     chunk_total += value
                 else:
                     row = cells.row[lo + i] if cells.row.size > 0 else np.int64(lo + i)
                     impossible = row if impossible < 0 else min(row, impossible)
+            # at once, while the block's values are in the cache
             downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count)
             accumulate_block(plan, cells, work, swaps, nodes, lo)
             lo += n
+        # chunk by chunk, so that the rounding of sums does not depend on the size of blocks
         rows.add(work.chunk_stats, stats)
         rows.add(swaps.chunk_stats, swaps.stats)
         log_likelihood += chunk_total
@@ -166,11 +169,13 @@ def draw_params(plan, cells, work, stats, edge_count, concentration, hyper, hype
             if status != OK:
                 return node
         elif kind != PRODUCT_KIND:
+            # the array holds concentrations for a moment, so that the draw needs no buffer
             for e in range(first, last):
                 log_weight[e] = concentration[e] + edge_count[e]
             if not draw_log_dirichlet(log_weight[first:last], log_weight[first:last], rng):
                 return node
             for e in range(first, last):
+                # a weight that rounds to 0 could never take a row again
                 log_weight[e] = max(log_weight[e], LOG_SMALLEST_WEIGHT)
     return -1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesjpt.kernels.mixture import fill_piece_moments, forget, mixture_cdf, mixture_moments
+from bayesjpt.kernels.mixture import fill_component_moments, forget, mixture_cdf, mixture_moments
 from bayesjpt.kernels.quantiles import mixture_quantile
 from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.jit import kernel
@@ -17,12 +17,12 @@ def _gather(leaf_share, draw, place, out):
 
 
 @kernel
-def fill_event_moments(pieces, const, thetas, leaf_share, mean, variance):
+def fill_event_moments(components, const, thetas, leaf_share, mean, variance):
     """Fill mean and variance, float64 (n_draw, n_target), in scales of the column from its location; NaN without mass.
 
     Parameters
     ----------
-    pieces : Pieces
+    components : Components
     const : float64 (n_const,)
         The plan's.
     thetas : float64 (n_draw, n_theta)
@@ -31,42 +31,42 @@ def fill_event_moments(pieces, const, thetas, leaf_share, mean, variance):
     mean : float64 (n_draw, n_target)
     variance : float64 (n_draw, n_target), or (n_draw, 0) where it is not asked for
     """
-    pieces, const, thetas = borrowed(pieces), borrowed(const), borrowed(thetas)
-    share, centre = np.empty(pieces.place.size), np.empty(pieces.place.size)
-    spread = np.empty(pieces.place.size if variance.shape[1] > 0 else 0)
+    components, const, thetas = borrowed(components), borrowed(const), borrowed(thetas)
+    share, centre = np.empty(components.place.size), np.empty(components.place.size)
+    spread = np.empty(components.place.size if variance.shape[1] > 0 else 0)
     for draw in range(mean.shape[0]):
-        _gather(leaf_share, draw, pieces.place, share)
-        fill_piece_moments(pieces, const, thetas[draw], centre, spread)
+        _gather(leaf_share, draw, components.place, share)
+        fill_component_moments(components, const, thetas[draw], centre, spread)
         for t in range(mean.shape[1]):
-            first, last = pieces.ptr[t], pieces.ptr[t + 1]
+            first, last = components.ptr[t], components.ptr[t + 1]
             mean[draw, t], squares = mixture_moments(share[first:last], centre[first:last], spread[first:last])
             if spread.size > 0:
                 variance[draw, t] = squares
 
 
 @kernel
-def fill_event_cdf(pieces, const, thetas, leaf_share, points, out):
+def fill_event_cdf(components, const, thetas, leaf_share, points, out):
     """Fill out, float64 (n_draw, n_point, n_target), with P(X <= point); points of the same shape. NaN without mass."""
-    pieces, const, thetas = borrowed(pieces), borrowed(const), borrowed(thetas)
-    share, held = np.empty(pieces.place.size), np.empty((pieces.place.size, 3))
+    components, const, thetas = borrowed(components), borrowed(const), borrowed(thetas)
+    share, held = np.empty(components.place.size), np.empty((components.place.size, 3))
     for draw in range(out.shape[0]):
-        _gather(leaf_share, draw, pieces.place, share)
+        _gather(leaf_share, draw, components.place, share)
         forget(held)
         for t in range(out.shape[2]):
-            total = share[pieces.ptr[t] : pieces.ptr[t + 1]].sum()
+            total = share[components.ptr[t] : components.ptr[t + 1]].sum()
             for k in range(out.shape[1]):
-                below = mixture_cdf(pieces, const, thetas[draw], held, share, t, points[draw, k, t])
+                below = mixture_cdf(components, const, thetas[draw], held, share, t, points[draw, k, t])
                 out[draw, k, t] = min(below / total, 1.0) if total > 0.0 else np.nan
 
 
 @kernel
-def fill_event_quantiles(pieces, const, thetas, leaf_share, q, out):
+def fill_event_quantiles(components, const, thetas, leaf_share, q, out):
     """Fill out, float64 (n_draw, n_q, n_target), with quantiles; `q` of the same shape. NaN without mass."""
-    pieces, const, thetas = borrowed(pieces), borrowed(const), borrowed(thetas)
-    share, held = np.empty(pieces.place.size), np.empty((pieces.place.size, 3))
+    components, const, thetas = borrowed(components), borrowed(const), borrowed(thetas)
+    share, held = np.empty(components.place.size), np.empty((components.place.size, 3))
     for draw in range(out.shape[0]):
-        _gather(leaf_share, draw, pieces.place, share)
+        _gather(leaf_share, draw, components.place, share)
         forget(held)
         for k in range(out.shape[1]):
             for t in range(out.shape[2]):
-                out[draw, k, t] = mixture_quantile(pieces, const, thetas[draw], held, share, t, q[draw, k, t])
+                out[draw, k, t] = mixture_quantile(components, const, thetas[draw], held, share, t, q[draw, k, t])

@@ -1,4 +1,4 @@
-"""Probabilities of labels given rows, under many draws: what each slot says of its labels, weighted by reach."""
+"""Probabilities of labels given rows, under many draws: what each slot says of its labels, by path probability."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bayesjpt.kernels.leaf import leaf_log_mass
-from bayesjpt.kernels.path_probability import reach_buffers, reach_of
+from bayesjpt.kernels.path_probability import path_buffers, path_shares
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
@@ -21,9 +21,9 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
 
     Parameters
     ----------
-    plan, cells, targets : Plan, Cells, Reach
-    leaves : int32 (n_piece,)
-        The leaf of each of the pieces that `targets` names.
+    plan, cells, targets : Plan, Cells, Targets
+    leaves : int32 (n_component,)
+        The leaf of each of the components that `targets` names.
     params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
     n_block : int
         Rows that are evaluated together.
@@ -37,7 +37,7 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
     log_weights, thetas = params
     made = make_work(plan, cells, n_block)
     plan, cells, targets, work = borrowed(plan), borrowed(cells), borrowed(targets), borrowed(made)
-    on_the_way = reach_buffers(targets, n_block)
+    on_the_way = path_buffers(targets, n_block)
     longest = 1
     for t in range(label_ptr.size - 1):
         longest = max(longest, label_ptr[t + 1] - label_ptr[t])
@@ -51,7 +51,7 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
             n = block_size(cells.segment_ptr, lo, n_block, out.shape[2])
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
-            reach = reach_of(plan, targets, log_weight, work, on_the_way, n)
+            path_share = path_shares(plan, targets, log_weight, work, on_the_way, n)
             out[draw, :, lo : lo + n] = 0.0
             for t in range(label_ptr.size - 1):
                 n_label = label_ptr[t + 1] - label_ptr[t]
@@ -66,6 +66,6 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
                     for label in range(n_label):
                         row = out[draw, label_ptr[t] + label]
                         for i in range(n):
-                            row[lo + i] += reach[targets.slot[slot], i] * says[label]
+                            row[lo + i] += path_share[targets.slot[slot], i] * says[label]
             lo += n
     keep(made)

@@ -53,6 +53,7 @@ def _total(flow):
 def _divide(value, flow):
     """Replace a sum's flow by flow / value, 0 where the value is 0."""
     for i in range(flow.size):
+        # the value is s exp(m), and terms are relative to m as well: the exponent cancels
         flow[i] = flow[i] / value[i] if value[i] > 0.0 else 0.0
 
 
@@ -136,6 +137,7 @@ def _subtract_cells(plan, theta, cell_flow, out):
             slope = 0.0
             if space == SIMPLEX_SPACE:
                 corner[j] = 1.0
+                # mass = sum of theta_j mass_j over sum of theta_j: the -1 is the derivative of the denominator
                 slope = math.exp(dispatch.log_mass(family, lo, hi, corner, const) - log_cell) - 1.0
                 corner[j] = 0.0
             else:

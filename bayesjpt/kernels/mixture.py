@@ -1,8 +1,9 @@
 """Columns as mixtures of their leaves: moments, cumulative probabilities and quantiles from the leaves' shares.
 
-A *piece* is one leaf restricted to one closed interval (its own cell and what an event leaves of it). Given evidence,
-a column is the mixture of its pieces; where the shares come from is the business of `events` and `conditional`.
-Moments are kept relative to the column's location and in its scale, so that large offsets (dates) cost no digits.
+A *component* is one leaf restricted to one closed interval (its own cell and what an event leaves of it). Given
+evidence, a column is the mixture of its components; where the shares come from is the business of `events` and
+`given_event`. Moments are kept relative to the column's location and in its scale, so that large offsets
+(dates) cost no digits.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from bayesjpt.numerics.jit import inlined, kernel
 _LEFT = 0.015625
 """What a difference of two cumulative probabilities leaves of the larger one at least, or it is not taken."""
 _LEAST = 1e-100
-"""Least mass of a piece whose shares are such differences."""
+"""Least mass of a component whose shares are such differences."""
 
 
 @by_address
-class Pieces(NamedTuple):
-    """Pieces of some columns, one column after the other.
+class Components(NamedTuple):
+    """Components of some columns, one column after the other.
 
     Attributes
     ----------
     ptr : int32 (n_target + 1,)
-        Pieces of each column.
-    place : int64 (n_piece,)
-        Where the piece's share lies.
-    family, theta_at, theta_len, const_at, const_len : int32 (n_piece,)
-    lower, upper : float64 (n_piece,)
+        Components of each column.
+    place : int64 (n_component,)
+        Where the component's share lies.
+    family, theta_at, theta_len, const_at, const_len : int32 (n_component,)
+    lower, upper : float64 (n_component,)
         Its interval in the user's units; lower > upper where it is empty.
-    offset, unit, resolution : float64 (n_piece,)
+    offset, unit, resolution : float64 (n_component,)
         z = (x - offset) / unit, and at ends as `bayesjpt.numerics.ends` says.
     counts : bool (n_target,)
         Whether the column holds integers.
@@ -67,8 +68,8 @@ class Pieces(NamedTuple):
     jump: np.ndarray
 
 
-def make_pieces(plan: Plan, boxes: Boxes, columns: Sequence[int], units: np.ndarray) -> Pieces:
-    """Return the pieces of some columns, on each of which every box has a condition.
+def make_components(plan: Plan, boxes: Boxes, columns: Sequence[int], units: np.ndarray) -> Components:
+    """Return the components of some columns, on each of which every box has a condition.
 
     Their shares lie where `boxes` keeps the log masses of the same interval and leaf. `units` is float64 (n_target, 2),
     the location and scale of each column.
@@ -94,7 +95,7 @@ def make_pieces(plan: Plan, boxes: Boxes, columns: Sequence[int], units: np.ndar
     leaf = np.concatenate(leaves)
     lo, hi = np.concatenate(ends, axis=1)
     feature = plan.leaf_value[leaf]
-    return Pieces(
+    return Components(
         ptr=np.cumsum([0, *counts]).astype(np.int32),
         place=np.concatenate(places).astype(np.int64),
         family=plan.leaf_family[leaf],
@@ -116,39 +117,46 @@ def make_pieces(plan: Plan, boxes: Boxes, columns: Sequence[int], units: np.ndar
 
 
 @kernel
-def piece_log_mass(pieces, const, theta, p, lower, upper):
-    """Return the log probability of an interval under a piece's family on its whole domain."""
-    units = pieces.offset[p], pieces.unit[p], pieces.resolution[p]
-    parameters = theta[pieces.theta_at[p] : pieces.theta_at[p] + pieces.theta_len[p]]
-    constants = const[pieces.const_at[p] : pieces.const_at[p] + pieces.const_len[p]]
-    return dispatch.log_mass(pieces.family[p], lower_end(lower, units), upper_end(upper, units), parameters, constants)
+def component_log_mass(components, const, theta, p, lower, upper):
+    """Return the log probability of an interval under a component's family on its whole domain."""
+    units = components.offset[p], components.unit[p], components.resolution[p]
+    parameters = theta[components.theta_at[p] : components.theta_at[p] + components.theta_len[p]]
+    constants = const[components.const_at[p] : components.const_at[p] + components.const_len[p]]
+    return dispatch.log_mass(
+        components.family[p], lower_end(lower, units), upper_end(upper, units), parameters, constants
+    )
 
 
 @kernel
-def fill_piece_log_masses(pieces, const, theta, out):
-    """Fill out, float64 (n_piece,), with the log mass of each piece's interval under its family."""
+def fill_component_log_masses(components, const, theta, out):
+    """Fill out, float64 (n_component,), with the log mass of each component's interval under its family."""
     for p in range(out.size):
-        lower, upper = pieces.lower[p], pieces.upper[p]
+        lower, upper = components.lower[p], components.upper[p]
         if lower == -np.inf and upper == np.inf:
             out[p] = 0.0
         elif lower < upper:
-            out[p] = piece_log_mass(pieces, const, theta, p, lower, upper)
+            out[p] = component_log_mass(components, const, theta, p, lower, upper)
         else:
             out[p] = 0.0 if lower == upper else -np.inf
 
 
 @kernel
-def fill_piece_moments(pieces, const, theta, mean, variance):
-    """Fill mean and variance of each piece, float64 (n_piece,), in scales of its column from its location.
+def fill_component_moments(components, const, theta, mean, variance):
+    """Fill mean and variance of each component, float64 (n_component,), in scales of its column from its location.
 
-    Infinite where the family has none on that interval; 0 for empty pieces. An empty `variance` is not asked for.
+    Infinite where the family has none on that interval; 0 for empty components. An empty `variance` is not asked for.
     """
-    family, unit_of, offset_of = pieces.family, pieces.unit, pieces.offset
-    theta_at, theta_len, const_at, const_len = pieces.theta_at, pieces.theta_len, pieces.const_at, pieces.const_len
-    lowers, uppers = pieces.lower, pieces.upper
-    for t in range(pieces.scale.size):
-        location, scale = pieces.location[t], pieces.scale[t]
-        for p in range(pieces.ptr[t], pieces.ptr[t + 1]):
+    family, unit_of, offset_of = components.family, components.unit, components.offset
+    theta_at, theta_len, const_at, const_len = (
+        components.theta_at,
+        components.theta_len,
+        components.const_at,
+        components.const_len,
+    )
+    lowers, uppers = components.lower, components.upper
+    for t in range(components.scale.size):
+        location, scale = components.location[t], components.scale[t]
+        for p in range(components.ptr[t], components.ptr[t + 1]):
             lower, upper = lowers[p], uppers[p]
             if variance.size > 0:
                 variance[p] = 0.0
@@ -197,13 +205,13 @@ def mixture_moments(share, mean, variance):
 
 @kernel
 def forget(held):
-    """Let `held`, float64 (n_piece, 3), know nothing of the pieces: see `mixture_cdf`."""
+    """Let `held`, float64 (n_component, 3), know nothing of the components: see `mixture_cdf`."""
     held[:] = np.nan
 
 
 @kernel
 def _prepare(family, ends, units, counts, parameters, constants, held):
-    """Find the probabilities before a piece and up to its end; infinite where their difference would lose digits."""
+    """Find the probabilities before a component and up to its end; infinite where their difference loses digits."""
     lower, upper = ends
     before = math.ceil(lower) - 1.0 if counts else np.nextafter(lower, -np.inf)
     held[0] = dispatch.cdf(family, upper_end(before, units), parameters, constants) if lower > -np.inf else 0.0
@@ -215,9 +223,9 @@ def _prepare(family, ends, units, counts, parameters, constants, held):
 
 @kernel
 def _share_between(family, between, ends, units, parameters, constants, held):
-    """Return the share of a piece between two values by logarithms: nothing cancels, at twice the cost or more.
+    """Return the share of a component between two values by logarithms: nothing cancels, at twice the cost or more.
 
-    A piece so far from all its family's mass that none is left in double precision stands at its end that is nearer.
+    A component so far from all its family's mass that none is left in double precision stands at its nearer end.
     """
     if math.isnan(held[2]):
         lower, upper = lower_end(ends[0], units), upper_end(ends[1], units)
@@ -231,12 +239,12 @@ def _share_between(family, between, ends, units, parameters, constants, held):
 
 
 @inlined
-def _share_of_cut(pieces, const, theta, held, p, counts, x, above):
-    """Return the share of a piece that lies at or below a value inside it, or above that."""
-    family, ends = pieces.family[p], (pieces.lower[p], pieces.upper[p])
-    units = pieces.offset[p], pieces.unit[p], pieces.resolution[p]
-    parameters = theta[pieces.theta_at[p] : pieces.theta_at[p] + pieces.theta_len[p]]
-    constants = const[pieces.const_at[p] : pieces.const_at[p] + pieces.const_len[p]]
+def _share_of_cut(components, const, theta, held, p, counts, x, above):
+    """Return the share of a component that lies at or below a value inside it, or above that."""
+    family, ends = components.family[p], (components.lower[p], components.upper[p])
+    units = components.offset[p], components.unit[p], components.resolution[p]
+    parameters = theta[components.theta_at[p] : components.theta_at[p] + components.theta_len[p]]
+    constants = const[components.const_at[p] : components.const_at[p] + components.const_len[p]]
     own = held[p]
     if math.isnan(own[0]):
         _prepare(family, ends, units, counts, parameters, constants, own)
@@ -251,46 +259,47 @@ def _share_of_cut(pieces, const, theta, held, p, counts, x, above):
 
 
 @kernel
-def fill_piece_cdf(pieces, const, theta, held, target, x, out):
-    """Fill out, float64 (n_piece,), with the share of each of one column's pieces that lies in (-inf, x]."""
+def fill_component_cdf(components, const, theta, held, target, x, out):
+    """Fill out, float64 (n_component,), with the share of each of one column's components that lies in (-inf, x]."""
     held = borrowed(held)
-    for p in range(pieces.ptr[target], pieces.ptr[target + 1]):
-        if pieces.lower[p] <= x < pieces.upper[p]:
-            out[p] = _share_of_cut(pieces, const, theta, held, p, pieces.counts[target], x, False)
+    for p in range(components.ptr[target], components.ptr[target + 1]):
+        if components.lower[p] <= x < components.upper[p]:
+            out[p] = _share_of_cut(components, const, theta, held, p, components.counts[target], x, False)
         else:
-            out[p] = 1.0 if x >= pieces.upper[p] else 0.0
+            out[p] = 1.0 if x >= components.upper[p] else 0.0
 
 
 @kernel
-def mixture_cdf(pieces, const, theta, held, share, target, x):
-    """Return the share of one column's pieces, float64 `share` of all pieces, that lies in (-inf, x].
+def mixture_cdf(components, const, theta, held, share, target, x):
+    """Return the share of one column's components, float64 `share` of all components, that lies in (-inf, x].
 
-    `held` is float64 (n_piece, 3), what is known of the pieces under this theta: the probabilities before a piece and
-    up to its end, and the logarithm of its mass; NaN (`forget`) until a value cuts the piece. From then on it costs
-    one cumulative probability of each piece that is cut, except where the difference of two would lose digits.
+    `held` is float64 (n_component, 3), what is known of the components under this theta: the probabilities before a
+    component and up to its end, and the logarithm of its mass; NaN (`forget`) until a value cuts the component. From
+    then on it costs one cumulative probability of each component that is cut, except where the difference of two would
+    lose digits.
     """
     held = borrowed(held)
     total = 0.0
-    for p in range(pieces.ptr[target], pieces.ptr[target + 1]):
-        if share[p] == 0.0 or x < pieces.lower[p]:
+    for p in range(components.ptr[target], components.ptr[target + 1]):
+        if share[p] == 0.0 or x < components.lower[p]:
             continue
-        if x >= pieces.upper[p]:
+        if x >= components.upper[p]:
             total += share[p]
         else:
-            total += share[p] * _share_of_cut(pieces, const, theta, held, p, pieces.counts[target], x, False)
+            total += share[p] * _share_of_cut(components, const, theta, held, p, components.counts[target], x, False)
     return total
 
 
 @kernel
-def mixture_tail(pieces, const, theta, held, share, target, x):
-    """Return the share of one column's pieces that lies above x, without the cancellation of 1 less `mixture_cdf`."""
+def mixture_tail(components, const, theta, held, share, target, x):
+    """Return the share of a column's components above x, without the cancellation of 1 less `mixture_cdf`."""
     held = borrowed(held)
     total = 0.0
-    for p in range(pieces.ptr[target], pieces.ptr[target + 1]):
-        if share[p] == 0.0 or x >= pieces.upper[p]:
+    for p in range(components.ptr[target], components.ptr[target + 1]):
+        if share[p] == 0.0 or x >= components.upper[p]:
             continue
-        if x < pieces.lower[p]:
+        if x < components.lower[p]:
             total += share[p]
         else:
-            total += share[p] * _share_of_cut(pieces, const, theta, held, p, pieces.counts[target], x, True)
+            total += share[p] * _share_of_cut(components, const, theta, held, p, components.counts[target], x, True)
     return total

@@ -356,7 +356,9 @@ def fill_modes(plan, graph, found, values, missing, params, n_block, log_evidenc
                 for slot in range(plan.slot_node.size):
                     column = plan.slot_column[slot]
                     for r in range(k if hidden[column] and n_found > 0 else 0):
+                        # entries behind the last that was found repeat it, and are not read
                         pick = picks[min(r, n_found - 1), column]
+                        # all slots of the column, not only those on the best path: the score is exact over all paths
                         m[slot, r] = _score(plan, found, log_weight, theta, slot, pick, centre, table)
                 up(graph, weight, m, s)
                 rows.log_value(m[n_node - 1], s[n_node - 1], total)

@@ -99,6 +99,7 @@ def _numbered(plan, state, own, number):
         n_inside = 0
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
             n_inside += state[plan.child[e]] == _INSIDE
+        # inputs first: a question writes its values into the leading rows of m in one block
         if state[node] == _CERTAIN or (state[node] == _INSIDE and n_inside == 0):
             own[n], number[node] = node, n
             n += 1
@@ -130,8 +131,10 @@ def _arranged(plan, state):
                 continue
             child[n], edge[n] = at, e
             if not is_product[k]:
+                # a term of a sum is at most its child's s, since the largest is shifted to an exponential of 1
                 bound = logaddexp(bound, log_bound[at])
             else:
+                # a product multiplies its children's s, so their logarithms add up
                 fold[n] = bound + log_bound[at] > _FOLD_ABOVE
                 bound = log_bound[at] + (0.0 if fold[n] else bound)
             n += 1

@@ -1,4 +1,4 @@
-"""How far each row's probability reaches: given the row, the probability that its path runs through a node.
+"""Path probabilities: given a row, the probability that its path runs through a node.
 
 Only nodes above some wanted columns are visited, from the root down to the columns' slots, which take the place of
 inputs. The pairs of these nodes, for all that the row observes, were left by `bayesjpt.kernels.upward`.
@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
-from bayesjpt.kernels.mixture import Pieces
+from bayesjpt.kernels.mixture import Components
 from bayesjpt.kernels.passes import Graph, down, gather_weights, make_graph, nodes_above, numbers_in
 from bayesjpt.numerics.borrowed import by_address
 from bayesjpt.numerics.copying import copy_into
@@ -22,7 +22,7 @@ from bayesjpt.numerics.jit import inlined, kernel
 
 
 @by_address
-class Reach(NamedTuple):
+class Targets(NamedTuple):
     """The nodes above some columns, and the slots of those columns.
 
     Attributes
@@ -32,7 +32,7 @@ class Reach(NamedTuple):
     slot_ptr : int32 (n_target + 1,), slot : int32 (n_target_slot,)
         Nodes of the graph that are each column's slots.
     part_ptr : int32 (n_target_slot + 1,), part : int32 (n_part,), part_edge : int32 (n_part,)
-        The pieces of each slot, by number, and the edges of their weights (-1 for bare leaves).
+        The components of each slot, by number, and the edges of their weights (-1 for bare leaves).
     """
 
     graph: Graph
@@ -43,14 +43,14 @@ class Reach(NamedTuple):
     part_edge: np.ndarray
 
 
-def make_reach(plan: Plan, pieces: Pieces, leaves: np.ndarray, columns: Sequence[int]) -> Reach:
+def make_targets(plan: Plan, components: Components, leaves: np.ndarray, columns: Sequence[int]) -> Targets:
     """Return the nodes above some columns.
 
-    `pieces` are those columns' whole leaves, `leaves` (n_piece,) which leaf each is.
+    `components` are those columns' whole leaves, `leaves` (n_component,) which leaf each is.
     """
     graph = make_graph(plan, nodes_above(plan, columns) & (plan.node_row >= 0))
     at = numbers_in(graph, plan.kind.size)
-    piece_of = {int(leaf): number for number, leaf in enumerate(leaves)}
+    component_of = {int(leaf): number for number, leaf in enumerate(leaves)}
     slot: list[int] = []
     counts: list[int] = []
     lengths: list[int] = []
@@ -66,9 +66,9 @@ def make_reach(plan: Plan, pieces: Pieces, leaves: np.ndarray, columns: Sequence
             else:
                 members = [(int(plan.child[e]), e) for e in range(plan.child_ptr[n], plan.child_ptr[n + 1])]
             lengths.append(len(members))
-            part += [piece_of[int(plan.leaf_of[child])] for child, _ in members]
+            part += [component_of[int(plan.leaf_of[child])] for child, _ in members]
             part_edge += [e for _, e in members]
-    return Reach(
+    return Targets(
         graph=graph,
         slot_ptr=np.cumsum([0, *counts]).astype(np.int32),
         slot=np.array(slot, np.int32),
@@ -79,8 +79,8 @@ def make_reach(plan: Plan, pieces: Pieces, leaves: np.ndarray, columns: Sequence
 
 
 @kernel
-def reach_buffers(targets, n_block):
-    """Return the buffers of `reach_of`: for the weights, the pairs and the flow of the nodes."""
+def path_buffers(targets, n_block):
+    """Return the buffers of `path_shares`: for the weights, the pairs and the flow of the nodes."""
     return np.empty((targets.graph.edge.size, 1)), np.empty((3, targets.graph.node.size * n_block))
 
 
@@ -95,8 +95,8 @@ def _copy_pair(graph, work, k, n, m, s):
 
 
 @kernel
-def reach_of(plan, targets, log_weight, work, buffers, n):
-    """Return the reach of the nodes, float64 (n_reached, n), from what `upward` left behind for n rows.
+def path_shares(plan, targets, log_weight, work, buffers, n):
+    """Return the path probability of the nodes, float64 (n_reached, n), from what `upward` left behind for n rows.
 
     It lies in the buffers. All 0 below the root where the row has no density.
     """
@@ -120,19 +120,19 @@ def reach_of(plan, targets, log_weight, work, buffers, n):
 
 @kernel
 def fill_part_weights(targets, log_weight, out):
-    """Fill out, float64 (n_part,), with the weight of each piece within its slot; 1 for bare leaves."""
+    """Fill out, float64 (n_part,), with the weight of each component within its slot; 1 for bare leaves."""
     for k in range(out.size):
         out[k] = math.exp(log_weight[targets.part_edge[k]]) if targets.part_edge[k] >= 0 else 1.0
 
 
 @kernel
-def fill_row_shares(targets, reach, weight, t, row, least, share):
-    """Fill the shares of one column's pieces given one row."""
+def fill_row_shares(targets, path_share, weight, t, row, least, share):
+    """Fill the shares of one column's components given one row."""
     for k in range(targets.slot_ptr[t], targets.slot_ptr[t + 1]):
         for j in range(targets.part_ptr[k], targets.part_ptr[k + 1]):
             share[targets.part[j]] = 0.0
     for k in range(targets.slot_ptr[t], targets.slot_ptr[t + 1]):
-        own = reach[targets.slot[k], row]
+        own = path_share[targets.slot[k], row]
         if own > least:
             for j in range(targets.part_ptr[k], targets.part_ptr[k + 1]):
                 share[targets.part[j]] += own * weight[j]

@@ -114,6 +114,7 @@ def _part(rows, x, known, lower, upper, flags, rest):
         value = x[row] if known[row] else np.nan
         reaches = lower <= value <= upper
         if is_label:
+            # a missing cell is NaN: every comparison fails, and it is left among the rest
             reaches = value >= 0.0 and flags[np.uint32(value if value >= 0.0 else 0.0)]
         rows[n], rest[n_rest] = row, row
         n += reaches
@@ -204,6 +205,7 @@ def _find_exits(plan, leads, decides, start, leader, values, observed, half):
                             continue
                     elif not (x + width >= lower[e] and x - width <= upper[e]):
                         continue
+                # a node that two splits lead to is an exit once
                 if visited[child[e]] != party:
                     visited[child[e]] = party
                     stack[depth] = child[e]
@@ -295,6 +297,7 @@ def _mark_above(plan, leads, decides, alone, alive, found, n):
             alive[node] = True
             found[n] = node
             n += 1
+    # parents have larger numbers than their children, so parents come first here
     for node in lead[::-1]:
         if alive[node] and decides[node] < 0:
             for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):

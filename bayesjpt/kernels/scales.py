@@ -84,6 +84,7 @@ def _draw_scale(family, tau, shape, has_normaliser, theta, hyper, rng):
     if not -np.inf < density < np.inf:
         return np.nan
     state = slice_state()
+    # the posterior of log tau narrows like the square root of the number of terms
     x = slice_begin(state, x, density, 2.0 / math.sqrt(1.0 + terms[0]), rng)
     while slice_wants_more(state):
         tau = math.exp(x)
@@ -100,6 +101,7 @@ def _log_density(plan, scales, group, leaves, stats, base, hyper_at, x):
     tau = math.exp(x)
     if not _SMALLEST < tau < _LARGEST:
         return -np.inf
+    # Gamma(shape, shape) of tau in terms of x = log tau, its Jacobian included
     value = scales.shape[group] * (x - tau)
     for leaf in leaves:
         value += dispatch.scale_evidence(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayesjpt.kernels.path_probability import reach_buffers, reach_of
+from bayesjpt.kernels.path_probability import path_buffers, path_shares
 from bayesjpt.kernels.routes import block_size
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, upward
 from bayesjpt.kernels.work import make_work
@@ -17,7 +17,7 @@ def fill_slot_shares(plan, cells, targets, params, n_block, out):
 
     Parameters
     ----------
-    plan, cells, targets : Plan, Cells, Reach
+    plan, cells, targets : Plan, Cells, Targets
         `targets` reaches slots of one column, which is missing in `cells` where a row's own value shall not tell its
         slot; or nodes above all slots, each of which lies on its own way from the root. All 0 for impossible rows.
     params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
@@ -27,7 +27,7 @@ def fill_slot_shares(plan, cells, targets, params, n_block, out):
     log_weights, thetas = params
     made = make_work(plan, cells, n_block)
     plan, cells, targets, work = borrowed(plan), borrowed(cells), borrowed(targets), borrowed(made)
-    on_the_way = reach_buffers(targets, n_block)
+    on_the_way = path_buffers(targets, n_block)
     for draw in range(out.shape[0]):
         prepare_coefficients(plan, cells, thetas[draw], work)
         fill_tables(plan, cells, log_weights[draw], work)
@@ -35,8 +35,8 @@ def fill_slot_shares(plan, cells, targets, params, n_block, out):
         while lo < out.shape[2]:
             n = block_size(cells.segment_ptr, lo, n_block, out.shape[2])
             upward(plan, cells, log_weights[draw], work, lo, n)
-            reach = reach_of(plan, targets, log_weights[draw], work, on_the_way, n)
+            path_share = path_shares(plan, targets, log_weights[draw], work, on_the_way, n)
             for k in range(targets.slot.size):
-                copy_into(reach[targets.slot[k], :n], out[draw, k, lo:])
+                copy_into(path_share[targets.slot[k], :n], out[draw, k, lo:])
             lo += n
     keep(made)

@@ -132,6 +132,7 @@ def fill_joint(slots, log_weight, buffers, out):
         flow = buffers[1][2, : n_node * n].reshape(n_node, n)
         m[:n_input] = 0.0
         for k in range(n):
+            # t is the column of the slot; slots are in the order of their columns, so it only moves forward
             while lo + k >= slots.ptr[t + 1]:
                 t += 1
             for other in range(slots.ptr[t], slots.ptr[t + 1]):
@@ -139,8 +140,10 @@ def fill_joint(slots, log_weight, buffers, out):
                     m[slots.node[other], k] = -np.inf
         up(graph, weight, m, s)
         for k in range(n):
+            # the slot's probability in place of 1: what runs through another slot is the probability of both
             flow[n_node - 1, k] = s[n_node - 1, k] * math.exp(m[n_node - 1, k])
         down(graph, weight, m, s, flow)
         for k in range(n):
+            # symmetric, so the half above the diagonal is enough
             for other in range(lo + k, n_slot):
                 out[lo + k, other] = flow[slots.node[other], k]

@@ -143,6 +143,7 @@ def scan_numbers(records, targets, totals, scratch, column, rows, n, min_rows):
         r = np.uint32(position[i])
         for t in range(targets.numeric.size):
             x = number[r, t]
+            # NaN is a missing number
             if x == x:
                 sides.below[t] += x - mean[t]
                 sides.n_below[t] += 1.0
@@ -151,6 +152,7 @@ def scan_numbers(records, targets, totals, scratch, column, rows, n, min_rows):
             if label != MISSING:
                 move_labels(entropy, totals, sides, s, label, one)
         here = code[r, column]
+        # rows of one code cannot be parted
         if code[position[i + 1], column] == here:
             continue
         if not _large_enough(rows, n, i + 1, min_rows):
@@ -227,6 +229,7 @@ def _group(records, targets, totals, scratch, n, n_group):
         for j in range(groups.ptr[k], e):
             s, label = groups.target[j], groups.label[j]
             groups.n[j] = count[s, label]
+            # only what was counted is set back: there may be far more labels than rows
             count[s, label] = 0
             groups.n_labelled[k, s] += groups.n[j]
             if label == common[s]:
@@ -284,6 +287,7 @@ def scan_labels(records, targets, totals, scratch, column, rows, n, n_label, min
             _move_group(groups, k, targets, totals, sides)
             trial[k] = True
             n_observed += groups.size[k]
+            # the last beginning is all labels, which splits nothing
             if n_observed < n and _large_enough(rows, n, n_observed, min_rows):
                 score = improvement(targets, totals, sides)
                 if score > best:
@@ -331,6 +335,7 @@ def best_split(records, targets, scratch, features, n_code, is_label, first, las
             totals = scratch.part
             fill_totals(records, targets, column, first, last, totals)
         n_target = np.sum(targets.numeric != column) + np.sum(targets.symbolic != column)
+        # a split of a column that is seldom observed says little about the other rows
         share = n / rows / max(n_target, 1)
         if is_label[column]:
             score, labels = scan_labels(records, targets, totals, scratch, column, rows, n, n_code[column], min_rows)

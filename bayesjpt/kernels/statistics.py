@@ -38,6 +38,7 @@ def accumulate_block(plan, cells, work, swaps, nodes, lo):
         if leaf < 0 or size == 0:
             continue
         column = plan.feature_column[plan.leaf_value[leaf]]
+        # lists of coded columns hold codes, which count from the first distinct value; others hold places in the block
         start = 0 if cells.code_row[column] >= 0 else lo
         work.n_reached[leaf] += size
         _accumulate(plan, cells, leaf, start, work.rows[position, :size], work.chunk_stats)
@@ -80,6 +81,7 @@ def sort_kept(plan, work):
                 ends[leaf, 1] = ends[leaf, 0]
         for j in range(work.n_kept[row]):
             leaf = work.kept_leaf[row, j]
+            # a counting sort: stable, so values keep the order of their rows and the draws do not depend on the blocks
             work.sorted_value[row, ends[leaf, 1]] = work.kept_value[row, j]
             ends[leaf, 1] += 1
 

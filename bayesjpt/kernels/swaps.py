@@ -148,6 +148,7 @@ def swap_rows(plan, swaps, stats, edge_count, concentration, hyper, hyper_at, th
         if other <= leaf:
             continue
         e, o = swaps.edge[leaf], swaps.edge[other]
+        # nothing to exchange
         if edge_count[e] == 0 and edge_count[o] == 0:
             continue
         first = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]

@@ -197,6 +197,7 @@ class Sweeper:
             params.theta,
             rng,
         )
+        # before parameters, which are integrated out of this step; the other factors come after them
         if self._scales.from_statistics.any():
             self._draw_scales_given_statistics(tau, rng)
             self._scale(params)

@@ -107,6 +107,7 @@ def _draw_conjugate(family, stats, hyper, constants, theta, cell, rng):
     lo, hi, _ = cell
     corner, inside = np.zeros_like(theta), np.empty(theta.size, np.bool_)
     for k in range(theta.size):
+        # all mass on one category: its mass in the cell is 1 if the category lies inside, else 0
         corner[k] = 1.0
         inside[k] = dispatch.log_mass(family, lo, hi, corner, constants) > -np.inf
         corner[k] = 0.0
@@ -136,6 +137,7 @@ def draw_on_cell(family, update, space, stats, hyper, constants, theta, cell, rn
     int
         `OK`, or `INVALID`: theta is then as it was.
     """
+    # no row, no likelihood: the conditional is the prior, whatever the cell
     if cell[2] == 0.0:
         return dispatch.draw_posterior(family, stats, hyper, constants, theta, rng)
     if update == _CONJUGATE:

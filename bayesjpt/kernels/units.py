@@ -180,6 +180,7 @@ class Units(Sequence[Cells]):
         values, observed = self._rows(number)
         if not routes.live.size:
             routes = no_routes(self.plan, values.shape[1])
+        # one unit is the whole table: exactly what is computed without units
         whole = self._n_unit == 1
         cells = assemble(
             self.plan,

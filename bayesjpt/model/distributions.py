@@ -6,6 +6,7 @@ a cap; with the transforms by which a sampler of unbounded variables reaches the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -195,17 +196,42 @@ def _segment_dirichlet_numba(op, node):
     return segment_dirichlet, source_version()
 
 
-class FlooredInverseGammaRV(RandomVariable):
+class TruncatedRV(RandomVariable):
+    """A scalar distribution of two parameters that is cut off at a third; `draw` is its compiled sampler."""
+
+    signature = "(),(),()->()"
+    dtype = "float64"
+    draw: Callable[..., float]
+    transform: Callable[[], Any]
+
+    @classmethod
+    def rng_fn(cls, rng, first, second, limit, size=None):
+        return _batched(cls.draw, rng, (first, second, limit), size)
+
+
+@numba_core_rv_funcify.register(TruncatedRV)
+def _truncated_numba(op, node):
+    draw = op.draw
+
+    @numba_njit
+    def truncated(rng, first, second, limit):
+        return draw(rng, first, second, limit)
+
+    return truncated, source_version()  # PyTensor's own key of the compiled code names the class of the op
+
+
+@default_transform.register(TruncatedRV)
+def _truncated_transform(op, rv):
+    return op.transform()
+
+
+class FlooredInverseGammaRV(TruncatedRV):
     """InverseGamma(alpha, beta) given that it exceeds a floor."""
 
     name = "FlooredInverseGamma"
-    signature = "(),(),()->()"
-    dtype = "float64"
     _print_name = ("FlooredInverseGamma", "\\operatorname{FlooredInverseGamma}")
-
-    @classmethod
-    def rng_fn(cls, rng, alpha, beta, floor, size=None):
-        return _batched(_draw_inverse_gamma_above, rng, (alpha, beta, floor), size)
+    draw = staticmethod(_draw_inverse_gamma_above)
+    transform = AboveFloor
 
 
 class FlooredInverseGamma(PositiveContinuous):
@@ -242,26 +268,13 @@ class FlooredInverseGamma(PositiveContinuous):
         )
 
 
-@numba_core_rv_funcify.register(FlooredInverseGammaRV)
-def _floored_inverse_gamma_numba(op, node):
-    @numba_njit
-    def floored_inverse_gamma(rng, alpha, beta, floor):
-        return _draw_inverse_gamma_above(rng, alpha, beta, floor)
-
-    return floored_inverse_gamma, source_version()
-
-
-class FlooredGammaRV(RandomVariable):
+class FlooredGammaRV(TruncatedRV):
     """Gamma(alpha, beta) given that it exceeds a floor."""
 
     name = "FlooredGamma"
-    signature = "(),(),()->()"
-    dtype = "float64"
     _print_name = ("FlooredGamma", "\\operatorname{FlooredGamma}")
-
-    @classmethod
-    def rng_fn(cls, rng, alpha, beta, floor, size=None):
-        return _batched(_draw_gamma_above, rng, (alpha, beta, floor), size)
+    draw = staticmethod(_draw_gamma_above)
+    transform = AboveFloor
 
 
 class FlooredGamma(PositiveContinuous):
@@ -297,26 +310,13 @@ class FlooredGamma(PositiveContinuous):
         )
 
 
-@numba_core_rv_funcify.register(FlooredGammaRV)
-def _floored_gamma_numba(op, node):
-    @numba_njit
-    def floored_gamma(rng, alpha, beta, floor):
-        return _draw_gamma_above(rng, alpha, beta, floor)
-
-    return floored_gamma, source_version()
-
-
-class CappedLogNormalRV(RandomVariable):
+class CappedLogNormalRV(TruncatedRV):
     """LogNormal(mu, sigma) given that it is at most a cap."""
 
     name = "CappedLogNormal"
-    signature = "(),(),()->()"
-    dtype = "float64"
     _print_name = ("CappedLogNormal", "\\operatorname{CappedLogNormal}")
-
-    @classmethod
-    def rng_fn(cls, rng, mu, sigma, upper, size=None):
-        return _batched(_draw_log_normal_below, rng, (mu, sigma, upper), size)
+    draw = staticmethod(_draw_log_normal_below)
+    transform = BelowCap
 
 
 class CappedLogNormal(PositiveContinuous):
@@ -354,26 +354,13 @@ class CappedLogNormal(PositiveContinuous):
         )
 
 
-@numba_core_rv_funcify.register(CappedLogNormalRV)
-def _capped_log_normal_numba(op, node):
-    @numba_njit
-    def capped_log_normal(rng, mu, sigma, upper):
-        return _draw_log_normal_below(rng, mu, sigma, upper)
-
-    return capped_log_normal, source_version()
-
-
-class CappedNormalRV(RandomVariable):
+class CappedNormalRV(TruncatedRV):
     """Normal(mu, sigma) given that it is at most a cap."""
 
     name = "CappedNormal"
-    signature = "(),(),()->()"
-    dtype = "float64"
     _print_name = ("CappedNormal", "\\operatorname{CappedNormal}")
-
-    @classmethod
-    def rng_fn(cls, rng, mu, sigma, upper, size=None):
-        return _batched(_draw_normal_below, rng, (mu, sigma, upper), size)
+    draw = staticmethod(_draw_normal_below)
+    transform = BelowLimit
 
 
 class CappedNormal(Continuous):
@@ -406,35 +393,6 @@ class CappedNormal(Continuous):
         return check_parameters(pt.switch(value <= upper, logp, -np.inf), sigma > 0.0, msg="sigma > 0")
 
 
-@numba_core_rv_funcify.register(CappedNormalRV)
-def _capped_normal_numba(op, node):
-    @numba_njit
-    def capped_normal(rng, mu, sigma, upper):
-        return _draw_normal_below(rng, mu, sigma, upper)
-
-    return capped_normal, source_version()
-
-
 @default_transform.register(SegmentDirichletRV)
 def _segment_dirichlet_transform(op, rv):
     return SegmentSimplex(op.segments)
-
-
-@default_transform.register(FlooredInverseGammaRV)
-def _floored_inverse_gamma_transform(op, rv):
-    return AboveFloor()
-
-
-@default_transform.register(FlooredGammaRV)
-def _floored_gamma_transform(op, rv):
-    return AboveFloor()
-
-
-@default_transform.register(CappedLogNormalRV)
-def _capped_log_normal_transform(op, rv):
-    return BelowCap()
-
-
-@default_transform.register(CappedNormalRV)
-def _capped_normal_transform(op, rv):
-    return BelowLimit()

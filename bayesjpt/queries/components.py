@@ -12,7 +12,7 @@ import numpy as np
 from bayesjpt.defaults import COMPONENTS, INTERVAL
 from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.components import fill_leaf_modes, fill_leaf_quantiles
-from bayesjpt.kernels.mixture import make_pieces
+from bayesjpt.kernels.mixture import make_components
 from bayesjpt.posterior.answer import PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.complete import check_count
@@ -262,10 +262,10 @@ def _numbers(
     fill_leaf_modes(plan, leaf[order], thetas, modes)
     boxes = make_boxes(plan, [{}], also=[position])
     own = boxes.leaf[boxes.leaf_ptr[position] : boxes.leaf_ptr[position + 1]]
-    pieces = make_pieces(plan, boxes, [position], np.array([[column.location, column.scale]]))
+    of_column = make_components(plan, boxes, [position], np.array([[column.location, column.scale]]))
     chosen = np.array([int(np.flatnonzero(own == k)[0]) for k in leaf[order]], np.int64)
     ends = np.empty((thetas.shape[0], 2, order.size))
-    fill_leaf_quantiles(plan, pieces, chosen, thetas, _ENDS, ends)
+    fill_leaf_quantiles(plan, of_column, chosen, thetas, _ENDS, ends)
     found = [_weighted_median(values, weight) for values in (modes, ends[:, 0], ends[:, 1])]
     if column.base == "integer":
         found = [np.rint(values) + 0.0 for values in found]

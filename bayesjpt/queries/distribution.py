@@ -243,8 +243,8 @@ def _cdf_at(question: Question, points: np.ndarray) -> np.ndarray:
 def _by_event(question: Question, fill, numbers: np.ndarray) -> np.ndarray:
     """Return what a kernel makes of some numbers given the event, float64 (n_draw, n_number, n_target) both."""
     values, numbers = np.empty(numbers.shape), numbers.copy()
-    for part, pieces, share in question.event_parts():
-        fill(pieces, question.plan.const, question.params.theta[part], share, numbers[part], values[part])
+    for part, components, share in question.event_parts():
+        fill(components, question.plan.const, question.params.theta[part], share, numbers[part], values[part])
     return values
 
 
@@ -255,7 +255,7 @@ def _by_rows(question: Question, fill, numbers: np.ndarray, n_number: int) -> np
     all rows stands last.
     """
     assert question.rows is not None
-    pieces, reach = question.row_setting()
+    components, targets = question.row_setting()
     n_row = question.rows.n_row
     values = np.empty((question.n_draw, n_number, question.n_target, n_row))
     log_evidence = np.empty((question.n_draw, n_row))
@@ -265,7 +265,7 @@ def _by_rows(question: Question, fill, numbers: np.ndarray, n_number: int) -> np
         if numbers.ndim == 4:
             given = numbers[..., which] if numbers.shape[3] == n_row else numbers
             given = np.broadcast_to(given, (*own.shape[:3], given.shape[3])).copy()
-        fill(question.plan, cells, pieces, reach, question.params, n_block, log_part, given, own)
+        fill(question.plan, cells, components, targets, question.params, n_block, log_part, given, own)
         values[..., which] = own
         log_evidence[:, which] = log_part
     question.check_rows(log_evidence)

@@ -12,8 +12,8 @@ import numpy as np
 from bayesjpt.defaults import INTERVAL
 from bayesjpt.kernels.boxes import EVERYWHERE, make_boxes
 from bayesjpt.kernels.given_labels import fill_label_probability
-from bayesjpt.kernels.mixture import make_pieces
-from bayesjpt.kernels.path_probability import make_reach
+from bayesjpt.kernels.mixture import make_components
+from bayesjpt.kernels.path_probability import make_targets
 from bayesjpt.posterior.answer import PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
@@ -270,7 +270,7 @@ def label_probability(post: Posterior, rows: Table, number: int) -> np.ndarray:
     n_label = len(post.schema.columns[number].labels)
     boxes = make_boxes(plan, [{}], also=[number])
     leaves = boxes.leaf[boxes.leaf_ptr[number] : boxes.leaf_ptr[number + 1]]
-    targets = make_reach(plan, make_pieces(plan, boxes, [number], np.array([[0.0, 1.0]])), leaves, [number])
+    targets = make_targets(plan, make_components(plan, boxes, [number], np.array([[0.0, 1.0]])), leaves, [number])
     out = np.empty((params.theta.shape[0], n_label, rows.n_row))
     log_evidence = np.empty((params.theta.shape[0], rows.n_row))
     for which, part, cells, n_block in row_blocks(plan, rows):

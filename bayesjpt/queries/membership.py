@@ -11,7 +11,7 @@ from bayesjpt.circuit.paths import regions
 from bayesjpt.circuit.sub_populations import above, sub_populations
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.passes import make_graph, numbers_in
-from bayesjpt.kernels.path_probability import Reach
+from bayesjpt.kernels.path_probability import Targets
 from bayesjpt.kernels.slot_shares import fill_slot_shares
 from bayesjpt.posterior.answer import PlainAnswer, query_method
 from bayesjpt.posterior.draws import Posterior
@@ -183,11 +183,11 @@ def _responsibilities(post: Posterior, rows: Table, which: slice) -> np.ndarray:
     """Return float64 (n_draw, n_sub_population, n_row) under some draws of one structure, counted over all chains."""
     plan, flat = post.plan(), post.flat()
     params = Params(*(array[which].copy() for array in flat))  # one signature, however they came
-    reach = _reach_of(post)
-    found = np.empty((params.theta.shape[0], reach.slot.size, rows.n_row))
+    targets = _targets_of(post)
+    found = np.empty((params.theta.shape[0], targets.slot.size, rows.n_row))
     for part_of, part, cells, n_block in row_blocks(plan, rows):
         own = np.empty((*found.shape[:2], part.n_row))
-        fill_slot_shares(plan, cells, reach, params, n_block, own)
+        fill_slot_shares(plan, cells, targets, params, n_block, own)
         found[..., part_of] = own
     impossible = found.sum(axis=1) == 0.0
     if impossible.any():
@@ -197,14 +197,14 @@ def _responsibilities(post: Posterior, rows: Table, which: slice) -> np.ndarray:
     return found
 
 
-def _reach_of(post: Posterior) -> Reach:
+def _targets_of(post: Posterior) -> Targets:
     """Return the nodes from the root to the sub-populations, which take the place of slots."""
     nodes = sub_populations(post.circuit, len(post.schema))
     inside = np.zeros(post.circuit.n_node, bool)
     inside[above(post.circuit, nodes)] = True
     graph = make_graph(post.plan(), inside)
     nothing = np.empty(0, np.int32)
-    return Reach(
+    return Targets(
         graph=graph,
         slot_ptr=np.array([0, len(nodes)], np.int32),
         slot=numbers_in(graph, post.circuit.n_node)[nodes],

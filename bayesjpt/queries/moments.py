@@ -100,9 +100,9 @@ def moments(
     if question.rows is None:
         mean = np.empty((question.n_draw, question.n_target))
         squares = np.empty((question.n_draw, question.n_target if spread else 0))
-        for part, pieces, share in question.event_parts():
+        for part, components, share in question.event_parts():
             fill_event_moments(
-                pieces, question.plan.const, question.params.theta[part], share, mean[part], squares[part]
+                components, question.plan.const, question.params.theta[part], share, mean[part], squares[part]
             )
         location, scale = question.units.T
     else:
@@ -125,8 +125,8 @@ def _given_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return means and variances, float64 (n_draw, n_target, n_row), relative to location and scale."""
     assert question.rows is not None
-    pieces, reach = question.row_setting()
-    both = (question.pieces_near(near) if near else pieces, pieces)
+    components, targets = question.row_setting()
+    both = (question.components_near(near) if near else components, components)
     n_row = question.rows.n_row
     mean = np.empty((question.n_draw, question.n_target, n_row))
     squares = np.empty((question.n_draw, question.n_target, n_row if spread else 0))
@@ -134,7 +134,7 @@ def _given_rows(
     for which, part, cells, n_block, log_part in question.row_parts():
         own_mean = np.empty((question.n_draw, question.n_target, part.n_row))
         own_squares = np.empty((question.n_draw, question.n_target, part.n_row if spread else 0))
-        fill_row_moments(question.plan, cells, both, reach, question.params, n_block, log_part, own_mean, own_squares)
+        fill_row_moments(question.plan, cells, both, targets, question.params, n_block, log_part, own_mean, own_squares)
         mean[..., which] = own_mean
         log_evidence[:, which] = log_part
         if spread:

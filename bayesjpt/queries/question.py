@@ -14,8 +14,8 @@ from bayesjpt.errors import QueryError
 from bayesjpt.kernels.boxes import make_boxes
 from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.events import leaf_shares
-from bayesjpt.kernels.mixture import Pieces, make_pieces
-from bayesjpt.kernels.path_probability import Reach, make_reach
+from bayesjpt.kernels.mixture import Components, make_components
+from bayesjpt.kernels.path_probability import Targets, make_targets
 from bayesjpt.posterior.answer import PlainAnswer
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.evidence import Evidence, as_evidence
@@ -102,8 +102,8 @@ class Question:
     def rows(self) -> Table | None:
         return self.evidence.rows
 
-    def event_parts(self) -> Iterator[tuple[slice, Pieces, np.ndarray]]:
-        """Yield parts of the draws: (which, pieces of the columns, shares of their leaves given the event).
+    def event_parts(self) -> Iterator[tuple[slice, Components, np.ndarray]]:
+        """Yield parts of the draws: (which, components of the columns, shares of their leaves given the event).
 
         Raises
         ------
@@ -115,23 +115,23 @@ class Question:
         boxes = make_boxes(self.plan, [box.intervals for box in found] or [{}], also=self.positions)
         wanted = np.isin(np.arange(len(self.post.schema)), self.positions)
         log_box = np.empty((self.n_draw, len(found)))
-        pieces = make_pieces(self.plan, boxes, self.positions, self.units)
+        components = make_components(self.plan, boxes, self.positions, self.units)
         for part, share in leaf_shares(self.plan, boxes, self.params, wanted, log_box):
-            yield part, pieces, share
+            yield part, components, share
         if self.on_zero == "error":
             refuse_impossible_boxes(self.post, self.evidence, log_sum(log_box, 1))
 
-    def row_setting(self) -> tuple[Pieces, Reach]:
-        """Return (pieces, reach) for evidence by rows."""
+    def row_setting(self) -> tuple[Components, Targets]:
+        """Return (components, targets) for evidence by rows."""
         boxes = make_boxes(self.plan, [{}], also=self.positions)
         leaves = [boxes.leaf[boxes.leaf_ptr[c] : boxes.leaf_ptr[c + 1]] for c in self.positions]
-        pieces = make_pieces(self.plan, boxes, self.positions, self.units)
-        return pieces, make_reach(self.plan, pieces, np.concatenate(leaves), self.positions)
+        components = make_components(self.plan, boxes, self.positions, self.units)
+        return components, make_targets(self.plan, components, np.concatenate(leaves), self.positions)
 
-    def pieces_near(self, near: Mapping[int, np.ndarray]) -> Pieces:
-        """Return the pieces of `row_setting`, in its order, within an interval of each of some columns."""
+    def components_near(self, near: Mapping[int, np.ndarray]) -> Components:
+        """Return the components of `row_setting`, in its order, within an interval of each of some columns."""
         boxes = make_boxes(self.plan, [near], also=self.positions)
-        return make_pieces(self.plan, boxes, self.positions, self.units)
+        return make_components(self.plan, boxes, self.positions, self.units)
 
     def row_parts(self) -> Iterator[tuple[slice | np.ndarray, Table, Cells, int, np.ndarray]]:
         """Yield parts of the rows: (which, the part, its Cells, rows in one go, log evidence to be filled)."""

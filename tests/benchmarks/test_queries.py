@@ -148,16 +148,16 @@ def timed(function) -> float:
 def workspace_bytes(post: bj.Posterior, target: str, rows: Table) -> int:
     """Return the bytes that `fill_row_moments` writes to beside its answers."""
     question = ask(post, target, rows, "error")
-    pieces, reach = question.row_setting()
+    components, targets = question.row_setting()
     most = 0
     for _, _, cells, n_block, _ in question.row_parts():
         work = make_work(question.plan, cells, n_block)
         buffers = (
             n_block
-            + 3 * reach.graph.node.size * n_block
-            + 2 * pieces.place.size
-            + reach.part.size
-            + 2 * reach.slot.size
+            + 3 * targets.graph.node.size * n_block
+            + 2 * components.place.size
+            + targets.part.size
+            + 2 * targets.slot.size
         )
         most = max(most, sum(array.nbytes for array in work) + 8 * buffers)
     return most

@@ -9,7 +9,7 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.kernels.boxes import make_boxes, make_groups
 from bayesjpt.kernels.events import fill_box_log_probability
-from bayesjpt.kernels.mixture import make_pieces
+from bayesjpt.kernels.mixture import make_components
 from tests import examples as ex
 
 UNITS = np.array([[0.0, 1.0]])
@@ -78,8 +78,8 @@ def test_columns_asked_for_besides_get_a_condition_everywhere(plan):
     assert boxes.interval_lo[boxes.condition_column.tolist().index(1)] == -np.inf
 
 
-def test_pieces_lie_where_boxes_keep_the_leaves(plan):
+def test_components_lie_where_boxes_keep_the_leaves(plan):
     boxes = make_boxes(plan[0], [{0: np.array([[0.0, 1.0], [2.0, 3.0]])}])
-    pieces = make_pieces(plan[0], boxes, [0], UNITS)
-    assert pieces.place.tolist() == [2, 3, 4, 5]  # behind the condition as a whole
-    assert pieces.lower.tolist() == [0.0, 0.0, 2.0, 2.0]
+    components = make_components(plan[0], boxes, [0], UNITS)
+    assert components.place.tolist() == [2, 3, 4, 5]  # behind the condition as a whole
+    assert components.lower.tolist() == [0.0, 0.0, 2.0, 2.0]

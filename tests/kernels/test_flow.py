@@ -1,4 +1,4 @@
-"""What flows from the root by the weights alone: reach of nodes, shares of families, marginal cdfs."""
+"""What flows from the root by the weights alone: path probability of nodes, shares of families, marginal cdfs."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def test_shares_equal_the_enumeration_of_paths(case):
 
 
 def test_reach_of_leaves_equals_the_enumeration_of_paths(case):
-    reach = path_probability(case)
+    probability = path_probability(case)
     expected = np.zeros(case.circuit.n_leaf)
     for edges, leaves in naive.induced_paths(case.circuit, np.ones(3, bool)):
         expected[list(leaves)] += math.exp(sum(case.params.log_weight[e] for e in edges))
-    np.testing.assert_allclose(reach[case.circuit.leaf_node()], expected, rtol=EXACT)
-    assert reach[-1] == 1.0
+    np.testing.assert_allclose(probability[case.circuit.leaf_node()], expected, rtol=EXACT)
+    assert probability[-1] == 1.0
 
 
 def test_shares_of_several_draws_are_those_of_each(case, rng):
@@ -139,5 +139,5 @@ def test_marginal_cdf_rises_from_zero_to_one(case):
 def test_every_leaf_of_the_examples_is_reached(rng):
     table = ex.make_table(ex.COLUMNS, 10, rng)
     circuit = ex.two_level(table)
-    reach = path_probability(strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng)))
-    assert (reach[circuit.kind == LEAF] > 0.0).all()
+    probability = path_probability(strategies.Case(table, circuit, ex.random_params(circuit, table.schema, rng)))
+    assert (probability[circuit.kind == LEAF] > 0.0).all()

@@ -8,7 +8,7 @@ import pytest
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.paths import Condition
 from bayesjpt.kernels.leave_one_out import fill_likeliest_slots
-from bayesjpt.kernels.path_probability import make_reach
+from bayesjpt.kernels.path_probability import make_targets
 from bayesjpt.kernels.slot_shares import fill_slot_shares
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.given import row_blocks
@@ -22,13 +22,13 @@ EXACT = 1e-10
 def slot_shares(post: Posterior, rows: Table, position: int) -> np.ndarray:
     """Return float64 (n_draw, n_slot, n_row), the column hidden."""
     plan, params = post.plan(), post.flat()
-    reach = make_reach(plan, None, np.flatnonzero(plan.feature_column[plan.leaf_value] == position), [position])
-    out = np.empty((params.theta.shape[0], reach.slot.size, rows.n_row))
+    targets = make_targets(plan, None, np.flatnonzero(plan.feature_column[plan.leaf_value] == position), [position])
+    out = np.empty((params.theta.shape[0], targets.slot.size, rows.n_row))
     observed = rows.observed.copy()
     observed[position] = False
     for which, part, cells, n_block in row_blocks(plan, Table(rows.schema, rows.values, observed)):
         filled = np.empty((*out.shape[:2], part.n_row))
-        fill_slot_shares(plan, cells, reach, params, n_block, filled)
+        fill_slot_shares(plan, cells, targets, params, n_block, filled)
         out[..., which] = filled
     return out
 

@@ -217,7 +217,7 @@ class Twin(NamedTuple):
             values.append(-math.inf if outside else log_value(self.circuit, self.params, score))
         return float(np.logaddexp.reduce(values)) - evidence if evidence > -math.inf else math.nan
 
-    def pieces(self, position: int, boxes=None, row=None) -> list[tuple[float, int, Interval]]:
+    def components(self, position: int, boxes=None, row=None) -> list[tuple[float, int, Interval]]:
         """Return (share, leaf, interval) of every leaf and interval of a column given boxes, or given a row."""
         found: list[tuple[float, int, Interval]] = []
         if row is not None:
@@ -244,25 +244,25 @@ class Twin(NamedTuple):
 
         return log_value(self.circuit, self.params, only)
 
-    def cdf(self, pieces, x: float) -> float:
-        """Return P(X <= x) of a column from its pieces."""
+    def cdf(self, components, x: float) -> float:
+        """Return P(X <= x) of a column from its components."""
         total = 0.0
-        for share, leaf, (lo, hi) in pieces:
+        for share, leaf, (lo, hi) in components:
             if share == 0.0 or x < lo:
                 continue
             whole, below = self.log_interval(leaf, lo, hi), self.log_interval(leaf, lo, min(x, hi))
             total += share * math.exp(below - whole)
         return total
 
-    def moments(self, pieces) -> tuple[float, float]:
-        """Return mean and variance of a column from its pieces."""
-        known = [(share, *self._piece_moments(leaf, lo, hi)) for share, leaf, (lo, hi) in pieces if share > 0.0]
+    def moments(self, components) -> tuple[float, float]:
+        """Return mean and variance of a column from its components."""
+        known = [(share, *self._component_moments(leaf, lo, hi)) for share, leaf, (lo, hi) in components if share > 0.0]
         mean = math.fsum(share * first for share, first, _ in known)
         if not math.isfinite(mean):
             return math.inf, math.inf
         return mean, math.fsum(share * (spread + (first - mean) ** 2) for share, first, spread in known)
 
-    def _piece_moments(self, leaf: int, lo: float, hi: float) -> tuple[float, float]:
+    def _component_moments(self, leaf: int, lo: float, hi: float) -> tuple[float, float]:
         """Return mean and variance of a leaf given its cell and an interval, by sums or quadrature."""
         family, column, theta = self.parts(leaf)
         lower, upper = leaf_interval(self.circuit, leaf)

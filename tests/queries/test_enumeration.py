@@ -1,6 +1,6 @@
 """Queries against sums over every row of small tables, and against integrals of the density.
 
-Neither knows of boxes, shares or pieces: rows are scored by recursion, and an event is looked up row by row.
+Neither knows of boxes, shares or components: rows are scored by recursion, and an event is looked up row by row.
 """
 
 from __future__ import annotations

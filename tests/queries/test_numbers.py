@@ -75,14 +75,14 @@ def assert_is_quantile(x: float, q: float, column, cdf) -> None:
     assert cdf(below) < q + ROUNDING
 
 
-def assert_column_as_twin(found: dict[str, np.ndarray], twin: slow.Twin, column, pieces, points) -> None:
-    mean, variance = twin.moments(pieces)
+def assert_column_as_twin(found: dict[str, np.ndarray], twin: slow.Twin, column, components, points) -> None:
+    mean, variance = twin.moments(components)
     assert_close(found["mean"], mean, column.scale)
     assert_close(found["variance"], variance, column.scale**2)
     for value, point in zip(found["cdf"], points, strict=True):
-        assert_close(value, twin.cdf(pieces, point), EXACT)
+        assert_close(value, twin.cdf(components, point), EXACT)
     for value, q in zip(found["quantile"], LEVELS, strict=True):
-        assert_is_quantile(value, q, column, lambda x: twin.cdf(pieces, x))
+        assert_is_quantile(value, q, column, lambda x: twin.cdf(components, x))
 
 
 def points_of(column, rng) -> list[float]:
@@ -110,7 +110,7 @@ def test_answers_given_an_event_are_those_of_the_slow_twin(case, seed):
                 continue
             found = {"mean": mean, "variance": variance, "cdf": below, "quantile": quantiles}
             found = {name: answer.sel(at).to_numpy() for name, answer in found.items()}
-            assert_column_as_twin(found, twin, column, twin.pieces(position, boxes=given), points)
+            assert_column_as_twin(found, twin, column, twin.components(position, boxes=given), points)
 
 
 @strategies.law(12)
@@ -140,7 +140,7 @@ def test_answers_given_rows_are_those_of_the_slow_twin(case, seed):
             elif slow.log_value(twin.circuit, twin.params, twin.row_score(x, observed)) == -np.inf:
                 assert all(np.isnan(answer).all() for answer in found.values())
             else:
-                assert_column_as_twin(found, twin, column, twin.pieces(position, row=(x, observed)), points)
+                assert_column_as_twin(found, twin, column, twin.components(position, row=(x, observed)), points)
 
 
 @pytest.mark.slow
