@@ -85,7 +85,8 @@ def stretches(n_row: int, n_leaf: int, rng: np.random.Generator) -> np.ndarray:
 
 def seen_rows(task: Task, seen: np.ndarray) -> Task:
     """Return the task of the rows whose responses are seen."""
-    return Task(task.x[seen], task.gate_x[seen], task.y[:, seen], task.kind, task.at, task.offset)
+    y = np.ascontiguousarray(task.y[:, seen])  # in the layout for which kernels are compiled already
+    return Task(task.x[seen], task.gate_x[seen], y, task.kind, task.at, task.offset)
 
 
 def hard_paths(gate: np.ndarray, gate_x: np.ndarray) -> np.ndarray:

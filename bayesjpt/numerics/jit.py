@@ -79,7 +79,8 @@ def kernel[Function: Callable](function: Function) -> Function:
     """
     if getattr(config, "DISABLE_JIT", False):
         return function
-    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function)
+    # without an entry for C: nothing calls it (`native` takes the code's own address), and it is a tenth of compiling
+    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, no_cfunc_wrapper=True)(function)
     enable_cache(dispatcher, function)
     stamp_cache(dispatcher)
     _compile_for_types_alone(dispatcher)
