@@ -1,7 +1,7 @@
 """The distributions of a block's parameters that PyMC does not have.
 
-A Dirichlet for each segment of one vector, a gamma and an inverse gamma above a floor, a normal and a log-normal below
-a cap; with the transforms by which a sampler of unbounded variables reaches them.
+A Dirichlet for each segment of one vector, a gamma and an inverse gamma above a floor, a gamma, a normal and a log-normal
+below a cap (a beta above a floor: `bayesjpt.model.truncated_beta`); with the transforms by which a sampler of unbounded variables reaches them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def apply_rv(op: RandomVariable, *parameters, size, rng):
     return variable
 
 
-def _double(x):
+def as_double(x):
     """Return x as a float64 tensor; PyTensor reads a plain 1.5 as float32 and would compute its logarithm as such."""
     return pt.as_tensor(x).astype("float64")
 
@@ -93,6 +93,11 @@ def _draw_gamma_above(rng, alpha, beta, floor):
 
 
 @kernel
+def _draw_gamma_below(rng, alpha, beta, upper):
+    return draw_gamma_below(alpha, beta, upper, rng)
+
+
+@kernel
 def _draw_log_normal_below(rng, mu, sigma, upper):
     u = normal_quantile_between(-np.inf, (np.log(upper) - mu) / sigma, rng.random())
     return min(np.exp(mu + sigma * u), upper)
@@ -103,7 +108,7 @@ def _draw_normal_below(rng, mu, sigma, upper):
     return min(mu + sigma * normal_quantile_between(-np.inf, (upper - mu) / sigma, rng.random() + 1e-17), upper)
 
 
-def _batched(draw, rng, parameters, size):
+def batched(draw, rng, parameters, size):
     """Return draws of a scalar kernel over broadcast parameters."""
     shape = np.broadcast_shapes(*(np.shape(p) for p in parameters)) if size is None else tuple(size)
     flat = [np.broadcast_to(np.asarray(p, np.float64), shape).ravel() for p in parameters]
@@ -149,7 +154,7 @@ class SegmentDirichlet(Continuous):
     def dist(cls, concentration, *, ptr, **kwargs):
         segments = Segments(ptr)
         n = int(segments.ptr[-1])
-        concentration = _double(concentration)
+        concentration = as_double(concentration)
         if concentration.type.ndim == 0:
             concentration = pt.broadcast_to(concentration, (n,))
         batch = (None,) * (concentration.type.ndim - 1)
@@ -205,7 +210,7 @@ class FlooredInverseGammaRV(RandomVariable):
 
     @classmethod
     def rng_fn(cls, rng, alpha, beta, floor, size=None):
-        return _batched(_draw_inverse_gamma_above, rng, (alpha, beta, floor), size)
+        return batched(_draw_inverse_gamma_above, rng, (alpha, beta, floor), size)
 
 
 class FlooredInverseGamma(PositiveContinuous):
@@ -223,7 +228,7 @@ class FlooredInverseGamma(PositiveContinuous):
 
     @classmethod
     def dist(cls, alpha, beta, floor, **kwargs):
-        return super().dist([_double(alpha), _double(beta), _double(floor)], **kwargs)
+        return super().dist([as_double(alpha), as_double(beta), as_double(floor)], **kwargs)
 
     def support_point(rv, size, alpha, beta, floor):
         point = pt.maximum(beta / (alpha + 1.0), 1.5 * floor)
@@ -261,7 +266,7 @@ class FlooredGammaRV(RandomVariable):
 
     @classmethod
     def rng_fn(cls, rng, alpha, beta, floor, size=None):
-        return _batched(_draw_gamma_above, rng, (alpha, beta, floor), size)
+        return batched(_draw_gamma_above, rng, (alpha, beta, floor), size)
 
 
 class FlooredGamma(PositiveContinuous):
@@ -279,7 +284,7 @@ class FlooredGamma(PositiveContinuous):
 
     @classmethod
     def dist(cls, alpha, beta, floor, **kwargs):
-        return super().dist([_double(alpha), _double(beta), _double(floor)], **kwargs)
+        return super().dist([as_double(alpha), as_double(beta), as_double(floor)], **kwargs)
 
     def support_point(rv, size, alpha, beta, floor):
         point = pt.maximum(alpha / beta, 1.5 * floor)
@@ -306,6 +311,62 @@ def _floored_gamma_numba(op, node):
     return floored_gamma, source_version()
 
 
+class CappedGammaRV(RandomVariable):
+    """Gamma(alpha, beta) given that it is at most a cap."""
+
+    name = "CappedGamma"
+    signature = "(),(),()->()"
+    dtype = "float64"
+    _print_name = ("CappedGamma", "\\operatorname{CappedGamma}")
+
+    @classmethod
+    def rng_fn(cls, rng, alpha, beta, upper, size=None):
+        return batched(_draw_gamma_below, rng, (alpha, beta, upper), size)
+
+
+class CappedGamma(PositiveContinuous):
+    """Gamma distribution truncated above, its normaliser included.
+
+    Parameters
+    ----------
+    alpha, beta : tensor_like of float
+        Shape and rate.
+    upper : tensor_like of float
+        Upper bound; infinity for none.
+    """
+
+    rv_op = CappedGammaRV()
+
+    @classmethod
+    def dist(cls, alpha, beta, upper, **kwargs):
+        return super().dist([as_double(alpha), as_double(beta), as_double(upper)], **kwargs)
+
+    def support_point(rv, size, alpha, beta, upper):
+        point = pt.minimum(alpha / beta, 0.5 * upper)
+        return point if rv_size_is_none(size) else pt.full(size, point)
+
+    def logp(value, alpha, beta, upper):
+        unbounded = pt.isinf(upper)
+        log_mass = pt.switch(unbounded, 0.0, pt.log(pt.gammainc(alpha, beta * pt.switch(unbounded, 1.0, upper))))
+        logp = alpha * pt.log(beta) - pt.gammaln(alpha) + (alpha - 1.0) * pt.log(value) - beta * value - log_mass
+        return check_parameters(
+            pt.switch((value > 0.0) & (value <= upper), logp, -np.inf),
+            alpha > 0.0,
+            beta > 0.0,
+            upper > 0.0,
+            msg="alpha > 0, beta > 0, upper > 0",
+        )
+
+
+@numba_core_rv_funcify.register(CappedGammaRV)
+def _capped_gamma_numba(op, node):
+    @numba_njit
+    def capped_gamma(rng, alpha, beta, upper):
+        return _draw_gamma_below(rng, alpha, beta, upper)
+
+    return capped_gamma, source_version()
+
+
 class CappedLogNormalRV(RandomVariable):
     """LogNormal(mu, sigma) given that it is at most a cap."""
 
@@ -316,7 +377,7 @@ class CappedLogNormalRV(RandomVariable):
 
     @classmethod
     def rng_fn(cls, rng, mu, sigma, upper, size=None):
-        return _batched(_draw_log_normal_below, rng, (mu, sigma, upper), size)
+        return batched(_draw_log_normal_below, rng, (mu, sigma, upper), size)
 
 
 class CappedLogNormal(PositiveContinuous):
@@ -334,7 +395,7 @@ class CappedLogNormal(PositiveContinuous):
 
     @classmethod
     def dist(cls, mu, sigma, upper, **kwargs):
-        return super().dist([_double(mu), _double(sigma), _double(upper)], **kwargs)
+        return super().dist([as_double(mu), as_double(sigma), as_double(upper)], **kwargs)
 
     def support_point(rv, size, mu, sigma, upper):
         point = pt.minimum(pt.exp(mu), 0.5 * upper)
@@ -373,7 +434,7 @@ class CappedNormalRV(RandomVariable):
 
     @classmethod
     def rng_fn(cls, rng, mu, sigma, upper, size=None):
-        return _batched(_draw_normal_below, rng, (mu, sigma, upper), size)
+        return batched(_draw_normal_below, rng, (mu, sigma, upper), size)
 
 
 class CappedNormal(Continuous):
@@ -391,7 +452,7 @@ class CappedNormal(Continuous):
 
     @classmethod
     def dist(cls, mu, sigma, upper, **kwargs):
-        return super().dist([_double(mu), _double(sigma), _double(upper)], **kwargs)
+        return super().dist([as_double(mu), as_double(sigma), as_double(upper)], **kwargs)
 
     def support_point(rv, size, mu, sigma, upper):
         point = pt.minimum(mu, upper - 0.5 * sigma)
@@ -421,17 +482,14 @@ def _segment_dirichlet_transform(op, rv):
 
 
 @default_transform.register(FlooredInverseGammaRV)
-def _floored_inverse_gamma_transform(op, rv):
-    return AboveFloor()
-
-
 @default_transform.register(FlooredGammaRV)
-def _floored_gamma_transform(op, rv):
+def _floored_transform(op, rv):
     return AboveFloor()
 
 
+@default_transform.register(CappedGammaRV)
 @default_transform.register(CappedLogNormalRV)
-def _capped_log_normal_transform(op, rv):
+def _capped_transform(op, rv):
     return BelowCap()
 
 
