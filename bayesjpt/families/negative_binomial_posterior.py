@@ -1,7 +1,8 @@
 """The draw of a negative binomial's size and p given a leaf's values.
 
 A slice update of log size with p integrated out, then p from its conditional, a beta above a bound that depends on the
-size: the prior is divided by what it has there. Without rows, an exact draw from the prior. Layout of theta and hyper: see `bayesjpt.families.negative_binomial`.
+size: the prior is divided by what it has there. Without rows, an exact draw from the prior. Layout of theta and hyper:
+see `bayesjpt.families.negative_binomial`.
 
 References: Neal (2003), Slice sampling.
 """

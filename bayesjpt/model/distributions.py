@@ -1,7 +1,8 @@
 """The distributions of a block's parameters that PyMC does not have.
 
-A Dirichlet for each segment of one vector, a gamma and an inverse gamma above a floor, a gamma, a normal and a log-normal
-below a cap (a beta above a floor: `bayesjpt.model.truncated_beta`); with the transforms by which a sampler of unbounded variables reaches them.
+A Dirichlet for each segment of one vector, a gamma and an inverse gamma above a floor, a gamma, a normal and a
+log-normal below a cap (a beta above a floor: `bayesjpt.model.truncated_beta`); with the transforms by which a sampler
+of unbounded variables reaches them.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ def _log_beta(a, b):
 def log_beta_tail(a, b, x):
     """Return log P(p > x) of p ~ Beta(a, b), for x no farther than some standard deviations above the mean.
 
-    I_y(b, a) = y^b x^a / (b B(a, b)) + I_y(b + 1, a), y = 1 - x (Digital Library of Mathematical Functions, 8.17.20), a few
-    times; what is left by Gauss and Legendre's rule over log odds, in which the density is log-concave and analytic in a
-    strip of width pi on either side.
+    I_y(b, a) = y^b x^a / (b B(a, b)) + I_y(b + 1, a), y = 1 - x (Digital Library of Mathematical Functions, 8.17.20), a
+    few times; what is left by Gauss and Legendre's rule over log odds, in which the density is log-concave and analytic
+    in a strip of width pi on either side.
     """
     log_x, log_y = pt.log(x), pt.log1p(-x)
     terms = [a * log_x + (b + k) * log_y - pt.log(b + k) - _log_beta(a, b + k) for k in range(_N_RAISED)]
