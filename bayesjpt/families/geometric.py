@@ -1,6 +1,7 @@
 """Geometric counts from 0, p (1 - p)^x, with a conjugate beta prior on p.
 
-theta = (p,). Prior: p ~ Beta(a0, b0).
+theta = (p,). Prior: p ~ Beta(a0, b0) truncated below at `least`, so that sqrt(E[z^3] / E[z]), the root of
+6 m^2 + 6 m + 1 at a mean m, lies below `plausible.largest_count`.
 
 Reference: Johnson, Kemp and Kotz (2005), Univariate Discrete Distributions, section 5.2.
 """
@@ -12,23 +13,27 @@ import math
 import numpy as np
 
 from bayesjpt.families import plausible
+from bayesjpt.families.negative_binomial_posterior import lowest_p
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale, always
-from bayesjpt.numerics.draw import draw_beta
+from bayesjpt.numerics.draw import draw_beta_above
+from bayesjpt.numerics.incomplete_beta import log_beta_q
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import log_rising
 from bayesjpt.numerics.special import log1mexp, tilted_mean, tilted_variance
 
 _P = 0
-_A0, _B0 = 0, 1
+_A0, _B0, _LEAST = range(3)
 _N, _SUM = 0, 1
 _SMALLEST_MEAN = 1e-3
 _LARGEST_DECAY = 1e300
+_INSIDE = 1.0 + 1e-9  # of a start above the least p
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """Parts have means (1 - p) / p with the column's mean and about its variance: p ~ Beta(a0, (a0 - 1) mean)."""
     a0 = plausible.mean_shape(column)
-    return np.array([a0, (a0 - 1.0) * max(plausible.mean(column), _SMALLEST_MEAN)])
+    least = lowest_p(1.0, 1.0 / (plausible.largest_count(column) ** 2 - 1.0))[0]
+    return np.array([a0, (a0 - 1.0) * max(plausible.mean(column), _SMALLEST_MEAN), least])
 
 
 def _by_name(column: ColumnFacts) -> bool:
@@ -39,7 +44,7 @@ def _by_name(column: ColumnFacts) -> bool:
 
 def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """The paper's prior: p ~ Beta(1, 1)."""
-    return np.array([1.0, 1.0])
+    return np.array([1.0, 1.0, 0.0])
 
 
 def _constants(_column: ColumnFacts) -> np.ndarray:
@@ -77,12 +82,12 @@ def accumulate(z, aux, rows, constants, stats):
 @kernel
 def initial(stats, hyper, constants, theta):
     a, b = hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM]
-    theta[_P] = a / (a + b)
+    theta[_P] = max(a / (a + b), hyper[_LEAST] * _INSIDE)
 
 
 @kernel
 def draw_posterior(stats, hyper, constants, theta, rng):
-    p = draw_beta(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM], rng)
+    p = draw_beta_above(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM], hyper[_LEAST], 1.0 - hyper[_LEAST], rng)
     if not 0.0 < p < 1.0:
         return INVALID
     theta[_P] = p
@@ -92,6 +97,8 @@ def draw_posterior(stats, hyper, constants, theta, rng):
 @kernel
 def log_posterior(stats, hyper, constants, theta):
     p = theta[_P]
+    if p < hyper[_LEAST]:
+        return -np.inf
     return (hyper[_A0] + stats[_N] - 1.0) * math.log(p) + (hyper[_B0] + stats[_SUM] - 1.0) * math.log1p(-p)
 
 
@@ -111,8 +118,21 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
 
 
 @kernel
+def _log_mass_above(a, b, least):
+    """Return the log probability that a Beta(a, b) variable is at least so large."""
+    return log_beta_q(a, b, least) if least > 0.0 else 0.0
+
+
+@kernel
+def _log_level(a, b, least):
+    """Return the log integral of p^(a - 1) (1 - p)^(b - 1) above the least p."""
+    return _log_beta(a, b) + _log_mass_above(a, b, least)
+
+
+@kernel
 def log_marginal(stats, hyper, constants):
-    return _log_beta(hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM]) - _log_beta(hyper[_A0], hyper[_B0])
+    a0, b0, least = hyper[_A0], hyper[_B0], hyper[_LEAST]
+    return _log_level(a0 + stats[_N], b0 + stats[_SUM], least) - _log_level(a0, b0, least)
 
 
 @kernel
@@ -122,19 +142,21 @@ def log_evidence(stats, hyper, constants, theta):
 
 @kernel
 def predictive(stats, hyper, constants, theta, out):
-    """A beta negative binomial's mass."""
+    """A beta negative binomial's mass, corrected for the least p."""
     a, b = hyper[_A0] + stats[_N], hyper[_B0] + stats[_SUM]
     out[0] = b
     out[1] = a + b
-    out[2] = math.log(a)
+    out[2] = math.log(a) - _log_mass_above(a, b, hyper[_LEAST])
+    out[3] = hyper[_LEAST]
 
 
 @kernel
 def fill_log_predictive(z, aux, coefficients, out):
-    b, both, level = coefficients[0], coefficients[1], coefficients[2]
+    b, both, level, least = coefficients[0], coefficients[1], coefficients[2], coefficients[3]
     for i in range(out.size):
         if z[i] >= 0.0 and np.floor(z[i]) == z[i]:
-            out[i] = level + log_rising(b, z[i]) - log_rising(both, z[i] + 1.0)
+            above = _log_mass_above(both - b + 1.0, b + z[i], least)
+            out[i] = level + log_rising(b, z[i]) - log_rising(both, z[i] + 1.0) + above
         else:
             out[i] = -np.inf
 
@@ -210,7 +232,7 @@ def _accumulate_scale(theta, hyper, out):
 
 @kernel
 def _log_scale_normaliser(tau, theta, hyper):
-    return theta.size * _log_beta(hyper[_A0], tau * hyper[_B0])
+    return theta.size * _log_level(hyper[_A0], tau * hyper[_B0], hyper[_LEAST])
 
 
 FAMILY = Family(
@@ -219,8 +241,16 @@ FAMILY = Family(
     support=(0.0, np.inf),
     statistical_type="count",
     scaling=Scaling.NONE,
-    parameters=(Parameter("p", "unit", "beta", lambda hyper, theta: (hyper["a0"], hyper["b0"]), "probability of 0"),),
-    hyper_names=("a0", "b0"),
+    parameters=(
+        Parameter(
+            "p",
+            "unit",
+            "beta_above",
+            lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["least"]),
+            "probability of 0",
+        ),
+    ),
+    hyper_names=("a0", "b0", "least"),
     shared_scale=SharedScale({"b0": 1.0}, plausible.mean_shape, _accumulate_scale, _log_scale_normaliser),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,

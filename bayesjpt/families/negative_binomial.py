@@ -3,7 +3,8 @@
 theta = (size, p), mass Gamma(z + size) / (Gamma(size) z!) p^size (1 - p)^z, mean size (1 - p) / p; size = 1 is the
 geometric, a large size close to the Poisson. Prior: log size ~ Normal(log_size_mean, log_size_sd^2), truncated above at
 log cap; p given size ~ Beta(a0 + a1 size, b1 + b0 / (least + size)), which is what a1 rows with the sum b1 leave of
-Beta(a0, b0 / (least + size)). Beyond the cap, 1e6, p comes so close to 1 that 1 - p loses digits.
+Beta(a0, b0 / (least + size)), truncated below so that sqrt(E[z^3] / E[z]) lies below `plausible.largest_count`
+(`lowest_p`). Beyond the cap, 1e6, p comes so close to 1 that 1 - p loses digits.
 
 The auxiliary table is log z!, infinite where z is no count, so that such a value has mass 0. The update of the
 parameters is in `negative_binomial_posterior`.
@@ -18,7 +19,7 @@ import math
 import numpy as np
 
 from bayesjpt.families import plausible
-from bayesjpt.families.negative_binomial_posterior import draw_from_values, prior_of_p
+from bayesjpt.families.negative_binomial_posterior import draw_from_values, lowest_p, prior_of_p
 from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale, always
 from bayesjpt.numerics.incomplete_beta import log_beta_kernel, log_beta_tails
 from bayesjpt.numerics.jit import kernel
@@ -26,7 +27,7 @@ from bayesjpt.numerics.rising import digamma_step, log_rising
 from bayesjpt.numerics.special import log1mexp, log_normal_cdf, logaddexp
 
 _SIZE, _P = 0, 1
-_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _LEAST, _A1, _B1 = range(8)
+_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _LEAST, _A1, _B1, _NEAR = range(9)
 _N, _SUM, _SQUARES = range(3)
 _SMALLEST_MEAN = 1e-3
 _LEAST_SIZE = 0.5
@@ -35,6 +36,7 @@ would be twice as wide as the column."""
 _LARGEST_SIZE = 1e6
 _LARGEST_P = 1.0 - 1.1102230246251565e-16
 _SMALLEST = 1e-300
+_INSIDE = 1.0 + 1e-9  # of a start above the lowest p
 _LARGE_SIZE = 10.0
 _LARGE_COUNT = 16.0
 _N_SUMMED = 256
@@ -57,7 +59,8 @@ def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     rows = mean / variance
     log_size = math.log(min(max(size, 0.01), 0.01 * _LARGEST_SIZE))
     least = (_LEAST_SIZE * mean / sd) ** 2
-    return np.array([log_size, 1.5, _LARGEST_SIZE, 3.0, 2.0 * mean, least, rows, rows * mean])
+    near = 1.0 / (plausible.largest_count(column) ** 2 - 1.0)
+    return np.array([log_size, 1.5, _LARGEST_SIZE, 3.0, 2.0 * mean, least, rows, rows * mean, near])
 
 
 def _by_name(column: ColumnFacts) -> bool:
@@ -67,7 +70,7 @@ def _by_name(column: ColumnFacts) -> bool:
 
 def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """In the spirit of the paper, which has no negative binomial: p ~ Beta(1, 1), as for its geometric."""
-    return np.array([0.0, 1.5, _LARGEST_SIZE, 1.0, 0.0, 0.0, 0.0, 1.0])
+    return np.array([0.0, 1.5, _LARGEST_SIZE, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
 
 
 @kernel
@@ -131,7 +134,8 @@ def initial(stats, hyper, constants, theta):
     a, b = prior_of_p(size, hyper)
     a, b = a + n * size, b + stats[_SUM]
     theta[_SIZE] = size
-    theta[_P] = min(max(a / (a + b), _SMALLEST), _LARGEST_P)
+    least = _INSIDE * lowest_p(size, hyper[_NEAR])[0]
+    theta[_P] = min(max(a / (a + b), least, _SMALLEST), _LARGEST_P)
 
 
 @kernel
@@ -328,6 +332,13 @@ def sample(lo, hi, theta, constants, rng):
     return np.floor(rng.normal(rate, math.sqrt(rate)) + 0.5)
 
 
+def lowest_p_of(size, near):
+    """Return what `lowest_p` returns, of arrays and tensors alike."""
+    linear = 3.0 * (size + 1.0) * near
+    root = linear + (linear * linear + 4.0 * (size + 1.0) * (size + 2.0) * near) ** 0.5
+    return root / (root + 2.0)
+
+
 @kernel
 def _accumulate_scale(theta, hyper, out):
     pass  # all is in the normaliser
@@ -360,15 +371,16 @@ FAMILY = Family(
         Parameter(
             "p",
             "unit",
-            "beta",
+            "beta_above",
             lambda hyper, theta: (
                 hyper["a0"] + hyper["a1"] * theta["size"],
                 hyper["b1"] + hyper["b0"] / (hyper["least"] + theta["size"]),
+                lowest_p_of(theta["size"], hyper["near"]),
             ),
             "probability",
         ),
     ),
-    hyper_names=("log_size_mean", "log_size_sd", "cap", "a0", "b0", "least", "a1", "b1"),
+    hyper_names=("log_size_mean", "log_size_sd", "cap", "a0", "b0", "least", "a1", "b1", "near"),
     shared_scale=SharedScale({}, 2.0, _accumulate_scale, _log_scale_normaliser, {"log_size_mean": -1.0}),
     priors={"default": default_prior, "abda": abda_prior},
     n_stats=3,

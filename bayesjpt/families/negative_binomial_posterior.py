@@ -1,7 +1,8 @@
 """The draw of a negative binomial's size and p given a leaf's values.
 
-A slice update of log size with p integrated out, then p from its conditional, a beta. Without rows, an exact draw from
-the prior. Layout of theta and hyper: see `bayesjpt.families.negative_binomial`.
+A slice update of log size with p integrated out, then p from its conditional, a beta above a bound that depends on the
+size: the prior is divided by what it has there. Without rows, an exact draw from the prior. Layout of theta and hyper:
+see `bayesjpt.families.negative_binomial`.
 
 References: Neal (2003), Slice sampling.
 """
@@ -13,20 +14,41 @@ import math
 import numpy as np
 
 from bayesjpt.families.record import INVALID, OK
-from bayesjpt.numerics.draw import draw_beta
+from bayesjpt.numerics.draw import draw_beta_above
+from bayesjpt.numerics.incomplete_beta import log_beta_tails
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import log_rising
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
 from bayesjpt.numerics.special import normal_quantile_between
 
 _SIZE, _P = 0, 1
-_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _LEAST, _A1, _B1 = range(8)
+_LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _LEAST, _A1, _B1, _NEAR = range(9)
 
 
 @kernel
 def prior_of_p(size, hyper):
     """Return (a, b) of the beta prior of p given size."""
     return hyper[_A0] + hyper[_A1] * size, hyper[_B1] + hyper[_B0] / (hyper[_LEAST] + size)
+
+
+@kernel
+def lowest_p(size, near):
+    """Return the least p at a size, and 1 less it; near = 1 / (largest^2 - 1), 0 without a bound.
+
+    E[z^3] / E[z] = (size + 1) (size + 2) q^2 + 3 (size + 1) q + 1 at q = (1 - p) / p, which is largest^2 there.
+    """
+    linear = 3.0 * (size + 1.0) * near
+    root = linear + math.sqrt(linear * linear + 4.0 * (size + 1.0) * (size + 2.0) * near)
+    return root / (root + 2.0), 2.0 / (root + 2.0)
+
+
+@kernel
+def _log_mass_above(a, b, size, near):
+    """Return the log probability that a Beta(a, b) variable is at least the least p."""
+    if near == 0.0:
+        return 0.0
+    least, rest = lowest_p(size, near)
+    return log_beta_tails(a, b, least, rest)[1]
 
 
 @kernel
@@ -42,6 +64,8 @@ def _log_target(log_size, z, count, rows, hyper):
     deviation = (log_size - hyper[_LOG_SIZE_MEAN]) / hyper[_LOG_SIZE_SD]
     value = -0.5 * deviation * deviation
     value += log_rising(b, total) + log_rising(a, b) - log_rising(a + n * size, b + total)
+    near = hyper[_NEAR]
+    value += _log_mass_above(a + n * size, b + total, size, near) - _log_mass_above(a, b, size, near)
     for i in range(z.size):
         value += count[i] * log_rising(size, z[i])
     return value
@@ -72,6 +96,7 @@ def _valid_hyper(hyper):
         and 0.0 <= hyper[_A1] < np.inf
         and 0.0 <= hyper[_B1] < np.inf
         and hyper[_B0] + hyper[_B1] > 0.0
+        and 0.0 <= hyper[_NEAR] < np.inf
     )
 
 
@@ -80,7 +105,8 @@ def _store(log_size, rows, hyper, theta, rng):
     """Draw p given log size, write both into theta where they are valid; return the status."""
     size = min(math.exp(log_size), hyper[_CAP])
     a, b = prior_of_p(size, hyper)
-    p = draw_beta(a + rows[0] * size, b + rows[1], rng)
+    least, rest = lowest_p(size, hyper[_NEAR])
+    p = draw_beta_above(a + rows[0] * size, b + rows[1], least, rest, rng)
     if not (0.0 < size < np.inf and 0.0 < p < 1.0):
         return INVALID
     theta[_SIZE] = size

@@ -22,6 +22,8 @@ SMALLEST_RATIO, LARGEST_RATIO = 1e-3, 1e4
 """Of mean and standard deviation: beyond, pseudo-rows of a prior would be too many to count in double precision."""
 MAX_EXCESS = 1.5
 """A family is not offered where its least variance, at the column's mean, is more than so many times the column's."""
+LEAST_COUNT = 3.0
+"""A column of zeros and ones says nothing of tails; parts may have means beyond 1."""
 LEAST_LEVELS = 4
 """Different values of a column that may have a tail heavier than a Poisson's. Fewer say nothing of one, and the shares
 of three levels, two numbers, describe them all."""
@@ -80,6 +82,11 @@ def farthest(column: ColumnFacts) -> float:
     does.
     """
     return max(column.maximum, deviation(column)) / column.scale
+
+
+def largest_count(column: ColumnFacts) -> float:
+    """Return the whole number at which tails of counts end, as `farthest`; at least 3, for rows without a one."""
+    return max(column.maximum, deviation(column), LEAST_COUNT)
 
 
 def has_few_levels(column: ColumnFacts) -> bool:

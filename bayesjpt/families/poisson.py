@@ -1,7 +1,7 @@
 """Poisson counts, with a conjugate gamma prior on the rate.
 
-theta = (rate,). Prior: rate ~ Gamma(a0, b0). The auxiliary table is log z!, infinite where z is no count, so that such
-a value has mass 0.
+theta = (rate,). Prior: rate ~ Gamma(a0, b0) truncated above at `most`: means of parts lie within the column. The
+auxiliary table is log z!, infinite where z is no count, so that such a value has mass 0.
 
 Reference: Gelman et al. (2013), Bayesian Data Analysis, section 2.6.
 """
@@ -14,13 +14,13 @@ import numpy as np
 
 from bayesjpt.families import plausible
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale, always
-from bayesjpt.numerics.draw import draw_gamma
+from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import log_rising
 from bayesjpt.numerics.special import log1mexp, log_gamma_p, log_gamma_q, log_poisson_mass, logaddexp
 
 _RATE = 0
-_A0, _B0 = 0, 1
+_A0, _B0, _MOST = range(3)
 _N, _SUM, _SUM_LOG_FACTORIAL = range(3)
 _SMALLEST_MEAN = 1e-3
 _N_SUMMED = 256
@@ -32,7 +32,7 @@ _LARGEST_DRAWN = 1e15
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """Parts have rates with the column's mean and at most its variance: Gamma(a0, a0 / mean), a0 at least 1."""
     a0 = max(plausible.ratio(column) ** 2, 1.0)
-    return np.array([a0, a0 / max(plausible.mean(column), _SMALLEST_MEAN)])
+    return np.array([a0, a0 / max(plausible.mean(column), _SMALLEST_MEAN), plausible.largest_count(column)])
 
 
 def _by_name(column: ColumnFacts) -> bool:
@@ -42,7 +42,7 @@ def _by_name(column: ColumnFacts) -> bool:
 
 def abda_prior(_column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """The paper's prior: rate ~ Gamma(1, 1)."""
-    return np.array([1.0, 1.0])
+    return np.array([1.0, 1.0, np.inf])
 
 
 def _constants(_column: ColumnFacts) -> np.ndarray:
@@ -82,12 +82,12 @@ def accumulate(z, aux, rows, constants, stats):
 
 @kernel
 def initial(stats, hyper, constants, theta):
-    theta[_RATE] = (hyper[_A0] + stats[_SUM]) / (hyper[_B0] + stats[_N])
+    theta[_RATE] = min((hyper[_A0] + stats[_SUM]) / (hyper[_B0] + stats[_N]), hyper[_MOST])
 
 
 @kernel
 def draw_posterior(stats, hyper, constants, theta, rng):
-    rate = draw_gamma(hyper[_A0] + stats[_SUM], hyper[_B0] + stats[_N], rng)
+    rate = draw_gamma_below(hyper[_A0] + stats[_SUM], hyper[_B0] + stats[_N], hyper[_MOST], rng)
     if not 0.0 < rate < np.inf:
         return INVALID
     theta[_RATE] = rate
@@ -97,6 +97,8 @@ def draw_posterior(stats, hyper, constants, theta, rng):
 @kernel
 def log_posterior(stats, hyper, constants, theta):
     rate = theta[_RATE]
+    if rate > hyper[_MOST]:
+        return -np.inf
     return (hyper[_A0] + stats[_SUM] - 1.0) * math.log(rate) - (hyper[_B0] + stats[_N]) * rate
 
 
@@ -110,9 +112,16 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
 
 
 @kernel
+def _log_mass_below(a, b, most):
+    """Return the log probability that a Gamma(a, b) rate is at most so large."""
+    return log_gamma_p(a, b * most) if most < np.inf else 0.0
+
+
+@kernel
 def log_marginal(stats, hyper, constants):
     a, b = hyper[_A0] + stats[_SUM], hyper[_B0] + stats[_N]
     prior = hyper[_A0] * math.log(hyper[_B0]) - math.lgamma(hyper[_A0])
+    prior += _log_mass_below(a, b, hyper[_MOST]) - _log_mass_below(hyper[_A0], hyper[_B0], hyper[_MOST])
     return prior + math.lgamma(a) - a * math.log(b) - stats[_SUM_LOG_FACTORIAL]
 
 
@@ -123,18 +132,23 @@ def log_evidence(stats, hyper, constants, theta):
 
 @kernel
 def predictive(stats, hyper, constants, theta, out):
-    """A negative binomial's mass."""
+    """A negative binomial's mass, corrected for the largest rate."""
     a, b = hyper[_A0] + stats[_SUM], hyper[_B0] + stats[_N]
     out[0] = a
-    out[1] = -a * math.log1p(1.0 / b)
+    out[1] = -a * math.log1p(1.0 / b) - _log_mass_below(a, b, hyper[_MOST])
     out[2] = math.log1p(b)
+    out[3] = b
+    out[4] = hyper[_MOST]
 
 
 @kernel
 def fill_log_predictive(z, aux, coefficients, out):
-    a, level, slope = coefficients[0], coefficients[1], coefficients[2]
+    a, level, slope, b, most = coefficients[0], coefficients[1], coefficients[2], coefficients[3], coefficients[4]
     for i in range(out.size):
-        out[i] = level + log_rising(a, z[i]) - slope * z[i] - aux[i] if aux[i] < np.inf else -np.inf
+        if aux[i] < np.inf:
+            out[i] = level + log_rising(a, z[i]) - slope * z[i] - aux[i] + _log_mass_below(a + z[i], b + 1.0, most)
+        else:
+            out[i] = -np.inf
 
 
 @kernel
@@ -293,15 +307,24 @@ def _accumulate_scale(theta, hyper, out):
         out[1] += hyper[_B0] * rate
 
 
+@kernel
+def _log_scale_normaliser(tau, theta, hyper):
+    return theta.size * _log_mass_below(hyper[_A0], tau * hyper[_B0], hyper[_MOST])
+
+
 FAMILY = Family(
     name="poisson",
     bases=("integer",),
     support=(0.0, np.inf),
     statistical_type="count",
     scaling=Scaling.NONE,
-    parameters=(Parameter("rate", "positive", "gamma", lambda hyper, theta: (hyper["a0"], hyper["b0"]), "counts"),),
-    hyper_names=("a0", "b0"),
-    shared_scale=SharedScale({"b0": 1.0}, plausible.mean_shape, _accumulate_scale),
+    parameters=(
+        Parameter(
+            "rate", "positive", "gamma_below", lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["most"]), "counts"
+        ),
+    ),
+    hyper_names=("a0", "b0", "most"),
+    shared_scale=SharedScale({"b0": 1.0}, plausible.mean_shape, _accumulate_scale, _log_scale_normaliser),
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=3,

@@ -107,8 +107,8 @@ class Parameter:
     prior : str
         ``normal`` (mean, standard deviation), ``normal_below`` (mean, standard deviation, upper bound),
         ``inverse_gamma`` (shape, scale, lower bound), ``log_normal`` (mean and standard deviation of the logarithm,
-        upper bound), ``gamma`` (shape, rate), ``gamma_above`` (shape, rate, lower bound),
-        ``beta`` (a, b) or ``dirichlet`` (concentration).
+        upper bound), ``gamma`` (shape, rate), ``gamma_above`` and ``gamma_below`` (shape, rate, bound),
+        ``beta`` (a, b), ``beta_above`` (a, b, lower bound) or ``dirichlet`` (concentration).
     arguments : callable
         ``(hyper, theta) -> tuple`` of the prior's arguments. Both are mappings from names to arrays with one entry a
         leaf; plain arithmetic only, so that it serves NumPy arrays and symbolic tensors alike. `theta` holds the

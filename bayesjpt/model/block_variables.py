@@ -10,7 +10,7 @@ from __future__ import annotations
 import pymc as pm
 from pytensor.tensor.random.basic import BetaRV, GammaRV, NormalRV
 
-from bayesjpt.model import distributions
+from bayesjpt.model import distributions, truncated_beta
 
 
 class BlockVariable:
@@ -39,6 +39,14 @@ class BlockFlooredInverseGammaRV(BlockVariable, distributions.FlooredInverseGamm
 
 class BlockFlooredGammaRV(BlockVariable, distributions.FlooredGammaRV):
     """Gamma above a floor, of a block."""
+
+
+class BlockCappedGammaRV(BlockVariable, distributions.CappedGammaRV):
+    """Gamma below a cap, of a block."""
+
+
+class BlockFlooredBetaRV(BlockVariable, truncated_beta.FlooredBetaRV):
+    """Beta above a floor, of a block."""
 
 
 class BlockCappedLogNormalRV(BlockVariable, distributions.CappedLogNormalRV):
@@ -88,6 +96,18 @@ class BlockFlooredGamma(distributions.FlooredGamma):
     """FlooredGamma(alpha, beta, floor) of a block."""
 
     rv_op = BlockFlooredGammaRV()
+
+
+class BlockCappedGamma(distributions.CappedGamma):
+    """CappedGamma(alpha, beta, upper) of a block."""
+
+    rv_op = BlockCappedGammaRV()
+
+
+class BlockFlooredBeta(truncated_beta.FlooredBeta):
+    """FlooredBeta(alpha, beta, floor) of a block."""
+
+    rv_op = BlockFlooredBetaRV()
 
 
 class BlockCappedLogNormal(distributions.CappedLogNormal):

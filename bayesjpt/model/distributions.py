@@ -1,7 +1,8 @@
 """The distributions of a block's parameters that PyMC does not have.
 
-A Dirichlet for each segment of one vector, a gamma and an inverse gamma above a floor, a normal and a log-normal below
-a cap; with the transforms by which a sampler of unbounded variables reaches them.
+A Dirichlet for each segment of one vector, a gamma and an inverse gamma above a floor, a gamma, a normal and a
+log-normal below a cap (a beta above a floor: `bayesjpt.model.truncated_beta`); with the transforms by which a sampler
+of unbounded variables reaches them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def apply_rv(op: RandomVariable, *parameters, size, rng):
     return variable
 
 
-def _double(x):
+def as_double(x):
     """Return x as a float64 tensor; PyTensor reads a plain 1.5 as float32 and would compute its logarithm as such."""
     return pt.as_tensor(x).astype("float64")
 
@@ -94,6 +95,11 @@ def _draw_gamma_above(rng, alpha, beta, floor):
 
 
 @kernel
+def _draw_gamma_below(rng, alpha, beta, upper):
+    return draw_gamma_below(alpha, beta, upper, rng)
+
+
+@kernel
 def _draw_log_normal_below(rng, mu, sigma, upper):
     u = normal_quantile_between(-np.inf, (np.log(upper) - mu) / sigma, rng.random())
     return min(np.exp(mu + sigma * u), upper)
@@ -104,7 +110,7 @@ def _draw_normal_below(rng, mu, sigma, upper):
     return min(mu + sigma * normal_quantile_between(-np.inf, (upper - mu) / sigma, rng.random() + 1e-17), upper)
 
 
-def _batched(draw, rng, parameters, size):
+def batched(draw, rng, parameters, size):
     """Return draws of a scalar kernel over broadcast parameters."""
     shape = np.broadcast_shapes(*(np.shape(p) for p in parameters)) if size is None else tuple(size)
     flat = [np.broadcast_to(np.asarray(p, np.float64), shape).ravel() for p in parameters]
@@ -150,7 +156,7 @@ class SegmentDirichlet(Continuous):
     def dist(cls, concentration, *, ptr, **kwargs):
         segments = Segments(ptr)
         n = int(segments.ptr[-1])
-        concentration = _double(concentration)
+        concentration = as_double(concentration)
         if concentration.type.ndim == 0:
             concentration = pt.broadcast_to(concentration, (n,))
         batch = (None,) * (concentration.type.ndim - 1)
@@ -206,7 +212,7 @@ class TruncatedRV(RandomVariable):
 
     @classmethod
     def rng_fn(cls, rng, first, second, limit, size=None):
-        return _batched(cls.draw, rng, (first, second, limit), size)
+        return batched(cls.draw, rng, (first, second, limit), size)
 
 
 @numba_core_rv_funcify.register(TruncatedRV)
@@ -249,7 +255,7 @@ class FlooredInverseGamma(PositiveContinuous):
 
     @classmethod
     def dist(cls, alpha, beta, floor, **kwargs):
-        return super().dist([_double(alpha), _double(beta), _double(floor)], **kwargs)
+        return super().dist([as_double(alpha), as_double(beta), as_double(floor)], **kwargs)
 
     def support_point(rv, size, alpha, beta, floor):
         point = pt.maximum(beta / (alpha + 1.0), 1.5 * floor)
@@ -292,7 +298,7 @@ class FlooredGamma(PositiveContinuous):
 
     @classmethod
     def dist(cls, alpha, beta, floor, **kwargs):
-        return super().dist([_double(alpha), _double(beta), _double(floor)], **kwargs)
+        return super().dist([as_double(alpha), as_double(beta), as_double(floor)], **kwargs)
 
     def support_point(rv, size, alpha, beta, floor):
         point = pt.maximum(alpha / beta, 1.5 * floor)
@@ -307,6 +313,49 @@ class FlooredGamma(PositiveContinuous):
             beta > 0.0,
             floor >= 0.0,
             msg="alpha > 0, beta > 0, floor >= 0",
+        )
+
+
+class CappedGammaRV(TruncatedRV):
+    """Gamma(alpha, beta) given that it is at most a cap."""
+
+    name = "CappedGamma"
+    _print_name = ("CappedGamma", "\\operatorname{CappedGamma}")
+    draw = staticmethod(_draw_gamma_below)
+    transform = BelowCap
+
+
+class CappedGamma(PositiveContinuous):
+    """Gamma distribution truncated above, its normaliser included.
+
+    Parameters
+    ----------
+    alpha, beta : tensor_like of float
+        Shape and rate.
+    upper : tensor_like of float
+        Upper bound; infinity for none.
+    """
+
+    rv_op = CappedGammaRV()
+
+    @classmethod
+    def dist(cls, alpha, beta, upper, **kwargs):
+        return super().dist([as_double(alpha), as_double(beta), as_double(upper)], **kwargs)
+
+    def support_point(rv, size, alpha, beta, upper):
+        point = pt.minimum(alpha / beta, 0.5 * upper)
+        return point if rv_size_is_none(size) else pt.full(size, point)
+
+    def logp(value, alpha, beta, upper):
+        unbounded = pt.isinf(upper)
+        log_mass = pt.switch(unbounded, 0.0, pt.log(pt.gammainc(alpha, beta * pt.switch(unbounded, 1.0, upper))))
+        logp = alpha * pt.log(beta) - pt.gammaln(alpha) + (alpha - 1.0) * pt.log(value) - beta * value - log_mass
+        return check_parameters(
+            pt.switch((value > 0.0) & (value <= upper), logp, -np.inf),
+            alpha > 0.0,
+            beta > 0.0,
+            upper > 0.0,
+            msg="alpha > 0, beta > 0, upper > 0",
         )
 
 
@@ -334,7 +383,7 @@ class CappedLogNormal(PositiveContinuous):
 
     @classmethod
     def dist(cls, mu, sigma, upper, **kwargs):
-        return super().dist([_double(mu), _double(sigma), _double(upper)], **kwargs)
+        return super().dist([as_double(mu), as_double(sigma), as_double(upper)], **kwargs)
 
     def support_point(rv, size, mu, sigma, upper):
         point = pt.minimum(pt.exp(mu), 0.5 * upper)
@@ -378,7 +427,7 @@ class CappedNormal(Continuous):
 
     @classmethod
     def dist(cls, mu, sigma, upper, **kwargs):
-        return super().dist([_double(mu), _double(sigma), _double(upper)], **kwargs)
+        return super().dist([as_double(mu), as_double(sigma), as_double(upper)], **kwargs)
 
     def support_point(rv, size, mu, sigma, upper):
         point = pt.minimum(mu, upper - 0.5 * sigma)

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from bayesjpt.circuit.layout import ParameterVariable, WeightVariable
 from bayesjpt.circuit.type_prior import ColumnTypes
 from bayesjpt.errors import ModelError
-from bayesjpt.model import block_variables, distributions
+from bayesjpt.model import block_variables, distributions, truncated_beta
 
 INSIDE = 1e-6
 """How far, relative, starting values are kept from the ends of a support: a transform maps the ends to infinity."""
@@ -23,7 +23,9 @@ DRAWN: dict[str, Any] = {
     "log_normal": block_variables.BlockCappedLogNormal,
     "gamma": block_variables.BlockGamma,
     "gamma_above": block_variables.BlockFlooredGamma,
+    "gamma_below": block_variables.BlockCappedGamma,
     "beta": block_variables.BlockBeta,
+    "beta_above": block_variables.BlockFlooredBeta,
     "dirichlet": block_variables.BlockSegmentDirichlet,
 }
 TRANSFORMED: dict[str, Any] = {
@@ -33,10 +35,15 @@ TRANSFORMED: dict[str, Any] = {
     "log_normal": distributions.CappedLogNormal,
     "gamma": pm.Gamma,
     "gamma_above": distributions.FlooredGamma,
+    "gamma_below": distributions.CappedGamma,
     "beta": pm.Beta,
+    "beta_above": truncated_beta.FlooredBeta,
     "dirichlet": distributions.SegmentDirichlet,
 }
 """Distributions by the name of the prior: for Gibbs sweeps, and with transforms for samplers that follow gradients."""
+
+_UNBOUNDED = ("normal", "normal_below", "gamma", "beta", "dirichlet")
+"""Priors without a bound that starts keep away from; the limit of a normal is no number."""
 
 
 def weight_variable(
@@ -90,8 +97,7 @@ def _variable(
         arguments = ()
     if start is None:
         return DRAWN[prior](name, *arguments, dims=dim, default_transform=None, **options)
-    # the limit of a normal is no number
-    bounds = arguments[-1] if prior in ("inverse_gamma", "gamma_above", "log_normal") else None
+    bounds = None if prior in _UNBOUNDED else arguments[-1]
     return TRANSFORMED[prior](
         name, *arguments, dims=dim, initval=_inside(prior, start, ptr=ptr, bounds=bounds), **options
     )
@@ -100,11 +106,15 @@ def _variable(
 def _inside(prior: str, start: np.ndarray, *, ptr: np.ndarray, bounds: Any) -> np.ndarray:
     """Return starting values away from the ends of the prior's support."""
     match prior:
+        case "beta_above" if isinstance(bounds, pt.TensorVariable):
+            return np.minimum(start, 1.0 - INSIDE)
+        case "beta_above":
+            return np.clip(start, bounds + INSIDE * (1.0 - bounds), 1.0 - INSIDE * (1.0 - bounds))
         case "inverse_gamma" | "gamma_above":
             if isinstance(bounds, pt.TensorVariable):  # a start is no tensor; an estimate keeps to its bound
                 return np.maximum(start, np.finfo(float).tiny)
             return np.maximum(start, np.maximum((1.0 + INSIDE) * bounds, np.finfo(float).tiny))
-        case "log_normal":
+        case "log_normal" | "gamma_below":
             return np.minimum(start, (1.0 - INSIDE) * bounds)
         case "beta":
             return np.clip(start, INSIDE, 1.0 - INSIDE)

@@ -84,6 +84,25 @@ class AboveFloor(Transform):
         return pt.as_tensor(value)
 
 
+class AboveFloorBelowOne(Transform):
+    """Log odds of where a probability lies between a floor, the last input of the random variable, and 1."""
+
+    name = "abovefloorbelowone"
+    ndim_supp = 0
+
+    def forward(self, value, *inputs):
+        """Return log(x - floor) - log(1 - x)."""
+        return pt.log(value - inputs[-1]) - pt.log1p(-value)
+
+    def backward(self, value, *inputs):
+        """Return the floor plus a share of the rest."""
+        return inputs[-1] + (1.0 - inputs[-1]) * pt.sigmoid(value)
+
+    def log_jac_det(self, value, *inputs):
+        """Return the logarithm of the derivative of `backward`."""
+        return pt.log1p(-inputs[-1]) - pt.softplus(value) - pt.softplus(-value)
+
+
 class BelowCap(Transform):
     """Positive values below a cap, the last input of the random variable; the logarithm where that is infinite."""
 

@@ -15,6 +15,7 @@ from bayesjpt.numerics.jit import kernel
 
 _SMALLEST = 1e-300
 _LEAST_LOG_SHARE = -345.0
+_LONGEST_STEP = 700.0
 _SMALL = 0.1
 """Below, NumPy's beta tries again and again until a power does not underflow."""
 
@@ -43,6 +44,30 @@ def draw_beta(a, b, rng):
     else:
         p = rng.beta(a, b)
     return min(max(p, _SMALLEST), 1.0 - 1.1102230246251565e-16)
+
+
+@apart
+@kernel
+def draw_beta_above(a, b, x, y, rng):
+    """Return a draw of Beta(a, b) given that it is at least x, y being 1 - x; NaN where parameters are invalid.
+
+    The plain beta where x is no more than a standard deviation above the mode, in log odds, whose density is
+    log-concave; otherwise log odds of x and an exponential beyond it, by the tangent there.
+    """
+    if not (a > 0.0 and b > 0.0 and a < np.inf and b < np.inf and 0.0 <= x < 1.0 and y > 0.0):
+        return np.nan
+    slope, n = b * x - a * y, a + b
+    if slope <= math.sqrt(n * x * y):
+        while True:
+            p = draw_beta(a, b, rng)
+            if p >= x:
+                return p
+    while True:
+        step = rng.standard_exponential() / slope
+        if step < _LONGEST_STEP:
+            fall = n * math.log1p(x * math.expm1(step)) - a * step
+            if math.log(1.0 - rng.random()) <= slope * step - fall:
+                return max(min(x / (x + y * math.exp(-step)), 1.0 - 1.1102230246251565e-16), x)
 
 
 @kernel

@@ -22,6 +22,7 @@ _N_ON_CELL = 201
 _N_COARSE_THREE = 41
 _RANGE = {"positive": (-40.0, 40.0), "unit": (-40.0, 40.0), "real": (-25.0, 25.0)}
 _NEGLIGIBLE = 1e-10
+_ABOVE = ("gamma_above", "beta_above")
 _REAL_UNIT = 0.3
 _LARGEST_UNIT = 1.0 - 1.2e-16
 
@@ -55,9 +56,16 @@ def log_prior(parameter: Parameter, value, arguments) -> np.ndarray:
         shape, rate, floor = arguments
         plain = scipy.stats.gamma(shape, scale=1.0 / rate)
         return np.where(value >= floor, plain.logpdf(value) - log_upper_gamma(shape, rate * floor), -np.inf)
-    if parameter.prior == "beta":
-        a, b = arguments
-        return scipy.special.xlogy(a - 1, value) + scipy.special.xlog1py(b - 1, -value) - scipy.special.betaln(a, b)
+    if parameter.prior == "gamma_below":
+        shape, rate, cap = arguments
+        plain = scipy.stats.gamma(shape, scale=1.0 / rate)
+        return np.where(value <= cap, plain.logpdf(value) - plain.logcdf(cap), -np.inf)
+    if parameter.prior in ("beta", "beta_above"):
+        a, b, *floor = arguments
+        plain = scipy.special.xlogy(a - 1, value) + scipy.special.xlog1py(b - 1, -value) - scipy.special.betaln(a, b)
+        if not floor:
+            return plain
+        return np.where(value >= floor[0], plain - np.log(scipy.special.betaincc(a, b, floor[0])), -np.inf)
     if parameter.prior == "inverse_gamma":
         shape, scale, floor = arguments
         plain = scipy.stats.invgamma(shape, scale=scale)
@@ -145,11 +153,12 @@ def _at_bound(case, ranges):
     cut = []
     for parameter, (lo, hi) in zip(registry.family(case[0]).parameters, ranges, strict=True):
         bound = 0.0
-        beside_others = parameter.prior == "gamma_above" and len(ranges) > 1  # the bound depends on another parameter
-        if parameter.prior in ("inverse_gamma", "gamma_above", "log_normal") and not beside_others:
+        beside_others = parameter.prior in _ABOVE and len(ranges) > 1  # the bound depends on another parameter
+        if parameter.prior in ("inverse_gamma", "log_normal", "gamma_below", *_ABOVE) and not beside_others:
             bound = parameter.arguments(hyper, {})[2]
-        floor = np.log(bound) if parameter.prior != "log_normal" and bound > 0.0 else -np.inf
-        cap = np.log(bound) if parameter.prior == "log_normal" else np.inf
+        below = parameter.prior in ("log_normal", "gamma_below")
+        end = scipy.special.logit(bound) if parameter.prior == "beta_above" else np.log(max(bound, 1e-300))
+        floor, cap = (-np.inf, end) if below else (end if bound > 0.0 else -np.inf, np.inf)
         cut.append((max(lo, floor), min(hi, cap)))
     return cut
 

@@ -42,6 +42,32 @@ def test_parts_reach_no_farther_than_the_column(name, rows, rng):
     assert (reach(name, draws) <= farthest * (1.0 + 1e-9)).all()
 
 
+def count_reach(name: str, theta: np.ndarray) -> np.ndarray:
+    """Return sqrt(E z^3 / E z) of a geometric or a negative binomial, from sums of masses."""
+    z = np.arange(4000.0)
+    size, p = (np.ones(len(theta)), theta[:, 0]) if name == "geometric" else theta.T
+    mass = scipy.stats.nbinom.pmf(z, size[:, None], p[:, None])
+    return np.sqrt((mass * z**3).sum(axis=1) / (mass * z).sum(axis=1))
+
+
+@pytest.mark.parametrize("name", ["poisson", "geometric", "negative_binomial"])
+@pytest.mark.parametrize("rows", [(0.0,) * 30 + (12.0,) * 4, (12.0,) * 6, (0.0, 1.0, 12.0), ()], ids=len)
+def test_parts_of_counts_reach_no_farther_than_the_column(name, rows, rng):
+    column = dataclasses.replace(COUNT, maximum=12.0, mean=2.0, mean_without_atoms=2.0, deviation_without_atoms=4.0)
+    family = registry.family(name)
+    theta = features.initial_theta(family, column, np.array(rows))
+    hyper, draws = family.priors["default"](column, theta), np.empty((N_DRAW, theta.size))
+    assert draw_chain(family, column, np.array(rows), hyper, theta, rng, draws) == OK
+    if name == "poisson":
+        assert (draws <= 12.0).all()
+        return
+    assert (count_reach(name, draws) <= 12.0 * (1.0 + 1e-9)).all()
+    if rows == (12.0,) * 6:  # planted: the same prior without its bound
+        loose = np.append(hyper[:-1], 0.0)
+        assert draw_chain(family, column, np.array(rows), loose, theta, rng, draws) == OK
+        assert (count_reach(name, draws) > 12.0).mean() > 0.1
+
+
 @pytest.mark.parametrize("variance", [0.5, 4.0, 26.0])
 def test_a_lognormal_has_a_bounded_variance_beyond_any_cut(variance):
     """A leaf of a tree keeps the part beyond a split, however little of the lognormal that is."""

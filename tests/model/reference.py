@@ -95,8 +95,26 @@ def _log_prior_negative_binomial(column: Column, theta, scale):
     variance = sd**2
     half = mean**2 / max(0.5 * variance - mean, 0.1 * variance)  # size of a part with half of the column's variance
     rows = mean / variance
-    at_p = scipy.stats.beta.logpdf(p, 3.0 + rows * size, rows * mean + 2.0 * mean / (size + (0.5 * mean / sd) ** 2))
-    return _log_prior_size(size, min(max(half, 0.01), 1e4) / scale) + at_p
+    a, b = 3.0 + rows * size, rows * mean + 2.0 * mean / (size + (0.5 * mean / sd) ** 2)
+    return _log_prior_size(size, min(max(half, 0.01), 1e4) / scale) + _log_beta_above(p, a, b, _least_p(column, size))
+
+
+def _largest_count(column: Column) -> float:
+    return max(column.maximum, _moments(column)[1], 3.0)
+
+
+def _least_p(column: Column, size):
+    """Return the p at which E z^3 / E z of a negative binomial is the squared largest count."""
+    # the positive root of (size + 1) (size + 2) q^2 + 3 (size + 1) q + 1 - largest^2, q = (1 - p) / p
+    half = 1.5 * (size + 1.0)
+    square, rest = (size + 1.0) * (size + 2.0), _largest_count(column) ** 2 - 1.0
+    odds = (np.sqrt(half**2 + square * rest) - half) / square
+    return 1.0 / (1.0 + odds)
+
+
+def _log_beta_above(p, a, b, least):
+    above = np.log(scipy.special.betaincc(a, b, least))
+    return np.where(p >= least, scipy.stats.beta.logpdf(p, a, b) - above, -np.inf)
 
 
 SCALE_SHAPES = {
@@ -150,9 +168,10 @@ def default_log_prior(family: str, column: Column, theta, start=None, scale=1.0)
         return np.where(theta[0] >= least, prior.logpdf(theta[0]) - above, -np.inf)
     if family == "poisson":
         a0 = max((mean / sd) ** 2, 1.0)
-        return scipy.stats.gamma.logpdf(theta[0], a0, scale=mean / (a0 * scale))
+        prior, largest = scipy.stats.gamma(a0, scale=mean / (a0 * scale)), _largest_count(column)
+        return np.where(theta[0] <= largest, prior.logpdf(theta[0]) - prior.logcdf(largest), -np.inf)
     if family == "geometric":
-        return scipy.stats.beta.logpdf(theta[0], a0, (a0 - 1.0) * mean * scale)
+        return _log_beta_above(theta[0], a0, (a0 - 1.0) * mean * scale, _least_p(column, 1.0))
     if family == "ordinal":
         return _log_prior_ordinal(theta, -0.5, 0.8, 2.0, cap=_widest(column))
     if family == "bernoulli":

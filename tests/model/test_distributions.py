@@ -7,13 +7,16 @@ import itertools
 import cloudpickle
 import numpy as np
 import pymc as pm
+import pytensor
+import pytensor.tensor as pt
 import pytest
 import scipy.integrate
+import scipy.special
 import scipy.stats
 from pymc.distributions.distribution import support_point
 from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 
-from bayesjpt.model import block_variables, distributions
+from bayesjpt.model import block_variables, distributions, truncated_beta
 from bayesjpt.numerics import jit
 from tests import statistics
 
@@ -31,6 +34,17 @@ INVERSE_GAMMAS = [(1.0, 0.05, 2e-4), (3.0, 2.0, 0.0), (0.6, 1.3, 4.0), (40.0, 2.
 """Shape, scale, floor: a floor that hardly matters, none, one above most, far above, where almost nothing is left."""
 GAMMAS = [(2.5, 4.0, 0.0), (3.0, 2.0, 0.5), (0.6, 1.3, 2.0), (40.0, 2.0, 21.0), (300.0, 1.0, 420.0), (2.0, 1e-3, 5.0)]
 """Shape, rate, floor: none, one below most, above most of a shape below 1, near the mean, far above it, far below."""
+GAMMAS_BELOW = [(2.5, 4.0, np.inf), (3.0, 2.0, 5.0), (0.6, 1.3, 0.2), (40.0, 2.0, 19.0)]
+"""Shape, rate, cap: none, above most, below most of a shape below 1, near the mean."""
+BETAS = [
+    (3.0, 40.0, 0.0),
+    (3.0, 40.0, 0.02),
+    (5.0, 0.5, 0.3),
+    (400.0, 60.0, 0.87),
+    (4e4, 7.0, 0.9996),
+    (1.2, 30.0, 0.1),
+]
+"""Shapes, floor: none, below most, a second shape below 1, near the mean, large shapes, above most."""
 LOG_NORMALS = [(0.7, 1.5, np.inf), (0.7, 1.5, 3.0), (0.7, 0.01, 2.0), (-2.0, 0.5, 0.01), (3.0, 2.0, 1e6)]
 """Mean and standard deviation of the logarithm, cap."""
 
@@ -128,6 +142,43 @@ def test_floored_gamma_density_is_finite_where_nothing_but_its_floor_is_left(alp
     assert float(found) == pytest.approx(-np.log(tail), abs=1e-9)
 
 
+@pytest.mark.parametrize(("alpha", "beta", "upper"), GAMMAS_BELOW)
+def test_capped_gamma_density_includes_its_normaliser(alpha, beta, upper, rng):
+    prior = scipy.stats.gamma(alpha, scale=1.0 / beta)
+    value = prior.ppf(prior.cdf(upper) * rng.random(20))
+    variable = distributions.CappedGamma.dist(alpha, beta, upper)
+    expected = prior.logpdf(value) - prior.logcdf(upper)
+    np.testing.assert_allclose(log_density(variable, value), expected, rtol=TOLERANCE, atol=TOLERANCE)
+    assert log_density(variable, -1.0) == -np.inf
+    assert upper == np.inf or log_density(variable, 1.001 * upper) == -np.inf
+
+
+@pytest.mark.parametrize(("alpha", "beta", "floor"), [*BETAS, (5.0, 1e-3, 0.3)])
+def test_floored_beta_density_includes_its_normaliser(alpha, beta, floor, rng):
+    prior = scipy.stats.beta(alpha, beta)
+    value = np.clip(prior.isf(prior.sf(floor) * rng.random(20)), floor, 1.0 - 1e-12)
+    variable = truncated_beta.FlooredBeta.dist(alpha, beta, floor)
+    expected = prior.logpdf(value) - prior.logsf(floor)
+    np.testing.assert_allclose(log_density(variable, value), expected, rtol=TOLERANCE, atol=TOLERANCE)
+    assert log_density(variable, 0.999 * floor if floor else -1.0) == -np.inf
+    assert log_density(variable, 1.0001) == -np.inf
+
+
+def test_beta_tails_have_the_gradients_of_the_incomplete_beta_function():
+    a, b, x = (np.array(column) for column in zip(*BETAS[1:], strict=True))
+    inputs = [pt.dvector() for _ in range(3)]
+    value = truncated_beta.log_beta_tail(*inputs)
+    function = pytensor.function(inputs, pt.grad(value.sum(), inputs), mode="FAST_COMPILE")
+    by_a, by_b, by_x = function(a, b, x)
+    tail = scipy.stats.beta(a, b)
+    np.testing.assert_allclose(by_x, -np.exp(tail.logpdf(x) - tail.logsf(x)), rtol=1e-8)
+    step = 1e-4
+    for found, args in ((by_a, (step, 0.0)), (by_b, (0.0, step))):
+        more, less = (np.log(scipy.special.betaincc(a * (1 + s * args[0]), b * (1 + s * args[1]), x)) for s in (1, -1))
+        size = (a if args[0] else b) * 2.0 * step
+        np.testing.assert_allclose(found, (more - less) / size, rtol=1e-5, atol=1e-8)
+
+
 @pytest.mark.parametrize(("mu", "sigma", "upper"), LOG_NORMALS)
 def test_capped_log_normal_density_includes_its_normaliser(mu, sigma, upper, rng):
     prior = scipy.stats.lognorm(sigma, scale=np.exp(mu))
@@ -185,6 +236,8 @@ def test_plain_distributions_keep_their_density(variable, expected, value):
         lambda: distributions.FlooredInverseGamma.dist(1.0, 1.0, -1.0),
         lambda: distributions.FlooredGamma.dist(0.0, 1.0, 0.0),
         lambda: distributions.FlooredGamma.dist(1.0, 1.0, -1.0),
+        lambda: distributions.CappedGamma.dist(1.0, 1.0, 0.0),
+        lambda: truncated_beta.FlooredBeta.dist(1.0, 1.0, 1.0),
         lambda: distributions.CappedLogNormal.dist(0.0, 0.0, 1.0),
         lambda: distributions.CappedLogNormal.dist(0.0, 1.0, 0.0),
     ],
@@ -206,6 +259,12 @@ DRAWN = {
     ),
     "floored_gamma": lambda shape: block_variables.BlockFlooredGamma.dist(
         *np.transpose(GAMMAS), shape=(*shape, len(GAMMAS))
+    ),
+    "capped_gamma": lambda shape: block_variables.BlockCappedGamma.dist(
+        *np.transpose(GAMMAS_BELOW), shape=(*shape, len(GAMMAS_BELOW))
+    ),
+    "floored_beta": lambda shape: block_variables.BlockFlooredBeta.dist(
+        *np.transpose(BETAS), shape=(*shape, len(BETAS))
     ),
     "capped_log_normal": lambda shape: block_variables.BlockCappedLogNormal.dist(
         *np.transpose(LOG_NORMALS), shape=(*shape, 5)
@@ -229,6 +288,18 @@ def inverse_gamma_cdfs():
         yield lambda x, prior=prior, floor=floor: np.maximum(1.0 - prior.sf(x) / prior.sf(floor), 0.0)
 
 
+def capped_gamma_cdfs():
+    for alpha, beta, upper in GAMMAS_BELOW:
+        prior = scipy.stats.gamma(alpha, scale=1.0 / beta)
+        yield lambda x, prior=prior, upper=upper: np.minimum(prior.cdf(x) / prior.cdf(upper), 1.0)
+
+
+def beta_cdfs():
+    for alpha, beta, floor in BETAS:
+        prior = scipy.stats.beta(alpha, beta)
+        yield lambda x, prior=prior, floor=floor: np.maximum(1.0 - prior.sf(x) / prior.sf(floor), 0.0)
+
+
 def gamma_cdfs():
     for alpha, beta, floor in GAMMAS:
         prior = scipy.stats.gamma(alpha, scale=1.0 / beta)
@@ -245,6 +316,8 @@ CDFS = {
     "segment_dirichlet": dirichlet_cdfs,
     "floored_inverse_gamma": inverse_gamma_cdfs,
     "floored_gamma": gamma_cdfs,
+    "capped_gamma": capped_gamma_cdfs,
+    "floored_beta": beta_cdfs,
     "capped_log_normal": log_normal_cdfs,
     "normal": lambda: [scipy.stats.norm(1.0, 2.0).cdf],
     "gamma": lambda: [scipy.stats.gamma(2.5, scale=0.25).cdf],

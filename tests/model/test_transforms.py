@@ -19,7 +19,7 @@ from bayesjpt.circuit.plan import make_plan
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
 from bayesjpt.kernels.density import rows_log_density
-from bayesjpt.model import distributions, transforms
+from bayesjpt.model import distributions, transforms, truncated_beta
 from bayesjpt.model.circuit_rows import CircuitLogDensity, CircuitLogDensityGradient
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.model.segments import SMALLEST_WEIGHT, Segments
@@ -133,7 +133,8 @@ def test_transform_below_a_limit_inverts_and_knows_its_jacobian(limit, rng):
 
 
 def test_names_of_transforms_have_no_underscore():
-    for transform in (transforms.SegmentSimplex, transforms.AboveFloor, transforms.BelowCap, transforms.BelowLimit):
+    bounded = (transforms.AboveFloor, transforms.AboveFloorBelowOne, transforms.BelowCap, transforms.BelowLimit)
+    for transform in (transforms.SegmentSimplex, *bounded):
         assert "_" not in transform.name
 
 
@@ -144,6 +145,8 @@ def test_names_of_transforms_have_no_underscore():
         (lambda: distributions.FlooredInverseGamma("v", 1.0, 1.0, 0.1), "v_abovefloor__"),
         (lambda: distributions.FlooredGamma("v", 2.0, 1.0, 0.1), "v_abovefloor__"),
         (lambda: distributions.CappedLogNormal("v", 0.0, 1.0, 3.0), "v_belowcap__"),
+        (lambda: distributions.CappedGamma("v", 2.0, 1.0, 3.0), "v_belowcap__"),
+        (lambda: truncated_beta.FlooredBeta("v", 2.0, 9.0, 0.1), "v_abovefloorbelowone__"),
     ],
 )
 def test_distributions_have_their_transform_by_default(variable, name):

@@ -36,6 +36,12 @@ def _fill_beta(a, b, rng, out):
 
 
 @kernel
+def _fill_beta_above(a, b, x, rng, out):
+    for i in range(out.size):
+        out[i] = draw.draw_beta_above(a, b, x, 1.0 - x, rng)
+
+
+@kernel
 def _fill_inside(prior, count, inside, rng, out):
     valid = True
     for i in range(out.shape[0]):
@@ -110,6 +116,23 @@ def test_gamma_far_above_its_mass_is_at_the_bound(rng):
     assert draw.draw_gamma_above(1e6, 1e18, 0.2, rng) == pytest.approx(0.2, rel=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "x"),
+    [(3.0, 40.0, 0.0), (3.0, 40.0, 0.02), (3.0, 40.0, 0.4), (0.4, 0.2, 0.9), (5.0, 0.5, 0.3), (400.0, 60.0, 0.95)],
+)
+def test_draws_of_beta_above_a_bound_follow_its_cdf(a, b, x, rng):
+    draws = np.empty(N_DRAW)
+    _fill_beta_above(a, b, x, rng, draws)
+    plain = scipy.stats.beta(a, b)
+    assert draws.min() >= x
+    assert draws.max() < 1.0
+    assert cdf_deviation(draws, lambda p: 1.0 - plain.sf(p) / plain.sf(x)) < dkw_bound(N_DRAW)
+
+
+def test_beta_far_above_its_mass_is_at_the_bound(rng):
+    assert draw.draw_beta_above(2.0, 1e12, 0.5, 0.5, rng) == pytest.approx(0.5, rel=1e-10)
+
+
 @pytest.mark.parametrize("bad", [np.nan, -1.0, 0.0, np.inf])
 def test_draws_with_invalid_parameters_are_nan(bad, rng):
     assert math.isnan(draw.draw_gamma(bad, 1.0, rng))
@@ -118,6 +141,8 @@ def test_draws_with_invalid_parameters_are_nan(bad, rng):
     assert math.isnan(draw.draw_gamma_below(bad, 1.0, 1.0, rng))
     assert math.isnan(draw.draw_gamma_above(bad, 1.0, 1.0, rng))
     assert math.isnan(draw.draw_gamma_above(1.0, bad, 1.0, rng))
+    assert math.isnan(draw.draw_beta_above(bad, 1.0, 0.5, 0.5, rng))
+    assert math.isnan(draw.draw_beta_above(1.0, bad, 0.5, 0.5, rng))
     assert not draw.draw_log_dirichlet(np.array([1.0, bad]), np.empty(2), rng)
 
 

@@ -53,9 +53,9 @@ HYPER = {
     "uniform": (),
     "gamma": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0, 0.15),
     "exponential": (3.0, 2.0, 0.5),
-    "poisson": (3.0, 1.0),
-    "geometric": (3.0, 4.0),
-    "negative_binomial": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0, 0.3, 0.4),
+    "poisson": (3.0, 1.0, 5.0),
+    "geometric": (3.0, 4.0, 0.15),
+    "negative_binomial": (0.7, 0.6, 6.0, 3.0, 2.0, 1.0, 0.3, 0.4, 0.03),
     "bernoulli": (1.5, 2.5),
     "ordinal": (-0.3, 0.6, 2.0, 0.3, 1.2),
 }
@@ -163,8 +163,11 @@ def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator)
             prior = scipy.stats.gamma(a0, scale=shape**k / b0)
             lowest = hyper[6] * np.sqrt((shape + 1.0) * (shape + 2.0))
             return np.column_stack([shape, prior.isf(rng.random(n) * prior.sf(lowest))])
-        a1, b1 = hyper[6:]
-        return np.column_stack([shape, rng.beta(a0 + a1 * shape, b1 + b0 / (k + shape))])
+        a1, b1, near = hyper[6:]
+        half, square = 1.5 * (shape + 1.0), (shape + 1.0) * (shape + 2.0)
+        odds = (np.sqrt(half**2 + square / np.maximum(near, 1e-300)) - half) / square
+        prior = scipy.stats.beta(a0 + a1 * shape, b1 + b0 / (k + shape))
+        return np.column_stack([shape, prior.isf(rng.random(n) * prior.sf(1.0 / (1.0 + odds)))])
     if family == "ordinal":
         mean, sd, cap, mu_mean, mu_sd = hyper
         prior = scipy.stats.lognorm(sd, scale=np.exp(mean))
@@ -173,8 +176,12 @@ def prior_leaf(family: str, hyper: np.ndarray, n: int, rng: np.random.Generator)
         prior = scipy.stats.gamma(hyper[0], scale=1.0 / hyper[1])
         return prior.isf(rng.random(n) * prior.sf(hyper[2]))[:, None]
     if family == "poisson":
-        return rng.gamma(hyper[0], 1.0 / hyper[1], n)[:, None]
-    if family in ("geometric", "bernoulli"):
+        prior = scipy.stats.gamma(hyper[0], scale=1.0 / hyper[1])
+        return prior.ppf(rng.random(n) * prior.cdf(hyper[2]))[:, None]
+    if family == "geometric":
+        prior = scipy.stats.beta(hyper[0], hyper[1])
+        return np.clip(prior.isf(rng.random(n) * prior.sf(hyper[2])), 1e-300, 1.0 - 2.0**-53)[:, None]
+    if family == "bernoulli":
         return np.clip(rng.beta(hyper[0], hyper[1], n), 1e-300, 1.0 - 2.0**-53)[:, None]
     if family == "uniform":
         return np.empty((n, 0))

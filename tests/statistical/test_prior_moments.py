@@ -99,7 +99,7 @@ def test_default_priors_have_moments_near_those_of_the_column(kind, rng):
     ("kind", "name", "hyper"),
     [
         ("real", "normal", lambda column: [0.0, 100.0, 1.0, 0.05, 1e-6]),
-        ("count", "geometric", lambda column: [1.0, column.mean]),
+        ("count", "geometric", lambda column: [1.0, column.mean, 0.0]),
     ],
 )
 def test_a_prior_without_moments_is_caught(kind, name, hyper, rng):
