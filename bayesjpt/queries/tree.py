@@ -221,7 +221,7 @@ def _nearest_tree(post: Posterior) -> int:
     if not trees:
         raise QueryError(
             "a fit whose rows are not told apart by splits",
-            "a joint probability tree",
+            "a joint probability tree or a cutset network",
             'Fit one: bj.fit(table, learner="jpt"); where that finds no split, lower min_rows.',
             command="Fit one: bayesjpt fit TABLE --learner jpt; where that finds no split, lower --min-rows.",
         )
