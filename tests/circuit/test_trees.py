@@ -68,6 +68,16 @@ def test_every_state_has_the_product_of_its_conditional_probabilities(rng, missi
     assert abs(found.sum() - 1.0) < ROUNDING
 
 
+@pytest.mark.parametrize("absent", ["s", "rs"])
+def test_labels_that_no_row_shows_are_not_taken_for_missing_cells(rng, absent):
+    table = make_table(rng, missing=0.2)
+    column = table.schema.columns[2]
+    known = ~table.observed[2] | ~np.isin(table.values[2], [column.labels.index(label) for label in absent])
+    part = table.take(np.flatnonzero(known))
+    found = probabilities(build_circuit(whole(part), part), part, states())
+    np.testing.assert_allclose(found, expected(part, states()), rtol=ROUNDING)
+
+
 def test_another_parent_or_another_smoothing_is_caught(rng):
     table = make_table(rng)
     found = probabilities(build_circuit(whole(table), table), table, states())
