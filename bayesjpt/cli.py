@@ -69,7 +69,8 @@ Structures = Annotated[
     int, typer.Option("--structures", help="Structures that are learned and averaged; 1 for a single posterior.")
 ]
 Weights = Annotated[
-    str, typer.Option(help="Weights of structures: even, or stacking on held-out rows, which takes five times as long.")
+    str,
+    typer.Option(help="Weights of structures: even; stacking on held-out rows, five times as long; boosting (cutset)."),
 ]
 Draws = Annotated[
     int | None,
@@ -185,7 +186,7 @@ def types(
         int | None,
         typer.Option("--structures", help=f"Sample this many structures; {defaults.TYPE_STRUCTURES} for --full."),
     ] = None,
-    weights: Annotated[str | None, typer.Option(help="Weights of structures: even, or stacking.")] = None,
+    weights: Annotated[str | None, typer.Option(help="Weights of structures: even, stacking, boosting.")] = None,
     draws: Annotated[int | None, typer.Option(help=f"Kept sweeps of each chain: {defaults.TYPE_KEPT}.")] = None,
     tune: Annotated[int | None, typer.Option(help=f"Sweeps before those: {defaults.TYPE_TUNE}.")] = None,
     thin: Annotated[int | None, typer.Option(help="Keep every so many sweeps after tuning.")] = None,

@@ -165,7 +165,8 @@ def grow_tree(
         Where parents go round in a circle, or are none of the columns.
     """
     n_way = np.array([len(each) for each in allowed], np.int64)
-    way = np.full((len(allowed), int(groups.max(initial=0)) + 2), -1, np.int64)  # the last entry: missing
+    last = max(int(groups.max(initial=0)), *(each[-1] for each in allowed))  # rows need not show all labels
+    way = np.full((len(allowed), last + 2), -1, np.int64)  # the last entry: missing
     for position, each in enumerate(allowed):
         way[position, list(each)] = np.arange(len(each))
     parents = np.ascontiguousarray(tree.parents, np.int64)

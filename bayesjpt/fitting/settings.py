@@ -38,10 +38,13 @@ if TYPE_CHECKING:
     from bayesjpt.table.schema import Schema
     from bayesjpt.table.table import Table
 
+BOOSTING = "boosting"
+"""Weights that only cutset networks have: see `bayesjpt.fitting.boosting`."""
+
 ROWS_PER_WORKER = 100_000
 """Below, sending a sweep and adding up its answers takes longer than the sweep (docs/explanation/scale.md)."""
 
-WEIGHTS = ("even", "stacking")
+WEIGHTS = ("even", "stacking", BOOSTING)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,11 +91,20 @@ class FitSettings:
         if self.weights not in WEIGHTS:
             raise LearnerError(f"weights = {self.weights!r}", f"one of {', '.join(WEIGHTS)}")
         check_learners(self.learners, self.n_structures)
+        if self.weights == BOOSTING:
+            self._check_boosting()
         _check_priors(self.prior, self.type_prior, self.sampler)
         if isinstance(self.ess, str) and (self.ess != DRAWN_ESS or self.learners != ["cutset"] or not self.several):
             raise ModelError(f"ess = {self.ess!r}", f"a positive number, or {DRAWN_ESS!r} for several cutset networks")
         if self.resume and self.checkpoint is None:
             raise CheckpointError("resume without a checkpoint", "the folder of the fit to go on with")
+
+    def _check_boosting(self) -> None:
+        if self.learners != ["cutset"] or not self.several:
+            found = f"weights = {BOOSTING!r} of {self.n_structures} by {', '.join(map(name_of, self.learners))}"
+            raise LearnerError(found, "several structures by cutset")
+        if self.checkpoint is not None:
+            raise LearnerError(f"weights = {BOOSTING!r} with a checkpoint", "none: each network waits for those before")
 
     def of_rows(self, table: Table | Dataset) -> FitSettings:
         """Return the settings for a table: of many rows fewer sweeps, unless their number was given.
@@ -104,8 +116,9 @@ class FitSettings:
         """
         from bayesjpt.table.dataset import Dataset
 
-        if isinstance(table, Dataset) and self.weights == "stacking":
-            raise LearnerError("weights = 'stacking' of rows in files", "even weights", "Take a Table of some rows.")
+        if isinstance(table, Dataset) and self.weights != "even":
+            found = f"weights = {self.weights!r} of rows in files"
+            raise LearnerError(found, "even weights", "Take a Table of some rows.")
         if isinstance(table, Dataset) and self.sampler != "blocked":
             raise ModelError(f"sampler = {self.sampler!r} of rows in files", "blocked", "Take a Table of some rows.")
         if self.executor is not None:
@@ -194,7 +207,7 @@ def _check_time(time: object, can_end_early: bool) -> None:
         raise SamplingError(f"time = {time!r}", "a number of seconds above 0")
     if not can_end_early:
         raise SamplingError(
-            "a limit of time for one structure, or for stacking",
+            "a limit of time for one structure, or for weights that are not even",
             "several structures with even weights",
             "Ask for fewer draws instead.",
         )

@@ -9,6 +9,7 @@ A fixed set of answers is followed: what a user would ask of any table.
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 from typing import NamedTuple
 
@@ -174,7 +175,7 @@ def moves_of(parts: list[np.ndarray], weights: np.ndarray) -> Moves:
     mean = weights @ means
     concentration = float((weights**2).sum())
     squared = concentration / (1.0 - concentration) * (weights @ (means - mean) ** 2)
-    draws = np.concatenate([part.reshape(-1, part.shape[2]) for part in parts])
+    draws = np.concatenate([part.reshape(math.prod(part.shape[:2]), part.shape[2]) for part in parts])
     lo, hi = np.quantile(draws, _ENDS, axis=0)
     return Moves(mean, np.sqrt(squared), hi - lo)
 

@@ -22,6 +22,7 @@ from bayesjpt.families.label import label_groups
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.complete import check_count
+from bayesjpt.queries.event import rendered_name
 from bayesjpt.queries.explain_tree import begins_with_tree
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summaries, summarised
 from bayesjpt.queries.paths import condition, conditions
@@ -77,6 +78,10 @@ class ViewNode:
         Leaves of the whole tree at or below it.
     marginals : tuple of Marginal
         One for each axis, at parts alone.
+    column : str
+        Whose condition it is, as it stands there; empty at the root.
+    follows : tuple of (str, str)
+        In a tree of labels: columns of the table, and the column that each depends on; at leaves alone.
     """
 
     condition: str
@@ -87,6 +92,8 @@ class ViewNode:
     children: tuple[int, ...]
     n_leaves: int
     marginals: tuple[Marginal, ...]
+    column: str = ""
+    follows: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,17 +180,20 @@ def tree_data(
     texts = _conditions_of_edges(nodes, children, post.schema)
     whole = [np.zeros(axis.edges.size - 1 if axis.edges.size else len(axis.labels)) for axis in axes]
     few_weight = node_weights(few, nodes)
-    made = []
+    made, names = [], post.schema.names
     for position, kept in children.items():
         node = nodes[position]
         marginals: tuple[Marginal, ...] = ()
+        # a sub-tree that is shown as one part has trees of labels of its own further down
+        follows = label_parents(few.circuit, node.node) if not node.children else {}
         if not kept:
-            marginals, masses = _marginals(few, node, axes)
+            marginals, masses = _marginals(few, node, axes, follows)
             for total, cells in zip(whole, masses, strict=True):
                 total += (few_weight[:, [position]] * cells).mean(axis=0)
         made.append(
             ViewNode(
-                condition=texts.get(position, ""),
+                condition=texts[position][1] if position else "",
+                column=texts[position][0] if position else "",
                 conditions=conditions(node.region, post.schema),
                 weight=float(share[position]),
                 lo=float(ends.lo[position]),
@@ -191,12 +201,15 @@ def tree_data(
                 children=tuple(place[child] for child in kept),
                 n_leaves=n_leaves[position],
                 marginals=marginals,
+                follows=tuple((names[child], names[parent]) for child, parent in sorted(follows.items())),
             )
         )
     shown = {post.schema.names[position] for position in positions}
     hidden = tuple(name for name in post.schema.names if name not in shown)
     n_draws = weight.shape[0], few_weight.shape[0]
-    has_trees = any(label_parents(post.circuit, node.node) for node in nodes if not node.children)
+    has_trees = any(node.follows for node in made) or any(
+        label_parents(post.circuit, node.node) for node in nodes if not node.children
+    )
     kind = "Cutset network" if has_trees else TreeData.kind
     return TreeData(tuple(made), tuple(axes), tuple(whole), hidden, *n_draws, structure, n_structure, kind)
 
@@ -208,7 +221,7 @@ def _nearest_tree(post: Posterior) -> int:
     if not trees:
         raise QueryError(
             "a fit whose rows are not told apart by splits",
-            "a joint probability tree",
+            "a joint probability tree or a cutset network",
             'Fit one: bj.fit(table, learner="jpt"); where that finds no split, lower min_rows.',
             command="Fit one: bayesjpt fit TABLE --learner jpt; where that finds no split, lower --min-rows.",
         )
@@ -255,14 +268,15 @@ def _n_leaves(nodes: Sequence[TreeNode]) -> list[int]:
 
 def _conditions_of_edges(
     nodes: Sequence[TreeNode], children: dict[int, tuple[int, ...]], schema: Schema
-) -> dict[int, str]:
-    """Return by node what it asks of the rows of its parent."""
+) -> dict[int, tuple[str, str]]:
+    """Return by node the column that it is about, and what it asks of the rows of its parent."""
     texts = {}
     for position, kept in children.items():
         column = _split(nodes, position).column
         before = nodes[position].region.get(column)
         for child in kept:
-            texts[child] = condition(schema.columns[column], _added(nodes[child].region[column], before))
+            words = condition(schema.columns[column], _added(nodes[child].region[column], before))
+            texts[child] = rendered_name(schema.columns[column].name), words
     return texts
 
 
@@ -276,14 +290,14 @@ def _added(part: Interval | Labels, before: Interval | Labels | None) -> Interva
     )
 
 
-def _marginals(few: Posterior, node: TreeNode, axes: Sequence[Axis]) -> tuple[tuple[Marginal, ...], list[np.ndarray]]:
+def _marginals(
+    few: Posterior, node: TreeNode, axes: Sequence[Axis], follows: dict[int, int]
+) -> tuple[tuple[Marginal, ...], list[np.ndarray]]:
     """Return what each axis' column is like in a node, and the cells' probabilities, (n_draw, n_cell) each."""
     part = below(few, node.node, [axis.position for axis in axes], {})
     assert part is not None
     masses = cell_masses(part, axes)
     marginals = []
-    # a sub-tree that is shown as one part has trees of labels of its own further down
-    follows = label_parents(few.circuit, node.node) if not node.children else {}
     for axis, (cells, atoms), summary in zip(axes, masses, summaries(part, axes, masses), strict=True):
         if axis.position in follows:
             summary = f"{summary}, follows {few.schema.names[follows[axis.position]]}"

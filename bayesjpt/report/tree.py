@@ -75,7 +75,10 @@ class TreeView(Picture):
         return tree_text(self.data)
 
     def to_svg(self) -> str:
-        """Return a self-contained picture: splits, and a row for each leaf with the distributions of its columns."""
+        """Return a self-contained picture: splits, and a row for each leaf with the distributions of its columns.
+
+        Below them stand the trees of columns in the leaves, where there are some.
+        """
         return tree_svg(self.data)
 
     def to_dot(self) -> str:

@@ -5,7 +5,8 @@
                            └─ y != 'a' ── | 15 %  |  ^^ | ▄ ▄ |
                                             share     x     y
 
-Columns stand below each other on the same scale, so parts are compared by looking up and down.
+Columns stand below each other on the same scale, so parts are compared by looking up and down. Trees of columns, where
+leaves have them, are drawn below (`bayesjpt.report.tree_columns`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import numpy as np
 from bayesjpt.defaults import INTERVAL
 from bayesjpt.queries.marginals import Axis, Masses
 from bayesjpt.queries.tree import Marginal, TreeData, ViewNode
-from bayesjpt.report.svg import FONT, bold, element, path, text, title, width, wrapped
+from bayesjpt.report.svg import FONT, bold, element, fitted, path, text, title, width, wrapped
+from bayesjpt.report.tree_columns import Panel, drawn_panels, height_of, panel_of, rows_of_panels
 from bayesjpt.report.tree_text import percent, percents
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8c959f"
@@ -53,7 +55,10 @@ class _Drawing:
         self.card_width = SHARE + len(data.axes) * (PANEL + BETWEEN) + 2.0
         self.bottom = HEADER + len(self.parts) * (ROW + GAP)
         self.width = max(self.cards + self.card_width + MARGIN, 560.0)
-        self.height = self.bottom + 62.0
+        self.legend_end = self.bottom + 62.0
+        self.tree_number = {position: k for k, position in enumerate(self._with_trees(), 1)}
+        self.panels = rows_of_panels([self._panel(position) for position in self.tree_number], self.width - 2 * MARGIN)
+        self.height = self.legend_end + (height_of(self.panels) + 44.0 if self.panels else 0.0)
 
     def document(self) -> str:
         heading = self.data.heading()
@@ -67,6 +72,7 @@ class _Drawing:
             *self._splits(),
             *(self._part(position) for position in self.parts),
             *self._legend(),
+            *self._trees(),
             xmlns="http://www.w3.org/2000/svg",
             viewBox=f"0 0 {self.width:.0f} {self.height:.0f}",
             width=self.width,
@@ -111,7 +117,7 @@ class _Drawing:
                 share = width(percents(node), 9.5) if node.children else 0.0
                 room[depth - 1] = max(
                     room[depth - 1],
-                    max(width(words, 11.0) for words in wrapped(node.condition, LABEL_ROOM, 11.0)),
+                    max(width(words, 11.0) for words in _condition_lines(node)),
                     share,
                 )
         x = [MARGIN + width("all rows", 11.0) + 10.0]
@@ -138,7 +144,7 @@ class _Drawing:
             title(f"{node.condition}: {percents(node)} of all rows"),
             element("path", d=line, fill="none", stroke=GREY, stroke_width=2 * half, opacity="0.55"),
         ]
-        lines = wrapped(node.condition, LABEL_ROOM, 11.0)
+        lines = _condition_lines(node)
         for number, words in enumerate(reversed(lines)):
             drawn.append(text(words, x + 10.0, here - 4.5 - half - 13.0 * number, room=LABEL_ROOM, fill=INK))
         below = here + 10.5 + half
@@ -181,19 +187,23 @@ class _Drawing:
         drawn = [
             title(f"{node.conditions}: {percents(node)} of all rows"),
             element("rect", x=self.cards, y=y, width=self.card_width, height=ROW, rx=6, fill="#ffffff", stroke=LINE),
-            *self._share(node, self.cards + 10.0, y),
+            *self._share(position, self.cards + 10.0, y),
         ]
         for number, (axis, marginal) in enumerate(zip(self.data.axes, node.marginals, strict=True)):
             draw = _labels if axis.labels else _numbers
             drawn.append(draw(axis, marginal, self.data.whole[number], self._panel_x(number), y + 6.0))
         return element("g", *drawn, class_="leaf")
 
-    def _share(self, node: ViewNode, x: float, y: float) -> list[str]:
-        largest = max(self.data.nodes[position].hi for position in self.parts)
+    def _share(self, position: int, x: float, y: float) -> list[str]:
+        node = self.data.nodes[position]
+        largest = max(self.data.nodes[part].hi for part in self.parts)
         room = SHARE - 30.0
         mean, lo, hi = (room * value / largest for value in (node.weight, node.lo, node.hi))
         several = self.data.n_draw > 1
         drawn = [bold(percent(node.weight), x, y + 21.0, size=14.0, fill=INK)]
+        if position in self.tree_number:
+            words = f"tree {self.tree_number[position]}"
+            drawn.append(text(words, x + room, y + 21.0, size=9.5, fill=PALE, text_anchor="end"))
         if several:
             drawn.append(text(f"{percent(node.lo)} to {percent(node.hi)}", x, y + 36.0, size=9.5, fill=PALE))
         drawn.append(element("rect", x=x, y=y + 43.0, width=mean, height=5, fill=BLUE, opacity="0.75"))
@@ -225,6 +235,32 @@ class _Drawing:
         if words:
             drawn.append(text(words, MARGIN, y + 18.0, room=self.width - 2 * MARGIN, size=10.5, fill=PALE))
         return drawn
+
+    # --- trees of columns
+
+    def _with_trees(self) -> list[int]:
+        return [position for position in self.parts if self.data.nodes[position].follows]
+
+    def _panel(self, position: int) -> Panel:
+        node = self.data.nodes[position]
+        heading = f"tree {self.tree_number[position]}: {percent(node.weight)} of rows"
+        return panel_of(heading, node.conditions, node.follows, [axis.name for axis in self.data.axes])
+
+    def _trees(self) -> list[str]:
+        if not self.panels:
+            return []
+        words = "Trees of columns in the leaves: each column depends on the one that it stands below"
+        y = self.legend_end + 12.0
+        heading = bold(words, MARGIN, y, room=self.width - 2 * MARGIN, size=12.0, fill=INK)
+        return [heading, *drawn_panels(self.panels, MARGIN, y + 16.0)]
+
+
+def _condition_lines(node: ViewNode) -> list[str]:
+    """Return a condition on one line or two; a long name is cut, so that what is asked of the column can be seen."""
+    if width(node.column, 11.0) > LABEL_ROOM and node.condition.startswith(node.column):
+        asked = node.condition.removeprefix(node.column).lstrip()
+        return [fitted(words, LABEL_ROOM, 11.0) for words in (node.column, asked)]
+    return wrapped(node.condition, LABEL_ROOM, 11.0)
 
 
 # --- one column in one part ------------------------------------------------------------------------------------------

@@ -68,6 +68,16 @@ def test_every_state_has_the_product_of_its_conditional_probabilities(rng, missi
     assert abs(found.sum() - 1.0) < ROUNDING
 
 
+@pytest.mark.parametrize("absent", ["s", "rs"])
+def test_labels_that_no_row_shows_are_not_taken_for_missing_cells(rng, absent):
+    table = make_table(rng, missing=0.2)
+    column = table.schema.columns[2]
+    known = ~table.observed[2] | ~np.isin(table.values[2], [column.labels.index(label) for label in absent])
+    part = table.take(np.flatnonzero(known))
+    found = probabilities(build_circuit(whole(part), part), part, states())
+    np.testing.assert_allclose(found, expected(part, states()), rtol=ROUNDING)
+
+
 def test_another_parent_or_another_smoothing_is_caught(rng):
     table = make_table(rng)
     found = probabilities(build_circuit(whole(table), table), table, states())
@@ -221,3 +231,46 @@ def test_tree_below_a_split_of_numbers(rng):
     codes = table.values[0, parts[0]].astype(int)
     share = ((codes == 0).sum() + 1 / 3) / (codes.size + 1.0)
     assert found == pytest.approx((below.sum() + 0.5) / 201.0 * share)
+
+
+@pytest.mark.parametrize("hidden", [(), (0,), (1, 2), (0, 1, 2, 3)])
+def test_trees_stand_under_sums_of_products_of_sums(rng, hidden):
+    """Each half of the columns has a mixture of trees of its own, twice, below a latent root and a split of numbers."""
+    table = make_table(rng, missing=0.1)
+    codes = np.where(table.observed, table.values, -1.0)[:4].astype(int)
+    n_code, rows = [len(labels) for labels in LABELS], np.arange(table.n_row)
+    shapes = {(0, 1): ((-1, 0), (1, -1)), (2, 3): ((-1, 0), (-1, -1))}
+
+    def halves(part: np.ndarray) -> tuple[list[Sum], list[np.ndarray]]:
+        """Return a mixture of two trees for each half of the columns, and the probability of each state under it."""
+        sums, each = [], []
+        for columns, forests in shapes.items():
+            parts = np.split(part, [part.size // 3])
+            trees = [Tree(np.array(columns), np.array(p), own) for p, own in zip(forests, parts, strict=True)]
+            sums.append(Sum(tuple(trees), (2, 4)))
+            total = np.zeros(len(states()))
+            for parents, own, weight in zip(forests, parts, (3.0 / 8.0, 5.0 / 8.0), strict=True):  # (2 + 1), (4 + 1)
+                tables = naive.smoothed_tables(codes[:, own][list(columns)], parents, [n_code[c] for c in columns], 1.0)
+                total += weight * np.array(
+                    [naive.tree_probability(s[list(columns)], parents, tables) for s in states()]
+                )
+            each.append(total)
+        return sums, each
+
+    below = table.values[4] < 0.0
+    built, want = [], np.zeros(len(states()))
+    for part, weight in zip(np.split(rows, [70]), (0.25, 0.75), strict=True):
+        sides, of_sides = [], np.zeros(len(states()))
+        for side in (below, ~below):
+            sums, (first, second) = halves(part[side[part]])
+            sides.append(Product((*sums, ColumnLeaf(4, part[side[part]]))))
+            of_sides += 0.5 * first * second
+        built.append(Sum(tuple(sides), (5, 5), Condition(4, 0.0)))
+        want += weight * of_sides
+    circuit = build_circuit(Sum(tuple(built), (1, 5)), table)  # (1 + 1), (5 + 1)
+    asked = states()
+    known = [column for column in range(4) if column not in hidden]
+    same = [(asked[:, known] == row[known]).all(axis=1) for row in asked]
+    asked[:, list(hidden)] = -1
+    found = probabilities(circuit, table, asked)
+    np.testing.assert_allclose(found, [want[own].sum() for own in same], rtol=ROUNDING)

@@ -96,7 +96,7 @@ class Asked:
     n_tried: int = N_TRIED
 
 
-def settings_of(learner: str, asked: Asked, n_row: int) -> list[Setting]:
+def settings_of(learner: str, asked: Asked) -> list[Setting]:
     """Return the settings of a learner among which valid chooses."""
     if learner == "hclt":
         return [Setting(learner, {"n_states": n}) for n in asked.states]
@@ -112,13 +112,12 @@ def settings_of(learner: str, asked: Asked, n_row: int) -> list[Setting]:
         for select in asked.select
         for min_rows in asked.min_rows
         for ess in asked.ess
-        if min_rows < n_row
     ]
 
 
 def choose(data: Data, learner: str, n_structure: int, asked: Asked) -> Setting:
     """Return the setting under which the rows of valid are most probable: by averages, or by networks one by one."""
-    settings = settings_of(learner, asked, data.train.n_row)
+    settings = settings_of(learner, asked)
     if len(settings) == 1:
         return settings[0]
     n_tried = 1 if learner in SAMPLED else min(n_structure, asked.n_tried, max(8, TRIED_COLUMNS // data.train.n_column))

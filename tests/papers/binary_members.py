@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize_scalar
 
 import bayesjpt as bj
 from bayesjpt import defaults
 from bayesjpt.circuit.trees import codes_of
+from bayesjpt.fitting.boosting import best_share, mixed
 from bayesjpt.kernels.networks import fill_scores, mean_log_weights, rows_of_codes
 from bayesjpt.structure import hclt, hidden_gibbs, tree_sampling
 from bayesjpt.structure.bins import bins_of
@@ -175,17 +175,9 @@ def boosted(data: Data, setting: Setting, seeds: Sequence[int]) -> Score:
             total = found
             continue
 
-        def loss(share: float, *both: np.ndarray) -> float:
-            return -mixed(share, *both).mean()
-
-        share = float(minimize_scalar(loss, bounds=(1e-6, 1.0 - 1e-6), args=(total[0], found[0]), method="bounded").x)
+        share = best_share(total[0], found[0])
         total = [mixed(share, old, new) for old, new in zip(total, found, strict=True)]
     return Score(total[1], total[2], clock)
-
-
-def mixed(share: float, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Return the log of a mixture of two densities, given their logs."""
-    return np.logaddexp(np.log1p(-share) + old, np.log(share) + new)
 
 
 def chain(data: Data, setting: Setting, seed: int, sweeps: int, clock: Clock) -> Iterator[list[np.ndarray]]:

@@ -145,3 +145,12 @@ def test_constant_columns_and_columns_without_cells_in_a_part(rng):
 def test_settings_that_make_no_sense_are_refused(rng, options, message):
     with pytest.raises(LearnerError, match=message):
         learn_cutset(bj.as_table(binary(rng)), rng, **options)
+
+
+@pytest.mark.parametrize("learner", ["cutset", "tree_mixture", "hclt"])
+def test_a_table_of_one_label_is_fitted_and_judged(learner):
+    table = bj.as_table(pd.DataFrame({"a": ["x"] * 30}), kinds={"a": "category"}, other=False)
+    post = bj.fit(table, learner=learner, n_structures=2, draws=4, tune=2, seed=1, progress=False)
+    assert post.convergence().sentence().startswith("2 structures; no answer varies.")
+    assert float(post.probability("a = 'x'").mean()) == pytest.approx(1.0, abs=1e-12)
+    assert post.sample(3, rng=1).to_frame()["a"].tolist() == ["x"] * 3
