@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +18,7 @@ from hypothesis import strategies as st
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, SamplingError, TableError
 from bayesjpt.fitting import settings
-from bayesjpt.kernels import histograms, remote, samplers
+from bayesjpt.kernels import histogram_sweeper, histograms, remote, samplers
 from bayesjpt.kernels.histograms import Histograms
 from bayesjpt.sampler import target
 from bayesjpt.table.dataset import Dataset
@@ -24,6 +28,7 @@ from tests.test_fit_dataset import assert_equal_draws
 
 SHORT = {"n_structures": 2, "draws": 3, "tune": 2, "seed": 4, "progress": False}
 N_ROW = 700
+ROOT = Path(__file__).resolve().parents[1]
 LEARNERS = {"mspn": {}, "jpt": {"features": ["visits", "member", "year"], "min_rows": 0.15}}
 """Options of each: trees split columns without gaps, so that each row's way is known."""
 
@@ -132,6 +137,44 @@ def test_a_file_that_disappears_during_a_fit_is_told_and_the_checkpoint_stays(na
     found.append(bj.fit(rows, learner, checkpoint=tmp_path / "begun", resume=True, **asked))
     assert len(learned) == 1  # the first structure was done
     assert_equal_draws(found[0], bj.fit(rows, learner, **asked))
+
+
+KILLED = """
+import os, signal, sys
+import bayesjpt as bj
+from bayesjpt.kernels import histogram_sweeper
+from bayesjpt.sampler import chains, saves, target
+from tests import test_fit_cuts as cuts
+
+saves.SAVE_SECONDS = chains.WATCH_SECONDS = 0.0
+target.COUNTED_ROWS = 300
+count, left = histogram_sweeper.allocate_counts, [int(sys.argv[1])]
+
+def killed(*arguments):
+    left[0] -= 1
+    if left[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return count(*arguments)
+
+histogram_sweeper.allocate_counts = killed
+cuts.fitted(bj.as_table(cuts.the_frame()), "jpt", cores=1, checkpoint=sys.argv[2], resume=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_fit_that_is_killed_in_sweeps_over_counts_goes_on_to_the_same_bits(expected, tmp_path, monkeypatch):
+    """Killed in its first structure and in its second, and once more when it goes on; then it is resumed to its end."""
+    begun = tmp_path / "begun"
+    for sweep in (3, 8, 2):
+        command = [sys.executable, "-c", KILLED, str(sweep), str(begun)]
+        done = subprocess.run(command, check=False, capture_output=True, cwd=ROOT)
+        assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
+    swept = []
+    count = histogram_sweeper.allocate_counts
+    monkeypatch.setattr(histogram_sweeper, "allocate_counts", lambda *given: swept.append(1) or count(*given))
+    post = fitted(bj.as_table(the_frame()), "jpt", cores=1, checkpoint=begun, resume=True)
+    assert 0 < len(swept) < SHORT["n_structures"] * (SHORT["draws"] + SHORT["tune"])  # it did go on
+    assert_equal_draws(post, expected[1]["jpt"])
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
 
     Parts are at most twice as wide as the column, and reach no farther than `plausible.farthest` says.
     """
-    sd = plausible.deviation(column) / column.scale
+    sd = plausible.relative_deviation(column)
     mean = plausible.ratio(column) * sd
     variance = math.log1p((sd / mean) ** 2)
     nig = plausible.normal_inverse_gamma(variance, math.log(mean) - 0.5 * variance, _floor(column))

@@ -34,6 +34,11 @@ def deviation(column: ColumnFacts) -> float:
     return column.deviation_without_atoms if column.deviation_without_atoms > 0.0 else column.scale
 
 
+def relative_deviation(column: ColumnFacts) -> float:
+    """Return that deviation in scale units: a number of moderate size, also where deviations are next to 1.8e308."""
+    return deviation(column) / column.scale
+
+
 def mean(column: ColumnFacts) -> float:
     """Return the mean of the column's values that are no atoms; of all values where it is not known."""
     return column.mean_without_atoms if column.deviation_without_atoms > 0.0 else column.mean
@@ -56,7 +61,7 @@ def normal_inverse_gamma(variance: float, centre: float, floor: float) -> tuple[
 
 def squared_deviation(column: ColumnFacts) -> float:
     """Return the column's variance in squared scale units."""
-    relative = min(deviation(column) / column.scale, 1e100)
+    relative = min(relative_deviation(column), 1e100)
     return float(max(relative * relative, np.finfo(np.float64).tiny))
 
 

@@ -110,7 +110,7 @@ def _draw_normal_below(rng, mu, sigma, upper):
     return min(mu + sigma * normal_quantile_between(-np.inf, (upper - mu) / sigma, rng.random() + 1e-17), upper)
 
 
-def batched(draw, rng, parameters, size):
+def _batched(draw, rng, parameters, size):
     """Return draws of a scalar kernel over broadcast parameters."""
     shape = np.broadcast_shapes(*(np.shape(p) for p in parameters)) if size is None else tuple(size)
     flat = [np.broadcast_to(np.asarray(p, np.float64), shape).ravel() for p in parameters]
@@ -212,7 +212,7 @@ class TruncatedRV(RandomVariable):
 
     @classmethod
     def rng_fn(cls, rng, first, second, limit, size=None):
-        return batched(cls.draw, rng, (first, second, limit), size)
+        return _batched(cls.draw, rng, (first, second, limit), size)
 
 
 @numba_core_rv_funcify.register(TruncatedRV)

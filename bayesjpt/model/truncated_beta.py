@@ -10,13 +10,12 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc.distributions.continuous import UnitContinuous
 from pymc.distributions.dist_math import check_parameters
-from pytensor.tensor.random.op import RandomVariable
 
-from bayesjpt.model.distributions import as_double, batched
-from bayesjpt.model.internals import default_transform, numba_core_rv_funcify, numba_njit, rv_size_is_none
+from bayesjpt.model.distributions import TruncatedRV, as_double
+from bayesjpt.model.internals import rv_size_is_none
 from bayesjpt.model.transforms import AboveFloorBelowOne
 from bayesjpt.numerics.draw import draw_beta_above
-from bayesjpt.numerics.jit import kernel, source_version
+from bayesjpt.numerics.jit import kernel
 
 _N_RAISED = 3
 """How often the second shape is raised by 1, so that the density of log odds falls quickly on its upper side."""
@@ -58,17 +57,13 @@ def _draw(rng, alpha, beta, floor):
     return draw_beta_above(alpha, beta, floor, 1.0 - floor, rng)
 
 
-class FlooredBetaRV(RandomVariable):
+class FlooredBetaRV(TruncatedRV):
     """Beta(alpha, beta) given that it exceeds a floor."""
 
     name = "FlooredBeta"
-    signature = "(),(),()->()"
-    dtype = "float64"
     _print_name = ("FlooredBeta", "\\operatorname{FlooredBeta}")
-
-    @classmethod
-    def rng_fn(cls, rng, alpha, beta, floor, size=None):
-        return batched(_draw, rng, (alpha, beta, floor), size)
+    draw = staticmethod(_draw)
+    transform = AboveFloorBelowOne
 
 
 class FlooredBeta(UnitContinuous):
@@ -106,17 +101,3 @@ class FlooredBeta(UnitContinuous):
             floor < 1.0,
             msg="alpha > 0, beta > 0, 0 <= floor < 1",
         )
-
-
-@numba_core_rv_funcify.register(FlooredBetaRV)
-def _floored_beta_numba(op, node):
-    @numba_njit
-    def floored_beta(rng, alpha, beta, floor):
-        return _draw(rng, alpha, beta, floor)
-
-    return floored_beta, source_version()
-
-
-@default_transform.register(FlooredBetaRV)
-def _floored_beta_transform(op, rv):
-    return AboveFloorBelowOne()

@@ -33,7 +33,10 @@ errors of sums over 10^4 rows, far below one row's share."""
 
 
 _CROSS_NUMBERS = 2**22
-"""Products of features that `hold_together` has in memory at once: 32 MB."""
+"""Features that `whiten_all` has in memory at once: 32 MB."""
+
+_COLUMNS_AT_ONCE = 32
+"""Columns that `hold_together` compares with others at a time: enough for products of matrices to be fast."""
 
 _MARGIN = 1e-9
 """By which a bound of a coefficient has to differ from the threshold to decide, relative: far above rounding errors."""
@@ -240,6 +243,9 @@ def hold_together(white: Sequence[ColumnFeatures], threshold: float | np.ndarray
 
         trace((C C')^2) / trace(C C') <= s^2 <= trace((C C')^2)^(1/2) <= trace(C C')
 
+    Columns are compared some at a time, those of the largest component first, and only with columns that are not
+    known to hang together with them: where few components remain, most pairs are never looked at.
+
     Where a cell is missing, all pairs are computed.
     """
     n_column = len(white)
@@ -248,46 +254,82 @@ def hold_together(white: Sequence[ColumnFeatures], threshold: float | np.ndarray
         return components(largest_correlations(white) >= threshold)
     width = np.array([max(column.table.shape[1], 1) for column in white])
     start = np.concatenate([[0], np.cumsum(width)])
-    block = np.zeros((white[0].index.size, start[-1]))
+    block = np.zeros((start[-1], white[0].index.size))
     for column, at in zip(white, start.tolist(), strict=False):
-        block[:, at : at + column.table.shape[1]] = column.table[column.index]
-    found = np.arange(n_column)
-    step = max(_CROSS_NUMBERS // (start[-1] * int(width.max())), 1)
-    for first in range(0, n_column - 1, step):
-        last = min(first + step, n_column - 1)
-        cross = block[:, start[first] : start[last]].T @ block[:, start[first] :]
-        square = np.add.reduceat(cross * cross, start[first:last] - start[first], axis=0)
-        square = np.add.reduceat(square, start[first:n_column] - start[first], axis=1)
-        wanted = threshold[first:last, first:]
-        rank = np.minimum(width[first:last, None], width[first:])
-        possible = np.triu(square >= wanted**2 * (1.0 - _MARGIN), 1)
-        # a square of 0 never exceeds a threshold of 0 by a margin, and reaches it
-        certain = (square >= rank * wanted**2 * (1.0 + _MARGIN)) & (wanted <= 1.0) & possible
-        a, b = np.nonzero(certain)
-        found = joined(found, a + first, b + first)
-        a, b = np.nonzero(possible & ~certain)
-        a, b = a + first, b + first
-        while True:
-            apart = found[a] != found[b]
-            if not apart.any():
-                break
-            a, b = a[apart], b[apart]
-            now = slice(_PAIRS_AT_ONCE)
-            reached = _reaches(_padded(cross, start, width, (a[now], b[now]), first), threshold[a[now], b[now]])
-            found = joined(found, a[now][reached], b[now][reached])
-            a, b = a[_PAIRS_AT_ONCE:], b[_PAIRS_AT_ONCE:]
-    return found
+        block[at : at + column.table.shape[1]] = column.table.T[:, column.index]
+    features = _Blocks(block, start, width)
+    found, left = np.arange(n_column), np.arange(n_column)
+    while True:
+        # columns of the largest component first: they are compared with those outside alone
+        size = np.bincount(found, minlength=n_column)[found[left]]
+        left = left[np.lexsort((left, found[left], -size))]
+        now, left = left[:_COLUMNS_AT_ONCE], left[_COLUMNS_AT_ONCE:]
+        others = left if (found[now] != found[now[0]]).any() else left[found[left] != found[now[0]]]
+        found = _compared(features, now, np.concatenate([now, others]), threshold, found)
+        if (found[left] == found[left[:1]]).all():
+            return found
 
 
-def _padded(
-    cross: np.ndarray, start: np.ndarray, width: np.ndarray, pairs: tuple[np.ndarray, np.ndarray], first: int
+class _Blocks(NamedTuple):
+    """Whitened features of columns, one column below the other.
+
+    Attributes
+    ----------
+    lines : float64 (n_line, n_row)
+    start : int (n_column + 1,)
+        Where the lines of each column begin.
+    width : int (n_column,)
+        How many there are.
+    """
+
+    lines: np.ndarray
+    start: np.ndarray
+    width: np.ndarray
+
+    def of(self, columns: np.ndarray) -> _Blocks:
+        """Return those of some columns."""
+        width = self.width[columns]
+        start = np.concatenate([[0], np.cumsum(width)])
+        own = np.repeat(self.start[columns] - start[:-1], width) + np.arange(start[-1])
+        return _Blocks(self.lines[own], start, width)
+
+
+def _compared(
+    features: _Blocks, now: np.ndarray, others: np.ndarray, threshold: np.ndarray, found: np.ndarray
 ) -> np.ndarray:
+    """Return the components of columns after some, `now`, were compared with others, of which they are the first."""
+    here, there = features.of(now), features.of(others)
+    cross = here.lines @ there.lines.T
+    square = np.add.reduceat(cross * cross, here.start[:-1], axis=0)
+    square = np.add.reduceat(square, there.start[:-1], axis=1)
+    wanted = threshold[np.ix_(now, others)]
+    rank = np.minimum(here.width[:, None], there.width)
+    possible = np.triu(square >= wanted**2 * (1.0 - _MARGIN), 1)
+    # a square of 0 never exceeds a threshold of 0 by a margin, and reaches it
+    certain = (square >= rank * wanted**2 * (1.0 + _MARGIN)) & (wanted <= 1.0) & possible
+    a, b = np.nonzero(certain)
+    found = joined(found, now[a], others[b])
+    a, b = np.nonzero(possible & ~certain)
+    while True:
+        apart = found[now[a]] != found[others[b]]
+        if not apart.any():
+            return found
+        a, b = a[apart], b[apart]
+        these, those = a[:_PAIRS_AT_ONCE], b[:_PAIRS_AT_ONCE]
+        reached = _reaches(_padded(cross, (here, there), these, those), wanted[these, those])
+        found = joined(found, now[these[reached]], others[those[reached]])
+        a, b = a[_PAIRS_AT_ONCE:], b[_PAIRS_AT_ONCE:]
+
+
+def _padded(cross: np.ndarray, features: tuple[_Blocks, _Blocks], a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the cross products of some pairs, float64 (n_pair, width, width), zeros beyond those of narrow columns."""
-    a, b = pairs
-    each = np.arange(max(width[a].max(), width[b].max()))
-    here, there = (np.minimum(each, width[k, None] - 1) + start[k, None] - start[first] for k in (a, b))
-    inside = (each < width[a, None])[:, :, None] & (each < width[b, None])[:, None, :]
-    return np.where(inside, cross[here[:, :, None], there[:, None, :]], 0.0)
+    here, there = features
+    each = np.arange(max(here.width[a].max(), there.width[b].max()))
+    first, second = (
+        np.minimum(each, own.width[k, None] - 1) + own.start[k, None] for own, k in ((here, a), (there, b))
+    )
+    inside = (each < here.width[a, None])[:, :, None] & (each < there.width[b, None])[:, None, :]
+    return np.where(inside, cross[first[:, :, None], second[:, None, :]], 0.0)
 
 
 def _reaches(cross: np.ndarray, threshold: np.ndarray) -> np.ndarray:

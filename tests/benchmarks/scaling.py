@@ -1,22 +1,26 @@
 """How time grows with rows and columns, and what a second thread or process brings.
 
-    python -m tests.benchmarks.scaling [--parts rows columns threads processes] [--rows 1000000]
+    python -m tests.benchmarks.scaling [--parts rows columns threads processes memory] [--rows 1000000]
         [--columns 30 100 300 1000] [--rounds 2]
 
 Tables are drawn from sub-populations that each ten columns have of their own: numbers, whole numbers and labels.
 Exponents are slopes of log processor seconds in log size over the upper half of the sizes. Efficiencies are one
 worker's wall seconds over twice those of two, the least of some rounds in turns. Beside them stands the ratio of
 processor seconds: what two workers do twice. Of a fit what comes behind learning is measured: arranging or counting,
-and sweeps.
+and sweeps. Memory is the most that a driver held, whose rows lie in files and whose sweeps another process counts, for
+all rows and a quarter of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import resource
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +57,15 @@ def a_frame(n_row: int, n_column: int, seed: int = 1) -> pd.DataFrame:
 
 
 def in_files(frame: pd.DataFrame, folder: Path) -> bj.Dataset:
+    write_files(frame, folder)
+    return bj.dataset(folder, progress=False)
+
+
+def write_files(frame: pd.DataFrame, folder: Path) -> None:
     folder.mkdir(parents=True)
     for number, first in enumerate(range(0, len(frame), FILE_ROWS)):
         part = pa.Table.from_pandas(frame.iloc[first : first + FILE_ROWS], preserve_index=False)
         pq.write_table(part, folder / f"part_{number:03d}.parquet")
-    return bj.dataset(folder, progress=False)
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -159,6 +167,29 @@ def processes_part(n_row: int, rounds: int) -> None:
             tell(f"{learner}, processes", spent)
 
 
+def most_memory(folder: Path, learner: str) -> float:
+    """Return the most MiB that this process held when it had read and fitted files by the hands of another."""
+    warnings.simplefilter("ignore")
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+        rows = bj.dataset(folder, folder=folder.with_name("arranged"), executor=executor, progress=False)
+        bj.fit(rows, learner, executor=executor, **SWEEPS)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+
+
+def memory_part(n_row: int) -> None:
+    """Show the most memory of drivers in processes of their own, for a quarter of the rows and for all."""
+    found: dict[str, list[float]] = {learner: [] for learner in LEARNERS}
+    for size in (n_row // 4, n_row):
+        with tempfile.TemporaryDirectory() as folder:
+            write_files(a_frame(size, 10), Path(folder) / "files")
+            for learner, most in found.items():
+                with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as driver:
+                    most.append(driver.submit(most_memory, Path(folder) / "files", learner).result())
+    for learner, (fewer, all_rows) in found.items():
+        sizes = f"{n_row // 4:,} rows {fewer:.0f} MiB, {n_row:,} rows {all_rows:.0f} MiB"
+        print(f"{learner + ', driver':<28} {sizes}, {all_rows / fewer:.3f} times", flush=True)
+
+
 def tell(what: str, spent: dict[int, list[np.ndarray]]) -> None:
     (one, one_cpu), (two, two_cpu) = (np.min(found, axis=0) for found in spent.values())
     print(
@@ -170,7 +201,7 @@ def tell(what: str, spent: dict[int, list[np.ndarray]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parts = ("rows", "columns", "threads", "processes")
+    parts = ("rows", "columns", "threads", "processes", "memory")
     parser.add_argument("--parts", nargs="*", choices=parts, default=parts)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, nargs="*", default=[30, 100, 300, 1_000])
@@ -187,6 +218,8 @@ def main() -> None:
         threads_part(chosen.rows, chosen.rounds)
     if "processes" in chosen.parts:
         processes_part(chosen.rows, chosen.rounds)
+    if "memory" in chosen.parts:
+        memory_part(chosen.rows)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,18 @@ def test_parts_of_counts_reach_no_farther_than_the_column(name, rows, rng):
         assert (count_reach(name, draws) > 12.0).mean() > 0.1
 
 
+@pytest.mark.parametrize("name", ["normal", "gamma", "exponential", "lognormal", "student_t"])
+def test_priors_do_not_depend_on_the_unit_up_to_the_largest_float(name):
+    family, unit = registry.family(name), 2.0**1020
+    here = dataclasses.replace(POSITIVE, mean_without_atoms=8.0, deviation_without_atoms=6.0)
+    sizes = ("resolution", "scale", "mean", "minimum", "maximum", "mean_without_atoms", "deviation_without_atoms")
+    other = dataclasses.replace(here, **{size: unit * getattr(here, size) for size in sizes})
+    start = np.ones(len(family.parameters))
+    hyper = family.priors["default"](other, start)
+    assert np.isfinite(hyper).all()
+    np.testing.assert_array_equal(hyper, family.priors["default"](here, start))
+
+
 @pytest.mark.parametrize("variance", [0.5, 4.0, 26.0])
 def test_a_lognormal_has_a_bounded_variance_beyond_any_cut(variance):
     """A leaf of a tree keeps the part beyond a split, however little of the lognormal that is."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import bayesjpt as bj
-from bayesjpt.errors import BayesjptError, BayesjptWarning, CircuitError
+from bayesjpt.errors import BayesjptError, BayesjptWarning, CircuitError, SamplingError
 from bayesjpt.table.table import Table
 from tests.fuzz.questions import ask
 
@@ -28,7 +28,7 @@ def outcome(frame: Any, seed: int, learner: str = "mspn", *, every_query: bool =
         try:
             table = bj.as_table(frame)
             post = bj.fit(table, learner=learner, seed=seed, **SETTINGS)
-        except CircuitError as error:  # no table is to blame for it
+        except (CircuitError, SamplingError) as error:  # no table is to blame for it
             raise AssertionError(str(error)) from error
         except BayesjptError as error:
             return f"{type(error).__name__}: {_in_general(error.found)}"

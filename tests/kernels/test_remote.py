@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pytest
@@ -24,6 +25,10 @@ def remote_sweeper(case, executor):
         **BLOCKED,
         executor=executor,
     )
+
+
+OVERHEAD_BYTES = 1_000
+"""Of an answer on its way: names of classes, types and shapes of arrays."""
 
 
 class Elsewhere:
@@ -80,6 +85,8 @@ def test_what_comes_back_grows_with_the_logarithm_of_the_rows():
         assert set(pieces) == {1}
         counts = [answer.counts.nbytes for answer in executor.answers if answer is not None]
         sizes.append(sum(counts) + sum(pieces) * 8 * (2 * sweeper._stats.size + 1))
+        sent = [len(ForkingPickler.dumps(answer)) for answer in executor.answers if answer is not None]
+        assert sum(sent) <= sizes[-1] + OVERHEAD_BYTES * len(sent)
     assert sizes[0] == sizes[1]
 
 

@@ -47,14 +47,30 @@ def test_components_are_scipys(n, edges):
     assert np.array_equal(components(together), by_scipy(together))
 
 
-@pytest.mark.parametrize("numbers_at_once", [1, 2**22])
+@pytest.mark.parametrize("columns_at_once", [1, 3, 32])
 @pytest.mark.parametrize("threshold", [0.0, 0.1, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0, 1.5])
-def test_columns_held_together_are_components_of_all_coefficients(rng, monkeypatch, threshold, numbers_at_once):
-    monkeypatch.setattr(dependence, "_CROSS_NUMBERS", numbers_at_once)
+def test_columns_held_together_are_components_of_all_coefficients(rng, monkeypatch, threshold, columns_at_once):
+    monkeypatch.setattr(dependence, "_COLUMNS_AT_ONCE", columns_at_once)
     monkeypatch.setattr(dependence, "_PAIRS_AT_ONCE", 2)
     white = whiten_all(features_of(table_of_groups(rng, 60)))
     expected = components(largest_correlations(white) >= threshold)
     assert np.array_equal(hold_together(white, threshold), expected)
+
+
+def test_columns_of_one_component_are_not_compared_with_each_other(rng, monkeypatch):
+    numbers = rng.normal(size=60) + 0.1 * rng.normal(size=(40, 60))
+    white = whiten_all(features_of(table_of(*numbers, bases="r" * 40)))
+    looked_at = []
+
+    def compared(features, now, others, *arguments):
+        looked_at.append((now.size, others.size))
+        return original(features, now, others, *arguments)
+
+    original = dependence._compared
+    monkeypatch.setattr(dependence, "_compared", compared)
+    monkeypatch.setattr(dependence, "_COLUMNS_AT_ONCE", 4)
+    assert not hold_together(white, 0.5).any()
+    assert looked_at == [(4, 40)]
 
 
 def test_thresholds_of_single_pairs_count(rng):
