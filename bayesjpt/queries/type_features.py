@@ -154,7 +154,8 @@ def _of_numbers(column: Column, seen: _Seen) -> dict[str, dict[str, float]]:
         if least >= 0.0:
             features["positive"] = {"numbers: positive": 1.0}
     if seen.whole and least >= 0.0 and largest <= _LARGEST_COUNT:
-        small = -0.5 * math.log(max(largest, 1.0) / MAX_INTEGER_LEVELS)
+        usual = seen.mean if math.isfinite(seen.mean) else largest  # a single large number says little
+        small = -0.5 * math.log(max(usual, 1.0) / MAX_INTEGER_LEVELS)
         features["count"] = {
             "numbers: count": 1.0,
             "small numbers": small,

@@ -19,6 +19,7 @@ from bayesjpt.queries.column_summary import summary_of
 from bayesjpt.queries.look_at import notes_of, notes_of_left_out, one_hot_groups
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.type_evidence import Parts
+from bayesjpt.queries.type_features import DISCRETE
 from bayesjpt.queries.type_probability import TypeProbability, type_probability
 from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.schema import Column, SetAside, closest
@@ -51,7 +52,8 @@ class ColumnType:
         The most probable of real, positive, interval, count, ordinal, nominal and binary; ``constant`` and ``date`` by
         rule.
     probability : float
-        Of that type; 1 by rule.
+        Of that type; 1 by rule. A column of two values that is called binary is nominal and ordinal as well, so that
+        their probabilities count for it.
     certainty : str
         ``sure`` above 85 %, ``likely`` above 60 %, ``unsure`` below.
     second : str
@@ -255,7 +257,7 @@ def _cells(post: Posterior, table: Table | None) -> list[Any]:
 
 
 def _answer(column: Column, found: TypeProbability) -> ColumnType:
-    probability = found.probabilities.get(found.most_probable, 1.0)
+    probability = _probability_of(found)
     order = known_order(column.labels) if column.base == "category" else None
     return ColumnType(
         name=column.name,
@@ -273,6 +275,13 @@ def _answer(column: Column, found: TypeProbability) -> ColumnType:
         rivals=found.rivals,
         is_above_zero=column.base != "category" and column.minimum > 0.0,
     )
+
+
+def _probability_of(found: TypeProbability) -> float:
+    """Return the probability that the answer is right: of two values, binary and the other types of labels agree."""
+    if found.most_probable == "binary":
+        return min(sum(found.probabilities.get(name, 0.0) for name in ("binary", *DISCRETE)), 1.0)
+    return found.probabilities.get(found.most_probable, 1.0)
 
 
 def certainty(probability: float) -> str:
