@@ -60,7 +60,7 @@ weight: ``python -m tests.papers.type_scores --data DIR --weights`` prints them,
 _ORDER_RANGE = (-3.0, 6.0)
 """Standard deviations beyond which an order is no better or worse."""
 
-_LEAST_REPEATED = 2.0
+LEAST_REPEATED = 2.0
 """Cells of a value, on average, below which the numbers of a column are no labels. The tables that the weights are
 fitted to have hundreds of rows, so no weight says that thirty different ages in thirty rows are not labels."""
 
@@ -128,6 +128,10 @@ def column_features(
 ) -> tuple[dict[str, dict[str, float]], TypeEvidence]:
     """Return the features of each type that a column may have, those of its values among them, and their evidence."""
     column = _without_codes(post, position)
+    cells_of_a_value = cells_of_values(post, position)
+    is_number = column.base != "category" or column.dtype == "number"
+    if is_number and n_values(column) == 2 and cells_of_a_value < LEAST_REPEATED:
+        column = replace(column, n_distinct=3)  # two measurements of two rows make no column of two values
     described = describe(column)
     features = {name: dict(own) for name, own in described.features.items()}
     numbers = described.numbers
@@ -139,7 +143,7 @@ def column_features(
             NOTHING,
         )  # any family of two values is one of labels; an unknown order has no evidence
     if not features.get("ordinal", {}).get("years"):
-        _count_repetitions(features, column, _cells_of_a_value(post, position))
+        _count_repetitions(features, column, cells_of_a_value)
     evidence = type_evidence(post, position, numbers, features, parts)
     return with_evidence(features, evidence), evidence
 
@@ -158,7 +162,7 @@ def _without_codes(post: Posterior, position: int) -> Column:
     return replace(column, minimum=rest.min(), maximum=rest.max(), mean=rest.mean(), n_distinct=n_distinct)
 
 
-def _cells_of_a_value(post: Posterior, position: int) -> float:
+def cells_of_values(post: Posterior, position: int) -> float:
     """Return how many of the reference rows' cells a value has, on average; infinity without such rows."""
     rows = post.reference
     if rows is None:
@@ -170,7 +174,7 @@ def _cells_of_a_value(post: Posterior, position: int) -> float:
 def _count_repetitions(features: dict[str, dict[str, float]], column: Column, cells_of_a_value: float) -> None:
     """Let numbers that hardly repeat be no labels, and those that repeat little the less so, in `features`."""
     for name in DISCRETE:
-        if column.base != "category" and cells_of_a_value < _LEAST_REPEATED:
+        if (column.base != "category" or column.dtype == "number") and cells_of_a_value < LEAST_REPEATED:
             features.pop(name, None)
         elif f"numbers: {name}" in features.get(name, {}):
             features[name][REPEATED] = math.log(_OFTEN_REPEATED / min(max(cells_of_a_value, 1.0), _OFTEN_REPEATED))

@@ -85,6 +85,21 @@ def test_two_values_called_binary_are_surely_so():
     assert [(column.type, column.certainty) for column in found] == [("binary", "sure")] * 3
 
 
+def test_two_rows_make_no_column_sure_to_be_binary():
+    table = bj.as_table(pd.DataFrame({"age": [40, 200], "segment": ["pro", "basic"], "x": [0.5, 1.5]}))
+    post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+    found = types(replace(post, reference=table))
+    assert found["age"].type in ("positive", "count", "real")
+    assert found["segment"].certainty != "sure"
+
+
+def test_a_few_amounts_in_one_notation_are_numbers_to_the_types():
+    frame = pd.DataFrame({"discount": ["0 %", "2,5 %", "5 %", "10 %"] * 30})
+    column = bj.as_table(frame).schema.columns[0]
+    assert sorted(describe(column).numbers.tolist()) == [0.0, 2.5, 5.0, 10.0]
+    assert "positive" in describe(column).features
+
+
 def test_numbers_with_known_ends_are_intervals():
     share = Column("x", "real", (0.0, 1.0), resolution=0.01, minimum=0.1, maximum=0.9, n_distinct=80)
     assert set(describe(share).features) == {"interval", "ordinal", "nominal"}
