@@ -328,7 +328,9 @@ class TestSetAside:
     def test_distinct_whole_numbers_with_an_identifier_name_are_set_aside(self, rng, name):
         assert "identifier by its name" in set_aside_of(rng.choice(10**6, 60, replace=False), name)
 
-    @pytest.mark.parametrize("name", ["grid", "paid", "x", "keyboard_price", "No of inhabitants", "price_index", "number of rooms"])
+    @pytest.mark.parametrize(
+        "name", ["grid", "paid", "x", "keyboard_price", "No of inhabitants", "price_index", "number of rooms"]
+    )
     def test_distinct_whole_numbers_with_another_name_are_kept(self, rng, name):
         assert set_aside_of(rng.choice(10**6, 60, replace=False), name) is None
 
