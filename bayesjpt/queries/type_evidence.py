@@ -13,6 +13,7 @@ continuous and discrete types compare as masses. The families are those of a typ
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,7 +62,8 @@ class TypeEvidence:
         Log evidence of each type that was asked for and has families here, in nats of all cells together.
     order : float
         How much better the order of the levels is than random orders of the same levels, in standard deviations of
-        their evidence (of one nat at least); NaN where there is none to tell.
+        their evidence (of one nat at least), bounded by what can be told from as many orders: three levels have but
+        three (Samuelson, 1968); NaN where there is none to tell.
     n_cell : int
     n_part : float
         Sub-populations that hold some of the cells, averaged over draws.
@@ -246,9 +248,8 @@ def _tables_of_numbers(
     centre, spread = _grid(lo, hi)
     left, right = values - 0.5 * width, values + 0.5 * width
     found: dict[str, list[np.ndarray]] = {}
-    if {"real", "interval"} & set(asked):
-        normal = ndtr((right - centre) / spread) - ndtr((left - centre) / spread)
-        found |= {name: [normal] for name in ("real", "interval") if name in asked}
+    normal = ndtr((right - centre) / spread) - ndtr((left - centre) / spread)
+    found |= {name: [normal] for name in ("real", "interval") if name in asked}
     if "positive" in asked:
         left = np.maximum(left, 0.0)
         low, high = np.log(max(lo, 0.25 * width)), np.log(max(hi, width))
@@ -259,7 +260,8 @@ def _tables_of_numbers(
         shape = np.clip((mean / spread) ** 2, 1e-2, 1e4)
         found["positive"] = [log_normal, gammainc(shape, right * shape / mean) - gammainc(shape, left * shape / mean)]
     if "count" in asked:
-        found["count"] = []
+        above = 1.0 - ndtr((-0.5 - centre) / spread)
+        found["count"] = [normal / above]  # rounded and cut at zero: counts of one sub-population are often narrow
         for least in (0.0, 1.0)[: 1 + bool(values[0] >= 1.0)]:  # numbers of trials are counted from 1
             mean, x = np.maximum(centre - least, 0.05), values - least
             excess = np.maximum(spread**2 - mean, 1e-9)
@@ -337,6 +339,8 @@ class _Levels:
         lead = float("nan")
         if found.size > 1 and len(counts) > 1:
             lead = float((found[0] - found[1:].mean()) / (found[1:].std() + 1.0))
+            # of so many values, none lies further from the mean of all
+            lead = min(lead, (found.size - 1) / math.sqrt(found.size))
         return {"nominal": nominal, "ordinal": self.marginal + float(found[0])}, lead
 
 

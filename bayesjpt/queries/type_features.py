@@ -7,6 +7,7 @@ A column is described by its schema alone. Which of the features speak for which
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from bayesjpt.defaults import MAX_INTEGER_LEVELS, MAX_LABELS
 from bayesjpt.table.cells import number_of_text
 from bayesjpt.table.ordered_labels import LETTERS, WORDS, KnownOrder, known_order
 from bayesjpt.table.schema import Column
+from bayesjpt.table.written_numbers import number_readings
 
 NUMERIC = ("real", "positive", "interval", "count")
 DISCRETE = ("ordinal", "nominal")
@@ -119,8 +121,22 @@ def _numbers(column: Column) -> np.ndarray | None:
     if column.base != "category" or column.dtype not in ("number", "text"):
         return None
     numbers = [number_of_text(label) for label in column.labels]
-    is_number = bool(numbers) and all(number is not None and math.isfinite(number) for number in numbers)
-    return np.array(numbers, np.float64) if is_number else None
+    if not numbers or any(number is None for number in numbers):
+        return written_numbers(column.labels) if known_order(column.labels) is None else None
+    made = np.array(numbers, np.float64)
+    return made if np.isfinite(made).all() else None
+
+
+def written_numbers(labels: Sequence[str]) -> np.ndarray | None:
+    """Return what labels stand for, float64 (n_label,), where all are numbers in one notation; None otherwise.
+
+    Examples
+    --------
+    >>> written_numbers(["0 %", "2,5 %", "10 %"]).tolist(), written_numbers(["A11", "A12"])
+    ([0.0, 2.5, 10.0], None)
+    """
+    found = number_readings(labels)
+    return found.values[0] if found is not None and len(found.values) == 1 else None
 
 
 def _of_two_labels(order: KnownOrder | None) -> dict[str, dict[str, float]]:
@@ -154,7 +170,8 @@ def _of_numbers(column: Column, seen: _Seen) -> dict[str, dict[str, float]]:
         if least >= 0.0:
             features["positive"] = {"numbers: positive": 1.0}
     if seen.whole and least >= 0.0 and largest <= _LARGEST_COUNT:
-        small = -0.5 * math.log(max(largest, 1.0) / MAX_INTEGER_LEVELS)
+        usual = seen.mean if math.isfinite(seen.mean) else largest  # a single large number says little
+        small = -0.5 * math.log(max(usual, 1.0) / MAX_INTEGER_LEVELS)
         features["count"] = {
             "numbers: count": 1.0,
             "small numbers": small,

@@ -19,7 +19,8 @@ from bayesjpt.queries.column_summary import summary_of
 from bayesjpt.queries.look_at import notes_of, notes_of_left_out, one_hot_groups
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.type_evidence import Parts
-from bayesjpt.queries.type_probability import TypeProbability, type_probability
+from bayesjpt.queries.type_features import DISCRETE
+from bayesjpt.queries.type_probability import LEAST_REPEATED, TypeProbability, cells_of_values, type_probability
 from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.schema import Column, SetAside, closest
 from bayesjpt.table.table import Table
@@ -51,7 +52,8 @@ class ColumnType:
         The most probable of real, positive, interval, count, ordinal, nominal and binary; ``constant`` and ``date`` by
         rule.
     probability : float
-        Of that type; 1 by rule.
+        Of that type; 1 by rule. A column of two values that is called binary is nominal and ordinal as well, so that
+        their probabilities count for it.
     certainty : str
         ``sure`` above 85 %, ``likely`` above 60 %, ``unsure`` below.
     second : str
@@ -233,7 +235,7 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
     few = some_draws(post, TYPE_DRAWS)[1]
     parts = Parts(few)
     answers = [
-        _answer(column, type_probability(few, position, parts=parts))
+        _answer(column, type_probability(few, position, parts=parts), cells_of_values(few, position) >= LEAST_REPEATED)
         for position, column in enumerate(post.schema.columns)
     ]
     notes = notes_of(answers, post.schema, seen)
@@ -254,8 +256,10 @@ def _cells(post: Posterior, table: Table | None) -> list[Any]:
     return [values[seen] for values, seen in zip(table.values, table.observed, strict=True)]
 
 
-def _answer(column: Column, found: TypeProbability) -> ColumnType:
+def _answer(column: Column, found: TypeProbability, repeats: bool) -> ColumnType:
     probability = found.probabilities.get(found.most_probable, 1.0)
+    if repeats and found.most_probable == "binary":  # the other types of labels say the same of two values
+        probability = min(sum(found.probabilities.get(name, 0.0) for name in ("binary", *DISCRETE)), 1.0)
     order = known_order(column.labels) if column.base == "category" else None
     return ColumnType(
         name=column.name,

@@ -73,7 +73,8 @@ spring < summer < autumn, fall < winter
 winter < spring < summer < autumn, fall
 monday, mon, mo < tuesday, tue, tues, tu < wednesday, wed, we < thursday, thu, thur, thurs, th < friday, fri, fr < saturday, sat, sa < sunday, sun, su
 january, jan < february, feb < march, mar < april, apr < may < june, jun < july, jul < august, aug < september, sep, sept < october, oct < november, nov < december, dec
-q1, 1st quarter, first quarter < q2, 2nd quarter, second quarter < q3, 3rd quarter, third quarter < q4, 4th quarter, fourth quarter
+q1, t1, 1st quarter, first quarter < q2, t2, 2nd quarter, second quarter < q3, t3, 3rd quarter, third quarter < q4, t4, 4th quarter, fourth quarter
+calm < light, light air, light breeze < gentle, gentle breeze < moderate, moderate breeze < fresh, fresh breeze < strong, strong breeze < gale, near gale < storm < hurricane
 h1, first half < h2, second half
 first, 1st < second, 2nd < third, 3rd < fourth, 4th < fifth, 5th < sixth, 6th < seventh, 7th < eighth, 8th < ninth, 9th < tenth, 10th < last
 zero < one < two < three < four < five < six < seven < eight < nine < ten < eleven < twelve < thirteen < fourteen < fifteen < sixteen < seventeen < eighteen < nineteen < twenty

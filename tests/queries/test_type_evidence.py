@@ -60,9 +60,20 @@ def test_evidence_of_real_is_the_mean_over_parameters_of_the_product_of_cells():
     assert nats["real"] == pytest.approx(over_grid(normal_cell), abs=EXACT)
 
 
-def test_evidence_of_counts_is_that_of_negative_binomials():
+def normal_above_zero(x: np.ndarray, centre: float, spread: float) -> np.ndarray:
+    return normal_cell(x, centre, spread) / stats.norm.sf(-0.5, centre, spread)
+
+
+def test_evidence_of_counts_averages_rounded_normals_and_negative_binomials():
     nats, _ = evidence_of_counts([COUNTS], VALUES, 1.0, ("count",))
-    assert nats["count"] == pytest.approx(over_grid(counted), abs=1e-6)  # SciPy's pmf at sizes of 1e4
+    expected = log_mean_exp([over_grid(normal_above_zero), over_grid(counted)])
+    assert nats["count"] == pytest.approx(expected, abs=1e-6)  # SciPy's pmf at sizes of 1e4
+
+
+def test_counts_may_be_narrower_than_poisson():
+    narrow = np.eye(5) * 20.0  # within each part all cells are alike
+    nats, _ = evidence_of_counts([narrow], np.arange(20.0, 25.0), 1.0, ("count", "real"))
+    assert nats["count"] > nats["real"] - 2.0
 
 
 def test_evidence_of_positive_averages_gamma_and_lognormal():
@@ -125,6 +136,13 @@ def test_levels_in_another_order_than_the_parts_follow_are_not_ordered():
     nats, order = evidence_of_counts([drifting([3, 0, 5, 1, 6, 2, 4])], np.arange(7.0), 1.0, ("ordinal", "nominal"))
     assert order < 1.0
     assert nats["nominal"] > nats["ordinal"] + 5.0
+
+
+@pytest.mark.parametrize(("n_level", "n_order"), [(3, 3), (4, 12), (9, 21)])
+def test_an_order_is_no_better_than_the_best_of_as_many_can_be(n_level, n_order):
+    parts = np.eye(n_level)[[0, -1]] * 500.0 + np.eye(n_level)[[1, -2]] * 400.0
+    _, order = evidence_of_counts([parts], np.arange(float(n_level)), 1.0, ("ordinal", "nominal"))
+    assert order <= (n_order - 1) / math.sqrt(n_order)
 
 
 def test_one_part_tells_nothing_of_an_order():

@@ -15,6 +15,7 @@ from bayesjpt.queries.type_features import describe
 from bayesjpt.queries.type_probability import (
     EVIDENCE,
     ORDER,
+    REPEATED,
     WEIGHTS,
     column_features,
     judged,
@@ -64,6 +65,41 @@ def test_values_decide_which_types_a_column_may_have(column, expected):
     assert set(describe(column).features) == expected
 
 
+def test_numbers_that_repeat_little_are_less_likely_labels():
+    rng = np.random.default_rng(1)
+    few, many = (
+        bj.as_table(pd.DataFrame({"x": np.tile(np.arange(1, 13), n), "y": rng.normal(size=12 * n)})) for n in (3, 16)
+    )
+    posts = [
+        replace(bj.Posterior.from_circuit(bj.learn_mspn(table, rng), table.schema), reference=table)
+        for table in (few, many)
+    ]
+    little, often = ({"ordinal": 0.0, "nominal": 0.0} | types(post)["x"].probabilities for post in posts)
+    assert little["ordinal"] + little["nominal"] < often["ordinal"] + often["nominal"]
+
+
+def test_two_values_called_binary_are_surely_so():
+    frame = pd.DataFrame({"smokes": ["yes", "no", "no"] * 40, "side": ["left", "right"] * 60, "died": [0, 0, 1] * 40})
+    table = bj.as_table(frame)
+    found = types(bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema))
+    assert [(column.type, column.certainty) for column in found] == [("binary", "sure")] * 3
+
+
+def test_two_rows_make_no_column_sure_to_be_binary():
+    table = bj.as_table(pd.DataFrame({"age": [40, 200], "segment": ["pro", "basic"], "x": [0.5, 1.5]}))
+    post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+    found = types(replace(post, reference=table))
+    assert found["age"].type in ("positive", "count", "real")
+    assert found["segment"].certainty != "sure"
+
+
+def test_a_few_amounts_in_one_notation_are_numbers_to_the_types():
+    frame = pd.DataFrame({"discount": ["0 %", "2,5 %", "5 %", "10 %"] * 30})
+    column = bj.as_table(frame).schema.columns[0]
+    assert sorted(describe(column).numbers.tolist()) == [0.0, 2.5, 5.0, 10.0]
+    assert "positive" in describe(column).features
+
+
 def test_numbers_with_known_ends_are_intervals():
     share = Column("x", "real", (0.0, 1.0), resolution=0.01, minimum=0.1, maximum=0.9, n_distinct=80)
     assert set(describe(share).features) == {"interval", "ordinal", "nominal"}
@@ -90,7 +126,7 @@ def test_every_feature_has_a_weight_and_every_weight_a_feature():
         integers(0.0, 60.0, 50), integers(-5.0, 60.0, 50), integers(0.0, 1.0, 2), labels("a", "b", "c"),
     )  # fmt: skip
     named = {name for column in columns for own in describe(column).features.values() for name in own}
-    assert named | {EVIDENCE, ORDER} == set(WEIGHTS)
+    assert named | {EVIDENCE, ORDER, REPEATED} == set(WEIGHTS)
 
 
 # --- what becomes of features

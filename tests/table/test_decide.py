@@ -322,12 +322,15 @@ class TestSetAside:
 
     @pytest.mark.parametrize(
         "name",
-        ["id", "Patient ID", "sample_id", "customerId", "uuid", "id_number", "key", "__index_level_0__", "Unnamed: 0"],
+        ["id", "Patient ID", "sample_id", "customerId", "uuid", "id_number", "key", "__index_level_0__", "Unnamed: 0"]
+        + ["Kundennummer", "Auftragsnr.", "MLS#", "N° dossier", "phone number"],
     )
     def test_distinct_whole_numbers_with_an_identifier_name_are_set_aside(self, rng, name):
         assert "identifier by its name" in set_aside_of(rng.choice(10**6, 60, replace=False), name)
 
-    @pytest.mark.parametrize("name", ["grid", "paid", "x", "keyboard_price", "No of inhabitants", "price_index"])
+    @pytest.mark.parametrize(
+        "name", ["grid", "paid", "x", "keyboard_price", "No of inhabitants", "price_index", "number of rooms"]
+    )
     def test_distinct_whole_numbers_with_another_name_are_kept(self, rng, name):
         assert set_aside_of(rng.choice(10**6, 60, replace=False), name) is None
 

@@ -29,6 +29,8 @@ ORDERED = {
     "French weekdays": ["lundi", "mardi", "mercredi"],
     "Spanish degrees": ["bajo", "medio", "alto"],
     "Spanish months": ["enero", "febrero", "diciembre"],
+    "wind": ["calm", "light", "moderate", "strong", "gale"],
+    "quarters, or stages": ["T1", "T2", "T3", "T4"],
     "Spanish schools": ["primaria", "secundaria", "universitaria"],
 }
 RANKS = {
