@@ -109,7 +109,7 @@ def predicted(
     from bayesjpt.experts.predict import prediction
     from bayesjpt.experts.store import load_experts
 
-    post = load_experts(fit).some_draws(defaults_experts.PREDICTED_DRAWS if draws is None else draws)
+    post = load_experts(fit).some_draws(draws)
     known = list(post.targets)
     if target is None and len(known) > 1:
         raise QueryError("a fit of several targets", f"--target, one of {', '.join(known)}")

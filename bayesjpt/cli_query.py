@@ -282,7 +282,7 @@ def predict(
         int | None,
         typer.Option(
             help="Draws to look at, of all chains; fewer are faster. "
-            f"{defaults.COMMAND_DRAWS}, of experts {defaults_experts.PREDICTED_DRAWS}."
+            f"{defaults.COMMAND_DRAWS}, of experts all."
         ),
     ] = None,
     *,

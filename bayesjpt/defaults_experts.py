@@ -20,8 +20,6 @@ LEAST_VARIANCE = 1e-10
 """In units of the target's variance, where its resolution is finer."""
 PAIR_BYTES = 64 * 2**20
 """Of the pairs of a draw and a row that are made at once."""
-PREDICTED_DRAWS = 100
-"""Averaged by predictions: an end of an interval is a quantile of all their leaves together, and takes twenty steps."""
 SHOWN_DRAWS = 20
 """Of a chain whose tree is shown: deviances need regressions of each draw."""
 RIDGE = 0.1

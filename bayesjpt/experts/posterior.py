@@ -15,13 +15,14 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import CONFIDENCE, INTERVAL
-from bayesjpt.defaults_experts import PAIR_BYTES, PREDICTED_DRAWS
+from bayesjpt.defaults_experts import PAIR_BYTES
 from bayesjpt.errors import QueryError, TableError
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.families import features
+from bayesjpt.kernels.expert_evidence import fill_leaf_shares, fill_log_density
 from bayesjpt.kernels.expert_moments import fill_weights
-from bayesjpt.kernels.expert_pairs import fill_leaf_log_density, fill_log_density, fill_log_mass, fill_params
+from bayesjpt.kernels.expert_pairs import fill_log_mass, fill_params
 from bayesjpt.kernels.expert_tree import Coefficients
 from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers
 from bayesjpt.posterior.draws import Posterior
@@ -232,29 +233,23 @@ class ExpertPosterior:
         Per user's unit of real targets; missing targets are marginalised.
         """
         table = self.read(rows)
-        z, aux, seen = self._cells(table)
-        out = np.empty((self.n_chain * self.n_draw, table.n_row))
-        for which, params in self._parts(table):
-            part = np.empty((out.shape[0], params.theta.shape[1]))
-            own_z, own_aux, own_seen = (np.ascontiguousarray(array[:, which]) for array in (z, aux, seen))
-            fill_log_density(self.model.leaves, own_z, own_aux, own_seen, params.log_weight, params.theta, part)
-            out[:, which] = part
-        out += self.model.response.log_jacobian() @ seen
+        if not table.n_row:
+            raise TableError("no rows", "one at least")
+        cells = self._cells(table)
+        out = self._log_density(table, cells)
+        out += self.model.response.log_jacobian() @ cells[2]
         return self._by_row("log_density", out)
+
+    def _log_density(self, table: Table, cells: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
+        """Return the log density of cells, those of `_cells`, in the families' units, float64 (n_draw, n_row)."""
+        out = np.empty((self.n_chain * self.n_draw, table.n_row))
+        fill_log_density(self.model.leaves, *self.matrices(table), cells, self.flat(), out)
+        return out
 
     def leaf_shares(self, table: Table) -> np.ndarray:
         """Return the probability of each leaf given a row and its known targets, float64 (n_draw, n_row, n_leaf)."""
-        z, aux, seen = self._cells(table)
         out = np.empty((self.n_chain * self.n_draw, table.n_row, self.model.n_leaf))
-        for which, (log_weight, theta) in self._parts(table):
-            part = np.empty((out.shape[0], theta.shape[1], out.shape[2]))
-            own_z, own_aux, own_seen = (np.ascontiguousarray(array[:, which]) for array in (z, aux, seen))
-            fill_leaf_log_density(self.model.leaves, own_z, own_aux, own_seen, theta, part)
-            if self.model.n_leaf > 1:
-                part += log_weight[..., self.model.leaves.edge]
-            part -= part.max(axis=-1, keepdims=True)
-            np.exp(part, out=part)
-            out[:, which] = part / part.sum(axis=-1, keepdims=True)
+        fill_leaf_shares(self.model.leaves, *self.matrices(table), self._cells(table), self.flat(), out)
         return out
 
     def log_mass(self, rows: Any) -> Any:
@@ -367,11 +362,11 @@ class ExpertPosterior:
         *,
         target: str | None = None,
         interval: float = INTERVAL,
-        max_draws: int | None = PREDICTED_DRAWS,
+        max_draws: int | None = None,
     ) -> Any:
         """Return a data frame of what a target is in some rows: probabilities of labels, or mean and interval.
 
-        The interval is that of the mixture over draws, of all chains at most `max_draws` (None for all): it holds what
+        The interval is that of the mixture over draws, of all chains at most `max_draws` (all unless given): it holds what
         the posterior does not know and how far values scatter.
         """
         from bayesjpt.experts.predict import prediction

@@ -1,19 +1,17 @@
-"""Targets predicted from covariates, by the mixture over all draws."""
+"""Targets predicted from covariates, by the mixture over all draws: straight from coefficients, no pair is made."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesjpt.circuit.arrays import Params
-from bayesjpt.errors import QueryError
-from bayesjpt.experts.model import mixture_circuit
-from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.distribution import quantile
-from bayesjpt.queries.moments import expectation
+from bayesjpt.defaults_experts import PAIR_BYTES
+from bayesjpt.errors import QueryError, TableError
+from bayesjpt.families import features
+from bayesjpt.kernels.expert_mixture import fill_label_shares, fill_means, fill_predicted
 from bayesjpt.queries.predict import Prediction
-from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
 if TYPE_CHECKING:
@@ -31,41 +29,38 @@ def prediction(post: ExpertPosterior, table: Table, target: str, interval: float
     return Prediction(column, ("mean", "lower", "upper"), _numbers(post, table, c, interval))
 
 
+def _weights(post: ExpertPosterior, table: Table) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield some rows at a time, their covariates, and the probabilities of leaves of their pairs."""
+    if not table.n_row:
+        raise TableError("no rows", "one at least")
+    x, gate_x = post.matrices(table)
+    step = max(1, PAIR_BYTES // (16 * post.n_chain * post.n_draw * post.model.n_leaf))
+    for which, weight in post.weight_parts(table, gate_x, step):
+        yield which, np.ascontiguousarray(x[:, which]), weight
+
+
 def _probabilities(post: ExpertPosterior, table: Table, c: int) -> np.ndarray:
     """Return float64 (n_row, n_label): mean probabilities of the labels, "other" left out."""
-    model = post.model
+    model, flat = post.model, post.flat()
     out = np.empty((table.n_row, len(model.response.columns[c].labels)))
-    for which, (log_weight, theta) in post._parts(table):
-        weight = np.exp(log_weight[..., model.leaves.edge]) if model.n_leaf > 1 else np.ones((*theta.shape[:2], 1))
-        at, n = model.leaves.theta_at[:, c], out.shape[1]
-        if model.leaves.theta_len[0, c] == 1:
-            second = (weight * theta[..., at]).sum(axis=-1).mean(axis=0)
-            out[which] = np.column_stack([1.0 - second, second])
-        else:
-            shares = theta[..., at[:, None] + np.arange(n)]
-            out[which] = (weight[..., None] * shares).sum(axis=-2).mean(axis=0)
+    for which, x, weight in _weights(post, table):
+        own = np.empty((weight.shape[1], out.shape[1]))
+        fill_label_shares(model.leaves, c, x, flat, weight, own)
+        out[which] = own
     return out / out.sum(axis=1, keepdims=True)
 
 
 def _numbers(post: ExpertPosterior, table: Table, c: int, interval: float) -> np.ndarray:
-    """Return float64 (n_row, 3): mean, and ends of the interval.
-
-    The mixture over draws of mixtures over leaves is one mixture, and so a circuit too: its draws are the rows.
-    """
-    model = post.model
-    schema = Schema((model.response.columns[c],))
-    n_draw, n_leaf = post.n_chain * post.n_draw, model.n_leaf
-    circuit = mixture_circuit(schema, model.families[c : c + 1], n_draw * n_leaf)
-    levels = [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]
-    at, n_theta = model.leaves.theta_at[:, c], int(model.leaves.theta_len[0, c])
+    """Return float64 (n_row, 3): mean, and ends of the interval, of the one mixture over draws and their leaves."""
+    model, flat = post.model, post.flat()
+    levels = np.array([0.5 * (1.0 - interval), 0.5 * (1.0 + interval)])
+    dispersion = np.ascontiguousarray(flat.dispersion[:, :, c])
     out = np.empty((table.n_row, 3))
-    for which, (log_weight, theta) in post._parts(table):
-        n_row = theta.shape[1]
-        weights = log_weight[..., model.leaves.edge] if n_leaf > 1 else np.zeros((n_draw, n_row, 1))
-        together = np.moveaxis(weights - np.log(n_draw), 1, 0).reshape(1, n_row, -1)
-        own = np.moveaxis(theta[..., at[:, None] + np.arange(n_theta)], 1, 0).reshape(1, n_row, -1)
-        params = Params(together[..., : circuit.n_edge], own)
-        mixture = Posterior(circuit, schema, Params(*(np.ascontiguousarray(array) for array in params)))
-        out[which, 0] = expectation(mixture).values[0, :, 0]
-        out[which, 1:] = quantile(mixture, levels).values[0, :, :, 0]
-    return out
+    for which, x, weight in _weights(post, table):
+        means, own = np.empty(weight.shape), np.empty((weight.shape[1], 3))
+        fill_means(model.leaves, c, x, flat, means)
+        fill_predicted(int(model.kind[c]), weight, means, dispersion, levels, own)
+        out[which] = own
+    out[:, 1:] = np.maximum.accumulate(out[:, 1:], axis=1)  # of a narrow interval both ends are one but for rounding
+    offset, scale = features.offset_and_scale(model.families[c].scaling, model.response.columns[c])
+    return offset + scale * out

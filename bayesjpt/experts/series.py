@@ -16,7 +16,7 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import INTERVAL
 from bayesjpt.errors import QueryError
 from bayesjpt.experts.posterior import ExpertPosterior
-from bayesjpt.kernels.expert_pairs import fill_leaf_log_density, fill_params
+from bayesjpt.kernels.expert_evidence import fill_evidence
 from bayesjpt.kernels.expert_series import (
     Memory,
     begin_leaves,
@@ -54,12 +54,15 @@ class Forward(NamedTuple):
     memory_odds : float64 (n_gate, n_leaf)
     predicted, filtered : float64 (n_row, n_leaf)
         Probabilities of leaves given the targets before a row, and given those up to it.
+    log_density : float64 (n_row,), nats
+        Of a row's targets given those before it, in the families' units.
     """
 
     base: np.ndarray
     memory_odds: np.ndarray
     predicted: np.ndarray
     filtered: np.ndarray
+    log_density: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -176,23 +179,22 @@ class ExpertSeriesPosterior(ExpertPosterior):
         """Yield the forward pass of each draw, those of a chain side by side."""
         model, order, flat = self.model, table.order, self.flat()
         x, gate_x = (array[:, order.rows] for array in self.matrices(table))
-        z, aux, seen = (np.ascontiguousarray(array[:, order.rows]) for array in self._cells(table))
+        z, aux, seen = self._cells(table)
+        cells = (z[:, order.rows], aux[:, order.rows], seen[:, order.rows])
         slot, sign, _ = slots(model.depth, self.transitions)
         offset = self._flat_offset()
-        n_row, n_leaf, circuit = order.rows.size, model.n_leaf, model.circuit
-        log_weight, theta = np.zeros((1, n_row, circuit.n_edge)), np.empty((1, n_row, circuit.n_theta))
+        n_row, n_leaf = order.rows.size, model.n_leaf
         evidence, memory_odds = np.empty((1, n_row, n_leaf)), np.empty((model.n_gate, n_leaf))
         base, log_density = np.empty((n_row, model.n_gate)), np.empty(n_row)
         for d in range(flat.gate.shape[0]):
             version = slice(d % x.shape[0], d % x.shape[0] + 1)
             own = Coefficients(*(array[d : d + 1] for array in flat))
-            fill_params(model.leaves, x[version], gate_x[version], own, log_weight, theta)
-            fill_leaf_log_density(model.leaves, z, aux, seen, theta, evidence)
+            fill_evidence(model.leaves, x[version], cells, own, evidence)
             fill_base_odds(gate_x[version][0], flat.gate[d], base)
             fill_memory_odds(slot, sign, offset[d], memory_odds)
             predicted, filtered = np.empty((n_row, n_leaf)), np.empty((n_row, n_leaf))
             fill_filtered(order.first, base, memory_odds, evidence[0], predicted, filtered, log_density)
-            yield Forward(base, memory_odds, predicted, filtered)
+            yield Forward(base, memory_odds, predicted, filtered, log_density)
 
     def _flat_offset(self) -> np.ndarray:
         """Return the offsets of all draws, float64 (n_draw, n_gate, n_slot)."""
@@ -204,6 +206,14 @@ class ExpertSeriesPosterior(ExpertPosterior):
         out = np.empty((self.n_chain * self.n_draw, table.n_row, self.model.n_leaf))
         for d, forward in enumerate(self._forward(table)):
             out[d, table.order.rows] = np.log(forward.predicted)
+        return out
+
+    def _log_density(self, table: Table, cells: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
+        """Return the log density of each row given those before it, float64 (n_draw, n_row): the forward pass's."""
+        assert isinstance(table, OrderedTable)
+        out = np.empty((self.n_chain * self.n_draw, table.n_row))
+        for d, forward in enumerate(self._forward(table)):
+            out[d, table.order.rows] = forward.log_density
         return out
 
     def _by_leaf(self, name: str, table: OrderedTable, values: np.ndarray) -> Any:
@@ -233,7 +243,7 @@ class ExpertSeriesPosterior(ExpertPosterior):
         order = table.order
         out = np.empty((self.n_chain * self.n_draw, table.n_row, self.model.n_leaf))
         own = np.empty(out.shape[1:])
-        for d, (base, memory_odds, predicted, filtered) in enumerate(self._forward(table)):
+        for d, (base, memory_odds, predicted, filtered, _) in enumerate(self._forward(table)):
             if smoothed:
                 fill_smoothed(order.first, base, memory_odds, predicted, filtered, own)
             out[d, order.rows] = own if smoothed else filtered

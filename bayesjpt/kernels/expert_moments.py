@@ -16,6 +16,7 @@ from bayesjpt.kernels.expert_tree import (
     POISSON,
     bounded,
     count_ways,
+    fill_columns,
     fill_path_weights,
     fill_products,
 )
@@ -64,9 +65,7 @@ def fill_weights(n_node, gate_x, state, out):
     n_way, n_gate_row = count_ways(n_node, out.shape[2]), state.gate.shape[1]
     log_odds, columns = np.empty(n_gate_row), np.empty((gate_x.shape[2], n_gate_row))
     for d in range(out.shape[0]):
-        for j in range(columns.shape[0]):
-            for g in range(n_gate_row):
-                columns[j, g] = state.gate[d, g, j]
+        fill_columns(state.gate[d : d + 1], columns)
         for row in range(out.shape[1]):
             fill_products(gate_x[d % gate_x.shape[0], row], columns, log_odds)
             _fill_weights(log_odds, n_way, out[d, row])
@@ -97,9 +96,7 @@ def fill_moments(leaves, x, state, weight, out):
     columns, eta = np.empty((x.shape[2], n_leaf * n_predictor)), np.empty(n_leaf * n_predictor)
     mean, dispersion = np.empty(n_leaf), np.empty(n_leaf)
     for d in range(weight.shape[0]):
-        for j in range(columns.shape[0]):
-            for k in range(eta.size):
-                columns[j, k] = state.node[d, first + k // n_predictor, k % n_predictor, j]
+        fill_columns(state.node[d, first:], columns)
         for row in range(weight.shape[1]):
             fill_products(x[d % x.shape[0], row], columns, eta)
             for c in range(leaves.kind.size):

@@ -20,12 +20,12 @@ from bayesjpt.kernels.expert_tree import (
     POISSON,
     bounded,
     count_ways,
-    dot,
-    fill_log_odds,
+    fill_columns,
     fill_path_weights,
+    fill_products,
     log_sum_exp,
 )
-from bayesjpt.numerics.borrowed import borrowed
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logistic import expit
 
@@ -102,79 +102,32 @@ def fill_params(leaves, x, gate_x, state, log_weight, theta):
     log_weight : float64 (n_draw, n_row, n_edge), nats
     theta : float64 (n_draw, n_row, n_theta)
     """
-    leaves, state = borrowed(leaves), borrowed(state)
-    n_leaf, n_node = leaves.theta_at.shape[0], state.node.shape[1]
+    leaves, state, theta = borrowed(leaves), borrowed(state), borrowed(theta)
+    x, gate_x = borrowed(x), borrowed(gate_x)
+    n_leaf, n_node, n_predictor = leaves.theta_at.shape[0], state.node.shape[1], state.node.shape[2]
     n_way = count_ways(n_node, n_leaf)
-    log_odds, weight, eta = np.empty(n_leaf - 1), np.empty(n_leaf), np.empty(state.node.shape[2])
+    gates, log_odds, weight = np.empty((gate_x.shape[2], n_leaf - 1)), np.empty(n_leaf - 1), np.empty(n_leaf)
+    columns, eta = np.empty((x.shape[2], n_leaf * n_predictor)), np.empty(n_leaf * n_predictor)
+    own_eta = borrowed(eta)
     for d in range(theta.shape[0]):
         version = d % x.shape[0]
+        fill_columns(state.gate[d : d + 1], gates)
+        fill_columns(state.node[d, n_node - n_leaf :], columns)
         for row in range(theta.shape[1]):
-            fill_log_odds(gate_x[version, row], state.gate[d], log_odds)
+            fill_products(gate_x[version, row], gates, log_odds)
             fill_path_weights(log_odds, n_way, weight)
             for leaf in range(leaves.edge.size):
                 log_weight[d, row, leaves.edge[leaf]] = weight[leaf]
+            fill_products(x[version, row], columns, eta)
             for leaf in range(n_leaf):
-                node = state.node[d, n_node - n_leaf + leaf]
                 for c in range(leaves.kind.size):
-                    first, last, at = leaves.at[c], leaves.at[c + 1], leaves.theta_at[leaf, c]
+                    first, last = leaf * n_predictor + leaves.at[c], leaf * n_predictor + leaves.at[c + 1]
+                    at = leaves.theta_at[leaf, c]
                     for h in range(first, last):
-                        eta[h] = leaves.offset[c] + dot(x[version, row], node[h])
+                        own_eta[h] += leaves.offset[c]
                     own = theta[d, row, at : at + leaves.theta_len[leaf, c]]
-                    _fill_theta(leaves.kind[c], eta[first:last], state.dispersion[d, leaf, c], leaves.other[c], own)
-
-
-@kernel
-def _leaf_log_density(leaves, leaf, row, cells, theta, coefficients, one):
-    """Return the log density of a row's seen responses at one leaf; `cells` is (z, aux, seen), `theta` of one pair."""
-    z, aux, seen = cells
-    total = 0.0
-    for c in range(leaves.kind.size):
-        if seen[c, row]:
-            at = leaves.theta_at[leaf, c]
-            constants = leaves.const[leaves.const_at[c] : leaves.const_at[c] + leaves.const_len[c]]
-            dispatch.coefficients(leaves.family[c], theta[at : at + leaves.theta_len[leaf, c]], constants, coefficients)
-            dispatch.fill_log_density(leaves.family[c], z[c, row : row + 1], aux[c, row : row + 1], coefficients, one)
-            total += one[0]
-    return total
-
-
-@kernel
-def fill_log_density(leaves, z, aux, seen, log_weight, theta, out):
-    """Fill out, float64 (n_draw, n_row), with the log density of each pair's own row, in the families' units.
-
-    Parameters
-    ----------
-    z, aux : float64 (n_response, n_row)
-    seen : bool (n_response, n_row)
-        What is not seen is marginalised.
-    log_weight, theta : as `fill_params` leaves them
-    """
-    leaves = borrowed(leaves)
-    n_leaf = leaves.theta_at.shape[0]
-    value, one = np.empty(n_leaf), np.empty(1)
-    coefficients = np.empty(leaves.theta_len.max() + leaves.const_len.max() + 4)
-    for d in range(out.shape[0]):
-        for row in range(out.shape[1]):
-            for leaf in range(n_leaf):
-                value[leaf] = log_weight[d, row, leaves.edge[leaf]] if leaves.edge.size > 0 else 0.0
-                value[leaf] += _leaf_log_density(leaves, leaf, row, (z, aux, seen), theta[d, row], coefficients, one)
-            out[d, row] = log_sum_exp(value)
-
-
-@kernel
-def fill_leaf_log_density(leaves, z, aux, seen, theta, out):
-    """Fill out, float64 (n_draw, n_row, n_leaf), with the log density of each pair's own row at each leaf.
-
-    Parameters are those of `fill_log_density`; a row without seen responses has 0.
-    """
-    leaves = borrowed(leaves)
-    one, coefficients = np.empty(1), np.empty(leaves.theta_len.max() + leaves.const_len.max() + 4)
-    for d in range(out.shape[0]):
-        for row in range(out.shape[1]):
-            for leaf in range(out.shape[2]):
-                out[d, row, leaf] = _leaf_log_density(
-                    leaves, leaf, row, (z, aux, seen), theta[d, row], coefficients, one
-                )
+                    _fill_theta(leaves.kind[c], own_eta[first:last], state.dispersion[d, leaf, c], leaves.other[c], own)
+    keep(eta)
 
 
 @kernel
@@ -184,7 +137,9 @@ def fill_log_mass(leaves, lo, hi, seen, log_weight, theta, out):
     Parameters
     ----------
     lo, hi : float64 (n_response, n_row)
-    seen, log_weight, theta : as in `fill_log_density`
+    seen : bool (n_response, n_row)
+        What is not seen is marginalised.
+    log_weight, theta : as `fill_params` leaves them
     """
     leaves = borrowed(leaves)
     n_leaf = leaves.theta_at.shape[0]

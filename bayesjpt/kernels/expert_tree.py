@@ -143,6 +143,15 @@ def as_columns(state):
 
 
 @kernel
+def fill_columns(rows, out):
+    """Fill out, float64 (n_covariate, n * m), with coefficients side by side; rows is (n, m, n_covariate)."""
+    m = rows.shape[1]
+    for j in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            out[j, k] = rows[k // m, k % m, j]
+
+
+@kernel
 def fill_products(x, columns, out):
     """Fill out, float64 (n,), with the inner products of a row's covariates and each of n columns."""
     for k in range(out.size):
