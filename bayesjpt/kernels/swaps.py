@@ -27,6 +27,7 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import AS_WHOLE, WHOLE, Plan
 from bayesjpt.families import dispatch, registry
 from bayesjpt.families.record import OK
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.borrowed import borrowed, by_address
 from bayesjpt.numerics.jit import kernel
 
@@ -124,6 +125,7 @@ def _take(plan, leaf, offered, stats):
         stats[k] = offered[k]
 
 
+@apart
 @kernel
 def swap_rows(plan, swaps, stats, edge_count, concentration, hyper, hyper_at, theta, rng):
     """Let each pair of partners exchange its rows, or leave them, in place.
