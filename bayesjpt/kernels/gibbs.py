@@ -32,6 +32,7 @@ LOG_SMALLEST_WEIGHT = -690.0
 """Weights are kept above 1e-300, so that their logarithm stays finite in every representation."""
 
 
+@apart
 @kernel
 def allocate(plan, cells, log_weight, theta, work, swaps, key, flat, stats, edge_count):
     """Draw every row's path and add up counts and statistics.

@@ -1,12 +1,12 @@
-"""The second half of a sweep in one call: everything that is drawn given the allocations, part after part.
+"""Sweeps in one call: everything that is drawn given the allocations, part after part, and several sweeps in turn.
 
     weights of types                 `type_prior.draw_type_prior`
     rows exchanged in dictionaries   `swaps.swap_rows`
     factors of priors                `scales.draw_scales_given_statistics`, `scales.draw_scales`
     weights and parameters           `gibbs.draw_params_now`, `scales.draw_without_rows`
 
-To hand a generator and the tuples over from Python takes 15 to 25 microseconds a kernel, which on a table of some
-hundred rows was a twentieth of a fit. The parts are kernels of their own, called by their addresses.
+To hand a generator and the tuples over from Python takes 15 to 40 microseconds a kernel: on a table of some hundred
+rows a third of a sweep went there. The parts are kernels of their own, called by their addresses.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from bayesjpt.circuit.plan import Plan
 from bayesjpt.circuit.scales import Scales
 from bayesjpt.circuit.type_prior import ColumnTypes
 from bayesjpt.kernels.cells import Cells, Work
-from bayesjpt.kernels.gibbs import count_active, draw_params_now
+from bayesjpt.kernels.gibbs import allocate, count_active, draw_params_now
 from bayesjpt.kernels.scales import apply_scales, draw_scales, draw_scales_given_statistics, draw_without_rows
-from bayesjpt.kernels.swaps import Swaps, swap_rows
+from bayesjpt.kernels.swaps import Swaps, draw_partners, swap_rows
 from bayesjpt.kernels.type_prior import draw_type_prior
 from bayesjpt.numerics.borrowed import borrowed, by_address
+from bayesjpt.numerics.counter_rng import sweep_key
 from bayesjpt.numerics.jit import kernel
 
 
@@ -124,3 +125,50 @@ def redraw(given, concentration, log_weight, theta, behind, rng):
             apply_scales(scales, base, hyper_at, tau, hyper)
             leaf = draw_without_rows(plan, scales, work, stats, hyper, hyper_at, theta, rng)
     return np.int64(-1), leaf, n_active
+
+
+@kernel
+def run_sweeps(given, concentration, key, first, points, rng, found):
+    """Run sweeps one behind the other; return how many were done and where the next one failed: row, node and leaf.
+
+    Parameters
+    ----------
+    given : Given
+        Its statistics and counts are overwritten.
+    concentration : float64 (n_edge,)
+    key, first : uint64
+        Of the chain, and the number of the first sweep.
+    points : (float64 (n_sweep + 1, n_edge), float64 (n_sweep + 1, n_theta + n_behind))
+        Weights and parameters, with what stands behind them: the first row is where the chain stands, row k is filled
+        with where it stands behind k sweeps.
+    rng : numpy.random.Generator
+    found : (float64 (n_sweep,), int64 (n_sweep,))
+        Filled with the log likelihood before each sweep, in the families' units, and the edges that some row took.
+
+    Returns
+    -------
+    int, int, int, int
+        The last three are -1 where all sweeps were done.
+    """
+    given = borrowed(given)
+    plan, cells, work, swaps = given.plan, given.cells, given.work, given.swaps
+    log_weight, theta = points
+    log_likelihood, n_active = found
+    nowhere = np.int64(-1)
+    n_theta = theta.shape[1] - given.types.ptr[given.types.ptr.size - 1] - given.scales.shape.size
+    for k in range(n_active.size):
+        log_weight[k + 1], theta[k + 1] = log_weight[k], theta[k]
+        draw_partners(swaps, rng)
+        log_likelihood[k], impossible = allocate(
+            plan, cells, log_weight[k], theta[k], work, swaps, sweep_key(key, first + np.uint64(k)), False,
+            given.stats, given.edge_count,
+        )  # fmt: skip
+        if impossible >= 0:
+            return np.int64(k), impossible, nowhere, nowhere
+        here = theta[k + 1]
+        node, leaf, n_active[k] = redraw(
+            given, concentration, log_weight[k + 1], here[:n_theta], here[n_theta:], rng
+        )
+        if node >= 0 or leaf >= 0:
+            return np.int64(k), nowhere, node, leaf
+    return np.int64(n_active.size), nowhere, nowhere, nowhere

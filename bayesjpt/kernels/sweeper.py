@@ -14,7 +14,7 @@ from bayesjpt.errors import SamplingError
 from bayesjpt.families import registry
 from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
-from bayesjpt.kernels.redraw import Given, deferred_leaves, redraw
+from bayesjpt.kernels.redraw import Given, deferred_leaves, redraw, run_sweeps
 from bayesjpt.kernels.scales import apply_scales, draw_scales_given_statistics
 from bayesjpt.kernels.swaps import draw_partners, make_swaps
 from bayesjpt.kernels.work import make_work
@@ -22,6 +22,9 @@ from bayesjpt.numerics.counter_rng import sweep_key
 
 _UPDATES = 4
 """Slice updates of a factor between independent draws: its logarithm forgets where it was in one or two."""
+
+SWEEPS_AT_ONCE, ROWS_AT_ONCE = 10, 20_000
+"""Sweeps that are asked for in one call, and rows that all of them visit, at most."""
 
 
 class Sweeper:
@@ -134,6 +137,43 @@ class Sweeper:
         self._draw_given_allocations(params, rng)
         if even:
             params.log_weight[self._soft] = self._even
+
+    @property
+    def at_once(self) -> int:
+        """How many sweeps `sweep_on` may be asked for: as long as all of them take less time than a user notices."""
+        own = type(self)._allocate is Sweeper._allocate and type(self).allocate is Sweeper.allocate
+        return max(min(SWEEPS_AT_ONCE, ROWS_AT_ONCE // max(int(self.cells.n_row[0]), 1)), 1) if own and self.swaps else 1
+
+    def sweep_on(
+        self, params: Params, rng: np.random.Generator, chain_key: int, first: int, n: int
+    ) -> tuple[Params, np.ndarray, np.ndarray]:
+        """Return what n sweeps, numbered from `first`, would find and leave one behind the other, in one call.
+
+        Returns
+        -------
+        Params
+            With an axis of n draws in front.
+        log_likelihood : float64 (n,)
+            As `sweep` returns it.
+        n_active : int64 (n,)
+            Edges of sums that some row took.
+
+        Raises
+        ------
+        SamplingError
+            As `sweep`.
+        """
+        points = np.empty((n + 1, self.circuit.n_edge)), np.empty((n + 1, params.theta.size))
+        points[0][0], points[1][0] = params
+        found = np.empty(n), np.empty(n, np.int64)
+        self._allocated = False
+        n_done, impossible, node, leaf = run_sweeps(
+            self._given, self.concentration, np.uint64(chain_key), np.uint64(first), points, rng, found
+        )
+        self._tell((0.0, impossible))
+        self._check(node, leaf)
+        self._n_active = int(found[1][-1])
+        return Params(points[0][1:], points[1][1:]), *found
 
     def redraw(self, params: Params, rng: np.random.Generator) -> None:
         """Replace params by an independent draw, where `is_closed_form` holds: rows are allocated once and for all.
