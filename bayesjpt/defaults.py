@@ -133,7 +133,7 @@ masses are known to .2 nats. On large tables that takes the processor time of fo
 (docs/decisions/ensembles.md)."""
 
 STRUCTURE_TUNE = 30
-STRUCTURE_DRAWS = 25
+STRUCTURE_DRAWS = 20
 STRUCTURE_CHAINS = 1
 """Sweeps that are discarded and kept, and chains, of each of several structures: a draw at sweep 40 predicts as well as
 one at sweep 280."""

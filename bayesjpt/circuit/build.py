@@ -26,6 +26,7 @@ from bayesjpt.circuit.trees import Tree, codes_of, grow_tree, split_shares, ways
 from bayesjpt.errors import CircuitError
 from bayesjpt.families import categorical, features, label, registry
 from bayesjpt.families.record import Family
+from bayesjpt.families.starts import Members, fill_starts, make_members, start_by_kernel
 from bayesjpt.table.schema import Column
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class _Arrays:
         self.family: list[int] = []
         self.var: list[int] = []
         self.theta: list[np.ndarray] = []
+        """Of leaves one behind the other; lengths of each are in `theta_len`."""
+        self.theta_len: list[int] = []
         self.const: list[np.ndarray] = []
         self.const_of: list[int] = []
         self.cell_of: list[int] = []
@@ -96,6 +99,7 @@ class _Arrays:
         self._labels: dict[tuple[int, Labels], int] = {}
         self._offered: dict[int, tuple[Family, ...]] = {}
         self._hyper: dict[tuple[int, int], np.ndarray] = {}
+        self._members: dict[tuple[int, tuple[str, ...]], tuple[Members, list[int]]] = {}
 
     def node(
         self,
@@ -125,17 +129,53 @@ class _Arrays:
             cells = cells[~np.isin(cells, facts.atoms)]
             number = self._add_constants(family.leaf_constants(facts, cells, *interval))
         else:
-            key = (column, family.name, labels)
-            if key not in self._shared:
-                constants = categorical.only(labels, facts) if labels else family.constants(facts)
-                self._shared[key] = self._add_constants(constants)
-            number = self._shared[key]
+            number = self._constants_of(column, family, labels)
         self.const_of.append(number)
         constants = self.const[number]
-        if (column, number) not in self._hyper:
-            self._hyper[column, number] = features.hyper_before_rows(family, facts, constants)
-        self.theta.append(features.initial_theta(family, facts, cells, constants, self._hyper[column, number]))
+        hyper = self._hyper_of(column, family, number)
+        self.theta.append(features.initial_theta(family, facts, cells, constants, hyper))
+        self.theta_len.append(self.theta[-1].size)
         return node
+
+    def _constants_of(self, column: int, family: Family, labels: Labels = ()) -> int:
+        """Return the number of the constants that the leaves of a family share on a column."""
+        key = (column, family.name, labels)
+        if key not in self._shared:
+            facts = self.table.schema.columns[column]
+            constants = categorical.only(labels, facts) if labels else family.constants(facts)
+            self._shared[key] = self._add_constants(constants)
+        return self._shared[key]
+
+    def _hyper_of(self, column: int, family: Family, number: int) -> np.ndarray:
+        """Return the hyperparameters of leaves with some constants before there is an estimate."""
+        if (column, number) not in self._hyper:
+            facts = self.table.schema.columns[column]
+            self._hyper[column, number] = features.hyper_before_rows(family, facts, self.const[number])
+        return self._hyper[column, number]
+
+    def whole_leaves(self, column: int, families: list[Family], cells: np.ndarray) -> list[int]:
+        """Add untruncated leaves of some families, all of which `start_by_kernel`, and return their nodes."""
+        key = (column, tuple(family.name for family in families))
+        if key not in self._members:
+            numbers = [self._constants_of(column, family) for family in families]
+            hyper = [self._hyper_of(column, family, own) for family, own in zip(families, numbers, strict=True)]
+            constants = [self.const[own] for own in numbers]
+            facts = self.table.schema.columns[column]
+            self._members[key] = make_members(families, facts, constants, hyper), numbers
+        members, numbers = self._members[key]
+        n, first = len(families), len(self.kind)
+        self.kind.extend([arrays.LEAF] * n)
+        self.n_children.extend([0] * n)
+        self.leaf_of.extend(range(len(self.family), len(self.family) + n))
+        self.family.extend(members.family.tolist())
+        self.var.extend([column] * n)
+        self.cell_of.extend([-1] * n)
+        self.const_of.extend(numbers)
+        theta = np.empty(int(members.theta_at[-1]))
+        fill_starts(members, cells, theta)
+        self.theta.append(theta)
+        self.theta_len.extend(np.diff(members.theta_at).tolist())
+        return list(range(first, first + n))
 
     def label_leaf(self, column: int, codes: Labels) -> int:
         """Return the leaf of some labels, one for the whole circuit."""
@@ -146,7 +186,7 @@ class _Arrays:
             self.var.append(column)
             self.cell_of.append(-1)
             self.const_of.append(self._add_constants(label.constants_of(codes, self.table.schema.columns[column])))
-            self.theta.append(np.empty(0))
+            self.theta_len.append(0)
             self._labels[column, codes] = node
         return self._labels[column, codes]
 
@@ -195,7 +235,10 @@ class _Arrays:
         elif all(family.name == ATOM for family in members) and part != _WHOLE:
             members.append(registry.family("quantile"))  # the others cannot be drawn on a cell
         cells = self.table.values[leaf.column, leaf.rows[self.table.observed[leaf.column, leaf.rows]]]
-        leaves = [self.leaf(leaf.column, family, cells, part) for family in members]
+        if part == _WHOLE and all(map(start_by_kernel, members)):
+            leaves = self.whole_leaves(leaf.column, members, cells)
+        else:
+            leaves = [self.leaf(leaf.column, family, cells, part) for family in members]
         if len(leaves) == 1:
             return leaves[0]
         return self.node(arrays.LIKELIHOOD, leaves, np.full(len(leaves), -np.log(len(leaves))).tolist())
@@ -277,7 +320,7 @@ def build_circuit(
 
     parts = _Arrays(table, registry.dictionary if dictionary is None else dictionary)
     parts.add(root)
-    theta_len = np.array([theta.size for theta in parts.theta], np.int32)
+    theta_len = np.array(parts.theta_len, np.int32)
     const_len = np.array([constants.size for constants in parts.const], np.int32)
     circuit = Circuit(
         kind=np.array(parts.kind, np.int8),
@@ -295,7 +338,7 @@ def build_circuit(
         const_len=const_len[parts.const_of],
         const=np.concatenate([*parts.const, np.empty(0)]),
         start_log_weight=np.array(parts.log_weight, np.float64),
-        start_theta=np.concatenate(parts.theta),
+        start_theta=np.concatenate([*parts.theta, np.empty(0)]),
     )
     imaginary = ess * split_shares(circuit)
     for first, last in parts.given:

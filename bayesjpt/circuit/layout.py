@@ -133,6 +133,12 @@ class Layout(NamedTuple):
 
 def make_layout(circuit: Circuit, schema: Schema) -> Layout:
     """Return the Layout of a circuit over the columns of a schema."""
+    names = functools.cache(lambda: _node_names(circuit, schema, circuit.edge_parent()))
+    return Layout(weight_variables(circuit, schema), tuple(_parameters(circuit, schema, names)))
+
+
+def weight_variables(circuit: Circuit, schema: Schema) -> tuple[WeightVariable, ...]:
+    """Return the weights of a Layout alone, which takes a small part of the time."""
     parent = circuit.edge_parent()
     kind = circuit.kind[parent]
     names = functools.cache(lambda: _node_names(circuit, schema, parent))
@@ -147,7 +153,7 @@ def make_layout(circuit: Circuit, schema: Schema) -> Layout:
             labels = Labels(edges.size, functools.partial(_edge_labels, circuit, edges, parent, names))
             ptr = np.concatenate([np.flatnonzero(np.r_[True, np.diff(parent[edges]) != 0]), [edges.size]])
             weights.append(WeightVariable(name, dim, edges, ptr, labels))
-    return Layout(tuple(weights), tuple(_parameters(circuit, schema, names)))
+    return tuple(weights)
 
 
 def _edge_labels(

@@ -320,10 +320,14 @@ def _update(family: Family) -> int:
 def _spaces(circuit: Circuit, families: list[Family]) -> np.ndarray:
     """Return int32 (n_theta,): what each parameter may be."""
     space = np.full(circuit.n_theta, REAL, np.int32)
-    for leaf, family in enumerate(families):
-        at = circuit.theta_at[leaf]
-        kinds = [SPACES.index(parameter.constraint) for parameter in family.parameters]
-        space[at : at + circuit.theta_len[leaf]] = kinds  # a simplex is one parameter with many entries
+    for number in np.unique(circuit.leaf_family):
+        leaves = np.flatnonzero(circuit.leaf_family == number)
+        kinds = [SPACES.index(parameter.constraint) for parameter in families[leaves[0]].parameters]
+        if len(kinds) == 1:  # a simplex is one parameter with many entries
+            for leaf in leaves:
+                space[circuit.theta_at[leaf] : circuit.theta_at[leaf] + circuit.theta_len[leaf]] = kinds[0]
+        else:
+            space[circuit.theta_at[leaves][:, None] + np.arange(len(kinds))] = kinds
     return space
 
 
@@ -352,15 +356,18 @@ def _features(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
     leaf_value = np.empty(circuit.n_leaf, np.int32)
     leaf_raw = np.empty(circuit.n_leaf, np.int32)
     leaf_aux = np.empty(circuit.n_leaf, np.int32)
-    for leaf in range(circuit.n_leaf):
-        column, number = int(circuit.leaf_var[leaf]), int(circuit.leaf_family[leaf])
+    pairs = zip(circuit.leaf_var.tolist(), circuit.leaf_family.tolist(), (circuit.leaf_cell >= 0).tolist(), strict=True)
+    units_of: dict[tuple[int, int], tuple[float, float]] = {}
+    for leaf, (column, number, has_cell) in enumerate(pairs):
         family = registry.FAMILIES[number]
-        units = offset_and_scale(family.scaling, schema.columns[column])
+        if (column, number) not in units_of:
+            units_of[column, number] = offset_and_scale(family.scaling, schema.columns[column])
+        units = units_of[column, number]
         value = in_units(column, units, leaf)
         if family.prepare is not None and (column, number) not in aux_at:
             aux_at[column, number] = add(column, value, units, leaf)
         leaf_value[leaf] = value
-        leaf_raw[leaf] = in_units(column, (0.0, 1.0), leaf) if circuit.leaf_cell[leaf] >= 0 else value
+        leaf_raw[leaf] = in_units(column, (0.0, 1.0), leaf) if has_cell else value
         leaf_aux[leaf] = aux_at.get((column, number), value)
     return {
         "leaf_value": leaf_value,

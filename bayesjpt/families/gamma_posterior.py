@@ -1,7 +1,7 @@
 """The draw of a gamma leaf's shape and rate given its statistics.
 
 The rate lies above a bound that depends on the shape: the prior is divided by what it has there, the conditional is
-a gamma beyond it. Without recorded zeros the rate is integrated out: slice updates of log shape under the marginal
+a gamma beyond it. Without recorded zeros the rate is integrated out: a slice update of log shape under the marginal
 target, then the rate from its conditional. With them, slice updates of (log shape, log rate): along a fixed mean, then
 along the rate. Without rows, an exact draw from the prior. Layout of theta, hyper and stats: see
 `bayesjpt.families.gamma`.
@@ -35,6 +35,7 @@ _SHAPE, _RATE = 0, 1
 _LOG_SHAPE_MEAN, _LOG_SHAPE_SD, _CAP, _A0, _B0, _K, _LEAST = range(7)
 _N, _SUM, _SUM_LOG, _N_ZERO = range(4)
 _SMALLEST = 1e-300
+_CERTAIN = 40.0
 _HALF_LOG_2PI = 0.9189385332046727
 _N_ROUND = 2
 _INSIDE = 1.0 + 1e-9  # of a start above the lowest rate
@@ -55,8 +56,14 @@ def lowest_rate(shape, hyper):
 
 @kernel
 def _log_mass_above(a, b, lowest):
-    """Return the log probability that a Gamma(a, b) rate is at least so large."""
-    return log_gamma_q(a, b * lowest) if lowest > 0.0 else 0.0
+    """Return the log probability that a Gamma(a, b) rate is at least so large; 0 where all but exp(-40) is, or more.
+
+    By Chernoff's bound less than exp(-a (r - 1 - log r)) lies below r < 1 times the mean.
+    """
+    ratio = b * lowest / a
+    if ratio <= 0.0 or (ratio < 1.0 and a * (ratio - 1.0 - math.log(ratio)) > _CERTAIN):
+        return 0.0
+    return log_gamma_q(a, b * lowest)
 
 
 @kernel
@@ -153,18 +160,17 @@ def _draw_prior(stats, hyper, theta, rng):
 
 @kernel
 def _draw_integrated(log_shape, stats, hyper, theta, rng):
-    """Slice updates of log shape with the rate integrated out, then the rate from its conditional."""
+    """A slice update of log shape with the rate integrated out, then the rate from its conditional."""
     spread = _log_spread(stats)
     width = 2.0 / math.sqrt(1.0 / (hyper[_LOG_SHAPE_SD] * hyper[_LOG_SHAPE_SD]) + 0.5 * stats[_N])
+    density = _log_target_shape(log_shape, spread, stats, hyper)
+    if not -np.inf < density < np.inf:
+        return INVALID
     state = slice_state()
-    for _ in range(_N_ROUND):
-        density = _log_target_shape(log_shape, spread, stats, hyper)
-        if not -np.inf < density < np.inf:
-            return INVALID
-        x = slice_begin(state, log_shape, density, width, rng)
-        while slice_wants_more(state):
-            x = slice_next(state, _log_target_shape(x, spread, stats, hyper), rng)
-        log_shape = x
+    x = slice_begin(state, log_shape, density, width, rng)
+    while slice_wants_more(state):
+        x = slice_next(state, _log_target_shape(x, spread, stats, hyper), rng)
+    log_shape = x
     return _store(log_shape, _draw_rate(log_shape, stats, hyper, rng), hyper, theta)
 
 

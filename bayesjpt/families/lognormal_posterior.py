@@ -76,32 +76,35 @@ def _is_cut(posterior, hyper):
 
 
 @kernel
+def _log_kernel(log_variance, posterior, hyper):
+    """Return the log density of the log variance, mu integrated out and corrected for the bound, up to a constant."""
+    variance = math.exp(log_variance)
+    if not (hyper[FLOOR] <= variance < np.inf and variance > 0.0):
+        return -np.inf
+    return -posterior[2] * log_variance - posterior[3] / variance + _log_correction(variance, posterior, hyper)
+
+
+@kernel
 def _log_density_of_log_variance(log_variance, posterior, hyper):
     """Return the log density of the log variance, mu integrated out, with the correction for the bound."""
     a, b, floor = posterior[2], posterior[3], hyper[FLOOR]
-    variance = math.exp(log_variance)
-    if not (floor <= variance < np.inf and variance > 0.0):
-        return -np.inf
     above = log_gamma_p(a, b / floor) if floor > 0.0 else 0.0
-    plain = a * (math.log(b) - log_variance) - math.lgamma(a) - b / variance - above
-    return plain + _log_correction(variance, posterior, hyper)
+    return a * math.log(b) - math.lgamma(a) - above + _log_kernel(log_variance, posterior, hyper)
 
 
 @kernel
 def _slice_integrated(variance, posterior, hyper, rng):
-    """Return the variance after slice updates of its logarithm, mu integrated out; NaN where it has no density."""
+    """Return the variance after a slice update of its logarithm, mu integrated out; NaN where it has no density."""
     state = slice_state()
     log_variance = math.log(max(variance, hyper[FLOOR] * (1.0 + 1e-15)))
     width = 2.0 / math.sqrt(posterior[2])
-    for _ in range(_N_ROUND):
-        density = _log_density_of_log_variance(log_variance, posterior, hyper)
-        if not -np.inf < density < np.inf:
-            return np.nan
-        x = slice_begin(state, log_variance, density, width, rng)
-        while slice_wants_more(state):
-            x = slice_next(state, _log_density_of_log_variance(x, posterior, hyper), rng)
-        log_variance = x
-    return max(math.exp(log_variance), hyper[FLOOR])
+    density = _log_kernel(log_variance, posterior, hyper)
+    if not -np.inf < density < np.inf:
+        return np.nan
+    x = slice_begin(state, log_variance, density, width, rng)
+    while slice_wants_more(state):
+        x = slice_next(state, _log_kernel(x, posterior, hyper), rng)
+    return max(math.exp(x), hyper[FLOOR])
 
 
 @kernel
@@ -113,9 +116,9 @@ def _proposal(posterior, hyper):
     u = math.log(b / a)
     for _ in range(_N_NEWTON):
         u = max(u, lowest + 1.01 * sd)
-        here = _log_density_of_log_variance(u, posterior, hyper)
-        below = _log_density_of_log_variance(u - sd, posterior, hyper)
-        above = _log_density_of_log_variance(u + sd, posterior, hyper)
+        here = _log_kernel(u, posterior, hyper)
+        below = _log_kernel(u - sd, posterior, hyper)
+        above = _log_kernel(u + sd, posterior, hyper)
         curvature = max((2.0 * here - below - above) / (sd * sd), 0.5 * a)
         step = 0.5 * (above - below) / (sd * curvature)
         sd = 1.0 / math.sqrt(curvature)

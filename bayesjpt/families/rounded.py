@@ -33,6 +33,9 @@ M0, V0, A0, B0, FLOOR = range(5)
 _N, _SUM, _SQUARES = range(3)
 _INVERSE, _CENTRE, _HALF_CELL, _ALPHA, _LEVEL, _START = range(6)
 _HALF_LOG_2PI = 0.9189385332046727
+_SQRT_HALF = 0.7071067811865476
+_LEAST_HALF, _FAR = 0.1, 6.0
+"""Half a cell, and distance of its middle, in standard deviations: within, the difference of tails loses one digit."""
 _OFF_GRID = 1e-6
 _ROUNDING = 1e-15
 _LOWEST = -1e300
@@ -120,9 +123,51 @@ def log_mass_at(z, k, prepared):
 
 
 @kernel
+def _tail(x):
+    """Return the mass of the tail beyond x, on the side away from the mean."""
+    return 0.5 * math.erfc(abs(x) * _SQRT_HALF)
+
+
+@kernel
+def _log_between(lower, upper, tail_lower, tail_upper):
+    """Return the log mass of a cell of a standard normal from the tails at its ends."""
+    if lower >= 0.0:
+        return math.log(tail_lower - tail_upper)
+    if upper <= 0.0:
+        return math.log(tail_upper - tail_lower)
+    return math.log(1.0 - tail_lower - tail_upper)
+
+
+@kernel
 def fill_log_density(z, aux, coefficients, out):
+    """Fill log masses; whole numbers that follow each other share an end of their cells, and the tail there.
+
+    The difference of tails loses digits in narrow cells, and far out: these are done one by one.
+    """
+    half, alpha = coefficients[_HALF_CELL], coefficients[_ALPHA]
+    if half < _LEAST_HALF:
+        for i in range(out.size):
+            out[i] = log_mass_at(z[i], aux[i], coefficients)
+        return
+    level = coefficients[_LEVEL] + 0.5 * alpha * alpha  # less the log mass above the truncation point
+    before, upper, tail_upper = np.inf, 0.0, 0.0
     for i in range(out.size):
-        out[i] = log_mass_at(z[i], aux[i], coefficients)
+        k = aux[i]
+        if alpha > 0.0:
+            middle = alpha + half * (2.0 * (k - coefficients[_START]) + 1.0)
+        else:
+            middle = (z[i] - coefficients[_CENTRE]) * coefficients[_INVERSE]
+        if not (k < np.inf and abs(middle) < _FAR):
+            out[i] = log_mass_at(z[i], k, coefficients)
+            before = np.inf
+            continue
+        lower, tail_lower = upper, tail_upper
+        if k != before + 1.0:
+            lower = middle - half
+            tail_lower = _tail(lower)
+        before, upper = k, middle + half
+        tail_upper = _tail(upper)
+        out[i] = min(_log_between(lower, upper, tail_lower, tail_upper) + level, 0.0)
 
 
 @kernel

@@ -35,8 +35,8 @@ from bayesjpt.families.rounded import (
     V0,
     VARIANCE,
     coefficients,
+    fill_log_density,
     hazard,
-    log_mass_at,
     match_truncated,
     position,
 )
@@ -53,7 +53,7 @@ _WHOLE = 81.0
 """Squared distance of mu from the edge, in variances, from which the mass above the edge is 1 to the last digit."""
 _UNTRUNCATED = 64.0
 """That of the mean, from which no tail is cut off."""
-_N_BISECTION = 10
+_N_BISECTION = 6
 """Steps to the slope of a line, which need not be exact."""
 _FAR_FROM_EDGE = 4.0
 """That of the mean, up to which data may look exponential."""
@@ -71,16 +71,17 @@ def _log_prior(mu, log_variance, hyper):
 
 @kernel
 def _log_target(mu, log_variance, hyper, cells):
-    """Return the log posterior density of (mu, log variance), up to a constant; the last two of `cells` are scratch."""
-    z, k, count, constants, theta, prepared = cells
+    """Return the log posterior density of (mu, log variance), up to a constant; the last three of `cells` are scratch."""
+    z, k, count, constants, theta, prepared, masses = cells
     value = _log_prior(mu, log_variance, hyper)
     if value == -np.inf:
         return value
     theta[VARIANCE], theta[MU] = math.exp(log_variance), mu
     coefficients(theta, constants, prepared)
+    fill_log_density(z, k, prepared, masses)
     for i in range(z.size):
         if count[i] > 0.0:
-            value += count[i] * log_mass_at(z[i], k[i], prepared)
+            value += count[i] * masses[i]
     return value
 
 
@@ -271,7 +272,7 @@ def draw_from_values(z, count, hyper, constants, theta, rng):
     k = np.empty(z.size)
     for i in range(z.size):
         k[i] = position(z[i], constants)
-    cells = (z, k, count, constants, np.empty(2), np.empty(6))
+    cells = (z, k, count, constants, np.empty(2), np.empty(6), np.empty(z.size))
     if n >= _LEAST_ROWS and scatter >= _LEAST_SPREAD * cell * cell * n:
         here = _draw_by_surrogate(here, hyper, cells, facts, rng)
     else:

@@ -152,13 +152,13 @@ class Ensemble:
         seed: np.random.SeedSequence,
         stop: threading.Event,
     ) -> Draws | None:
-        """Return the draws of a structure's chains, run in this thread; None where it was stopped before their end."""
+        """Return the draws of the chains of a structure that was checked, run in this thread; None where it was stopped."""
         from bayesjpt.sampler.chains import new_chains, run_chains_here
         from bayesjpt.sampler.memory import check_memory, memory_of
         from bayesjpt.sampler.schedule import empty_draws
-        from bayesjpt.sampler.target import make_target
+        from bayesjpt.sampler.target import target_of_checked
 
-        target = make_target(circuit, table, n_thread=self.n_helper, executor=self.executor, **self.priors)
+        target = target_of_checked(circuit, table, n_thread=self.n_helper, executor=self.executor, **self.priors)
         if target.is_closed_form:
             schedule = schedule.of_independent_draws()
         n_kept = self.n * schedule.n_draw  # the other structures are about as large

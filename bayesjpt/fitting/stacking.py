@@ -86,11 +86,13 @@ def _scores_of_fold(ensemble: Ensemble, train: Table, held: Table, fold: int) ->
     from bayesjpt.queries.density import log_mass
     from bayesjpt.queries.given import log_sum
     from bayesjpt.sampler.schedule import Schedule
+    from bayesjpt.sampler.target import check_fits
 
     schedule = Schedule(1, FOLD_TUNE, FOLD_DRAWS, FOLD_THIN)
 
     def score(number: int, stop: threading.Event) -> np.ndarray | None:
         circuit = ensemble.learn(number, train, stop)
+        check_fits(circuit, train)
         seed = np.random.SeedSequence(derived_seed(ensemble.seed, _CHAIN, number, fold))
         draws = ensemble.sample(circuit, train, schedule, seed, stop)
         if draws is None:

@@ -93,6 +93,29 @@ def step(state: ChainState, sweeper: Sweeper, rng: np.random.Generator) -> Chain
     return draw(allocate(state, sweeper, rng), sweeper, rng)
 
 
+def steps(state: ChainState, sweeper: Sweeper, rng: np.random.Generator, n: int) -> list[ChainState]:
+    """Return the states behind each of the next sweeps: n of them, or fewer where they cannot be had in one call.
+
+    Raises
+    ------
+    SamplingError
+        As `step`.
+    """
+    n = min(n, sweeper.at_once)
+    if n == 1 or state.is_even:
+        return [step(state, sweeper, rng)]
+    params, log_likelihood, n_active = sweeper.sweep_on(state.params, rng, state.key, state.sweep, n)
+    return [
+        state._replace(
+            params=Params(params.log_weight[k], params.theta[k]),
+            sweep=state.sweep + k + 1,
+            log_likelihood=float(log_likelihood[k]) + sweeper.log_jacobian,
+            n_active=int(n_active[k]),
+        )
+        for k in range(n)
+    ]
+
+
 def allocate(state: ChainState, sweeper: Sweeper, rng: np.random.Generator) -> ChainState:
     """Return the state with the log likelihood of its params; the sweeper holds allocations for `draw`, to come next.
 

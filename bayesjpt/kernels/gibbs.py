@@ -16,9 +16,11 @@ from bayesjpt.families.record import OK
 from bayesjpt.kernels import rows
 from bayesjpt.kernels.downward import downward
 from bayesjpt.kernels.routes import block_size
+from bayesjpt.kernels.scales import has_rows
 from bayesjpt.kernels.statistics import accumulate_block, forget_values, list_values, sort_kept
 from bayesjpt.kernels.truncated import AS_WHOLE_UPDATE, draw_from_values_on_cell, draw_on_cell
 from bayesjpt.kernels.upward import LEAF_KIND, PRODUCT_KIND, fill_tables, prepare_coefficients, upward_by, upward_flat
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel
@@ -30,6 +32,7 @@ LOG_SMALLEST_WEIGHT = -690.0
 """Weights are kept above 1e-300, so that their logarithm stays finite in every representation."""
 
 
+@apart
 @kernel
 def allocate(plan, cells, log_weight, theta, work, swaps, key, flat, stats, edge_count):
     """Draw every row's path and add up counts and statistics.
@@ -139,12 +142,27 @@ def draw_params(plan, cells, work, stats, edge_count, concentration, hyper, hype
         -1, or the node at which a conditional was invalid.
     """
     plan, cells, work = borrowed(plan), borrowed(cells), borrowed(work)
+    at_once = np.zeros(plan.leaf_family.size, np.bool_)
+    return draw_params_now(
+        plan, cells, work, stats, edge_count, concentration, hyper, hyper_at, log_weight, theta, at_once, rng
+    )
+
+
+@apart
+@kernel
+def draw_params_now(
+    plan, cells, work, stats, edge_count, concentration, hyper, hyper_at, log_weight, theta, deferred, rng
+):
+    """Do what `draw_params` does, but for the parameters of leaves without rows in `deferred`, bool (n_leaf,)."""
+    plan, cells, work = borrowed(plan), borrowed(cells), borrowed(work)
     sort_kept(plan, work)
     for node in range(plan.kind.size):
         kind = plan.kind[node]
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         if kind == LEAF_KIND:
             leaf = plan.leaf_of[node]
+            if deferred[leaf] and not has_rows(plan, work, stats, leaf):
+                continue
             const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
             prior = hyper[hyper_at[leaf] : hyper_at[leaf + 1]]
             parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]]
@@ -167,17 +185,17 @@ def draw_params(plan, cells, work, stats, edge_count, concentration, hyper, hype
             else:
                 status = dispatch.draw_posterior(family, leaf_stats, prior, const, parameters, rng)
             if status != OK:
-                return node
+                return np.int64(node)
         elif kind != PRODUCT_KIND:
             # the array holds concentrations for a moment, so that the draw needs no buffer
             for e in range(first, last):
                 log_weight[e] = concentration[e] + edge_count[e]
             if not draw_log_dirichlet(log_weight[first:last], log_weight[first:last], rng):
-                return node
+                return np.int64(node)
             for e in range(first, last):
                 # a weight that rounds to 0 could never take a row again
                 log_weight[e] = max(log_weight[e], LOG_SMALLEST_WEIGHT)
-    return -1
+    return np.int64(-1)
 
 
 @kernel

@@ -68,7 +68,8 @@ def make_sweeper(
     """
     if isinstance(units, Histograms):
         return HistogramSweeper(circuit, plan, priors, units, **options)
-    n_block = options["n_block"] = block_rows(plan, max_work_bytes, units[0])
+    # a block has no more rows than a unit
+    n_block = options["n_block"] = min(block_rows(plan, max_work_bytes, units[0]), max(int(units[0].n_row[0]), 1))
     if sampler == COLLAPSED:
         return CollapsedSweeper(circuit, plan, priors, units[0], **options)
     if len(units) == 1:

@@ -19,6 +19,7 @@ import numpy as np
 from bayesjpt.families import dispatch
 from bayesjpt.families.record import OK
 from bayesjpt.kernels.truncated import AS_WHOLE_UPDATE
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.draw import draw_gamma
@@ -30,6 +31,7 @@ _WIDTH = 1.0
 """First width of the slice of the logarithm of a factor given statistics: about its spread given a few leaves."""
 
 
+@apart
 @kernel
 def apply_scales(scales, base, hyper_at, tau, hyper):
     """Fill the hyperparameters of all leaves at given factors.
@@ -64,7 +66,7 @@ def apply_scales(scales, base, hyper_at, tau, hyper):
 
 
 @kernel
-def _has_rows(plan, work, stats, leaf):
+def has_rows(plan, work, stats, leaf):
     """Return whether rows reached a leaf; those that were exchanged are known by their statistics alone."""
     if plan.leaf_by_value[leaf] or plan.leaf_update[leaf] != AS_WHOLE_UPDATE:
         return work.n_reached[leaf] > 0
@@ -116,6 +118,7 @@ def _log_density(plan, scales, group, leaves, stats, base, hyper_at, x):
     return value
 
 
+@apart
 @kernel
 def draw_scales_given_statistics(plan, scales, stats, base, hyper_at, tau, rng):
     """Replace the factors that are drawn given statistics by slice updates, parameters integrated out.
@@ -158,6 +161,7 @@ def draw_scales_given_statistics(plan, scales, stats, base, hyper_at, tau, rng):
     return np.int64(-1)
 
 
+@apart
 @kernel
 def draw_scales(plan, scales, work, stats, base, hyper_at, theta, tau, rng):
     """Draw the other factors from their conditionals given the parameters of leaves with rows, in place.
@@ -190,7 +194,7 @@ def draw_scales(plan, scales, work, stats, base, hyper_at, theta, tau, rng):
         n = np.int64(0)
         for i in range(first, last):
             leaf = scales.leaf[i]
-            if _has_rows(plan, work, stats, leaf):
+            if has_rows(plan, work, stats, leaf):
                 length = plan.theta_len[leaf]
                 parameters[n : n + length] = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + length]
                 n += length
@@ -211,6 +215,7 @@ def draw_scales(plan, scales, work, stats, base, hyper_at, theta, tau, rng):
     return np.int64(-1)
 
 
+@apart
 @kernel
 def draw_without_rows(plan, scales, work, stats, hyper, hyper_at, theta, rng):
     """Draw the parameters of leaves without rows from their prior, in place.
@@ -227,7 +232,7 @@ def draw_without_rows(plan, scales, work, stats, hyper, hyper_at, theta, rng):
         leaf = scales.leaf[i]
         while i >= scales.leaf_ptr[group + 1]:
             group += 1
-        if scales.from_statistics[group] or _has_rows(plan, work, stats, leaf):
+        if scales.from_statistics[group] or has_rows(plan, work, stats, leaf):
             continue
         const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
         prior = hyper[hyper_at[leaf] : hyper_at[leaf + 1]]

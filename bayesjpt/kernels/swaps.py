@@ -27,6 +27,7 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import AS_WHOLE, WHOLE, Plan
 from bayesjpt.families import dispatch, registry
 from bayesjpt.families.record import OK
+from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.borrowed import borrowed, by_address
 from bayesjpt.numerics.jit import kernel
 
@@ -61,33 +62,27 @@ def make_swaps(plan: Plan) -> Swaps:
     Leaves exchange rows whose families know their evidence, unless they are truncated to a cell or have rows from
     elsewhere too.
     """
-    members, sizes = [], []
     n_parent = np.bincount(plan.child, minlength=plan.kind.size)
+    n_child = np.diff(plan.child_ptr)
+    knows = np.array([family.log_evidence is not None for family in registry.FAMILIES], bool)
+    taking_part = knows[plan.leaf_family] & (plan.leaf_cut == WHOLE) & (plan.leaf_update == AS_WHOLE)
+    taking_part &= ~plan.leaf_by_value
+    edges = np.flatnonzero(np.repeat(plan.kind == arrays.LIKELIHOOD, n_child))
+    parent = np.repeat(np.arange(plan.kind.size), n_child)[edges]
+    leaf = plan.leaf_of[plan.child[edges]]
+    free = taking_part[leaf] & (n_parent[plan.child[edges]] == 1)
+    sizes = np.bincount(parent[free], minlength=plan.kind.size)
+    free &= sizes[parent] > 1
     edge = np.full(plan.leaf_family.size, -1, np.int32)
-    for node in plan.slot_node:
-        if plan.kind[node] != arrays.LIKELIHOOD:
-            continue
-        edges = np.arange(int(plan.child_ptr[node]), int(plan.child_ptr[node + 1]))
-        leaves = plan.leaf_of[plan.child[edges]]
-        taking_part = np.array([_takes_part(plan, leaf) for leaf in leaves], bool) & (n_parent[plan.child[edges]] == 1)
-        if taking_part.sum() > 1:
-            members.append(leaves[taking_part])
-            edge[leaves[taking_part]] = edges[taking_part]
-            sizes.append(members[-1].size)
+    edge[leaf[free]] = edges[free]
     return Swaps(
-        np.cumsum([0, *sizes]).astype(np.int32),
-        np.concatenate([np.empty(0, np.int32), *members]).astype(np.int32),
+        np.concatenate([[0], np.cumsum(sizes[sizes > 1])]).astype(np.int32),
+        leaf[free].astype(np.int32),
         edge,
         np.full(plan.leaf_family.size, -1, np.int32),
         np.zeros(plan.stat_at[-1]),
         np.zeros(plan.stat_at[-1]),
     )
-
-
-def _takes_part(plan: Plan, leaf: int) -> bool:
-    family = registry.FAMILIES[plan.leaf_family[leaf]]
-    whole = plan.leaf_cut[leaf] == WHOLE and plan.leaf_update[leaf] == AS_WHOLE
-    return whole and family.log_evidence is not None and not plan.leaf_by_value[leaf]
 
 
 @kernel
@@ -124,6 +119,7 @@ def _take(plan, leaf, offered, stats):
         stats[k] = offered[k]
 
 
+@apart
 @kernel
 def swap_rows(plan, swaps, stats, edge_count, concentration, hyper, hyper_at, theta, rng):
     """Let each pair of partners exchange its rows, or leave them, in place.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from bayesjpt.circuit import arrays
@@ -12,19 +14,17 @@ from bayesjpt.errors import SamplingError
 from bayesjpt.families import registry
 from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
-from bayesjpt.kernels.scales import (
-    apply_scales,
-    draw_scales,
-    draw_scales_given_statistics,
-    draw_without_rows,
-)
-from bayesjpt.kernels.swaps import draw_partners, make_swaps, swap_rows
-from bayesjpt.kernels.type_prior import draw_type_prior
+from bayesjpt.kernels.redraw import Given, deferred_leaves, redraw, run_sweeps
+from bayesjpt.kernels.scales import apply_scales, draw_scales_given_statistics
+from bayesjpt.kernels.swaps import draw_partners, make_swaps
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.counter_rng import sweep_key
 
 _UPDATES = 4
 """Slice updates of a factor between independent draws: its logarithm forgets where it was in one or two."""
+
+SWEEPS_AT_ONCE, ROWS_AT_ONCE = 10, 20_000
+"""Sweeps that are asked for in one call, and rows that all of them visit, at most."""
 
 
 class Sweeper:
@@ -75,6 +75,7 @@ class Sweeper:
         self._swaps = make_swaps(plan)
         self._stats = np.zeros(plan.stat_at[-1])
         self._edge_count = np.zeros(circuit.n_edge, np.int64)
+        self._n_active: int | None = None
         self._allocated = False
         self._soft = circuit.edges_of_kind(arrays.LATENT)
         self._even = -np.log(np.diff(circuit.child_ptr)[circuit.edge_parent()[self._soft]])
@@ -137,6 +138,43 @@ class Sweeper:
         if even:
             params.log_weight[self._soft] = self._even
 
+    @property
+    def at_once(self) -> int:
+        """How many sweeps `sweep_on` may be asked for: as long as all of them take less time than a user notices."""
+        own = type(self)._allocate is Sweeper._allocate and type(self).allocate is Sweeper.allocate
+        return max(min(SWEEPS_AT_ONCE, ROWS_AT_ONCE // max(int(self.cells.n_row[0]), 1)), 1) if own and self.swaps else 1
+
+    def sweep_on(
+        self, params: Params, rng: np.random.Generator, chain_key: int, first: int, n: int
+    ) -> tuple[Params, np.ndarray, np.ndarray]:
+        """Return what n sweeps, numbered from `first`, would find and leave one behind the other, in one call.
+
+        Returns
+        -------
+        Params
+            With an axis of n draws in front.
+        log_likelihood : float64 (n,)
+            As `sweep` returns it.
+        n_active : int64 (n,)
+            Edges of sums that some row took.
+
+        Raises
+        ------
+        SamplingError
+            As `sweep`.
+        """
+        points = np.empty((n + 1, self.circuit.n_edge)), np.empty((n + 1, params.theta.size))
+        points[0][0], points[1][0] = params
+        found = np.empty(n), np.empty(n, np.int64)
+        self._allocated = False
+        n_done, impossible, node, leaf = run_sweeps(
+            self._given, self.concentration, np.uint64(chain_key), np.uint64(first), points, rng, found
+        )
+        self._tell((0.0, impossible))
+        self._check(node, leaf)
+        self._n_active = int(found[1][-1])
+        return Params(points[0][1:], points[1][1:]), *found
+
     def redraw(self, params: Params, rng: np.random.Generator) -> None:
         """Replace params by an independent draw, where `is_closed_form` holds: rows are allocated once and for all.
 
@@ -159,7 +197,9 @@ class Sweeper:
     @property
     def n_active(self) -> int:
         """Edges of sums that some row took in the last sweep."""
-        return int(count_active(self.plan, self._edge_count))
+        if self._n_active is None:
+            self._n_active = count_active(self.plan, self._edge_count)
+        return int(self._n_active)
 
     def _pair(self, rng: np.random.Generator) -> None:
         if self.swaps:
@@ -180,30 +220,27 @@ class Sweeper:
             apply_scales(self._scales, self.priors.hyper, self.priors.hyper_at, tau, self._hyper)
 
     def _draw_given_allocations(self, params: Params, rng: np.random.Generator) -> None:
-        concentration = self.concentration
-        weight_of_types, tau = np.split(params.theta[self.circuit.n_theta :], [self._types.n_weight])
-        if self._types.n_weight:
-            concentration = concentration.copy()
-            draw_type_prior(self._types, self._edge_count, weight_of_types, concentration, rng)
-        self._scale(params)
-        swap_rows(
-            self.plan,
-            self._swaps,
-            self._stats,
-            self._edge_count,
-            concentration,
-            self._hyper,
-            self.priors.hyper_at,
-            params.theta,
-            rng,
+        behind = params.theta[self.circuit.n_theta :]
+        node, leaf, self._n_active = redraw(
+            self._given, self.concentration, params.log_weight, params.theta[: self.circuit.n_theta], behind, rng
         )
-        # before parameters, which are integrated out of this step; the other factors come after them
-        if self._scales.from_statistics.any():
-            self._draw_scales_given_statistics(tau, rng)
-            self._scale(params)
-        self._draw(params, concentration, rng)
-        if not self._scales.from_statistics.all():
-            self._draw_scales(params.theta, tau, rng)
+        self._check(node, leaf)
+
+    @cached_property
+    def _given(self) -> Given:
+        """What `redraw` reads and writes beside the point of a chain; subclasses may replace buffers before."""
+        scales, priors = self._scales, self.priors
+        return Given(
+            self.plan, self.cells, self._work, self._swaps, scales, self._types, self._stats, self._edge_count,
+            priors.hyper, self._hyper, priors.hyper_at, deferred_leaves(scales, self.circuit.n_leaf),
+        )  # fmt: skip
+
+    def _check(self, node: int, leaf: int) -> None:
+        """Raise where a conditional at a node, or the prior of a leaf, is not valid; else they are -1."""
+        if node >= 0:
+            raise SamplingError(f"the conditional distribution at node {node} of block {self.name!r} is not valid")
+        if leaf >= 0:
+            raise SamplingError(f"the prior of leaf {leaf} of block {self.name!r} is not valid")
 
     def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
         self._allocated = False
@@ -213,6 +250,7 @@ class Sweeper:
 
     def _tell(self, found: tuple[float, int | np.integer]) -> float:
         """Return the log likelihood of what allocations returned; raise where a row is impossible."""
+        self._n_active = None
         log_likelihood, impossible = found
         if impossible >= 0:
             raise SamplingError(
@@ -234,27 +272,14 @@ class Sweeper:
             *params,
             rng,
         )
-        if node >= 0:
-            raise SamplingError(f"the conditional distribution at node {node} of block {self.name!r} is not valid")
+        self._check(node, -1)
 
     def _draw_scales_given_statistics(self, tau: np.ndarray, rng: np.random.Generator) -> None:
         priors = self.priors
         leaf = draw_scales_given_statistics(
             self.plan, self._scales, self._stats, priors.hyper, priors.hyper_at, tau, rng
         )
-        if leaf >= 0:
-            raise SamplingError(f"the prior of leaf {leaf} of block {self.name!r} is not valid")
-
-    def _draw_scales(self, theta: np.ndarray, tau: np.ndarray, rng: np.random.Generator) -> None:
-        """Draw the factors of the priors given leaves with rows, and then the parameters of those without."""
-        scales, hyper_at = self._scales, self.priors.hyper_at
-        given = (self.plan, scales, self._work, self._stats)
-        leaf = draw_scales(*given, self.priors.hyper, hyper_at, theta, tau, rng)
-        if leaf < 0:
-            apply_scales(scales, self.priors.hyper, hyper_at, tau, self._hyper)
-            leaf = draw_without_rows(*given, self._hyper, hyper_at, theta, rng)
-        if leaf >= 0:
-            raise SamplingError(f"the prior of leaf {leaf} of block {self.name!r} is not valid")
+        self._check(-1, leaf)
 
 
 def is_closed_form(circuit: Circuit, plan: Plan, n_open: int) -> bool:

@@ -17,10 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesjpt.numerics.apart import apart
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.draw import draw_dirichlet
 from bayesjpt.numerics.jit import kernel
 
 
+@apart
 @kernel
 def draw_type_prior(types, edge_count, weight, concentration, rng):
     """Draw the weights of types from their conditional, weights of dictionaries integrated out, in place.
@@ -38,6 +41,7 @@ def draw_type_prior(types, edge_count, weight, concentration, rng):
         That of each edge before it is divided; afterwards, at the edges that follow weights, divided by the new ones.
     rng : numpy.random.Generator
     """
+    types = borrowed(types)
     anew = np.ones(weight.size)
     for i in range(types.edge.size):
         a = concentration[types.edge[i]] * types.factor[i] * weight[types.entry[i]]

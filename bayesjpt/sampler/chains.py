@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from bayesjpt.defaults import WATCH_SECONDS
-from bayesjpt.kernels.chain import ChainState, draw_independent, draw_key, init, step
+from bayesjpt.kernels.chain import ChainState, draw_independent, draw_key, init, step, steps
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.sampler.schedule import Draws, Schedule
 from bayesjpt.sampler.target import Target
@@ -49,11 +49,22 @@ class Chain:
 
     def advance(self, target: Target, sweeper: Sweeper, n_tune: int) -> ChainState:
         """Return the state one sweep on; where the posterior is in closed form, behind an independent draw."""
-        state = self.state
-        if state is None:
-            at_random = self.number % 2 == 1 and not target.is_closed_form
-            state = init(sweeper, self.rng, draw_key(self.rng), at_random=at_random, n_tune=n_tune)
+        state = self._begun(target, sweeper, n_tune)
         return (draw_independent if target.is_closed_form else step)(state, sweeper, self.rng)
+
+    def advance_on(self, target: Target, sweeper: Sweeper, schedule: Schedule) -> list[ChainState]:
+        """Return the states one sweep on and, as many as come in one call, behind it; see `advance`."""
+        state = self._begun(target, sweeper, schedule.n_tune)
+        if target.is_closed_form:
+            return [draw_independent(state, sweeper, self.rng)]
+        return steps(state, sweeper, self.rng, schedule.n_sweep - state.sweep)
+
+    def _begun(self, target: Target, sweeper: Sweeper, n_tune: int) -> ChainState:
+        """Return the state at hand, or that before the first sweep."""
+        if self.state is not None:
+            return self.state
+        at_random = self.number % 2 == 1 and not target.is_closed_form
+        return init(sweeper, self.rng, draw_key(self.rng), at_random=at_random, n_tune=n_tune)
 
 
 def new_chains(n_chain: int, seed: np.random.SeedSequence) -> list[Chain]:
@@ -173,8 +184,8 @@ def run_chains_here(
         while chain.sweep < schedule.n_sweep:
             if stop.is_set():
                 return False
-            chain.state = chain.advance(target, sweeper, schedule.n_tune)
-            _keep(chain, schedule, draws)
+            for chain.state in chain.advance_on(target, sweeper, schedule):
+                _keep(chain, schedule, draws)
     return True
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_samplable
-from bayesjpt.circuit.layout import make_layout
+from bayesjpt.circuit.layout import Layout, weight_variables
 from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors, make_priors
 from bayesjpt.circuit.type_prior import MEMBERS
@@ -139,13 +139,31 @@ def make_target(
     ModelError
         For an unknown prior, sampler or way to divide concentrations, or concentrations that are not positive.
     """
-    check_sampler(sampler)
     check_fits(circuit, table)
+    priors = {"gamma": gamma, "alpha": alpha, "prior": prior, "type_prior": type_prior, "ess": ess}
+    return target_of_checked(circuit, table, sampler=sampler, n_thread=n_thread, executor=executor, **priors)
+
+
+def target_of_checked(
+    circuit: Circuit,
+    table: Table | Dataset,
+    *,
+    gamma: float = GAMMA,
+    alpha: float = ALPHA,
+    prior: str = "default",
+    type_prior: str = MEMBERS,
+    sampler: str = BLOCKED,
+    ess: float = ESS,
+    n_thread: int = 1,
+    executor: Submits | None = None,
+) -> Target:
+    """Return what `make_target` does, of a circuit for which `check_fits` was called already."""
+    check_sampler(sampler)
     plan = make_plan(circuit, table.schema)
     priors = make_priors(
         circuit,
         table.schema,
-        make_layout(circuit, table.schema),
+        Layout(weight_variables(circuit, table.schema), ()),
         gamma=gamma,
         alpha=alpha,
         prior=prior,

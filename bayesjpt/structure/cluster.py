@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bayesjpt.kernels.two_means import two_means_from
 from bayesjpt.structure.dependence import subsample
 from bayesjpt.structure.features import ColumnFeatures
 
@@ -47,10 +48,10 @@ def two_means(features: Sequence[ColumnFeatures], max_rows: int, rng: np.random.
     points = _points(index if chosen is None else index[:, chosen], lines)
     if (points == points[0]).all():
         return _smaller(_differing(features, 0 if chosen is None else int(chosen[0])))
-    squares = np.einsum("ij,ij->i", points, points)
-    starts = [_start(points, squares, rng) for _ in range(TWO_MEANS_STARTS)]
-    totals, centres = _lloyd(points, squares, np.array(starts).transpose(1, 0, 2))
-    first, second = centres[:, int(np.argmin(totals))]
+    n_point = len(points)
+    draws = [(rng.integers(n_point), rng.random(_N_CANDIDATE)) for _ in range(TWO_MEANS_STARTS)]
+    chosen_first, uniform = np.array([start for start, _ in draws]), np.array([number for _, number in draws])
+    first, second = two_means_from(points, chosen_first, uniform, TWO_MEANS_STEPS, TWO_MEANS_TOLERANCE)
     direction = second - first
     half_way = 0.5 * float(second @ second - first @ first)
     # of each line once: so rows that are alike stay together, whatever the rounding errors
@@ -73,69 +74,6 @@ def _stacked(features: Sequence[ColumnFeatures]) -> tuple[np.ndarray, np.ndarray
 def _points(index: np.ndarray, lines: np.ndarray) -> np.ndarray:
     """Return float64 (n, n_column * n_features): the rows' features side by side."""
     return lines[index.T].reshape(index.shape[1], -1)
-
-
-def _distances(points: np.ndarray, squares: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Return the squared distances of points, whose squares are given, from one of them, float64 (n,)."""
-    return np.maximum(squares + (centre @ centre - 2.0 * (points @ centre)), 0.0)
-
-
-def _start(points: np.ndarray, squares: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return two of the points, the second far from the first: greedy k-means++ (Arthur and Vassilvitskii, 2007)."""
-    first = points[rng.integers(len(points))]
-    apart = _distances(points, squares, first)
-    up_to = np.cumsum(apart)
-    if not up_to[-1] > 0.0:  # cannot be: some point differs from the others
-        return first, first
-    up_to /= up_to[-1]  # what rng.choice does, without its checks
-    candidates = points[up_to.searchsorted(rng.random(_N_CANDIDATE), side="right")]
-    left = [np.minimum(apart, _distances(points, squares, other)).sum() for other in candidates]
-    return first, candidates[int(np.argmin(left))]
-
-
-def _lloyd(points: np.ndarray, squares: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums of squared distances and centres where 2-means from several pairs of centres comes to rest.
-
-    Nearer to the second centre are the rows beyond the plane half-way: so a step of all starts is two products of
-    matrices. A start ends where no row changes sides, or the centres move by less than `TWO_MEANS_TOLERANCE`.
-
-    Parameters
-    ----------
-    points : float64 (n, d)
-    squares : float64 (n,)
-        Their squared lengths.
-    centres : float64 (2, n_start, d)
-        Replaced.
-
-    Returns
-    -------
-    float64 (n_start,), float64 (2, n_start, d)
-    """
-    total, n = points.sum(axis=0), len(points)
-    tolerance = TWO_MEANS_TOLERANCE * (squares.sum() - total @ total / n) / n
-    moving = np.arange(centres.shape[1])
-    side = np.zeros((moving.size, n), bool)
-    for _ in range(TWO_MEANS_STEPS):
-        before = centres[:, moving]
-        length = np.einsum("ksd,ksd->ks", before, before)
-        beyond = (before[1] - before[0]) @ points.T > 0.5 * (length[1] - length[0])[:, None]
-        n_beyond = np.count_nonzero(beyond, axis=1)
-        apart = (n_beyond > 0) & (n_beyond < n)
-        if not apart.all():  # equal centres, up to rounding errors
-            moving, before, side = moving[apart], before[:, apart], side[apart]
-            beyond, n_beyond = beyond[apart], n_beyond[apart]
-        sum_beyond = beyond.astype(np.float64) @ points
-        now = np.stack([total - sum_beyond, sum_beyond]) / np.stack([n - n_beyond, n_beyond])[:, :, None]
-        centres[:, moving] = now
-        step = now - before
-        on = np.einsum("ksd,ksd->s", step, step) > tolerance
-        on &= (beyond != side).any(axis=1)
-        if not on.any():
-            break
-        moving, side = moving[on], beyond[on]
-    length = np.einsum("ksd,ksd->ks", centres, centres)
-    distance = length[:, :, None] - 2.0 * (centres @ points.T)
-    return squares.sum() + distance.min(axis=0).sum(axis=1), centres
 
 
 def _differing(features: Sequence[ColumnFeatures], row: int) -> np.ndarray:

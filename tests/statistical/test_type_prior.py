@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -16,6 +18,7 @@ from bayesjpt.sampler.target import make_target
 from bayesjpt.table.table import Table
 from tests import examples as ex
 from tests import statistics
+from tests.kernels.in_pieces import redraw_in_pieces
 from tests.model import reference
 from tests.model.conftest import QUICK
 
@@ -105,7 +108,8 @@ def test_an_exchange_of_rows_by_concentrations_that_are_not_divided_is_caught(ca
         swap_rows(plan, swaps, stats, edge_count, undivided, *rest)
 
     types = make_column_types(case[0], case[1].schema)
-    monkeypatch.setattr("bayesjpt.kernels.sweeper.swap_rows", wrong)
+    meddled = functools.partial(redraw_in_pieces, exchange=wrong)
+    monkeypatch.setattr("bayesjpt.kernels.sweeper.redraw", meddled)
     assert np.abs(z_scores(swept(case, rng), posterior)).max() > 1.5 * LARGEST_Z
 
 
