@@ -19,7 +19,7 @@ import hypothesis
 import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import Dispatcher
+from numba.core.dispatcher import Dispatcher, _FunctionCompiler
 
 try:
     import fcntl
@@ -81,6 +81,15 @@ def compile_once() -> None:
 
 if fcntl is not None:
     compile_once()
+
+
+def without_entry_for_c(_compiler: Any, flags: Any) -> Any:
+    """Compile numba's own functions and PyTensor's as ours: without an entry for C, which `numba.cfunc` alone needs."""
+    flags.no_cfunc_wrapper = True
+    return flags
+
+
+_FunctionCompiler._customize_flags = without_entry_for_c
 
 
 @pytest.fixture
