@@ -34,7 +34,16 @@ gc.set_threshold(50_000, 20, 20)  # compiling makes many objects that live on: a
 hypothesis.settings.register_profile("same examples every time", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("same examples every time")
 
-LONGEST = ("test_pyright_finds", "test_notebook_runs", "test_kernels_and_families_stay", "test_scikit_learn_s_checks")
+LONGEST = (
+    "test_kernels_and_families_stay",
+    "test_pyright_finds",
+    "test_notebook_runs",
+    "test_nuts_and_gibbs_agree",
+    "test_resumed_fits_are",
+    "test_nuts_draws_shared",
+    "test_sweeps_leave_concentrations",
+    "test_scikit_learn_s_checks",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
