@@ -19,7 +19,7 @@ import hypothesis
 import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import Dispatcher
+from numba.core.dispatcher import Dispatcher, _FunctionCompiler
 
 try:
     import fcntl
@@ -34,7 +34,16 @@ gc.set_threshold(50_000, 20, 20)  # compiling makes many objects that live on: a
 hypothesis.settings.register_profile("same examples every time", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("same examples every time")
 
-LONGEST = ("test_pyright_finds", "test_notebook_runs", "test_kernels_and_families_stay", "test_scikit_learn_s_checks")
+LONGEST = (
+    "test_kernels_and_families_stay",
+    "test_pyright_finds",
+    "test_notebook_runs",
+    "test_nuts_and_gibbs_agree",
+    "test_resumed_fits_are",
+    "test_nuts_draws_shared",
+    "test_sweeps_leave_concentrations",
+    "test_scikit_learn_s_checks",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -81,6 +90,15 @@ def compile_once() -> None:
 
 if fcntl is not None:
     compile_once()
+
+
+def without_entry_for_c(_compiler: Any, flags: Any) -> Any:
+    """Compile numba's own functions and PyTensor's as ours: without an entry for C, which `numba.cfunc` alone needs."""
+    flags.no_cfunc_wrapper = True
+    return flags
+
+
+_FunctionCompiler._customize_flags = without_entry_for_c
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def kernel[Function: Callable](function: Function) -> Function:
     """
     if getattr(config, "DISABLE_JIT", False):
         return function
-    # without an entry for C: nothing calls it (`native` takes the code's own address), and it is a tenth of compiling
+    # without an entry for C: nothing calls it (`native` takes the code's own address), and it takes a while to compile
     dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, no_cfunc_wrapper=True)(function)
     enable_cache(dispatcher, function)
     stamp_cache(dispatcher)

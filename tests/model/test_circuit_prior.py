@@ -132,7 +132,7 @@ def test_distribution_function_of_one_column_is_the_mean_over_draws(event, post)
     np.testing.assert_allclose(np.exp(found), expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
+@pytest.mark.parametrize("mode", [pytest.param("NUMBA", marks=pytest.mark.slow), "FAST_COMPILE"])
 def test_draws_have_the_moments_of_the_posterior(mode, rng):
     # likelihoods with light tails alone: Student's t with few degrees of freedom has no variance of its variance
     table = ex.make_table((ex.REAL, ex.POSITIVE), 30, rng, continuous=True)

@@ -59,6 +59,7 @@ def test_log_density_op_agrees_with_the_definition(case):
     np.testing.assert_allclose(found, naive.log_values(circuit, params, table), rtol=TOLERANCE, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_log_density_op_agrees_in_both_linkers(case):
     table, circuit, params = case
     inputs = op_inputs(table, params, make_plan(circuit, table.schema))
@@ -66,7 +67,7 @@ def test_log_density_op_agrees_in_both_linkers(case):
     np.testing.assert_allclose(numba, plain, rtol=LINKER_TOLERANCE, atol=LINKER_TOLERANCE)
 
 
-@pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", pytest.param("NUMBA", marks=pytest.mark.slow)])
 def test_a_remembered_log_density_is_that_of_the_rows_and_parameters_at_hand(mode, case):
     table, circuit, params = case
     inputs = op_inputs(table, params, make_plan(circuit, table.schema))
@@ -143,6 +144,7 @@ def test_generator_has_another_cache_key_after_an_edit_of_a_kernel_source(case, 
     assert before != after
 
 
+@pytest.mark.slow
 def test_compiled_and_python_generators_give_the_same_rows(rng):
     table = ex.make_table((ex.REAL, ex.COUNT, ex.LABEL), 9, rng)
     with bj.build_model(ex.mixture(table), table) as model:
@@ -152,6 +154,7 @@ def test_compiled_and_python_generators_give_the_same_rows(rng):
     np.testing.assert_allclose(compiled_rows, rows, rtol=LINKER_TOLERANCE, atol=LINKER_TOLERANCE)
 
 
+@pytest.mark.slow
 def test_compiled_generators_of_circuits_that_differ_in_scale_alone_are_not_mixed_up(rng):
     table = ex.make_table((ex.REAL,), 5, rng)
     wide = replace(table, schema=Schema((replace(ex.REAL, scale=200.0),)))

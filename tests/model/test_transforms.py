@@ -243,6 +243,7 @@ def test_gradient_of_a_circuit_with_a_shared_leaf_agrees_with_differences(rng):
     assert_slopes(gradient_function(inputs, make_plan(circuit, table.schema), "FAST_COMPILE"), params)
 
 
+@pytest.mark.slow
 def test_gradient_agrees_in_both_linkers(rng):
     inputs, plan = op_case((ex.REAL, ex.COUNT, ex.LABEL), SIX, rng)
     plain, numba = (gradient_function(inputs, plan, mode)(*inputs[2:]) for mode in ("FAST_COMPILE", "NUMBA"))

@@ -30,6 +30,7 @@ def test_every_file_is_formatted():
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow  # more than a minute of processor time, a tenth of all others
 def test_pyright_finds_no_error():
     done = run(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson")
     try:
