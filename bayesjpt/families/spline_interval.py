@@ -63,12 +63,25 @@ def _overlap(i, lo, hi, breaks):
 
 
 @kernel
-def _bin_mass(i, lo, hi, theta, constants, mixed):
-    """Return the mass that bin i has of lo ... hi; `mixed` is scratch for the ordinates there, which it then holds."""
-    a, c, u, v = _overlap(i, lo, hi, breaks_of(constants))
-    if not a < c:
+def _basis(constants):
+    """Return breaks and ordinates."""
+    return breaks_of(constants), ordinates_of(constants)
+
+
+@kernel
+def _bin_mass(i, lo, hi, theta, basis, mixed):
+    """Return the mass that bin i has of lo ... hi; `mixed` is scratch for ordinates."""
+    breaks, ordinates = basis
+    if lo >= breaks[i + 1] or hi <= breaks[i]:
         return 0.0
-    _mix(i, theta, ordinates_of(constants), mixed)
+    if lo <= breaks[i] and hi >= breaks[i + 1]:
+        total = 0.0
+        for r in range(mixed.size):
+            for p in range(mixed.size):
+                total += theta[i + r] * ordinates[i, r, p]
+        return (breaks[i + 1] - breaks[i]) * (total / mixed.size)
+    a, c, u, v = _overlap(i, lo, hi, breaks)
+    _mix(i, theta, ordinates, mixed)
     restrict(mixed, u, v)
     return (c - a) * mixed.mean()
 
@@ -99,10 +112,10 @@ def log_mass(lo, hi, theta, constants):
         return 0.0
     if not lo < hi:
         return -np.inf
-    mixed = np.empty(int(constants[ORDER]))
+    mixed, basis = np.empty(int(constants[ORDER])), _basis(constants)
     inside = 0.0
     for i in range(int(constants[N_BIN])):
-        inside += _bin_mass(i, lo, hi, theta, constants, mixed)
+        inside += _bin_mass(i, lo, hi, theta, basis, mixed)
     return _log_share(inside, _log_tails(lo, hi, theta, constants), theta)
 
 
@@ -141,7 +154,8 @@ def fill_log_masses(lo, hi, theta, at, constants, out):
         if a < c:
             for r in range(order):
                 copy_into(ordinates[i, r], part)
-                restrict(part, u, v)
+                if u > 0.0 or v < 1.0:
+                    restrict(part, u, v)
                 share[i + r] += (c - a) * part.mean()
     for j in range(out.size):
         weights = theta[at[j] : at[j] + n_weight]
@@ -153,7 +167,29 @@ def fill_log_masses(lo, hi, theta, at, constants, out):
 
 @kernel
 def cdf(x, theta, constants):
-    return math.exp(log_mass(-np.inf, x, theta, constants))
+    """Add up what lies below without logarithms, and no bin above: grids and quantiles ask for it very often."""
+    _, x = _cells_between(-np.inf, x, constants)
+    if x >= constants[HIGH]:
+        return 1.0
+    if x <= constants[LOW]:
+        return 0.0
+    basis, sigma = _basis(constants), constants[SIGMA]
+    breaks = basis[0]
+    n_bin = breaks.size - 1
+    mixed = np.empty(int(constants[ORDER]))
+    total = 0.0
+    for i in range(n_bin):
+        if x <= breaks[i]:
+            break
+        total += _bin_mass(i, -np.inf, x, theta, basis, mixed)
+    if has_lower_tail(constants):
+        weight, near = theta[n_bin + mixed.size - 1], breaks[0] - x
+        reach = tail_reach(0, constants)
+        total += weight if near <= 0.0 else weight * math.exp(log_tail_mass(near, reach, reach, sigma))
+    if x > breaks[n_bin]:
+        reach = tail_reach(1, constants)
+        total += theta[theta.size - 1] * math.exp(log_tail_mass(0.0, x - breaks[n_bin], reach, sigma))
+    return min(total / theta.sum(), 1.0)
 
 
 @kernel
@@ -403,12 +439,12 @@ def _sample_bin(i, lo, hi, theta, constants, mixed, rng):
 def sample(lo, hi, theta, constants, rng):
     lower, upper = _cells_between(lo, hi, constants)
     n_bin = int(constants[N_BIN])
-    mixed = np.empty(int(constants[ORDER]))
+    mixed, basis = np.empty(int(constants[ORDER])), _basis(constants)
     mass = np.zeros(n_bin + 2)
     if lower < upper:
         log_tails = _log_tails(lower, upper, theta, constants)
         for i in range(n_bin):
-            mass[i] = _bin_mass(i, lower, upper, theta, constants, mixed)
+            mass[i] = _bin_mass(i, lower, upper, theta, basis, mixed)
         largest = max(log_tails[0], log_tails[1])
         shift = largest if mass.sum() == 0.0 and largest > -np.inf else 0.0
         mass[n_bin], mass[n_bin + 1] = math.exp(log_tails[0] - shift), math.exp(log_tails[1] - shift)

@@ -71,6 +71,8 @@ def log_tail_mass(near, far, reach, sigma):
     far = min(far, reach)
     if not near < far:
         return -np.inf
+    if near == 0.0 and far == reach:
+        return 0.0
     return -near / sigma + log1mexp((far - near) / sigma) - log1mexp(reach / sigma)
 
 

@@ -1,4 +1,4 @@
-"""Benchmarks run with ``python -m pytest tests/benchmarks --benchmark-only`` and print ratios; no test times anything.
+"""Benchmarks: ``python -m pytest tests/benchmarks --benchmark-only -n0``. They print ratios; no test times anything.
 
 The machine's noise is divided out: every figure of a sweep is the ratio to one scalar ``exp`` per (row, likelihood
 leaf), measured in the same run just before and after.
@@ -16,7 +16,7 @@ _FIGURES: list[tuple[str, str]] = []
 def pytest_collection_modifyitems(config, items):
     if config.getoption("benchmark_only"):
         return
-    skip = pytest.mark.skip(reason="benchmarks run with --benchmark-only")
+    skip = pytest.mark.skip(reason="benchmarks run with --benchmark-only -n0")
     for item in items:
         if item.path.parent == Path(__file__).parent:
             item.add_marker(skip)

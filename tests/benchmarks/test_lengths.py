@@ -44,4 +44,10 @@ def test_queries_of_growing_length(benchmark, figure, rng):
             event = f"not ({event})" if last == "negation" else event
             times.append(best(lambda event=event: post.probability(event), 5) / N_DRAW * 1e9)
         figure(last, "ns a query and draw at lengths 1 to 5: " + ", ".join(f"{time:,.0f}" for time in times))
+    single = bj.Posterior.from_circuit(post.circuit, post.schema)
+    times = []
+    for length in range(1, 6):
+        event = " and ".join(f"-1.5 <= {name} < 1.25" for name in COLUMNS[:length])
+        times.append(best(lambda event=event: single.probability(event), 20) * 1e6)
+    figure("one draw", "microseconds a conjunction at lengths 1 to 5: " + ", ".join(f"{time:,.0f}" for time in times))
     benchmark.pedantic(lambda: post.probability("a < 1 and b < 1"), rounds=1)

@@ -56,6 +56,12 @@ def test_orders_count_columns_of_numbers_without_levels(folder):
         assert wmispn.orders(train, n_bins).sum() == numbers
 
 
+def test_orders_alone_fit_nothing(folder, monkeypatch, capsys):
+    monkeypatch.setattr(bj, "fit", None)
+    assert wmispn.main(["--data", str(folder), "--orders"]) == 0
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[2:]] == [["tiny", "2"], ["tiny", "5"]]
+
+
 def test_dictionary_beside_holds_ours_and_splines(folder):
     train = wmispn.read(folder / "mspn/tiny", "test").train
     names = {c.name: [family.name for family in wmispn.beside(c)] for c in train.schema}

@@ -139,6 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", default="test", choices=("test", "valid"))
     parser.add_argument("--structures", type=int, help="of ensembles; the default of fit unless given")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--orders", action="store_true", help="print the orders that BIC chooses, and fit nothing")
     parser.add_argument("--picture", metavar="FILE", help="draw plasma glucose of diabetes, and nothing else")
     asked = parser.parse_args(arguments)
     if asked.picture:
@@ -146,11 +147,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     names = asked.tables or sorted(path.name for path in (asked.data / "mspn").iterdir() if path.is_dir())
     data = {name: read(asked.data / "mspn" / name, asked.part) for name in names}
-    print("Mass and density in nats a row; difference from the default, its paired error; rows of probability zero.")
-    print(HEADER)
-    for name in names:
-        compare(name, data[name], asked)
-    print(f"\nOrders by BIC, per cent of columns of numbers\n{'table':>12}{'bins':>6}{'columns':>9}", end="")
+    if not asked.orders:
+        print("Mass, density: nats a row; difference from the default, its paired error; rows of probability zero.")
+        print(HEADER)
+        for name in names:
+            compare(name, data[name], asked)
+        print()
+    print(f"Orders by BIC, per cent of columns of numbers\n{'table':>12}{'bins':>6}{'columns':>9}", end="")
     print("".join(f"{order:>8}" for order in range(1, 7)))
     for name in names:
         show_orders(name, data[name].train)

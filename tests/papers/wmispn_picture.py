@@ -1,4 +1,4 @@
-"""One column under normals, a histogram and splines, with bands from draws: a picture for the documents."""
+"""One column under a mixture of normals, a histogram and splines, with bands from draws: a picture for the docs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from bayesjpt.families import registry
 from bayesjpt.table.table import Table
 
 KINDS = {
-    "truncated_rounded_normal": "a normal",
-    "quantile": "a histogram (CDF-LEARN)",
-    "spline": "splines, order and breaks by BIC",
+    "truncated_rounded_normal": ("a mixture of three normals", 3),
+    "quantile": ("a histogram (CDF-LEARN)", 1),
+    "spline": ("splines, order and breaks by BIC", 1),
 }
+"""Families, their titles, and how many of each describe the column together."""
 N_POINT = 400
 
 
-def one_leaf(table: Table, family: str) -> bj.Posterior:
-    """Return the posterior of the first column as a single leaf of one family."""
+def one_leaf(table: Table, family: str, n: int) -> bj.Posterior:
+    """Return the posterior of the first column as a mixture of n leaves of one family."""
 
     def learner(rows: Table, _rng: np.random.Generator):
-        return build_circuit(ColumnLeaf(0, np.arange(rows.n_row)), rows, lambda _: [registry.family(family)])
+        return build_circuit(ColumnLeaf(0, np.arange(rows.n_row)), rows, lambda _: [registry.family(family)] * n)
 
     options = {"n_structures": 1, "chains": 2, "tune": 100, "draws": 200, "seed": 1, "progress": False}
     return bj.fit(table, learner, **options)
@@ -39,8 +40,8 @@ def draw(table: Table, column: str, path: str) -> None:
     grid = grid[grid >= 0.0]
     figure = Figure(figsize=(7.5, 6.0), layout="constrained")
     axes = figure.subplots(3, 1, sharex=True, sharey=True)
-    for ax, (family, title) in zip(axes, KINDS.items(), strict=True):
-        mass = np.exp(one_leaf(alone, family).log_mass(pd.DataFrame({column: grid})).to_numpy())
+    for ax, (family, (title, n)) in zip(axes, KINDS.items(), strict=True):
+        mass = np.exp(one_leaf(alone, family, n).log_mass(pd.DataFrame({column: grid})).to_numpy())
         mass = mass.reshape(-1, grid.size)
         lo, hi = np.quantile(mass, (0.05, 0.95), axis=0)
         ax.hist(values, bins=np.arange(-0.5, values.max() + 6.0, 5.0), density=True, color="0.88")

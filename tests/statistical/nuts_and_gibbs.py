@@ -2,7 +2,7 @@
 
     python -m tests.statistical.nuts_and_gibbs
 
-prints, for three small tables, the largest z-score between label-invariant posterior means and the effective sample
+prints, for four small tables, the largest z-score between label-invariant posterior means and the effective sample
 size per second of both. Times are those of sampling, compilation left out.
 """
 
@@ -33,6 +33,7 @@ N_FIXED = 6
 TABLES = {
     "real and positive": ((ex.REAL, ex.POSITIVE), ("normal", "gamma", "exponential")),
     "counts and labels": ((ex.COUNT, ex.LABEL), ("poisson", "geometric", "categorical")),
+    "splines": ((ex.REAL, ex.LABEL), ("spline", "categorical")),
     "a hard tree": ((ex.REAL, ex.LABEL), ("normal", "categorical"), Condition(0, 1.0), Condition(1, np.nan, (0,))),
 }
 """Columns, families, and the conditions of a tree; without these it is a mixture."""
