@@ -46,10 +46,7 @@ def log_beta_tail(a, b, x):
     t = (lo + half)[..., None] + half[..., None] * _NODES
     density = a[..., None] * t - (a + b)[..., None] * pt.softplus(t) - _log_beta(a, b)[..., None]
     terms.append(pt.log(half) + pt.log(pt.sum(_WEIGHTS * pt.exp(density), axis=-1)))
-    largest = terms[0]
-    for term in terms[1:]:
-        largest = pt.maximum(largest, term)
-    return pt.minimum(largest + pt.log(sum(pt.exp(term - largest) for term in terms)), 0.0)
+    return pt.minimum(pt.logsumexp(pt.stack(terms, axis=0), axis=0), 0.0)
 
 
 @kernel
