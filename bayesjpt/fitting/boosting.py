@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import brentq
 
 from bayesjpt.defaults import DRAWN_ESS, ESS, LEARN_ROWS
 from bayesjpt.errors import LearnerError
@@ -101,6 +100,8 @@ def best_share(old: np.ndarray, new: np.ndarray) -> float:
     >>> round(best_share(old, new), 6)
     0.5
     """
+    from scipy.optimize import brentq
+
     top = np.maximum(old, new)
     before, after = np.exp(old - top), np.exp(new - top)
 
