@@ -319,6 +319,22 @@ def test_tails_end_with_the_support_and_the_condition(rng):
     assert family.log_mass(hi, np.inf, theta, cut) == -np.inf
 
 
+@pytest.mark.parametrize("step", [0.0, 1.0])
+@pytest.mark.parametrize("heavy", [-2, -1])
+def test_mode_may_lie_in_a_tail(step, heavy):
+    breaks = np.array([-0.5, 3.5, 9.5])
+    constants = spline_choice.make_constants(3, breaks, step=step, sigma=2.0, ends=LINE)
+    family = registry.family("spline")
+    theta = np.full(family.n_theta(constants), 0.02)
+    theta[heavy] += 1.0 - theta.sum()
+    at = breaks[0] if heavy == -2 else breaks[-1]
+    side = -1.0 if heavy == -2 else 1.0
+    nearest = at + side * 0.5 * step
+    assert family.mode(-np.inf, np.inf, theta, constants) == pytest.approx(nearest, abs=OFF)
+    lo, hi = sorted([at + side * 4.5, at + side * 6.5])  # nothing but the tail, which falls
+    assert family.mode(lo, hi, theta, constants) == pytest.approx(at + side * 4.5, abs=OFF)
+
+
 def test_no_row_with_support_is_impossible(rng):
     constants = learned(REAL, rng.normal(3.0, 1.0, 200))
     family = registry.family("spline")
