@@ -201,16 +201,22 @@ def _by_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray, np
 
     For columns of labels probabilities, float64 (n_label, n_draw, n).
     """
-    for parts in zip(*(_by_own_draw(structure, rows) for structure in post.by_structure()), strict=True):
+    structures = post.by_structure()
+    n_draw = sum(structure.n_chain * structure.n_draw for structure in structures)
+    for parts in zip(*(_by_own_draw(structure, rows, n_draw) for structure in structures), strict=True):
         number, which, _ = parts[0]
         yield number, which, np.concatenate([found for _, _, found in parts], axis=-2)
 
 
-def _by_own_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yield the same for a single structure."""
-    numbers = [number for number, column in enumerate(post.schema) if column.base != "category"]
+def _by_own_draw(post: Posterior, rows: Table, n_draw: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield the same for a single structure, as many rows at a time as all structures with n_draw draws have room for.
+
+    Columns without missing cells are never asked for.
+    """
+    missing_in = np.flatnonzero(~rows.observed.all(axis=1)).tolist()
+    numbers = [number for number in missing_in if post.schema.columns[number].base != "category"]
     holes = np.flatnonzero(~rows.observed[numbers].all(axis=0))
-    n_part = max(_N_EXPECTATION // (post.n_chain * post.n_draw * max(len(numbers), 1)), _N_ROW)
+    n_part = max(_N_EXPECTATION // (n_draw * max(len(numbers), 1)), _N_ROW)
     for lo in range(0, holes.size, n_part):
         which = holes[lo : lo + n_part]
         part = rows.take(which)
@@ -222,9 +228,11 @@ def _by_own_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray
         for target, number in enumerate(numbers):
             missing = ~part.observed[number]
             yield number, which[missing], found[:, target, missing]
-    for number in set(range(rows.n_column)) - set(numbers):
-        which = np.flatnonzero(~rows.observed[number])
-        if which.size:
+    for number in sorted(set(missing_in) - set(numbers)):
+        holes = np.flatnonzero(~rows.observed[number])
+        n_part = max(_N_EXPECTATION // (n_draw * max(len(post.schema.columns[number].labels), 1)), _N_ROW)
+        for lo in range(0, holes.size, n_part):
+            which = holes[lo : lo + n_part]
             yield number, which, label_probability(post, rows.take(which), number).swapaxes(0, 1)
 
 

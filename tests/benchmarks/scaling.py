@@ -1,6 +1,6 @@
 """How time grows with rows and columns, and what a second thread or process brings.
 
-    python -m tests.benchmarks.scaling [--parts rows columns threads processes memory] [--rows 1000000]
+    python -m tests.benchmarks.scaling [--parts rows learning columns threads processes memory] [--rows 1000000]
         [--columns 30 100 300 1000] [--rounds 2]
 
 Tables are drawn from sub-populations that each ten columns have of their own: numbers, whole numbers and labels.
@@ -114,6 +114,17 @@ def rows_part(n_row: int) -> None:
         show(what, sizes, each)
 
 
+def learning_part(sizes: list[int], n_row: int = 2_000) -> None:
+    """Show exponents in columns of what is quick enough for a thousand: reading and learning."""
+    spent: dict[str, list[float]] = {"reading": [], "learning": []}
+    for size in sizes:
+        cpu, table = seconds(lambda size=size: bj.as_table(a_frame(n_row, size)))
+        spent["reading"].append(cpu)
+        spent["learning"].append(seconds(lambda table=table: bj.learn_mspn(table, np.random.default_rng(1)))[0])
+    for what, each in spent.items():
+        show(what, sizes, each)
+
+
 def columns_part(sizes: list[int], n_row: int = 2_000) -> None:
     """Show exponents in columns: learning, sweeps, types, convergence, saving."""
     spent: dict[str, list[float]] = {}
@@ -201,17 +212,21 @@ def tell(what: str, spent: dict[int, list[np.ndarray]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parts = ("rows", "columns", "threads", "processes", "memory")
+    parts = ("rows", "learning", "columns", "threads", "processes", "memory")
     parser.add_argument("--parts", nargs="*", choices=parts, default=parts)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, nargs="*", default=[30, 100, 300, 1_000])
     parser.add_argument("--rounds", type=int, default=2)
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
-    for learner in LEARNERS:  # compiled before anything is measured
-        sampled(bj.as_table(a_frame(3_000, 10)), learner)
+    few = bj.as_table(a_frame(3_000, 10))
+    bj.learn_mspn(few, np.random.default_rng(1))  # compiled before anything is measured
+    for learner in LEARNERS if set(chosen.parts) - {"learning"} else ():
+        sampled(few, learner)
     if "rows" in chosen.parts:
         rows_part(chosen.rows)
+    if "learning" in chosen.parts:
+        learning_part(chosen.columns)
     if "columns" in chosen.parts:
         columns_part(chosen.columns)
     if "threads" in chosen.parts:

@@ -219,7 +219,8 @@ def sampled_means(model, sampler: str | None, n_draw: int, **options) -> tuple[d
     ("sampler", "options"),
     [
         ("numpyro", {}),
-        ("blackjax", {}),
+        # chains side by side need a device each, which PyMC asks for too late where JAX was used before
+        ("blackjax", {"nuts_sampler_kwargs": {"chain_method": "vectorized"}}),
         ("nutpie", {}),
         ("nutpie", {"nuts_sampler_kwargs": {"backend": "jax", "gradient_backend": "jax"}}),
     ],

@@ -11,6 +11,7 @@ import bayesjpt.queries.methods  # queries become methods
 from bayesjpt.errors import EvidenceError, QueryError, SchemaError
 from bayesjpt.families import registry
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.queries import impute
 from bayesjpt.table.table import Table
 from bayesjpt.table.write import write_table
 from tests import examples as ex
@@ -193,6 +194,20 @@ def test_mean_imputation_in_parts_of_the_rows_is_the_same(case, monkeypatch):
     monkeypatch.setattr("bayesjpt.queries.impute._N_EXPECTATION", 1)
     monkeypatch.setattr("bayesjpt.queries.impute._N_ROW", 7)
     assert np.abs(post.impute_mean(table).table.values - whole).max() < CLOSE
+
+
+def test_columns_without_missing_cells_are_not_asked_for(case, monkeypatch):
+    table, post = case
+    observed = np.ones_like(table.observed)
+    observed[1, :3] = False
+    asked = []
+    ask = impute.ask
+    monkeypatch.setattr(
+        impute, "ask", lambda post, names, *given: asked.append(list(names)) or ask(post, names, *given)
+    )
+    filled = post.impute_mean(Table(table.schema, np.where(observed, table.values, np.nan), observed))
+    assert asked == [[table.schema.names[1]]]
+    assert (~np.isnan(filled.cells["expectation"])).sum() == 3
 
 
 def test_mean_imputation_takes_the_most_probable_label(case):
