@@ -453,11 +453,14 @@ def run(arguments: list[str] | None = None) -> int:
             status = INTERRUPTED
         except typer.TyperException as error:
             # asked for nothing, Typer raises an exception whose message is the help text
-            nothing = not (sys.argv[1:] if arguments is None else arguments)
-            if nothing:
+            given = sys.argv[1:] if arguments is None else arguments
+            if not given:
                 typer.echo(error.format_message())
                 return USER_MISTAKE
-            path = getattr(getattr(error, "ctx", None), "command_path", "bayesjpt")
+            path = getattr(getattr(error, "ctx", None), "command_path", "")
+            if not path:  # the parser of options does not say for which command
+                commands = [one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands]
+                path = " ".join(["bayesjpt", *(name for name in given[:1] if name in commands)])
             return _refuse(f"{_sentence(error.format_message())} Try '{path} --help'")
     if status == INTERRUPTED:
         typer.echo("bayesjpt: interrupted", err=True)

@@ -250,3 +250,8 @@ def test_new_rows_in_several_files_are_refused(tmp_path, capfd):
     status, _, said = run(capfd, "impute", tmp_path / "fit.nc", tmp_path / "parts")
     assert status == 2
     assert "new rows in several files" in said
+
+
+@pytest.mark.parametrize("words", [["types", "t.csv", "--na"], ["query", "t.nc", "--given"]])
+def test_an_option_without_its_value_names_the_command_that_has_it(words, capfd):
+    assert refused(capfd, *words).endswith(f"Try 'bayesjpt {words[0]} --help'")

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bayesjpt.queries.type_features import written_numbers
 from bayesjpt.table.cells import NO_LABEL_TOKENS, number_of_text
 from bayesjpt.table.ordered_labels import NUMBERED, is_no_answer, is_stray, is_two_sided, known_order
 from bayesjpt.table.schema import Column, Schema, SetAside
@@ -49,6 +50,10 @@ _TIME_UNITS = (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9))
 _TIME_RANGE = (631_152_000.0, 2_145_916_800.0)
 """Seconds since 1970 of the years 1990 to 2038, between which all moments of a table are supposed to lie."""
 
+_FIRST_DAY, _LAST_DAY, _LEAST_DAYS = 18_000_101, 21_001_231, 10
+"""Days written as numbers, and how many different ones make it no chance: one in three such numbers is a day."""
+
+AS_DAYS = "days as numbers"
 AS_TEXT, DATES_AS_TEXT, IS_CONSTANT = "numbers as text", "dates as text", "constant"
 ALL_DIFFERENT = "all different"
 MAY_BE_MISSING = "missing? "
@@ -78,10 +83,12 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
             notes.append(IS_CONSTANT)
         else:
             notes += [f"{_number(code)}: missing?" for code in codes_for_missing(column, cells)]
-            notes += written_as_text(column.labels, column.reason) if column.dtype == "text" else []
+            is_text = column.dtype == "text" and not _is_read(column)
+            notes += written_as_text(column.labels, column.reason) if is_text else []
             notes += [f"copy of {schema.columns[copies[position]].name}"] if position in copies else []
             notes += _of_labels(column, cells, is_ordered=answer.type == "ordinal")
             notes += [f"{unit} since 1970?" for unit in _time_unit(column, cells)]
+            notes += [AS_DAYS] if _counts_days(column, cells) else []
             is_open = answer.certainty == "unsure" and {answer.type, answer.second} == {"nominal", "ordinal"}
             notes += [f"--kind {shlex.quote(f'{column.name}=ordinal')}"] if is_open and not notes else []
         found.append(tuple(notes))
@@ -110,6 +117,29 @@ def _of_labels(column: Column, cells: np.ndarray | None, *, is_ordered: bool) ->
         other = spelled.setdefault(" ".join(label.casefold().split()), label)
         notes += [f"{other} = {label}?"] if other != label else []
     return notes
+
+
+def _is_read(column: Column) -> bool:
+    """Return whether the labels of a column are a few numbers, such as 5 % and 10 %, which are read as such."""
+    return column.reason == "text with few labels" and written_numbers(column.labels) is not None
+
+
+def _counts_days(column: Column, cells: np.ndarray | None) -> bool:
+    """Return whether the whole numbers of a column are days, written as 20240131."""
+    if cells is None or column.base != "integer" or not _FIRST_DAY <= column.minimum <= column.maximum <= _LAST_DAY:
+        return False
+    days = np.unique(cells).astype(np.int64)
+    year, month, day = days // 10_000, days // 100 % 100, days % 100
+    inside = (month >= 1) & (month <= 12) & (day >= 1) & (day <= calendar_days(year, month))
+    return days.size >= _LEAST_DAYS and bool(inside.all())
+
+
+def calendar_days(year: np.ndarray, month: np.ndarray) -> np.ndarray:
+    """Return how many days months have, int64; of months beyond 12 and before 1, 0."""
+    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    days = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+    within = np.where((month >= 1) & (month <= 12), month, 0)
+    return days[within] + (leap & (within == 2))
 
 
 def _time_unit(column: Column, cells: np.ndarray | None) -> list[str]:

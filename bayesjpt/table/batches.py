@@ -301,7 +301,11 @@ def _told(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise TableError(f"file {path.name!r} cannot be read: {_line(error)}", "text in UTF-8") from error
     except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
-        raise TableError(f"file {path.name!r} cannot be read: {_line(error)}") from error
+        found = f"file {path.name!r} cannot be read: {_line(error)}"
+        if "UTF8" in str(error):
+            remedy = "Save it as UTF-8; a file that is read by itself may have any encoding."
+            raise TableError(found, "text in UTF-8", remedy) from error
+        raise TableError(found) from error
 
 
 def _guarded(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:

@@ -36,7 +36,7 @@ _ID_NAME = re.compile(
     |\#|unnamed([\W_].*)?
     |.*[\W_](id|ids|key|pk|no|nr|uuid|guid|ssn|isbn|doi|hash)
     |(id|uuid|guid)([\W_].*)?
-    |.*nummer|(.*[\W_])?(number|num[eé]ro|n[uú]mero)|.*nr\.?|n[°º].*|.*\#""",
+    |.+nummer|.*[\W_](number|num[eé]ro|n[uú]mero)|.*nr\.?|n[°º].*|.*\#""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CAMEL_ID_NAME = re.compile(r"[a-z](Id|ID|Key|Uuid|UUID)$")

@@ -25,6 +25,9 @@ worse, much worse < slightly worse < same, no change, unchanged < slightly bette
 negative < neutral < positive
 very negative < negative < neutral, mixed < positive < very positive
 never, not at all < almost never, very rarely < rarely, seldom, hardly ever < occasionally, sometimes, now and then < often, frequently, regularly < usually, mostly, very often, almost always < always
+never, not at all < rarely, seldom, less than once a month < once a month, monthly, 1 3 times a month < once a week, weekly < 2 3 times a week, several times a week, a few times a week < 4 6 times a week, most days < daily, every day, once a day < several times a day, more than once a day
+strong sell < sell, underperform, underweight < hold, neutral < buy, outperform, overweight < strong buy
+hs, high school < some college < ba, bs, bsc, bachelor, bachelors < ma, ms, msc, mba, master, masters < phd, doctorate
 daily < weekly < biweekly, fortnightly < monthly < quarterly < semiannually, half yearly < yearly, annually, annual
 never < yearly < monthly < weekly < daily
 never < former, past, ex < current

@@ -39,8 +39,11 @@ def read_sheet(path: Path, reading: Reading, most_bytes: float) -> list[Cells]:
     try:
         with CalamineWorkbook.from_path(str(path)) as book:
             chosen, rows = _chosen(book, path.name, reading.sheet)
+    except TableError:  # a ValueError, too
+        raise
     except (CalamineError, OSError, ValueError) as error:
-        raise TableError(f"file {path.name!r} cannot be read: {' '.join(str(error).split())}") from None
+        found = f"file {path.name!r} cannot be read: {' '.join(str(error).split())}"
+        raise TableError(found, "a workbook of Excel or LibreOffice") from None
     others = [name for name in book.sheet_names if name != chosen]
     if others and reading.sheet is None:
         warn(f"sheet {chosen!r} of {path.name!r} is read; the option sheet takes {', '.join(map(repr, others[:5]))}")

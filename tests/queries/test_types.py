@@ -87,7 +87,8 @@ def test_each_note_is_there_where_it_belongs_and_nowhere_else(rng):
         {
             "amount": amount,
             "coded": np.where(np.arange(N) % 20 == 0, -999.0, amount),
-            "price": drawn(rng, "$9.99", "$1,250.00", "$5.00"),
+            "price": drawn(rng, "$9.99", "$1,250.00", "$5.00", "free"),
+            "discount": drawn(rng, "0 %", "2,5 %", "10 %"),
             "day": drawn(rng, "01.02.2020", "13.02.2020", "28.12.2020"),
             "same": np.full(N, 7),
             "again": amount,
@@ -100,6 +101,7 @@ def test_each_note_is_there_where_it_belongs_and_nowhere_else(rng):
         "amount": (),
         "coded": ("-999: missing?",),
         "price": ("numbers as text",),
+        "discount": (),
         "day": (),
         "same": ("constant",),
         "again": ("copy of amount",),
@@ -138,6 +140,13 @@ def test_moments_counted_from_1970_are_to_be_looked_at(rng, name, scale, notes):
     column = answered({name: (1.7e9 + rng.permutation(N) * 977) * scale})[name]
     assert column.look_at == notes
     assert column.values.startswith(f"{1.7e9 * scale:.0f} to 17002") or not notes
+
+
+@pytest.mark.parametrize(("odd", "notes"), [(20240229, ("days as numbers",)), (20230229, ()), (20241301, ())])
+def test_days_written_as_numbers_are_to_be_looked_at(rng, odd, notes):
+    days = pd.date_range("2023-11-20", periods=N).strftime("%Y%m%d").astype(int).to_numpy().copy()
+    days[0] = odd
+    assert answered({"day": rng.permutation(days), "x": rng.normal(size=N)})["day"].look_at == notes
 
 
 def test_a_label_written_as_a_column_for_each_value_is_found_where_each_row_has_one(rng):

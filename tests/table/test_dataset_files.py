@@ -351,3 +351,10 @@ def test_rows_are_taken_as_those_of_a_table(tmp_path):
 def test_what_takes_a_table_alone_says_how_to_make_one(tmp_path):
     with pytest.raises(TableError, match=r"rows in files.* dataset\.sample"):
         bj.as_table(bj.dataset(written(a_frame(60), tmp_path)))
+
+
+def test_a_text_file_of_another_encoding_says_what_to_do(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_bytes("x;ort\n1;Zürich\n2;Bern\n".encode("cp1252"))
+    with pytest.raises(TableError, match=r"expected text in UTF-8. Save it as UTF-8"):
+        bj.dataset(tmp_path)
