@@ -57,7 +57,7 @@ def test_default_fit_is_an_ensemble_of_short_chains_with_even_weights(table):
     post = bj.fit(table, seed=5, progress=False)
     assert len(post.by_structure()) == 16
     assert np.ptp(post.weights) == 0.0
-    assert {(own.n_chain, own.n_draw) for own in post.by_structure()} == {(1, 25)}
+    assert {(own.n_chain, own.n_draw) for own in post.by_structure()} == {(1, 20)}
     assert len({own.circuit.digest() for own in post.by_structure()}) > 1
     assert post.settings["tune"] == 30
 
