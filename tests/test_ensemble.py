@@ -57,7 +57,7 @@ def test_default_fit_is_an_ensemble_of_short_chains_with_even_weights(table):
     post = bj.fit(table, seed=5, progress=False)
     assert len(post.by_structure()) == 16
     assert np.ptp(post.weights) == 0.0
-    assert {(own.n_chain, own.n_draw) for own in post.by_structure()} == {(1, 25)}
+    assert {(own.n_chain, own.n_draw) for own in post.by_structure()} == {(1, 20)}
     assert len({own.circuit.digest() for own in post.by_structure()}) > 1
     assert post.settings["tune"] == 30
 
@@ -220,18 +220,18 @@ def test_an_interrupt_before_the_first_structure_is_an_error_of_ours(table, monk
 
 
 def test_an_interrupt_ends_sweeps_that_are_at_work(table, monkeypatch):
-    """The main thread is interrupted while a structure is sampled: it stops behind its sweep, however many are left."""
-    draw, begun = Sweeper.draw, threading.Event()
+    """The main thread is interrupted while a structure is sampled: it stops behind ten sweeps, however many are left."""
+    sweep_on, begun = Sweeper.sweep_on, threading.Event()
 
     def noticed(self, *args, **kwargs):
         begun.set()
-        return draw(self, *args, **kwargs)
+        return sweep_on(self, *args, **kwargs)
 
     def interrupted(self):
         assert begun.wait(60.0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Sweeper, "draw", noticed)
+    monkeypatch.setattr(Sweeper, "sweep_on", noticed)
     monkeypatch.setattr(Crew, "_next", interrupted)
     with pytest.raises(SamplingError, match="interrupted before the first structure"):
         bj.fit(table, by_chance, n_structures=2, seed=5, cores=1, draws=10**6, tune=0, thin=10**6, progress=False)

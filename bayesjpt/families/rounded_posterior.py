@@ -71,7 +71,7 @@ def _log_prior(mu, log_variance, hyper):
 
 @kernel
 def _log_target(mu, log_variance, hyper, cells):
-    """Return the log posterior density of (mu, log variance), up to a constant; the last three of `cells` are scratch."""
+    """Return the log posterior density of (mu, log variance) up to a constant; the last three `cells` are scratch."""
     z, k, count, constants, theta, prepared, masses = cells
     value = _log_prior(mu, log_variance, hyper)
     if value == -np.inf:

@@ -152,7 +152,7 @@ class Ensemble:
         seed: np.random.SeedSequence,
         stop: threading.Event,
     ) -> Draws | None:
-        """Return the draws of the chains of a structure that was checked, run in this thread; None where it was stopped."""
+        """Return the draws of the chains of a checked structure; None where it was stopped before their end."""
         from bayesjpt.sampler.chains import new_chains, run_chains_here
         from bayesjpt.sampler.memory import check_memory, memory_of
         from bayesjpt.sampler.schedule import empty_draws

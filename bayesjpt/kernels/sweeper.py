@@ -142,7 +142,8 @@ class Sweeper:
     def at_once(self) -> int:
         """How many sweeps `sweep_on` may be asked for: as long as all of them take less time than a user notices."""
         own = type(self)._allocate is Sweeper._allocate and type(self).allocate is Sweeper.allocate
-        return max(min(SWEEPS_AT_ONCE, ROWS_AT_ONCE // max(int(self.cells.n_row[0]), 1)), 1) if own and self.swaps else 1
+        few = ROWS_AT_ONCE // max(int(self.cells.n_row[0]), 1)
+        return max(min(SWEEPS_AT_ONCE, few), 1) if own and self.swaps else 1
 
     def sweep_on(
         self, params: Params, rng: np.random.Generator, chain_key: int, first: int, n: int
@@ -167,7 +168,7 @@ class Sweeper:
         points[0][0], points[1][0] = params
         found = np.empty(n), np.empty(n, np.int64)
         self._allocated = False
-        n_done, impossible, node, leaf = run_sweeps(
+        _, impossible, node, leaf = run_sweeps(
             self._given, self.concentration, np.uint64(chain_key), np.uint64(first), points, rng, found
         )
         self._tell((0.0, impossible))

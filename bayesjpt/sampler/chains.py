@@ -184,7 +184,8 @@ def run_chains_here(
         while chain.sweep < schedule.n_sweep:
             if stop.is_set():
                 return False
-            for chain.state in chain.advance_on(target, sweeper, schedule):
+            for state in chain.advance_on(target, sweeper, schedule):
+                chain.state = state
                 _keep(chain, schedule, draws)
     return True
 
