@@ -17,6 +17,7 @@ from bayesjpt.defaults import INTERVAL
 from bayesjpt.errors import QueryError
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.kernels.expert_evidence import fill_evidence
+from bayesjpt.kernels.expert_pairs import fill_params
 from bayesjpt.kernels.expert_series import (
     Memory,
     begin_leaves,

@@ -5,9 +5,9 @@ and f' its slope, Halley's step from v with e = F(v) - level,
 
       v - (e / f) / (1 - e f' / (2 f^2)),
 
-triples the digits that are right. It starts at the root of a few draws, and what leaves the bracket is bisected; Cantelli's
-inequality gives the first bracket from mean and deviation. Gammas do so in the logarithm of v; counts take Newton's step,
-rounded, with mass for density.
+triples the digits that are right. It starts at the root of a few draws, and what leaves the bracket is bisected;
+Cantelli's inequality gives the first bracket from mean and deviation. Gammas do so in the logarithm of v; counts take
+Newton's step, rounded, with mass for density.
 """
 
 from __future__ import annotations
@@ -233,7 +233,10 @@ def _quantile(kind, level, few, moments, n, parts):
 
 @kernel
 def _gather(kind, row, draws, cells, parts):
-    """Fill weight, mean and other of the leaves of some draws that count; return their number, and mean, deviation and narrowest deviation."""
+    """Fill weight, mean and other of the leaves that count; return their number, and three numbers of the mixture.
+
+    These are its mean, its deviation, and the deviation of its narrowest component.
+    """
     (given, means, dispersion), (weight, mean, other) = cells, parts
     n, centre = 0, 0.0
     for d in draws:
