@@ -122,7 +122,7 @@ def _terms(coefficients: np.ndarray, covariates: Covariates) -> str:
     parts = [f"{coefficients[0] - slopes @ centre:.3g}"]
     parts += [f"{'-' if slopes[k] < 0 else '+'} {abs(slopes[k]):.3g} {covariates.members[k].name}" for k in order]
     rest = slopes.size - order.size
-    return " ".join(parts) + (f" and {rest} smaller terms" if rest > 0 else "")
+    return " ".join(parts) + (f" and {rest} smaller {'term' if rest == 1 else 'terms'}" if rest > 0 else "")
 
 
 def _likely(labels: Sequence[str], log_odds: np.ndarray) -> str:
