@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeRegressor
 import bayesjpt as bj
 from tests.papers import experts_em, experts_regimes
 from tests.papers.experts_arm import simulate
-from tests.papers.experts_series import hmdt
+from tests.papers.experts_series import TRUTHS, hmdt
 
 PARTS = ("arm", "em", "online", "classes", "regimes", "approximations", "hmdt")
 TABLES = {"heart": "nomiss.heart.all.csv", "diabetes": "nomiss.diabetes.all.csv"}
@@ -154,6 +154,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--repeats", type=int, default=1, help="Of the 10 folds of classes, each time others.")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help="Of classes; all.")
+    parser.add_argument("--truths", nargs="+", choices=TRUTHS, default=TRUTHS, help="Of hmdt; all.")
     chosen = parser.parse_args()
     if "classes" in chosen.parts and chosen.data is None:
         parser.error("--data is needed for classes; other parts: --parts arm em online regimes approximations")
@@ -171,7 +172,7 @@ def main() -> None:
     if "approximations" in chosen.parts:
         experts_em.approximations()
     if "hmdt" in chosen.parts:
-        hmdt()
+        hmdt(chosen.truths)
 
 
 if __name__ == "__main__":
