@@ -162,7 +162,7 @@ def exchanged(start: Start, depth: int, pair: tuple[int, int, int]) -> tuple[Coe
 
 def _copy(start: Start) -> Start:
     """Return a start of its own: sweeps overwrite."""
-    state, memory = (type(own)(*(array.copy() for array in own)) for own in (start.state, start.memory))
+    state, memory = Coefficients(*map(np.copy, start.state)), Memory(*map(np.copy, start.memory))
     return Start(start.log_density, state, memory, start.leaf.copy())
 
 
