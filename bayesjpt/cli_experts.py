@@ -77,8 +77,8 @@ def fit_and_save(
         post = fit_experts(table, target=names(target) or [], rng=seed, **own)
     post.save(output)
     if not quiet:
-        typer.echo(f"Wrote {output}: {post!r}")
-        typer.echo(post.explain())
+        typer.echo(f"Wrote {output}")
+        typer.echo(post.explain())  # which begins with what the fit is of
 
 
 def kinds(kind: list[str] | None, step: str | None, series: str | None, schema: Any) -> list[str] | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesjpt import cli_experts, defaults, defaults_experts
+from bayesjpt import cli_experts, defaults
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
@@ -281,8 +281,7 @@ def predict(
     draws: Annotated[
         int | None,
         typer.Option(
-            help="Draws to look at, of all chains; fewer are faster. "
-            f"{defaults.COMMAND_DRAWS}, of experts all."
+            help=f"Draws to look at, of all chains; fewer are faster. {defaults.COMMAND_DRAWS}, of experts all."
         ),
     ] = None,
     *,

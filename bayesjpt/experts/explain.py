@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from bayesjpt.experts.posterior import ExpertPosterior
 
 _N_TERM = 3
+_TOLD = 0.9
+"""Of the probability of labels."""
 
 
 def explain(post: ExpertPosterior, own: int) -> str:
@@ -119,7 +122,15 @@ def _terms(coefficients: np.ndarray, covariates: Covariates) -> str:
     parts = [f"{coefficients[0] - slopes @ centre:.3g}"]
     parts += [f"{'-' if slopes[k] < 0 else '+'} {abs(slopes[k]):.3g} {covariates.members[k].name}" for k in order]
     rest = slopes.size - order.size
-    return " ".join(parts) + (f" and {rest} smaller terms" if rest > 0 else "")
+    return " ".join(parts) + (f" and {rest} smaller {'term' if rest == 1 else 'terms'}" if rest > 0 else "")
+
+
+def _likely(labels: Sequence[str], log_odds: np.ndarray) -> str:
+    """Return the most probable labels, so many that nine tenths are told, and their probabilities."""
+    shares = np.exp(log_odds - np.logaddexp.reduce(log_odds))
+    order = np.argsort(-shares, kind="stable")
+    n = int(np.searchsorted(np.cumsum(shares[order]), _TOLD)) + 1
+    return ", ".join(f"{labels[k]!r} {shares[k]:.2f}" for k in order[:n])
 
 
 def experts_in_words(post: ExpertPosterior, coefficients: np.ndarray, dispersion: np.ndarray) -> list[str]:
@@ -135,8 +146,7 @@ def experts_in_words(post: ExpertPosterior, coefficients: np.ndarray, dispersion
     for c, (name, kind) in enumerate(zip(model.targets, model.kind, strict=True)):
         column, own = model.response.columns[c], coefficients[model.at[c] : model.at[c + 1]].copy()
         if kind == MULTINOMIAL:
-            likely = column.labels[int(np.argmax(own[:, 0]))]
-            lines.append(f"{name}: multinomial, {likely!r} at average covariates")
+            lines.append(f"{name}: {_likely(column.labels, own[:, 0])} at average covariates")
             continue
         own[0, 0] += model.offset[c]
         if kind == GAUSSIAN:

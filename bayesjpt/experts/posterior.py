@@ -366,8 +366,8 @@ class ExpertPosterior:
     ) -> Any:
         """Return a data frame of what a target is in some rows: probabilities of labels, or mean and interval.
 
-        The interval is that of the mixture over draws, of all chains at most `max_draws` (all unless given): it holds what
-        the posterior does not know and how far values scatter.
+        The interval is that of the mixture over draws, of all chains at most `max_draws` (all unless given): it holds
+        what the posterior does not know and how far values scatter.
         """
         from bayesjpt.experts.predict import prediction
         from bayesjpt.queries.predict import as_frame

@@ -17,6 +17,7 @@ from bayesjpt.defaults import INTERVAL
 from bayesjpt.errors import QueryError
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.kernels.expert_evidence import fill_evidence
+from bayesjpt.kernels.expert_pairs import fill_params
 from bayesjpt.kernels.expert_series import (
     Memory,
     begin_leaves,
@@ -362,10 +363,10 @@ class ExpertSeriesPosterior(ExpertPosterior):
         values, seen = model.target_cells(table)
         draw = np.sort(complete.even_draws(n, self.n_chain * self.n_draw, generator))
         paths, number, path = [], 0, np.empty(n_row, np.int64)
-        for d, (base, memory_odds, _, filtered) in enumerate(self._forward(table)):
+        for d, forward in enumerate(self._forward(table)):
             while number < n and draw[number] == d:
                 key = np.uint64(generator.integers(2**62))
-                fill_drawn_paths(order.first, base, memory_odds, filtered, key, path)
+                fill_drawn_paths(order.first, forward.base, forward.memory_odds, forward.filtered, key, path)
                 paths.append(path[np.argsort(order.rows)])
                 number += 1
         limits = complete.limits_of(model.response, bounds=seen_labels(model.response), recorded=False)

@@ -18,7 +18,7 @@ from bayesjpt.experts.series import ExpertSeriesPosterior
 from bayesjpt.experts.series_em import optimise_series
 from bayesjpt.experts.series_model import begin_series, steps_of
 from bayesjpt.kernels.expert_series import Memory
-from bayesjpt.kernels.expert_series_start import TRANSITIONS, slots
+from bayesjpt.kernels.expert_series_start import TRANSITIONS, Start, not_hopeless, slots
 from bayesjpt.kernels.expert_series_sweep import run_series_chain
 from bayesjpt.kernels.expert_tree import Coefficients, Task
 from bayesjpt.posterior.draws import Posterior
@@ -83,9 +83,13 @@ def fit_series(
     traces = [np.zeros(1)] * chains
     kept_memory = [Memory(np.empty((draws, model.n_gate, n_slot)), np.empty((draws, 1))) for _ in range(chains)]
 
-    def run(number: int) -> None:
-        own, task = np.random.Generator(np.random.PCG64(seeds[number])), tasks[number % len(tasks)]
-        state, memory, leaf = begin_series(model, task, steps, prior, start, own)
+    generators = [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
+
+    def begun(number: int) -> Start:
+        return begin_series(model, tasks[number % len(tasks)], steps, prior, start, generators[number])
+
+    def run(number: int, first: Start) -> None:
+        own, task, (_, state, memory, leaf) = generators[number], tasks[number % len(tasks)], first
         if search is not None:
             found = optimise_series(model, task, steps, prior, search, (state, memory))
             for kept, array in zip((*kept_states[number], *kept_memory[number]), (*found[0], *found[1]), strict=True):
@@ -98,7 +102,10 @@ def fit_series(
         )
 
     with ThreadPoolExecutor(max_workers=min(chains, cores or os.cpu_count() or 1)) as pool:
-        list(pool.map(run, range(chains)))
+        starts = list(pool.map(begun, range(chains)))
+        if len(tasks) == 1:  # rows of several imputations have densities that do not compare
+            starts = not_hopeless(starts)
+        list(pool.map(run, range(chains), starts))
     drawn = Coefficients(*(np.stack(arrays) for arrays in zip(*kept_states, strict=True)))
     memory = Memory(*(np.stack(arrays) for arrays in zip(*kept_memory, strict=True)))
     if not all(np.isfinite(array).all() for array in (*drawn, *memory)):

@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.experts.start import begin
-from bayesjpt.kernels.expert_series import Memory, Steps
-from bayesjpt.kernels.expert_series_start import best_start, hard_paths, seen_rows, slots, stretches
+from bayesjpt.kernels.expert_series import Steps
+from bayesjpt.kernels.expert_series_start import Start, best_start, hard_paths, seen_rows, slots, stretches
 from bayesjpt.kernels.expert_sweep import Prior
 from bayesjpt.kernels.expert_tree import Coefficients, Task
 from bayesjpt.table.steps import Order
@@ -21,8 +21,8 @@ def steps_of(model: ExpertModel, order: Order, seen: np.ndarray, transitions: st
 
 def begin_series(
     model: ExpertModel, task: Task, steps: Steps, prior: Prior, start: str, rng: np.random.Generator
-) -> tuple[Coefficients, Memory, np.ndarray]:
-    """Return a state, its memory and the leaf of each row: of several starts, swept a little, that of highest density.
+) -> Start:
+    """Return the best of several starts, swept a little; see `bayesjpt.kernels.expert_series_start.best_start`.
 
     Every other one is a tree of hard splits (``cart``), the others give stretches of rows a random leaf each, which
     finds regimes that no covariate tells.

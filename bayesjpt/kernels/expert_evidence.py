@@ -19,7 +19,6 @@ from bayesjpt.kernels.expert_tree import (
     GAMMA,
     GAUSSIAN,
     LOGISTIC,
-    MULTINOMIAL,
     POISSON,
     bounded,
     count_ways,

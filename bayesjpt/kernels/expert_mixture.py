@@ -5,9 +5,9 @@ and f' its slope, Halley's step from v with e = F(v) - level,
 
       v - (e / f) / (1 - e f' / (2 f^2)),
 
-triples the digits that are right. It starts at the root of a few draws, and what leaves the bracket is bisected; Cantelli's
-inequality gives the first bracket from mean and deviation. Gammas do so in the logarithm of v; counts take Newton's step,
-rounded, with mass for density.
+triples the digits that are right. It starts at the root of a few draws, and what leaves the bracket is bisected;
+Cantelli's inequality gives the first bracket from mean and deviation. Gammas do so in the logarithm of v; counts take
+Newton's step, rounded, with mass for density.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.incomplete_gamma import gamma_p, log_gamma_q, log_poisson_mass
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logistic import expit
+from bayesjpt.numerics.logspace import fast_exp
 
-_ROOT_HALF = math.sqrt(0.5)
 _PER_ROOT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 _FAR = 8.5
-"""Deviations from a normal mean beyond which less than 1e-16 lies."""
+"""Deviations from a normal mean beyond which less than 1e-17 lies."""
 _LEAST_WEIGHT = 1e-14
 """Of a leaf within a draw: what is left out moves cumulative probabilities by less than a thousandth of a billionth."""
 _FEW = 24
@@ -104,24 +104,63 @@ def fill_label_shares(leaves, c, x, state, weight, out):
 
 
 @kernel
-def _normal_at(v, n, weight, mean, other):
-    """Return F, f and f' at v of a mixture of normals; other holds reciprocal deviations."""
-    below, density, slope = 0.0, 0.0, 0.0
+def _scaled_tail(size):
+    """Return Phi(-size) exp(size^2 / 2) to 1e-14, for sizes from 0 to 8.5; without calls or branches: it vectorises.
+
+    A polynomial in s = 50/17 t - 33/17, with t = 1 / (1 + size / 4), which goes from 1 to -1: the Chebyshev
+    interpolation of degree 16, from values of SciPy's erfcx.
+    """
+    s = (50.0 / 17.0) / (1.0 + 0.25 * size) - 33.0 / 17.0
+    p = 1.2171055450287208e-10
+    p = p * s - 2.6977123287993584e-10
+    p = p * s - 1.7304779471692932e-09
+    p = p * s + 7.551994809274028e-09
+    p = p * s + 1.4997185515795897e-08
+    p = p * s - 1.4745802064639135e-07
+    p = p * s - 9.609243126389413e-08
+    p = p * s + 2.7807690546636307e-06
+    p = p * s + 1.5460793901769372e-06
+    p = p * s - 5.800250992449204e-05
+    p = p * s - 0.00012678626163757683
+    p = p * s + 0.0011385061053990958
+    p = p * s + 0.009490492154654835
+    p = p * s + 0.037725065816239994
+    p = p * s + 0.0994133535130256
+    p = p * s + 0.18803676845457395
+    p = p * s + 0.1643764987590343
+    return p
+
+
+@kernel
+def _fill_normal_terms(v, n, parts, terms):
+    """Fill terms, float64 (3, n), with what each component adds to F, f sqrt(2 pi) and f' sqrt(2 pi) at v."""
+    weight, mean, other = parts
     for i in range(n):
         z = (v - mean[i]) * other[i]
-        if z > _FAR:
-            below += weight[i]
-        elif z > -_FAR:
-            below += weight[i] * 0.5 * math.erfc(-_ROOT_HALF * z)
-            own = weight[i] * other[i] * math.exp(-0.5 * z * z)
-            density += own
-            slope -= own * z * other[i]
+        bell = fast_exp(-0.5 * z * z)
+        tail = bell * _scaled_tail(min(abs(z), _FAR))
+        own = weight[i] * other[i] * bell
+        terms[0, i] = weight[i] * (1.0 - tail if z > 0.0 else tail)
+        terms[1, i] = own
+        terms[2, i] = -own * z * other[i]
+
+
+@kernel
+def _normal_at(v, n, parts, terms):
+    """Return F, f and f' at v of a mixture of normals; other holds reciprocal deviations."""
+    _fill_normal_terms(v, n, parts, terms)
+    below, density, slope = 0.0, 0.0, 0.0
+    for i in range(n):
+        below += terms[0, i]
+        density += terms[1, i]
+        slope += terms[2, i]
     return below, density * _PER_ROOT_2PI, slope * _PER_ROOT_2PI
 
 
 @kernel
-def _gamma_at(u, n, weight, mean, other):
+def _gamma_at(u, n, parts):
     """Return F at exp(u), and its first two derivatives in u, of a mixture of gammas; other holds shapes."""
+    weight, mean, other = parts
     below, density, slope, v = 0.0, 0.0, 0.0, math.exp(u)
     for i in range(n):
         shape, ratio = other[i], other[i] * v / mean[i]
@@ -151,15 +190,14 @@ def _poisson_at(v, n, weight, mean):
 
 
 @kernel
-def _real_quantile(kind, level, start, bracket, tolerance, n, parts):
+def _real_quantile(kind, level, start, bracket, tolerance, n, parts, terms):
     """Return the quantile of a mixture with a density, of gammas its logarithm; see the module."""
-    weight, mean, other = parts
     (lo, hi), v = bracket, start
     for _ in range(_MOST_STEPS):
         if kind == GAUSSIAN:
-            below, density, slope = _normal_at(v, n, weight, mean, other)
+            below, density, slope = _normal_at(v, n, parts, terms)
         else:
-            below, density, slope = _gamma_at(v, n, weight, mean, other)
+            below, density, slope = _gamma_at(v, n, parts)
         excess = below - level
         if excess == 0.0:
             return v
@@ -208,7 +246,7 @@ def _count_quantile(level, start, bracket, n, parts):
 
 
 @kernel
-def _quantile(kind, level, few, moments, n, parts):
+def _quantile(kind, level, few, moments, n, parts, terms):
     """Return a quantile: first of `few` of the components, from where all of them start."""
     mean, deviation, narrowest = moments
     # Cantelli's inequality, and a little room for rounding and for what was left out
@@ -225,15 +263,18 @@ def _quantile(kind, level, few, moments, n, parts):
         # close to 0 the density of a shape below 1 has no bound, but that of the logarithm has
         lo, hi = math.log(max(lo, _SMALLEST)), math.log(hi)
         rough, wide, mean = _ROUGH, (math.log(_SMALLEST), hi + 10.0), math.log(mean)
-    start = _real_quantile(kind, level, mean, wide, rough, few[0], few[1])
+    start = _real_quantile(kind, level, mean, wide, rough, few[0], few[1], terms)
     start = min(max(start, lo), hi)
-    found = _real_quantile(kind, level, start, (lo, hi), _STEP * narrowest, n, parts)
+    found = _real_quantile(kind, level, start, (lo, hi), _STEP * narrowest, n, parts, terms)
     return found if kind == GAUSSIAN else math.exp(found)
 
 
 @kernel
 def _gather(kind, row, draws, cells, parts):
-    """Fill weight, mean and other of the leaves of some draws that count; return their number, and mean, deviation and narrowest deviation."""
+    """Fill weight, mean and other of the leaves that count; return their number, and three numbers of the mixture.
+
+    These are its mean, its deviation, and the deviation of its narrowest component.
+    """
     (given, means, dispersion), (weight, mean, other) = cells, parts
     n, centre = 0, 0.0
     for d in draws:
@@ -280,7 +321,7 @@ def fill_predicted(kind, weight, means, dispersion, levels, out):
     n_draw = weight.shape[0]
     size = n_draw * weight.shape[2]
     parts = (np.empty(size), np.empty(size), np.empty(size))
-    rough = (np.empty(size), np.empty(size), np.empty(size))
+    rough, terms = (np.empty(size), np.empty(size), np.empty(size)), np.empty((3, size))
     every, n_few = np.arange(n_draw), min(n_draw, _FEW)
     few = np.empty(n_few, np.int64)
     for k in range(n_few):
@@ -291,4 +332,4 @@ def fill_predicted(kind, weight, means, dispersion, levels, out):
         n_rough = _gather(kind, row, few, cells, rough)[0]
         out[row, 0] = moments[0]
         for k in range(levels.size):
-            out[row, 1 + k] = _quantile(kind, levels[k], (n_rough, rough), moments, n, parts)
+            out[row, 1 + k] = _quantile(kind, levels[k], (n_rough, rough), moments, n, parts, terms)

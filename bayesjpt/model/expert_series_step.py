@@ -60,7 +60,7 @@ class ExpertSeriesGibbs(ExpertGibbs):
             leaf[seen] = own
             return state, leaf
 
-        return best_start(task, self._steps, self._prior, first, rng)
+        return best_start(task, self._steps, self._prior, first, rng)[1:]
 
     def _memory(self, point: dict) -> Memory:
         """Return what gates make of the leaf before at a point."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats
 
-from bayesjpt.kernels.expert_mixture import fill_predicted
+from bayesjpt.kernels.expert_mixture import _scaled_tail, fill_predicted
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, POISSON
 
 CLOSE = 1e-9
@@ -60,6 +61,12 @@ def test_quantiles_of_counts_are_the_smallest_that_reach_their_level(scale):
         for k, level in enumerate(levels):
             at, before = ((weight[:, row] / N_DRAW * own.cdf(found[row, k] - back)).sum() for back in (0.0, 1.0))
             assert before < level <= at * (1.0 + 1e-12)
+
+
+def test_tails_of_normals_are_those_of_scipy():
+    size = np.linspace(0.0, 8.5, 2_001)
+    found = np.array([_scaled_tail(each) for each in size])
+    np.testing.assert_allclose(found, 0.5 * scipy.special.erfcx(size / np.sqrt(2.0)), rtol=2e-14)
 
 
 def test_a_level_between_two_far_normals_is_found():

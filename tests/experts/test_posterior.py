@@ -106,6 +106,19 @@ def test_quantiles_and_cumulative_probabilities_are_inverse(posts):
             np.testing.assert_allclose(float(post.cdf(value, rows)[(*DRAW, 0, row)]), level, atol=1e-7)
 
 
+@pytest.mark.parametrize("name", ["real", "time", "count"])
+def test_cumulative_probabilities_are_those_of_the_definition(posts, name):
+    post, rows = posts[name], frame().head(3)
+    table = post.read(rows)
+    x, gate_x = post.model.covariates.matrix(table), post.model.gate_covariates.matrix(table)
+    for value in (0.5, 2.0, 7.0):
+        found = post.cdf(value, rows).values[DRAW][0]
+        for row in range(3):
+            weight = naive.path_probabilities(post.coefficients.gate[DRAW], gate_x[row])
+            each = [naive.leaf_distribution(post, 0, DRAW, leaf, x[row]).cdf(value) for leaf in range(4)]
+            np.testing.assert_allclose(found[row], weight @ each, rtol=EXACT, atol=EXACT)
+
+
 def test_probabilities_of_labels_are_those_of_the_definition_and_add_up(posts):
     post, rows = posts["three"], frame().head(4)
     table = post.read(rows)

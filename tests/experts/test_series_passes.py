@@ -18,7 +18,7 @@ from bayesjpt.kernels.expert_series_start import slots
 from tests.experts import series_naive
 from tests.statistics import LARGEST_Z
 
-EXACT = 1e-10
+EXACT = 1e-12
 N_DRAWN = 40_000
 DRAW = (1, 3)
 EXPERTS = {"y": "gaussian", "label": "multinomial", "count": "poisson"}

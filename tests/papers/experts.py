@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeRegressor
 import bayesjpt as bj
 from tests.papers import experts_em, experts_regimes
 from tests.papers.experts_arm import simulate
-from tests.papers.experts_series import hmdt
+from tests.papers.experts_series import TRUTHS, hmdt
 
 PARTS = ("arm", "em", "online", "classes", "regimes", "approximations", "hmdt")
 TABLES = {"heart": "nomiss.heart.all.csv", "diabetes": "nomiss.diabetes.all.csv"}
@@ -31,7 +31,7 @@ def relative_error(truth: np.ndarray, found: np.ndarray, trained: np.ndarray) ->
     return float(((truth - found) ** 2).sum() / ((truth - trained.mean(axis=0)) ** 2).sum())
 
 
-def arm(n_train: int = 15_000, n_test: int = 5_000, depth: int = 4, draws: int = 50, tune: int = 250) -> None:
+def arm(n_train: int = 15_000, n_test: int = 5_000, depth: int = 4, draws: int = 100, tune: int = 200) -> None:
     """Print relative errors on the simulated arm; the slides' own arm is not published."""
     x, y = simulate(n_train, 1)
     new_x, new_y = simulate(n_test, 2)
@@ -51,16 +51,31 @@ def arm(n_train: int = 15_000, n_test: int = 5_000, depth: int = 4, draws: int =
     )
     seconds = time.process_time() - begun
     n_sweep = 4 * (draws + tune)
-    new = pd.DataFrame(new_x, columns=names)
-    begun = time.process_time()
+    new = pd.DataFrame(np.hstack([new_x, new_y]), columns=names + targets)
     found = post.expectation(new)
-    asked = time.process_time() - begun
     mean = found.mean(("chain", "draw")).values.T
     each = [relative_error(new_y, found.mean("draw").values[chain].T, y) for chain in range(4)]
-    error, a_sweep, a_pair = relative_error(new_y, mean, y), seconds / n_sweep / n_train / depth, asked / found.size * 4
+    error, a_sweep = relative_error(new_y, mean, y), seconds / n_sweep / n_train / depth
     print(f"experts, Gibbs  {error:.3f}   slides (EM) .10; single chains {min(each):.3f} to {max(each):.3f}")
     print(f"depth {depth}, {n_sweep} sweeps: {seconds:.0f} CPU s, {1e6 * a_sweep:.2f} us a row and level")
-    print(f"expectations: {1e6 * a_pair:.2f} us a (draw, row)")
+    print_question_times(post, new[:1_000])
+
+
+def print_question_times(post: bj.ExpertPosterior, rows: pd.DataFrame) -> None:
+    """Print what questions about some rows, with targets, cost a pair of a draw and a row; each is asked twice."""
+    table, n_pair, target = post.read(rows), post.n_chain * post.n_draw * len(rows), post.targets[0]
+    questions = {
+        "predict, one target": lambda: post.predict(table, target=target),
+        "expectation": lambda: post.expectation(table),
+        "variance": lambda: post.variance(table),
+        "log density": lambda: post.log_density(table),
+        "params": lambda: [None for _ in post._parts(table)],
+    }
+    for name, ask in questions.items():
+        ask()  # compiles
+        begun = time.process_time()
+        ask()
+        print(f"{name}: {1e6 * (time.process_time() - begun) / n_pair:.2f} us a (draw, row)", flush=True)
 
 
 METHODS = {
@@ -126,6 +141,8 @@ def regimes(n_row: int = 1_000, n_seed: int = 5) -> None:
         deviation = (rows["y"][1::2] - half.predict(rows[["a", "b", "c"]][1::2])).std()
         other = scipy.stats.norm.logpdf(new["y"], boosted.predict(new[["a", "b", "c"]]), deviation).mean()
         lines.append((float(density), float(other), truth, float(held)))
+        if seed == 0:
+            print_question_times(post, new)
     ours, theirs, truth, held = np.mean(lines, axis=0)
     print(f"log score a row: experts {ours:.3f}, boosting with a gaussian head {theirs:.3f}, the truth {truth:.3f}")
     print(f"intervals of 90 % hold {100 * held:.1f} %")
@@ -137,6 +154,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--repeats", type=int, default=1, help="Of the 10 folds of classes, each time others.")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help="Of classes; all.")
+    parser.add_argument("--truths", nargs="+", choices=TRUTHS, default=TRUTHS, help="Of hmdt; all.")
     chosen = parser.parse_args()
     if "classes" in chosen.parts and chosen.data is None:
         parser.error("--data is needed for classes; other parts: --parts arm em online regimes approximations")
@@ -154,7 +172,7 @@ def main() -> None:
     if "approximations" in chosen.parts:
         experts_em.approximations()
     if "hmdt" in chosen.parts:
-        hmdt()
+        hmdt(chosen.truths)
 
 
 if __name__ == "__main__":
