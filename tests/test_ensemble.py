@@ -220,7 +220,7 @@ def test_an_interrupt_before_the_first_structure_is_an_error_of_ours(table, monk
 
 
 def test_an_interrupt_ends_sweeps_that_are_at_work(table, monkeypatch):
-    """The main thread is interrupted while a structure is sampled: it stops behind ten sweeps, however many are left."""
+    """The main thread is interrupted while a structure is sampled: it stops within ten sweeps, however many remain."""
     sweep_on, begun = Sweeper.sweep_on, threading.Event()
 
     def noticed(self, *args, **kwargs):
