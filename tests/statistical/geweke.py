@@ -28,6 +28,7 @@ from bayesjpt.kernels.gibbs import allocate, draw_params
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.kernels.swaps import draw_partners, make_swaps, swap_rows
 from bayesjpt.kernels.work import make_work
+from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.counter_rng import sweep_key
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Schema
@@ -250,6 +251,13 @@ def _meddle_with_statistics(plan, hyper, hyper_at, stats):
 
 
 @kernel
+def _allocate(plan, cells, weights, theta, work, swaps, sweep, stats, edge_count):
+    """Return the row that is impossible, or -1: what is compiled apart takes borrowed tuples."""
+    plan, cells, work, swaps = borrowed(plan), borrowed(cells), borrowed(work), borrowed(swaps)
+    return allocate(plan, cells, weights, theta, work, swaps, sweep, False, stats, edge_count)[1]
+
+
+@kernel
 def sweeps(case, swaps, meddle, key, rng, log_weight, theta, values, log_weights, thetas, tables):
     """Run one chain from a point and a table, data redrawn after every sweep; return -1, or where it went wrong.
 
@@ -266,8 +274,7 @@ def sweeps(case, swaps, meddle, key, rng, log_weight, theta, values, log_weights
         _weights_for_allocation(plan, meddle, log_weight, theta, weights)
         sweep = sweep_key(np.uint64(key), np.uint64(t))
         draw_partners(swaps, rng)
-        _, impossible = allocate(plan, cells, weights, theta, work, swaps, sweep, False, stats, edge_count)
-        if impossible >= 0:
+        if _allocate(plan, cells, weights, theta, work, swaps, sweep, stats, edge_count) >= 0:
             return t
         believed = 4.0 * hyper if meddle == EXCHANGE_UNDER_ANOTHER_PRIOR else hyper
         swap_rows(plan, swaps, stats, edge_count, concentration, believed, hyper_at, theta, rng)
