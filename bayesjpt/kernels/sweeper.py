@@ -199,8 +199,8 @@ class Sweeper:
     def n_active(self) -> int:
         """Edges of sums that some row took in the last sweep."""
         if self._n_active is None:
-            self._n_active = count_active(self.plan, self._edge_count)
-        return int(self._n_active)
+            self._n_active = int(count_active(self.plan, self._edge_count))
+        return self._n_active
 
     def _pair(self, rng: np.random.Generator) -> None:
         if self.swaps:
@@ -222,9 +222,10 @@ class Sweeper:
 
     def _draw_given_allocations(self, params: Params, rng: np.random.Generator) -> None:
         behind = params.theta[self.circuit.n_theta :]
-        node, leaf, self._n_active = redraw(
+        node, leaf, n_active = redraw(
             self._given, self.concentration, params.log_weight, params.theta[: self.circuit.n_theta], behind, rng
         )
+        self._n_active = int(n_active)
         self._check(node, leaf)
 
     @cached_property
@@ -236,7 +237,7 @@ class Sweeper:
             priors.hyper, self._hyper, priors.hyper_at, deferred_leaves(scales, self.circuit.n_leaf),
         )  # fmt: skip
 
-    def _check(self, node: int, leaf: int) -> None:
+    def _check(self, node: int | np.integer, leaf: int | np.integer) -> None:
         """Raise where a conditional at a node, or the prior of a leaf, is not valid; else they are -1."""
         if node >= 0:
             raise SamplingError(f"the conditional distribution at node {node} of block {self.name!r} is not valid")

@@ -80,7 +80,13 @@ def kernel[Function: Callable](function: Function) -> Function:
     if getattr(config, "DISABLE_JIT", False):
         return function
     # without an entry for C: nothing calls it (`native` takes the code's own address), and it takes a while to compile
-    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, no_cfunc_wrapper=True)(function)
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": {"contract"},
+        "no_cfunc_wrapper": True,
+    }
+    dispatcher = numba.njit(**options)(function)
     enable_cache(dispatcher, function)
     stamp_cache(dispatcher)
     _compile_for_types_alone(dispatcher)
