@@ -119,7 +119,7 @@ def test_many_rows_have_fewer_sweeps_unless_asked(rows):
         n_row = 1_600_000
 
     schedule = FitSettings().of_rows(Many()).schedule
-    assert (schedule.n_tune, schedule.n_draw) == (8, 6)
+    assert (schedule.n_tune, schedule.n_draw) == (8, 5)
     assert FitSettings(draws=40).of_rows(Many()).schedule.n_draw == 40
     assert FitSettings(n_structures=1).of_rows(Many()).schedule.n_draw == FitSettings(n_structures=1).schedule.n_draw
     assert FitSettings().of_rows(rows).schedule.n_tune == 30

@@ -100,8 +100,8 @@ def begun(transitions: str, depth: int, ridge: float):
     )
     task, steps, _, _ = as_problem(post, switching())
     model, prior = post.model, make_prior(post.model)
-    state, memory, _ = begin_series(model, task, steps, prior, "cart", np.random.default_rng(1))
-    return post, (model, task, steps, prior, Search("em", ridge, 3000, 0.0)), (state, memory)
+    start = begin_series(model, task, steps, prior, "cart", np.random.default_rng(1))
+    return post, (model, task, steps, prior, Search("em", ridge, 3000, 0.0)), (start.state, start.memory)
 
 
 @pytest.mark.parametrize("transitions", ["leaf", "decision"])

@@ -88,7 +88,7 @@ def test_independent_draws_follow_the_posterior_by_formula(table, rng):
     for leaf in np.flatnonzero(circuit.leaf_family == registry.number("poisson")):
         labels = circuit.const[circuit.const_at[leaf + 1] + 4 :][:4] > 0.0  # of the slot of labels beside it
         rows = labels[table.values[2].astype(int)]
-        a, b = hyper.values[hyper.at[leaf] : hyper.at[leaf + 1]]
+        a, b, _ = hyper.values[hyper.at[leaf] : hyper.at[leaf + 1]]
         posterior = scipy.stats.gamma(a + table.values[1, rows].sum(), scale=1.0 / (b + rows.sum()))
         assert cdf_deviation(draws[:, circuit.n_edge + circuit.theta_at[leaf]], posterior.cdf) < bound
         checked += 1
