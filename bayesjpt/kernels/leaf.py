@@ -25,6 +25,7 @@ WHOLE_CUT = int(WHOLE)
 INTERVAL_CUT = int(INTERVAL)
 POINT_CUT = int(POINT)
 _N_SCALAR = 3
+_LARGEST = 1.7976931348623157e308
 
 
 @kernel
@@ -51,9 +52,11 @@ def _to_units(plan, leaf, x):
 
 @kernel
 def _to_user(plan, leaf, z, lo, hi):
-    """Return z in the user's units, kept inside the interval that it was made for."""
+    """Return z in the user's units, kept inside the interval that it was made for, and among numbers."""
     feature = plan.leaf_value[leaf]
-    return min(max(z * plan.feature_scale[feature] + plan.feature_offset[feature], lo), hi)
+    # a tail of a column next to the largest float has mass beyond it
+    x = z * plan.feature_scale[feature] + plan.feature_offset[feature]
+    return min(max(x, max(lo, -_LARGEST)), min(hi, _LARGEST))
 
 
 @kernel

@@ -92,9 +92,9 @@ def percent(share: float) -> str:
 
 
 def rounded(column: Column, ends: Sequence[float]) -> list[float]:
-    """Return numbers without more digits than their differences need."""
-    step = _step(column, ends)
-    return [_multiple(round(x / step), step) for x in ends]
+    """Return numbers without more digits than their differences need; infinite ones as they are."""
+    step = _step(column, [x for x in ends if math.isfinite(x)] or [0.0])
+    return [_multiple(round(x / step), step) if math.isfinite(x) else x for x in ends]
 
 
 def rounded_outwards(column: Column, lo: float, hi: float) -> tuple[float, float]:

@@ -176,7 +176,7 @@ def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded:
     values = rows.values.copy()
     tails = [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]
     for number, which, by_draw in _by_draw(post, rows):
-        mean = by_draw.mean(axis=-2)
+        mean = _mean_over_draws(by_draw)
         if post.schema.columns[number].base == "category":
             best = np.argmax(mean, axis=0)
             values[number, which] = best
@@ -247,7 +247,13 @@ def near_expectation(post: Posterior, rows: Table, number: int) -> np.ndarray:
     """Return the expectation of a column of numbers in rows that do not have it, float64 (n_row,), over all draws."""
     n_part = max(_N_EXPECTATION // (post.n_chain * post.n_draw), _N_ROW)
     parts = [rows.rows(slice(lo, lo + n_part)) for lo in range(0, rows.n_row, n_part)]
-    return np.concatenate([_near_expectations(post, part, number).mean(axis=0) for part in parts])
+    return np.concatenate([_mean_over_draws(_near_expectations(post, part, number)) for part in parts])
+
+
+def _mean_over_draws(by_draw: np.ndarray) -> np.ndarray:
+    """Return the mean over the last axis but one, also of numbers next to the largest float, whose sum overflows."""
+    unit = 2.0 ** by_draw.shape[-2].bit_length()  # a power of two: no digit changes
+    return (by_draw / unit).mean(axis=-2) * unit
 
 
 def _near_training(column: Column) -> np.ndarray:

@@ -128,7 +128,8 @@ def test_prior_predictive_draws_the_hyperparameter_and_both_blocks(pair):
 def test_density_of_a_copied_and_of_an_observed_model_is_that_of_the_model(pair):
     point = pair.model.initial_point()
     expected = pair.model.compile_logp()(point)
-    assert pair.model.copy().compile_logp()(point) == expected
+    # PyTensor may add up the terms of a copy in another order
+    assert pair.model.copy().compile_logp()(point) == pytest.approx(expected, rel=1e-14)
     observed = pm.observe(pair.model, {"alpha": 0.7})
     rest = {name: value for name, value in point.items() if name != "alpha_log__"}
     jacobian = np.log(0.7)
