@@ -156,9 +156,11 @@ class Ensemble:
         from bayesjpt.sampler.chains import new_chains, run_chains_here
         from bayesjpt.sampler.memory import check_memory, memory_of
         from bayesjpt.sampler.schedule import empty_draws
-        from bayesjpt.sampler.target import target_of_checked
+        from bayesjpt.sampler.target import make_target
 
-        target = target_of_checked(circuit, table, n_thread=self.n_helper, executor=self.executor, **self.priors)
+        target = make_target(
+            circuit, table, n_thread=self.n_helper, executor=self.executor, is_checked=True, **self.priors
+        )
         if target.is_closed_form:
             schedule = schedule.of_independent_draws()
         n_kept = self.n * schedule.n_draw  # the other structures are about as large

@@ -118,6 +118,7 @@ def make_target(
     ess: float = ESS,
     n_thread: int = 1,
     executor: Submits | None = None,
+    is_checked: bool = False,
 ) -> Target:
     """Return the Target of a table.
 
@@ -129,6 +130,8 @@ def make_target(
         As in `Target`.
     gamma, alpha, prior, type_prior, sampler, ess
         As in `bayesjpt.fit`.
+    is_checked
+        Whether `check_fits` was called for this circuit and table already.
 
     Raises
     ------
@@ -139,25 +142,8 @@ def make_target(
     ModelError
         For an unknown prior, sampler or way to divide concentrations, or concentrations that are not positive.
     """
-    check_fits(circuit, table)
-    priors = {"gamma": gamma, "alpha": alpha, "prior": prior, "type_prior": type_prior, "ess": ess}
-    return target_of_checked(circuit, table, sampler=sampler, n_thread=n_thread, executor=executor, **priors)
-
-
-def target_of_checked(
-    circuit: Circuit,
-    table: Table | Dataset,
-    *,
-    gamma: float = GAMMA,
-    alpha: float = ALPHA,
-    prior: str = "default",
-    type_prior: str = MEMBERS,
-    sampler: str = BLOCKED,
-    ess: float = ESS,
-    n_thread: int = 1,
-    executor: Submits | None = None,
-) -> Target:
-    """Return what `make_target` does, of a circuit for which `check_fits` was called already."""
+    if not is_checked:
+        check_fits(circuit, table)
     check_sampler(sampler)
     plan = make_plan(circuit, table.schema)
     priors = make_priors(
