@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -483,6 +484,11 @@ def main() -> None:
     them for garbage again and again, and to take them apart at the end, is a quarter of a short command's time.
     """
     gc.disable()
-    status = run()
+    try:
+        status = run()
+    except KeyboardInterrupt:  # another one, while the first was answered
+        status = INTERRUPTED
+    # All is saved and said: one more interrupt ends the process without a traceback from the interpreter's own end.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.freeze()
     sys.exit(status)

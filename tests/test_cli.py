@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import subprocess
 import sys
 
@@ -365,6 +366,37 @@ def test_interrupt_ends_with_one_line_and_status_130(csv, capfd, monkeypatch):
 
     monkeypatch.setattr("bayesjpt.fitting.facade.learn", interrupted)
     assert run(capfd, "types", csv, "-q", "--structures", "1") == (130, "", "bayesjpt: interrupted\n")
+
+
+INTERRUPTED_AT_ITS_END = """
+import atexit, os, signal, sys
+from bayesjpt import cli
+
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+sys.argv = ["bayesjpt", "--version"]
+cli.main()
+"""
+
+
+def test_interrupt_of_the_interpreters_own_end_prints_no_traceback():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_AT_ITS_END], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, f"bayesjpt {bj.__version__}\n", "")
+
+
+def test_second_interrupt_while_the_first_is_answered_has_status_130(monkeypatch):
+    def answering():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "run", answering)
+    monkeypatch.setattr(cli.gc, "disable", lambda: None)
+    monkeypatch.setattr(cli.gc, "freeze", lambda: None)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.value.code == cli.INTERRUPTED
 
 
 # --- the command itself
