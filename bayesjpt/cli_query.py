@@ -138,8 +138,8 @@ def dependence(
             {"columns": [names[i], names[j]], "mean": float(mean[i, j]), "interval": [float(lo[i, j]), float(hi[i, j])]}
             for i, j in pairs
         ]
-        told: dict[str, Any] = {"quantity": str(found.name), "given": given, "interval_probability": interval}
-        typer.echo(json.dumps(told | {"n_draw": n_draw, "pairs": lines}, indent=2))
+        answer: dict[str, Any] = {"quantity": str(found.name), "given": given, "interval_probability": interval}
+        typer.echo(json.dumps(answer | {"n_draw": n_draw, "pairs": lines}, indent=2))
         return
     unit = "correlation, 0 to 1" if normalised else "mutual information in nats"
     typer.echo(f"{unit}, {interval:.4g} interval ({n_draw} draws)")
@@ -261,8 +261,8 @@ def outliers(
     if as_json:
         typer.echo(json.dumps({"rows": lines}, indent=2))
         return
-    for told in outliers_text(lines, post.schema.names):
-        typer.echo(told)
+    for line in outliers_text(lines, post.schema.names):
+        typer.echo(line)
     _tell_stability(post)
 
 
@@ -454,9 +454,9 @@ def _tell_zero(post: Posterior, event: str, mean: float) -> None:
     from bayesjpt.queries.boxes import boxes, why_null
     from bayesjpt.queries.grammar import as_event
 
-    asked = as_event(event)
-    if mean == 0.0 and not (found := boxes(asked, post.schema)):
-        typer.echo(f"bayesjpt: {why_null(found, post.schema, asked)}", err=True)
+    wanted = as_event(event)
+    if mean == 0.0 and not (found := boxes(wanted, post.schema)):
+        typer.echo(f"bayesjpt: {why_null(found, post.schema, wanted)}", err=True)
 
 
 def _tell_rare(post: Posterior, given: str | None) -> None:

@@ -32,8 +32,8 @@ def explained_text(why: Explanation) -> str:
     """Return which sub-populations carry an answer, a paragraph each."""
     lines = [fill(f"{why.whose().capitalize()}:", _WIDTH)]
     for share, weight, within, name in why.rows():
-        told = f"{share:>5} of the answer, {weight} of the rows, probability {within} there: {name}"
-        lines.append(fill(told, _WIDTH, subsequent_indent=_INDENT, break_on_hyphens=False, break_long_words=False))
+        line = f"{share:>5} of the answer, {weight} of the rows, probability {within} there: {name}"
+        lines.append(fill(line, _WIDTH, subsequent_indent=_INDENT, break_on_hyphens=False, break_long_words=False))
     return "\n".join(lines)
 
 

@@ -105,7 +105,7 @@ def sampled(table: Table, rows: int | None, quiet: bool, learner: dict[str, Any]
 def show(
     table: Table, post: Posterior, name: str, shown: Shown, *, quiet: bool, draws: Callable[[], Posterior]
 ) -> None:
-    """Print the types of a table's columns; `draws` is called for the posterior that diagnostics are told of."""
+    """Print the types of a table's columns; `draws` is called for the posterior that diagnostics describe."""
     from bayesjpt.announced import announced
     from bayesjpt.queries.type_shares import type_shares
     from bayesjpt.queries.types import types
@@ -119,8 +119,8 @@ def show(
     if shown.output is not None:
         from bayesjpt.queries.types import RECORD
 
-        told = result.records()
-        write_records(shown.output, {name: [line[name] for line in told] for name in RECORD}, "columns")
+        records = result.records()
+        write_records(shown.output, {name: [line[name] for line in records] for name in RECORD}, "columns")
         return
     if shown.as_csv:
         typer.echo(_csv(result), nl=False)
@@ -131,10 +131,10 @@ def show(
         shares = type_shares(with_draws)
         judged = with_draws.convergence(shares=shares)
     if shown.as_json:
-        told = _plain(result, name, n_fitted)
+        record = _plain(result, name, n_fitted)
         if shown.full:
-            told |= _diagnostics(shares, judged)
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+            record |= _diagnostics(shares, judged)
+        typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
         return
     typer.echo(types_text(result, name, n_fitted))
     if shown.full:
@@ -160,8 +160,8 @@ def _csv(result: Types) -> str:
 def _plain(result: Types, name: str, n_fitted: int) -> dict[str, Any]:
     columns = []
     for column in result.columns:
-        told = column.record() | {"look_at": list(column.look_at), "probabilities": dict(column.probabilities)}
-        columns.append(told | {"base": column.base, "because": column.because, "reason": column.reason})
+        record = column.record() | {"look_at": list(column.look_at), "probabilities": dict(column.probabilities)}
+        columns.append(record | {"base": column.base, "because": column.because, "reason": column.reason})
     left_out = [{"column": column.name, "reason": column.reason} for column in result.left_out]
     head = {"table": name, "rows": result.n_row, "rows_fitted": n_fitted}
     return head | {"columns": columns, "left_out": left_out}

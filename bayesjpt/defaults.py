@@ -211,7 +211,7 @@ EXPLAINED_DIFFERENCE = 0.2
 """From which a column sets a sub-population apart: a fifth of its rows lie elsewhere than those of the whole table."""
 
 COMPONENTS = 8
-"""Components of a column that are described: those of less weight are told together."""
+"""Components of a column that are described: those of less weight are described together."""
 
 # --- pictures --------------------------------------------------------------------------------------------------------
 
@@ -222,7 +222,7 @@ TREE_COLUMNS = 8
 """Columns that are drawn in each: what fits beside the splits on a wide screen."""
 
 TREE_DRAWS = 40
-"""Draws that bands in them are told from, as many as commands look at: two of them lie beyond either end of a band."""
+"""Draws that their bands are computed from, as many as commands use: two of them lie beyond either end of a band."""
 
 # --- command line ----------------------------------------------------------------------------------------------------
 

@@ -350,12 +350,12 @@ def _with_evidence(
     cut: Callable[[int, float, float], tuple[float, float] | None],
     max_edges: int,
 ) -> Edit:
-    asked = sorted({column for box in boxes for column in box})
-    scope = [np.flatnonzero(row) for row in scopes(circuit, n_column)[:, asked]]
+    queried = sorted({column for box in boxes for column in box})
+    scope = [np.flatnonzero(row) for row in scopes(circuit, n_column)[:, queried]]
     inside = np.zeros(circuit.n_node, bool)
     inside[circuit.child[circuit.kind[circuit.edge_parent()] == arrays.LIKELIHOOD]] = True
     copies = _Copies(circuit, _Builder(circuit, max_edges), cut, inside, scope)
-    sets: list[dict[bytes, int]] = [{} for _ in asked]
+    sets: list[dict[bytes, int]] = [{} for _ in queried]
     roots: list[int] = []
     for box in boxes:
         # each set of values of a column has a number; 0 stands for "any"
@@ -364,7 +364,7 @@ def _with_evidence(
                 sets[k].setdefault(np.ascontiguousarray(box[column]).tobytes(), len(sets[k]) + 1)
                 if column in box
                 else 0
-                for k, column in enumerate(asked)
+                for k, column in enumerate(queried)
             ],
             np.int32,
         )

@@ -1,9 +1,9 @@
 """The part of a circuit that a question reaches: some columns, and values that rows may have in some of them.
 
-      asked: x, given y in [0, 1]            +                      +
+      queried: x, given y in [0, 1]            +                      +
                                           /     \\                   |
                                          x       x      becomes     x        y > 3 is another leaf of the tree;
-                                       / | \\   / | \\               / \\       z is not asked for
+                                       / | \\   / | \\               / \\       z is not queried
                                       x  y  z x y>3 z             x   y
 
 Weights stay what they are, so sums need not add up to one any more: under the part, an event that lies inside the
@@ -60,7 +60,7 @@ def reached(
     """
     root = circuit.n_node - 1 if root is None else root
     pointer, child = circuit.child_ptr.tolist(), circuit.child.tolist()
-    used = _used(circuit, pointer, child, _asked(circuit, columns), _possible(circuit, values))
+    used = _used(circuit, pointer, child, _queried(circuit, columns), _possible(circuit, values))
     if not used[root]:
         return None
     kept, keep_edge = [False] * circuit.n_node, [False] * circuit.n_edge
@@ -72,7 +72,7 @@ def reached(
     return _taken(circuit, np.array(kept), np.array(keep_edge, bool))
 
 
-def _asked(circuit: Circuit, columns: Collection[int]) -> np.ndarray:
+def _queried(circuit: Circuit, columns: Collection[int]) -> np.ndarray:
     """Return bool (n_leaf,): whether a leaf is about one of the columns."""
     chosen = np.isin(circuit.leaf_var, list(columns))
     return np.logical_or.reduceat(chosen, circuit.leaf_var_ptr[:-1])
@@ -84,8 +84,8 @@ def _possible(circuit: Circuit, values: Mapping[int, np.ndarray]) -> np.ndarray:
     alone = np.diff(circuit.leaf_var_ptr) == 1
     column = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
     possible = np.ones(circuit.n_leaf, bool)
-    for asked, intervals in values.items():
-        leaves = np.flatnonzero(alone & (column == asked))
+    for target, intervals in values.items():
+        leaves = np.flatnonzero(alone & (column == target))
         lo = np.maximum(intervals[:, 0], lower[leaves, None])
         hi = np.minimum(intervals[:, 1], upper[leaves, None])
         possible[leaves] = (lo <= hi).any(axis=1)
@@ -97,18 +97,18 @@ def _possible(circuit: Circuit, values: Mapping[int, np.ndarray]) -> np.ndarray:
 
 
 def _used(
-    circuit: Circuit, pointer: list[int], child: list[int], asked: np.ndarray, possible: np.ndarray
+    circuit: Circuit, pointer: list[int], child: list[int], queried: np.ndarray, possible: np.ndarray
 ) -> list[bool]:
-    """Return which nodes are needed below whatever needs them: those asked for that are possible.
+    """Return which nodes are needed below whatever needs them: those queried that are possible.
 
-    An impossible part makes a product impossible whether or not it is asked for.
+    An impossible part makes a product impossible whether or not it is queried.
     """
     kind, leaf_of = circuit.kind.tolist(), circuit.leaf_of.tolist()
     meets, alive = [False] * circuit.n_node, [False] * circuit.n_node
     for node in range(circuit.n_node):
         below = child[pointer[node] : pointer[node + 1]]
         if kind[node] == arrays.LEAF:
-            meets[node], alive[node] = bool(asked[leaf_of[node]]), bool(possible[leaf_of[node]])
+            meets[node], alive[node] = bool(queried[leaf_of[node]]), bool(possible[leaf_of[node]])
         else:
             meets[node] = any(meets[c] for c in below)
             alive[node] = (all if kind[node] == arrays.PRODUCT else any)(alive[c] for c in below)

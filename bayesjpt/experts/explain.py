@@ -92,7 +92,7 @@ def ways_in_words(model: ExpertModel, gates: np.ndarray, gate: int) -> list[str]
 
     Notes
     -----
-    Of several ways each is told by its log odds less the mean of all: the largest wins.
+    Of several ways each is described by its log odds less the mean of all: the largest wins.
     """
     own = gates[model.gate_rows(gate)]
     if model.branches == 2:
@@ -126,7 +126,7 @@ def _terms(coefficients: np.ndarray, covariates: Covariates) -> str:
 
 
 def _likely(labels: Sequence[str], log_odds: np.ndarray) -> str:
-    """Return the most probable labels, so many that nine tenths are told, and their probabilities."""
+    """Return the most probable labels, so many that nine tenths are named, and their probabilities."""
     shares = np.exp(log_odds - np.logaddexp.reduce(log_odds))
     order = np.argsort(-shares, kind="stable")
     n = int(np.searchsorted(np.cumsum(shares[order]), _TOLD)) + 1

@@ -1,6 +1,6 @@
 """A tree of gated experts as data for pictures: how rows spread over its splits, and what each split is worth.
 
-Every number is that of some rows, which a fit does not keep. Two things are told of a node, after Jordan and Jacobs:
+Every number is that of some rows, which a fit does not keep. Two things are said of a node, after Jordan and Jacobs:
 
       histogram    of rows by P(this way | at the parent, x, y): all near 0 or 1 where gates are sharp
       deviance     -2 log likelihood a row of one expert fitted to the node's rows; a gate's less that of its children

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from bayesjpt.families import simplex
-from bayesjpt.families.record import ColumnFacts, Family, Scaling
+from bayesjpt.families.record import ColumnFacts, Family
 from bayesjpt.numerics.jit import kernel
 
 _LOG_SCALE = 0
@@ -153,11 +153,11 @@ def sample(lo, hi, theta, constants, rng):
     return constants[_FIRST + last]
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
     name="atom",
     bases=("real",),
     statistical_type="none",
-    scaling=Scaling.NONE,
     parameters=(simplex.PROBABILITY,),
     hyper_names=("concentration",),
     priors={"default": default_prior, "abda": abda_prior},
@@ -167,18 +167,8 @@ FAMILY = Family(
     n_theta=_n_theta,
     n_stats=_n_theta,
     offers=_offers,
-    prepare=prepare,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
     initial=simplex.initial,
     draw_posterior=simplex.draw_posterior,
-    accumulate_gradient=accumulate_gradient,
     log_marginal=simplex.log_marginal,
     predicts_by_mean=True,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from bayesjpt.families import simplex
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, SharedScale
 from bayesjpt.numerics.draw import draw_beta
 from bayesjpt.numerics.jit import kernel
 
@@ -189,11 +189,11 @@ def sample(lo, hi, theta, constants, rng):
     return float(last)
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
     name="bernoulli",
     bases=("category",),
     statistical_type="binary",
-    scaling=Scaling.NONE,
     parameters=(
         Parameter(
             "p", "unit", "beta", lambda hyper, theta: (hyper["a0"], hyper["b0"]), "probability of the second label"
@@ -205,18 +205,5 @@ FAMILY = Family(
     constants=_constants,
     n_stats=2,
     offers=_offers,
-    prepare=prepare,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_posterior=draw_posterior,
-    accumulate_gradient=accumulate_gradient,
-    log_marginal=log_marginal,
     predicts_by_mean=True,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

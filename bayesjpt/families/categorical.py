@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesjpt import defaults
 from bayesjpt.families import simplex
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling, SharedScale
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, SharedScale
 from bayesjpt.numerics.draw import draw_dirichlet, draw_dirichlet_inside
 from bayesjpt.numerics.jit import kernel
 
@@ -249,12 +249,12 @@ def sample(lo, hi, theta, constants, rng):
     return constants[last]
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
     name="categorical",
     bases=("category", "integer"),
     support=(-np.inf, np.inf),
     statistical_type="nominal",
-    scaling=Scaling.NONE,
     parameters=(simplex.PROBABILITY,),
     hyper_names=("concentration",),
     priors={"default": default_prior, "abda": abda_prior},
@@ -267,18 +267,6 @@ FAMILY = Family(
     n_stats=_n_theta,
     offers=_offers,
     by_name=_by_name,
-    prepare=prepare,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
     initial=simplex.initial,
-    draw_posterior=draw_posterior,
-    accumulate_gradient=accumulate_gradient,
-    log_marginal=log_marginal,
     predicts_by_mean=True,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from bayesjpt.families import plausible
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale, always
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale
 from bayesjpt.numerics.draw import draw_gamma_above
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
@@ -255,7 +255,8 @@ def _log_scale_normaliser(tau, theta, hyper):
     return theta.size * _log_mass_above(hyper[_A0], tau * hyper[_B0], hyper[_LEAST])
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
     name="exponential",
     bases=("real",),
     support=(0.0, np.inf),
@@ -275,23 +276,5 @@ FAMILY = Family(
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=3,
-    offers=always,
     by_name=_by_name,
-    prepare=None,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_posterior=draw_posterior,
-    log_posterior=log_posterior,
-    accumulate_gradient=accumulate_gradient,
-    log_marginal=None,
-    log_evidence=log_evidence,
-    predictive=predictive,
-    fill_log_predictive=fill_log_predictive,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

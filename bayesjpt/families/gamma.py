@@ -20,17 +20,11 @@ import math
 
 import numpy as np
 
-from bayesjpt.families import plausible
+from bayesjpt.families import gamma_posterior, plausible
 from bayesjpt.families.gamma_posterior import (
-    draw_afresh,
-    draw_posterior,
-    fill_log_predictive,
-    log_evidence,
-    log_posterior,
     lowest_rate,
-    predictive,
 )
-from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale, always
+from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logspace import fast_log
@@ -257,7 +251,9 @@ def _log_scale_normaliser(tau, theta, hyper):
     return total
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
+    gamma_posterior,
     name="gamma",
     bases=("real",),
     support=(0.0, np.inf),
@@ -289,23 +285,4 @@ FAMILY = Family(
     constants=_constants,
     n_stats=4,
     by_name=plausible.holds_zeros,
-    offers=always,
-    prepare=prepare,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_posterior=draw_posterior,
-    log_posterior=log_posterior,
-    accumulate_gradient=accumulate_gradient,
-    log_marginal=None,
-    log_evidence=log_evidence,
-    draw_afresh=draw_afresh,
-    predictive=predictive,
-    fill_log_predictive=fill_log_predictive,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesjpt.families import plausible
 from bayesjpt.families.negative_binomial_posterior import lowest_p
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale, always
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, SharedScale
 from bayesjpt.numerics.draw import draw_beta_above
 from bayesjpt.numerics.incomplete_beta import log_beta_q
 from bayesjpt.numerics.jit import kernel
@@ -235,12 +235,12 @@ def _log_scale_normaliser(tau, theta, hyper):
     return theta.size * _log_level(hyper[_A0], tau * hyper[_B0], hyper[_LEAST])
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
     name="geometric",
     bases=("integer",),
     support=(0.0, np.inf),
     statistical_type="count",
-    scaling=Scaling.NONE,
     parameters=(
         Parameter(
             "p",
@@ -255,23 +255,5 @@ FAMILY = Family(
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=2,
-    offers=always,
     by_name=_by_name,
-    prepare=None,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_posterior=draw_posterior,
-    log_posterior=log_posterior,
-    accumulate_gradient=accumulate_gradient,
-    log_marginal=log_marginal,
-    log_evidence=log_evidence,
-    predictive=predictive,
-    fill_log_predictive=fill_log_predictive,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bayesjpt.families.record import ColumnFacts, Family, Scaling
+from bayesjpt.families.record import ColumnFacts, Family
 from bayesjpt.numerics.jit import kernel
 
 
@@ -162,25 +162,14 @@ def sample(lo, hi, theta, constants, rng):
     return constants[last]
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
     name="label",
     bases=("category",),
     statistical_type="nominal",
-    scaling=Scaling.NONE,
     priors={"default": no_prior, "abda": no_prior},
     constants=_constants,
     valid_constants=_valid_constants,
     n_stats=1,
     by_name=True,
-    prepare=prepare,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    accumulate_gradient=accumulate_gradient,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

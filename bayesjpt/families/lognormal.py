@@ -25,13 +25,8 @@ import math
 
 import numpy as np
 
-from bayesjpt.families import plausible
+from bayesjpt.families import lognormal_posterior, plausible
 from bayesjpt.families.lognormal_posterior import (
-    draw_afresh,
-    draw_posterior,
-    initial,
-    log_evidence,
-    log_posterior,
     log_share_below,
 )
 from bayesjpt.families.normal_inverse_gamma import (
@@ -265,7 +260,9 @@ def _upper_mu(hyper, theta):
     return -2.0 * variance - 0.5 * np.log(bound + _SMALLEST)  # without bounds the logarithm stays finite
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
+    lognormal_posterior,
     name="lognormal",
     bases=("real",),
     support=(0.0, np.inf),
@@ -286,19 +283,4 @@ FAMILY = Family(
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=4,
-    prepare=prepare,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_posterior=draw_posterior,
-    log_posterior=log_posterior,
-    log_evidence=log_evidence,
-    draw_afresh=draw_afresh,
-    accumulate_gradient=accumulate_gradient,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

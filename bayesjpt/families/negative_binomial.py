@@ -18,9 +18,9 @@ import math
 
 import numpy as np
 
-from bayesjpt.families import plausible
-from bayesjpt.families.negative_binomial_posterior import draw_from_values, lowest_p, prior_of_p
-from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale, always
+from bayesjpt.families import negative_binomial_posterior, plausible
+from bayesjpt.families.negative_binomial_posterior import lowest_p, prior_of_p
+from bayesjpt.families.record import ColumnFacts, Family, Parameter, SharedScale
 from bayesjpt.numerics.incomplete_beta import log_beta_kernel, log_beta_tails
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import digamma_step, log_rising
@@ -354,12 +354,13 @@ def _log_scale_normaliser(tau, theta, hyper):
     return total
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
+    negative_binomial_posterior,
     name="negative_binomial",
     bases=("integer",),
     support=(0.0, np.inf),
     statistical_type="count",
-    scaling=Scaling.NONE,
     parameters=(
         Parameter(
             "size",
@@ -384,18 +385,5 @@ FAMILY = Family(
     shared_scale=SharedScale({}, 2.0, _accumulate_scale, _log_scale_normaliser, {"log_size_mean": -1.0}),
     priors={"default": default_prior, "abda": abda_prior},
     n_stats=3,
-    offers=always,
     by_name=_by_name,
-    prepare=prepare,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_from_values=draw_from_values,
-    accumulate_gradient=accumulate_gradient,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

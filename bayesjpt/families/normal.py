@@ -25,7 +25,7 @@ from bayesjpt.families.normal_inverse_gamma import (
 )
 from bayesjpt.families.normal_inverse_gamma import log_evidence as nig_log_evidence
 from bayesjpt.families.normal_inverse_gamma import predictive as nig_predictive
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling, always
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logspace import fast_log
@@ -215,7 +215,8 @@ def sample(lo, hi, theta, constants, rng):
     return min(max(theta[_MU] + scale * u, lo), hi)
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
     name="normal",
     bases=("real",),
     support=(-np.inf, np.inf),
@@ -227,23 +228,4 @@ FAMILY = Family(
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=3,
-    offers=always,
-    prepare=None,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_posterior=draw_posterior,
-    log_posterior=log_posterior,
-    accumulate_gradient=accumulate_gradient,
-    log_marginal=log_marginal,
-    log_evidence=log_evidence,
-    predictive=predictive,
-    fill_log_predictive=fill_log_predictive,
-    log_mass=log_mass,
-    fill_log_masses=fill_log_masses,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

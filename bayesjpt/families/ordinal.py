@@ -22,8 +22,9 @@ import math
 import numpy as np
 
 from bayesjpt import defaults
-from bayesjpt.families.ordinal_posterior import draw_posterior, fill_log_cells, initial, log_posterior
-from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling
+from bayesjpt.families import ordinal_posterior
+from bayesjpt.families.ordinal_posterior import fill_log_cells
+from bayesjpt.families.record import ColumnFacts, Family, Parameter
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logistic import expit, log_logistic_interval
 from bayesjpt.numerics.special import logaddexp
@@ -246,11 +247,12 @@ def sample(lo, hi, theta, constants, rng):
     return _level(last, constants)
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
+    ordinal_posterior,
     name="ordinal",
     bases=("integer", "category"),
     statistical_type="ordinal",
-    scaling=Scaling.NONE,
     parameters=(
         Parameter(
             "scale",
@@ -273,17 +275,4 @@ FAMILY = Family(
     n_stats=_n_stats,
     offers=_offers,
     by_name=_by_name,
-    prepare=prepare,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_posterior=draw_posterior,
-    log_posterior=log_posterior,
-    accumulate_gradient=accumulate_gradient,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from bayesjpt.families import plausible
-from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, Scaling, SharedScale, always
+from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, SharedScale
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import log_rising
@@ -312,12 +312,12 @@ def _log_scale_normaliser(tau, theta, hyper):
     return theta.size * _log_mass_below(hyper[_A0], tau * hyper[_B0], hyper[_MOST])
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
     name="poisson",
     bases=("integer",),
     support=(0.0, np.inf),
     statistical_type="count",
-    scaling=Scaling.NONE,
     parameters=(
         Parameter(
             "rate", "positive", "gamma_below", lambda hyper, theta: (hyper["a0"], hyper["b0"], hyper["most"]), "counts"
@@ -328,23 +328,5 @@ FAMILY = Family(
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=3,
-    offers=always,
     by_name=_by_name,
-    prepare=prepare,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_posterior=draw_posterior,
-    log_posterior=log_posterior,
-    accumulate_gradient=accumulate_gradient,
-    log_marginal=log_marginal,
-    log_evidence=log_evidence,
-    predictive=predictive,
-    fill_log_predictive=fill_log_predictive,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

@@ -297,7 +297,8 @@ def sample(lo, hi, theta, constants, rng):
     return min(max(value, lo), hi)
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
     name="quantile",
     bases=("real", "integer"),
     statistical_type="none",
@@ -306,24 +307,12 @@ FAMILY = Family(
     hyper_names=("concentration",),
     priors={"default": default_prior, "abda": abda_prior},
     constants=constants_of_column,
-    leaf_constants=leaf_constants,
-    valid_constants=valid_constants,
-    entry_labels=entry_labels,
     n_theta=_n_segment,
     n_stats=_n_segment,
     by_name=True,
     conjugate_on_cell=True,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
     initial=simplex.initial,
     draw_posterior=simplex.draw_posterior,
-    accumulate_gradient=accumulate_gradient,
     log_marginal=simplex.log_marginal,
     predicts_by_mean=True,
-    log_mass=log_mass,
-    cdf=cdf,
-    mode=mode,
-    moment=moment,
-    sample=sample,
 )

@@ -1,4 +1,4 @@
-"""The contract of a likelihood family: what a file in this room must provide, slot by slot.
+"""The contract of a likelihood family: what a file of this folder provides, slot by slot.
 
 A family is a record of metadata (plain Python) and of compiled functions over scalars and 1-D arrays. It knows one
 column at a time, in the family's own units (`Scaling`), and nothing of circuits, tables or PyMC.
@@ -19,8 +19,9 @@ Arguments that recur in the compiled slots:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -329,6 +330,26 @@ class Family:
     moment: Callable
     mode: Callable
     sample: Callable
+
+    @classmethod
+    def of(cls, *files: ModuleType | Mapping[str, Any], **metadata: Any) -> Family:
+        """Return the family that files describe: a function with the name of a slot fills it.
+
+        Parameters
+        ----------
+        *files : module or mapping from str
+            ``globals()`` of the family's file, and modules that hold more of its slots; later ones go before.
+        **metadata
+            All other fields; they go before functions of the files.
+
+        Raises
+        ------
+        TypeError
+            Where a slot that every family has is not filled, or a field is not of the contract.
+        """
+        names = [file if isinstance(file, Mapping) else vars(file) for file in files]
+        slots = {slot.name: one[slot.name] for one in names for slot in fields(cls) if callable(one.get(slot.name))}
+        return cls(**{**slots, **metadata})
 
     def __post_init__(self):
         if self.n_theta is None:

@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesjpt.families import rounded, rounded_interval, rounded_posterior
 from bayesjpt.families.normal_inverse_gamma import HYPER_NAMES, SHARED_SCALE, variance_and_mu
 from bayesjpt.families.record import ColumnFacts, Family, Scaling
 from bayesjpt.families.rounded import (
     abda_prior,
-    accumulate,
-    accumulate_gradient,
-    coefficients,
     constants_everywhere,
     default_prior,
-    fill_log_density,
-    initial,
-    prepare,
 )
-from bayesjpt.families.rounded_interval import cdf, log_mass, mode, moment, sample
-from bayesjpt.families.rounded_posterior import draw_from_values
 
 
 def _offers(column: ColumnFacts) -> bool:
@@ -30,7 +23,10 @@ def _offers(column: ColumnFacts) -> bool:
     return column.support[0] < 0.0
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    rounded,
+    rounded_interval,
+    rounded_posterior,
     name="rounded_normal",
     bases=("integer",),
     support=(-np.inf, np.inf),
@@ -43,17 +39,5 @@ FAMILY = Family(
     constants=constants_everywhere,
     n_stats=3,
     offers=_offers,
-    prepare=prepare,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_from_values=draw_from_values,
     reversible_draw=True,
-    accumulate_gradient=accumulate_gradient,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

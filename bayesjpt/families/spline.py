@@ -23,11 +23,11 @@ import math
 
 import numpy as np
 
-from bayesjpt.families import simplex, spline_interval
+from bayesjpt.families import simplex, spline_choice, spline_interval
 from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling
 from bayesjpt.families.spline_basis import bin_of, fill_bernstein
-from bayesjpt.families.spline_choice import constants_of_column, leaf_constants, valid_constants
+from bayesjpt.families.spline_choice import constants_of_column
 from bayesjpt.families.spline_layout import (
     HIGH,
     LOW,
@@ -319,7 +319,10 @@ def draw_from_values(z, count, hyper, constants, theta, rng):
     return OK if draw_dirichlet(posterior, theta, rng) else INVALID
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
+    spline_choice,
+    spline_interval,
     name="spline",
     bases=("real", "integer"),
     statistical_type="support",
@@ -328,24 +331,10 @@ FAMILY = Family(
     hyper_names=("concentration",),
     priors={"default": default_prior, "abda": abda_prior},
     constants=constants_of_column,
-    leaf_constants=leaf_constants,
-    valid_constants=valid_constants,
     estimate=smooth_weights,
-    entry_labels=entry_labels,
     n_theta=n_weight,
     n_stats=n_weight,
     by_name=True,
     reversible_draw=True,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
     initial=simplex.initial,
-    draw_from_values=draw_from_values,
-    accumulate_gradient=accumulate_gradient,
-    log_mass=spline_interval.log_mass,
-    fill_log_masses=spline_interval.fill_log_masses,
-    cdf=spline_interval.cdf,
-    mode=spline_interval.mode,
-    moment=spline_interval.moment,
-    sample=spline_interval.sample,
 )

@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from bayesjpt.families import plausible
+from bayesjpt.families import plausible, student_t_posterior
 from bayesjpt.families.normal_inverse_gamma import (
     HYPER_NAMES,
     SCALE_EXPONENTS,
@@ -30,7 +30,6 @@ from bayesjpt.families.normal_inverse_gamma import (
     variance_and_mu,
 )
 from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale
-from bayesjpt.families.student_t_posterior import draw_from_values
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import (
     digamma,
@@ -181,7 +180,9 @@ def _log_scale_normaliser(tau, theta, hyper):
     return log_floor_masses(tau, theta.size / 3, hyper)
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
+    student_t_posterior,
     name="student_t",
     bases=("real",),
     statistical_type="real",
@@ -204,15 +205,4 @@ FAMILY = Family(
     shared_scale=SharedScale(SCALE_EXPONENTS, SCALE_SHAPE, _accumulate_scale, _log_scale_normaliser),
     priors={"default": default_prior, "abda": abda_prior},
     n_stats=3,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_from_values=draw_from_values,
-    accumulate_gradient=accumulate_gradient,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

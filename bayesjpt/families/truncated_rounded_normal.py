@@ -10,23 +10,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesjpt.families import rounded, rounded_interval, rounded_posterior
 from bayesjpt.families.normal_inverse_gamma import HYPER_NAMES, SHARED_SCALE, variance_and_mu
-from bayesjpt.families.record import Family, Scaling, always
+from bayesjpt.families.record import Family, Scaling
 from bayesjpt.families.rounded import (
     abda_prior,
-    accumulate,
-    accumulate_gradient,
-    coefficients,
     constants_from_zero,
     default_prior,
-    fill_log_density,
-    initial,
-    prepare,
 )
-from bayesjpt.families.rounded_interval import cdf, log_mass, mode, moment, sample
-from bayesjpt.families.rounded_posterior import draw_from_values
 
-FAMILY = Family(
+FAMILY = Family.of(
+    rounded,
+    rounded_interval,
+    rounded_posterior,
     name="truncated_rounded_normal",
     bases=("integer",),
     support=(0.0, np.inf),
@@ -38,18 +34,5 @@ FAMILY = Family(
     priors={"default": default_prior, "abda": abda_prior},
     constants=constants_from_zero,
     n_stats=3,
-    offers=always,
-    prepare=prepare,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    draw_from_values=draw_from_values,
     reversible_draw=True,
-    accumulate_gradient=accumulate_gradient,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

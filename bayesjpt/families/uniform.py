@@ -103,7 +103,8 @@ def sample(lo, hi, theta, constants, rng):
     return min(max(a * (1.0 - u) + b * u, a), b)
 
 
-FAMILY = Family(
+FAMILY = Family.of(
+    globals(),
     name="uniform",
     bases=("real",),
     statistical_type="none",
@@ -112,14 +113,4 @@ FAMILY = Family(
     constants=_constants,
     n_stats=1,
     offers=_offers,
-    coefficients=coefficients,
-    fill_log_density=fill_log_density,
-    accumulate=accumulate,
-    initial=initial,
-    accumulate_gradient=accumulate_gradient,
-    log_mass=log_mass,
-    cdf=cdf,
-    moment=moment,
-    mode=mode,
-    sample=sample,
 )

@@ -28,7 +28,7 @@ _LEAST_ROWS = 40
 """Rows of both tables below which nothing is said about columns together."""
 
 _SHOWN_PARTS = 4
-"""Parts in which the tables differ most that are told."""
+"""Parts in which the tables differ most that are listed."""
 
 
 @dataclass(frozen=True)
@@ -266,8 +266,8 @@ def _compared(name: str, first: _Cells, second: _Cells) -> ColumnComparison:
     if not (first.values.size and second.values.size):
         return ColumnComparison(name, 0.5, 0.0, missing, _gap_words(gaps))
     if len({*first.values.tolist(), *second.values.tolist()}) == 1:  # nothing that could differ was seen
-        told = [_gap_words(gaps)] if missing >= MAY_DIFFER else []
-        return ColumnComparison(name, 0.0, 0.0, missing, "; ".join(told))
+        notes = [_gap_words(gaps)] if missing >= MAY_DIFFER else []
+        return ColumnComparison(name, 0.0, 0.0, missing, "; ".join(notes))
     if first.values.dtype == object:
         tallies = [Counter(own.values.tolist()) for own in (first, second)]
         labels = sorted({*tallies[0], *tallies[1]})
@@ -280,9 +280,9 @@ def _compared(name: str, first: _Cells, second: _Cells) -> ColumnComparison:
         probability = probability_of(numbers_log_factor(first.values, second.values))
         size = _largest_gap(first.values, second.values)
         words = _number_words(first, second)
-    told = [words] if probability >= MAY_DIFFER else []
-    told += [_gap_words(gaps)] if missing >= MAY_DIFFER else []
-    return ColumnComparison(name, probability, size, missing, "; ".join(told))
+    notes = [words] if probability >= MAY_DIFFER else []
+    notes += [_gap_words(gaps)] if missing >= MAY_DIFFER else []
+    return ColumnComparison(name, probability, size, missing, "; ".join(notes))
 
 
 def _largest_gap(first: np.ndarray, second: np.ndarray) -> float:
@@ -317,7 +317,7 @@ def _gap_words(gaps: Sequence[np.ndarray]) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent; what is there is never told as nothing, nor what is not all as all."""
+    """Return a share in percent; what is there is never shown as nothing, nor what is not all as all."""
     if 0.0 < share < 0.01:
         return "<1 %"
     if 0.99 < share < 1.0:
@@ -454,12 +454,12 @@ def _parts(table: Table, regions: Sequence[Region], counts: Sequence[np.ndarray]
 
     found = []
     for k, region in enumerate(regions):
-        told = []
+        intervals = []
         for own in counts:
             inside, outside = own[k] + 0.5, own.sum() - own[k] + 0.5
             ends = betaincinv(inside, outside, [0.05, 0.95]).tolist()
-            told.append((float(own[k] / max(own.sum(), 1.0)), *ends))
-        first, second = told
+            intervals.append((float(own[k] / max(own.sum(), 1.0)), *ends))
+        first, second = intervals
         if region and (first[1] > second[2] or second[1] > first[2]):
             found.append(Part(conditions(region, table.schema), first, second))
     return tuple(sorted(found, key=lambda part: -abs(part.first[0] - part.second[0]))[:_SHOWN_PARTS])

@@ -46,7 +46,7 @@ def report(
 ) -> Path:
     """Write what is in a table as one page of HTML, for people: no other file and no network is needed to read it.
 
-    Told are: what to look at; each column with its type, its rows and the model's band; what hangs together; groups of
+    Shown are: what to look at; each column with its type, its rows and the model's band; what hangs together; groups of
     rows in words; outliers with what was to be expected; missing cells; how far the fit can be trusted; how to repeat
     it. The page holds a few hundred rows of the table, for its pictures.
 

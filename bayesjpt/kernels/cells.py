@@ -288,7 +288,7 @@ def make_cells(
     *,
     max_distinct_share: float,
     max_table_bytes: int,
-    asked: Collection[int] = (),
+    queried: Collection[int] = (),
     routes: Routes | None = None,
     half: np.ndarray | None = None,
     keep_terms: bool = True,
@@ -306,7 +306,7 @@ def make_cells(
     max_table_bytes : int
         Budget of all tables together (they should stay in the second-level cache); columns with the fewest distinct
         values come first. Columns whose base measure counts need no share, only the budget.
-    asked : collection of int
+    queried : collection of int
         Columns that are always coded, with one distinct value more, the last. Their missing cells count as observed
         and have it: there a query puts the mass of an event in place of a density.
     routes : Routes, optional
@@ -327,11 +327,11 @@ def make_cells(
         reached,
         max_distinct_share=max_distinct_share,
         max_table_bytes=max_table_bytes,
-        asked=asked,
+        queried=queried,
         keep_terms=keep_terms,
     )
-    coding |= {column: np.append(coding[column], values[column, :1]) for column in asked}
-    cells = assemble(plan, values, observed, coding, routes, reached=reached, asked=set(asked))
+    coding |= {column: np.append(coding[column], values[column, :1]) for column in queried}
+    cells = assemble(plan, values, observed, coding, routes, reached=reached, queried=set(queried))
     if not keep_terms:
         n_term = cells.n_distinct.max(initial=-1) + 1
         widest = np.diff(plan.child_ptr)[plan.slot_node].max(initial=0)
@@ -381,7 +381,7 @@ def assemble(
     routes: Routes,
     *,
     reached: np.ndarray,
-    asked: Collection[int] = (),
+    queried: Collection[int] = (),
     masked: bool = False,
 ) -> Cells:
     """Return the Cells of rows whose coding is known.
@@ -389,7 +389,7 @@ def assemble(
     Parameters
     ----------
     plan : Plan
-    values, observed, routes, asked : as in `make_cells`
+    values, observed, routes, queried : as in `make_cells`
     known : dict from int to float64 (n_distinct,)
         Of each coded column the values that have features, ascending; as `choose_coding` returns them.
     reached : bool (n_slot,)
@@ -408,14 +408,14 @@ def assemble(
         code_row,
         np.concatenate([*known.values(), np.empty(0)]),
         np.append(0, np.cumsum(n_distinct, dtype=np.int64)),
-        n_distinct - np.isin(np.arange(n_column), list(asked)).astype(np.int32),
+        n_distinct - np.isin(np.arange(n_column), list(queried)).astype(np.int32),
     )
     feature, feature_at, feature_len, code, at_atom, atom_at = _arrange(
         plan, np.ascontiguousarray(values), missing, routes.row, coded
     )
     if missing.size:
         # a column that an event is about counts as observed; its cells have the code of the event
-        missing[list(asked)] = False
+        missing[list(queried)] = False
     is_coded = (code_row[plan.slot_column] >= 0) & reached
     length = np.where(is_coded, n_distinct[plan.slot_column].astype(np.int64) + 1, 0)
     n_terms = length * np.diff(plan.child_ptr)[plan.slot_node]

@@ -22,7 +22,7 @@ def choose_coding(
     *,
     max_distinct_share: float,
     max_table_bytes: int,
-    asked: Collection[int] = (),
+    queried: Collection[int] = (),
     keep_terms: bool = True,
 ) -> dict[int, np.ndarray]:
     """Return the distinct values of each column that is coded, ascending; columns in their order.
@@ -34,7 +34,7 @@ def choose_coding(
         (column, most) to the distinct observed values of a column, ascending; None where there are more than `most`.
     seen_rows : float64 (n_column,), reached : bool (n_slot,)
         Of `slot_rows`.
-    max_distinct_share, max_table_bytes, asked, keep_terms : as in `bayesjpt.kernels.cells.make_cells`
+    max_distinct_share, max_table_bytes, queried, keep_terms : as in `bayesjpt.kernels.cells.make_cells`
     """
     n_column = seen_rows.size
     n_edge_of_slot = np.where(reached, 1 + keep_terms * np.diff(plan.child_ptr)[plan.slot_node], 0)
@@ -46,11 +46,11 @@ def choose_coding(
     for column in range(n_column):
         # one value less: missing cells have an entry, too
         fits = max_table_bytes // max(int(bytes_of_value[column]), 1) - 1
-        values = distinct(column, np.inf if column in asked else min(few[column], fits))
+        values = distinct(column, np.inf if column in queried else min(few[column], fits))
         if values is not None:
             found[column] = values
     budget = max_table_bytes
-    chosen = set(asked)
+    chosen = set(queried)
     # the smallest first: they save the most for each byte
     for column in sorted(found.keys() - chosen, key=lambda c: (found[c].size, c)):
         cost = (found[column].size + 1) * int(bytes_of_value[column])

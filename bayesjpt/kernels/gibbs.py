@@ -34,7 +34,7 @@ LOG_SMALLEST_WEIGHT = -690.0
 
 @apart
 @kernel
-def allocate(plan, cells, log_weight, theta, work, swaps, key, flat, stats, edge_count):
+def allocate(plan, cells, log_weight, theta, work, swaps, key, by_prior, stats, edge_count):
     """Draw every row's path and add up counts and statistics.
 
     Parameters
@@ -45,10 +45,10 @@ def allocate(plan, cells, log_weight, theta, work, swaps, key, flat, stats, edge
     theta : float64 (n_theta,)
     work : Work
     swaps : Swaps
-        Its statistics are overwritten; who is whose partner stands.
+        Its statistics are overwritten; which leaf swaps with which stands.
     key : uint64
         Of this sweep; allocations are a function of (key, row, node).
-    flat : bool
+    by_prior : bool
         Draw allocations by the weights alone, ignoring the data: a start at random.
     stats : float64 (n_stats,)
         Overwritten with the sufficient statistics of all leaves.
@@ -58,12 +58,12 @@ def allocate(plan, cells, log_weight, theta, work, swaps, key, flat, stats, edge
     Returns
     -------
     log_likelihood : float
-        Sum over rows of the log density in the families' units, at the parameters given; of no use where `flat`.
+        Sum over rows of the log density in the families' units, at the parameters given; of no use where `by_prior`.
     impossible : int
         The first row with zero density, -1 where there is none; by its number in the table.
     """
     prepare(plan, cells, log_weight, theta, work)
-    return count(plan, cells, log_weight, work, swaps, key, flat, stats, edge_count)
+    return count(plan, cells, log_weight, work, swaps, key, by_prior, stats, edge_count)
 
 
 @kernel
@@ -75,7 +75,7 @@ def prepare(plan, cells, log_weight, theta, work):
 
 
 @kernel
-def count(plan, cells, log_weight, work, swaps, key, flat, stats, edge_count):
+def count(plan, cells, log_weight, work, swaps, key, by_prior, stats, edge_count):
     """Do what `allocate` does with rows for which `prepare` was done: those at hand, or others that are coded alike."""
     plan, cells, work, swaps = borrowed(plan), borrowed(cells), borrowed(work), borrowed(swaps)
     n_row = cells.n_row[0]
@@ -94,7 +94,7 @@ def count(plan, cells, log_weight, work, swaps, key, flat, stats, edge_count):
         lo = chunk
         while lo < chunk_end:
             n = block_size(cells.segment_ptr, lo, n_block, chunk_end)
-            if flat:
+            if by_prior:
                 nodes = upward_flat(plan, cells, log_weight, work, lo, n)
             else:
                 nodes = upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n, False)

@@ -37,7 +37,7 @@ class HistogramSweeper(Sweeper):
         super().__init__(circuit, plan, priors, histograms.cells, n_block=1, **options)
         self._histograms = histograms
 
-    def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
+    def _allocate(self, params: Params, key: np.uint64, by_prior: bool) -> float:
         self._allocated = False
         histograms = self._histograms
         counts, rng = histograms.counts, np.random.Generator(np.random.PCG64(int(key)))
@@ -52,7 +52,7 @@ class HistogramSweeper(Sweeper):
             (histograms.bins.bin_at, counts.count, counts.first),
             params.log_weight,
             params.theta,
-            flat,
+            by_prior,
             self._stats,
             self._edge_count,
             rng,
@@ -62,7 +62,7 @@ class HistogramSweeper(Sweeper):
 
 
 @kernel
-def allocate_counts(plan, cells, work, swaps, bins, log_weight, theta, flat, stats, edge_count, rng):
+def allocate_counts(plan, cells, work, swaps, bins, log_weight, theta, by_prior, stats, edge_count, rng):
     """Draw how many of the rows of each bin every member of its dictionary takes, and add up counts and statistics.
 
     Parameters
@@ -77,7 +77,7 @@ def allocate_counts(plan, cells, work, swaps, bins, log_weight, theta, flat, sta
         Where the bins of each slot begin, the rows of each, and the first of them.
     log_weight : float64 (n_edge,), nats
     theta : float64 (n_theta,)
-    flat : bool
+    by_prior : bool
         By the weights alone.
     stats : float64 (n_stats,)
         Overwritten.
@@ -114,7 +114,7 @@ def allocate_counts(plan, cells, work, swaps, bins, log_weight, theta, flat, sta
             value = work.table[code]
             if value > -np.inf:
                 log_likelihood += n * value
-            elif not flat:
+            elif not by_prior:
                 row = first_row[bin_at[slot] + code]
                 impossible = row if impossible < 0 else min(row, impossible)
                 continue
@@ -124,9 +124,9 @@ def allocate_counts(plan, cells, work, swaps, bins, log_weight, theta, flat, sta
                 continue
             total = 0.0
             for e in range(first, last):
-                total += np.exp(log_weight[e]) if flat else term[(e - first) * (n_value + 1) + code]
+                total += np.exp(log_weight[e]) if by_prior else term[(e - first) * (n_value + 1) + code]
             for e in range(first, last):
-                own = np.exp(log_weight[e]) if flat else term[(e - first) * (n_value + 1) + code]
+                own = np.exp(log_weight[e]) if by_prior else term[(e - first) * (n_value + 1) + code]
                 n_own = n
                 if e < last - 1:
                     # what rounding leaves of the total may be less than the term itself
@@ -143,11 +143,11 @@ def allocate_counts(plan, cells, work, swaps, bins, log_weight, theta, flat, sta
 
 @kernel
 def _give(plan, cells, work, swaps, leaf, one, n, stats):
-    """Add n rows of one value to what is known of a leaf, and to what `swaps` holds of its partner."""
+    """Add n rows of one value to what is known of a leaf, and to what `swaps` holds of the leaf it may swap with."""
     work.n_reached[leaf] += n
     _add_times(plan, cells, work, leaf, one, n, stats)
-    if swaps.partner[leaf] >= 0:
-        _add_times(plan, cells, work, np.int64(swaps.partner[leaf]), one, n, swaps.stats)
+    if swaps.other[leaf] >= 0:
+        _add_times(plan, cells, work, np.int64(swaps.other[leaf]), one, n, swaps.stats)
     if work.tally_at[leaf] >= 0:
         work.tally[work.tally_at[leaf] + one[0]] += n
 

@@ -171,11 +171,11 @@ def _add_rows(plan: Plan, bins: Bins, source: Source, rows: tuple[int, int], fir
     code = np.zeros(values.shape, np.int32)
     for column, distinct in bins.values.items():
         fill_codes(distinct, np.ascontiguousarray(values[column]), code[column])
-    told = np.array([0, -1], np.int64)
-    _count(plan, values, observed, code, bins.bin_at, first_row + rows[0], total.count, total.first, total.taken, told)
-    total.n_open += int(told[0])
-    if told[1] >= 0:
-        total.impossible = int(told[1]) if total.impossible < 0 else min(total.impossible, int(told[1]))
+    bad = np.array([0, -1], np.int64)
+    _count(plan, values, observed, code, bins.bin_at, first_row + rows[0], total.count, total.first, total.taken, bad)
+    total.n_open += int(bad[0])
+    if bad[1] >= 0:
+        total.impossible = int(bad[1]) if total.impossible < 0 else min(total.impossible, int(bad[1]))
 
 
 def count_in_threads(plan: Plan, bins: Bins, source: Source, n_thread: int = 1) -> Counts:
@@ -205,10 +205,10 @@ def count_in_threads(plan: Plan, bins: Bins, source: Source, n_thread: int = 1) 
 
 
 @kernel
-def _count(plan, values, observed, code, bin_at, first_row, count, first, taken, told):
+def _count(plan, values, observed, code, bin_at, first_row, count, first, taken, bad):
     """Send each row down the splits, and count its values where it arrives and the edges that it takes.
 
-    `told` is the number of rows that come to a split without a cell of its column, and the first row, by its number
+    `bad` is the number of rows that come to a split without a cell of its column, and the first row, by its number
     from `first_row` on, that no child is for.
     """
     stack = np.empty(plan.kind.size + 1, np.int32)
@@ -234,7 +234,7 @@ def _count(plan, values, observed, code, bin_at, first_row, count, first, taken,
                 continue
             column = plan.split_column[node]
             if not observed[column, row]:
-                told[0] += 1
+                bad[0] += 1
                 continue
             x, chosen = values[column, row], np.int64(-1)
             for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
@@ -249,8 +249,8 @@ def _count(plan, values, observed, code, bin_at, first_row, count, first, taken,
                 taken[chosen] += 1
                 stack[depth] = plan.child[chosen]
                 depth += 1
-            elif told[1] < 0:
-                told[1] = first_row + row
+            elif bad[1] < 0:
+                bad[1] = first_row + row
 
 
 def _cells_of_values(plan: Plan, bins: Bins) -> Cells:

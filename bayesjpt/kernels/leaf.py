@@ -1,7 +1,7 @@
 """One leaf at a time, in the user's units: masses, moments, modes and draws, given the leaf's cell and an interval.
 
 The families know neither units nor cells; every query kernel goes through here. Intervals are closed; an infinite end
-costs nothing. A leaf's own cell narrows whatever interval is asked for:
+costs nothing. A leaf's own cell narrows whatever interval is queried:
 
       leaf's cell       [----------------]
       asked for   [------------]

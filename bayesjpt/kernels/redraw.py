@@ -21,7 +21,7 @@ from bayesjpt.circuit.type_prior import ColumnTypes
 from bayesjpt.kernels.cells import Cells, Work
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params_now
 from bayesjpt.kernels.scales import apply_scales, draw_scales, draw_scales_given_statistics, draw_without_rows
-from bayesjpt.kernels.swaps import Swaps, draw_partners, swap_rows
+from bayesjpt.kernels.swaps import Swaps, propose_swaps, swap_rows
 from bayesjpt.kernels.type_prior import draw_type_prior
 from bayesjpt.numerics.borrowed import borrowed, by_address
 from bayesjpt.numerics.counter_rng import sweep_key
@@ -158,7 +158,7 @@ def run_sweeps(given, concentration, key, first, points, rng, found):
     n_theta = theta.shape[1] - given.types.ptr[given.types.ptr.size - 1] - given.scales.shape.size
     for k in range(n_active.size):
         log_weight[k + 1], theta[k + 1] = log_weight[k], theta[k]
-        draw_partners(swaps, rng)
+        propose_swaps(swaps, rng)
         log_likelihood[k], impossible = allocate(
             plan, cells, log_weight[k], theta[k], work, swaps, sweep_key(key, first + np.uint64(k)), False,
             given.stats, given.edge_count,

@@ -4,7 +4,7 @@
       event      for each box one more pass over the nodes that meet its columns: where the row does not observe such
                  a column, every slot has the box's mass in place of 1
 
-Every column of the event is coded (`make_cells(asked=...)`), so the mass is one entry of each of its slots' tables.
+Every column of the event is coded (`make_cells(queried=...)`), so the mass is one entry of each of its slots' tables.
 A row that observes a column of the event itself answers yes or no there: see `allowed`.
 """
 
@@ -31,7 +31,7 @@ _DRAWS_AT_ONCE = 64
 
 
 @by_address
-class Asked(NamedTuple):
+class QueriedSlots(NamedTuple):
     """The slots of an event's columns, and what has to be evaluated anew for each box.
 
     Attributes
@@ -50,7 +50,7 @@ class Asked(NamedTuple):
     part_edge: np.ndarray
 
 
-def make_asked(plan: Plan, boxes: Boxes, columns: np.ndarray) -> Asked:
+def queried_slots(plan: Plan, boxes: Boxes, columns: np.ndarray) -> QueriedSlots:
     """Return what an event over some columns, their positions, has to evaluate for each box."""
     slot = np.flatnonzero(np.isin(plan.slot_column, columns)).astype(np.int32)
     leaves: list[int] = []
@@ -66,7 +66,7 @@ def make_asked(plan: Plan, boxes: Boxes, columns: np.ndarray) -> Asked:
         leaves += plan.leaf_of[plan.child[first:last]].tolist()
         edges += range(first, last)
         lengths.append(last - first)
-    return Asked(
+    return QueriedSlots(
         node=np.flatnonzero(nodes_above(plan, columns) & (plan.node_row >= 0)).astype(np.int32),
         slot=slot,
         part_ptr=np.cumsum([0, *lengths]).astype(np.int32),
@@ -76,10 +76,10 @@ def make_asked(plan: Plan, boxes: Boxes, columns: np.ndarray) -> Asked:
 
 
 @kernel
-def _put_masses(plan, cells, boxes, asked, box, mass, log_weight, table):
-    """Set the entry of each asked slot's table to the log mass of its column's condition in a box; 0 for box -1."""
-    for k in range(asked.slot.size):
-        slot = asked.slot[k]
+def _put_masses(plan, cells, boxes, queried, box, mass, log_weight, table):
+    """Set the entry of each queried slot's table to the log mass of its column's condition in a box; 0 for box -1."""
+    for k in range(queried.slot.size):
+        slot = queried.slot[k]
         if cells.table_at[slot] < 0:  # no row needs it
             continue
         column = plan.slot_column[slot]
@@ -87,9 +87,9 @@ def _put_masses(plan, cells, boxes, asked, box, mass, log_weight, table):
         value = 0.0
         if condition >= 0:
             value = -np.inf
-            for j in range(asked.part_ptr[k], asked.part_ptr[k + 1]):
-                term = mass[boxes.condition_at[condition] + asked.part_rank[j]]
-                value = logaddexp(value, term + log_weight[asked.part_edge[j]] if asked.part_edge[j] >= 0 else term)
+            for j in range(queried.part_ptr[k], queried.part_ptr[k + 1]):
+                term = mass[boxes.condition_at[condition] + queried.part_rank[j]]
+                value = logaddexp(value, term + log_weight[queried.part_edge[j]] if queried.part_edge[j] >= 0 else term)
         table[cells.table_at[slot] + cells.n_distinct[column] - 1] = value
 
 
@@ -101,12 +101,12 @@ def _add_log(value, allowed, out):
 
 
 @kernel
-def fill_row_log_probability(plan, cells, boxes, asked, params, n_block, allowed, log_evidence, log_joint):
+def fill_row_log_probability(plan, cells, boxes, queried, params, n_block, allowed, log_evidence, log_joint):
     """Fill the log densities of each row's evidence, and of the evidence together with a union of disjoint boxes.
 
     Parameters
     ----------
-    plan, cells, boxes, asked : Plan, Cells, Boxes, Asked
+    plan, cells, boxes, queried : Plan, Cells, Boxes, QueriedSlots
     params : tuple of float64 (n_draw, n_edge) and (n_draw, n_theta)
     n_block : int
         Rows that are evaluated together.
@@ -121,7 +121,8 @@ def fill_row_log_probability(plan, cells, boxes, asked, params, n_block, allowed
     n_row = log_joint.shape[1]
     masses = np.empty((boxes.n_mass[0], 0))
     all_boxes, const = boxes, plan.const
-    plan, cells, boxes, asked, work = borrowed(plan), borrowed(cells), borrowed(boxes), borrowed(asked), borrowed(made)
+    plan, cells, boxes = borrowed(plan), borrowed(cells), borrowed(boxes)
+    queried, work = borrowed(queried), borrowed(made)
     for draw in range(log_joint.shape[0]):
         log_weight = log_weights[draw]
         if draw % _DRAWS_AT_ONCE == 0:
@@ -133,13 +134,13 @@ def fill_row_log_probability(plan, cells, boxes, asked, params, n_block, allowed
         lo = 0
         while lo < n_row:
             n = block_size(cells.segment_ptr, lo, n_block, n_row)
-            _put_masses(plan, cells, boxes, asked, -1, mass, log_weight, work.table)
+            _put_masses(plan, cells, boxes, queried, -1, mass, log_weight, work.table)
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
             log_joint[draw, lo : lo + n] = -np.inf
             for box in range(allowed.shape[0]):
-                _put_masses(plan, cells, boxes, asked, box, mass, log_weight, work.table)
-                upward_again(plan, cells, log_weight, work, asked.node, lo, n)
+                _put_masses(plan, cells, boxes, queried, box, mass, log_weight, work.table)
+                upward_again(plan, cells, log_weight, work, queried.node, lo, n)
                 root_log_value(plan, work, n, value)
                 _add_log(value, allowed[box, lo : lo + n], log_joint[draw, lo : lo + n])
             lo += n

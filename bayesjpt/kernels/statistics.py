@@ -30,7 +30,7 @@ def _accumulate(plan, cells, leaf, start, rows, stats):
 def accumulate_block(plan, cells, work, swaps, nodes, lo):
     """Add the rows of the block that starts at `lo` to the chunk's statistics, and to how many reached each leaf.
 
-    Rows of a leaf with a partner are also added to what `swaps` holds of the partner.
+    Rows of a leaf that may swap are also added to what `swaps` holds of the other leaf.
     """
     for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
         leaf = plan.leaf_of[nodes[position] if nodes.size > 0 else np.int32(position)]
@@ -42,8 +42,8 @@ def accumulate_block(plan, cells, work, swaps, nodes, lo):
         start = 0 if cells.code_row[column] >= 0 else lo
         work.n_reached[leaf] += size
         _accumulate(plan, cells, leaf, start, work.rows[position, :size], work.chunk_stats)
-        if swaps.partner[leaf] >= 0:
-            _accumulate(plan, cells, swaps.partner[leaf], start, work.rows[position, :size], swaps.chunk_stats)
+        if swaps.other[leaf] >= 0:
+            _accumulate(plan, cells, swaps.other[leaf], start, work.rows[position, :size], swaps.chunk_stats)
         if work.tally_at[leaf] >= 0:
             for j in range(size):
                 work.tally[work.tally_at[leaf] + work.rows[position, j]] += 1

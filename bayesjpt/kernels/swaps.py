@@ -10,7 +10,7 @@ rows: its e is then the density of rows and parameters over that of the proposal
 evidence is not known, such as recorded zeros, stay where they are, with all that share their leaf.
 
 Before a sweep the members of each dictionary are paired at random. So rows are added up once for their own leaf and
-once for its partner, and nothing needs to remember which rows these were.
+once for the other, and nothing needs to remember which rows these were.
 
 Reference: van Dyk and Park (2008), Partially collapsed Gibbs samplers, Journal of the American Statistical Association
 103: what was integrated out has to be drawn next.
@@ -34,7 +34,7 @@ from bayesjpt.numerics.jit import kernel
 
 @by_address
 class Swaps(NamedTuple):
-    """What leaves would hold if they exchanged their rows with a partner.
+    """What leaves would hold if they exchanged their rows with another leaf.
 
     Attributes
     ----------
@@ -42,22 +42,22 @@ class Swaps(NamedTuple):
         Leaves of each dictionary that may exchange their rows.
     edge : int32 (n_leaf,)
         The edge above each of them.
-    partner : int32 (n_leaf,)
+    other : int32 (n_leaf,)
         -1 for a leaf without one.
     stats, chunk_stats : float64 (n_stats,)
-        Of each leaf: statistics under it of its partner's rows, of all rows and of a chunk.
+        Of each leaf: statistics under it of the other leaf's rows, of all rows and of a chunk.
     """
 
     group_ptr: np.ndarray
     member: np.ndarray
     edge: np.ndarray
-    partner: np.ndarray
+    other: np.ndarray
     stats: np.ndarray
     chunk_stats: np.ndarray
 
 
 def make_swaps(plan: Plan) -> Swaps:
-    """Return the Swaps of a plan; no leaf has a partner yet.
+    """Return the Swaps of a plan; no leaf may swap yet.
 
     Leaves exchange rows whose families know their evidence, unless they are truncated to a cell or have rows from
     elsewhere too.
@@ -86,17 +86,17 @@ def make_swaps(plan: Plan) -> Swaps:
 
 
 @kernel
-def draw_partners(swaps, rng):
+def propose_swaps(swaps, rng):
     """Pair the members of each dictionary at random; of an odd number one is left over."""
-    swaps.partner[:] = -1
+    swaps.other[:] = -1
     for group in range(swaps.group_ptr.size - 1):
         order = swaps.member[swaps.group_ptr[group] : swaps.group_ptr[group + 1]].copy()
         for i in range(order.size - 1, 0, -1):
             j = min(int(rng.random() * (i + 1)), i)
             order[i], order[j] = order[j], order[i]
         for i in range(0, order.size - 1, 2):
-            swaps.partner[order[i]] = order[i + 1]
-            swaps.partner[order[i + 1]] = order[i]
+            swaps.other[order[i]] = order[i + 1]
+            swaps.other[order[i + 1]] = order[i]
 
 
 @kernel
@@ -122,13 +122,13 @@ def _take(plan, leaf, offered, stats):
 @apart
 @kernel
 def swap_rows(plan, swaps, stats, edge_count, concentration, hyper, hyper_at, theta, rng):
-    """Let each pair of partners exchange its rows, or leave them, in place.
+    """Let each proposed pair of leaves exchange its rows, or leave them, in place.
 
     Parameters
     ----------
     plan : Plan
     swaps : Swaps
-        As `draw_partners` and then `allocate` left them.
+        As `propose_swaps` and then `allocate` left them.
     stats, edge_count : as `allocate` left them
     concentration, hyper, hyper_at, theta, rng : as in `draw_params`, which has to follow
 
@@ -139,8 +139,8 @@ def swap_rows(plan, swaps, stats, edge_count, concentration, hyper, hyper_at, th
     """
     plan, swaps = borrowed(plan), borrowed(swaps)
     n_swapped = 0
-    for leaf in range(swaps.partner.size):
-        other = swaps.partner[leaf]
+    for leaf in range(swaps.other.size):
+        other = swaps.other[leaf]
         if other <= leaf:
             continue
         e, o = swaps.edge[leaf], swaps.edge[other]

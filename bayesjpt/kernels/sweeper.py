@@ -16,7 +16,7 @@ from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
 from bayesjpt.kernels.redraw import Given, deferred_leaves, redraw, run_sweeps
 from bayesjpt.kernels.scales import apply_scales, draw_scales_given_statistics
-from bayesjpt.kernels.swaps import draw_partners, make_swaps
+from bayesjpt.kernels.swaps import make_swaps, propose_swaps
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.counter_rng import sweep_key
 
@@ -91,7 +91,7 @@ class Sweeper:
         """Return a draw given allocations at random, by even weights: a start far from the learner's."""
         params = self.learned()
         params.log_weight[self._soft] = self._even
-        self._swaps.partner[:] = -1
+        self._swaps.other[:] = -1
         self._allocate(params, np.uint64(rng.integers(2**63)), True)
         self._draw_given_allocations(params, rng)
         return params
@@ -204,9 +204,9 @@ class Sweeper:
 
     def _pair(self, rng: np.random.Generator) -> None:
         if self.swaps:
-            draw_partners(self._swaps, rng)
+            propose_swaps(self._swaps, rng)
         else:
-            self._swaps.partner[:] = -1
+            self._swaps.other[:] = -1
 
     def _divided(self, params: Params) -> np.ndarray:
         """Return the concentrations, divided by the weights of types at hand."""
@@ -244,11 +244,10 @@ class Sweeper:
         if leaf >= 0:
             raise SamplingError(f"the prior of leaf {leaf} of block {self.name!r} is not valid")
 
-    def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
+    def _allocate(self, params: Params, key: np.uint64, by_prior: bool) -> float:
         self._allocated = False
-        return self._tell(
-            allocate(self.plan, self.cells, *params, self._work, self._swaps, key, flat, self._stats, self._edge_count)
-        )
+        counts = self._stats, self._edge_count
+        return self._tell(allocate(self.plan, self.cells, *params, self._work, self._swaps, key, by_prior, *counts))
 
     def _tell(self, found: tuple[float, int | np.integer]) -> float:
         """Return the log likelihood of what allocations returned; raise where a row is impossible."""
@@ -288,7 +287,7 @@ def is_closed_form(circuit: Circuit, plan: Plan, n_open: int) -> bool:
     """Return whether the posterior is in closed form: every row's path is known, and every leaf's draw is exact.
 
     Sums of the structure are hard and no row lacks the cell that decides; a slot holds one family, and beside it atoms,
-    which are told from it by value; families are conjugate, also on the cells to which their leaves are truncated.
+    which their values tell from it; families are conjugate, also on the cells to which their leaves are truncated.
     Factors of their priors are another matter. `n_open` is that of `bayesjpt.kernels.routes.Routes`, of all rows.
     """
     families = [registry.FAMILIES[number] for number in circuit.leaf_family]

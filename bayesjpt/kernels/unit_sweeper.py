@@ -27,7 +27,7 @@ class SweepTask(NamedTuple):
     Attributes
     ----------
     log_weight : float64 (n_edge,), theta : float64 (n_theta,)
-    partner : int32 (n_leaf,)
+    other : int32 (n_leaf,)
         Of `bayesjpt.kernels.swaps.Swaps`.
     key : int
         Of this sweep.
@@ -37,7 +37,7 @@ class SweepTask(NamedTuple):
 
     log_weight: np.ndarray
     theta: np.ndarray
-    partner: np.ndarray
+    other: np.ndarray
     key: int
     prior: bool
 
@@ -49,7 +49,7 @@ class Counted:
     Attributes
     ----------
     sums : DyadicSum
-        Of float64 (2 n_stats + 1,) a unit: statistics, statistics under partners, log likelihood in nats.
+        Of float64 (2 n_stats + 1,) a unit: statistics, statistics under the leaf to swap with, log likelihood in nats.
     counts : int64 (n_edge + n_leaf + n_tally,), or 0
         Rows that took each edge, that reached each leaf, and the tally of codes.
     impossible : int
@@ -95,7 +95,7 @@ def count_units(plan: Plan, units: Units, numbers: Iterable[int], task: SweepTas
     """Return what a sweep counts in some units: a function of its arguments, but for the buffers, which are scratch."""
     total = Counted()
     work, swaps, stats, edge_count = buffers
-    swaps.partner[...] = task.partner
+    swaps.other[...] = task.other
     is_prepared = False
     for number in numbers:
         cells = units[number]
@@ -193,9 +193,9 @@ class UnitSweeper(Sweeper):
                 listed=np.empty((2, max(units.n_row, self._work.listed.shape[1]))),
             )
 
-    def _allocate(self, params: Params, key: np.uint64, flat: bool) -> float:
+    def _allocate(self, params: Params, key: np.uint64, by_prior: bool) -> float:
         self._allocated = False
-        counted = self._count(SweepTask(params.log_weight, params.theta, self._swaps.partner, int(key), flat))
+        counted = self._count(SweepTask(params.log_weight, params.theta, self._swaps.other, int(key), by_prior))
         n_stats, n_edge, n_leaf = self._stats.size, self._edge_count.size, self._work.n_reached.size
         total = counted.sums.total()
         self._stats[:], self._swaps.stats[:] = total[:n_stats], total[n_stats : 2 * n_stats]

@@ -39,16 +39,16 @@ _EVERYTHING = tuple(dict.fromkeys(pattern for patterns in _SOURCES.values() for 
 
 
 @functools.cache
-def source_hash(room: str = "") -> str:
-    """Return the SHA-256 hex digest over the sources that compiled functions of a room may hold.
+def source_hash(package: str = "") -> str:
+    """Return the SHA-256 hex digest over the sources that compiled functions of a package may hold.
 
     Parameters
     ----------
-    room : str
+    package : str
         ``numerics``, ``families`` or ``kernels``; any other name stands for code outside, which may hold all of them.
     """
     digest = hashlib.sha256()
-    for pattern in _SOURCES.get(room, _EVERYTHING):
+    for pattern in _SOURCES.get(package, _EVERYTHING):
         for path in sorted(_PACKAGE.glob(pattern)):
             digest.update(f"{path.parent.name}/{path.name}".encode())
             digest.update(path.read_bytes())

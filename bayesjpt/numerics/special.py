@@ -1,4 +1,4 @@
-"""The door to our special functions: compiled scalars, most of them logarithms that hold far out in both tails."""
+"""Our special functions: compiled scalars, most of them logarithms that hold far out in both tails."""
 
 from __future__ import annotations
 

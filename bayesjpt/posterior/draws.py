@@ -1,7 +1,7 @@
 """Posterior: a circuit, its schema, and Params with leading (chain, draw) axes.
 
 A point estimate is one chain of one draw, so each query has one signature and one code path. Queries and reports
-register themselves as methods (`bayesjpt.posterior.answer.query_method`), so this room imports neither.
+register themselves as methods (`bayesjpt.posterior.answer.query_method`), so this package imports neither.
 """
 
 from __future__ import annotations

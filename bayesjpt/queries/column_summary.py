@@ -14,7 +14,7 @@ _N_LABEL = 12
 """Labels that are named at most; a line has room for fewer."""
 
 _LARGE_SHARE = 0.3
-"""Share of the cells from which the one value that they hold is told."""
+"""Share of the cells from which the one value that they hold is shown."""
 
 
 _LARGE = 1e9
@@ -66,8 +66,8 @@ def _of_labels(column: Column, kind: str, is_open: bool, order: Sequence[str], c
 def _shares(labels: Sequence[str], counts: np.ndarray) -> str:
     first = np.argsort(-counts, kind="stable")[:_N_LABEL]
     total = max(float(counts.sum()), 1e-300)
-    told = [f"{labels[i]} {_percent(float(counts[i]) / total)}" for i in first if counts[i] > 0]
-    return ", ".join(told)
+    shares = [f"{labels[i]} {_percent(float(counts[i]) / total)}" for i in first if counts[i] > 0]
+    return ", ".join(shares)
 
 
 def _of_numbers(column: Column, cells: np.ndarray | None) -> str:

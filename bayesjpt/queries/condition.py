@@ -101,8 +101,8 @@ def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Poster
         remedy = "For values of continuous columns use post.constrain." if boxes else None
         raise EvidenceError(f"evidence of probability zero: {reason}", remedy=remedy)
 
-    def edited(asked: Sequence[int]) -> Edit:
-        parts = [{column: box.intervals[column] for column in asked if column in box.intervals} for box in boxes]
+    def edited(queried: Sequence[int]) -> Edit:
+        parts = [{column: box.intervals[column] for column in queried if column in box.intervals} for box in boxes]
         return conditioned(post.circuit, post.schema, parts, max_edges=MAX_EDITED_EDGES)
 
     given = _given(post, columns, edited, conditioned_params)
@@ -149,8 +149,8 @@ def constrain(post: Posterior, values: Mapping[str, Any]) -> Posterior:
     """
     columns, known = _row(post, values)
 
-    def edited(asked: Sequence[int]) -> Edit:
-        here = {column: known[column] for column in asked}
+    def edited(queried: Sequence[int]) -> Edit:
+        here = {column: known[column] for column in queried}
         return constrained(post.circuit, post.schema, here, max_edges=MAX_EDITED_EDGES)
 
     given = _given(post, columns, edited, constrained_params)
@@ -262,7 +262,7 @@ def _held(circuit: Circuit) -> np.ndarray:
 
 
 def _given(post: Posterior, columns: Sequence[int], edited: Callable[[Sequence[int]], Edit], reweight) -> Posterior:
-    """Return the posterior with the circuit of an edit; `edited` makes it for some of the columns that are asked.
+    """Return the posterior with the circuit of an edit; `edited` makes it for some of the columns that are queried.
 
     Raises
     ------

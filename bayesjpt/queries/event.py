@@ -142,7 +142,7 @@ class Event:
 
 
 class Leaf(Event):
-    """Rows that are told by one column: a comparison, a range or a set."""
+    """Rows that one column decides: a comparison, a range or a set."""
 
     column: str
     places: tuple[Place, ...]

@@ -145,7 +145,7 @@ def _checked(column: Column, value: float) -> float:
     if column.base == "category":
         return value
     if column.base == "integer" and np.isfinite(value) and value != np.rint(value):
-        # of a file's cell it would be a slip to be told of; what is asked for is meant
+        # of a file's cell it would be a slip to report; what is asked for is meant
         found = f"column {column.name!r} holds {column.text(value)} in row 1"
         raise SchemaError(found, expected_of(column), "Give a whole number.")
     cells = cells_of.from_floats(column.name, np.array([value]), column.dtype)

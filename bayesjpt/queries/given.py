@@ -58,7 +58,7 @@ def box_log_probability(post: Posterior, plan: Plan, boxes: Sequence[Box]) -> np
 
 
 def row_blocks(
-    plan: Plan, rows: Table, asked: Sequence[int] = (), *, routed: bool = True
+    plan: Plan, rows: Table, queried: Sequence[int] = (), *, routed: bool = True
 ) -> Iterator[tuple[slice | np.ndarray, Table, Cells, int]]:
     """Yield parts of a table small enough for the workspace: (which rows, the part, its Cells, rows in one go).
 
@@ -79,7 +79,7 @@ def row_blocks(
             part.observed,
             max_distinct_share=QUERY_DISTINCT_SHARE,
             max_table_bytes=MAX_TABLE_BYTES,
-            asked=asked,
+            queried=queried,
             routes=routes,
             keep_terms=False,
         )

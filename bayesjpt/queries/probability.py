@@ -10,7 +10,7 @@ import numpy as np
 from bayesjpt.defaults import MAX_BOXES
 from bayesjpt.errors import QueryError, warn
 from bayesjpt.kernels.boxes import make_boxes
-from bayesjpt.kernels.row_events import fill_row_log_probability, make_asked
+from bayesjpt.kernels.row_events import fill_row_log_probability, queried_slots
 from bayesjpt.posterior.answer import PlainAnswer, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
@@ -191,10 +191,10 @@ def _given_rows(post: Posterior, found: Sequence[Box], rows: Table) -> tuple[np.
     log_evidence = np.empty_like(log_joint)
     columns = np.array(sorted({column for box in found for column in box.columns}), np.int64)
     arranged = make_boxes(plan, [box.intervals for box in found])
-    asked = make_asked(plan, arranged, columns)
-    for which, part, cells, n_block in row_blocks(plan, rows, asked=columns.tolist()):
+    queried = queried_slots(plan, arranged, columns)
+    for which, part, cells, n_block in row_blocks(plan, rows, queried=columns.tolist()):
         joint, alone = np.empty((log_joint.shape[0], part.n_row)), np.empty((log_joint.shape[0], part.n_row))
-        fill_row_log_probability(plan, cells, arranged, asked, flat, n_block, _allowed(found, part), alone, joint)
+        fill_row_log_probability(plan, cells, arranged, queried, flat, n_block, _allowed(found, part), alone, joint)
         log_joint[:, which], log_evidence[:, which] = joint, alone
     return log_joint, log_evidence
 

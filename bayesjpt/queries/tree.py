@@ -111,7 +111,7 @@ class TreeData:
     hidden : tuple of str
         Columns that are not shown.
     n_draw, n_draw_shown : int
-        Draws that shares and that marginals are told from.
+        Draws that shares and that marginals are computed from.
     structure, n_structure : int
         Which of how many structures it is.
     kind : str

@@ -235,8 +235,8 @@ def _because(nats: Mapping[str, Mapping[str, float]], first: str, second: str, l
         for feature, value in nats[name].items():
             said = "how common they are" if ":" in feature else feature
             parts[said] = parts.get(said, 0.0) + sign * value
-    told = sorted((item for item in parts.items() if abs(item[1]) >= _MENTIONED), key=lambda item: -abs(item[1]))
-    listed = ", ".join(f"{feature} {value:+.1f}" for feature, value in told)
+    largest = sorted((item for item in parts.items() if abs(item[1]) >= _MENTIONED), key=lambda item: -abs(item[1]))
+    listed = ", ".join(f"{feature} {value:+.1f}" for feature, value in largest)
     return f"{first} over {second} by {lead:.1f} nats" + f" ({listed})" * bool(listed)
 
 

@@ -97,8 +97,8 @@ class ColumnType:
 
     def record(self) -> dict[str, Any]:
         """Return the answer as plain values, by the names of `RECORD`."""
-        told = (self.name, self.type, self.certainty, self.probability, self.second, self.values)
-        return dict(zip(RECORD, (*told, "; ".join(self.look_at), self.n_missing, self.n_distinct), strict=True))
+        values = (self.name, self.type, self.certainty, self.probability, self.second, self.values)
+        return dict(zip(RECORD, (*values, "; ".join(self.look_at), self.n_missing, self.n_distinct), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +137,8 @@ class Types:
         rows = [column.record() for column in self.columns]
         for column in self.left_out:
             notes = "; ".join(notes_of_left_out(column))
-            told = (column.name, LEFT_OUT, "", None, "", column.reason, notes, None, None)
-            rows.append(dict(zip(RECORD, told, strict=True)))
+            values = (column.name, LEFT_OUT, "", None, "", column.reason, notes, None, None)
+            rows.append(dict(zip(RECORD, values, strict=True)))
         return rows
 
     def to_frame(self) -> pd.DataFrame:

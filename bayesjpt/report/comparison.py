@@ -91,11 +91,11 @@ def comparison_html(found: Answer) -> str:
     from bayesjpt.posterior.labelled import html_table
 
     lines = [list(_cells(column)) for column in _ranked(found)]
-    told = html_table(list(_HEADERS), lines, f"{_headline(found)}. {_verdict(found)}")
+    page = html_table(list(_HEADERS), lines, f"{_headline(found)}. {_verdict(found)}")
     if not found.parts:
-        return told
+        return page
     parts = [[_share(part.first), _share(part.second), part.event] for part in found.parts]
-    return told + html_table([*found.names, "rows with"], parts, "Where the rows differ most")
+    return page + html_table([*found.names, "rows with"], parts, "Where the rows differ most")
 
 
 def _headline(found: Answer) -> str:
@@ -109,16 +109,16 @@ def _verdict(found: Answer) -> str:
     differing = [column.name for column in found.columns if column.verdict == "differs"]
     if found.n_copied and found.n_row == (found.n_copied, found.n_copied):
         return "Both hold the same rows."
-    told = f"Taken together: {probability(found.together)} that the rows differ." if found.together is not None else ""
+    text = f"Taken together: {probability(found.together)} that the rows differ." if found.together is not None else ""
     if found.n_copied > _FEW_COPIES * min(found.n_row):
-        told += f" {found.n_copied:,} rows are in both."
+        text += f" {found.n_copied:,} rows are in both."
     if differing:
         n = len(differing)
-        return f"{n} column{'s differ' if n > 1 else ' differs'}. {told}".strip()
+        return f"{n} column{'s differ' if n > 1 else ' differs'}. {text}".strip()
     if found.together is not None and found.together >= 0.95:
-        return f"No column differs by itself, but what hangs together does. {told}"
+        return f"No column differs by itself, but what hangs together does. {text}"
     doubtful = [column.name for column in found.columns if column.verdict == "may differ"]
-    return f"{'No column clearly differs' if doubtful else 'The columns are alike'}. {told}".strip()
+    return f"{'No column clearly differs' if doubtful else 'The columns are alike'}. {text}".strip()
 
 
 def probability(value: float) -> str:
@@ -131,8 +131,8 @@ def _ranked(found: Answer) -> list[ColumnAnswer]:
 
 
 def _cells(column: ColumnAnswer) -> tuple[str, str, str, str]:
-    told = f"{column.verdict}: {column.words}" if column.words else column.verdict
-    return column.name, probability(max(column.probability, column.missing)), f"{100.0 * column.size:.0f} %", told
+    text = f"{column.verdict}: {column.words}" if column.words else column.verdict
+    return column.name, probability(max(column.probability, column.missing)), f"{100.0 * column.size:.0f} %", text
 
 
 def _share(numbers: tuple[float, float, float]) -> str:

@@ -26,10 +26,10 @@ from bayesjpt.table.table import Table
 from bayesjpt.table.write import texts
 
 DRAWS = 32
-"""Draws that bands are told from, two of each structure: of 50 columns these take a second."""
+"""Draws that bands are computed from, two of each structure: of 50 columns these take a second."""
 
 PAIR_DRAWS = 16
-"""Draws that pairs of columns are told from, one of each structure: 1,225 pairs take a second."""
+"""Draws that pairs of columns are computed from, one of each structure: 1,225 pairs take a second."""
 
 CELLS = 40
 """Cells of a column of numbers: about eight pixels each."""
@@ -53,7 +53,7 @@ _LEAST_GAP = 0.05
 """Part of the rows by which a distribution may be off without a word, however many rows there are."""
 
 _ODD = 30.0
-"""A row is told to stand out where fewer than a tenth of one such is expected; scores are exceeded thrice as often as
+"""A row is said to stand out where fewer than a tenth of one such is expected; scores are exceeded thrice as often as
 their exponential says, at most (`bayesjpt.queries.outliers`)."""
 
 
@@ -311,7 +311,7 @@ def contents_of(
 
 
 def _stability(post: Posterior) -> str:
-    """Return how far another seed moves answers, without what it says of shares: types are told by another measure."""
+    """Return how far another seed moves answers, without what it says of shares: types have another measure."""
     if post.n_chain * post.n_draw == 1:
         return "This is the estimate of a learner, without sweeps: it has no intervals."
     found = post.settings.get("stability")
@@ -443,8 +443,8 @@ def _expected(post: Posterior, name: str, rows: Table) -> list[str]:
     others = rows.observed.copy()
     others[k] = False
     ends = quantile(post, _ENDS, [name], Table(rows.schema, rows.values, others)).values.mean(axis=(0, 1))[:, 0]
-    told = [[_number(column, end) for end in both] for both in ends.T.tolist()]
-    return [lo if lo == hi else f"{lo} to {hi}" for lo, hi in told]
+    words = [[_number(column, end) for end in both] for both in ends.T.tolist()]
+    return [lo if lo == hi else f"{lo} to {hi}" for lo, hi in words]
 
 
 def _likely_labels(names: Sequence[str], values: np.ndarray) -> str:

@@ -31,10 +31,10 @@ def posterior_html(post: Posterior) -> str:
     structures = f"{n_structure} structures, " if n_structure > 1 else ""
     caption = f"Posterior: {structures}{post.n_chain * post.n_draw} draws, {len(post.schema)} columns{given}"
     table = html_table(["column", "read as", "values", "missing"], lines, caption)
-    told = [f"and {more} more columns"] if more > 0 else []
-    told += [str(post.settings["stability"])] if "stability" in post.settings else []
-    told.append("Ask it: post.types(), post.probability('…'), post.report('report.html')")
-    return table + "".join(f"<p>{html.escape(line)}</p>" for line in told)
+    lines = [f"and {more} more columns"] if more > 0 else []
+    lines += [str(post.settings["stability"])] if "stability" in post.settings else []
+    lines.append("Ask it: post.types(), post.probability('…'), post.report('report.html')")
+    return table + "".join(f"<p>{html.escape(line)}</p>" for line in lines)
 
 
 def convergence_html(found: Convergence) -> str:

@@ -21,7 +21,7 @@ from bayesjpt.report.charts import column_svg, pairs_svg
 from bayesjpt.report.contents import Contents
 
 TOP_PAIRS = 15
-"""Pairs of columns that are told as text."""
+"""Pairs of columns that are described in text."""
 
 DRAWN_ROWS = 200
 """Rows that a page holds, for pictures of any pair: as many as a fit keeps."""
@@ -143,17 +143,17 @@ def _data(contents: Contents, order: list[int], place: dict[int, int]) -> dict[s
         ranks = [label for label in answer.order if label in labels] if answer.type == "ordinal" else []
         ranks += [label for label in labels if label not in ranks]
         rank = [ranks.index(label) for label in labels] + [len(labels)] * (len(axis.labels) - len(labels))
-        told: dict[str, Any] = {"name": axis.name, "labels": ranks or None, "values": []}
+        described: dict[str, Any] = {"name": axis.name, "labels": ranks or None, "values": []}
         if rows is not None:
             seen = zip(rows.values[k, kept].tolist(), rows.observed[k, kept].tolist(), strict=True)
             # places on a picture, to a thousandth of its width or better
             digits = 0 if axis.labels else 3 - math.floor(math.log10(max(axis.edges[-1] - axis.edges[0], 1e-300)))
-            told["values"] = [
+            described["values"] = [
                 (rank[int(value)] if axis.labels else round(value, digits)) if observed else None
                 for value, observed in seen
             ]
         if not axis.labels:
-            told |= {"lo": float(axis.edges[0]), "hi": float(axis.edges[-1]), "ticks": axis.ticks}
-        columns.append(told)
+            described |= {"lo": float(axis.edges[0]), "hi": float(axis.edges[-1]), "ticks": axis.ticks}
+        columns.append(described)
     pairs = [(place[p.first], place[p.second], *(round(x, 3) for x in (p.mean, p.lo, p.hi))) for p in contents.pairs]
     return {"columns": columns, "pairs": pairs}

@@ -32,7 +32,7 @@ PLOT_JOINT_CELLS = 50
 """Cells of either column in a plot of two: their 2,500 pairs take a tenth of a second."""
 
 PLOT_DRAWS = 100
-"""Draws that bands in plots are told from; five of them lie beyond either end of a band."""
+"""Draws that bands in plots are computed from; five of them lie beyond either end of a band."""
 
 
 Parts = Mapping[str, np.ndarray]

@@ -92,8 +92,8 @@ class Stability:
             row = self.table.sel(quantity=name)
             moved = "" if np.isnan(float(row.move)) else _percent(float(row.move))
             rhat = float(row.rhat_halves)
-            told = unknown if np.isnan(rhat) else f"{rhat:.3f}"
-            lines.append(f"{name:<22}{moved:>20}{told:>17}{int(row.n_entry):>9}")
+            rhat_text = unknown if np.isnan(rhat) else f"{rhat:.3f}"
+            lines.append(f"{name:<22}{moved:>20}{rhat_text:>17}{int(row.n_entry):>9}")
         return "\n".join([*lines, self.sentence()])
 
 

@@ -92,8 +92,8 @@ def _title(result: Types, name: str | None) -> str:
     n_missing = sum(column.n_missing for column in result.columns)
     n_column = len(result.columns) + len(result.left_out)
     rows = "" if result.n_row is None else f"{result.n_row:,} {'row' if result.n_row == 1 else 'rows'}, "
-    told = f"{rows}{n_column} {'column' if n_column == 1 else 'columns'}, {n_missing:,} missing"
-    return told if name is None else f"{clipped(name, WIDTH - len(told) - 2)}: {told}"
+    text = f"{rows}{n_column} {'column' if n_column == 1 else 'columns'}, {n_missing:,} missing"
+    return text if name is None else f"{clipped(name, WIDTH - len(text) - 2)}: {text}"
 
 
 def _cells(column: ColumnType) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ def tree(
     max_columns : int
         Of the columns that are chosen by themselves.
     max_draws : int or None
-        Draws that the leaves' distributions are told from; shares are told from all. None for all.
+        Draws that the leaves' distributions are computed from; shares are computed from all. None for all.
 
     Returns
     -------

@@ -256,10 +256,10 @@ class _Drawing:
 
 
 def _condition_lines(node: ViewNode) -> list[str]:
-    """Return a condition on one line or two; a long name is cut, so that what is asked of the column can be seen."""
+    """Return a condition on one line or two; a long name is cut, so that the condition on the column can be seen."""
     if width(node.column, 11.0) > LABEL_ROOM and node.condition.startswith(node.column):
-        asked = node.condition.removeprefix(node.column).lstrip()
-        return [fitted(words, LABEL_ROOM, 11.0) for words in (node.column, asked)]
+        condition = node.condition.removeprefix(node.column).lstrip()
+        return [fitted(words, LABEL_ROOM, 11.0) for words in (node.column, condition)]
     return wrapped(node.condition, LABEL_ROOM, 11.0)
 
 

@@ -81,7 +81,7 @@ class Checkpoint:
         write_whole(self.path / RUN, json.dumps({"format": FORMAT, "facts": facts}, indent=1))
 
     def facts(self) -> dict[str, Any]:
-        """Return what `begin` was told."""
+        """Return what `begin` was given."""
         return read_run(self.path)
 
     def remove(self) -> None:
@@ -133,34 +133,34 @@ def read_run(path: Path) -> dict[str, Any]:
     return facts
 
 
-def check_facts(path: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+def check_facts(path: Path, stored: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
     """Raise `CheckpointError` unless a checkpoint is of this table, these options and these versions.
 
     Parameters
     ----------
-    stored, asked : mapping
+    stored, requested : mapping
         With the keys ``options`` and ``versions`` (mappings from names to values) and ``table`` (with ``rows``,
         ``columns`` and ``digest``).
     """
     where = f"checkpoint {str(path)!r}"
-    asked = json.loads(json.dumps(asked))
-    if stored["table"] != asked["table"]:
+    requested = json.loads(json.dumps(requested))
+    if stored["table"] != requested["table"]:
         rows, columns = (stored["table"].get(name, "unknown") for name in ("rows", "columns"))
         raise CheckpointError(
             f"{where} is of another table ({rows} rows x {columns} columns, "
-            f"this one has {asked['table']['rows']} x {asked['table']['columns']})",
+            f"this one has {requested['table']['rows']} x {requested['table']['columns']})",
             "the very table, read in the same way",
         )
-    for name in {**stored["options"], **asked["options"]}:
-        before, now = (facts["options"].get(name) for facts in (stored, asked))
+    for name in {**stored["options"], **requested["options"]}:
+        before, now = (facts["options"].get(name) for facts in (stored, requested))
         if before != now:
             raise CheckpointError(
                 f"{where} was begun with {name} = {before!r}, not {now!r}",
                 "the same options",
                 "Repeat them, or choose another folder",
             )
-    for name in {**stored["versions"], **asked["versions"]}:
-        before, now = (facts["versions"].get(name) for facts in (stored, asked))
+    for name in {**stored["versions"], **requested["versions"]}:
+        before, now = (facts["versions"].get(name) for facts in (stored, requested))
         if before != now:
             raise CheckpointError(
                 f"{where} was begun with another version of {name} ({_short(before)}, now {_short(now)}), "

@@ -32,7 +32,7 @@ def waiting(text: str, wanted: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def task_bar(text: str, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Give a function to be told how much is done, of how much; None without a terminal."""
+    """Give a function that takes how much is done, of how much; None without a terminal."""
     if not (wanted and visible()):
         yield None
         return
@@ -47,7 +47,7 @@ def task_bar(text: str, wanted: bool) -> Iterator[Callable[[int, int], None] | N
 
 @contextlib.contextmanager
 def count_bar(text: str, done: int, total: int, wanted: bool) -> Iterator[Callable[[int], None]]:
-    """Give a function to be told how many things are done, of so many; it does nothing without a terminal."""
+    """Give a function that takes how many things are done, of so many; it does nothing without a terminal."""
     if not (wanted and visible()):
         yield lambda done: None
         return

@@ -44,7 +44,7 @@ def begin_saves(path: Path, facts: Mapping[str, Any], schedule: Schedule, sizes:
     Raises
     ------
     CheckpointError
-        Where the disk has no room for all draws: better told now than at some later save.
+        Where the disk has no room for all draws: better said now than at some later save.
     """
     forms = draw_arrays(schedule, sizes.n_edge, sizes.n_theta).values()
     n_byte = sum(int(np.prod(shape, dtype=float)) * dtype.itemsize for shape, dtype in forms)

@@ -207,11 +207,11 @@ class _Learner:
 
     def growth(self) -> Growth | None:
         """Return settings for compiled growth, of labels without missing cells; None for other tables and leaves."""
-        asked = self.settings
-        if not self.is_labels.all() or not self.table.observed.all() or asked.leaf == "dictionary":
+        settings = self.settings
+        if not self.is_labels.all() or not self.table.observed.all() or settings.leaf == "dictionary":
             return None
-        of_leaves = SELECTS.index(asked.select), asked.leaf == "chow_liu"
-        return Growth(*of_leaves, asked.min_rows, asked.min_columns, asked.ess, asked.subspace)
+        of_leaves = SELECTS.index(settings.select), settings.leaf == "chow_liu"
+        return Growth(*of_leaves, settings.min_rows, settings.min_columns, settings.ess, settings.subspace)
 
     def grown(self, rows: np.ndarray) -> _Part:
         """Return the network of some rows."""

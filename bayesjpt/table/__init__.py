@@ -1,1 +1,1 @@
-"""The only door for data frames: `table` holds the cells, `schema` what each column is, `resolution` its grid."""
+"""The entry point for data frames: `table` holds the cells, `schema` what each column is, `resolution` its grid."""

@@ -261,8 +261,8 @@ def expected_of(column: Column) -> str:
     lo, hi = (column.text(bound) for bound in column.support)
     kind = "whole numbers" if column.base == "integer" else "dates" if column.dtype == "datetime" else "numbers"
     if np.isfinite(column.support).all():
-        told = "around the only value of training" if column.minimum == column.maximum else "the column's support"
-        return f"{kind} from {lo} to {hi}, {told}"
+        where = "around the only value of training" if column.minimum == column.maximum else "the column's support"
+        return f"{kind} from {lo} to {hi}, {where}"
     if np.isfinite(column.support[1]):
         return f"{kind} up to {hi}, as in training"
     return f"{kind} from {lo}, as in training" if np.isfinite(column.support[0]) else kind

@@ -175,7 +175,7 @@ class _Evidence:
 
 
 def in_whole(text: str, numbers: np.ndarray) -> str:
-    """Return what is told of a row of some rows as what is told of the table's, whose numbers from 0 are given."""
+    """Return what is said of a row of some rows as what is said of the table's, whose numbers from 0 are given."""
     return re.sub(
         r"(?<=in row )\d+(?=$|\))",
         lambda row: str(numbers[int(row[0]) - 1] + 1) if 0 < int(row[0]) <= len(numbers) else row[0],

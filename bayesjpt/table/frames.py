@@ -335,8 +335,8 @@ def object_cells(name: str, values: list[Any]) -> Cells:
     if "object" in kinds:
         row = kinds.index("object")
         shown = type(values[row]).__name__
-        told = _REMEDIES.get(_kind_of_type(shown.lower()), _CONVERT)
-        return cells_of.excluded(name, len(values), f"of type {shown} in row {row + 1}: {told}")
+        remedy = _REMEDIES.get(_kind_of_type(shown.lower()), _CONVERT)
+        return cells_of.excluded(name, len(values), f"of type {shown} in row {row + 1}: {remedy}")
     odd = next((row for row, kind in enumerate(kinds) if kind not in (None, first)), None)
     if odd is not None:
         texts = text_cells(

@@ -224,8 +224,8 @@ def told_tokens(tokens: Sequence[tuple[str, str]]) -> str:
     columns: dict[str, list[str]] = {}
     for token, name in tokens:
         columns.setdefault(token, []).append(repr(name))
-    told = []
+    parts = []
     for token, names in columns.items():
         more = f" and {len(names) - _N_NAMES} more" if len(names) > _N_NAMES else ""
-        told.append(f"{token!r} in column{'s' * (len(names) > 1)} {', '.join(names[:_N_NAMES])}{more}")
-    return "; ".join(told)
+        parts.append(f"{token!r} in column{'s' * (len(names) > 1)} {', '.join(names[:_N_NAMES])}{more}")
+    return "; ".join(parts)

@@ -200,7 +200,7 @@ def _numbers(view: Cells, base: str, reason: str, override: Override) -> Column:
 
 
 def _resolution(view: Cells, kept: np.ndarray, spread: float) -> tuple[float, str]:
-    """Return the grid of the values that are no atoms, and how it is told."""
+    """Return the grid of the values that are no atoms, and how it is described."""
     distinct = view.distinct[kept]
     if view.stored == "datetime":
         width = resolution.day_grid(distinct)

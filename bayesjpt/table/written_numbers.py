@@ -129,17 +129,17 @@ class NumberNotation:
 
     def in_words(self) -> str:
         """Return how numbers are written, for the reason of a decision."""
-        told = []
+        forms = []
         if self.decimal == ",":
-            told.append("decimal comma")
+            forms.append("decimal comma")
         if self.group:
             names = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
-            told.append(f"{names[self.group]} between thousands")
+            forms.append(f"{names[self.group]} between thousands")
         if self.negative != "-":
-            told.append("parentheses for negative" if self.negative == "(" else "minus behind the number")
+            forms.append("parentheses for negative" if self.negative == "(" else "minus behind the number")
         unit = " ".join(part.strip() for part in (self.prefix, self.suffix) if part.strip())
         shown = ["in " + unit] if unit else []
-        return f"written {' '.join([*shown, *(['with ' + ' and '.join(told)] if told else [])])}".rstrip()
+        return f"written {' '.join([*shown, *(['with ' + ' and '.join(forms)] if forms else [])])}".rstrip()
 
 
 @dataclass(frozen=True)

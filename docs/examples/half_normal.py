@@ -75,10 +75,8 @@ def sample(lo, hi, theta, constants, rng):
     return math.sqrt(theta[0]) * u
 
 
-HALF_NORMAL = bj.register_family(Family(
+HALF_NORMAL = bj.register_family(Family.of(
+    globals(),
     name="half_normal", bases=("real",), support=(0.0, math.inf), statistical_type="positive", scaling=Scaling.SCALE,
     parameters=(Parameter("variance", "positive", "inverse_gamma", lambda h, t: (h["a0"], h["b0"], 0.0), "scale^2"),),
-    hyper_names=("a0", "b0"), priors={"default": lambda column, start: [2.0, 1.0]}, n_stats=2,
-    coefficients=coefficients, fill_log_density=fill_log_density, accumulate=accumulate,
-    accumulate_gradient=accumulate_gradient, initial=initial, draw_posterior=draw_posterior, log_mass=log_mass,
-    cdf=cdf, moment=moment, mode=mode, sample=sample))  # fmt: skip
+    hyper_names=("a0", "b0"), priors={"default": lambda column, start: [2.0, 1.0]}, n_stats=2))  # fmt: skip

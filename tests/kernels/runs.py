@@ -107,13 +107,13 @@ def log_masses(run: Run, params: Params) -> np.ndarray:
     return out
 
 
-def allocate(run: Run, params: Params, key: int, n_block: int = 64, *, flat: bool = False) -> Allocated:
+def allocate(run: Run, params: Params, key: int, n_block: int = 64, *, by_prior: bool = False) -> Allocated:
     """Run one sweep of allocations; the arrays are dirty beforehand, since the kernel must overwrite them."""
     stats = np.full(run.plan.stat_at[-1], np.nan)
     edge_count = np.full(run.plan.child.size, -1, np.int64)
     work = make_work(run.plan, run.cells, n_block)
     swaps = make_swaps(run.plan)
-    answer = gibbs.allocate(run.plan, run.cells, *params, work, swaps, np.uint64(key), flat, stats, edge_count)
+    answer = gibbs.allocate(run.plan, run.cells, *params, work, swaps, np.uint64(key), by_prior, stats, edge_count)
     return Allocated(*answer, stats, edge_count, work)
 
 

@@ -98,7 +98,7 @@ def test_another_key_gives_another_allocation(case):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_flat_allocation_chooses_by_the_weights_alone(case, mode):
-    found = runs.allocate(runs.prepare(case.circuit, case.table, mode), case.params, KEY, flat=True)
+    found = runs.allocate(runs.prepare(case.circuit, case.table, mode), case.params, KEY, by_prior=True)
     assert_same_allocation(found, twin(case, score=naive.flat))
 
 
@@ -106,7 +106,7 @@ def test_flat_allocation_does_not_depend_on_the_data(case, rng):
     other = ex.make_table(ex.COLUMNS, case.table.n_row, rng)
     other = Table(other.schema, other.values, case.table.observed)
     counts = [
-        runs.allocate(runs.prepare(case.circuit, table), case.params, KEY, flat=True).edge_count.tolist()
+        runs.allocate(runs.prepare(case.circuit, table), case.params, KEY, by_prior=True).edge_count.tolist()
         for table in (case.table, other)
     ]
     assert counts[0] == counts[1]

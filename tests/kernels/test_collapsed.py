@@ -16,7 +16,7 @@ from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.collapsed_sweeper import CollapsedSweeper
 from bayesjpt.kernels.routes import make_routes
 from bayesjpt.kernels.samplers import check_sampler
-from bayesjpt.kernels.swaps import draw_partners, make_swaps
+from bayesjpt.kernels.swaps import make_swaps, propose_swaps
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.kernels.work import make_work
 from bayesjpt.sampler.target import make_target
@@ -142,7 +142,7 @@ def kept_values(work) -> list[list[float]]:
 def test_recorded_paths_are_those_of_a_sweep_that_keeps_none(name, mode, rng):
     at = scanned(name, mode, rng, 300)
     stats, edge_count = np.zeros_like(at.stats), np.zeros_like(at.edge_count)
-    draw_partners(at.swaps, rng)
+    propose_swaps(at.swaps, rng)
     expected = gibbs.allocate(*at.run, *at.params, at.work, at.swaps, KEY, False, stats, edge_count)
     n_reached, of_swaps = at.work.n_reached.copy(), at.swaps.stats.copy()
     kept = kept_values(at.work)

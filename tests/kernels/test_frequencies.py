@@ -26,13 +26,14 @@ def path_probabilities(case, row, score):
     return {tuple(sorted(edges)): p for (edges, _), p in zip(paths, share, strict=True)}
 
 
-def path_counts(case, row, mode, flat=False):
+def path_counts(case, row, mode, by_prior=False):
     """Return {edges taken: number of keys}."""
     run = runs.prepare(case.circuit, case.table.rows(row), mode)
     of_sums = np.isin(case.circuit.kind[case.circuit.edge_parent()], SUM_KINDS)
     counts: dict[tuple[int, ...], int] = {}
     for sweep in range(N_KEY):
-        found = runs.allocate(run, case.params, sweep_key(np.uint64(99), np.uint64(sweep)), n_block=1, flat=flat)
+        key = sweep_key(np.uint64(99), np.uint64(sweep))
+        found = runs.allocate(run, case.params, key, n_block=1, by_prior=by_prior)
         taken = tuple(np.flatnonzero(found.edge_count * of_sums).tolist())
         counts[taken] = counts.get(taken, 0) + 1
     return counts
@@ -70,7 +71,7 @@ def test_paths_are_taken_with_their_posterior_probabilities(case, row, mode):
 
 
 def test_paths_of_a_flat_allocation_are_taken_with_their_weights(case):
-    assert p_value(path_counts(case, 0, "by row", flat=True), path_probabilities(case, 0, naive.flat)) > FALSE_ALARM
+    assert p_value(path_counts(case, 0, "by row", by_prior=True), path_probabilities(case, 0, naive.flat)) > FALSE_ALARM
 
 
 def test_prior_instead_of_posterior_probabilities_are_caught(case):

@@ -80,24 +80,24 @@ def test_rows_are_counted_where_their_ways_end():
     assert value == case.table.values[column, counts.first[at]]
 
 
-@pytest.mark.parametrize("flat", [False, True])
-def test_what_a_sweep_counts_has_the_distribution_of_single_choices(flat):
+@pytest.mark.parametrize("by_prior", [False, True])
+def test_what_a_sweep_counts_has_the_distribution_of_single_choices(by_prior):
     case = a_hard_case(300)
     whole, cut = sweeper_of(case, case.table.n_row), counting_sweeper(case)
     params = whole.learned()
     for sweeper in (whole, cut):
-        sweeper._swaps.partner[:] = -1
+        sweeper._swaps.other[:] = -1
     seen = {
         sweeper: np.array(
             [
-                (sweeper._allocate(params, np.uint64(key), flat), *sweeper._work.n_reached, *sweeper._stats)
+                (sweeper._allocate(params, np.uint64(key), by_prior), *sweeper._work.n_reached, *sweeper._stats)
                 for key in range(400)
             ]
         )
         for sweeper in (whole, cut)
     }
-    assert_same_distribution(seen[whole][:, flat:], seen[cut][:, flat:])
-    if not flat:
+    assert_same_distribution(seen[whole][:, by_prior:], seen[cut][:, by_prior:])
+    if not by_prior:
         assert seen[cut][:, 0] == pytest.approx(seen[whole][0, 0], rel=1e-12)
 
 
@@ -123,7 +123,7 @@ def test_a_planted_error_of_the_shares_is_caught(monkeypatch):
     seen = []
     for sweeper in (whole, cut):
         params = sweeper.learned()
-        sweeper._swaps.partner[:] = -1
+        sweeper._swaps.other[:] = -1
         seen.append([])
         for key in range(400):
             sweeper._allocate(params, np.uint64(key), False)
@@ -132,16 +132,16 @@ def test_a_planted_error_of_the_shares_is_caught(monkeypatch):
         assert_same_distribution(*map(np.array, seen))
 
 
-def test_partners_hold_the_statistics_of_each_others_rows():
+def test_proposed_pairs_hold_the_statistics_of_each_others_rows():
     case = a_hard_case(300)
     sweeper = counting_sweeper(case)
     sweeper.allocate(sweeper.learned(), np.random.default_rng(2), 5, 0)
     swaps, plan = sweeper._swaps, case.plan
-    paired = np.flatnonzero(swaps.partner >= 0)
+    paired = np.flatnonzero(swaps.other >= 0)
     assert paired.size > 0
     names = [registry.FAMILIES[family].name for family in plan.leaf_family]
     for leaf in paired:
-        other = swaps.partner[leaf]
+        other = swaps.other[leaf]
         own = swaps.stats[plan.stat_at[other] : plan.stat_at[other + 1]]
         if names[other] in ("normal", "student_t", "geometric", "negative_binomial"):  # the first counts rows
             assert own[0] == sweeper._work.n_reached[leaf]

@@ -71,10 +71,11 @@ def test_routing_changes_no_bit_of_a_log_mass(case):
     np.testing.assert_allclose(answers[1], answers[0], rtol=ROUNDING)
 
 
-@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("by_prior", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_routed_rows_take_the_paths_that_they_take_unrouted(case, mode, flat):
-    whole, routed = (runs.allocate(prepare(case, mode, routed=r), case.params, KEY, flat=flat) for r in (False, True))
+def test_routed_rows_take_the_paths_that_they_take_unrouted(case, mode, by_prior):
+    prepared = [prepare(case, mode, routed=routed) for routed in (False, True)]
+    whole, routed = (runs.allocate(run, case.params, KEY, by_prior=by_prior) for run in prepared)
     assert routed.impossible == -1
     assert routed.edge_count.tolist() == whole.edge_count.tolist()
     np.testing.assert_allclose(routed.stats, whole.stats, rtol=ROUNDING, atol=ROUNDING)
@@ -91,7 +92,7 @@ def test_size_of_blocks_changes_no_bit_of_a_routed_allocation(case, n_block):
 
 def test_allocations_at_random_respect_the_splits(rng):
     case = hard_case(rng, 0.0)
-    found = runs.allocate(prepare(case, "by row"), case.params, KEY, flat=True)
+    found = runs.allocate(prepare(case, "by row"), case.params, KEY, by_prior=True)
     root = naive.edges_of(case.circuit, case.circuit.n_node - 1)
     below = int((case.table.values[0] < ex.HEAPED.atoms[1]).sum())
     assert found.edge_count[list(root)].tolist() == [below, N_ROW - below]

@@ -54,7 +54,7 @@ def test_values_and_paths_are_those_of_the_slow_twin(case, mode):
     found = runs.log_scores(run, case.params) + runs.log_jacobian(case.table)
     np.testing.assert_allclose(found, naive.log_values(case.circuit, case.params, case.table), atol=EXACT)
     assert_same_allocation(runs.allocate(run, case.params, 5), twin(case, 5))
-    assert_same_allocation(runs.allocate(run, case.params, 5, flat=True), twin(case, 5, naive.flat))
+    assert_same_allocation(runs.allocate(run, case.params, 5, by_prior=True), twin(case, 5, naive.flat))
 
 
 def test_weights_that_leave_the_likeliest_child_nothing_cost_no_digit(rng):

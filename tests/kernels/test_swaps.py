@@ -9,7 +9,7 @@ from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.families import registry
 from bayesjpt.kernels import gibbs
-from bayesjpt.kernels.swaps import draw_partners, make_swaps, swap_rows
+from bayesjpt.kernels.swaps import make_swaps, propose_swaps, swap_rows
 from bayesjpt.kernels.work import make_work
 from bayesjpt.table.table import Table
 from tests import examples as ex
@@ -23,9 +23,9 @@ POSITIVE_FAMILIES = ("normal", "gamma", "exponential", "lognormal")
 
 
 def allocated(run: runs.Run, params: Params, rng: np.random.Generator, n_block: int = 64):
-    """Return (swaps, stats, edge_count) after partners were drawn and rows allocated."""
+    """Return (swaps, stats, edge_count) after swaps were proposed and rows allocated."""
     swaps = make_swaps(run.plan)
-    draw_partners(swaps, rng)
+    propose_swaps(swaps, rng)
     stats, edge_count = np.zeros(run.plan.stat_at[-1]), np.zeros(run.plan.child.size, np.int64)
     work = make_work(run.plan, run.cells, n_block)
     gibbs.allocate(run.plan, run.cells, *params, work, swaps, np.uint64(KEY), False, stats, edge_count)
@@ -33,19 +33,19 @@ def allocated(run: runs.Run, params: Params, rng: np.random.Generator, n_block: 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_swaps_hold_the_statistics_of_their_partners_rows(mode, rng):
+def test_swaps_hold_the_statistics_of_the_other_leafs_rows(mode, rng):
     table = ex.make_table(ex.PLAIN, 300, rng, missing=0.3)
     circuit = ex.two_level(table)
     params = ex.random_params(circuit, table.schema, rng)
     run = runs.prepare(circuit, table, mode)
     swaps, _, _ = allocated(run, params, rng)
     cells = naive.allocate(circuit, params, table, np.uint64(KEY)).cells
-    partners = np.flatnonzero(swaps.partner >= 0)
-    assert partners.size > 0
-    for leaf in partners:
-        assert swaps.partner[swaps.partner[leaf]] == leaf
+    paired = np.flatnonzero(swaps.other >= 0)
+    assert paired.size > 0
+    for leaf in paired:
+        assert swaps.other[swaps.other[leaf]] == leaf
         found = swaps.stats[run.plan.stat_at[leaf] : run.plan.stat_at[leaf + 1]]
-        expected = naive.leaf_statistics(circuit, table.schema, int(leaf), cells[swaps.partner[leaf]])
+        expected = naive.leaf_statistics(circuit, table.schema, int(leaf), cells[swaps.other[leaf]])
         np.testing.assert_allclose(found, expected, rtol=SUMS, atol=SUMS)
 
 
@@ -62,8 +62,8 @@ def test_every_pair_of_a_dictionary_meets(rng):
     swaps = make_swaps(runs.prepare(ex.independent(table, ex.only(*POSITIVE_FAMILIES)), table).plan)
     met = set()
     for _ in range(200):
-        draw_partners(swaps, rng)
-        met |= {(int(leaf), int(other)) for leaf, other in enumerate(swaps.partner)}
+        propose_swaps(swaps, rng)
+        met |= {(int(leaf), int(other)) for leaf, other in enumerate(swaps.other)}
     assert met == {(a, b) for a in range(4) for b in range(4) if a != b}
 
 

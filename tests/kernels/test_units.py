@@ -136,7 +136,7 @@ def test_any_division_of_units_among_workers_counts_the_same_bits(data, shape):
     case = the_case(shape)
     rows = units_of(case, SMALL, resident=1)
     sweeper = sweeper_of(case, SMALL)
-    task = SweepTask(*sweeper.learned(), sweeper._swaps.partner, 3, False)
+    task = SweepTask(*sweeper.learned(), sweeper._swaps.other, 3, False)
     expected = sweeper._count(task)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=6)))
     parts = [

@@ -26,7 +26,7 @@ from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.kernels.cells import make_cells, row_cells
 from bayesjpt.kernels.gibbs import allocate, draw_params
 from bayesjpt.kernels.sampling import sample_rows
-from bayesjpt.kernels.swaps import draw_partners, make_swaps, swap_rows
+from bayesjpt.kernels.swaps import make_swaps, propose_swaps, swap_rows
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.counter_rng import sweep_key
@@ -273,7 +273,7 @@ def sweeps(case, swaps, meddle, key, rng, log_weight, theta, values, log_weights
     for t in range(thetas.shape[0]):
         _weights_for_allocation(plan, meddle, log_weight, theta, weights)
         sweep = sweep_key(np.uint64(key), np.uint64(t))
-        draw_partners(swaps, rng)
+        propose_swaps(swaps, rng)
         if _allocate(plan, cells, weights, theta, work, swaps, sweep, stats, edge_count) >= 0:
             return t
         believed = 4.0 * hyper if meddle == EXCHANGE_UNDER_ANOTHER_PRIOR else hyper
@@ -333,7 +333,7 @@ def run_coded_chain(
         cells = make_cells(case.plan, values, ~case.missing, max_distinct_share=1.0, max_table_bytes=10**6)
         assert (cells.code_row >= 0).all()
         work = make_work(case.plan, cells, ROW_BLOCK)
-        draw_partners(swaps, rng)
+        propose_swaps(swaps, rng)
         _, impossible = allocate(
             case.plan, cells, *params, work, swaps, np.uint64(sweep_key(key, np.uint64(t))), False, stats, edge_count
         )
