@@ -80,6 +80,7 @@ def make_candidates(
     n_leaf[plan.kind[plan.slot_node] == arrays.LEAF] = 1
     n_extra = np.array([len(values) for values in extra], np.int64)
     labels = n_label[plan.slot_column]
+    # more than k points of each leaf: the best of a mixture lie near the best of its leaves, not always at them
     n_own = np.where(labels > 0, 0, n_leaf * (2 * k + 1) + n_extra[plan.slot_column])
     slot_first, slot_last = np.empty((2, plan.slot_node.size), np.int64)
     column_first, column_last = np.empty((2, n_column), np.int64)
@@ -142,6 +143,7 @@ def _slot_recorded(plan, log_weight, theta, slot, x):
     total = 0.0
     for t in terms:
         total += math.exp(t - top)
+    # a probability: rounding must not lift it above one
     return min(top + math.log(total), 0.0)
 
 
@@ -186,6 +188,7 @@ def _fill_best_points(plan, theta, leaf, grid, buffer, out):
         if score[best] == -np.inf:
             out[rank:] = out[0]
             break
+        # split the interval at its best point: the right part is new, the left part stays in place
         lo[n_interval], hi[n_interval] = _grid_point(out[rank], grid[0], grid[1], 1), hi[best]
         hi[best] = _grid_point(out[rank], grid[0], grid[1], -1)
         for k in (best, n_interval):
@@ -244,6 +247,7 @@ def _score(plan, found, log_weight, theta, slot, candidate, centre, table):
 @kernel
 def _mark(column, x):
     """Return a hash of a column's value; marks of parts add up to that of the whole."""
+    # x + 0.0 turns -0.0 into 0.0; the rest is splitmix64's finaliser
     bits = np.uint64(np.float64(x + 0.0).view(np.int64)) + np.uint64(column + 1) * np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -279,6 +283,7 @@ def _put_slots(plan, work, i, hidden, of_slots, parts, m):
         at = work.node_at[plan.slot_node[slot]]
         s = work.s[at, i]
         parts.score[slot, 0] = work.m[at, i] + math.log(s) if s > 0.0 else -np.inf
+        # observed cells are the same in all completions: they do not tell two apart
         parts.mark[slot, 0] = np.uint64(0)
         parts.length[slot] = 1 if s > 0.0 else 0
         m[slot] = parts.score[slot, 0]

@@ -129,6 +129,7 @@ def make_paths(plan: Plan, cells: Cells, hyper: np.ndarray, hyper_at: np.ndarray
     node_of_leaf[plan.leaf_of[plan.leaf_of >= 0]] = np.flatnonzero(plan.leaf_of >= 0)
     mode = _modes(plan, cells, hyper, hyper_at, theta)
     column = plan.feature_column[plan.leaf_value]
+    # parameters that stand for the whole scan: one density for each distinct value serves all rows
     tabulated = (mode == HELD) & (cells.code_row[column] >= 0)
     length = np.where(tabulated, cells.n_distinct[column].astype(np.int64), 0)
     return Paths(
@@ -268,6 +269,7 @@ def _descend(plan, cells, work, paths, key, row, lo, i):
     n_taken, depth = 0, 0
     paths.taken[lo + i, :] = -1
     paths.leaf[lo + i, :] = -1
+    # a row without any cell visits no sum: it would say nothing of the weights
     if not any_missing or work.seen[work.node_at[root], i]:
         paths.stack[0] = root
         depth = 1
@@ -284,6 +286,7 @@ def _descend(plan, cells, work, paths, key, row, lo, i):
                     paths.stack[depth] = plan.child[e]
                     depth += 1
         else:
+            # terms of a coded slot are stored for each value, those of others for each row of the block
             slot = plan.slot_of_node[node]
             for e in range(first, last):
                 if slot >= 0 and cells.table_at[slot] >= 0:
@@ -306,6 +309,7 @@ def choose(term, first, last, u):
     target = 0.0
     for e in range(first, last):
         target += term[e]
+    # first the total, by the same additions in the same order: the last edge is taken only beyond all others
     target *= u
     reached = 0.0
     for e in range(first, last - 1):
@@ -355,6 +359,7 @@ def replay(plan, cells, work, swaps, paths, stats, edge_count):
                     leaf = paths.leaf[place, column]
                     if leaf >= 0:
                         at = work.list_at[paths.node_of_leaf[leaf]]
+                        # values of a coded column are numbered over the table, others within the block
                         in_block = cells.code_row[column] < 0
                         work.rows[at, work.n_rows[at]] = place - lo if in_block else entry_of(cells, column, place)
                         work.n_rows[at] += 1

@@ -65,6 +65,7 @@ def shifted(x, shift, out):
 def max_shifted(x, shift, out):
     """Raise out to x + shift where that is larger."""
     for i in range(out.size):
+        # a choice in place of max(), whose rules for NaN keep the loop from vectorising
         t = x[i] + shift
         out[i] = t if t > out[i] else out[i]
 
@@ -256,6 +257,7 @@ def split_in_two(rows, u, e0, e1, out0, n0, out1, n1):
     """
     for j in range(rows.size):
         i = rows[j]
+        # both lists get the row, one of them advances: cheaper than a branch that is mispredicted every other time
         left = u[j] * (e0[i] + e1[i]) < e0[i]
         out0[n0] = i
         out1[n1] = i

@@ -42,6 +42,7 @@ PRODUCT_KIND = int(_PRODUCT)
 def prepare_coefficients(plan, cells, theta, work):
     """Prepare the constants of the log densities of leaves that rows have values for, and the masses of their cells."""
     for leaf in range(plan.leaf_family.size):
+        # no row of this unit has a value for the leaf: its coefficients are never read
         if cells.feature_len[plan.leaf_value[leaf]] == 0:
             continue
         at, length = plan.theta_at[leaf], plan.theta_len[leaf]
@@ -86,6 +87,7 @@ def _fill_leaves(plan, cells, work, node, n):
         column = plan.feature_column[plan.leaf_value[leaf]]
         z, aux = cells.feature_at[plan.leaf_value[leaf]], cells.feature_at[plan.leaf_aux[leaf]]
         raw = cells.feature_at[plan.leaf_raw[leaf]]
+        # all leaves but the atom itself are masked where it has the say
         marks = max(cells.atom_at[column], 0)
         n_mark = n if cells.atom_at[column] >= 0 and not plan.leaf_is_atom[leaf] else 0
         cut = (
@@ -109,6 +111,7 @@ def _fill_leaf_masses(family, z, half, units, cut, parameters, constants, out):
     unit, least = units
     for i in range(out.size):
         own = half[i] / unit
+        # a cell narrower than its ends can tell apart: a wider one, scaled down to its share
         reach = max(own, least * abs(z[i]))
         out[i] = recorded_log_mass(family, z[i] - reach, z[i] + reach, cut, parameters, constants)
         if reach > own:
@@ -174,6 +177,7 @@ def _close_table(plan, cells, log_weight, work, slot):
         term = work.table_term[term_at : term_at + (last - first) * (n + 1)].reshape(last - first, n + 1)
         _combine(log_weight[first:last], work.leaf, work.pair[0, :n], work.pair[1, :n], term)
         rows.log_value(work.pair[0, :n], work.pair[1, :n], table)
+    # the entry behind the last value is that of a missing cell: log 1, it is marginalised
     work.table[at + n] = 0.0
 
 
@@ -205,6 +209,7 @@ def fill_mass_tables(plan, cells, log_weight, theta, work):
         node = plan.slot_node[slot]
         column = plan.slot_column[slot]
         n = np.int64(cells.n_distinct[column])
+        # values without a grid are points, whose density stands for a mass
         if plan.column_resolution[column] == 0.0 and cells.half[cells.half_at[column]] == 0.0:
             _fill_leaves(plan, cells, work, node, n)
         else:
@@ -267,6 +272,7 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
             continue
         slot = plan.slot_of_node[node]
         if plan.shares_children[node]:
+            # siblings over the same children come one after the other: the exponentials of the first serve all
             if not plan.follows[node] or ready != node - 1:
                 _fill_shared(plan, work, node, n)
             ready = np.int64(node)
@@ -279,6 +285,7 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
         if slot >= 0:
             column = plan.slot_column[slot]
             if cells.table_at[slot] >= 0:
+                # a product gathers from the table by itself: only other parents, or none, need the node's own row
                 if plan.slot_alone[slot]:
                     table = work.table[cells.table_at[slot] : cells.table_at[slot] + cells.n_distinct[column] + 1]
                     rows.gather(table, cells.code[cells.code_row[column], lo : lo + n], m)
@@ -317,6 +324,7 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
             m[:] = 0.0
             s[:] = 1.0
             for e in range(first, last):
+                # before the linear factors of the next child could overflow
                 if plan.renormalise[e]:
                     rows.fold(m, s)
                 child = plan.child[e]
@@ -328,6 +336,7 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
                 else:
                     source = work.node_at[child]
                     rows.add(work.m[source, :n], m)
+                    # leaves have s = 1
                     if plan.kind[child] != LEAF_KIND:
                         rows.multiply(work.s[source, :n], s)
         else:
@@ -346,11 +355,13 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
                 m[:] = -np.inf
                 s[:] = 0.0
             elif alive == 1:
+                # one child with a row: m was shifted to it, so that exp(m - m) = 1 and its own s is the sum's
                 copy_into(work.s[work.node_at[plan.child[only]], :n], s)
                 copy_into(s, work.term[work.edge_at[only], :n])
             for e in range(first, last if alive > 1 else first):
                 source = work.node_at[plan.child[e]]
                 term = work.term[work.edge_at[e], :n]
+                # it sets what the others add to
                 if e == only:
                     rows.first_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
                 elif source >= 0:

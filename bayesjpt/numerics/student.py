@@ -43,6 +43,7 @@ def _log_upper(nu, v):
     """Return log P(T > sqrt(nu) sinh(v)) for v >= 0."""
     if v >= _STRAIGHT:
         return -nu * (v - _LOG_2) - math.log(nu) - log_beta(0.5 * nu, 0.5)
+    # 1 - sech(v)^2 = tanh(v)^2, so that neither end of the beta's interval is rounded
     tanh = math.tanh(v)
     return log_beta_tails(0.5 * nu, 0.5, 1.0 / math.cosh(v) ** 2, tanh * tanh)[0] - _LOG_2
 
@@ -77,14 +78,17 @@ def student_cdf(nu, t):
 @kernel
 def _width(a, b):
     """Return asinh(b) - asinh(a) for 0 <= a <= b < inf without cancellation."""
+    # far from each other the difference loses no digits
     if b > 2.0 * a:
         return math.asinh(b) - math.asinh(a)
+    # asinh(b) - asinh(a) = asinh(b sqrt(1 + a^2) - a sqrt(1 + b^2)), times its conjugate
     return math.asinh((b - a) * ((b + a) / (b * math.hypot(1.0, a) + a * math.hypot(1.0, b))))
 
 
 @kernel
 def _fall(nu, slope, step):
     """Return the fall of the log density of v from a point with tanh(v) = slope to `step` beyond it."""
+    # cosh(v + step) / cosh(v) = 1 + 2 sinh(step / 2)^2 + tanh(v) sinh(step)
     half = math.sinh(0.5 * step)
     return nu * math.log1p(2.0 * half * half + slope * math.sinh(step))
 
@@ -99,6 +103,7 @@ def _one_sided_interval(nu, a, b):
     if nearer == -np.inf or b == np.inf:
         return nearer
     farther = _log_upper(nu, math.asinh(b))
+    # a difference of tails that loses at most two bits; closer ones are integrated
     if nearer - farther > 0.25:
         return nearer + log1mexp(nearer - farther)
     half = 0.5 * _width(a, b)
@@ -129,6 +134,7 @@ def log_student_interval(nu, a, b):
         outside += math.exp(_log_upper(nu, math.asinh(b)))
     if a > -np.inf:
         outside += math.exp(_log_upper(nu, math.asinh(-a)))
+    # both tails are small numbers that keep their digits
     if outside < 0.5:
         return math.log1p(-outside)
     return logaddexp(_one_sided_interval(nu, 0.0, b), _one_sided_interval(nu, 0.0, -a))
@@ -152,6 +158,7 @@ def _lower_quantile(nu, log_p):
     for _ in range(_N_NEWTON):
         tail = _log_upper(nu, v)
         log_cosh = math.log(math.cosh(v)) if v < _STRAIGHT else v - _LOG_2
+        # Newton on log P(T > t), concave in v: the first step passes the solution, the others come back from there
         step = (tail - log_p) * math.exp(min(tail + nu * log_cosh + normaliser, 700.0))
         v = max(v + step, 0.0)
         if abs(step) <= 1e-15 * v or abs(step) <= 1e-17:
@@ -169,6 +176,7 @@ def _quantile_between(nu, a, b, u):
         return a
     log_below = logaddexp(log_student_cdf(nu, a), math.log(u) + log_mass)
     if log_below <= -_LOG_2:
+        # whichever tail is smaller has the digits
         x = _lower_quantile(nu, log_below)
     else:
         log_above = logaddexp(log_student_cdf(nu, -b), math.log1p(-u) + log_mass)
@@ -218,6 +226,7 @@ def _moments_from_end(nu, a, b):
     second = 0.0
     start = 0.0
     while start < end:
+        # tanh at the panel's start: the fall along the panel is about steepness h + nu h^2 / 2, solved for _FALL
         steepness = nu * math.tanh(math.atanh(min(slope, 1.0 - 1e-16)) + start)
         panel = 2.0 * _FALL / (steepness + math.sqrt(steepness * steepness + 2.0 * _FALL * nu))
         panel = min(panel, _PANEL, end - start)
@@ -233,10 +242,12 @@ def _moments_from_end(nu, a, b):
             first += density * offset
             second += density * offset * offset
         start = start + panel if panel < end - start else end
+        # nothing comes any more, and the closed form beyond would add nothing
         if second - before <= 1e-18 * second:
             end = start
             width = start
     if width > end:
+        # beyond end: cosh(v) = share exp(s) cosh(asinh(a)), and the offset is share exp(s) - slope
         share = 0.5 * (1.0 + slope)
         density = math.exp(-nu * (math.log(share) + end))
         rest = width - end
@@ -276,5 +287,6 @@ def student_moments_between(nu, a, b):
     spread = share * spread_above + (1.0 - share) * spread_below
     if spread == np.inf or math.isinf(mean):
         return 0, root * mean, np.inf
+    # variance of a mixture: within either half, and between their means
     between = share * (1.0 - share) * (above + below) * (above + below)
     return 0, root * mean, nu * (spread + between)
