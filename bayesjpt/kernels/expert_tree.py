@@ -156,6 +156,7 @@ def fill_products(x, columns, out):
     """Fill out, float64 (n,), with the inner products of a row's covariates and each of n columns."""
     for k in range(out.size):
         out[k] = 0.0
+    # covariates outside, columns inside: neighbouring entries of one row of `columns`, so that the loop vectorises
     for j in range(x.size):
         for k in range(out.size):
             out[k] += x[j] * columns[j, k]
@@ -177,6 +178,7 @@ def _fill_logistic_weights(log_odds, out):
     while width > 1:
         for first in range(0, n_leaf, width):
             left, right = log_expit_both(-log_odds[node])
+            # of the node whose subtree these entries are: its children take its place and the middle of its range
             value = out[first]
             out[first] = value + left
             out[first + width // 2] = value + right
@@ -197,6 +199,7 @@ def _fill_softmax_weights(log_odds, n_way, out):
     while width > 1:
         step = width // n_way
         for first in range(0, out.size, width):
+            # the first way has log odds 0, so that the largest is at least that
             value, top = out[first], 0.0
             out[first] = 0.0
             for way in range(1, n_way):

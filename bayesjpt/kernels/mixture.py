@@ -213,10 +213,12 @@ def forget(held):
 def _prepare(family, ends, units, counts, parameters, constants, held):
     """Find the probabilities before a component and up to its end; infinite where their difference loses digits."""
     lower, upper = ends
+    # probability strictly before the end, which is an atom's or a count's own
     before = math.ceil(lower) - 1.0 if counts else np.nextafter(lower, -np.inf)
     held[0] = dispatch.cdf(family, upper_end(before, units), parameters, constants) if lower > -np.inf else 0.0
     held[1] = dispatch.cdf(family, upper_end(upper, units), parameters, constants) if upper < np.inf else 1.0
     mass = held[1] - held[0]
+    # infinite: shares of this component are taken from logarithms, value by value
     if not (mass >= _LEFT * held[1] and mass > _LEAST):
         held[0] = np.inf
 
@@ -251,6 +253,7 @@ def _share_of_cut(components, const, theta, held, p, counts, x, above):
     if own[0] < np.inf:
         upto = dispatch.cdf(family, upper_end(x, units), parameters, constants)
         part, whole = (own[1] - upto, own[1]) if above else (upto - own[0], upto)
+        # the difference kept its digits
         if part >= _LEFT * whole:
             return min(part / (own[1] - own[0]), 1.0)
     beyond = math.floor(x) + 1.0 if counts else np.nextafter(x, np.inf)
@@ -280,6 +283,7 @@ def mixture_cdf(components, const, theta, held, share, target, x):
     """
     held = borrowed(held)
     total = 0.0
+    # components whose interval lies to one side of x cost a comparison, those that x cuts a cumulative probability
     for p in range(components.ptr[target], components.ptr[target + 1]):
         if share[p] == 0.0 or x < components.lower[p]:
             continue

@@ -72,6 +72,7 @@ _ZETA = np.array([_zeta_minus_one(k) for k in range(2, 32)])
 @kernel
 def stirling_error(a):
     """Return log Gamma(a) - ((a - 1/2) log a - a + log(2 pi) / 2) for a > 0."""
+    # below 10 the series of 1 / a has too few digits, and the difference still has them all
     if a < 10.0:
         return math.lgamma(a) - ((a - 0.5) * math.log(a) - a + _HALF_LOG_2PI)
     s = 1.0 / (a * a)
@@ -84,6 +85,7 @@ def log_poisson_mass(k, x):
     """Return k log x - x - log Gamma(k + 1) for real k >= 0 and x > 0, without cancellation at large k."""
     if k < 10.0:
         return k * math.log(x) - x - math.lgamma(k + 1.0)
+    # near x = k the three large terms cancel to k (log(1 + d) - d) with d = (x - k) / k
     exponent = k * log1p_minus((x - k) / k) if 0.6 * k < x < 1.4 * k else k * math.log(x / k) + (k - x)
     return exponent - 0.5 * math.log(k) - _HALF_LOG_2PI - stirling_error(k)
 
@@ -115,6 +117,7 @@ def _lower_series(a, x):
 @kernel
 def _upper_series(a, x):
     """Return Q(a, x) for a < 1/2 and x < 1."""
+    # Q = 1 - x^a / Gamma(1 + a) (1 + a sum): the leading 1 is taken off by expm1
     exponent = a * math.log(x) - _log_gamma_1p(a)
     total = 0.0
     power = 1.0
@@ -131,6 +134,7 @@ def _upper_series(a, x):
 def _upper_fraction(a, x):
     """Return Q(a, x) Gamma(a) exp(x) / x^a by the continued fraction, evaluated as Lentz did."""
     b = x + 1.0 - a
+    # Lentz's start: c is huge, so that the first c is b alone
     c = 1e300
     d = 1.0 / b
     value = d
@@ -174,11 +178,13 @@ def _log_tails(a, x):
             return math.log1p(-upper), math.log(upper)
         return log_poisson_mass(a, x) + math.log(_lower_series(a, x)), math.log(upper)
     if a >= _TEMME_FROM and abs(x - a) <= _TEMME_WITHIN * a:
+        # -deviate^2 / 2, the exponent of the normal approximation
         exponent = a * log1p_minus((x - a) / a)
         deviate = math.sqrt(-2.0 * exponent)
         root = math.sqrt(a)
         if x < a:
             lower = exponent - _HALF_LOG_2PI
+            # tail of the normal over its density, and Temme's correction in the same units
             lower += math.log(mills_ratio(deviate) - _temme_sum(a, -deviate / root) / root)
             return lower, log1mexp(-lower)
         upper = exponent - _HALF_LOG_2PI + math.log(mills_ratio(deviate) + _temme_sum(a, deviate / root) / root)
@@ -233,12 +239,14 @@ def log_gamma_interval(a, lo, hi):
     if lo <= 0.0:
         return lower_hi
     lower_lo, upper_lo = _log_tails(a, lo)
+    # below the median the lower tails have the digits, above it the upper ones
     if lower_hi < upper_lo:
         larger, smaller = lower_hi, lower_lo
     else:
         larger, smaller = upper_lo, upper_hi
     if larger == -np.inf:
         return -np.inf
+    # a difference of tails that loses at most two bits; closer ones are integrated
     if larger - smaller > 0.25:
         return larger + log1mexp(larger - smaller)
     half = 0.5 * (math.log(hi) - math.log(lo) if hi > 2.0 * lo else math.log1p((hi - lo) / lo))
@@ -277,6 +285,7 @@ def gamma_mean_between(a, lo, hi):
     if hi > 1.5 * lo:
         at_lo = math.exp(log_poisson_mass(a, lo) - log_all) if lo > 0.0 else 0.0
         at_hi = math.exp(log_poisson_mass(a, hi) - log_all) if hi < np.inf else 0.0
+        # few digits cancel: the mass was computed once, and two densities are cheap
         if 1.0 + at_lo + at_hi < _MOST_CANCELLED * (1.0 + at_lo - at_hi):
             return a * (1.0 + at_lo - at_hi)
     return a * math.exp(log_gamma_interval(a + 1.0, lo, hi) - log_all)
@@ -285,8 +294,10 @@ def gamma_mean_between(a, lo, hi):
 @kernel
 def _quantile_guess(a, log_p, log_q):
     """Return a first guess of log x with P(a, x) = p: Wilson and Hilferty's, or the power law of the lower tail."""
+    # near 0, P(a, x) is about x^a / Gamma(a + 1)
     power_law = (log_p + math.lgamma(a + 1.0)) / a
     deviate = normal_quantile(math.exp(log_p)) if log_p < log_q else -normal_quantile(math.exp(log_q))
+    # the cube root of a gamma variable over its mean is nearly normal
     root = 1.0 - 1.0 / (9.0 * a) + deviate / (3.0 * math.sqrt(a))
     if a < 0.5 or not 0.3 < root < np.inf:
         if log_p < log_q:
@@ -316,6 +327,7 @@ def gamma_quantile_between(a, lo, hi, u):
         return lo if u == 0.0 else hi
     log_p = min(logaddexp(log_gamma_p(a, lo), math.log(u) + log_mass), 0.0)
     log_q = min(logaddexp(log_gamma_q(a, hi), math.log1p(-u) + log_mass), 0.0)
+    # the logarithm of the smaller tail is steep and keeps its digits
     lower_side = log_p < log_q
     left = math.log(lo) if lo > _SMALLEST else _LOG_SMALLEST
     right = math.log(hi) if hi < np.inf else math.log(a + 1.0 + 10.0 * math.sqrt(a)) + math.log(1.0 - log_q)

@@ -105,6 +105,7 @@ def grow_tree(table: Table, settings: Settings, progress: Progress | None = None
     grower.propose(queue, 0, 0, 0, table.n_row)
     n_leaf, n_done = 1, 0
     while queue and n_leaf < settings.max_leaves:
+        # largest total improvement first: where leaves are limited, they go where they gain most
         _, node, proposal = heapq.heappop(queue)
         middle, score, threshold, labels = grower.divide(proposal)
         left, right = len(nodes), len(nodes) + 1
@@ -181,6 +182,7 @@ class _Grower:
         score, column, go_left = self._search(self.features, self.n_code, first, last)
         if not score > self.settings.min_improvement:
             return False
+        # the node's number breaks ties, so that proposals are never compared
         heapq.heappush(queue, (-score * (last - first), node, _Proposal(column, score, go_left, depth, first, last)))
         return True
 
@@ -204,6 +206,7 @@ class _Grower:
             middle = divide(self.records, self.scratch, k, proposal.go_left, first, last)
             return middle, proposal.score, np.nan, tuple(np.flatnonzero(proposal.go_left).tolist())
         score, go_left = proposal.score, proposal.go_left
+        # several numbers share a code at the boundary: look between them before rows are moved
         if k in self.shared:
             score, go_left = self._looked_through(proposal)
         middle = divide(self.records, self.scratch, k, go_left, first, last)
