@@ -209,10 +209,11 @@ def check_input(table: Table, rng: int | np.random.Generator | None) -> np.rando
     return generator
 
 
-def check_count(name: str, value: int) -> int:
-    """Return a setting that counts something, or raise `LearnerError` unless it is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise LearnerError(f"{name} is {_shown(value)}", "a whole number of at least 1")
+def check_count(name: str, value: int, most: int | None = None) -> int:
+    """Return a setting that counts something, or raise `LearnerError` unless it is a whole number from 1 to `most`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= value <= (most or value):
+        expected = f"a whole number {'of at least 1' if most is None else f'from 1 to {most}'}"
+        raise LearnerError(f"{name} is {_shown(value)}", expected)
     return int(value)
 
 

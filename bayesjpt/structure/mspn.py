@@ -13,11 +13,13 @@ import numpy as np
 from bayesjpt import defaults
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.build import Dictionary, Node, build_circuit
+from bayesjpt.families import registry
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Columns, Progress, Rows, Task
 from bayesjpt.structure.cluster import two_means
 from bayesjpt.structure.dependence import chance, hold_together, subsample, whiten_all
 from bayesjpt.structure.features import Codes, ColumnFeatures, RandomFeatures, column_features, make_codes
+from bayesjpt.structure.settle import settled, shapes_are_fixed
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
 
@@ -87,6 +89,9 @@ def learn_mspn(
     products become one node. Small clusters are kept as they are: their leaves have proper priors, and the sampler
     moves rows between children anyway.
 
+    Leaves whose breaks stay where they were placed, splines, cannot follow rows that move. Where all numbers have these
+    alone, rows are first moved by the sweeps that a chain discards, under the default dictionary (`settled`).
+
     A missing cell has the features of its column's mean when rows are divided, and leaves out its row when two columns
     are compared. Nothing is imputed.
 
@@ -115,7 +120,10 @@ def learn_mspn(
         rows_first=bool(rows_first),
         features=RandomFeatures(n_features, scale, max_rows),
     )
-    return build_circuit(mspn_tree(table, rng, settings, progress), table, dictionary)
+    root = mspn_tree(table, rng, settings, progress)
+    if shapes_are_fixed(table.schema, dictionary or registry.dictionary):
+        root = settled(root, table, rng, progress)
+    return build_circuit(root, table, dictionary)
 
 
 @dataclass(frozen=True)

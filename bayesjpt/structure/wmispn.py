@@ -162,9 +162,9 @@ def rule_of(bins: str, n_bins: int | None, order: int | None) -> Rule:
     """Return how leaves and columns are divided, or raise `LearnerError` for what makes no sense."""
     base.check_choice("bins", bins, RULES)
     if n_bins is not None:
-        base.check_between("n_bins", base.check_count("n_bins", n_bins), 1, WMISPN_MAX_BINS)
+        base.check_count("n_bins", n_bins, WMISPN_MAX_BINS)
     if order is not None:
-        base.check_between("order", base.check_count("order", order), 1, MAX_ORDER)
+        base.check_count("order", order, MAX_ORDER)
     return Rule(bins, n_bins or 0, order or 0)
 
 

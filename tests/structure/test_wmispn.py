@@ -213,6 +213,12 @@ def test_senseless_setting_is_refused_by_name(rng, setting):
         learn_wmispn(table_of(rng.normal(size=30)), rng, **setting)
 
 
+@pytest.mark.parametrize("order", [0, 7, 2.5])
+def test_refused_order_says_which_orders_there_are(rng, order):
+    with pytest.raises(LearnerError, match="expected a whole number from 1 to 6"):
+        learn_wmispn(table_of(rng.normal(size=30)), rng, order=order)
+
+
 def test_leaves_have_the_order_and_bins_that_were_asked_for(rng):
     table = table_of(rng.normal(size=400), rng.poisson(40.0, 400).astype(float), bases="ri")
     circuit = learn_wmispn(table, rng, n_bins=3, order=4, bins="frequency")
