@@ -23,8 +23,8 @@ import numpy as np
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.networks import Network, expand
 from bayesjpt.circuit.recognised import recognise
-from bayesjpt.circuit.trees import codes_of
-from bayesjpt.kernels.networks import count_rows, draw_log_weights, log_evidence, rows_of_codes
+from bayesjpt.circuit.trees import group_rows
+from bayesjpt.kernels.networks import count_rows, draw_log_weights, log_evidence
 from bayesjpt.posterior.convert import reference_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.schema import Schema
@@ -154,7 +154,7 @@ def network_draws(
 def rows_of(table: Table) -> np.ndarray:
     """Return the groups of labels of complete rows, integers (n_row, n_column), read-only, made once."""
     if table not in _ROWS:
-        rows = rows_of_codes(codes_of(table))
+        rows = group_rows(table.schema, table.values)
         rows.flags.writeable = False
         _ROWS[table] = rows
     return _ROWS[table]
