@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.defaults import ALPHA, ESS, GAMMA, STRUCTURES, THIN
 from bayesjpt.errors import CheckpointError, warn
 from bayesjpt.fitting.learning import LearnerFunction, compile_for, learn, restricted
@@ -48,7 +49,7 @@ def fit(
     prior: str = "default",
     type_prior: str = "members",
     sampler: str = "blocked",
-    ess: float | str = ESS,
+    ess: float | str | BDeu = ESS,
     families: Mapping[str, Iterable[str]] | Iterable[str] | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
@@ -120,11 +121,11 @@ def fit(
         How a sweep draws the allocations of rows: ``blocked``, all at once given weights and parameters; or
         ``collapsed``, then also one after the other given all others, weights and conjugate parameters integrated out,
         which takes many times as long: for small tables.
-    ess : float or str
+    ess : float, str or BDeu
         Imaginary rows of the prior of each split, divided evenly over its ways. ``cutset`` and ``tree_mixture`` judge
         by them how columns depend on each other, too. ``drawn``: of several cutset networks of labels without missing
         cells, each draw has a number of its own, from its posterior (powers of two from 1/32 to 64, all as probable
-        before); trees are judged by 1.
+        before); trees are judged by 1, and under `BDeu`, one imaginary sample for the whole circuit, too.
     families : names, or mapping from column to names, optional
         The only likelihood families of all columns (each keeps those that fit it, or all of its own where none does),
         or of some columns.
