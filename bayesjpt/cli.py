@@ -21,7 +21,7 @@ import typer
 from bayesjpt import cli_compare, cli_experts, cli_query, cli_report, cli_splines, defaults, defaults_experts
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
-from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
+from bayesjpt.cli_reading import TableReader, decided_of, reads_table
 from bayesjpt.cli_text import tell_codes, tell_phase, warning_shower, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 from bayesjpt.learners import LEARNERS
@@ -226,7 +226,7 @@ def types(
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     chains_of |= {"n_structures": structures, "weights": weights, "time": time}
     with _warnings(quiet):
-        read = _read(reader, table, quiet, _decided(kind, schema))
+        read = _read(reader, table, quiet, decided_of(kind, schema))
         cli_types.check_why(read, why)
         post = cli_types.fitted(read, n_rows, quick, quiet, chosen, chains_of)
         with_draws = functools.partial(cli_types.sampled, read, n_rows, quiet, chosen, chains_of)
@@ -304,7 +304,7 @@ def fit(
             "cores": cores,
         }
         with _warnings(quiet):
-            decided = _decided(cli_experts.kinds(kind, step, series, schema), schema, closed)
+            decided = decided_of(cli_experts.kinds(kind, step, series, schema), schema, closed)
             read = _read(reader, table, quiet, decided)
             cli_experts.fit_and_save(read, output, quiet, seed=seed, **of_experts)
         return
@@ -322,7 +322,7 @@ def fit(
 
     with contextlib.nullcontext() if workers is None else remote_workers.workers(workers) as chains_of["executor"]:
         with _warnings(quiet):
-            read = _read_all(reader, table, quiet, _decided(kind, schema, closed), chains_of["executor"])
+            read = _read_all(reader, table, quiet, decided_of(kind, schema, closed), chains_of["executor"])
         tell_codes(read, quiet)
         post = _fit(read, quiet, time=time, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
     post.save(output)  # before anything else can fail or be interrupted
@@ -379,7 +379,7 @@ def show_schema(
 
     with _warnings(quiet):
         if overwrite or check_output(output):
-            write_schema(reader.table(table, **_decided(kind, schema, closed)).schema, output)
+            write_schema(reader.table(table, **decided_of(kind, schema, closed)).schema, output)
 
 
 for command, example in {**cli_query.COMMANDS, **cli_report.COMMANDS, **cli_compare.COMMANDS}.items():
@@ -393,13 +393,6 @@ def _warnings(quiet: bool) -> Iterator[None]:
         if quiet:
             warnings.simplefilter("ignore", BayesjptWarning)
         yield
-
-
-def _decided(kind: list[str] | None, schema: Path | None, closed: bool = False) -> dict[str, Any]:
-    """Return what is decided about columns, as `TableReader.table` takes it."""
-    if closed and schema is not None:
-        raise BayesjptError("--closed beside --schema", "one of them", "A document says other = false of a column.")
-    return {"kinds": kinds_of(kind), "schema": schema} | ({"other": False} if closed else {})
 
 
 def _read(reader: TableReader, path: Path, quiet: bool, decided: dict[str, Any]) -> Table:

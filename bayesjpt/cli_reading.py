@@ -89,6 +89,13 @@ def kinds_of(kind: list[str] | None) -> dict[str, str] | None:
     return {name: base for name, _, base in pairs} or None
 
 
+def decided_of(kind: list[str] | None, schema: Path | None, closed: bool = False) -> dict[str, Any]:
+    """Return what is decided about columns, as `TableReader.table` takes it."""
+    if closed and schema is not None:
+        raise BayesjptError("--closed beside --schema", "one of them", "A document says other = false of a column.")
+    return {"kinds": kinds_of(kind), "schema": schema} | ({"other": False} if closed else {})
+
+
 @dataclass(frozen=True)
 class TableReader:
     """Reads tables as the options of a command say.
