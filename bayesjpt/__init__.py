@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bayesjpt.learners import LEARNERS as _LEARNERS
 
 if TYPE_CHECKING:
+    from bayesjpt.circuit.bdeu import BDeu as BDeu
     from bayesjpt.errors import BayesjptError as BayesjptError
     from bayesjpt.errors import BayesjptWarning as BayesjptWarning
     from bayesjpt.experts.fit import fit_experts as fit_experts
@@ -66,6 +67,7 @@ _HOME: dict[str, str] = {
     "register_family": "bayesjpt.families.registry",
     **{f"learn_{name}": f"bayesjpt.structure.{name}" for name in _LEARNERS},
     "spline_dictionary": "bayesjpt.structure.wmispn",
+    "BDeu": "bayesjpt.circuit.bdeu",
     "CircuitMixture": "bayesjpt.model.block",
     "CircuitPrior": "bayesjpt.model.circuit_prior",
     "ExpertTree": "bayesjpt.model.expert_tree",

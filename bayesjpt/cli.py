@@ -21,7 +21,7 @@ import typer
 from bayesjpt import cli_compare, cli_experts, cli_query, cli_report, cli_splines, defaults, defaults_experts
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
-from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
+from bayesjpt.cli_reading import TableReader, decided_of, reads_table
 from bayesjpt.cli_text import tell_codes, tell_phase, warning_shower, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 from bayesjpt.learners import LEARNERS
@@ -129,6 +129,7 @@ Kind = Annotated[
 SchemaPath = Annotated[
     Path | None, typer.Option("--schema", help="Document that says what each column is; see `bayesjpt schema`.")
 ]
+Closed = Annotated[bool, typer.Option("--closed", help="No labels but those of the table: others have no probability.")]
 Target = Annotated[str | None, typer.Option(help="Learner experts: columns to explain, separated by commas.")]
 Given = Annotated[
     str | None, typer.Option(help="Learner experts: covariates, separated by commas; all others unless given.")
@@ -225,7 +226,7 @@ def types(
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     chains_of |= {"n_structures": structures, "weights": weights, "time": time}
     with _warnings(quiet):
-        read = _read(reader, table, quiet, kind, schema)
+        read = _read(reader, table, quiet, decided_of(kind, schema))
         cli_types.check_why(read, why)
         post = cli_types.fitted(read, n_rows, quick, quiet, chosen, chains_of)
         with_draws = functools.partial(cli_types.sampled, read, n_rows, quiet, chosen, chains_of)
@@ -277,6 +278,7 @@ def fit(
     series: Series = None,
     kind: Kind = None,
     schema: SchemaPath = None,
+    closed: Closed = False,
     quiet: Quiet = False,
     *,
     reader: TableReader,
@@ -302,7 +304,8 @@ def fit(
             "cores": cores,
         }
         with _warnings(quiet):
-            read = _read(reader, table, quiet, cli_experts.kinds(kind, step, series, schema), schema)
+            decided = decided_of(cli_experts.kinds(kind, step, series, schema), schema, closed)
+            read = _read(reader, table, quiet, decided)
             cli_experts.fit_and_save(read, output, quiet, seed=seed, **of_experts)
         return
     cli_experts.check_learner(learner, of_experts)
@@ -319,7 +322,7 @@ def fit(
 
     with contextlib.nullcontext() if workers is None else remote_workers.workers(workers) as chains_of["executor"]:
         with _warnings(quiet):
-            read = _read_all(reader, table, quiet, kind, schema, chains_of["executor"])
+            read = _read_all(reader, table, quiet, decided_of(kind, schema, closed), chains_of["executor"])
         tell_codes(read, quiet)
         post = _fit(read, quiet, time=time, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
     post.save(output)  # before anything else can fail or be interrupted
@@ -365,6 +368,7 @@ def show_schema(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write, TOML.")] = None,
     kind: Kind = None,
     schema: SchemaPath = None,
+    closed: Closed = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write over the file where it exists.")] = False,
     quiet: Quiet = False,
     *,
@@ -375,7 +379,7 @@ def show_schema(
 
     with _warnings(quiet):
         if overwrite or check_output(output):
-            write_schema(reader.table(table, kinds=kinds_of(kind), schema=schema).schema, output)
+            write_schema(reader.table(table, **decided_of(kind, schema, closed)).schema, output)
 
 
 for command, example in {**cli_query.COMMANDS, **cli_report.COMMANDS, **cli_compare.COMMANDS}.items():
@@ -391,22 +395,20 @@ def _warnings(quiet: bool) -> Iterator[None]:
         yield
 
 
-def _read(reader: TableReader, path: Path, quiet: bool, kind: list[str] | None, schema: Path | None) -> Table:
+def _read(reader: TableReader, path: Path, quiet: bool, decided: dict[str, Any]) -> Table:
     """Return the table in a file."""
     with announced(f"reading {path.name}", not quiet):
-        return reader.table(path, kinds=kinds_of(kind), schema=schema)
+        return reader.table(path, **decided)
 
 
-def _read_all(
-    reader: TableReader, path: Path, quiet: bool, kind: list[str] | None, schema: Path | None, executor: Any
-) -> Table | Dataset:
+def _read_all(reader: TableReader, path: Path, quiet: bool, decided: dict[str, Any], executor: Any) -> Table | Dataset:
     """Return the table in a file, or all rows of several, which need not fit into memory."""
     from bayesjpt.table.batches import is_several
 
     if not is_several(path):
-        return _read(reader, path, quiet, kind, schema)
+        return _read(reader, path, quiet, decided)
     with announced(f"reading {path}", not quiet):
-        return reader.dataset(path, kinds=kinds_of(kind), schema=schema, executor=executor)
+        return reader.dataset(path, executor=executor, **decided)
 
 
 def _fit(table: Table | Dataset, quiet: bool, **chosen: Any) -> Posterior:

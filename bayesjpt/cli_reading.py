@@ -89,6 +89,13 @@ def kinds_of(kind: list[str] | None) -> dict[str, str] | None:
     return {name: base for name, _, base in pairs} or None
 
 
+def decided_of(kind: list[str] | None, schema: Path | None, closed: bool = False) -> dict[str, Any]:
+    """Return what is decided about columns, as `TableReader.table` takes it."""
+    if closed and schema is not None:
+        raise BayesjptError("--closed beside --schema", "one of them", "A document says other = false of a column.")
+    return {"kinds": kinds_of(kind), "schema": schema} | ({"other": False} if closed else {})
+
+
 @dataclass(frozen=True)
 class TableReader:
     """Reads tables as the options of a command say.
@@ -120,7 +127,13 @@ class TableReader:
         return read_table(path, limits=self._limits(), **vars(self.reading), **decided)
 
     def dataset(
-        self, path: Path, *, kinds: dict[str, str] | None = None, schema: Any = None, executor: Any = None
+        self,
+        path: Path,
+        *,
+        kinds: dict[str, str] | None = None,
+        schema: Any = None,
+        other: bool = True,
+        executor: Any = None,
     ) -> Dataset:
         """Return all rows in the files of a folder or a pattern, arranged by processes of an executor if there is one.
 
@@ -136,6 +149,8 @@ class TableReader:
             raise BayesjptError(f"--{name.replace('_', '-')} with several files", "files that need none")
         if schema is not None:
             raise BayesjptError("--schema with several files", "--kind COLUMN=KIND")
+        if not other:
+            raise BayesjptError("--closed with several files", "one file")
         return dataset(path, kinds=kinds, na=self.reading.na, executor=executor, progress=False, **given)
 
     def rows(self, path: Path, schema: Schema) -> Table:

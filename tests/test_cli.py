@@ -259,6 +259,22 @@ def test_fit_by_learners_with_options_of_their_own(csv, tmp_path, capfd, learner
         assert str(settings[f"n_{key}" if key in ("states", "components") else key]).removesuffix(".0") == value
 
 
+def test_closed_lists_of_labels_are_fitted_written_and_read_back(csv, tmp_path, capfd):
+    status, out, _ = run(capfd, "schema", csv, "--closed")
+    assert status == 0
+    assert out.count("other = false") == 1
+    (tmp_path / "schema.toml").write_text(out)
+    networks = ["--learner", "cutset", "--structures", "2", "--seed", "1", "--quiet"]
+    for options in (["--closed"], ["--schema", tmp_path / "schema.toml"]):
+        status, _, _ = run(capfd, "fit", csv, "-o", tmp_path / "fit.nc", *networks, *options)
+        assert status == 0
+        colour = next(c for c in bj.load(tmp_path / "fit.nc").schema if c.name == "colour")
+        assert colour.code_names == ("red", "white")
+    assert "--closed beside --schema" in refused(
+        capfd, "fit", csv, "-o", tmp_path / "fit.nc", "--schema", tmp_path / "schema.toml", "--closed"
+    )
+
+
 def test_fit_refuses_options_of_another_learner(csv, tmp_path, capfd):
     asked = ["fit", csv, "-o", tmp_path / "fit.nc"]
     assert "'n_components'" in refused(capfd, *asked, "--learner", "hclt", "--components", "2")

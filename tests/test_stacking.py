@@ -96,6 +96,22 @@ def test_the_structure_that_is_right_gets_the_weight(planted):
     assert found.weights[-1] > PLANTED
 
 
+def test_several_learners_are_weighed_and_their_structures_are_alike(planted):
+    found = bj.fit(planted, [no_dependence, by_colour], n_structures=5, seed=1, cores=1, **FEW)
+    weights = [float(weight) for weight in found.settings["structure_weights"].split(", ")]
+    assert weights[1] == weights[3] > 0.5 * PLANTED
+    assert weights[0] == weights[2] == weights[4]
+
+
+def test_learners_have_the_weights_of_their_averages(rng):
+    scores = rng.normal(size=(5, 30))
+    averages = [np.log(np.exp(scores[k::2]).mean(axis=0)) for k in range(2)]
+    by_group = stacking.weigh(np.array(averages))
+    np.testing.assert_allclose(
+        stacking.weigh_by_learner(scores, 2), by_group[[0, 1, 0, 1, 0]] / np.array([3, 2, 3, 2, 3]), rtol=1e-9
+    )
+
+
 def test_rows_are_held_out_once_and_scored_where_they_are(table, monkeypatch):
     numbered = bj.Table(table.schema, np.tile(np.arange(150.0), (3, 1)), table.observed)
     held_in = np.full(150, -1)

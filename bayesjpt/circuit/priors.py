@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.circuit.layout import LIKELIHOOD_WEIGHTS, SPLIT_WEIGHTS, SUM_WEIGHTS, Layout, ParameterVariable
 from bayesjpt.circuit.scales import Scales, make_scales
-from bayesjpt.circuit.trees import split_shares
+from bayesjpt.circuit.split_prior import imaginary_rows
 from bayesjpt.circuit.type_prior import (
     MEMBERS,
     TYPES,
@@ -62,7 +63,7 @@ def make_priors(
     alpha: float,
     prior: str,
     type_prior: str = MEMBERS,
-    ess: float = ESS,
+    ess: float | BDeu = ESS,
 ) -> Priors:
     """Return the Priors of a circuit.
 
@@ -75,8 +76,8 @@ def make_priors(
     type_prior : str
         One of `bayesjpt.circuit.type_prior.TYPE_PRIORS`; for ``columns`` concentrations are those of ``members``, and
         sweeps divide them by the weights of `Priors.column_types`.
-    ess : float
-        Imaginary rows of each hard sum, divided evenly over its edges.
+    ess : float or BDeu
+        Imaginary rows of each hard sum, divided evenly over its edges, or of all hard sums together.
 
     Raises
     ------
@@ -85,7 +86,7 @@ def make_priors(
         divide concentrations.
     """
     check_type_prior(type_prior)
-    check_concentrations(gamma=gamma, alpha=alpha, ess=ess)
+    check_concentrations(gamma=gamma, alpha=alpha, ess=ess.rows if isinstance(ess, BDeu) else ess)
     blocks = []
     for leaf in range(circuit.n_leaf):
         family = registry.FAMILIES[circuit.leaf_family[leaf]]
@@ -102,7 +103,7 @@ def make_priors(
     unit = {SUM_WEIGHTS: float(gamma), LIKELIHOOD_WEIGHTS: float(alpha)}
     for variable in layout.weights:
         if variable.name == SPLIT_WEIGHTS:
-            concentration[variable.edges] = float(ess) * split_shares(circuit)[variable.edges]
+            concentration[variable.edges] = imaginary_rows(circuit, ess)[variable.edges]
         else:
             concentration[variable.edges] = unit[variable.name]
     column_types = no_column_types() if type_prior == MEMBERS else make_column_types(circuit, schema)

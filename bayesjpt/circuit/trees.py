@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _CODES: WeakKeyDictionary[Table, np.ndarray] = WeakKeyDictionary()
 """Of tables that were coded: hundreds of networks are learned from one."""
 
+_BLOCK = 512
+"""Rows of which a column is coded at once: with a hundred columns they take a part of the second cache."""
+
 
 @dataclass(frozen=True, eq=False)
 class Tree:
@@ -92,15 +95,40 @@ def codes_of(table: Table) -> np.ndarray:
 
 def group_codes(schema: Schema, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
     """Return int16 (n_column, n_row): which of its `label_groups` a cell is in; -1 if missing, or of no labels."""
+    out = np.empty(values.shape, np.int16)
+    _fill_groups(values, observed, *_groups_of_codes(schema), out)
+    return out
+
+
+def group_rows(schema: Schema, values: np.ndarray) -> np.ndarray:
+    """Return the `group_codes` of complete rows of labels, row by row: (n_row, n_column), uint8 where they fit."""
+    group, group_at = _groups_of_codes(schema)
+    dtype = np.uint8 if group.max(initial=0) < 256 else np.int16
+    out = np.empty(values.shape[::-1], dtype)
+    _fill_rows(values, group.astype(dtype), group_at, out)
+    return out
+
+
+def _groups_of_codes(schema: Schema) -> tuple[np.ndarray, np.ndarray]:
+    """Return the group of each code of each column, int16, one column behind the other, and where they begin."""
     n_code = [column.n_label if column.base == "category" else 0 for column in schema.columns]
     group_at = np.concatenate([[0], np.cumsum(n_code)]).astype(np.int64)
     group = np.empty(group_at[-1], np.int16)
     for position, column in enumerate(schema.columns):
         for number, codes in enumerate(label_groups(column) if n_code[position] else ()):
-            group[group_at[position] + np.array(codes)] = number
-    out = np.empty(values.shape, np.int16)
-    _fill_groups(values, observed, group, group_at, out)
-    return out
+            for code in codes:
+                group[group_at[position] + code] = number
+    return group, group_at
+
+
+@kernel
+def _fill_rows(values, group, group_at, out):
+    for first in range(0, out.shape[0], _BLOCK):
+        last = min(first + _BLOCK, out.shape[0])
+        for column in range(out.shape[1]):
+            x, at = values[column], np.uint32(group_at[column])
+            for row in range(first, last):  # no index is signed, since numba looks whether those are negative
+                out[row, column] = group[at + np.uint32(np.int64(x[row]))]
 
 
 @kernel

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.defaults import DRAWN_ESS, ESS, LEARN_ROWS
 from bayesjpt.errors import LearnerError
 from bayesjpt.fitting.ensemble import Ensemble, derived_seed
@@ -128,7 +129,7 @@ def _network(ensemble: Ensemble, number: int, rows: Table, learnt_from: Table, n
     learner, rng = ensemble.learner(number), np.random.default_rng(learn_seed)
     circuit = learner(learnt_from, rng, threading.Event(), **ensemble.options)
     ess = ensemble.priors.get("ess", ESS)
-    own_ess = None if ess == DRAWN_ESS else float(ess)
+    own_ess = None if ess == DRAWN_ESS else ess if isinstance(ess, BDeu) else float(ess)
     found = network_draws(circuit, rows, own_ess, ensemble.own_seed(number), n_chain=n_chain, n_draw=1)
     if found is None:
         raise LearnerError(
@@ -142,6 +143,6 @@ def _network(ensemble: Ensemble, number: int, rows: Table, learnt_from: Table, n
 def _mean_log_density(network: NetworkDraws, table: Table) -> np.ndarray:
     """Return the log of the posterior mean of each row's density, float64 (n_row,)."""
     out = np.empty((1, table.n_row))
-    log_weight = mean_log_weights(network.network, network.count, network.usual_ess)
+    log_weight = mean_log_weights(network.network, *network.usual_prior)
     fill_scores(network.network, log_weight[None], rows_of(table), out)
     return out[0]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.circuit.priors import check_concentrations
 from bayesjpt.defaults import DRAWN_ESS, ESS, HALVED_ROWS, LEARN_ROWS, WATCH_SECONDS
 from bayesjpt.errors import LearnerError, ModelError, SamplingError
@@ -192,10 +193,12 @@ class Ensemble:
         check_fits(circuit, table)
         ess = self.priors.get("ess", ESS)
         known = {name: self.priors[name] for name in ("gamma", "alpha") if name in self.priors}
-        check_concentrations(**known | ({} if ess == DRAWN_ESS else {"ess": ess}))
+        if ess != DRAWN_ESS:
+            known["ess"] = ess.rows if isinstance(ess, BDeu) else ess
+        check_concentrations(**known)
         if isinstance(table, Table):
             sizes = {"n_chain": schedule.n_chain, "n_draw": schedule.n_draw}
-            own_ess = None if ess == DRAWN_ESS else float(ess)
+            own_ess = None if ess == DRAWN_ESS else ess if isinstance(ess, BDeu) else float(ess)
             kept = network_draws(circuit, table, own_ess, self.own_seed(number), **sizes)
             if kept is not None:
                 return replace(kept, settings=settings | {"draws": INDEPENDENT})

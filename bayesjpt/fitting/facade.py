@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.defaults import ALPHA, ESS, GAMMA, STRUCTURES, THIN
 from bayesjpt.errors import CheckpointError, warn
 from bayesjpt.fitting.learning import LearnerFunction, compile_for, learn, restricted
@@ -48,7 +49,7 @@ def fit(
     prior: str = "default",
     type_prior: str = "members",
     sampler: str = "blocked",
-    ess: float | str = ESS,
+    ess: float | str | BDeu = ESS,
     families: Mapping[str, Iterable[str]] | Iterable[str] | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
@@ -83,8 +84,9 @@ def fit(
         has fewer. All are sampled on all rows. One structure is what those study who want to know a single posterior:
         it gets long chains, half of which begin at random allocations, so that their agreement means something.
     weights : str
-        ``even``; ``stacking``: weights under which rows that are held out are most probable, for the price of
-        learning and sampling each structure four times more; or ``boosting``, of cutset networks of labels alone: each
+        ``even``; ``stacking``: weights under which rows that are held out are most probable, of each structure, or of
+        each of several learners, divided evenly over its structures, for the price of learning and sampling each
+        structure four times more; or ``boosting``, of cutset networks of labels alone: each
         is learned from, and given, rows that those before it find improbable, and gets the share under which the
         table's rows are most probable. That is an optimum for comparisons, and intervals are those of its parts; even
         weights of random networks predict better.
@@ -120,11 +122,11 @@ def fit(
         How a sweep draws the allocations of rows: ``blocked``, all at once given weights and parameters; or
         ``collapsed``, then also one after the other given all others, weights and conjugate parameters integrated out,
         which takes many times as long: for small tables.
-    ess : float or str
+    ess : float, str or BDeu
         Imaginary rows of the prior of each split, divided evenly over its ways. ``cutset`` and ``tree_mixture`` judge
         by them how columns depend on each other, too. ``drawn``: of several cutset networks of labels without missing
         cells, each draw has a number of its own, from its posterior (powers of two from 1/32 to 64, all as probable
-        before); trees are judged by 1.
+        before); trees are judged by 1, and under `BDeu`, one imaginary sample for the whole circuit, too.
     families : names, or mapping from column to names, optional
         The only likelihood families of all columns (each keeps those that fit it, or all of its own where none does),
         or of some columns.
@@ -299,7 +301,7 @@ def _fit_several(
     """Return the posterior of several structures, `learnt_from` being the table as learners see it."""
     from bayesjpt.fitting.boosting import boost
     from bayesjpt.fitting.ensemble import Ensemble, fit_structures, resampling_of
-    from bayesjpt.fitting.stacking import held_out_scores, weigh
+    from bayesjpt.fitting.stacking import held_out_scores, weigh, weigh_by_learner
     from bayesjpt.posterior.draws import INDEPENDENT
     from bayesjpt.posterior.stacked import StackedPosterior
     from bayesjpt.posterior.weights import draws_for
@@ -329,7 +331,9 @@ def _fit_several(
     if asked.weights == "stacking":
         with clock.phase("weigh"), task_bar("Weighing structures on held-out rows", asked.progress) as tell:
             assert not isinstance(learnt_from, Dataset), "refused before"
-            weights = weigh(held_out_scores(ensemble, learnt_from, folder=folder, tell=tell))
+            scores = held_out_scores(ensemble, learnt_from, folder=folder, tell=tell)
+            n_learner = len(asked.learners)
+            weights = weigh(scores) if n_learner == 1 else weigh_by_learner(scores, n_learner)
     boosted: list[NetworkDraws] = []
     if asked.weights == BOOSTING:
         with clock.phase("weigh"), task_bar("Boosting networks", asked.progress) as tell:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.defaults import (
     ALPHA,
     CHAINS,
@@ -72,7 +73,7 @@ class FitSettings:
     prior: str = "default"
     type_prior: str = "members"
     sampler: str = "blocked"
-    ess: float | str = ESS
+    ess: float | str | BDeu = ESS
     families: Mapping[str, Iterable[str]] | Iterable[str] | None = None
     checkpoint: str | Path | None = None
     resume: bool = False
@@ -170,7 +171,8 @@ class FitSettings:
     @property
     def learner_options(self) -> dict[str, Any]:
         """What learners are called with: those of splits smooth by the imaginary rows that the sweeps have."""
-        own = {"ess": self.ess} if all(map(smooths_splits, self.learners)) and self.ess != DRAWN_ESS else {}
+        is_number = not isinstance(self.ess, str | BDeu)
+        own = {"ess": self.ess} if is_number and all(map(smooths_splits, self.learners)) else {}
         return own | self.options
 
     def recorded(self, learnt_from: Schema) -> dict[str, Any]:
@@ -183,7 +185,7 @@ class FitSettings:
             **self.priors,
             "gamma": float(self.gamma),
             "alpha": float(self.alpha),
-            "ess": self.ess if isinstance(self.ess, str) else float(self.ess),
+            "ess": str(self.ess) if isinstance(self.ess, str | BDeu) else float(self.ess),
         }
         if self.families is not None:
             restricted = [column for column in learnt_from if column.families]

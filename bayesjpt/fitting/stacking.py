@@ -112,3 +112,22 @@ def weigh(log_score: np.ndarray) -> np.ndarray:
 
     least = min(MIN_STRUCTURE_WEIGHT, 0.5 / len(log_score))
     return without_small(stacking_weights(log_score), least)
+
+
+def weigh_by_learner(log_score: np.ndarray, n_learner: int) -> np.ndarray:
+    """Return stacking weights of the uniform averages of what each learner made, divided over its structures.
+
+    Parameters
+    ----------
+    log_score : float64 (n_structure, n_row), nats
+    n_learner : int
+        Learners, which took turns.
+
+    Notes
+    -----
+    Structures of one learner differ by chance alone, and weights of their own would follow chance.
+    """
+    learner = np.arange(len(log_score)) % n_learner
+    n = np.bincount(learner, minlength=n_learner)
+    averages = [np.logaddexp.reduce(log_score[learner == k], axis=0) - math.log(n[k]) for k in range(n_learner)]
+    return weigh(np.array(averages))[learner] / n[learner]

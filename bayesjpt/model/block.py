@@ -76,9 +76,9 @@ class CircuitMixture:
         How Gibbs sweeps draw the allocations of rows: ``blocked``, all at once given weights and parameters; or
         ``collapsed``, then also one after the other given all others, weights and conjugate parameters integrated out,
         which takes many times as long. One step then has to draw the whole block.
-    ess : float, vector or tensor, default 1
-        Imaginary rows of the prior of each split, divided evenly over its ways. Or one number an edge, its Dirichlet
-        concentration.
+    ess : float, vector, tensor or BDeu, default 1
+        Imaginary rows of the prior of each split, divided evenly over its ways; of all splits together (`BDeu`). Or one
+        number an edge, its Dirichlet concentration.
     transforms : bool, default False
         Make the block for samplers that follow gradients (NUTS, ``pm.fit``, ``pm.find_MAP``) instead of Gibbs sweeps:
         its variables then live on the whole line, begin at the learner's estimate, and other factors may depend on

@@ -52,8 +52,8 @@ def block_priors(
         expression have NaN in the Priors.
     type_prior : str
         How alpha is divided; weights of the columns' types come later, by `divide_by`.
-    ess : float, vector or tensor
-        Imaginary rows of each split, divided evenly over its ways; or a concentration of each of their edges.
+    ess : float, vector, tensor or BDeu
+        Imaginary rows of each split, divided evenly over its ways, or of all; or one concentration an edge.
 
     Raises
     ------

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.circuit.networks import Network, groups_of, table_pointers
 from bayesjpt.errors import FitFileError
 from bayesjpt.posterior.networks import NetworkDraws
@@ -46,8 +47,11 @@ _DTYPES = {
 
 
 def networks_of(post: StackedPosterior) -> list[NetworkDraws] | None:
-    """Return the networks of an ensemble that keeps no draws; None of others, and of more draws than `MAX_DRAWS`."""
-    found = [one for one in post.members() if isinstance(one, NetworkDraws)]
+    """Return the networks of an ensemble that keeps no draws; None of others, and of more draws than `MAX_DRAWS`.
+
+    Files say how many imaginary rows each sum has, and know of no sample that all sums divide.
+    """
+    found = [one for one in post.members() if isinstance(one, NetworkDraws) and not isinstance(one.ess, BDeu)]
     if len(found) < len(post.members()) or max(one.n_chain * one.n_draw for one in found) > MAX_DRAWS:
         return None
     return found

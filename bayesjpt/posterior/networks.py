@@ -21,10 +21,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit, Params
+from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.circuit.networks import Network, expand
 from bayesjpt.circuit.recognised import recognise
-from bayesjpt.circuit.trees import codes_of
-from bayesjpt.kernels.networks import count_rows, draw_log_weights, log_evidence, rows_of_codes
+from bayesjpt.circuit.split_prior import shares_of_entries
+from bayesjpt.circuit.trees import group_rows
+from bayesjpt.kernels.networks import count_rows, draw_log_weights, log_evidence
 from bayesjpt.posterior.convert import reference_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.schema import Schema
@@ -54,8 +56,9 @@ class NetworkDraws:
     network : Network
     count : int32 (n_entry,)
         Rows of each way and table entry.
-    ess : float or None
-        Imaginary rows of each sum; None where each draw has a number of its own, one of `DRAWN_ESS`.
+    ess : float, BDeu or None
+        Imaginary rows of each sum, or of all together; None where each draw has a number of its own, one of
+        `DRAWN_ESS`.
     schema : Schema
     seed : int
     n_chain : int
@@ -66,7 +69,7 @@ class NetworkDraws:
 
     network: Network
     count: np.ndarray
-    ess: float | None
+    ess: float | BDeu | None
     schema: Schema
     seed: int
     n_chain: int
@@ -102,8 +105,10 @@ class NetworkDraws:
             chain, place = divmod(number, self.n_draw)
             key = np.random.SeedSequence(self.seed, spawn_key=(_DRAWS, chain, int(self.draws[place])))
             rng = np.random.Generator(np.random.PCG64(key))
-            ess = rng.choice(DRAWN_ESS, p=self.ess_weights) if self.ess is None else self.ess
-            own[:] = draw_log_weights(self.network, self.count, ess, rng)
+            count, ess = self.usual_prior
+            if self.ess is None:
+                ess = rng.choice(DRAWN_ESS, p=self.ess_weights)
+            own[:] = draw_log_weights(self.network, count, ess, rng)
         return out
 
     @cached_property
@@ -113,10 +118,15 @@ class NetworkDraws:
         weight = np.exp(log_weight - log_weight.max())
         return weight / weight.sum()
 
-    @property
-    def usual_ess(self) -> float:
-        """Imaginary rows of each sum: as given, or the posterior mean."""
-        return float(self.ess_weights @ DRAWN_ESS) if self.ess is None else self.ess
+    @cached_property
+    def usual_prior(self) -> tuple[np.ndarray, float]:
+        """Counts (n_entry,), and imaginary rows that each sum has beside them: as given, or the posterior mean.
+
+        One imaginary sample of all sums is among the counts.
+        """
+        if isinstance(self.ess, BDeu):
+            return self.count + self.ess.rows * shares_of_entries(self.network), 0.0
+        return self.count, float(self.ess_weights @ DRAWN_ESS) if self.ess is None else self.ess
 
     def take_draws(self, kept: np.ndarray) -> NetworkDraws:
         """Return the posterior of some draws of every chain, as `Posterior.take_draws`."""
@@ -124,7 +134,7 @@ class NetworkDraws:
 
     def posterior(self) -> Posterior:
         """Return the Posterior, with its circuit and all draws."""
-        circuit, edge_of = expand(self.network, self.schema, self.count, self.usual_ess)
+        circuit, edge_of = expand(self.network, self.schema, *self.usual_prior)
         has_edge = edge_of >= 0
         log_weight = np.zeros((self.n_chain * self.n_draw, circuit.n_edge))
         log_weight[:, edge_of[has_edge]] = self.table_weights(np.arange(len(log_weight)))[:, has_edge]
@@ -134,7 +144,7 @@ class NetworkDraws:
 
 
 def network_draws(
-    circuit: Circuit, table: Table, ess: float | None, seed: int, *, n_chain: int, n_draw: int
+    circuit: Circuit, table: Table, ess: float | BDeu | None, seed: int, *, n_chain: int, n_draw: int
 ) -> NetworkDraws | None:
     """Return the posterior of a circuit given a table; None where it is no network of labels, or cells are missing.
 
@@ -154,7 +164,7 @@ def network_draws(
 def rows_of(table: Table) -> np.ndarray:
     """Return the groups of labels of complete rows, integers (n_row, n_column), read-only, made once."""
     if table not in _ROWS:
-        rows = rows_of_codes(codes_of(table))
+        rows = group_rows(table.schema, table.values)
         rows.flags.writeable = False
         _ROWS[table] = rows
     return _ROWS[table]

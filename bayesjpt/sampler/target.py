@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_samplable
 from bayesjpt.circuit.layout import Layout, weight_variables
 from bayesjpt.circuit.plan import Plan, make_plan
@@ -115,7 +116,7 @@ def make_target(
     prior: str = "default",
     type_prior: str = MEMBERS,
     sampler: str = BLOCKED,
-    ess: float = ESS,
+    ess: float | BDeu = ESS,
     n_thread: int = 1,
     executor: Submits | None = None,
     is_checked: bool = False,

@@ -6,6 +6,7 @@ order only tells running numbers. Knows nothing of schemas.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -134,10 +135,31 @@ def from_text(name: str, distinct: Sequence[str], codes: np.ndarray) -> Cells:
 def from_floats(name: str, values: np.ndarray, stored: str = "number") -> Cells:
     """Return the cells of a column of float64 (n_row,), NaN where missing."""
     observed = ~np.isnan(values)
-    distinct, inverse = np.unique(values[observed] + 0.0, return_inverse=True)
+    whole = bool(observed.all())
+    known = values if whole else values[observed]
+    distinct, inverse = _close_integers(known) or np.unique(known + 0.0, return_inverse=True)
+    if whole:
+        return Cells(name, stored, distinct, inverse)
     codes = np.full(values.size, -1, np.int64)
     codes[observed] = inverse
     return Cells(name, stored, distinct, codes)
+
+
+def _close_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return what `numpy.unique` does, with positions, of whole numbers that lie closer than rows are many; else None.
+
+    A table of the numbers between the least and the largest takes their place: nothing is sorted.
+    """
+    lo, hi = (float(values.min()), float(values.max())) if values.size else (0.0, math.inf)
+    if not (hi - lo <= max(values.size, 256) and max(abs(lo), abs(hi)) <= defaults.LARGEST_INTEGER):
+        return None
+    whole = values.astype(np.int64)
+    if not (whole == values).all():
+        return None
+    whole -= int(lo)
+    is_there = np.bincount(whole) > 0
+    number = np.cumsum(is_there) - 1
+    return np.flatnonzero(is_there) + lo, number[whole]
 
 
 def told_apart(names: Sequence[str]) -> list[str]:

@@ -106,8 +106,8 @@ def encode(
             cells = _as_numbers(cells, column, beyond, outside)
             known = cells.distinct
         row = np.append(known, np.nan)[cells.codes]
-        observed[position] = ~np.isnan(row)
-        values[position] = np.where(observed[position], row, filler(column))
+        np.logical_not(np.isnan(row), out=observed[position])
+        values[position] = row if observed[position].all() else np.where(observed[position], row, filler(column))
     if tokens:
         warn(f"read as missing: {told_tokens(tokens)}")
     if news:

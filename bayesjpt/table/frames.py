@@ -151,7 +151,9 @@ def _series_cells(name: str, series: nw.Series) -> Cells:
         series = nw.from_native(series.to_native().cast("timestamp[ms]"), series_only=True)
     dtype = series.dtype
     if dtype == nw.Boolean:
-        return cells_of.from_floats(name, _floats(series.to_list()), "boolean")
+        values = series.to_numpy()  # objects where some are missing
+        floats = values.astype(np.float64) if values.dtype.kind == "b" else _floats(series.to_list())
+        return cells_of.from_floats(name, floats, "boolean")
     if dtype.is_integer():
         return _integer_cells(name, series)
     if dtype.is_float():
@@ -261,8 +263,11 @@ def _coded(series: nw.Series) -> tuple[list[Any], np.ndarray]:
             native = native.dictionary_encode()
         native = native.unify_dictionaries().combine_chunks()
         values, codes = native.dictionary.to_pylist(), native.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    elif series.implementation.is_pandas_like() and hasattr(native, "cat"):
-        values, codes = native.cat.categories.tolist(), native.cat.codes.to_numpy()
+    elif (categorical := _categorical(series)) is not None:
+        values, codes = categorical.categories.tolist(), np.asarray(categorical.codes)
+    elif series.implementation.is_pandas():
+        codes, distinct = native.factorize()
+        values = distinct.tolist()
     else:
         number: defaultdict[Any, int] = defaultdict()
         number.default_factory = number.__len__
@@ -274,14 +279,21 @@ def _coded(series: nw.Series) -> tuple[list[Any], np.ndarray]:
     return [values[position] for position in known], renumber[codes]
 
 
+def _categorical(series: nw.Series) -> Any:
+    """Return the categorical array of a series of pandas, None of others; `Series.cat` would make it anew."""
+    array = getattr(series.to_native(), "array", None) if series.implementation.is_pandas_like() else None
+    return array if hasattr(array, "categories") else None
+
+
 def _labelled_cells(name: str, series: nw.Series) -> Cells:
     """Return the cells of a categorical column with its labels in their declared order."""
     values, codes = _coded(series)
     texts = [_label(value) for value in values]
-    present = {texts[position] for position in np.unique(codes[codes >= 0]).tolist()}
-    native = series.to_native()
-    if series.implementation.is_pandas_like() and hasattr(native, "cat"):
-        labels = tuple(_label(label) for label in native.cat.categories)
+    n_cell = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
+    present = {texts[position] for position in np.flatnonzero(n_cell).tolist()}
+    categorical = _categorical(series)
+    if categorical is not None:
+        labels = tuple(_label(label) for label in categorical.categories)
     elif isinstance(series.dtype, nw.Enum):
         labels = tuple(series.dtype.categories)
     else:  # an order of first appearance is no declared order
