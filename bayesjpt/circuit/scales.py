@@ -114,7 +114,8 @@ def make_scales(circuit: Circuit, schema: Schema, hyper_at: np.ndarray, prior: s
 def _places(family: Family, name: str, leaves: np.ndarray, hyper_at: np.ndarray) -> np.ndarray:
     """Return where a hyperparameter of some leaves of a family stands."""
     if family.parameters[0].constraint == "simplex":  # one name of a whole vector
-        blocks = [np.arange(hyper_at[leaf], hyper_at[leaf + 1]) for leaf in leaves]
+        ends = zip(hyper_at[leaves].tolist(), hyper_at[leaves + 1].tolist(), strict=True)
+        blocks = [np.arange(first, last) for first, last in ends]
         return np.concatenate([np.empty(0, np.int64), *blocks])
     return hyper_at[leaves] + family.hyper_names.index(name)
 
