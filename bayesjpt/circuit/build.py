@@ -99,7 +99,7 @@ class _Arrays:
         self._labels: dict[tuple[int, Labels], int] = {}
         self._offered: dict[int, tuple[Family, ...]] = {}
         self._hyper: dict[tuple[int, int], np.ndarray] = {}
-        self._members: dict[tuple[int, tuple[str, ...]], tuple[Members, list[int]]] = {}
+        self._members: dict[int, tuple[Members, list[int], list[int], list[int]]] = {}
 
     def node(
         self,
@@ -153,28 +153,29 @@ class _Arrays:
             self._hyper[column, number] = features.hyper_before_rows(family, facts, self.const[number])
         return self._hyper[column, number]
 
-    def whole_leaves(self, column: int, families: list[Family], cells: np.ndarray) -> list[int]:
-        """Add untruncated leaves of some families, all of which `start_by_kernel`, and return their nodes."""
-        key = (column, tuple(family.name for family in families))
-        if key not in self._members:
+    def whole_leaves(self, column: int, cells: np.ndarray) -> list[int]:
+        """Add untruncated leaves of a column's families, all of which `start_by_kernel`, and return their nodes."""
+        if column not in self._members:
+            families = self._offered[column]
             numbers = [self._constants_of(column, family) for family in families]
             hyper = [self._hyper_of(column, family, own) for family, own in zip(families, numbers, strict=True)]
             constants = [self.const[own] for own in numbers]
             facts = self.table.schema.columns[column]
-            self._members[key] = make_members(families, facts, constants, hyper), numbers
-        members, numbers = self._members[key]
-        n, first = len(families), len(self.kind)
+            made = make_members(families, facts, constants, hyper)
+            self._members[column] = made, made.family.tolist(), np.diff(made.theta_at).tolist(), numbers
+        members, family_numbers, lengths, numbers = self._members[column]
+        n, first = len(numbers), len(self.kind)
         self.kind.extend([arrays.LEAF] * n)
         self.n_children.extend([0] * n)
         self.leaf_of.extend(range(len(self.family), len(self.family) + n))
-        self.family.extend(members.family.tolist())
+        self.family.extend(family_numbers)
         self.var.extend([column] * n)
         self.cell_of.extend([-1] * n)
         self.const_of.extend(numbers)
-        theta = np.empty(int(members.theta_at[-1]))
+        theta = np.empty(sum(lengths))
         fill_starts(members, cells, theta)
         self.theta.append(theta)
-        self.theta_len.extend(np.diff(members.theta_at).tolist())
+        self.theta_len.extend(lengths)
         return list(range(first, first + n))
 
     def label_leaf(self, column: int, codes: Labels) -> int:
@@ -229,14 +230,15 @@ class _Arrays:
         offered = self._offered[leaf.column]
         if not offered:
             raise CircuitError(f"column {column.name!r} has an empty likelihood dictionary", "at least one family")
-        members = [family for family in offered if _reaches(family, column, part)]
+        is_whole = part == _WHOLE
+        members = list(offered) if is_whole else [family for family in offered if _reaches(family, column, part)]
         if not isinstance(part, Interval):
             members = [registry.family("categorical")]
-        elif all(family.name == ATOM for family in members) and part != _WHOLE:
+        elif not is_whole and all(family.name == ATOM for family in members):
             members.append(registry.family("quantile"))  # the others cannot be drawn on a cell
         cells = self.table.values[leaf.column, leaf.rows[self.table.observed[leaf.column, leaf.rows]]]
-        if part == _WHOLE and all(map(start_by_kernel, members)):
-            leaves = self.whole_leaves(leaf.column, members, cells)
+        if is_whole and all(map(start_by_kernel, members)):
+            leaves = self.whole_leaves(leaf.column, cells)
         else:
             leaves = [self.leaf(leaf.column, family, cells, part) for family in members]
         if len(leaves) == 1:

@@ -87,18 +87,7 @@ def make_priors(
     """
     check_type_prior(type_prior)
     check_concentrations(gamma=gamma, alpha=alpha, ess=ess.rows if isinstance(ess, BDeu) else ess)
-    blocks = []
-    for leaf in range(circuit.n_leaf):
-        family = registry.FAMILIES[circuit.leaf_family[leaf]]
-        if prior not in family.priors:
-            raise ModelError(f"family {family.name} has no prior {prior!r}", f"one of {', '.join(family.priors)}")
-        at = circuit.theta_at[leaf]
-        start = circuit.start_theta[at : at + circuit.theta_len[leaf]]
-        column = schema.columns[circuit.leaf_var[circuit.leaf_var_ptr[leaf]]]
-        block = np.asarray(family.priors[prior](column, start), np.float64)
-        if np.isnan(block).any():
-            raise ModelError(f"prior {prior!r} of {family.name} is not a number on column {column.name!r}")
-        blocks.append(block)
+    hyper, hyper_at = _hyper_of_leaves(circuit, schema, prior)
     concentration = np.zeros(circuit.n_edge)
     unit = {SUM_WEIGHTS: float(gamma), LIKELIHOOD_WEIGHTS: float(alpha)}
     for variable in layout.weights:
@@ -109,9 +98,29 @@ def make_priors(
     column_types = no_column_types() if type_prior == MEMBERS else make_column_types(circuit, schema)
     if type_prior == TYPES:
         concentration, column_types = column_types.divided(concentration, column_types.even()), no_column_types()
-    hyper_at = np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32)
     scales = make_scales(circuit, schema, hyper_at, prior)
-    return Priors(np.concatenate(blocks), hyper_at, concentration, scales, column_types)
+    return Priors(hyper, hyper_at, concentration, scales, column_types)
+
+
+def _hyper_of_leaves(circuit: Circuit, schema: Schema, prior: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the hyperparameters of all leaves, and where each leaf's begin."""
+    for number in np.unique(circuit.leaf_family):
+        family = registry.FAMILIES[number]
+        if prior not in family.priors:
+            raise ModelError(f"family {family.name} has no prior {prior!r}", f"one of {', '.join(family.priors)}")
+    columns = circuit.leaf_var[circuit.leaf_var_ptr[:-1]].tolist()
+    blocks = []
+    for leaf, (number, column) in enumerate(zip(circuit.leaf_family.tolist(), columns, strict=True)):
+        at = circuit.theta_at[leaf]
+        start = circuit.start_theta[at : at + circuit.theta_len[leaf]]
+        blocks.append(np.asarray(registry.FAMILIES[number].priors[prior](schema.columns[column], start), np.float64))
+    hyper = np.concatenate(blocks)
+    hyper_at = np.concatenate([[0], np.cumsum([block.size for block in blocks])]).astype(np.int32)
+    if np.isnan(hyper).any():
+        leaf = int(np.searchsorted(hyper_at, np.flatnonzero(np.isnan(hyper))[0], side="right")) - 1
+        name, column = registry.FAMILIES[circuit.leaf_family[leaf]].name, schema.columns[columns[leaf]].name
+        raise ModelError(f"prior {prior!r} of {name} is not a number on column {column!r}")
+    return hyper, hyper_at
 
 
 def check_concentrations(**values: object) -> None:

@@ -76,13 +76,17 @@ def make_scales(circuit: Circuit, schema: Schema, hyper_at: np.ndarray, prior: s
     if prior == "default":
         column = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
         _, first = np.unique(np.stack([circuit.leaf_family, circuit.theta_at]), axis=1, return_index=True)
-        for leaf in np.sort(first).tolist():
-            family = registry.FAMILIES[circuit.leaf_family[leaf]]
-            if family.shared_scale is not None:
-                groups.setdefault((int(circuit.leaf_family[leaf]), int(column[leaf])), []).append(leaf)
-                for out, named in ((exponent, family.shared_scale.exponents), (shift, family.shared_scale.shifts)):
-                    for name, value in named.items():
-                        out[_places(family, name, int(hyper_at[leaf]), int(hyper_at[leaf + 1]))] = value
+        first = np.sort(first)
+        for number in np.unique(circuit.leaf_family).tolist():
+            family = registry.FAMILIES[number]
+            if family.shared_scale is None:
+                continue
+            leaves = first[circuit.leaf_family[first] == number]
+            for at in np.unique(column[leaves]).tolist():
+                groups[number, at] = leaves[column[leaves] == at].tolist()
+            for out, named in ((exponent, family.shared_scale.exponents), (shift, family.shared_scale.shifts)):
+                for name, value in named.items():
+                    out[_places(family, name, leaves, hyper_at)] = value
     keys = sorted(groups)
     found = [registry.FAMILIES[family].shared_scale for family, _ in keys]
     shared = [each for each in found if each is not None]
@@ -107,12 +111,13 @@ def make_scales(circuit: Circuit, schema: Schema, hyper_at: np.ndarray, prior: s
     )
 
 
-def _places(family: Family, name: str, first: int, last: int) -> slice:
-    """Return where a hyperparameter of a leaf stands, whose own are those from `first` to `last`."""
+def _places(family: Family, name: str, leaves: np.ndarray, hyper_at: np.ndarray) -> np.ndarray:
+    """Return where a hyperparameter of some leaves of a family stands."""
     if family.parameters[0].constraint == "simplex":  # one name of a whole vector
-        return slice(first, last)
-    at = first + family.hyper_names.index(name)
-    return slice(at, at + 1)
+        ends = zip(hyper_at[leaves].tolist(), hyper_at[leaves + 1].tolist(), strict=True)
+        blocks = [np.arange(first, last) for first, last in ends]
+        return np.concatenate([np.empty(0, np.int64), *blocks])
+    return hyper_at[leaves] + family.hyper_names.index(name)
 
 
 def scale_name(family: int) -> str:

@@ -16,7 +16,7 @@ from bayesjpt.families import plausible
 from bayesjpt.families.negative_binomial_posterior import lowest_p
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, SharedScale
 from bayesjpt.numerics.draw import draw_beta_above
-from bayesjpt.numerics.incomplete_beta import log_beta_q
+from bayesjpt.numerics.incomplete_beta import log_beta_above
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import log_rising
 from bayesjpt.numerics.special import log1mexp, tilted_mean, tilted_variance
@@ -120,7 +120,7 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
 @kernel
 def _log_mass_above(a, b, least):
     """Return the log probability that a Beta(a, b) variable is at least so large."""
-    return log_beta_q(a, b, least) if least > 0.0 else 0.0
+    return log_beta_above(a, b, least, 1.0 - least) if least > 0.0 else 0.0
 
 
 @kernel

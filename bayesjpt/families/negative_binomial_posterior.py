@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesjpt.families.record import INVALID, OK
 from bayesjpt.numerics.draw import draw_beta_above
-from bayesjpt.numerics.incomplete_beta import log_beta_tails
+from bayesjpt.numerics.incomplete_beta import log_beta_above
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import log_rising
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
@@ -48,7 +48,7 @@ def _log_mass_above(a, b, size, near):
     if near == 0.0:
         return 0.0
     least, rest = lowest_p(size, near)
-    return log_beta_tails(a, b, least, rest)[1]
+    return log_beta_above(a, b, least, rest)
 
 
 @kernel

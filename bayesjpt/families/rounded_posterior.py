@@ -40,6 +40,7 @@ from bayesjpt.families.rounded import (
     match_truncated,
     position,
 )
+from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.gaussian import log_normal_cdf
 from bayesjpt.numerics.jit import kernel
@@ -272,9 +273,12 @@ def draw_from_values(z, count, hyper, constants, theta, rng):
     k = np.empty(z.size)
     for i in range(z.size):
         k[i] = position(z[i], constants)
-    cells = (z, k, count, constants, np.empty(2), np.empty(6), np.empty(z.size))
+    scratch = (k, np.empty(2), np.empty(6), np.empty(z.size))
+    k, there, prepared, masses = borrowed(scratch)
+    cells = (z, k, count, constants, there, prepared, masses)
     if n >= _LEAST_ROWS and scatter >= _LEAST_SPREAD * cell * cell * n:
         here = _draw_by_surrogate(here, hyper, cells, facts, rng)
     else:
         here = _draw_exact(here, hyper, cells, facts, rng)
+    keep(scratch)
     return _store(here[0], math.exp(here[1]), hyper, theta)

@@ -62,6 +62,7 @@ def allocate(plan, cells, log_weight, theta, work, swaps, key, by_prior, stats, 
     impossible : int
         The first row with zero density, -1 where there is none; by its number in the table.
     """
+    log_weight, theta, stats, edge_count = borrowed((log_weight, theta, stats, edge_count))
     prepare(plan, cells, log_weight, theta, work)
     return count(plan, cells, log_weight, work, swaps, key, by_prior, stats, edge_count)
 
@@ -141,7 +142,8 @@ def draw_params(plan, cells, work, stats, edge_count, concentration, hyper, hype
     int
         -1, or the node at which a conditional was invalid.
     """
-    plan, cells, work = borrowed(plan), borrowed(cells), borrowed(work)
+    plan, cells, work, rng = borrowed(plan), borrowed(cells), borrowed(work), borrowed(rng)
+    log_weight, theta, hyper, stats = borrowed((log_weight, theta, hyper, stats))
     at_once = np.zeros(plan.leaf_family.size, np.bool_)
     return draw_params_now(
         plan, cells, work, stats, edge_count, concentration, hyper, hyper_at, log_weight, theta, at_once, rng

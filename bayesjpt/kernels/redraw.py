@@ -95,7 +95,8 @@ def redraw(given, concentration, log_weight, theta, behind, rng):
     n_active : int
         Edges of sums that some row took, see `bayesjpt.kernels.gibbs.count_active`.
     """
-    given = borrowed(given)
+    given, rng = borrowed(given), borrowed(rng)
+    concentration, log_weight, theta, behind = borrowed((concentration, log_weight, theta, behind))
     plan, cells, work, scales, types = given.plan, given.cells, given.work, given.scales, given.types
     stats, edge_count = given.stats, given.edge_count
     base, hyper, hyper_at = given.base, given.hyper, given.hyper_at
@@ -150,7 +151,7 @@ def run_sweeps(given, concentration, key, first, points, rng, found):
     int, int, int, int
         The last three are -1 where all sweeps were done.
     """
-    given = borrowed(given)
+    given, rng, points, concentration = borrowed(given), borrowed(rng), borrowed(points), borrowed(concentration)
     plan, cells, work, swaps = given.plan, given.cells, given.work, given.swaps
     log_weight, theta = points
     log_likelihood, n_active = found

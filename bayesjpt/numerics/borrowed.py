@@ -5,7 +5,8 @@ numba spreads the tuple over seven arguments an array: for the hundred arrays of
 is a microsecond a call, and a second or two of compilation a function. Slices are counted too: those of a leaf's
 parameters and constants cost as much as a cheap mass of it.
 
-What is borrowed is not counted, nor are slices of it, and a named tuple that is borrowed is handed on as one address:
+What is borrowed is not counted, nor are slices of it, and a named tuple that is borrowed is handed on as one address.
+Generators are counted at each call too, two locked instructions a draw, and may be borrowed like arrays:
 
       caller's frame     | kind | child_ptr | child | ...       <- written once, by `borrowed`
                            ^
@@ -145,6 +146,10 @@ def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
         array = context.make_array(kind)(context, builder, value)
         array.meminfo = array.meminfo.type(None)
         return array._getvalue()
+    if isinstance(kind, types.NumPyRandomGeneratorType):
+        rng = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+        rng.meminfo = rng.meminfo.type(None)
+        return rng._getvalue()
     if isinstance(kind, types.BaseTuple):
         members: Any = kind  # numba declares `types` in each of the subclasses
         # those of tuples inside too: what stayed counted would be given back once more than it was taken
@@ -155,7 +160,7 @@ def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def _borrowed(_typing_context: Any, arrays: Any) -> tuple[Any, Callable]:
-    """Return the same array or tuple, its arrays, at any depth, not reference counted; of a named tuple the address."""
+    """Return the same array, generator or tuple, not reference counted at any depth; of a named tuple the address."""
     if isinstance(arrays, Borrowed):
         return arrays(arrays), lambda context, builder, signature, operands: operands[0]
     by_address = isinstance(arrays, types.BaseNamedTuple)

@@ -127,21 +127,28 @@ def draw_gamma_below(shape, rate, upper, rng):
 
 
 @kernel
+def _are_valid(concentration):
+    valid = True
+    for i in range(concentration.size):
+        valid &= 0.0 < concentration[i] < np.inf
+    return valid
+
+
+@kernel
 def draw_log_dirichlet(concentration, out, rng):
     """Fill `out` with the logarithm of a Dirichlet draw, without underflow at small concentrations.
 
     Returns
     -------
     bool
-        False where a concentration is not positive and finite; `out` is then not to be used.
+        False where a concentration is not positive and finite; `out` is then as it was.
     """
     n = concentration.size
+    if not _are_valid(concentration):
+        return False
     top = -np.inf
     for i in range(n):
-        a = concentration[i]
-        if not (a > 0.0 and a < np.inf):
-            return False
-        g = _log_gamma_draw(a, rng)
+        g = _log_gamma_draw(concentration[i], rng)
         out[i] = g
         top = max(top, g)
     total = 0.0
@@ -163,12 +170,11 @@ def draw_dirichlet(concentration, out, rng):
     bool
         False where a concentration is not positive and finite; `out` is then as it was.
     """
-    log_draw = np.empty(out.size)
-    if not draw_log_dirichlet(concentration, log_draw, rng):
+    if not draw_log_dirichlet(concentration, out, rng):
         return False
     total = 0.0
     for k in range(out.size):
-        out[k] = max(math.exp(log_draw[k]), _SMALLEST)
+        out[k] = max(math.exp(out[k]), _SMALLEST)
         total += out[k]
     for k in range(out.size):
         out[k] = max(out[k] / total, _SMALLEST)

@@ -9,7 +9,7 @@ from bayesjpt.numerics.incomplete_gamma import stirling_error
 from bayesjpt.numerics.jit import kernel
 
 _LARGE = 10.0
-_LONGEST_PRODUCT = 16.0
+_LONGEST_PRODUCT, _LARGEST_FACTOR = 16.0, 1e15
 
 
 @kernel
@@ -23,15 +23,15 @@ def log_rising_excess(x, step):
 def log_rising(x, step):
     """Return log Gamma(x + step) - log Gamma(x) for x > 0 and step >= 0, the log of Pochhammer's symbol.
 
-    A product where the step is a small whole number, Stirling's formula where x is large.
+    A product where the step is a small whole number, a quarter of the work of Stirling's formula for large x.
     """
-    if x >= _LARGE:
-        return log_rising_excess(x, step) + step * math.log(x)
-    if step <= _LONGEST_PRODUCT and math.floor(step) == step:
+    if step <= _LONGEST_PRODUCT and math.floor(step) == step and x < _LARGEST_FACTOR:
         product = 1.0
         for j in range(int(step)):
             product *= x + j
         return math.log(product)
+    if x >= _LARGE:
+        return log_rising_excess(x, step) + step * math.log(x)
     return math.lgamma(x + step) - math.lgamma(x)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 import numba
@@ -81,3 +82,26 @@ def _misspelt(outer):
 def test_a_field_that_a_lent_tuple_lacks_is_refused():
     with pytest.raises(TypingError, match="arrays"):
         _misspelt(Outer(Inner(np.ones(2)), np.ones(2)))
+
+
+@kernel
+def _many_draws(rng, n):
+    rng = borrowed(rng)
+    total = 0.0
+    for _ in range(n):
+        total += _one_draw(rng)
+    return total
+
+
+@kernel
+def _one_draw(rng):
+    return rng.standard_gamma(2.5) + rng.random()
+
+
+def test_a_borrowed_generator_draws_what_it_draws_and_stays_with_its_owner():
+    rng, twin = np.random.default_rng(3), np.random.default_rng(3)
+    before = sys.getrefcount(rng)
+    total = _many_draws(rng, 100) + _many_draws(rng, 100)
+    assert sys.getrefcount(rng) == before
+    assert total == pytest.approx(sum(_one_draw(twin) for _ in range(200)), rel=1e-12)
+    assert rng.bit_generator.state == twin.bit_generator.state

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesjpt.numerics import special
+from bayesjpt.numerics.incomplete_beta import log_beta_above
 from tests.numerics import reference
 
 PROMISED = 1e-12
@@ -107,3 +108,21 @@ def test_digamma_agrees_with_scipy(rng):
     for x in 10.0 ** rng.uniform(-8, 8, 1000):
         expected = scipy.special.digamma(x)
         assert special.digamma(x) == pytest.approx(expected, rel=1e-14, abs=1e-14)
+
+
+def test_mass_above_agrees_with_both_tails_and_is_nothing_far_below_the_bulk(rng):
+    n_skipped = 0
+    for a, b in 10.0 ** rng.uniform(-2, 5, (3000, 2)):
+        x = 1.0 / (1.0 + b / a * math.exp(rng.uniform(-1.0, 15.0) / math.sqrt(min(a, b))))
+        above, tails = log_beta_above(a, b, x, 1.0 - x), special.log_beta_tails(a, b, x, 1.0 - x)
+        assert above == tails[1] or (above == 0.0 and tails[0] < math.log(1e-17))
+        n_skipped += above == 0.0 and tails[1] < 0.0
+    assert n_skipped > 100
+
+
+@pytest.mark.parametrize("x", [0.3, 0.68, 0.9])
+def test_fraction_and_quadrature_agree_where_one_takes_over_from_the_other(x):
+    for a, b in [(99.9, 3.0), (100.1, 3.0), (50.0, 9.99), (50.0, 10.01), (9.99, 70.0), (10.01, 70.0)]:
+        log_p, log_q = reference.log_beta_tails(a, b, x)
+        assert special.log_beta_p(a, b, x) == pytest.approx(log_p, rel=PROMISED, abs=PROMISED)
+        assert special.log_beta_q(a, b, x) == pytest.approx(log_q, rel=PROMISED, abs=PROMISED)
