@@ -230,6 +230,9 @@ def task_of(model: pm.Model, block: ExpertBlock) -> Task:
     named = (v for v in ancestors([model[block.name]]) if v.name == covariates_name(block.name))
     tensors = [next(named), model.rvs_to_values[model[block.name]]]
     x, values = (np.asarray(array, np.float64) for array in function([], tensors, mode="FAST_COMPILE")())
+    if x.shape[0] != values.size:
+        found = f"covariates of {block.name!r} of {x.shape[0]} rows for {values.size} values"
+        raise ModelError(found, "as many rows", "Hand pm.set_data both.")
     gaussian = block.kind == GAUSSIAN
     return Task(
         x=x,

@@ -136,7 +136,7 @@ class ExpertTree:
         if labels:
             model.add_coord(f"{name}_label", labels)
         x = pt.concatenate([pt.ones((matrix.shape[0], 1)), matrix], axis=1)
-        x.name = covariates_name(name)
+        x.name = covariates_name(model.name_for(name))
         log_odds = _log_odds(name, x) if depth else None
         eta = _predictors(name, x, (depth, branches), labels is not None)
         location, scale = _units(kind, values[seen])
@@ -171,7 +171,7 @@ class ExpertTree:
         out.tag.covariates = covariates
         if _is_data(matrix):
             own = transitions if rows is not None else ""
-            block = ExpertBlock(name, kind, depth, branches, len(labels or ()), location, scale, own)
+            block = ExpertBlock(out.name, kind, depth, branches, len(labels or ()), location, scale, own)
             for variable in set(model.free_RVs) - before:
                 variable.tag.expert_block = block
         return out
@@ -278,6 +278,10 @@ def _covariates(name: str, X: Any, n_row: int) -> tuple[Any, list[str], Covariat
     if isinstance(X, pt.TensorVariable):
         if X.ndim != 2:
             raise ModelError(f"covariates of {name!r} with {X.ndim} axes", "rows and covariates")
+        if isinstance(X, SharedVariable) and X.get_value().shape[0] != n_row:
+            raise ModelError(
+                f"covariates of {name!r} of {X.get_value().shape[0]} rows for {n_row} values", "as many rows"
+            )
         n = X.type.shape[1] if X.type.shape[1] is not None else int(X.shape[1].eval())
         return X.astype("float64"), [f"x{k}" for k in range(n)], None
     covariates = None

@@ -221,6 +221,27 @@ def test_covariates_of_data_are_drawn_by_sweeps_with_the_values_that_they_have(o
         np.testing.assert_array_equal(step._task.y[0], y[:n] + shift)
 
 
+def test_a_tree_in_a_submodel_is_drawn_by_its_step():
+    with pm.Model() as model, pm.Model("sub"):
+        bj.ExpertTree("y", *rows("gaussian"), depth=1)
+    step = ExpertGibbs(model=model)
+    step.setup_chain(np.random.default_rng(1), 1, 1)
+    moved, _ = step.step(model.initial_point())
+    assert {value.name for value in step.vars} == set(moved)
+
+
+def test_covariates_and_values_of_other_numbers_of_rows_are_refused():
+    matrix, y = np.zeros((N_ROW, 1)), rows("gaussian")[1]
+    with pm.Model() as model:
+        data = pm.Data("matrix", matrix)
+        with pytest.raises(ModelError, match="12 rows for 11 values"):
+            bj.ExpertTree("y", data, y[1:], depth=1)
+        bj.ExpertTree("z", data, y, depth=1)
+        pm.set_data({"matrix": matrix[1:]})
+    with pytest.raises(ModelError, match="11 rows for 12 values"):
+        ExpertGibbs(model=model)
+
+
 def test_the_step_keeps_away_from_random_covariates_and_other_factors():
     with pm.Model() as model:
         latent = pm.Normal("latent", shape=(N_ROW, 1))
