@@ -231,7 +231,8 @@ def _response(name: str, y: Any, *, gaps: bool) -> tuple[np.ndarray, np.ndarray,
     except (TypeError, ValueError):
         values = None
     if values is None or not values:
-        raise ModelError(f"y of {name!r} with {np.ndim(y)} axes", "one value a row")
+        remedy = "Several targets that share a tree: bj.fit_experts(table, target=[...])." if np.ndim(y) == 2 else None
+        raise ModelError(f"y of {name!r} with {np.ndim(y)} axes", "one value a row", remedy)
     numbers = np.asarray(y)
     if numbers.dtype.kind == "O" and all(value is None or isinstance(value, float) for value in values):
         numbers = numbers.astype(np.float64)
