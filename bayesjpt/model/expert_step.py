@@ -8,7 +8,7 @@ coefficients themselves: one is a function of the other given the precisions, so
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pymc as pm
@@ -229,10 +229,11 @@ def task_of(model: pm.Model, block: ExpertBlock) -> Task:
     # by its name, since a copy of the model (pm.do) has variables of its own and the same names
     named = (v for v in ancestors([model[block.name]]) if v.name == covariates_name(block.name))
     tensors = [next(named), model.rvs_to_values[model[block.name]]]
-    x, values = (np.asarray(array, np.float64) for array in function([], tensors, mode="FAST_COMPILE")())
+    found: Any = function([], tensors, mode="FAST_COMPILE")()
+    x, values = (np.asarray(array, np.float64) for array in found)
     if x.shape[0] != values.size:
-        found = f"covariates of {block.name!r} of {x.shape[0]} rows for {values.size} values"
-        raise ModelError(found, "as many rows", "Hand pm.set_data both.")
+        rows = f"covariates of {block.name!r} of {x.shape[0]} rows for {values.size} values"
+        raise ModelError(rows, "as many rows", "Hand pm.set_data both.")
     gaussian = block.kind == GAUSSIAN
     return Task(
         x=x,
