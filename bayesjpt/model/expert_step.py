@@ -8,11 +8,12 @@ coefficients themselves: one is a function of the other given the precisions, so
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pymc as pm
 from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, StepMethodState
+from pytensor import function
 from pytensor.graph.traversal import ancestors
 
 from bayesjpt import defaults_experts
@@ -213,6 +214,11 @@ def _check(model: pm.Model, name: str, members: list, drawn: list) -> None:
             )
 
 
+def covariates_name(name: str) -> str:
+    """Return what the covariates of a tree of some name, with their intercept, are called in the model's graph."""
+    return f"{name}_intercept_and_covariates"
+
+
 def levels(depth: int, n_way: int) -> np.ndarray:
     """Return the level of each node, int64 (n_node,)."""
     return np.repeat(np.arange(depth + 1), n_way ** np.arange(depth + 1))
@@ -220,10 +226,15 @@ def levels(depth: int, n_way: int) -> np.ndarray:
 
 def task_of(model: pm.Model, block: ExpertBlock) -> Task:
     """Return the data of a tree as kernels take them."""
-    matrix = np.asarray(model[f"{block.name}_covariates"].get_value(), np.float64)
-    values = np.asarray(model[f"{block.name}_data"].get_value(), np.float64)
+    # by its name, since a copy of the model (pm.do) has variables of its own and the same names
+    named = (v for v in ancestors([model[block.name]]) if v.name == covariates_name(block.name))
+    tensors = [next(named), model.rvs_to_values[model[block.name]]]
+    found: Any = function([], tensors, mode="FAST_COMPILE")()
+    x, values = (np.asarray(array, np.float64) for array in found)
+    if x.shape[0] != values.size:
+        rows = f"covariates of {block.name!r} of {x.shape[0]} rows for {values.size} values"
+        raise ModelError(rows, "as many rows", "Hand pm.set_data both.")
     gaussian = block.kind == GAUSSIAN
-    x = np.column_stack([np.ones(matrix.shape[0]), matrix])
     return Task(
         x=x,
         gate_x=x,

@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant
+from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.random.type import RandomType
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import ModelError
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, LOGISTIC, MULTINOMIAL, POISSON
 from bayesjpt.model.expert_density import RANDOM, logistic_weights, mixture_logp, softmax_weights
 from bayesjpt.model.expert_series import add_offsets, add_series, check_series, read_rows
-from bayesjpt.model.expert_step import ExpertBlock, levels
+from bayesjpt.model.expert_step import ExpertBlock, covariates_name, levels
 from bayesjpt.table.covariates import INTERCEPT, Covariates, make_covariates
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table, as_table
@@ -35,7 +39,7 @@ class ExpertTree:
     Registers, all prefixed by the name: coefficients of gates (``y_gate``) and their precision, the steps of experts'
     coefficients from those of their parent (``y_step``) and the sums (``y_coefficient``), precisions of the steps by
     level (``y_precision``); variances (``y_variance``) of gaussian experts, whose prior has the rate ``y_noise``, or
-    shapes (``y_shape``) of gamma ones; and the data (``y_covariates``, where X holds data, and ``y_data``).
+    shapes (``y_shape``) of gamma ones; and the data (``y_covariates`` and ``y_data``), but what is ``pm.Data`` already.
 
     Parameters
     ----------
@@ -45,7 +49,7 @@ class ExpertTree:
         Covariates. Of a frame, numbers become z-scores and labels indicators, and `ExpertTree.matrix` does the same to
         new rows, for ``pm.set_data``. Arrays and tensors, (row, covariate), are taken as they are, and may depend on
         random variables of the model. The intercept is added.
-    y : sequence or array
+    y : sequence, array or pm.Data
         One value a row: numbers, or labels.
     depth : int
         Of the tree, from 0 to 6.
@@ -77,7 +81,7 @@ class ExpertTree:
     The likelihood of a row is the sum over leaves of the product of the gates on the path and the leaf's density. Gates
     have mirror images, so that chains agree in what they predict and not in names of leaves: judge predictions. Where X
     holds data, ``pm.sample()`` draws all variables by Gibbs sweeps (`bayesjpt.model.expert_step`), beside any step of
-    the model's others; where X is a tensor, and with ``step=pm.NUTS()``, it is NUTS.
+    the model's others; where X depends on random variables, and with ``step=pm.NUTS()``, it is NUTS.
 
     Over time the log density of a row is that given the rows before it in its series, by a forward pass: they add up to
     the joint one, and ``az.loo`` of them is about one step ahead. Posterior predictive draws are of whole series from
@@ -132,13 +136,15 @@ class ExpertTree:
         if labels:
             model.add_coord(f"{name}_label", labels)
         x = pt.concatenate([pt.ones((matrix.shape[0], 1)), matrix], axis=1)
+        x.name = covariates_name(model.name_for(name))
         log_odds = _log_odds(name, x) if depth else None
         eta = _predictors(name, x, (depth, branches), labels is not None)
         location, scale = _units(kind, values[seen])
         leaves = _leaves(name, kind, eta, (location, scale), n_leaf)
         discrete = kind in (LOGISTIC, MULTINOMIAL, POISSON)
-        observed, dtype = pm.Data(f"{name}_data", values), "int64" if discrete else "float64"
-        observed = observed.astype(dtype)
+        dtype = "int64" if discrete else "float64"
+        own_data = isinstance(y, SharedVariable) and bool(seen.all())
+        observed = (y if own_data else pm.Data(f"{name}_data", values)).astype(dtype)
         if rows is None:
             log_weight = pt.zeros((matrix.shape[0], 1))
             if log_odds is not None:
@@ -163,9 +169,9 @@ class ExpertTree:
             out = add_series(name, kind, both, leaves, rows, data)
             out.tag.steps = (time, series) if isinstance(time, str) else None
         out.tag.covariates = covariates
-        if f"{name}_covariates" in model:
+        if _is_data(matrix):
             own = transitions if rows is not None else ""
-            block = ExpertBlock(name, kind, depth, branches, len(labels or ()), location, scale, own)
+            block = ExpertBlock(out.name, kind, depth, branches, len(labels or ()), location, scale, own)
             for variable in set(model.free_RVs) - before:
                 variable.tag.expert_block = block
         return out
@@ -218,14 +224,15 @@ class ExpertTree:
 
 def _response(name: str, y: Any, *, gaps: bool) -> tuple[np.ndarray, np.ndarray, Column]:
     """Return y as numbers or codes, which of them are known, and what it is; with `gaps` not all have to be."""
-    if isinstance(y, pt.TensorVariable) and hasattr(y, "get_value"):
+    if isinstance(y, SharedVariable):
         y = y.get_value()
     try:
         values = list(np.asarray(y).ravel()) if np.ndim(y) <= 1 else None
     except (TypeError, ValueError):
         values = None
     if values is None or not values:
-        raise ModelError(f"y of {name!r} with {np.ndim(y)} axes", "one value a row")
+        remedy = "Several targets that share a tree: bj.fit_experts(table, target=[...])." if np.ndim(y) == 2 else None
+        raise ModelError(f"y of {name!r} with {np.ndim(y)} axes", "one value a row", remedy)
     numbers = np.asarray(y)
     if numbers.dtype.kind == "O" and all(value is None or isinstance(value, float) for value in values):
         numbers = numbers.astype(np.float64)
@@ -272,6 +279,10 @@ def _covariates(name: str, X: Any, n_row: int) -> tuple[Any, list[str], Covariat
     if isinstance(X, pt.TensorVariable):
         if X.ndim != 2:
             raise ModelError(f"covariates of {name!r} with {X.ndim} axes", "rows and covariates")
+        if isinstance(X, SharedVariable) and X.get_value().shape[0] != n_row:
+            raise ModelError(
+                f"covariates of {name!r} of {X.get_value().shape[0]} rows for {n_row} values", "as many rows"
+            )
         n = X.type.shape[1] if X.type.shape[1] is not None else int(X.shape[1].eval())
         return X.astype("float64"), [f"x{k}" for k in range(n)], None
     covariates = None
@@ -289,6 +300,14 @@ def _covariates(name: str, X: Any, n_row: int) -> tuple[Any, list[str], Covariat
             f"covariates of {name!r} of {matrix.shape[0]} rows for {n_row} values", "as many rows, of finite numbers"
         )
     return pm.Data(f"{name}_covariates", matrix), names, covariates
+
+
+def _is_data(matrix: Any) -> bool:
+    """Return whether a tensor is made of constants and ``pm.Data`` alone, so that no random variable changes it."""
+    return all(
+        isinstance(root, Constant | SharedVariable) and not isinstance(root.type, RandomType)
+        for root in graph_inputs([matrix])
+    )
 
 
 def _log_odds(name: str, x: Any) -> Any:

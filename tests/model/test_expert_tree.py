@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytensor
+import pytensor.tensor as pt
 import pytest
 import scipy.special
 import scipy.stats
@@ -200,6 +201,45 @@ def test_gibbs_sweeps_are_chosen_and_predict_as_those_outside_pymc():
     post = bj.fit_experts(frame.assign(y=y), target="y", depth=1, rng=1)
     expected = post.expectation(new).mean(("chain", "draw")).values[0]
     np.testing.assert_allclose(y.mean() + y.std() * np.mean(means, axis=0), expected, atol=0.1)
+
+
+@pytest.mark.parametrize("of", ["data", "a tensor of data"])
+def test_covariates_of_data_are_drawn_by_sweeps_with_the_values_that_they_have(of):
+    matrix, y = np.random.default_rng(1).normal(size=(N_ROW, 1)), rows("poisson")[1]
+    with pm.Model() as model:
+        data, counts, gain = pm.Data("matrix", matrix), pm.Data("counts", y), pm.Normal("gain")
+        bj.ExpertTree("y", data if of == "data" else pt.concatenate([data, data**2], axis=1), counts, depth=1)
+        pm.set_data({"matrix": 2.0 * matrix[:8], "counts": 3 + y[:8]})
+    assert {"y_covariates", "y_data"}.isdisjoint(model.named_vars)
+    copied = pm.do(model, {gain: 1.0})
+    with copied:
+        pm.set_data({"matrix": 5.0 * matrix[:6], "counts": 7 + y[:6]})
+    for own, factor, shift, n in ((model, 2.0, 3, 8), (copied, 5.0, 7, 6)):
+        step, covariates = ExpertGibbs(model=own), factor * matrix[:n]
+        columns = [np.ones(n), covariates] + ([covariates**2] if of != "data" else [])
+        np.testing.assert_allclose(step._task.x, np.column_stack(columns))
+        np.testing.assert_array_equal(step._task.y[0], y[:n] + shift)
+
+
+def test_a_tree_in_a_submodel_is_drawn_by_its_step():
+    with pm.Model() as model, pm.Model("sub"):
+        bj.ExpertTree("y", *rows("gaussian"), depth=1)
+    step = ExpertGibbs(model=model)
+    step.setup_chain(np.random.default_rng(1), 1, 1)
+    moved, _ = step.step(model.initial_point())
+    assert {value.name for value in step.vars} == set(moved)
+
+
+def test_covariates_and_values_of_other_numbers_of_rows_are_refused():
+    matrix, y = np.zeros((N_ROW, 1)), rows("gaussian")[1]
+    with pm.Model() as model:
+        data = pm.Data("matrix", matrix)
+        with pytest.raises(ModelError, match="12 rows for 11 values"):
+            bj.ExpertTree("y", data, y[1:], depth=1)
+        bj.ExpertTree("z", data, y, depth=1)
+        pm.set_data({"matrix": matrix[1:]})
+    with pytest.raises(ModelError, match="11 rows for 12 values"):
+        ExpertGibbs(model=model)
 
 
 def test_the_step_keeps_away_from_random_covariates_and_other_factors():

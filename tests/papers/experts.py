@@ -155,6 +155,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1, help="Of the 10 folds of classes, each time others.")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help="Of classes; all.")
     parser.add_argument("--truths", nargs="+", choices=TRUTHS, default=TRUTHS, help="Of hmdt; all.")
+    parser.add_argument("--series", type=int, default=10, help="Of hmdt, to fit and to judge by, of 400 rows each.")
     chosen = parser.parse_args()
     if "classes" in chosen.parts and chosen.data is None:
         parser.error("--data is needed for classes; other parts: --parts arm em online regimes approximations")
@@ -172,7 +173,7 @@ def main() -> None:
     if "approximations" in chosen.parts:
         experts_em.approximations()
     if "hmdt" in chosen.parts:
-        hmdt(chosen.truths)
+        hmdt(chosen.truths, n_series=chosen.series)
 
 
 if __name__ == "__main__":
