@@ -8,8 +8,8 @@ which belongs to PyTensor's numba mode alone and runs once generators may be mov
       weights      (generator, concentrations, offsets)                         -> draw_segments, one address
       rows         (generator, size, mask, log weights, parameters)             -> draw_rows, one address
 
-What it draws is what the distributions draw without it, bit by bit; a form that the ops do not know, such as a batch of
-weights, stays as it is.
+What it draws is what the distributions draw in Python, but for last bits; a form that they do not know stays as it is,
+such as a batch of weights.
 """
 
 from __future__ import annotations
