@@ -4,6 +4,8 @@ Importing any module of this package registers the step. A process that only unp
 define its ops, and so this package first; without the step ``pm.sample`` would give the block to NUTS.
 """
 
+from bayesjpt.model.compiled_density import register_density
+from bayesjpt.model.compiled_draws import register_draws
 from bayesjpt.model.expert_series_step import ExpertSeriesGibbs
 from bayesjpt.model.expert_step import ExpertGibbs
 from bayesjpt.model.gibbs_step import register_step
@@ -15,3 +17,5 @@ register_step(ExpertGibbs)
 register_step(ExpertSeriesGibbs)
 register_step(CircuitImputation)
 register_jax()
+register_draws()
+register_density()

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 
 from bayesjpt.circuit.arrays import Circuit, start_params
 from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_samplable
@@ -14,7 +13,6 @@ from bayesjpt.circuit.layout import Layout, make_layout
 from bayesjpt.circuit.packed import PACKED, pack
 from bayesjpt.circuit.priors import Priors, hyper_by_name
 from bayesjpt.circuit.scales import scale_name
-from bayesjpt.circuit.scope import levels
 from bayesjpt.circuit.type_prior import COLUMNS, MEMBERS, ColumnTypes, column_type_labels
 from bayesjpt.defaults import ALPHA, ESS, GAMMA
 from bayesjpt.errors import CircuitError, ModelError
@@ -23,6 +21,7 @@ from bayesjpt.kernels.samplers import BLOCKED, check_sampler
 from bayesjpt.model.blocks import TYPE_PRIOR
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
+from bayesjpt.model.flat_vectors import placed, type_weights
 from bayesjpt.model.groups import (
     KAPPA,
     FrozenGroups,
@@ -352,25 +351,13 @@ def _parameters(name: str, layout: Layout, priors: Priors, schema: Schema, start
 
 def _flat(circuit: Circuit, layout: Layout, variables: dict):
     """Return the symbolic flat vectors: weight (n_edge,), 1 at products, and theta (n_theta,)."""
-    weight = pt.ones(circuit.n_edge)
-    for variable in layout.weights:
-        weight = pt.set_subtensor(weight[variable.edges], variables[variable.name])
-    theta = pt.zeros(circuit.n_theta)
-    for variable in layout.parameters:
-        theta = pt.set_subtensor(theta[variable.positions], variables[variable.name])
-    return weight, theta
+    weights = [(variable.edges, variables[variable.name]) for variable in layout.weights]
+    params = [(variable.positions, variables[variable.name]) for variable in layout.parameters]
+    return placed(circuit.n_edge, weights, 1.0), placed(circuit.n_theta, params, 0.0)
 
 
 def _type_weights(name: str, circuit: Circuit, schema: Schema, weight):
-    """Register the share of each likelihood function in each column (ABDA equation 3): weights flow from the root."""
-    parent = circuit.edge_parent()
-    # constants and one kind of index: each of PyTensor's operations that is not needed is a second less to compile
-    reach = pt.constant((np.arange(circuit.n_node) == circuit.n_node - 1).astype(np.float64))
-    for edges in levels(circuit):
-        reach = pt.inc_subtensor(reach[circuit.child[edges]], reach[parent[edges]] * weight[edges])
-    n_family = len(registry.FAMILIES)
-    place = circuit.leaf_var * n_family + circuit.leaf_family
-    shares = pt.inc_subtensor(pt.constant(np.zeros(len(schema) * n_family))[place], reach[circuit.leaf_node()])
-    shares = shares.reshape((len(schema), n_family))
+    """Register the share of each likelihood function in each column (ABDA, equation 3)."""
+    shares = type_weights(circuit, len(schema), len(registry.FAMILIES), weight)
     full = pm.modelcontext(None).name_for(name)
     pm.Deterministic(f"{name}_type_weights", shares, dims=(f"{full}_feature", f"{full}_likelihood"))

@@ -27,8 +27,10 @@ from bayesjpt.model.internals import (
 )
 from bayesjpt.model.segments import SMALLEST_WEIGHT, Segments
 from bayesjpt.model.transforms import AboveFloor, BelowCap, BelowLimit, SegmentSimplex
-from bayesjpt.numerics.draw import draw_gamma_above, draw_gamma_below, draw_log_dirichlet
-from bayesjpt.numerics.jit import kernel, source_version
+from bayesjpt.model.versions import ops_version
+from bayesjpt.numerics import draw as drawing
+from bayesjpt.numerics.apart import apart
+from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import normal_quantile_between
 
 _SQRT_2 = 1.4142135623730951
@@ -72,11 +74,13 @@ def log_gamma_tail(alpha, x):
     return pt.switch(far, expansion, pt.log(pt.gammaincc(alpha, near)))
 
 
+@apart
 @kernel
-def _fill_segments(concentration, ptr, out, rng):
+def fill_segments(concentration, ptr, out, rng):
+    """Fill out, float64 (n,), with one Dirichlet vector a segment."""
     for k in range(ptr.size - 1):
         lo, hi = ptr[k], ptr[k + 1]
-        if draw_log_dirichlet(concentration[lo:hi], out[lo:hi], rng):
+        if drawing.draw_log_dirichlet(concentration[lo:hi], out[lo:hi], rng):
             for i in range(lo, hi):
                 out[i] = max(np.exp(out[i]), SMALLEST_WEIGHT)
         else:
@@ -84,29 +88,34 @@ def _fill_segments(concentration, ptr, out, rng):
 
 
 @kernel
-def _draw_inverse_gamma_above(rng, alpha, beta, floor):
+def draw_inverse_gamma_above(rng, alpha, beta, floor):
+    """Return 1 / x of a gamma variable x, given that it is at least a floor."""
     upper = 1.0 / floor if floor > 0.0 else np.inf
-    return max(1.0 / draw_gamma_below(alpha, beta, upper, rng), floor)
+    return max(1.0 / drawing.draw_gamma_below(alpha, beta, upper, rng), floor)
 
 
 @kernel
-def _draw_gamma_above(rng, alpha, beta, floor):
-    return draw_gamma_above(alpha, beta, floor, rng)
+def draw_gamma_above(rng, alpha, beta, floor):
+    """Return a gamma variable, given that it is at least a floor."""
+    return drawing.draw_gamma_above(alpha, beta, floor, rng)
 
 
 @kernel
-def _draw_gamma_below(rng, alpha, beta, upper):
-    return draw_gamma_below(alpha, beta, upper, rng)
+def draw_gamma_below(rng, alpha, beta, upper):
+    """Return a gamma variable, given that it is at most a cap."""
+    return drawing.draw_gamma_below(alpha, beta, upper, rng)
 
 
 @kernel
-def _draw_log_normal_below(rng, mu, sigma, upper):
+def draw_log_normal_below(rng, mu, sigma, upper):
+    """Return a log-normal variable, given that it is at most a cap."""
     u = normal_quantile_between(-np.inf, (np.log(upper) - mu) / sigma, rng.random())
     return min(np.exp(mu + sigma * u), upper)
 
 
 @kernel
-def _draw_normal_below(rng, mu, sigma, upper):
+def draw_normal_below(rng, mu, sigma, upper):
+    """Return a normal variable, given that it is at most a cap."""
     return min(mu + sigma * normal_quantile_between(-np.inf, (upper - mu) / sigma, rng.random() + 1e-17), upper)
 
 
@@ -135,7 +144,7 @@ class SegmentDirichletRV(RandomVariable):
         concentration = np.ascontiguousarray(np.broadcast_to(concentration, shape), np.float64)
         out = np.empty(shape)
         for index in np.ndindex(shape[:-1]):
-            _fill_segments(concentration[index], self.segments.ptr, out[index], rng)
+            fill_segments(concentration[index], self.segments.ptr, out[index], rng)
         return out
 
 
@@ -196,10 +205,10 @@ def _segment_dirichlet_numba(op, node):
     @numba_njit
     def segment_dirichlet(rng, concentration):
         out = np.empty(concentration.shape[0])
-        _fill_segments(concentration, ptr, out, rng)
+        fill_segments(concentration, ptr, out, rng)
         return out
 
-    return segment_dirichlet, source_version()
+    return segment_dirichlet, ops_version()
 
 
 class TruncatedRV(RandomVariable):
@@ -223,7 +232,7 @@ def _truncated_numba(op, node):
     def truncated(rng, first, second, limit):
         return draw(rng, first, second, limit)
 
-    return truncated, source_version()  # PyTensor's own key of the compiled code names the class of the op
+    return truncated, ops_version()  # PyTensor's own key of the compiled code names the class of the op
 
 
 @default_transform.register(TruncatedRV)
@@ -236,7 +245,7 @@ class FlooredInverseGammaRV(TruncatedRV):
 
     name = "FlooredInverseGamma"
     _print_name = ("FlooredInverseGamma", "\\operatorname{FlooredInverseGamma}")
-    draw = staticmethod(_draw_inverse_gamma_above)
+    draw = staticmethod(draw_inverse_gamma_above)
     transform = AboveFloor
 
 
@@ -279,7 +288,7 @@ class FlooredGammaRV(TruncatedRV):
 
     name = "FlooredGamma"
     _print_name = ("FlooredGamma", "\\operatorname{FlooredGamma}")
-    draw = staticmethod(_draw_gamma_above)
+    draw = staticmethod(draw_gamma_above)
     transform = AboveFloor
 
 
@@ -321,7 +330,7 @@ class CappedGammaRV(TruncatedRV):
 
     name = "CappedGamma"
     _print_name = ("CappedGamma", "\\operatorname{CappedGamma}")
-    draw = staticmethod(_draw_gamma_below)
+    draw = staticmethod(draw_gamma_below)
     transform = BelowCap
 
 
@@ -364,7 +373,7 @@ class CappedLogNormalRV(TruncatedRV):
 
     name = "CappedLogNormal"
     _print_name = ("CappedLogNormal", "\\operatorname{CappedLogNormal}")
-    draw = staticmethod(_draw_log_normal_below)
+    draw = staticmethod(draw_log_normal_below)
     transform = BelowCap
 
 
@@ -408,7 +417,7 @@ class CappedNormalRV(TruncatedRV):
 
     name = "CappedNormal"
     _print_name = ("CappedNormal", "\\operatorname{CappedNormal}")
-    draw = staticmethod(_draw_normal_below)
+    draw = staticmethod(draw_normal_below)
     transform = BelowLimit
 
 

@@ -95,6 +95,8 @@ def _variable(
         keywords = {"normal": ("mu", "sigma"), "gamma": ("alpha", "beta"), "beta": ("alpha", "beta")}[prior]
         options |= dict(zip(keywords, arguments, strict=True))
         arguments = ()
+    # the dims say as much, but as variables of the graph: each is an input of every function that PyTensor compiles
+    options["shape"] = tuple(len(pm.modelcontext(None).coords[d]) for d in ([dim] if isinstance(dim, str) else dim))
     if start is None:
         return DRAWN[prior](name, *arguments, dims=dim, default_transform=None, **options)
     bounds = None if prior in _UNBOUNDED else arguments[-1]

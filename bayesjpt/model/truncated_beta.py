@@ -50,7 +50,8 @@ def log_beta_tail(a, b, x):
 
 
 @kernel
-def _draw(rng, alpha, beta, floor):
+def draw_beta(rng, alpha, beta, floor):
+    """Return a beta variable, given that it is at least a floor."""
     return draw_beta_above(alpha, beta, floor, 1.0 - floor, rng)
 
 
@@ -59,7 +60,7 @@ class FlooredBetaRV(TruncatedRV):
 
     name = "FlooredBeta"
     _print_name = ("FlooredBeta", "\\operatorname{FlooredBeta}")
-    draw = staticmethod(_draw)
+    draw = staticmethod(draw_beta)
     transform = AboveFloorBelowOne
 
 

@@ -3,7 +3,7 @@
 Exit status 1, with the smallest failing table that was found, where an exception is not ours, an answer is NaN, or a
 row with support has no density. ``python -m tests.fuzz --files 100000`` opens mutants of files instead, and has exit
 status 1 where one of them crashes, runs code, takes more than a gigabyte or 5 s, or raises an exception that is not
-ours; with NUMBA_BOUNDSCHECK=1 kernels check their indices.
+ours. With NUMBA_BOUNDSCHECK=1 kernels check their indices, if none of them is cached: NUMBA_CACHE_DIR is to be empty.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import hypothesis
 from hypothesis import strategies as st
@@ -25,7 +26,9 @@ def files(options: argparse.Namespace) -> int:
     from tests.fuzz.files import failures, report, run
 
     began = time.perf_counter()
-    counts = run(options.files, seed=options.seed, first=options.first, n_process=options.processes)
+    counts = run(
+        options.files, seed=options.seed, first=options.first, n_process=options.processes, seeds=options.seeds
+    )
     print(f"{counts.total()} mutants in {time.perf_counter() - began:.0f} s, {failures(counts)} failures")
     print(*report(counts), sep="\n")
     return min(failures(counts), 1)
@@ -40,6 +43,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
     parser.add_argument("--processes", type=int)
+    parser.add_argument("--seeds", nargs="+", type=Path, default=(), help="files to mutate, in place of all kinds")
     options = parser.parse_args()
     if options.files:
         sys.exit(files(options))

@@ -20,7 +20,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -51,12 +51,14 @@ class Mutants:
     folder : Path
         Empty; seeds and mutants lie there.
     seed : int
+    seeds : sequence of Path, optional
+        Files that mutants are made of, in place of one of each kind.
     """
 
-    def __init__(self, folder: Path, seed: int):
+    def __init__(self, folder: Path, seed: int, seeds: Sequence[Path] = ()):
         (folder / "seeds").mkdir()
         self.folder, self.seed = folder, seed
-        self.seeds = make_seeds(folder / "seeds")
+        self.seeds = [*seeds] or make_seeds(folder / "seeds")
         self.table = table()
         for path in self.seeds:  # compiled kernels are the parent's
             assert self.open(copy(path, folder / "warm_up")) == "opened", path
@@ -87,6 +89,8 @@ class Mutants:
             warnings.simplefilter("ignore", BayesjptWarning)
             # of files that they could not open, destructors of the libraries below complain
             warnings.filterwarnings("ignore", category=ResourceWarning)
+            # where indices are checked, numba keeps not every kernel
+            warnings.filterwarnings("ignore", message="Cannot cache compiled function")
             if path.is_dir():
                 options = ONE if path.name.endswith("one") else SEVERAL
                 use(bj.fit(self.table, checkpoint=path, resume=True, **SETTINGS, **options))
@@ -107,10 +111,10 @@ def use(post: bj.Posterior) -> None:
         post.log_density(rows)
 
 
-def run(n: int, *, seed: int, first: int = 0, n_process: int | None = None) -> Counter:
+def run(n: int, *, seed: int, first: int = 0, n_process: int | None = None, seeds: Sequence[Path] = ()) -> Counter:
     """Run mutants and return how often each (seed, outcome) was met; failures are printed as they are found."""
     with tempfile.TemporaryDirectory() as folder:
-        mutants = Mutants(Path(folder), seed)
+        mutants = Mutants(Path(folder), seed, seeds)
         sys.addaudithook(_watch)
         counts: Counter = Counter()
         batches = [(start, min(start + BATCH, first + n)) for start in range(first, first + n, BATCH)]

@@ -9,12 +9,15 @@ import sys
 import numpy as np
 import pytest
 
+from bayesjpt.numerics.jit import kernel
+from tests import examples as ex
 from tests.fuzz.files import Mutants
 from tests.fuzz.mutants import mutate
 from tests.fuzz.seeds import copy
 
 N_MUTANT = 150
 N_SLOW = 1_500
+N_CHECKED = 200
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +43,46 @@ def test_a_mutant_is_the_same_whenever_it_is_made(mutants, tmp_path):
         assert made[0] == made[1] != seed.read_bytes()
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its workers")
-@pytest.mark.parametrize("checked", [False, True], ids=["", "bounds checked"])
-def test_many_mutants_neither_crash_nor_hang_nor_take_a_gigabyte(checked):
-    n = N_SLOW // 10 if checked else N_SLOW
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.fuzz", "--files", str(n)],
+def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    """Run ``python -m tests.fuzz``."""
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.fuzz", *arguments],
         capture_output=True,
         text=True,
-        env=os.environ | ({"NUMBA_BOUNDSCHECK": "1"} if checked else {}),
+        env=os.environ | environment,
         check=False,
     )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its workers")
+def test_many_mutants_neither_crash_nor_hang_nor_take_a_gigabyte():
+    done = program("--files", str(N_SLOW))
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert ", 0 failures" in done.stdout
+
+
+@kernel
+def read_behind(values):
+    """Return what lies behind the last entry of an array."""
+    return values[values.size]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its workers")
+def test_mutants_make_no_kernel_read_beyond_its_arrays(tmp_path):
+    rng = np.random.default_rng(4)
+    table = ex.make_table((ex.REAL, ex.LABEL), 12, rng, missing=0.1)
+    ex.random_posterior(ex.mixture(table), table, rng, n_draw=2).save(tmp_path / "small.nc")
+    (tmp_path / "cache").mkdir()
+    # numba takes what a cache holds, checked or not: so none, and few kernels, which need not be fast
+    checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_OPT": "0"}
+    planted = "import numpy; from tests.fuzz.test_files import read_behind; read_behind(numpy.zeros(2))"
+    found = subprocess.run(
+        [sys.executable, "-c", planted], env=os.environ | checked, capture_output=True, text=True, check=False
+    )
+    assert "IndexError: index is out of bounds" in found.stderr, "kernels do not check their indices"
+    done = program("--files", str(N_CHECKED), "--seeds", str(tmp_path / "small.nc"), "--processes", "1", **checked)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert ", 0 failures" in done.stdout
+    assert " opened" in done.stdout

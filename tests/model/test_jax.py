@@ -18,11 +18,13 @@ from bayesjpt.families import registry
 from bayesjpt.kernels.density import rows_log_density
 from bayesjpt.kernels.gradient import rows_gradient
 from bayesjpt.model.circuit_rows import CircuitLogDensity
+from bayesjpt.model.flat_vectors import FlatOp
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests import examples as ex
 from tests import naive
 from tests.model.conftest import QUICK
+from tests.model.test_numba_mode import flat_cases
 
 jax = pytest.importorskip("jax")
 pytestmark = [
@@ -197,6 +199,13 @@ def test_pytensor_compiles_a_block_for_jax_whenever_jax_was_imported(rng):
     out = CircuitLogDensity()(rows, missing, log_weight, theta, *[pt.constant(array) for array in plan])
     found = pytensor.function([log_weight, theta], out, mode="JAX")(*params)
     np.testing.assert_allclose(found, rows_log_density(rows, missing, *params, plan), rtol=TOLERANCE)
+
+
+def test_flat_vectors_and_shares_are_written_in_operations_that_jax_knows(rng):
+    for symbols, out, point in flat_cases(rng):
+        found, plain = (pytensor.function(symbols, out, mode=mode) for mode in ("JAX", "FAST_COMPILE"))
+        assert not [node for node in found.maker.fgraph.apply_nodes if isinstance(node.op, FlatOp)]
+        np.testing.assert_allclose(found(*point), plain(*point), rtol=TOLERANCE)
 
 
 def sampled_means(model, sampler: str | None, n_draw: int, **options) -> tuple[dict, dict]:
