@@ -103,10 +103,10 @@ def holds_zeros(column: ColumnFacts) -> bool:
     """Return whether zeros are recorded, and are no atoms.
 
     They stand for cells that begin at 0, where a family with a free shape may put all its mass while its tail grows
-    without bounds.
+    without bounds. Smallest values of a column without a visible grid are none, though they lie in the cell of 0: its
+    width is a guess there, and any column of positive numbers that begins near 0 has a value or two in it.
     """
-    half = 0.5 * column.resolution
-    return column.minimum < half and not any(abs(atom) < half for atom in column.atoms)
+    return column.minimum == 0.0 and 0.0 not in column.atoms
 
 
 def is_too_wide(column: ColumnFacts, least_variance: float) -> bool:

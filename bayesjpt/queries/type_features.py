@@ -1,7 +1,7 @@
 """What people look at when they say which type a column is, type by type, as numbers.
 
-A column is described by its schema alone. Which of the features speak for which type, and how much, is the business of
-`type_probability`.
+A column is described by its schema alone, what its name says of numbers (`type_names`) included. Which of the features
+speak for which type, and how much, is the business of `type_probability`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesjpt.defaults import MAX_INTEGER_LEVELS, MAX_LABELS
+from bayesjpt.queries.type_names import COUNT, MEASUREMENT, RANK, said_by_name
 from bayesjpt.table.cells import number_of_text
 from bayesjpt.table.ordered_labels import LETTERS, WORDS, KnownOrder, known_order
 from bayesjpt.table.schema import Column
@@ -43,6 +44,11 @@ _RAREST = 6.0
 """Of columns of years there are four among those that the weights were fitted to."""
 
 SCALE = "labels on a scale"
+
+NAME = "its name"
+_TYPES_OF_NAMES = {COUNT: ("count",), RANK: ("ordinal",), MEASUREMENT: ("real", "positive", "interval")}
+"""One weight serves all words: that a name tells the type is learned from every kind of them. Attribute names are among
+the features of Shah, Lacanlale, Kumar, Yang and Kumar (2021), Towards benchmarking feature type inference."""
 
 _ON_A_SCALE_OF_TWO = 2.0
 """Two labels on a scale are ordered, though their column is binary: outweighs how common binary columns are."""
@@ -91,7 +97,9 @@ def describe(column: Column) -> Described:
     numbers = _numbers(column)
     order = known_order(column.labels) if column.base == "category" and numbers is None else None
     if column.base == "category" and numbers is None:
-        return Described(None, order, _of_two_labels(order) if n_values(column) <= 2 else _of_labels(order))
+        if n_values(column) < 2:  # a single label says nothing of how many there are
+            return Described(None, order, {"nominal": {}, "binary": {}})
+        return Described(None, order, _of_two_labels(order) if n_values(column) == 2 else _of_labels(order))
     seen = _seen(column, numbers)
     return Described(numbers, None, _of_two_numbers(seen) if column.n_distinct == 2 else _of_numbers(column, seen))
 
@@ -191,6 +199,9 @@ def _of_numbers(column: Column, seen: _Seen) -> dict[str, dict[str, float]]:
         features |= {name: {f"numbers: {name}": 1.0, **shared} for name in DISCRETE}
         features["nominal"] |= {"few codes": few, "codes near the least": _near_the_least(seen)}
         features["ordinal"]["calendar"] = float(seen.whole and (least, largest) in _CALENDAR)
+    for name in _TYPES_OF_NAMES.get(said_by_name(column.name), ()):
+        if name in features:
+            features[name][NAME] = 1.0
     return features
 
 

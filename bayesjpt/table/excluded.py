@@ -10,7 +10,7 @@ from bayesjpt import defaults
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.written_dates import date_readings
-from bayesjpt.table.written_numbers import number_readings, units_of
+from bayesjpt.table.written_numbers import mixed_decimals, number_readings, units_of
 
 MIN_IDENTIFIER_ROWS = 20
 """Rows; below, distinct values say nothing: 20 draws from 40 equally likely values are all distinct 1 in 300 times."""
@@ -51,6 +51,10 @@ def set_aside_reason(cells: Cells, view: Cells) -> str | None:
         units = units_of(view.distinct) if enough and n_distinct > _FEW_TEXTS else ()
         if units:
             return f"numbers in {', '.join(units[:-1])} and {units[-1]}: {n_distinct} texts; in one unit they are read"
+        marks = mixed_decimals(view.distinct) if enough and n_distinct > _FEW_TEXTS else ()
+        if marks:
+            shown = f"{marks[0]!r} and {marks[1]!r}"
+            return f"numbers with decimal commas and points, {shown}: {n_distinct} texts; with one mark they are read"
         if enough and nearly_all:
             found = f"{n_distinct} distinct texts in {n} observed cells"
             return f"identifier or free text: {found}{nearly_read(view)}"

@@ -18,6 +18,7 @@ from bayesjpt.table.yes_no import yes_no
 Notation = NumberNotation | DateNotation
 
 _PARTS_THOUSANDS = re.compile(r"-?[1-9]\d{0,2}\.\d{3}")
+_MAY_PART_THOUSANDS = re.compile(r"-?(?:0|[1-9]\d{0,2}(?:\.\d{3})?)")
 _SINGLE_DIGIT = 10.0
 
 _N_SAMPLE = 1_000
@@ -107,17 +108,33 @@ def interpret(cells: Cells, hints: Hints = NO_HINTS) -> Cells:
 def spelled_number(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
     """Return text cells that all spell numbers, in whatever notation, as numbers; None otherwise."""
     plain = cells_of.spelled_number(cells)
+    by_option = hints.decimal_by.startswith("the option")
     if plain is not None and hints.decimal != ",":
-        return plain if hints.decimal else _with_doubt(cells, plain)
+        likely = None if by_option else _likely_thousands(cells)
+        return likely or (plain if hints.decimal else _with_doubt(cells, plain))
     found = number_readings(cells.distinct.tolist())
     if found is None:
         return plain
-    chosen = next((k for k, one in enumerate(found.notations) if one.decimal == hints.decimal), 0)
+    decimal = hints.decimal if by_option else found.likely_decimal or hints.decimal
+    chosen = next((k for k, one in enumerate(found.notations) if one.decimal == decimal), 0)
     notation = found.notations[chosen]
     if plain is not None and notation.decimal == "." and not notation.group:
         return plain
     note = _number_note(cells, found, chosen, hints)
     return replace(cells.retold("number", found.values[chosen]), notation=notation, note=note)
+
+
+def _likely_thousands(cells: Cells) -> Cells | None:
+    """Return plain numbers whose points part thousands by their sizes, such as 412, 990, 1.250; None for others."""
+    texts = cells.distinct.tolist()
+    if not all(map(_MAY_PART_THOUSANDS.fullmatch, texts)) or not any("." in text for text in texts):
+        return None
+    found = number_readings(texts)
+    if found is None or found.likely_decimal != ",":
+        return None
+    chosen = next(k for k, one in enumerate(found.notations) if one.decimal == ",")
+    note = _number_note(cells, found, chosen, NO_HINTS)
+    return replace(cells.retold("number", found.values[chosen]), notation=found.notations[chosen], note=note)
 
 
 def _with_doubt(cells: Cells, plain: Cells) -> Cells:

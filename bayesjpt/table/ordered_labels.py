@@ -49,6 +49,8 @@ _BESIDE = frozenset(
     """.split()  # noqa: SIM905 - a line for each would say no more
 )
 """Words beside a number that are no unit."""
+_CODE = re.compile(r"[a-z]\d+")
+"""A word of a scale that is one only where all labels are: levels of a language, A1 to C2."""
 _ORDINAL = re.compile(r"(?P<n>\d+)(?:st|nd|rd|th|er|ère|e|è|ème|eme|º|ª)", re.IGNORECASE)
 _EMPTY_SIGNS = "☆✩○◯·"
 _ROMAN = {
@@ -195,6 +197,9 @@ def _on_a_scale(labels: Sequence[str], plain: Sequence[str]) -> dict[str, float]
             places = {label: scale[name] for label, name in names.items() if name in scale}
             if len(places) == 2 < len(names) and _is_no_scale([names[label] for label in places]):
                 continue
+            codes = any(_CODE.fullmatch(names[label]) for label in places)
+            if codes and not all(label in places for label in plain if label in names):
+                continue  # rooms and wards have such names, too
             if len(places) >= needed and len(places) > len(found) and len(set(places.values())) == len(places):
                 found = {label: float(place) for label, place in places.items()}
     return found

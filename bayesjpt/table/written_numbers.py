@@ -47,6 +47,9 @@ _MOST_DIGITS = 400
 _MOST_UNITS = 12
 """In one column; what stands around more numbers in more ways is no unit."""
 
+_LEAST_PLAIN = 3
+"""Different numbers without a mark from which their sizes are evidence."""
+
 _N_FIRST = 50
 """Texts that are looked at before all are."""
 
@@ -206,12 +209,15 @@ class NumberReadings:
         A text that they read differently; empty for none.
     tells_decimal : str
         The decimal mark that the column shows beyond doubt; empty where it shows none.
+    likely_decimal : str
+        Of two readings, the decimal mark of the one that the sizes of the numbers speak for; empty for neither.
     """
 
     notations: tuple[NumberNotation, ...]
     values: tuple[np.ndarray, ...]
     example: str = ""
     tells_decimal: str = ""
+    likely_decimal: str = ""
 
 
 def number_readings(texts: Sequence[str]) -> NumberReadings | None:
@@ -221,6 +227,12 @@ def number_readings(texts: Sequence[str]) -> NumberReadings | None:
     ----------
     texts : sequence of str (n_text,)
         Distinct, white space stripped, none empty.
+
+    Examples
+    --------
+    >>> found = number_readings(["250", "990", "1,250", "412", "2,007"])
+    >>> [values.tolist()[2] for values in found.values], found.likely_decimal
+    ([1250.0, 1.25], '.')
     """
     if not texts or any(_parted(text) is None for text in texts[:_N_FIRST]):
         return None
@@ -251,7 +263,25 @@ def number_readings(texts: Sequence[str]) -> NumberReadings | None:
     if len(made) > 1:
         example = texts[int(np.flatnonzero(made[0][1] != made[1][1])[0])]
     tells = used.pop() if marked and len(used) == 1 else ""
-    return NumberReadings(tuple(one for one, _ in made), tuple(values for _, values in made), example, tells)
+    likely = _likely_decimal(made, np.array(["," in core or "." in core for core in cores])) if example else ""
+    return NumberReadings(tuple(one for one, _ in made), tuple(values for _, values in made), example, tells, likely)
+
+
+def _likely_decimal(made: Sequence[tuple[NumberNotation, np.ndarray]], marked: np.ndarray) -> str:
+    """Return the decimal mark of the reading in which numbers with a mark continue those without one.
+
+    Whole numbers of three digits beside ``1,250`` are thousands that begin at 1,000: were the comma a decimal mark,
+    numbers of a column would lie around 1 where they have decimals, and in the hundreds where they happen to have none.
+    """
+    if (~marked).sum() < _LEAST_PLAIN or not marked.any():
+        return ""
+    plain = np.abs(made[0][1][~marked])
+    grouped = [k for k, (notation, _) in enumerate(made) if notation.group]
+    decimals = [k for k in range(len(made)) if k not in grouped]
+    if len(grouped) != 1 or not decimals or plain.max() >= 1_000.0:
+        return ""
+    beyond = np.abs(made[decimals[0]][1][marked]).max()
+    return made[grouped[0]][0].decimal if np.median(plain) > beyond else ""
 
 
 def plain_decimal(texts: Sequence[str]) -> str | None:
@@ -300,6 +330,23 @@ def units_of(texts: Iterable[str]) -> tuple[str, ...]:
             if unit:
                 found.setdefault(unit.casefold(), unit)
     return tuple(sorted(found.values())) if 1 < len(found) <= _MOST_UNITS else ()
+
+
+def mixed_decimals(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return a text with a decimal comma and one with a point, where all are numbers, each in its way; else nothing.
+
+    Examples
+    --------
+    >>> mixed_decimals(["12,50", "7.25", "3"]), mixed_decimals(["12,50", "7,25"]), mixed_decimals(["12,50", "a"])
+    (('12,50', '7.25'), (), ())
+    """
+    shown: dict[str, str] = {}
+    for text in texts:
+        found = number_readings([text])
+        if found is None:
+            return ()
+        shown.setdefault(found.tells_decimal, text)
+    return (shown[","], shown["."]) if "," in shown and "." in shown else ()
 
 
 def _digits(cores: Sequence[str], decimal: str) -> int:

@@ -42,6 +42,17 @@ def test_parts_reach_no_farther_than_the_column(name, rows, rng):
     assert (reach(name, draws) <= farthest * (1.0 + 1e-9)).all()
 
 
+def test_the_gamma_leaves_where_zeros_are_recorded_not_where_a_value_lies_below_half_a_cell():
+    def offered(minimum: float, atoms: tuple[float, ...] = ()) -> bool:
+        column = dataclasses.replace(POSITIVE, resolution=0.5, minimum=minimum, atoms=atoms)
+        return any(member.name == "gamma" for member in registry.dictionary(column))
+
+    assert not offered(0.0)
+    assert offered(0.0, atoms=(0.0,))
+    assert offered(0.01)
+    assert offered(3.0)
+
+
 def count_reach(name: str, theta: np.ndarray) -> np.ndarray:
     """Return sqrt(E z^3 / E z) of a geometric or a negative binomial, from sums of masses."""
     z = np.arange(4000.0)

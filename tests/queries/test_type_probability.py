@@ -11,9 +11,10 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.queries.type_evidence import NOTHING, TypeEvidence
-from bayesjpt.queries.type_features import describe
+from bayesjpt.queries.type_features import DISCRETE, NAME, describe
 from bayesjpt.queries.type_probability import (
     EVIDENCE,
+    OF_LABELS,
     ORDER,
     REPEATED,
     WEIGHTS,
@@ -121,12 +122,33 @@ def test_the_more_labels_lie_on_a_scale_the_more_it_says_and_codes_say_nothing()
     assert told == {"sizes": three, "months": 4.0, "numbered": three, "colours": 0.0, "codes": 0.0, "letters": 0.0}
 
 
+def test_a_name_speaks_for_numbers_as_it_says_and_not_for_labels_or_two_values():
+    def told(column: Column, name: str) -> set[str]:
+        described = describe(replace(column, name=name)).features
+        return {type_ for type_, own in described.items() if NAME in own}
+
+    stars = integers(1.0, 5.0, 5)
+    assert told(stars, "Number of rooms") == {"count"}
+    assert told(stars, "Priorität") == {"ordinal"}
+    assert told(stars, "Altura (cm)") == {"real", "positive"}
+    assert told(stars, "x") == set()
+    assert told(integers(-5.0, 5.0, 8), "number of rooms") == set()  # no count with numbers below zero
+    assert told(integers(0.0, 1.0, 2), "rating") == set()
+    assert told(labels("a", "b", "c"), "rating") == set()
+
+
+def test_a_single_label_is_as_well_one_of_two_as_one_of_many():
+    found = judged(labels("C"), describe(labels("C")).features, NOTHING)
+    assert found.most_probable == "constant"
+    assert found.probabilities == {"nominal": 0.5, "binary": 0.5}
+
+
 def test_every_feature_has_a_weight_and_every_weight_a_feature():
     columns = (
         integers(0.0, 60.0, 50), integers(-5.0, 60.0, 50), integers(0.0, 1.0, 2), labels("a", "b", "c"),
     )  # fmt: skip
     named = {name for column in columns for own in describe(column).features.values() for name in own}
-    assert named | {EVIDENCE, ORDER, REPEATED} == set(WEIGHTS)
+    assert named | {EVIDENCE, OF_LABELS, ORDER, REPEATED, NAME} == set(WEIGHTS)
 
 
 # --- what becomes of features
@@ -213,7 +235,8 @@ def test_evidence_counts_by_the_logarithm_of_the_nats_behind(fitted):
     features, evidence = column_features(fitted, 1)
     best = max(evidence.nats.values())
     for name, nats in evidence.nats.items():
-        assert features[name][EVIDENCE] == pytest.approx(-math.log1p(best - nats), rel=EXACT)
+        evidence_of = OF_LABELS if name in DISCRETE else EVIDENCE
+        assert features[name][evidence_of] == pytest.approx(-math.log1p(best - nats), rel=EXACT)
 
 
 def test_numbers_that_hardly_repeat_are_no_labels(rng):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 
 import numpy as np
 import pandas as pd
@@ -138,6 +139,30 @@ def test_points_that_may_part_thousands_in_every_cell_are_told(tmp_path):
     with pytest.warns(BayesjptWarning, match=r"'12.377' in column 'x' is read as 12.377 \(decimal = ','"):
         assert as_table(frame).values[0].tolist() == [12.377, 2.5, 45.12]
     assert as_table(frame.assign(y=["0.5", "1.25", "2"])).values[0, 0] == 12.377  # the other column tells
+
+
+@pytest.mark.parametrize("mark", [",", "."])
+def test_thousands_are_told_by_the_size_of_the_numbers_that_need_no_mark(mark, tmp_path):
+    written = [text.replace(",", mark) for text in ("412", "990", "1,250", "77", "-2,007", "640", "3,500")]
+    path = tmp_path / "t.csv"
+    path.write_text("x;y\n" + "".join(f"{text};{k}{mark}5\n" for k, text in enumerate(written)))
+    with pytest.warns(BayesjptWarning, match=rf"'-2{re.escape(mark)}007' in column 'x' is read as -2007"):
+        table = bj.read_table(path)
+    column = table.schema.columns[0]
+    assert (column.minimum, column.maximum) == (-2007.0, 3500.0)
+    own = bj.read_table(path, decimal=mark).schema.columns[0]  # who names the mark knows it
+    assert (own.minimum, own.maximum) == (-2.007, 990.0)
+
+
+def test_a_column_in_two_notations_is_excluded_and_says_which(tmp_path):
+    cells = [f"{k}{',.'[k % 2]}{10 + k}" for k in range(60)]
+    schema = as_table(pd.DataFrame({"x": cells, "y": [0.5, 1.25, 2.0] * 20})).schema
+    assert schema.names == ("y",)
+    assert "decimal commas and points, '0,10' and '1.11'" in schema.set_aside[0].reason
+
+
+def test_whole_numbers_beside_three_decimals_are_no_thousands():
+    assert number_readings(["1,250", "2", "3", "4", "5,111"]).likely_decimal == ""
 
 
 def test_points_part_thousands_where_the_decimal_mark_is_a_comma():

@@ -93,6 +93,12 @@ def test_letters_in_a_row_are_told_from_scales():
     assert known_order(["A", "R", "Z"]) is None
 
 
+def test_levels_of_a_language_are_codes_of_something_else_beside_other_labels():
+    assert known_order(["B1", "A1", "A2"]).labels == ("A1", "A2", "B1")
+    assert known_order(["B1", "A1", "A2", "none"]).ranked == ("A1", "A2", "B1")
+    assert known_order(["A1", "A2", "B1", "C3"]) is None
+
+
 def test_a_label_beside_a_scale_has_no_place_on_it():
     found = known_order(["unknown", "high", "low", "medium"])
     assert found.labels == ("low", "medium", "high", "unknown")
