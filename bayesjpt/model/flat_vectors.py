@@ -82,7 +82,7 @@ class FlatOp(Op):
         # of variables in place of the inputs: one input may be computed from another, and counts for itself alone here
         stands = [x.type() if x.type.dtype == "float64" else x for x in inputs]
         real = [new for new, x in zip(stands, inputs, strict=True) if new is not x]
-        slopes = pullback(self.symbolic(*stands), real, cotangents)
+        slopes: Any = pullback(self.symbolic(*stands), real, cotangents)
         found = iter(clone_replace(slopes, dict(zip(stands, inputs, strict=True))))
         return [disconnected_type() if new is x else next(found) for new, x in zip(stands, inputs, strict=True)]
 
