@@ -34,11 +34,11 @@ import numpy as np
 from bayesjpt.families import gamma
 stats, hyper = np.array([3.0, 4.0, 0.5, 1.0]), np.array([0.7, 1.5, 100.0, 2.0, 2.0, 1.0, 0.0])
 theta = np.ones(2)
-status = gamma.draw_posterior(stats, hyper, np.array([0.01]), theta, np.random.default_rng(1))
-print(status, sum(gamma.draw_posterior.stats.cache_hits.values()))
+status = gamma.FAMILY.draw_posterior(stats, hyper, np.array([0.01]), theta, np.random.default_rng(1))
+print(status, sum(gamma.FAMILY.draw_posterior.stats.cache_hits.values()))
 """
 
-needs_compiler = pytest.mark.skipif(not hasattr(gamma.draw_posterior, "stats"), reason="numba's JIT is switched off")
+needs_compiler = pytest.mark.skipif(not hasattr(gamma.FAMILY.draw_posterior, "stats"), reason="numba's JIT is switched off")
 
 
 def _python(code: str, **environment: str) -> list[str]:
