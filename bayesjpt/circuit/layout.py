@@ -1,7 +1,7 @@
 """Which named variable holds which weight or parameter: the bridge between flat arrays and a model's variables.
 
 One variable a *kind*, never one a node: the weights of all latent sums, of all splits, of all dictionaries, and one
-variable for each parameter of each family. The model package makes random variables of these, the posterior room reads
+variable for each parameter of each family. The model package makes random variables of these, the posterior one reads
 their draws back.
 """
 

@@ -90,7 +90,7 @@ class Mutants:
             # of files that they could not open, destructors of the libraries below complain
             warnings.filterwarnings("ignore", category=ResourceWarning)
             # where indices are checked, numba keeps not every kernel
-            warnings.filterwarnings("ignore", message="Cannot cache compiled function")
+            warnings.filterwarnings("ignore", message=".*Cannot cache compiled function")
             if path.is_dir():
                 options = ONE if path.name.endswith("one") else SEVERAL
                 use(bj.fit(self.table, checkpoint=path, resume=True, **SETTINGS, **options))

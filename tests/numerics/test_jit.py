@@ -38,7 +38,9 @@ status = gamma.FAMILY.draw_posterior(stats, hyper, np.array([0.01]), theta, np.r
 print(status, sum(gamma.FAMILY.draw_posterior.stats.cache_hits.values()))
 """
 
-needs_compiler = pytest.mark.skipif(not hasattr(gamma.FAMILY.draw_posterior, "stats"), reason="numba's JIT is switched off")
+needs_compiler = pytest.mark.skipif(
+    not hasattr(gamma.FAMILY.draw_posterior, "stats"), reason="numba's JIT is switched off"
+)
 
 
 def _python(code: str, **environment: str) -> list[str]:

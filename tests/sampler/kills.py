@@ -293,7 +293,8 @@ def main() -> int:
         from bayesjpt import cli
 
         plant(sys.argv[2], int(sys.argv[3]))
-        return cli.run(sys.argv[5:])
+        sys.argv[:] = ["bayesjpt", *sys.argv[5:]]
+        cli.main()
     parser = argparse.ArgumentParser(prog="python -m tests.sampler.kills", description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
