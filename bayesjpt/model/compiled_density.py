@@ -70,6 +70,7 @@ class PlannedOp(Op):
         return Apply(self, list(inputs), [kind() for kind in self.kinds])
 
     def perform(self, node, inputs, outputs):
+        # PyTensor asks every op for this method; a rewrite of the numba mode alone puts the op into graphs
         raise NotImplementedError("of PyTensor's numba mode alone")
 
 

@@ -125,6 +125,7 @@ class _CompiledDraw(Op):
         self.kind = kind
 
     def perform(self, node, inputs, outputs):
+        # PyTensor asks every op for this method; a rewrite of the numba mode alone puts the op into graphs
         raise NotImplementedError("of PyTensor's numba mode alone")
 
 

@@ -72,7 +72,7 @@ class FlatOp(Op):
     @staticmethod
     def symbolic(*inputs) -> Any:
         """Return the same in PyTensor's operations."""
-        raise NotImplementedError
+        raise NotImplementedError  # each op below has its own
 
     def connection_pattern(self, node):
         return [[x.type.dtype == "float64"] for x in node.inputs]
