@@ -42,7 +42,7 @@ class Network(NamedTuple):
         Where the columns of each part's tree begin: those that no split above decides, ascending.
     column, parent : int16 (n_place,)
         Each column of a tree, and the place of its parent in the tree, -1 for roots.
-    table_ptr : int64 (n_place + 1,)
+    table_ptr : int32 (n_place + 1,)
         Where the table of each place begins, behind the entries of all ways: an entry for each group of the parent, and
         of the column itself, which varies fastest.
     n_group : int64 (n_column,)
@@ -83,10 +83,10 @@ class Expanded(NamedTuple):
 
 
 def table_pointers(tree_ptr: np.ndarray, column: np.ndarray, parent: np.ndarray, n_group: np.ndarray, n_way: int):
-    """Return int64 (n_place + 1,): where tables begin, behind `n_way` entries of ways."""
+    """Return int32 (n_place + 1,): where tables begin, behind `n_way` entries of ways."""
     tree = np.repeat(np.arange(tree_ptr.size - 1), np.diff(tree_ptr))
     above = np.where(parent >= 0, n_group[column[np.where(parent >= 0, tree_ptr[tree] + parent, 0)]], 1)
-    return np.concatenate([[n_way], n_way + np.cumsum(above * n_group[column])]).astype(np.int64)
+    return np.concatenate([[n_way], n_way + np.cumsum(above * n_group[column])]).astype(np.int32)
 
 
 def groups_of(schema: Schema) -> np.ndarray | None:

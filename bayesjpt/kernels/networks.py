@@ -62,7 +62,7 @@ def fill_scores(network: Network, log_weight: np.ndarray, codes: np.ndarray, out
 def mean_log_weights(network: Network, count: np.ndarray, ess: float) -> np.ndarray:
     """Return the logarithm of the posterior mean of each weight, float64 (n_entry,), `ess` as in `draw_log_weights`."""
     out = np.empty(count.size)
-    _mean(_sum_pointers(network), count, ess, out)
+    _mean(_sum_pointers(network), count.astype(np.float64), ess, out)
     return out
 
 
@@ -77,7 +77,7 @@ def log_evidence(network: Network, count: np.ndarray, ess: np.ndarray) -> np.nda
         Imaginary rows of each sum, one number for all of them, as in `draw_log_weights`.
     """
     out = np.empty(ess.size)
-    _evidence(_sum_pointers(network), count, ess, out)
+    _evidence(_sum_pointers(network), count.astype(np.float64), ess, out)
     return out
 
 
@@ -94,7 +94,7 @@ def draw_log_weights(network: Network, count: np.ndarray, ess: float, rng: np.ra
     rng : numpy.random.Generator
     """
     out = np.empty(count.size)
-    _draw(_sum_pointers(network), count, ess, LOG_SMALLEST_WEIGHT, rng, out)
+    _draw(_sum_pointers(network), count.astype(np.float64), ess, LOG_SMALLEST_WEIGHT, rng, out)
     return out
 
 
@@ -276,7 +276,7 @@ def _evidence(ptr, count, ess, out):
             n, total = ptr[s + 1] - ptr[s], 0.0
             for e in range(ptr[s], ptr[s + 1]):
                 if count[e] > 0:
-                    value += log_rising(ess[k] / n, float(count[e]))
+                    value += log_rising(ess[k] / n, count[e])
                     total += count[e]
             if total > 0.0:
                 value -= log_rising(ess[k], total)

@@ -19,7 +19,7 @@ import numpy as np
 from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.circuit.networks import Network, groups_of, table_pointers
 from bayesjpt.errors import FitFileError
-from bayesjpt.posterior.networks import NetworkDraws
+from bayesjpt.posterior.networks import NetworkDraws, in_few_bytes
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -111,7 +111,7 @@ def read_networks(
         seed, ess = fact["seed"], fact["ess"]
         if type(seed) is not int or seed < 0 or not (ess is None or (type(ess) is float and 0.0 < ess < np.inf)):
             raise FitFileError(f"seed {seed!r} or imaginary rows {ess!r}", "a number from 0, and one above 0")
-        found.append(NetworkDraws(network, count, ess, schema, seed, n_chain, draws, reference, noted))
+        found.append(NetworkDraws(network, in_few_bytes(count), ess, schema, seed, n_chain, draws, reference, noted))
     return found
 
 

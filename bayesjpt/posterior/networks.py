@@ -54,8 +54,8 @@ class NetworkDraws:
     Parameters
     ----------
     network : Network
-    count : int32 (n_entry,)
-        Rows of each way and table entry.
+    count : unsigned integers (n_entry,)
+        Rows of each way and table entry, in as few bytes as hold the largest of them.
     ess : float, BDeu or None
         Imaginary rows of each sum, or of all together; None where each draw has a number of its own, one of
         `DRAWN_ESS`.
@@ -155,10 +155,15 @@ def network_draws(
     found = recognise(circuit, table.schema)
     if found is None:
         return None
-    count = count_rows(found.network, rows_of(table)).astype(np.int32)
+    count = in_few_bytes(count_rows(found.network, rows_of(table)))
     draws = np.arange(n_draw)
     reference = table.take(reference_rows(table.n_row))
     return NetworkDraws(found.network, count, ess, table.schema, seed, n_chain, draws, reference)
+
+
+def in_few_bytes(count: np.ndarray) -> np.ndarray:
+    """Return counts as the smallest unsigned integers that hold them: hundreds of networks are mostly counts."""
+    return count.astype(np.min_scalar_type(count.max(initial=0)))
 
 
 def rows_of(table: Table) -> np.ndarray:

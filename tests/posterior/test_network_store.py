@@ -39,6 +39,9 @@ def test_networks_come_back_with_their_draws_and_counts(saved, table):
     post, path = saved
     loaded = bj.load(path)
     assert all(isinstance(one, NetworkDraws) for one in loaded.members())
+    for one, own in zip(loaded.members(), post.members(), strict=True):  # in few bytes, here as there
+        np.testing.assert_array_equal(one.count, own.count, strict=True)
+        assert one.count.dtype == np.uint8
     np.testing.assert_array_equal(loaded.log_density(table).values, post.log_density(table).values)
     np.testing.assert_array_equal(loaded.weights, post.weights)
     assert loaded.settings == post.settings
