@@ -88,61 +88,47 @@ class PlannedGradient(PlannedOp):
 
 @apart
 @kernel
-def rows_log_density(values, missing, log_weight, theta, plan):
+def rows_log_density(plan, values, missing, log_weight, theta):
     """Return what the kernel of that name does, to callers that hold its address."""
     return density.rows_log_density(values, missing, log_weight, theta, plan)
 
 
 @apart
 @kernel
-def remembered_log_density(values, missing, log_weight, theta, plan, memory):
+def remembered_log_density(plan, values, missing, log_weight, theta, memory):
     """Return what the kernel of that name does, to callers that hold its address."""
     return density.remembered_log_density(values, missing, log_weight, theta, plan, memory)
 
 
 @apart
 @kernel
-def rows_gradient(cotangent, values, missing, log_weight, theta, plan):
+def rows_gradient(plan, cotangent, values, missing, log_weight, theta):
     """Return what the kernel of that name does, to callers that hold its address."""
     return gradient.rows_gradient(cotangent, values, missing, log_weight, theta, plan)
 
 
-def _version(op: PlannedOp) -> int:
-    """Return a key that differs where the arrays that are constants of the compiled function do."""
-    return ops_version() ^ int(op.frozen.digest[:14], 16)
+def _compiled_by(of_plan):
+    """Return what compiles an op: a call of a kernel whose first argument, the plan, is a constant."""
+
+    def compiled(op, node, **kwargs):
+        plan = op.frozen.plan
+
+        @numba_njit
+        def planned_density(*inputs):
+            return of_plan(borrowed(plan), *inputs)
+
+        # the key differs where the arrays do that are constants of the compiled function
+        return planned_density, ops_version() ^ int(op.frozen.digest[:14], 16)
+
+    return compiled
 
 
-@register_funcify_default_op_cache_key(PlannedLogDensity)
-def _log_density_numba(op, node, **kwargs):
-    plan = op.frozen.plan
-
-    @numba_njit
-    def planned_log_density(values, missing, log_weight, theta):
-        return rows_log_density(values, missing, log_weight, theta, borrowed(plan))
-
-    return planned_log_density, _version(op)
-
-
-@register_funcify_default_op_cache_key(PlannedRememberedLogDensity)
-def _remembered_log_density_numba(op, node, **kwargs):
-    plan = op.frozen.plan
-
-    @numba_njit
-    def planned_log_density(values, missing, log_weight, theta, memory):
-        return remembered_log_density(values, missing, log_weight, theta, borrowed(plan), memory)
-
-    return planned_log_density, _version(op)
-
-
-@register_funcify_default_op_cache_key(PlannedGradient)
-def _gradient_numba(op, node, **kwargs):
-    plan = op.frozen.plan
-
-    @numba_njit
-    def planned_gradient(cotangent, values, missing, log_weight, theta):
-        return rows_gradient(cotangent, values, missing, log_weight, theta, borrowed(plan))
-
-    return planned_gradient, _version(op)
+for _op, _of_plan in [
+    (PlannedLogDensity, rows_log_density),
+    (PlannedRememberedLogDensity, remembered_log_density),
+    (PlannedGradient, rows_gradient),
+]:
+    register_funcify_default_op_cache_key(_op)(_compiled_by(_of_plan))
 
 
 @node_rewriter([CircuitLogDensity, CircuitLogDensityGradient])
