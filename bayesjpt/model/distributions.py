@@ -109,7 +109,7 @@ def draw_gamma_below(rng, alpha, beta, upper):
 @kernel
 def draw_log_normal_below(rng, mu, sigma, upper):
     """Return a log-normal variable, given that it is at most a cap."""
-    u = normal_quantile_between(-np.inf, (np.log(upper) - mu) / sigma, rng.random())
+    u = normal_quantile_between(-np.inf, (np.log(upper) - mu) / sigma, rng.random() + 1e-17)
     return min(np.exp(mu + sigma * u), upper)
 
 

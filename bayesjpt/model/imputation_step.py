@@ -123,7 +123,7 @@ class CircuitImputation(BlockedStep):
         """Return the point after some proposals for each row, with fresh arrays, and the share accepted."""
         rows, missing = completed(self._values, self._missing, point[self._name]), self._missing
         parameters = self._parameters(point)
-        n_accepted, n_proposed = 0, 0
+        n_accepted = 0
         log_factors = self._log_factors(point, rows)
         for number in range(IMPUTATION_PROPOSALS):
             mask = missing if number % 2 == 0 else self._one_a_row()
@@ -131,8 +131,9 @@ class CircuitImputation(BlockedStep):
             accept = self._accept_apart if self._apart else self._accept_one_by_one
             accepted, log_factors = accept(point, (rows, log_factors), proposed, inside)
             rows = np.where(accepted[:, None], proposed, rows)
-            n_accepted, n_proposed = n_accepted + int(accepted.sum()), n_proposed + self._with_gaps.size
-        stats = {self._statistic: n_accepted / max(n_proposed, 1)}
+            n_accepted += int(accepted.sum())
+        n_judged = self._with_gaps.size if self._apart else min(self._with_gaps.size, MAX_ROWS_ONE_BY_ONE)
+        stats = {self._statistic: n_accepted / max(IMPUTATION_PROPOSALS * n_judged, 1)}
         return point | {self._name: rows[missing]}, [stats]
 
     def _one_a_row(self) -> np.ndarray:

@@ -155,7 +155,9 @@ def _of_two_labels(order: KnownOrder | None) -> dict[str, dict[str, float]]:
 
 
 def _of_two_numbers(seen: _Seen) -> dict[str, dict[str, float]]:
-    types = ["count"] * (seen.whole and seen.least >= 0.0) + ["ordinal", "nominal", "binary"]
+    types = ["ordinal", "nominal", "binary"]
+    if seen.whole and seen.least >= 0.0:
+        types.insert(0, "count")
     features = {name: {f"two values: {name}": 1.0} for name in types}
     features["binary"]["next to each other"] = float(seen.largest - seen.least == 1.0)
     return features

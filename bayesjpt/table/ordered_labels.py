@@ -20,6 +20,8 @@ WORDS, NUMBERED, LETTERS = "words of a scale", "ranks or ranges", "letters in a 
 
 _LEAST_SHARE = 0.75
 """Share of the labels that must lie on one scale: a table may have a label or two beside it."""
+_LONGEST = 200
+"""Characters of a label that may come from a scale; what is longer is a text, and a set of labels with one no scale."""
 
 _PUNCTUATION = re.compile(r"[^\w+\-]|_|(?<!\w)[-+]+|-")
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")  # noqa: RUF001 - people type both
@@ -112,6 +114,8 @@ def known_order(labels: Sequence[str]) -> KnownOrder | None:
     >>> known_order(["A11", "A12", "A13"]) is None
     True
     """
+    if any(len(label) > _LONGEST for label in labels):
+        return None
     plain = [label for label in labels if not is_stray(label)]
     for kind, places in (
         (WORDS, _on_a_scale(labels, plain)),
@@ -162,9 +166,15 @@ def is_two_sided(labels: Sequence[str]) -> bool:
 
 
 def _normal(label: str) -> str:
-    """Return a label without case, accents and punctuation; ``+`` and ``-`` are kept behind a letter (A+, B-)."""
-    text = unicodedata.normalize("NFKD", label.casefold())
-    text = "".join(c for c in text if not unicodedata.combining(c))
+    """Return a label without case, accents and punctuation; ``+`` and ``-`` are kept behind a letter (A+, B-).
+
+    Longer texts than a scale has come back as they are.
+    """
+    if len(label) > _LONGEST:
+        return label
+    text = label.casefold()
+    if not text.isascii():
+        text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     text = _POSSESSIVE.sub("s", text)
     kept = re.sub(r"(?<=[a-f0-9])([+\-])(?=\s*$)", r" \1", text) if len(text.strip()) <= 2 else text
     if len(text.strip()) <= 2 and kept != text:

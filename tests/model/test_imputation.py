@@ -17,6 +17,7 @@ import scipy.stats
 
 import bayesjpt as bj
 from bayesjpt.errors import ModelError
+from bayesjpt.model import imputation_step
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.model.imputation_step import CircuitImputation
 from bayesjpt.model.imputed import CompletedRows
@@ -198,6 +199,18 @@ def chain_of(model: pm.Model, rng: np.random.Generator, n: int, *, parameters: b
         if sweep >= 0:
             out[sweep] = point["x_imputed"]
     return out
+
+
+def test_the_share_accepted_is_that_of_the_rows_that_were_judged(pair, monkeypatch):
+    """A factor of all rows together that accepts whatever is proposed, and time for one row of three."""
+    monkeypatch.setattr(imputation_step, "MAX_ROWS_ONE_BY_ONE", 1)
+    table, circuit = pair
+    with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
+        rows = bj.CircuitMixture("x", circuit, table, impute=True)
+        pm.Potential("mixed", 0.0 * rows[:, 1].sum())
+        step = CircuitImputation([model["x_imputed"]])
+        _, (stats,) = step.step(model.initial_point())
+    assert stats == {"x_imputed_accepted": 1.0}
 
 
 EFFECT, SD = np.array([0.0, 1.5, -1.0, 0.5]), np.array([1.0, 0.3, 0.3, 0.3, 100.0])

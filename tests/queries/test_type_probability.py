@@ -266,6 +266,13 @@ def test_codes_for_missing_cells_say_nothing_of_the_type(rng):
     assert list(coded.probabilities.values()) == pytest.approx(list(plain.probabilities.values()), abs=0.1)
 
 
+def test_two_numbers_beside_a_code_for_missing_have_the_types_of_two_values(rng):
+    table = bj.as_table(pd.DataFrame({"x": [-999.0] * 16 + [np.nan] * 7 + [23.0, 30.0]}))
+    estimate = bj.Posterior.from_circuit(bj.learn_mspn(table, rng), table.schema)
+    (column,) = types(replace(estimate, reference=table))
+    assert set(column.probabilities) == {"count", "ordinal", "nominal", "binary"}
+
+
 def test_extreme_columns_have_finite_probabilities(rng):
     n = 60
     frame = pd.DataFrame(

@@ -87,6 +87,12 @@ def test_other_sets_of_labels_have_no_order(labels):
     assert known_order(labels) is None
 
 
+def test_texts_are_no_words_of_a_scale_however_many_words_they_share():
+    words = " agree" * 40
+    assert known_order(["low" + words, "medium" + words, "high" + words]) is None
+    assert known_order(["low" + words[:120], "medium" + words[:120], "high" + words[:120]]) is not None
+
+
 def test_letters_in_a_row_are_told_from_scales():
     assert known_order(["C", "A", "F", "B", "D"]).kind == LETTERS
     assert known_order(["C", "A", "F", "B", "D"]).labels == ("A", "B", "C", "D", "F")
