@@ -384,10 +384,11 @@ def make_model(
     covariates = make_covariates(read, names)
     gate_covariates = covariates if gate_names == names else make_covariates(read, gate_names)
     silent = [name for name in dict.fromkeys((*names, *gate_names)) if name not in _used(covariates, gate_covariates)]
-    # reading the table has told of columns that are constant in all its rows
-    silent = [name for name in silent if read.schema.columns[read.schema.index(name)].n_distinct > 1]
+    # reading the table has told of columns that are constant in all rows, but for those whose kind was overridden
+    told = {column.name for column in read.schema if column.n_distinct < 2} - {*(kinds or {})}
+    silent = [name for name in silent if name not in told]
     if silent:
-        warn(f"covariates with a single value in rows with a target are left out: {', '.join(silent)}")
+        warn(f"covariates with a single value are left out: {', '.join(silent)}")
     model = ExpertModel(read.schema, targets, covariates, gate_covariates, depth, chosen, np.zeros(len(targets)))
     units = model.units(model.target_cells(read)[0])
     offset = np.array([offset_of(name, own) for name, own in zip(chosen, units, strict=True)])
