@@ -200,8 +200,8 @@ def chosen_expert(column: Column, wanted: str, values: np.ndarray | None = None)
     if column.base != "category" and column.minimum > 0.0:
         fitting.append("gamma")
     if wanted == "auto":
-        real = column.base == "real" and values is not None
-        return "gamma" if real and is_skewed(values) else fitting[0]
+        skewed = values is not None and column.base == "real" and is_skewed(values)
+        return "gamma" if skewed else fitting[0]
     if wanted not in fitting:
         raise LearnerError(
             f"{wanted} experts for column {column.name!r}, which is {column.base} from {column.minimum:g}",

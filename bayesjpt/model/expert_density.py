@@ -82,9 +82,9 @@ def leaf_logp(kinds: Sequence[int], value: Any, leaves: Sequence[Any]) -> Any:
         the end, where values have an axis of responses, a vector as long as that is.
     """
     value = value if _by_column(kinds, leaves) else value[..., None]
-    missing = pt.isnan(value).any(axis=-1, keepdims=True)
+    missing: Any = pt.isnan(value).any(axis=-1, keepdims=True)
     # in place of a missing value a 1, which all experts allow: a gradient through NaN would be NaN, even times 0
-    known = pt.switch(missing, 1.0, value)
+    known: Any = pt.switch(missing, 1.0, value)
     own: Any = [LEAF_LOGP[kind](known[..., c], *leaves[2 * c : 2 * c + 2]) for c, kind in enumerate(kinds)]
     return pt.switch(missing, 0.0, sum(own))
 

@@ -6,6 +6,7 @@ Plain PyTensor throughout: gradients, `pm.set_data` and predictions are PyMC's o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -62,6 +63,7 @@ class ExpertTree:
     coefficients from those of their parent (``y_step``) and the sums (``y_coefficient``), precisions of the steps by
     level (``y_precision``); variances (``y_variance``) of gaussian experts, whose prior has the rate ``y_noise``, or
     shapes (``y_shape``) of gamma ones; and the data (``y_covariates`` and ``y_data``), but what is ``pm.Data`` already.
+    Several responses share the gates, and each has its own of all others: ``y_step_height`` of the column height.
 
     Parameters
     ----------
@@ -71,44 +73,54 @@ class ExpertTree:
         Covariates. Of a frame, numbers become z-scores and labels indicators, and `ExpertTree.matrix` does the same to
         new rows, for ``pm.set_data``. Arrays and tensors, (row, covariate), are taken as they are, and may depend on
         random variables of the model. The intercept is added.
-    y : sequence, array or pm.Data
-        One value a row: numbers, or labels.
+    y : sequence, data frame, Table, array or pm.Data
+        One value a row: numbers, or labels. Or columns of these, of several kinds: responses that are independent given
+        the leaf. Those of an array are named ``column_1`` and so on.
     depth : int
         Of the tree, from 0 to 6.
     branches : int
         Ways of each gate: 2 is logistic, more are softmax. At most 64 leaves in all.
-    experts : str
-        ``gaussian``, ``logistic``, ``multinomial``, ``poisson``, ``gamma``, or ``auto`` by what y is.
+    experts : str or mapping from response to str
+        ``gaussian``, ``logistic``, ``multinomial``, ``poisson``, ``gamma``, or ``auto`` by what y is, as in
+        `bayesjpt.fit_experts`.
     time, series : str or sequence, optional
         When each row is, numbers or dates, and to which series it belongs: names of columns of X, or values. With
         `time` gates depend on the leaf of the row before (``y_offset``, ``y_offset_precision``): a hidden Markov
-        decision tree. Missing values of y are then steps without any, and X may be None.
+        decision tree. X may then be None.
     transitions : str
         With `time`, ``leaf`` or ``decision``; see `bayesjpt.fit_experts`.
 
     Returns
     -------
     TensorVariable
-        The observed variable, (row,), in the user's units; labels as codes in their sorted order.
+        The observed variable, in the user's units; labels as codes in their sorted order. Of one value a row (row,); of
+        columns (row, response), dims ``y_row`` and ``y_response``, in one type for all of them, floats unless all are
+        labels and counts.
 
     Raises
     ------
     ModelError
-        For a depth or expert that makes no sense for y, missing values, and numbers of rows that differ.
+        For a depth or expert that makes no sense for y, infinite values, and numbers of rows that differ.
     TableError
         For times that are missing, no numbers or dates, or the same in two rows of a series.
 
     Notes
     -----
-    The likelihood of a row is the sum over leaves of the product of the gates on the path and the leaf's density. Gates
-    have mirror images, so that chains agree in what they predict and not in names of leaves: judge predictions. Where X
-    holds data, ``pm.sample()`` draws all variables by Gibbs sweeps (`bayesjpt.model.expert_step`), beside any step of
-    the model's others; where X depends on random variables, and with ``step=pm.NUTS()``, it is NUTS.
+    The likelihood of a row is the sum over leaves of the product of the gates on the path and the leaf's densities, one
+    a response. So it is one number a row, which several observed variables could not share: ``az.loo`` leaves out rows.
+    A row that lacks a response says nothing, as in `bayesjpt.fit_experts`: its log density is 0, with a warning, and
+    over time it is a step without any. Which rows have all is in ``y_seen``.
+
+    Gates have mirror images, so that chains agree in what they predict and not in names of leaves: judge predictions.
+    Where X holds data, ``pm.sample()`` draws all variables by Gibbs sweeps (`bayesjpt.model.expert_step`), beside any
+    step of the model's others; where X depends on random variables, and with ``step=pm.NUTS()``, it is NUTS.
 
     Over time the log density of a row is that given the rows before it in its series, by a forward pass: they add up to
     the joint one, and ``az.loo`` of them is about one step ahead. Posterior predictive draws are of whole series from
-    their beginning. `ExpertTree.data` makes new rows; the order of rows is in ``y_order`` and ``y_begins``, and which
-    values of y are known in ``y_seen``.
+    their beginning. `ExpertTree.data` makes new rows; the order of rows is in ``y_order`` and ``y_begins``.
+
+    `bayesjpt.ExpertPosterior.from_idata` turns the draws of ``pm.sample`` into an `ExpertPosterior`, which answers
+    queries about all responses given rows.
 
     Examples
     --------
@@ -118,6 +130,11 @@ class ExpertTree:
     ...     y = bj.ExpertTree("y", frame, np.abs(frame["x"]), depth=1)
     >>> y.name, sorted(rv.name for rv in model.free_RVs)[:3]
     ('y', ['y_gate', 'y_gate_precision', 'y_noise'])
+    >>> both = pd.DataFrame({"height": np.sin(9.0 * frame["x"]), "sick": np.where(frame["x"] > 0.3, "yes", "no")})
+    >>> with pm.Model() as model:
+    ...     y = bj.ExpertTree("y", frame, both, depth=1, experts={"height": "gaussian"})
+    >>> model.named_vars_to_dims["y"], list(model.coords["y_response"])
+    (('y_row', 'y_response'), ['height', 'sick'])
     """
 
     def __new__(
@@ -128,7 +145,7 @@ class ExpertTree:
         *,
         depth: int = 3,
         branches: int = 2,
-        experts: str = "auto",
+        experts: str | Mapping[str, str] = "auto",
         time: Any = None,
         series: Any = None,
         transitions: str = "leaf",

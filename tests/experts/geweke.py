@@ -184,9 +184,11 @@ def observe(task, state, out):
 def successive(task, state, prior, leaf, rng, thin, out):
     """Fill out, float64 (n_draw, n_function), with functions along the chain of sweeps and new data."""
     for draw in range(out.shape[0]):
+        # a sweep begins with coefficients given the paths of the one before, and the same data: were these new after
+        # each, paths drawn in a wrong way would be forgotten before they do harm
         for _ in range(thin):
             sweep(task, state, prior, leaf, rng)
-            simulate(task, state, leaf, rng)
+        simulate(task, state, leaf, rng)
         observe(task, state, out[draw])
 
 

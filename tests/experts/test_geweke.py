@@ -50,16 +50,16 @@ def test_two_responses_share_a_tree_and_a_sweep_without_one_in_the_paths_is_foun
     task, prior = make_task("gaussian", "logistic"), make_prior(floor=np.array([0.3, 0.3]))
     direct, chain = compare(task, 2, prior, prior, N_DRAW, seed=3)
     assert np.abs(z_scores(direct, chain)).max() < LARGEST_Z
-    # paths drawn given the first response alone
+    # paths drawn given the second response alone
     rng = np.random.default_rng(3)
     state, leaf = prior_draw(task, prior, (2, 2), rng), np.zeros(task.x.shape[0], np.int64)
     simulate(task, state, leaf, rng)
     for draw in range(N_WRONG):
         for _ in range(2):
             draw_given_paths(task, state, prior, leaf, rng)
-            one = task._replace(y=task.y[:1], kind=task.kind[:1], at=task.at[:2], offset=task.offset[:1])
-            own = state._replace(node=state.node[:, :1].copy(), dispersion=state.dispersion[:, :1].copy())
+            one = task._replace(y=task.y[1:], kind=task.kind[1:], at=task.at[:2], offset=task.offset[1:])
+            own = state._replace(node=state.node[:, 1:].copy(), dispersion=state.dispersion[:, 1:].copy())
             fill_paths(one, own, rng, leaf)
-            simulate(task, state, leaf, rng)
+        simulate(task, state, leaf, rng)
         observe(task, state, chain[draw])
     assert np.abs(z_scores(direct, chain[:N_WRONG])).max() > LARGEST_Z
