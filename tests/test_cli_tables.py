@@ -185,7 +185,7 @@ def test_schema_into_no_folder_is_refused(csv, tmp_path, capfd):
 
 def test_warnings_go_to_standard_error_unless_quiet(tmp_path, capfd):
     path = text_file(tmp_path / "t.csv", {"x": PLAIN, "y": [7] * N})
-    assert run(capfd, "schema", path)[2] == "bayesjpt: constant columns, kept as they are: 'y'\n"
+    assert run(capfd, "schema", path)[2] == "bayesjpt: constant columns, which say nothing about others: 'y'\n"
     assert run(capfd, "schema", path, "--quiet")[2] == ""
 
 

@@ -98,7 +98,8 @@ def fit_experts(
         64 leaves in all.
     experts : str or mapping from target to str
         ``gaussian``, ``logistic`` (two labels), ``multinomial``, ``poisson`` or ``gamma``; ``auto`` is logistic or
-        multinomial for labels, Poisson for counts, gaussian for other numbers.
+        multinomial for labels, Poisson for counts, gamma for positive numbers that are as skewed as failure times are,
+        gaussian for other numbers.
     method : str
         ``gibbs``: draws from the posterior. ``em``: the most likely coefficients under a ridge, by
         expectation-maximisation with reweighted least squares at gates and experts. ``least_squares``: the same with
@@ -357,9 +358,10 @@ def make_model(
     targets = (target,) if isinstance(target, str) else tuple(target)
     if not targets or len(set(targets)) < len(targets):
         raise LearnerError(f"target={target!r}", "one or several different columns")
-    columns = [read.schema.columns[_position(read, name)] for name in targets]
+    positions = [_position(read, name) for name in targets]
     wanted = dict(experts) if isinstance(experts, Mapping) else experts
-    chosen = experts_of(columns, wanted)
+    values = [read.values[position, read.observed[position]] for position in positions]
+    chosen = experts_of([read.schema.columns[position] for position in positions], values, wanted)
     names = tuple(name for name in read.names if name not in targets) if given is None else names_of(given)
     gate_names = names if gates is None else names_of(gates)
     both = sorted({*names, *gate_names} & {*targets})
@@ -382,6 +384,9 @@ def make_model(
     covariates = make_covariates(read, names)
     gate_covariates = covariates if gate_names == names else make_covariates(read, gate_names)
     silent = [name for name in dict.fromkeys((*names, *gate_names)) if name not in _used(covariates, gate_covariates)]
+    # reading the table has told of columns that are constant in all rows, but for those whose kind was overridden
+    told = {column.name for column in read.schema if column.n_distinct < 2} - {*(kinds or {})}
+    silent = [name for name in silent if name not in told]
     if silent:
         warn(f"covariates with a single value are left out: {', '.join(silent)}")
     model = ExpertModel(read.schema, targets, covariates, gate_covariates, depth, chosen, np.zeros(len(targets)))

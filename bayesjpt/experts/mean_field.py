@@ -182,7 +182,7 @@ def check_kinds(model: ExpertModel) -> None:
             raise LearnerError(
                 f"method='mean_field' with {expert} experts of {name!r}",
                 "gaussian or logistic ones",
-                "Take method='laplace' or 'gibbs'.",
+                "Take method='laplace' or 'gibbs', or for numbers experts='gaussian'.",
             )
 
 

@@ -15,6 +15,7 @@ from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
 from bayesjpt.errors import LearnerError, TableError
 from bayesjpt.families import features, registry
 from bayesjpt.families.record import Family
+from bayesjpt.families.skewed import is_skewed
 from bayesjpt.kernels.expert_pairs import Leaves
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, MULTINOMIAL, POISSON, Task
 from bayesjpt.table.covariates import Covariates, check_size
@@ -178,8 +179,8 @@ def family_of(expert: str, column: Column) -> str:
     return {"gaussian": "normal", "multinomial": "categorical"}.get(expert, expert)
 
 
-def chosen_expert(column: Column, wanted: str) -> str:
-    """Return the kind of expert of a target; ``auto`` follows what the column is.
+def chosen_expert(column: Column, wanted: str, values: np.ndarray | None = None) -> str:
+    """Return the kind of expert of a target; ``auto`` follows what the column is, and its observed values.
 
     Raises
     ------
@@ -199,7 +200,8 @@ def chosen_expert(column: Column, wanted: str) -> str:
     if column.base != "category" and column.minimum > 0.0:
         fitting.append("gamma")
     if wanted == "auto":
-        return fitting[0]
+        skewed = values is not None and column.base == "real" and is_skewed(values)
+        return "gamma" if skewed else fitting[0]
     if wanted not in fitting:
         raise LearnerError(
             f"{wanted} experts for column {column.name!r}, which is {column.base} from {column.minimum:g}",
@@ -237,13 +239,14 @@ def offset_of(expert: str, values: np.ndarray) -> float:
     return float(np.log(max(values.mean(), 1e-3))) if code in (POISSON, GAMMA) else 0.0
 
 
-def experts_of(columns: Sequence[Column], wanted: object) -> tuple[str, ...]:
+def experts_of(columns: Sequence[Column], values: Sequence[np.ndarray], wanted: object) -> tuple[str, ...]:
     """Return the kind of expert of each target; `wanted` is one name for all, or a mapping from names of targets."""
     if isinstance(wanted, str):
-        return tuple(chosen_expert(column, wanted) for column in columns)
+        wanted = {column.name: wanted for column in columns}
     if not isinstance(wanted, dict) or set(wanted) - {column.name for column in columns}:
         raise LearnerError(f"experts={wanted!r}", "a name, or a dict from targets to names")
-    return tuple(chosen_expert(column, wanted.get(column.name, "auto")) for column in columns)
+    pairs = zip(columns, values, strict=True)
+    return tuple(chosen_expert(column, wanted.get(column.name, "auto"), own) for column, own in pairs)
 
 
 def with_targets(table: Table, targets: Sequence[str], experts: Sequence[str]) -> Table:

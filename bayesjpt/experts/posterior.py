@@ -60,6 +60,35 @@ class ExpertPosterior:
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
     missing: Posterior | None = None
 
+    @classmethod
+    def from_idata(cls, idata: Any, model: Any, name: str | None = None) -> ExpertPosterior:
+        """Return the posterior of a `bayesjpt.ExpertTree` from the draws of ``pm.sample``.
+
+        Parameters
+        ----------
+        idata : xarray.DataTree
+            With a ``posterior`` group.
+        model : pm.Model
+            The model that was sampled.
+        name : str, optional
+            Of the tree, where the model has several.
+
+        Returns
+        -------
+        ExpertPosterior
+            Of a tree over time an ExpertSeriesPosterior. Targets are the columns of y; of a y without columns the one
+            that has the tree's name. Covariates are the columns of X; those of an array x0, x1 and so on.
+
+        Raises
+        ------
+        ModelError
+            For a model without a tree, no name where there are several, draws of another model, and a column that is
+            both response and covariate.
+        """
+        from bayesjpt.experts.from_idata import from_model
+
+        return from_model(idata, model, name)
+
     @property
     def n_chain(self) -> int:
         return self.coefficients.gate.shape[0]

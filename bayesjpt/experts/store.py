@@ -100,7 +100,7 @@ def load_experts(path: Any) -> ExpertPosterior:
     --------
     >>> import numpy as np, tempfile, pathlib, bayesjpt as bj
     >>> x = np.linspace(-2.0, 2.0, 60)
-    >>> post = bj.fit_experts({"x": x, "y": x**2}, target="y", depth=1, draws=3, tune=5, chains=1, rng=1)
+    >>> post = bj.fit_experts({"x": x, "y": np.sin(x)}, target="y", depth=1, draws=3, tune=5, chains=1, rng=1)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "fit.nc"
     >>> post.save(path)
     >>> bj.load_experts(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,53 +68,105 @@ def _gamma(value: Any, eta: Any, shape: Any) -> Any:
     return pm.logp(pm.Gamma.dist(shape, shape * pt.exp(-eta)), value[..., None])
 
 
-def mixture_logp(kind: int, value: Any, log_weight: Any, eta: Any, dispersion: Any) -> Any:
-    """Return the log density of each row, paths summed out."""
-    return pt.logsumexp(log_weight + LEAF_LOGP[kind](value, eta, dispersion), axis=-1)
+def leaf_logp(kinds: Sequence[int], value: Any, leaves: Sequence[Any]) -> Any:
+    """Return the log density of each row's responses at each leaf, (row, leaf): 0 of rows that lack one.
+
+    Parameters
+    ----------
+    kinds : sequence of int
+        Of the experts of each response.
+    value : (row,), or (row, response) where `leaves` say that there are several
+        NaN where it is missing.
+    leaves : sequence
+        Predictors, (row, leaf[, label]), and what else the leaves' densities have, (leaf,), response by response; at
+        the end, where values have an axis of responses, a vector as long as that is.
+    """
+    value = value if _by_column(kinds, leaves) else value[..., None]
+    missing: Any = pt.isnan(value).any(axis=-1, keepdims=True)
+    # in place of a missing value a 1, which all experts allow: a gradient through NaN would be NaN, even times 0
+    known: Any = pt.switch(missing, 1.0, value)
+    own: Any = [LEAF_LOGP[kind](known[..., c], *leaves[2 * c : 2 * c + 2]) for c, kind in enumerate(kinds)]
+    return pt.switch(missing, 0.0, sum(own))
 
 
-def _chosen(log_weight: np.ndarray, values: np.ndarray, rng: np.random.Generator, size: Any) -> tuple[np.ndarray, ...]:
-    """Return the values of a leaf drawn for each row, (row[, label]), and which leaf it is."""
+def mixture_logp(kinds: Sequence[int], value: Any, log_weight: Any, *leaves: Any) -> Any:
+    """Return the log density of each row, paths summed out; see `leaf_logp`."""
+    return pt.logsumexp(log_weight + leaf_logp(kinds, value, leaves), axis=-1)
+
+
+def mixture_random(
+    kinds: Sequence[int], log_weight: np.ndarray, *leaves: np.ndarray, rng: np.random.Generator, size: Any = None
+) -> np.ndarray:
+    """Return responses drawn for each row given log weights of leaves, (row, leaf); see `leaf_logp`."""
     shape = log_weight.shape[:-1] if size is None else tuple(size)
     weight = np.broadcast_to(log_weight, (*shape, log_weight.shape[-1]))
-    leaf = np.argmax(weight + rng.gumbel(size=weight.shape), axis=-1)
-    extra = values.ndim - log_weight.ndim
-    index = leaf[(..., None, *[None] * extra)]
-    values = np.broadcast_to(values, (*shape, *values.shape[log_weight.ndim - 1 :]))
-    return np.take_along_axis(values, index, axis=len(shape)).squeeze(len(shape)), leaf
+    return draw_at_leaves(kinds, np.argmax(weight + rng.gumbel(size=weight.shape), axis=-1), leaves, rng)
 
 
-def _of_leaf(dispersion: np.ndarray, leaf: np.ndarray) -> np.ndarray:
-    if dispersion.ndim == 1:
-        return dispersion[leaf]
-    return np.take_along_axis(np.broadcast_to(dispersion, (*leaf.shape, dispersion.shape[-1])), leaf[..., None], -1)[
-        ..., 0
+def draw_at_leaves(
+    kinds: Sequence[int], leaf: np.ndarray, leaves: Sequence[np.ndarray], rng: np.random.Generator
+) -> np.ndarray:
+    """Return the responses of each row, (row,) or (row, response), drawn at its leaf, int (row,)."""
+    drawn = []
+    for c, kind in enumerate(kinds):
+        eta = _of_leaf(leaves[2 * c], leaf, n_label_axis=int(kind == MULTINOMIAL))
+        drawn.append(_DRAW[kind](eta, _of_leaf(leaves[2 * c + 1], leaf, n_label_axis=0), rng))
+    return np.stack(drawn, axis=-1) if _by_column(kinds, leaves) else drawn[0]
+
+
+def signature(kinds: Sequence[int], by_column: bool, head: Sequence[str], axis: tuple[str, ...] = ()) -> str:
+    """Return the signature of a random variable whose last parameters are `leaves`, as NumPy writes them.
+
+    Parameters
+    ----------
+    kinds : sequence of int
+    by_column : bool
+        Whether values have an axis of responses.
+    head : sequence of str
+        Of the parameters before leaves.
+    axis : tuple of str
+        That of rows, where they depend on each other.
+    """
+
+    def core(*names: str) -> str:
+        return f"({','.join((*axis, *names))})"
+
+    leaves = [
+        part for c, kind in enumerate(kinds) for part in (core("l", *[f"k{c}"] * int(kind == MULTINOMIAL)), "(l)")
     ]
+    own = ["c"] * int(by_column)
+    return f"{','.join([*head, *leaves, *[f'({name})' for name in own]])}->{core(*own)}"
 
 
-def _gaussian_random(log_weight, eta, dispersion, rng=None, size=None):
-    eta, leaf = _chosen(log_weight, eta, rng, size)
-    return rng.normal(eta, _of_leaf(dispersion, leaf))
+def _by_column(kinds: Sequence[int], leaves: Sequence[Any]) -> bool:
+    return len(leaves) > 2 * len(kinds)
 
 
-def _logistic_random(log_weight, eta, dispersion, rng=None, size=None):
-    eta, _ = _chosen(log_weight, eta, rng, size)
+def _of_leaf(values: np.ndarray, leaf: np.ndarray, *, n_label_axis: int) -> np.ndarray:
+    """Return the values of each row's leaf, (..., row[, label]), of values (..., leaf[, label])."""
+    core = values.shape[values.ndim - 1 - n_label_axis :]
+    values = np.broadcast_to(values, (*leaf.shape, *core))
+    index = leaf[(..., None, *[None] * n_label_axis)]
+    return np.take_along_axis(values, index, axis=leaf.ndim).squeeze(leaf.ndim)
+
+
+def _draw_gaussian(eta: np.ndarray, deviation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return rng.normal(eta, deviation)
+
+
+def _draw_logistic(eta: np.ndarray, _dispersion: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return (rng.logistic(size=eta.shape) < eta).astype(np.int64)
 
 
-def _multinomial_random(log_weight, eta, dispersion, rng=None, size=None):
-    eta, _ = _chosen(log_weight, eta, rng, size)
+def _draw_multinomial(eta: np.ndarray, _dispersion: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.argmax(eta + rng.gumbel(size=eta.shape), axis=-1).astype(np.int64)
 
 
-def _poisson_random(log_weight, eta, dispersion, rng=None, size=None):
-    eta, _ = _chosen(log_weight, eta, rng, size)
+def _draw_poisson(eta: np.ndarray, _dispersion: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.poisson(np.exp(np.minimum(eta, _LARGEST_LOG_MEAN))).astype(np.int64)
 
 
-def _gamma_random(log_weight, eta, dispersion, rng=None, size=None):
-    eta, leaf = _chosen(log_weight, eta, rng, size)
-    shape = _of_leaf(dispersion, leaf)
+def _draw_gamma(eta: np.ndarray, shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.gamma(shape, np.exp(eta) / shape)
 
 
@@ -129,11 +181,11 @@ LEAF_LOGP: Mapping[int, Any] = {
     GAMMA: _gamma,
 }
 """Log densities of values at each leaf, (row, leaf)."""
-RANDOM: Mapping[int, Any] = {
-    GAUSSIAN: _gaussian_random,
-    LOGISTIC: _logistic_random,
-    MULTINOMIAL: _multinomial_random,
-    POISSON: _poisson_random,
-    GAMMA: _gamma_random,
+_DRAW: Mapping[int, Any] = {
+    GAUSSIAN: _draw_gaussian,
+    LOGISTIC: _draw_logistic,
+    MULTINOMIAL: _draw_multinomial,
+    POISSON: _draw_poisson,
+    GAMMA: _draw_gamma,
 }
-"""Draws of values given log weights of leaves, (row, leaf)."""
+"""Draws of values given what stands at a leaf."""

@@ -6,7 +6,7 @@ the responses before it in its series. They add up to the joint density.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,8 +18,8 @@ import pytensor.tensor as pt
 from bayesjpt import defaults_experts
 from bayesjpt.errors import ModelError
 from bayesjpt.kernels.expert_series_start import TRANSITIONS, slots
-from bayesjpt.kernels.expert_tree import LARGEST
-from bayesjpt.model.expert_density import LEAF_LOGP, RANDOM, logistic_weights
+from bayesjpt.kernels.expert_tree import LARGEST, MULTINOMIAL
+from bayesjpt.model.expert_density import draw_at_leaves, leaf_logp, logistic_weights, signature
 from bayesjpt.table.steps import Order, read_order
 
 _NAMES = ("time", "series")
@@ -94,64 +94,58 @@ def add_offsets(name: str, depth: int, transitions: str) -> Any:
 
 
 def add_series(
-    name: str, kind: int, log_odds: tuple[Any, Any], leaves: tuple[Any, Any], rows: Rows, data: Mapping[str, Any]
+    name: str,
+    kinds: Sequence[int],
+    log_odds: tuple[Any, Any],
+    leaves: Sequence[Any],
+    rows: Rows,
+    data: Mapping[str, Any],
 ) -> Any:
     """Register the observed variable, and return it.
 
     Parameters
     ----------
     name : str
-    kind : int
-        Of the experts.
+    kinds : sequence of int
+        Of the experts of each response.
     log_odds : (row, gate) and (leaf before, gate)
         What covariates and the leaf before say at each gate.
-    leaves : (row, leaf[, label]) and (leaf,)
-        Predictors, and what else the leaves' densities have.
+    leaves : sequence
+        What stands at the leaves; see `bayesjpt.model.expert_density.leaf_logp`.
     rows : Rows
     data : mapping
-        ``observed``, ``seen``, ``dtype``, ``n_leaf``.
+        ``observed``, ``dtype``, ``n_leaf``, ``dims``.
     """
     order, begins = (pm.Data(f"{name}_{part}", values) for part, values in zip(Rows._fields, rows, strict=True))
     n_leaf = data["n_leaf"]
     # as in the kernels, so that no path has a probability below e^-600
     clipped: Any = [pt.clip(part, -LARGEST, LARGEST) for part in log_odds]
     base, memory = clipped[0][order], clipped[1]
-    by_label = leaves[0].ndim == 3
     return pm.CustomDist(
         name,
         logistic_weights(base, n_leaf),
         logistic_weights(base[:, None, :] + memory[None], n_leaf),
-        *leaves,
         order,
         begins,
-        data["seen"],
-        logp=partial(_series_logp, kind),
-        random=partial(_series_random, kind),
-        signature=f"(n,l),(n,l,l),{'(n,l,k)' if by_label else '(n,l)'},(l),(n),(n),(n)->(n)",
+        *leaves,
+        logp=partial(_series_logp, kinds),
+        random=partial(_series_random, kinds),
+        signature=signature(kinds, len(leaves) > 2 * len(kinds), ["(n,l)", "(n,l,l)", "(n)", "(n)"], ("n",)),
         dtype=data["dtype"],
         observed=data["observed"],
+        dims=data["dims"],
     )
 
 
 def _series_logp(
-    kind: int,
-    value: Any,
-    log_begin: Any,
-    log_move: Any,
-    eta: Any,
-    dispersion: Any,
-    order: Any,
-    begins: Any,
-    seen: Any,
+    kinds: Sequence[int], value: Any, log_begin: Any, log_move: Any, order: Any, begins: Any, *leaves: Any
 ) -> Any:
-    """Return the log density of each row given those before it in its series, (row,); 0 of rows that are not seen.
+    """Return the log density of each row given those before it in its series, (row,); 0 of rows without a response.
 
     Row t of `log_move` holds log P(leaf | leaf before), (leaf before, leaf); it and `log_begin` are in the order of the
     series.
     """
-    each = LEAF_LOGP[kind](value, eta, dispersion)
-    known: Any = pt.switch(pt.neq(seen[:, None], 0), each, 0.0)
-    evidence = known[order]
+    evidence = leaf_logp(kinds, value, leaves)[order]
 
     def step(first: Any, begin: Any, move: Any, own: Any, before: Any) -> tuple[Any, Any]:
         predicted = pt.switch(pt.neq(first, 0), begin, pt.logsumexp(before[:, None] + move, axis=0))
@@ -169,25 +163,26 @@ def _series_logp(
     return nothing[order].set(totals)
 
 
-def _series_random(kind: int, *parameters: np.ndarray, rng: np.random.Generator, size: Any = None) -> np.ndarray:
-    """Return whole series drawn from their beginning, (..., row)."""
-    by_label = parameters[2].ndim - parameters[0].ndim == 1
-    core = (2, 3, 3 if by_label else 2, 1, 1, 1, 1)
+def _series_random(
+    kinds: Sequence[int], *parameters: np.ndarray, rng: np.random.Generator, size: Any = None
+) -> np.ndarray:
+    """Return whole series drawn from their beginning, (..., row[, response])."""
+    core = [2, 3, 1, 1, *(n for kind in kinds for n in (3 if kind == MULTINOMIAL else 2, 1))]
+    core += [1] * (len(parameters) - len(core))
     heads = [array.shape[: array.ndim - n] for array, n in zip(parameters, core, strict=True)]
     batch = tuple(size) if size is not None else np.broadcast_shapes(*heads)
     spread = [
         np.broadcast_to(array, (*batch, *array.shape[array.ndim - n :]))
         for array, n in zip(parameters, core, strict=True)
     ]
-    drawn = [_draw_series(kind, [array[at] for array in spread], rng) for at in np.ndindex(*batch)]
-    return np.array(drawn).reshape(*batch, parameters[0].shape[-2])
+    drawn = np.array([_draw_series(kinds, [array[at] for array in spread], rng) for at in np.ndindex(*batch)])
+    return drawn.reshape(*batch, *drawn.shape[1:])
 
 
-def _draw_series(kind: int, parameters: list[np.ndarray], rng: np.random.Generator) -> np.ndarray:
-    log_begin, log_move, eta, dispersion, order, begins, _ = parameters
+def _draw_series(kinds: Sequence[int], parameters: list[np.ndarray], rng: np.random.Generator) -> np.ndarray:
+    log_begin, log_move, order, begins, *leaves = parameters
     noise, leaf, before = rng.gumbel(size=log_begin.shape), np.empty(order.size, np.int64), 0
     for t, row in enumerate(order):
         log_weight = log_begin[t] if begins[t] else log_move[t, before]
         before = leaf[row] = int(np.argmax(log_weight + noise[t]))
-    chosen = np.where(leaf[:, None] == np.arange(log_begin.shape[1]), 0.0, -np.inf)
-    return RANDOM[kind](chosen, eta, dispersion, rng=rng)
+    return draw_at_leaves(kinds, leaf, leaves, rng)

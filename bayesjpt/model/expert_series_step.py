@@ -28,11 +28,11 @@ class ExpertSeriesGibbs(ExpertGibbs):
     def _read(self, model: pm.Model) -> Task:
         """Return the rows in the order of their series."""
         name = self._block.name
-        order, begins, seen = (model[f"{name}_{part}"].get_value() for part in ("order", "begins", "seen"))
+        order, begins = (model[f"{name}_{part}"].get_value() for part in ("order", "begins"))
+        task, seen = task_of(model, self._block)
         slot, sign, _ = slots(self._block.depth, self._block.transitions)
         first = np.append(np.flatnonzero(begins), order.size).astype(np.int64)
-        self._steps = Steps(first, seen[order] != 0, slot, sign)
-        task = task_of(model, self._block)
+        self._steps = Steps(first, seen[order], slot, sign)
         x = np.ascontiguousarray(task.x[order])
         return task._replace(x=x, gate_x=x, y=np.ascontiguousarray(task.y[:, order]))
 

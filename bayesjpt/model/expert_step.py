@@ -18,10 +18,12 @@ from pytensor.graph.traversal import ancestors
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import ModelError
+from bayesjpt.kernels.expert_series_start import seen_rows
 from bayesjpt.kernels.expert_start import begin_paths, begin_ways
 from bayesjpt.kernels.expert_sweep import Prior, draw_given_paths, fill_paths
 from bayesjpt.kernels.expert_tree import GAUSSIAN, MULTINOMIAL, Coefficients, Task
 from bayesjpt.model.blocks import variables_of
+from bayesjpt.model.expert_responses import Response
 from bayesjpt.model.internals import dataclass_state
 
 _NO_FLOOR = 1e-200
@@ -32,12 +34,9 @@ class ExpertBlock(NamedTuple):
     """What a step has to know of a tree, ``transitions`` if over time; the tag ``expert_block`` of its variables."""
 
     name: str
-    kind: int
+    responses: tuple[Response, ...]
     depth: int
     branches: int
-    n_label: int
-    offset: float
-    scale: float
     transitions: str = ""
 
 
@@ -99,7 +98,7 @@ class ExpertGibbs(BlockedStep):
         }
         self.blocked, self.tune, self.begun = blocked, True, False
         self.rng = pm.util.get_random_generator(rng)
-        self._task, self._prior = self._read(model), _prior()
+        self._task, self._prior = self._read(model), _prior(len(self._block.responses))
         self._leaf = np.zeros(self._task.x.shape[0], np.int64)
         point = model.initial_point()
         self._moved(point, np.random.default_rng(0), begin=True)  # compiles before workers are forked
@@ -116,8 +115,9 @@ class ExpertGibbs(BlockedStep):
         return point | moved, [{}]
 
     def _read(self, model: pm.Model) -> Task:
-        """Return the rows as kernels take them."""
-        return task_of(model, self._block)
+        """Return the rows as kernels take them, without those that lack a response."""
+        task, seen = task_of(model, self._block)
+        return seen_rows(task, seen)
 
     def _moved(self, point: dict, rng: np.random.Generator, *, begin: bool) -> dict[str, np.ndarray]:
         """Return the tree's variables after one sweep."""
@@ -143,37 +143,50 @@ class ExpertGibbs(BlockedStep):
             name: np.exp(point[full]) if logged else np.array(point[full], np.float64)
             for name, (full, logged) in self._value_names.items()
         }
-        level, n_way = levels(self._block.depth, self._block.branches), self._block.branches
-        n_leaf = n_way**self._block.depth
-        step = values["step"] if self._block.kind == MULTINOMIAL else values["step"][:, None]
-        node = step / np.sqrt(values["precision"][level])[:, None, None]
-        for number in range(1, node.shape[0]):
+        responses, n_way = self._block.responses, self._block.branches
+        level, n_leaf = levels(self._block.depth, n_way), n_way**self._block.depth
+
+        def columns(*names: str, default: np.ndarray) -> np.ndarray:
+            """Return what the responses have of some name, or the default, side by side."""
+            found = [
+                next((values[name + own.suffix] for name in names if name + own.suffix in values), default)
+                for own in responses
+            ]
+            return np.stack(found, axis=-1)
+
+        steps = [values[f"step{own.suffix}"].reshape(level.size, -1, self._task.x.shape[1]) for own in responses]
+        precision = columns("precision", default=np.zeros(0))
+        node = np.concatenate(
+            [step / np.sqrt(precision[level, c])[:, None, None] for c, step in enumerate(steps)], axis=1
+        )
+        for number in range(1, level.size):
             node[number] += node[(number - 1) // n_way]
-        dispersion = values.get("variance", values.get("shape", np.ones(n_leaf)))
         return Coefficients(
             gate=values.get("gate", np.zeros((0, self._task.x.shape[1]))),
             node=np.ascontiguousarray(node),
-            dispersion=np.ascontiguousarray(dispersion[:, None]),
+            dispersion=columns("variance", "shape", default=np.ones(n_leaf)),
             gate_precision=np.atleast_1d(values.get("gate_precision", np.ones(1))),
-            precision=np.ascontiguousarray(values["precision"][:, None]),
-            noise=np.atleast_1d(values.get("noise", np.ones(1))),
+            precision=precision,
+            noise=columns("noise", default=np.ones(())),
         )
 
     def _values(self, state: Coefficients) -> dict[str, np.ndarray]:
         """Return the model's variables, as a point has them."""
-        step, n_way = state.node.copy(), self._block.branches
-        for number in range(1, step.shape[0]):
-            step[number] -= state.node[(number - 1) // n_way]
-        step *= np.sqrt(state.precision[levels(self._block.depth, n_way), 0])[:, None, None]
-        values = {
-            "gate": state.gate,
-            "gate_precision": state.gate_precision[0],
-            "step": step if self._block.kind == MULTINOMIAL else step[:, 0],
-            "precision": state.precision[:, 0],
-            "noise": state.noise[0],
-            "variance": state.dispersion[:, 0],
-            "shape": state.dispersion[:, 0],
-        }
+        steps, n_way = state.node.copy(), self._block.branches
+        for number in range(1, steps.shape[0]):
+            steps[number] -= state.node[(number - 1) // n_way]
+        level = levels(self._block.depth, n_way)
+        values = {"gate": state.gate, "gate_precision": state.gate_precision[0]}
+        for c, own in enumerate(self._block.responses):
+            step = steps[:, self._task.at[c] : self._task.at[c + 1]]
+            step = step * np.sqrt(state.precision[level, c])[:, None, None]
+            values |= {
+                f"step{own.suffix}": step if own.kind == MULTINOMIAL else step[:, 0],
+                f"precision{own.suffix}": state.precision[:, c],
+                f"noise{own.suffix}": state.noise[c],
+                f"variance{own.suffix}": state.dispersion[:, c],
+                f"shape{own.suffix}": state.dispersion[:, c],
+            }
         return {
             full: np.array(np.log(values[name]) if logged else values[name])
             for name, (full, logged) in self._value_names.items()
@@ -224,33 +237,39 @@ def levels(depth: int, n_way: int) -> np.ndarray:
     return np.repeat(np.arange(depth + 1), n_way ** np.arange(depth + 1))
 
 
-def task_of(model: pm.Model, block: ExpertBlock) -> Task:
-    """Return the data of a tree as kernels take them."""
+def task_of(model: pm.Model, block: ExpertBlock) -> tuple[Task, np.ndarray]:
+    """Return the data of a tree as kernels take them, and which rows have all responses; others hold ones."""
     # by its name, since a copy of the model (pm.do) has variables of its own and the same names
     named = (v for v in ancestors([model[block.name]]) if v.name == covariates_name(block.name))
     tensors = [next(named), model.rvs_to_values[model[block.name]]]
     found: Any = function([], tensors, mode="FAST_COMPILE")()
     x, values = (np.asarray(array, np.float64) for array in found)
-    if x.shape[0] != values.size:
-        rows = f"covariates of {block.name!r} of {x.shape[0]} rows for {values.size} values"
+    if x.shape[0] != values.shape[0]:
+        rows = f"covariates of {block.name!r} of {x.shape[0]} rows for {values.shape[0]} values"
         raise ModelError(rows, "as many rows", "Hand pm.set_data both.")
-    gaussian = block.kind == GAUSSIAN
-    return Task(
+    values = values.reshape(x.shape[0], len(block.responses))
+    seen = ~np.isnan(values).any(axis=1)
+    values = np.where(seen[:, None], values, 1.0)
+    # a gaussian response in units of its spread, around its mean; in others the mean is in the predictor
+    gaussian = np.array([own.kind == GAUSSIAN for own in block.responses])
+    offset, scale = (np.array([getattr(own, what) for own in block.responses]) for what in ("offset", "scale"))
+    task = Task(
         x=x,
         gate_x=x,
-        y=np.ascontiguousarray(((values - block.offset) / block.scale if gaussian else values)[None]),
-        kind=np.array([block.kind], np.int8),
-        at=np.array([0, block.n_label if block.kind == MULTINOMIAL else 1], np.int32),
-        offset=np.array([0.0 if gaussian else block.offset]),
+        y=np.ascontiguousarray(np.where(gaussian, (values - offset) / scale, values).T),
+        kind=np.array([own.kind for own in block.responses], np.int8),
+        at=np.cumsum([0, *(max(len(own.labels), 1) for own in block.responses)]).astype(np.int32),
+        offset=np.where(gaussian, 0.0, offset),
     )
+    return task, seen
 
 
-def _prior() -> Prior:
+def _prior(n_response: int) -> Prior:
     return Prior(
         *defaults_experts.GATE_PRECISION,
         *defaults_experts.PRECISION,
         defaults_experts.NOISE_SHAPE,
         *defaults_experts.NOISE_RATE,
         *defaults_experts.LOG_SHAPE,
-        np.full(1, _NO_FLOOR),
+        np.full(n_response, _NO_FLOOR),
     )

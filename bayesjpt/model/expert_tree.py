@@ -6,8 +6,9 @@ Plain PyTensor throughout: gradients, `pm.set_data` and predictions are PyMC's o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pymc as pm
@@ -19,18 +20,40 @@ from pytensor.tensor.random.type import RandomType
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import ModelError
-from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, LOGISTIC, MULTINOMIAL, POISSON
-from bayesjpt.model.expert_density import RANDOM, logistic_weights, mixture_logp, softmax_weights
+from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, MULTINOMIAL
+from bayesjpt.model.expert_density import logistic_weights, mixture_logp, mixture_random, signature, softmax_weights
+from bayesjpt.model.expert_responses import Response, Responses, read_responses, tell_missing
 from bayesjpt.model.expert_series import add_offsets, add_series, check_series, read_rows
 from bayesjpt.model.expert_step import ExpertBlock, covariates_name, levels
 from bayesjpt.table.covariates import INTERCEPT, Covariates, make_covariates
-from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table, as_table
 
-_KINDS = {name: code for code, name in KIND_NAMES.items()}
 _LARGEST_DEPTH = 6
-_UNSEEN = 1.0
-"""In place of a missing value: allowed under every expert, and not looked at."""
+
+
+class Explained(NamedTuple):
+    """What `bayesjpt.experts.from_idata` has to know of a tree; the tag ``explained`` of its observed variable.
+
+    Attributes
+    ----------
+    responses : Responses
+    covariates : Covariates or None
+        How frames are read; None of covariates that were given as numbers.
+    names : tuple of str
+        Of the covariates.
+    shape : (int, int)
+        Depth, and ways of each gate.
+    transitions, time, series : str
+        Over time; empty where rows stand by themselves, or belong to a single series.
+    """
+
+    responses: Responses
+    covariates: Covariates | None
+    names: tuple[str, ...]
+    shape: tuple[int, int]
+    transitions: str
+    time: str
+    series: str
 
 
 class ExpertTree:
@@ -40,6 +63,7 @@ class ExpertTree:
     coefficients from those of their parent (``y_step``) and the sums (``y_coefficient``), precisions of the steps by
     level (``y_precision``); variances (``y_variance``) of gaussian experts, whose prior has the rate ``y_noise``, or
     shapes (``y_shape``) of gamma ones; and the data (``y_covariates`` and ``y_data``), but what is ``pm.Data`` already.
+    Several responses share the gates, and each has its own of all others: ``y_step_height`` of the column height.
 
     Parameters
     ----------
@@ -49,44 +73,54 @@ class ExpertTree:
         Covariates. Of a frame, numbers become z-scores and labels indicators, and `ExpertTree.matrix` does the same to
         new rows, for ``pm.set_data``. Arrays and tensors, (row, covariate), are taken as they are, and may depend on
         random variables of the model. The intercept is added.
-    y : sequence, array or pm.Data
-        One value a row: numbers, or labels.
+    y : sequence, data frame, Table, array or pm.Data
+        One value a row: numbers, or labels. Or columns of these, of several kinds: responses that are independent given
+        the leaf. Those of an array are named ``column_1`` and so on.
     depth : int
         Of the tree, from 0 to 6.
     branches : int
         Ways of each gate: 2 is logistic, more are softmax. At most 64 leaves in all.
-    experts : str
-        ``gaussian``, ``logistic``, ``multinomial``, ``poisson``, ``gamma``, or ``auto`` by what y is.
+    experts : str or mapping from response to str
+        ``gaussian``, ``logistic``, ``multinomial``, ``poisson``, ``gamma``, or ``auto`` by what y is, as in
+        `bayesjpt.fit_experts`.
     time, series : str or sequence, optional
         When each row is, numbers or dates, and to which series it belongs: names of columns of X, or values. With
         `time` gates depend on the leaf of the row before (``y_offset``, ``y_offset_precision``): a hidden Markov
-        decision tree. Missing values of y are then steps without any, and X may be None.
+        decision tree. X may then be None.
     transitions : str
         With `time`, ``leaf`` or ``decision``; see `bayesjpt.fit_experts`.
 
     Returns
     -------
     TensorVariable
-        The observed variable, (row,), in the user's units; labels as codes in their sorted order.
+        The observed variable, in the user's units; labels as codes in their sorted order. Of one value a row (row,); of
+        columns (row, response), dims ``y_row`` and ``y_response``, in one type for all of them, floats unless all are
+        labels and counts.
 
     Raises
     ------
     ModelError
-        For a depth or expert that makes no sense for y, missing values, and numbers of rows that differ.
+        For a depth or expert that makes no sense for y, infinite values, and numbers of rows that differ.
     TableError
         For times that are missing, no numbers or dates, or the same in two rows of a series.
 
     Notes
     -----
-    The likelihood of a row is the sum over leaves of the product of the gates on the path and the leaf's density. Gates
-    have mirror images, so that chains agree in what they predict and not in names of leaves: judge predictions. Where X
-    holds data, ``pm.sample()`` draws all variables by Gibbs sweeps (`bayesjpt.model.expert_step`), beside any step of
-    the model's others; where X depends on random variables, and with ``step=pm.NUTS()``, it is NUTS.
+    The likelihood of a row is the sum over leaves of the product of the gates on the path and the leaf's densities, one
+    a response. So it is one number a row, which several observed variables could not share: ``az.loo`` leaves out rows.
+    A row that lacks a response says nothing, as in `bayesjpt.fit_experts`: its log density is 0, with a warning, and
+    over time it is a step without any. Which rows have all is in ``y_seen``.
+
+    Gates have mirror images, so that chains agree in what they predict and not in names of leaves: judge predictions.
+    Where X holds data, ``pm.sample()`` draws all variables by Gibbs sweeps (`bayesjpt.model.expert_step`), beside any
+    step of the model's others; where X depends on random variables, and with ``step=pm.NUTS()``, it is NUTS.
 
     Over time the log density of a row is that given the rows before it in its series, by a forward pass: they add up to
     the joint one, and ``az.loo`` of them is about one step ahead. Posterior predictive draws are of whole series from
-    their beginning. `ExpertTree.data` makes new rows; the order of rows is in ``y_order`` and ``y_begins``, and which
-    values of y are known in ``y_seen``.
+    their beginning. `ExpertTree.data` makes new rows; the order of rows is in ``y_order`` and ``y_begins``.
+
+    `bayesjpt.ExpertPosterior.from_idata` turns the draws of ``pm.sample`` into an `ExpertPosterior`, which answers
+    queries about all responses given rows.
 
     Examples
     --------
@@ -96,6 +130,11 @@ class ExpertTree:
     ...     y = bj.ExpertTree("y", frame, np.abs(frame["x"]), depth=1)
     >>> y.name, sorted(rv.name for rv in model.free_RVs)[:3]
     ('y', ['y_gate', 'y_gate_precision', 'y_noise'])
+    >>> both = pd.DataFrame({"height": np.sin(9.0 * frame["x"]), "sick": np.where(frame["x"] > 0.3, "yes", "no")})
+    >>> with pm.Model() as model:
+    ...     y = bj.ExpertTree("y", frame, both, depth=1, experts={"height": "gaussian"})
+    >>> model.named_vars_to_dims["y"], list(model.coords["y_response"])
+    (('y_row', 'y_response'), ['height', 'sick'])
     """
 
     def __new__(
@@ -106,7 +145,7 @@ class ExpertTree:
         *,
         depth: int = 3,
         branches: int = 2,
-        experts: str = "auto",
+        experts: str | Mapping[str, str] = "auto",
         time: Any = None,
         series: Any = None,
         transitions: str = "leaf",
@@ -118,13 +157,12 @@ class ExpertTree:
             raise ModelError(f"branches={branches!r}", "a whole number from 2, and at most 64 leaves: branches^depth")
         check_series(depth, branches, time, series, transitions)
         before = set(model.free_RVs)
-        values, seen, column = _response(name, y, gaps=time is not None)
-        kind = _kind(column, values[seen], experts)
-        labels = list(column.labels) if kind == MULTINOMIAL else None
+        responses = read_responses(name, y, experts)
+        tell_missing(responses, steps=time is not None)
         rows = None
         if time is not None:
             X, rows = read_rows(X, time, series)
-        matrix, names, covariates = _covariates(name, X, values.size)
+        matrix, names, covariates = _covariates(name, X, responses)
         if depth and not names and rows is None:
             raise ModelError(f"a tree of depth {depth} for {name!r} without covariates", "one that differs, or depth=0")
         n_leaf = branches**depth
@@ -133,18 +171,17 @@ class ExpertTree:
         model.add_coord(f"{name}_node", np.arange((n_leaf - 1) // (branches - 1) + n_leaf))
         model.add_coord(f"{name}_leaf", np.arange(n_leaf))
         model.add_coord(f"{name}_level", np.arange(depth + 1))
-        if labels:
-            model.add_coord(f"{name}_label", labels)
         x = pt.concatenate([pt.ones((matrix.shape[0], 1)), matrix], axis=1)
         x.name = covariates_name(model.name_for(name))
         log_odds = _log_odds(name, x) if depth else None
-        eta = _predictors(name, x, (depth, branches), labels is not None)
-        location, scale = _units(kind, values[seen])
-        leaves = _leaves(name, kind, eta, (location, scale), n_leaf)
-        discrete = kind in (LOGISTIC, MULTINOMIAL, POISSON)
-        dtype = "int64" if discrete else "float64"
-        own_data = isinstance(y, SharedVariable) and bool(seen.all())
-        observed = (y if own_data else pm.Data(f"{name}_data", values)).astype(dtype)
+        leaves = [part for response in responses.each for part in _leaves(name, response, x, (depth, branches))]
+        dims, by_column = None, responses.values.ndim == 2
+        if by_column:
+            model.add_coord(f"{name}_response", [response.name for response in responses.each])
+            model.add_coord(f"{name}_row", length=matrix.shape[0])
+            dims = (f"{name}_row", f"{name}_response")
+            leaves.append(np.zeros(len(responses.each)))  # which tells PyMC how long a row is
+        observed, dtype = _observed(name, y, responses, steps=rows is not None)
         if rows is None:
             log_weight = pt.zeros((matrix.shape[0], 1))
             if log_odds is not None:
@@ -155,23 +192,28 @@ class ExpertTree:
                 name,
                 log_weight,
                 *leaves,
-                logp=partial(mixture_logp, kind),
-                random=RANDOM[kind],
-                signature="(l),(l,k),(l)->()" if labels else "(l),(l),(l)->()",
+                logp=partial(mixture_logp, responses.kinds),
+                random=partial(mixture_random, responses.kinds),
+                signature=signature(responses.kinds, by_column, ["(l)"]),
                 dtype=dtype,
                 observed=observed,
-                shape=(matrix.shape[0],),
+                shape=(matrix.shape[0], len(responses.each))[: responses.values.ndim],
+                dims=dims,
             )
         else:
-            known = pm.Data(f"{name}_seen", seen.astype(np.int64))
-            data = {"observed": observed, "dtype": dtype, "seen": known, "n_leaf": n_leaf}
+            data = {"observed": observed, "dtype": dtype, "n_leaf": n_leaf, "dims": dims}
             both = (log_odds, add_offsets(name, depth, transitions))
-            out = add_series(name, kind, both, leaves, rows, data)
+            out = add_series(name, responses.kinds, both, leaves, rows, data)
             out.tag.steps = (time, series) if isinstance(time, str) else None
+        own = transitions if rows is not None else ""
         out.tag.covariates = covariates
+        steps = tuple(
+            "" if given is None else given if isinstance(given, str) else what
+            for what, given in (("time", time), ("series", series))
+        )
+        out.tag.explained = Explained(responses, covariates, tuple(names), (depth, branches), own, *steps)
         if _is_data(matrix):
-            own = transitions if rows is not None else ""
-            block = ExpertBlock(out.name, kind, depth, branches, len(labels or ()), location, scale, own)
+            block = ExpertBlock(out.name, responses.each, depth, branches, own)
             for variable in set(model.free_RVs) - before:
                 variable.tag.expert_block = block
         return out
@@ -222,60 +264,20 @@ class ExpertTree:
         return {f"{name}_covariates": matrix, f"{name}_order": rows.order, f"{name}_begins": rows.begins}
 
 
-def _response(name: str, y: Any, *, gaps: bool) -> tuple[np.ndarray, np.ndarray, Column]:
-    """Return y as numbers or codes, which of them are known, and what it is; with `gaps` not all have to be."""
-    if isinstance(y, SharedVariable):
-        y = y.get_value()
-    try:
-        values = list(np.asarray(y).ravel()) if np.ndim(y) <= 1 else None
-    except (TypeError, ValueError):
-        values = None
-    if values is None or not values:
-        remedy = "Several targets that share a tree: bj.fit_experts(table, target=[...])." if np.ndim(y) == 2 else None
-        raise ModelError(f"y of {name!r} with {np.ndim(y)} axes", "one value a row", remedy)
-    numbers = np.asarray(y)
-    if numbers.dtype.kind == "O" and all(value is None or isinstance(value, float) for value in values):
-        numbers = numbers.astype(np.float64)
-    if numbers.dtype.kind in "iuf":
-        whole, number = numbers.dtype.kind != "f", numbers.astype(np.float64)
-        seen = ~np.isnan(number)
-        _check_seen(name, seen, complete=bool(np.isfinite(number[seen]).all() and (gaps or seen.all())))
-        facts = Column(name, "integer" if whole else "real", (-np.inf, np.inf), minimum=float(number[seen].min()))
-        return np.where(seen, number, _UNSEEN), seen, facts
-    table = as_table({name: numbers.tolist()}, kinds={name: "category"})
-    seen = table.observed[0].copy()
-    _check_seen(name, seen, complete=gaps or bool(seen.all()))
-    return np.where(seen, table.values[0], 0.0), seen, table.schema.columns[0]
+def _observed(name: str, y: Any, responses: Responses, *, steps: bool) -> tuple[Any, str]:
+    """Return the values as the observed variable has them, NaN in rows that lack one, and of which type they are."""
+    seen = responses.seen
+    own = y if isinstance(y, SharedVariable) and seen.all() else pm.Data(f"{name}_data", responses.values)
+    if steps or not seen.all():
+        known = pm.Data(f"{name}_seen", seen.astype(np.int64))  # PyMC's data hold no NaN
+        return pt.switch(pt.neq(known if own.ndim == 1 else known[:, None], 0), own, np.nan), "float64"
+    dtype = "int64" if all(response.discrete for response in responses.each) else "float64"
+    return own.astype(dtype), dtype
 
 
-def _check_seen(name: str, seen: np.ndarray, *, complete: bool) -> None:
-    if not complete:
-        raise ModelError(f"y of {name!r} has missing or infinite values", "a number or label in each row")
-    if not seen.any():
-        raise ModelError(f"y of {name!r} without any value", "one at least")
-
-
-def _kind(column: Column, values: np.ndarray, wanted: str) -> int:
-    """Return the code of the kind of expert."""
-    if wanted != "auto" and wanted not in _KINDS:
-        raise ModelError(f"experts={wanted!r}", f"auto or one of {', '.join(_KINDS)}")
-    whole = bool((values == np.floor(values)).all())
-    if column.base == "category":
-        fitting = ["logistic"] if len(column.labels) == 2 else ["multinomial"]
-    elif column.base == "integer":
-        fitting = ["logistic"] if set(np.unique(values)) == {0.0, 1.0} else []
-        fitting += (["poisson"] if values.min() >= 0 else []) + ["gaussian"]
-    else:
-        fitting = ["gaussian"] + (["poisson"] if whole and values.min() >= 0 else [])
-    if column.base != "category" and values.min() > 0.0:
-        fitting.append("gamma")
-    if wanted != "auto" and wanted not in fitting:
-        raise ModelError(f"{wanted} experts for the values of {column.name!r}", f"one of {', '.join(fitting)}")
-    return _KINDS[fitting[0] if wanted == "auto" else wanted]
-
-
-def _covariates(name: str, X: Any, n_row: int) -> tuple[Any, list[str], Covariates | None]:
+def _covariates(name: str, X: Any, responses: Responses) -> tuple[Any, list[str], Covariates | None]:
     """Return covariates without the intercept, as a tensor; their names; and how frames are read, for frames."""
+    n_row = responses.seen.size
     if isinstance(X, pt.TensorVariable):
         if X.ndim != 2:
             raise ModelError(f"covariates of {name!r} with {X.ndim} axes", "rows and covariates")
@@ -293,7 +295,12 @@ def _covariates(name: str, X: Any, n_row: int) -> tuple[Any, list[str], Covariat
         matrix, names = np.empty((n_row, 0)), []
     else:
         table = as_table(X)
-        covariates = make_covariates(table, table.names)
+        if table.n_row != n_row:
+            raise ModelError(f"covariates of {name!r} of {table.n_row} rows for {n_row} values", "as many rows")
+        both = sorted({*table.names} & {*responses.table.names})
+        if both and responses.values.ndim == 2:
+            raise ModelError(f"column {both[0]!r} is both response and covariate", "one or the other")
+        covariates = make_covariates(table.take(responses.seen), table.names)
         matrix, names = covariates.matrix(table)[:, 1:], list(covariates.names[1:])
     if not np.isfinite(matrix).all() or matrix.shape[0] != n_row:
         raise ModelError(
@@ -316,10 +323,27 @@ def _log_odds(name: str, x: Any) -> Any:
     return x @ pm.Normal(f"{name}_gate", 0.0, precision**-0.5, dims=(f"{name}_gate_node", f"{name}_covariate")).T
 
 
-def _predictors(name: str, x: Any, shape: tuple[int, int], by_label: bool) -> Any:
-    """Return the linear predictors of the leaves of a tree of some depth and ways, (row, leaf[, label])."""
+def _leaves(name: str, response: Response, x: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
+    """Register a response's variables, and return its leaves' predictors and what else their densities have.
+
+    Predictors are in the user's units, (row, leaf[, label]), of a tree of some depth and ways; the other is (leaf,).
+    """
+    suffix, n_leaf, dims = response.suffix, shape[1] ** shape[0], f"{name}_leaf"
+    eta = response.offset + response.scale * _predictors(name, response, x, shape)
+    if response.kind == GAUSSIAN:
+        noise = pm.Gamma(f"{name}_noise{suffix}", *defaults_experts.NOISE_RATE)
+        variance = pm.InverseGamma(f"{name}_variance{suffix}", defaults_experts.NOISE_SHAPE, noise, dims=dims)
+        return eta, response.scale * pt.sqrt(variance)
+    if response.kind == GAMMA:
+        mean, deviation = defaults_experts.LOG_SHAPE
+        return eta, pm.LogNormal(f"{name}_shape{suffix}", mean, deviation, dims=dims)
+    return eta, pt.ones(n_leaf)
+
+
+def _predictors(name: str, response: Response, x: Any, shape: tuple[int, int]) -> Any:
+    """Return x . b of the leaves of a tree of some depth and ways, (row, leaf[, label])."""
     depth, n_way = shape
-    level = levels(depth, n_way)
+    level, suffix = levels(depth, n_way), response.suffix
     n_node = level.size
     above = np.zeros((n_node, n_node))
     for node in range(n_node):
@@ -328,33 +352,13 @@ def _predictors(name: str, x: Any, shape: tuple[int, int], by_label: bool) -> An
         while at > 0:
             at = (at - 1) // n_way
             above[node, at] = 1.0
-    precision = pm.Gamma(f"{name}_precision", *defaults_experts.PRECISION, dims=f"{name}_level")
-    dims = (f"{name}_node", *([f"{name}_label"] if by_label else []), f"{name}_covariate")
-    step = pm.Normal(f"{name}_step", 0.0, 1.0, dims=dims)
+    precision = pm.Gamma(f"{name}_precision{suffix}", *defaults_experts.PRECISION, dims=f"{name}_level")
+    dims = [f"{name}_node", f"{name}_covariate"]
+    if response.kind == MULTINOMIAL:
+        dims.insert(1, f"{name}_label{suffix}")
+        pm.modelcontext(None).add_coord(dims[1], response.labels)
+    step = pm.Normal(f"{name}_step{suffix}", 0.0, 1.0, dims=dims)
     sized = step * (precision[level] ** -0.5)[(slice(None), *[None] * (step.ndim - 1))]
-    coefficient = pm.Deterministic(f"{name}_coefficient", pt.tensordot(above, sized, axes=1), dims=dims)
+    coefficient = pm.Deterministic(f"{name}_coefficient{suffix}", pt.tensordot(above, sized, axes=1), dims=dims)
     leaves = coefficient[n_node - n_way**depth :]
     return pt.tensordot(x, leaves, axes=[[1], [leaves.ndim - 1]])
-
-
-def _units(kind: int, values: np.ndarray) -> tuple[float, float]:
-    """Return offset and scale of the predictor."""
-    if kind == GAUSSIAN:
-        return float(values.mean()), float(values.std()) or 1.0
-    if kind in (POISSON, GAMMA):
-        return float(np.log(max(values.mean(), 1e-3))), 1.0
-    return 0.0, 1.0
-
-
-def _leaves(name: str, kind: int, eta: Any, units: tuple[float, float], n_leaf: int) -> tuple[Any, Any]:
-    """Return predictors in the user's units, and what else the leaves' densities have."""
-    offset, scale = units
-    dims = f"{name}_leaf"
-    if kind == GAUSSIAN:
-        noise = pm.Gamma(f"{name}_noise", *defaults_experts.NOISE_RATE)
-        variance = pm.InverseGamma(f"{name}_variance", defaults_experts.NOISE_SHAPE, noise, dims=dims)
-        return offset + scale * eta, scale * pt.sqrt(variance)
-    if kind == GAMMA:
-        mean, deviation = defaults_experts.LOG_SHAPE
-        return offset + eta, pm.LogNormal(f"{name}_shape", mean, deviation, dims=dims)
-    return offset + eta, pt.ones(n_leaf)

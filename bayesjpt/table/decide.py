@@ -87,7 +87,7 @@ def decide_schema(
     if made.tokens:
         warn(f"read as missing among numbers: {told_tokens(made.tokens)}")
     if made.constant:
-        warn(f"constant columns, kept as they are: {', '.join(made.constant)}")
+        warn(f"constant columns, which say nothing about others: {', '.join(made.constant)}")
     return Schema(tuple(made.columns), tuple(made.set_aside)), made.read
 
 

@@ -51,19 +51,18 @@ def make_prior(**changes) -> Prior:
     return Prior(**{**own, **changes})
 
 
-def make_task(kind: str, gates: bool = True) -> Task:
-    """Return a task of one response whose values the chain replaces."""
+def make_task(*kinds: str, gates: bool = True) -> Task:
+    """Return a task of responses whose values the chain replaces."""
     rng = np.random.default_rng(5)
     x = np.column_stack([np.ones(N_ROW), rng.normal(size=N_ROW)])
-    code = KINDS[kind]
-    n = N_LABEL if code == MULTINOMIAL else 1
+    codes = np.array([KINDS[kind] for kind in kinds], np.int8)
     return Task(
         x=x,
         gate_x=x.copy() if gates else np.ones((N_ROW, 1)),
-        y=np.ones((1, N_ROW)),
-        kind=np.array([code], np.int8),
-        at=np.array([0, n], np.int32),
-        offset=np.array([0.2 if code in (GAUSSIAN, POISSON, GAMMA) else 0.0]),
+        y=np.ones((codes.size, N_ROW)),
+        kind=codes,
+        at=np.cumsum([0, *np.where(codes == MULTINOMIAL, N_LABEL, 1)]).astype(np.int32),
+        offset=np.where(np.isin(codes, (GAUSSIAN, POISSON, GAMMA)), 0.2, 0.0),
     )
 
 
@@ -76,52 +75,57 @@ def prior_draw(task: Task, prior: Prior, shape: tuple[int, int], rng: np.random.
     if gate.shape[1] == 1:
         weight = rng.dirichlet(np.ones(n_way), gate.shape[0] // (n_way - 1))
         gate, gate_precision = np.log(weight[:, 1:] / weight[:, :1]).reshape(-1, 1), 1.0
-    precision = rng.gamma(prior.precision_shape, 1.0 / prior.precision_rate, (depth + 1, 1))
+    n_response = task.kind.size
+    precision = rng.gamma(prior.precision_shape, 1.0 / prior.precision_rate, (depth + 1, n_response))
     levels = np.repeat(np.arange(depth + 1), n_way ** np.arange(depth + 1))
+    own = np.repeat(np.arange(n_response), np.diff(task.at))  # the response of each predictor
     node = np.zeros((levels.size, int(task.at[-1]), n))
     for number, level in enumerate(levels):
         centre = node[(number - 1) // n_way] if number else 0.0
-        node[number] = centre + rng.normal(0.0, precision[level, 0] ** -0.5, node[number].shape)
-    noise = rng.gamma(prior.noise_rate_shape, 1.0 / prior.noise_rate_rate, 1)
-    dispersion = np.ones((n_leaf, 1))
-    if task.kind[0] != GAUSSIAN:
-        noise[:] = 1.0
-    else:
-        for leaf in range(n_leaf):
-            while True:
-                drawn = rng.gamma(prior.noise_shape, 1.0 / noise[0])
-                if drawn < 1.0 / prior.floor[0]:
-                    break
-            dispersion[leaf] = 1.0 / drawn
-    if task.kind[0] == GAMMA:
-        dispersion = np.exp(rng.normal(prior.log_shape_mean, prior.log_shape_deviation, (n_leaf, 1)))
+        node[number] = centre + rng.normal(0.0, precision[level, own, None] ** -0.5, node[number].shape)
+    noise = rng.gamma(prior.noise_rate_shape, 1.0 / prior.noise_rate_rate, n_response)
+    dispersion = np.ones((n_leaf, n_response))
+    for c, kind in enumerate(task.kind):
+        if kind != GAUSSIAN:
+            noise[c] = 1.0
+        else:
+            for leaf in range(n_leaf):
+                while True:
+                    drawn = rng.gamma(prior.noise_shape, 1.0 / noise[c])
+                    if drawn < 1.0 / prior.floor[c]:
+                        break
+                dispersion[leaf, c] = 1.0 / drawn
+        if kind == GAMMA:
+            dispersion[:, c] = np.exp(rng.normal(prior.log_shape_mean, prior.log_shape_deviation, n_leaf))
     return Coefficients(gate, node, dispersion, np.full(1, gate_precision), precision, noise)
 
 
 @kernel
 def draw_response(task, state, row, leaf, rng):
-    """Replace a row's response by a draw at a leaf."""
+    """Replace a row's responses by draws at a leaf."""
     n_leaf = state.dispersion.shape[0]
-    node, kind = state.node[state.node.shape[0] - n_leaf + leaf], task.kind[0]
-    eta = task.offset[0] + dot(task.x[row], node[0])
-    if kind == GAUSSIAN:
-        task.y[0, row] = eta + math.sqrt(state.dispersion[leaf, 0]) * rng.standard_normal()
-    elif kind == LOGISTIC:
-        task.y[0, row] = 1.0 if rng.random() < 1.0 / (1.0 + math.exp(-eta)) else 0.0
-    elif kind == MULTINOMIAL:
-        total = 0.0
-        for h in range(node.shape[0]):
-            total += math.exp(dot(task.x[row], node[h]))
-        left, label = rng.random() * total - math.exp(dot(task.x[row], node[0])), 0
-        while left > 0.0 and label < node.shape[0] - 1:
-            label += 1
-            left -= math.exp(dot(task.x[row], node[label]))
-        task.y[0, row] = label
-    elif kind == POISSON:
-        task.y[0, row] = rng.poisson(math.exp(eta))
-    else:
-        shape = state.dispersion[leaf, 0]
-        task.y[0, row] = max(rng.standard_gamma(shape) * math.exp(eta) / shape, 1e-300)
+    for c in range(task.kind.size):
+        kind = task.kind[c]
+        node = state.node[state.node.shape[0] - n_leaf + leaf, task.at[c] : task.at[c + 1]]
+        eta = task.offset[c] + dot(task.x[row], node[0])
+        if kind == GAUSSIAN:
+            task.y[c, row] = eta + math.sqrt(state.dispersion[leaf, c]) * rng.standard_normal()
+        elif kind == LOGISTIC:
+            task.y[c, row] = 1.0 if rng.random() < 1.0 / (1.0 + math.exp(-eta)) else 0.0
+        elif kind == MULTINOMIAL:
+            total = 0.0
+            for h in range(node.shape[0]):
+                total += math.exp(dot(task.x[row], node[h]))
+            left, label = rng.random() * total - math.exp(dot(task.x[row], node[0])), 0
+            while left > 0.0 and label < node.shape[0] - 1:
+                label += 1
+                left -= math.exp(dot(task.x[row], node[label]))
+            task.y[c, row] = label
+        elif kind == POISSON:
+            task.y[c, row] = rng.poisson(math.exp(eta))
+        else:
+            shape = state.dispersion[leaf, c]
+            task.y[c, row] = max(rng.standard_gamma(shape) * math.exp(eta) / shape, 1e-300)
 
 
 @kernel
@@ -155,21 +159,24 @@ def observe(task, state, out):
                 out[n] = math.tanh(state.node[number, h, k])
                 out[n + 1] = out[n] * out[n]
                 n += 2
-    for leaf in range(state.dispersion.shape[0]):
-        out[n] = math.log(state.dispersion[leaf, 0])
-        n += 1
     out[n] = math.log(state.gate_precision[0])
-    out[n + 1] = math.log(state.noise[0])
-    n += 2
-    for level in range(state.precision.shape[0]):
-        out[n] = math.log(state.precision[level, 0])
+    n += 1
+    for c in range(task.kind.size):
+        for leaf in range(state.dispersion.shape[0]):
+            out[n] = math.log(state.dispersion[leaf, c])
+            n += 1
+        out[n] = math.log(state.noise[c])
         n += 1
-    for row in range(3):
-        value = task.y[0, row]
-        out[n] = math.tanh(0.3 * value)
-        out[n + 1] = out[n] * math.tanh(state.node[state.node.shape[0] - 1, 0, 1])
-        out[n + 2] = out[n] * math.tanh(state.node[0, 0, 0])
-        n += 3
+        for level in range(state.precision.shape[0]):
+            out[n] = math.log(state.precision[level, c])
+            n += 1
+        for row in range(3):
+            out[n] = math.tanh(0.3 * task.y[c, row])
+            out[n + 1] = out[n] * math.tanh(state.node[state.node.shape[0] - 1, task.at[c], 1])
+            out[n + 2] = out[n] * math.tanh(state.node[0, task.at[c], 0])
+            # of responses together, which share a leaf
+            out[n + 3] = out[n] * math.tanh(0.3 * task.y[0, row])
+            n += 4
     return n
 
 
@@ -177,9 +184,11 @@ def observe(task, state, out):
 def successive(task, state, prior, leaf, rng, thin, out):
     """Fill out, float64 (n_draw, n_function), with functions along the chain of sweeps and new data."""
     for draw in range(out.shape[0]):
+        # a sweep begins with coefficients given the paths of the one before, and the same data: were these new after
+        # each, paths drawn in a wrong way would be forgotten before they do harm
         for _ in range(thin):
             sweep(task, state, prior, leaf, rng)
-            simulate(task, state, leaf, rng)
+        simulate(task, state, leaf, rng)
         observe(task, state, out[draw])
 
 

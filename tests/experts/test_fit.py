@@ -97,9 +97,23 @@ def test_bad_tables_get_an_answer(name):
 
 def test_a_constant_covariate_is_left_out_by_name():
     frame = pd.DataFrame({"x": np.sin(np.arange(30.0)), "same": np.full(30, 2.5), "y": np.arange(30.0) % 7})
-    with pytest.warns(BayesjptWarning, match="single value are left out: same"):
-        post = bj.fit_experts(frame, target="y", depth=1, kinds={"same": "real", "y": "real"}, **SHORT)
-    assert post.model.covariates.columns == ("x",)
+    for kinds, words in (
+        ({"same": "real", "y": "real"}, "covariates with a single value are left out: same"),
+        ({"y": "real"}, "constant columns, which say nothing about others: 'same'"),
+    ):
+        with pytest.warns(BayesjptWarning) as told:
+            post = bj.fit_experts(frame, target="y", depth=1, kinds=kinds, **SHORT)
+        assert [str(each.message) for each in told] == [words]
+        assert post.model.covariates.columns == ("x",)
+
+
+def test_auto_takes_gamma_for_skewed_positive_numbers():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=200)
+    frame = pd.DataFrame({"x": x, "failure": rng.exponential(np.exp(x)), "height": rng.normal(170.0, 9.0, 200)})
+    post = bj.fit_experts(frame, target=["failure", "height"], depth=0, **SHORT)
+    assert post.model.experts == ("gamma", "gaussian")
+    assert bj.fit_experts(frame, target="failure", depth=0, experts="gaussian", **SHORT).model.experts == ("gaussian",)
 
 
 def test_counts_and_times_are_found():

@@ -77,7 +77,7 @@ def test_bad_tables_get_an_answer(name):
 def test_collinear_covariates_get_an_answer_whatever_the_ridge_is(target):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"x": rng.normal(size=300)})
-    rows = rows.assign(near=rows["x"] + 1e-9 * rng.normal(size=300), twice=2.0 * rows["x"], y=rows["x"].abs())
+    rows = rows.assign(near=rows["x"] + 1e-9 * rng.normal(size=300), twice=2.0 * rows["x"], y=rows["x"].abs() - 1.0)
     rows["label"] = np.where(rows["x"] > 0.0, "a", "b")
     own = {"target": target, "given": ["x", "near", "twice"], "depth": 2, "method": "mean_field", "chains": 1}
     for ridge in (1e-8, 1e-14, 1e-100):

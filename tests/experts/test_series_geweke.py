@@ -23,7 +23,7 @@ CASES = [
 @pytest.mark.parametrize(("kind", "depth", "gates", "transitions"), CASES)
 def test_sweeps_and_direct_draws_have_the_same_joint_distribution(kind, depth, gates, transitions):
     steps, prior = make_steps(depth, transitions), make_prior()
-    direct, chain = compare_series(make_task(kind, gates), steps, steps, (prior, prior), N_DRAW, seed=3)
+    direct, chain = compare_series(make_task(kind, gates=gates), steps, steps, (prior, prior), N_DRAW, seed=3)
     assert np.abs(z_scores(direct, chain)).max() < LARGEST_Z
 
 

@@ -1,4 +1,4 @@
-"""NUTS and Gibbs sweeps on one `ExpertTree` of 200 rows: the same answers, each within its Monte Carlo error."""
+"""NUTS and Gibbs sweeps on one `ExpertTree`: the same answers, each within its Monte Carlo error."""
 
 from __future__ import annotations
 
@@ -43,17 +43,24 @@ def told(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return values.mean(axis=(0, 1)), values.std(axis=(0, 1)) / np.sqrt(n), n
 
 
-@pytest.mark.slow
-def test_nuts_and_sweeps_give_the_same_answers():
-    frame, y = regimes()
-    with pytensor.config.change_flags(mode="NUMBA"), pm.Model() as model:  # NUTS takes a million gradients
-        tree = bj.ExpertTree("y", frame, y, depth=1)
-        own = {"random_seed": 1, "cores": 1, "progressbar": False, "compute_convergence_checks": False}
+def sampled(model: pm.Model) -> tuple:
+    """Return draws by sweeps and by NUTS."""
+    own = {"random_seed": 1, "cores": 1, "progressbar": False, "compute_convergence_checks": False}
+    with pytensor.config.change_flags(mode="NUMBA"), model:  # NUTS takes a million gradients
         swept = pm.sample(draws=2000, tune=300, chains=4, **own)
         # one side of the mirror, so that no chain begins between both
         begin = {"y_gate": np.array([[0.0, 4.0]])}
         step = pm.NUTS(target_accept=0.9)
         nuts = pm.sample(draws=500, tune=400, chains=2, step=step, initvals=begin, **own)
+    return swept, nuts
+
+
+@pytest.mark.slow
+def test_nuts_and_sweeps_give_the_same_answers():
+    frame, y = regimes()
+    with pm.Model() as model:
+        tree = bj.ExpertTree("y", frame, y, depth=1)
+    swept, nuts = sampled(model)
     assert {"y_gate", "y_step"} <= {rv.name for rv in model.free_RVs}
     grid = np.column_stack([np.ones(len(NEW)), bj.ExpertTree.matrix(tree, NEW)])
     (one, one_error, one_n), (other, other_error, other_n) = (
@@ -62,5 +69,29 @@ def test_nuts_and_sweeps_give_the_same_answers():
     z = (one - other) / np.hypot(one_error, other_error)
     assert np.abs(z).max() < LARGEST_Z
     # errors are worth something, and the sweeps travel where the gate is nearly separated (x = 0.4, 0.7)
+    assert other_n.min() > 100
+    assert one_n.min() > 400
+
+
+@pytest.mark.slow
+def test_they_do_for_two_responses_that_share_a_tree():
+    frame, y = regimes()
+    rng = np.random.default_rng(1)
+    sick = np.where(rng.random(200) < np.where(frame["x"] > 0.5, 0.85, 0.25), "yes", "no")
+    with pm.Model() as model:
+        bj.ExpertTree("y", frame, pd.DataFrame({"height": y, "sick": sick}), depth=1)
+    both = []
+    new = NEW.assign(height=AT, sick=["yes", "no"] * 3)
+    for idata in sampled(model):
+        post = bj.ExpertPosterior.from_idata(idata, model)
+        each = (
+            post.log_density(new),
+            post.expectation(NEW)[..., 0, :],
+            post.probability("sick = 'yes'", NEW),
+            post.probability("height > 1 and sick = 'yes'", NEW),
+        )
+        both.append(told(np.concatenate([np.asarray(answer) for answer in each], axis=-1)))
+    (one, one_error, one_n), (other, other_error, other_n) = both
+    assert np.abs((one - other) / np.hypot(one_error, other_error)).max() < LARGEST_Z
     assert other_n.min() > 100
     assert one_n.min() > 400

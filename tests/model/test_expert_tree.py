@@ -14,8 +14,8 @@ import scipy.stats
 import bayesjpt as bj
 from bayesjpt.errors import ModelError
 from bayesjpt.kernels.expert_tree import Coefficients, Task, fill_log_density
+from bayesjpt.model.expert_responses import KINDS
 from bayesjpt.model.expert_step import ExpertGibbs
-from bayesjpt.model.expert_tree import _KINDS
 
 N_ROW = 12
 DEPTH = 2
@@ -40,7 +40,7 @@ def tree(kind: str) -> tuple[pm.Model, object]:
     return model, variable
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_log_density_is_that_of_the_kernels(kind):
     model, variable = tree(kind)
     frame, y = rows(kind)
@@ -66,7 +66,7 @@ def test_log_density_is_that_of_the_kernels(kind):
         x,
         x,
         units[None],
-        np.array([_KINDS[kind]], np.int8),
+        np.array([KINDS[kind]], np.int8),
         np.array([0, n], np.int32),
         np.array([np.log(values.mean()) if logs else 0.0]),
     )
@@ -128,7 +128,7 @@ def a_point(model: pm.Model, seed: int) -> dict[str, np.ndarray]:
     return {name: rng.normal(0.0, 0.5, np.shape(value)) for name, value in model.initial_point().items()}
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_point_and_the_coefficients_of_a_sweep_say_the_same(kind):
     model, _ = tree(kind)
     step, point = ExpertGibbs(model=model), a_point(model, 3)
