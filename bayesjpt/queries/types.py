@@ -56,8 +56,8 @@ class ColumnType:
         Of that type; 1 by rule. A column of two values that is called binary is nominal and ordinal as well, so that
         their probabilities count for it.
     certainty : str
-        ``sure`` above 85 %, ``likely`` above 60 %, ``unsure`` below; ``declared`` where the data or the user say whether
-        labels have an order.
+        ``sure`` above 85 %, ``likely`` above 60 %, ``unsure`` below; ``declared`` where the data or the user say
+        whether labels have an order.
     second : str
         The second most probable type; empty where there is none.
     probabilities : dict of str to float
