@@ -21,10 +21,10 @@ _REMARK = re.compile(r"[^\w+.-]|.*[^\W\d].*[\s:]|[_-]{3}")
 _TOTALS = frozenset(
     """
     total totals subtotal sum summe summen gesamt insgesamt gesamtsumme endsumme zwischensumme somme totale totaux suma
-    soma totaal итого всего
+    soma totaal итого всего mean average mittelwert durchschnitt moyenne media promedio
     """.split()  # noqa: SIM905 - a line for each would say no more
 ) | {"grand total", "total général", "total general"}
-"""What the first cell of a row of totals says."""
+"""What the first cell of a row of totals or means says."""
 
 _N_LAST = 200
 """Rows before the last ones, which must be fuller."""
@@ -107,7 +107,8 @@ def is_below(rows: Sequence[Sequence[str]], n_column: int) -> bool:
 def n_below(rows: Sequence[Sequence[str]]) -> int:
     """Return how many of the last rows, filled up with empty cells, stand below a table: totals, remarks, empty ones.
 
-    Rows before them must be more than half full, or a row with one cell is a row of a table that has few.
+    Rows before them must be more than half full, or a row with one cell is a row of a table that has few; and none of
+    them may begin as these do.
 
     Examples
     --------
@@ -125,7 +126,8 @@ def n_below(rows: Sequence[Sequence[str]]) -> int:
         n_last += 1
     before, last = rows[: len(rows) - n_last][-_N_LAST:], rows[len(rows) - n_last :]
     is_full = all(2 * sum(map(bool, map(str.strip, row))) > len(row) for row in before if any(map(str.strip, row)))
-    return n_last if before and len(rows[0]) > 2 and is_full and any(any(row) for row in last) else 0
+    is_new = {row[0] for row in last if row[0]}.isdisjoint(row[0] for row in rows[: len(rows) - n_last])
+    return n_last if before and len(rows[0]) > 2 and is_full and is_new and any(any(row) for row in last) else 0
 
 
 def tell_below(name: str, rows: Sequence[Sequence[str]]) -> None:

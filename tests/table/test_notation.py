@@ -140,7 +140,7 @@ def test_plain_numbers_with_three_digits_are_plain_numbers_without_a_word():
 
 def test_points_that_may_part_thousands_in_every_cell_are_told(tmp_path):
     frame = pd.DataFrame({"x": ["12.377", "2.500", "45.120"]})
-    with pytest.warns(BayesjptWarning, match=r"'12.377' in column 'x' is read as 12.377 \(decimal = ','"):
+    with pytest.warns(BayesjptWarning, match=r"'12.377' in column 'x' is read as 12.377 \(decimal=',', or"):
         assert as_table(frame).values[0].tolist() == [12.377, 2.5, 45.12]
     assert as_table(frame.assign(y=["0.5", "1.25", "2"])).values[0, 0] == 12.377  # the other column tells
 
