@@ -120,6 +120,10 @@ def _array_cells(array: np.ndarray) -> list[Cells]:
 
 def _column_cells(name: str, column: Any) -> Cells:
     if not isinstance(column, np.ndarray):
+        if type(column).__module__ == "pyarrow.lib" and not hasattr(column, "chunks"):
+            import pyarrow as pa
+
+            column = pa.chunked_array([column])  # narwhals takes no array of a single piece
         try:
             return _series_cells(name, nw.from_native(column, series_only=True))
         except TypeError:

@@ -146,8 +146,8 @@ SHADES = pd.Series(pd.Categorical(["teal", None, "grey", "teal"], categories=["t
 
 @pytest.mark.parametrize(
     "column",
-    [SHADES, pa.chunked_array([pa.array(SHADES[:2]), pa.array(SHADES[2:])])],
-    ids=["pandas", "arrow"],
+    [SHADES, pa.array(SHADES), pa.chunked_array([pa.array(SHADES[:2]), pa.array(SHADES[2:])])],
+    ids=["pandas", "arrow", "chunks"],
 )
 def test_ordered_categories_carry_their_order(column):
     (found,) = as_table({"shade": column}).schema
