@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,7 +22,7 @@ import typer
 from bayesjpt import cli_compare, cli_experts, cli_query, cli_report, cli_splines, defaults, defaults_experts
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
-from bayesjpt.cli_reading import TableReader, decided_of, reads_table
+from bayesjpt.cli_reading import TableReader, decided_of, left_of, reads_table
 from bayesjpt.cli_text import tell_codes, tell_phase, warning_shower, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 from bayesjpt.learners import LEARNERS
@@ -121,7 +122,7 @@ CheckpointPath = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, or start where it holds nothing.")]
 Time = Annotated[
     float | None,
-    typer.Option("--time", help="Seconds: the structures that are done by then are the fit, one at least."),
+    typer.Option("--time", help="Seconds, with reading: structures done by then are the fit, one at least."),
 ]
 Kind = Annotated[
     list[str] | None, typer.Option("--kind", help="COLUMN=KIND: real, integer, category, ordinal, nominal, aside.")
@@ -284,6 +285,7 @@ def fit(
     reader: TableReader,
 ) -> None:
     """Fit a table and save the draws; `bayesjpt.load` and ArviZ read the file."""
+    began = perf_counter()
     if not output.parent.is_dir():
         raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
     if output.is_dir():
@@ -324,7 +326,8 @@ def fit(
         with _warnings(quiet):
             read = _read_all(reader, table, quiet, decided_of(kind, schema, closed), chains_of["executor"])
         tell_codes(read, quiet)
-        post = _fit(read, quiet, time=time, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
+        chains_of["time"] = left_of(time, began)
+        post = _fit(read, quiet, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
     post.save(output)  # before anything else can fail or be interrupted
     with announced("judging how stable the answers are", not quiet):
         stability = post.convergence().sentence()

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -211,3 +212,14 @@ def reads_table(command: Callable[..., None]) -> Callable[..., None]:
     with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in [*kept, *added]}
     with_options.__signature__ = signature.replace(parameters=[*kept, *added])  # pyright: ignore[reportFunctionMemberAccess, reportAttributeAccessIssue]
     return with_options
+
+
+def left_of(seconds: float | None, began: float) -> float | None:
+    """Return the seconds of a limit of time that reading has left; one that is no number above 0 as it is.
+
+    Examples
+    --------
+    >>> left_of(1e9, perf_counter() - 10.0) < 1e9, left_of(5.0, perf_counter() - 10.0), left_of(-1.0, 0.0)
+    (True, 0.001, -1.0)
+    """
+    return max(seconds - (perf_counter() - began), 1e-3) if seconds is not None and seconds > 0.0 else seconds

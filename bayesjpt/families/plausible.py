@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesjpt.defaults import MAX_INTEGER_LEVELS
 from bayesjpt.families.record import ColumnFacts
 
 PART_VARIANCE = 0.1
@@ -97,6 +98,11 @@ def largest_count(column: ColumnFacts) -> float:
 def has_few_levels(column: ColumnFacts) -> bool:
     """Return whether a column has too few different values for a tail."""
     return 0 < len(column.levels) < LEAST_LEVELS
+
+
+def has_few_shares(column: ColumnFacts) -> bool:
+    """Return whether whole numbers have so few different values that each has a share of its own."""
+    return 0 < len(column.levels) <= MAX_INTEGER_LEVELS
 
 
 def holds_zeros(column: ColumnFacts) -> bool:

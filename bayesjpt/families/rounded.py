@@ -45,12 +45,14 @@ N_BISECTION = 24
 
 
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
-    """That of the normal, with the variance of rounding to halves as floor.
+    """That of the normal, with the variance of rounding to halves as floor, or to whole numbers beside a categorical.
 
     Masses have no need of a floor, only the sampler; under that of rounding to whole numbers .08 of the mass of a part
-    of one value would lie beside it, under this one .0005.
+    of one value would lie beside it, under the other one .0005. Where the categorical is in the dictionary it describes
+    such parts, and narrow counts would only share its cells with it.
     """
-    floor = 1.0 / (48.0 * column.scale * column.scale)
+    has_categorical = plausible.has_few_shares(column) and "categorical" in (column.families or ("categorical",))
+    floor = 1.0 / ((12.0 if has_categorical else 48.0) * column.scale * column.scale)
     return np.array(plausible.normal_inverse_gamma(plausible.squared_deviation(column), 0.0, floor))
 
 

@@ -103,7 +103,9 @@ def shown(column: Column, value: float, n_digit: int = 4) -> str:
     if column.dtype == "datetime":
         return value_label(float(value), "datetime")
     value = float(value) + 0.0
-    return str(int(value)) if value.is_integer() and abs(value) < _LARGE else f"{value:.{n_digit}g}"
+    if abs(value) < _LARGE and (value.is_integer() or abs(value) >= 10.0**n_digit):
+        return f"{value:.0f}"  # 1012, not 1.01e+03
+    return f"{value:.{n_digit}g}"
 
 
 def _percent(share: float) -> str:

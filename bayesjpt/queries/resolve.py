@@ -26,6 +26,7 @@ from bayesjpt.queries.event import (
 from bayesjpt.queries.intervals import Domain, Intervals, domain_of, intersection
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.ordered_labels import known_order
+from bayesjpt.table.overrides import LABEL_KINDS
 from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
 from bayesjpt.table.yes_no import same_answer
 
@@ -160,7 +161,7 @@ def _ordered(column: Column, sign: str, bound: float, domain: Domain) -> Interva
 
 
 def _bound(column: Column, value: Value, place: Place | None) -> float:
-    """Return the number or day of an order comparison."""
+    """Return the number, day or place of an order comparison."""
     if column.base != "category":
         return _number(column, value, place)
     if _label_scale(column) is None:
@@ -177,7 +178,8 @@ def _bound(column: Column, value: Value, place: Place | None) -> float:
             f"Name the labels{order}: {rendered_name(column.name)} in ({', '.join(map(rendered_value, named[:2]))}).",
             place=place,
         )
-    return _date(column, value, place) if column.dtype == "datetime" else _label_number(column, value, place)
+    read = {"datetime": _date, "number": _label_number}.get(column.dtype, _code)
+    return read(column, value, place)
 
 
 def _labels_shown(column: Column, n: int = _N_LABELS_SHOWN) -> str:
@@ -186,11 +188,13 @@ def _labels_shown(column: Column, n: int = _N_LABELS_SHOWN) -> str:
 
 
 def _label_scale(column: Column) -> list[float] | None:
-    """Return the number or day of each label where labels were stored as such; "other" has none."""
+    """Return the number or day of each label that was stored as such, or its place in an order; "other" has none."""
     if column.dtype == "datetime":
         days = [_days_of(label) for label in column.labels]
     elif column.dtype == "number":
         days = [cells_of.number_of_text(label) for label in column.labels]
+    elif column.families == LABEL_KINDS["ordinal"]:
+        days = [float(place) for place in range(len(column.labels))]
     else:
         return None
     known = [day for day in days if day is not None]

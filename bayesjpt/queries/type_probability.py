@@ -84,7 +84,7 @@ class TypeProbability:
     ----------
     probabilities : dict of str to float
         Of each type that the column may have; they add up to one. Empty for dates, which are no statistical type, and
-        of one type where the user says which.
+        of one type where it is declared.
     most_probable : str
         The most probable type; ``constant`` and ``date`` by rule.
     because : str
@@ -93,6 +93,8 @@ class TypeProbability:
         The second most probable type; empty where there is none.
     rivals : tuple of str
         Types that lead by the sub-populations of one draw alone, other than the most probable one.
+    is_declared : bool
+        Whether the data or the user say which type it is.
     """
 
     probabilities: dict[str, float]
@@ -100,9 +102,10 @@ class TypeProbability:
     because: str
     second: str = ""
     rivals: tuple[str, ...] = ()
+    is_declared: bool = False
 
 
-_ASKED_FOR: Mapping[tuple[str, ...], str] = {("ordinal",): "ordinal", ("categorical",): "nominal"}
+_DECLARED: Mapping[tuple[str, ...], str] = {("ordinal",): "ordinal", ("categorical",): "nominal"}
 """Types of labels whose only likelihood is named: who names it says what they are."""
 
 
@@ -113,9 +116,9 @@ def type_probability(
     column = post.schema.columns[position]
     if column.dtype == "datetime":
         return TypeProbability({}, "date", "dates are set apart by rule")
-    asked = _ASKED_FOR.get(column.families)
-    if asked is not None and column.base == "category" and column.n_distinct > 1:
-        return TypeProbability({asked: 1.0}, asked, f"{asked}, as asked for")
+    declared = _DECLARED.get(column.families)
+    if declared is not None and column.base == "category" and column.n_distinct > 1:
+        return TypeProbability({declared: 1.0}, declared, f"{declared}, as declared", is_declared=True)
     features, evidence = column_features(post, position, parts)
     found = judged(column, features, evidence, weights)
     if len(evidence.by_draw) < 2 or found.most_probable not in found.probabilities:

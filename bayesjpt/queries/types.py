@@ -35,6 +35,7 @@ SURE_TYPE, LIKELY_TYPE = 0.85, 0.6
 
 
 SURE, LIKELY, UNSURE = "sure", "likely", "unsure"
+DECLARED = "declared"
 LEFT_OUT = "left out"
 
 RECORD = ("column", "type", "certainty", "probability", "second", "values", "look_at", "missing", "distinct")
@@ -55,7 +56,8 @@ class ColumnType:
         Of that type; 1 by rule. A column of two values that is called binary is nominal and ordinal as well, so that
         their probabilities count for it.
     certainty : str
-        ``sure`` above 85 %, ``likely`` above 60 %, ``unsure`` below.
+        ``sure`` above 85 %, ``likely`` above 60 %, ``unsure`` below; ``declared`` where the data or the user say
+        whether labels have an order.
     second : str
         The second most probable type; empty where there is none.
     probabilities : dict of str to float
@@ -65,7 +67,8 @@ class ColumnType:
     look_at : tuple of str
         What a user should look at, or do; empty for most columns.
     order : tuple of str
-        Labels in the order that people know, without those that have no place in it; empty where there is none.
+        Labels in the order that is declared, or that people know, without those that have no place in it; empty where
+        there is none.
     n_missing, n_distinct : int
         Missing cells and different values.
     because : str
@@ -260,16 +263,19 @@ def _answer(column: Column, found: TypeProbability, repeats: bool) -> ColumnType
     probability = found.probabilities.get(found.most_probable, 1.0)
     if repeats and found.most_probable == "binary":  # the other types of labels say the same of two values
         probability = min(sum(found.probabilities.get(name, 0.0) for name in ("binary", *DISCRETE)), 1.0)
-    order = known_order(column.labels) if column.base == "category" else None
+    known = known_order(column.labels) if column.base == "category" else None
+    order = () if known is None else known.ranked
+    if found.is_declared:
+        order = column.labels if found.most_probable == "ordinal" else ()
     return ColumnType(
         name=column.name,
         base=column.base,
         type=found.most_probable,
         probability=probability,
-        certainty=certainty(probability),
+        certainty=DECLARED if found.is_declared else certainty(probability),
         second=found.second,
         probabilities=found.probabilities,
-        order=() if order is None else order.ranked,
+        order=order,
         n_missing=column.n_missing,
         n_distinct=column.n_distinct,
         because=found.because,

@@ -72,6 +72,8 @@ class Cells:
         Position in `distinct`, -1 where the cell is missing.
     labels : tuple of str
         All labels in their declared order, where the column was stored with one; empty otherwise.
+    is_ordered : bool
+        Whether that order is one of the values, as of an ordered categorical, and not of the list alone.
     notation : NumberNotation or DateNotation, optional
         How the texts were written from which numbers or days were read, where that was no plain number or ISO date.
     note : str
@@ -87,6 +89,7 @@ class Cells:
     distinct: np.ndarray
     codes: np.ndarray
     labels: tuple[str, ...] = ()
+    is_ordered: bool = False
     notation: NumberNotation | DateNotation | None = None
     note: str = ""
     excluded: str = ""

@@ -222,7 +222,8 @@ def rule(view: Cells) -> tuple[str, str]:
             return "category", _only_value(view)
         if view.is_yes_no:
             return "category", "yes or no"
-        return "category", "stored as a category" if view.labels else f"text with few labels{nearly_read(view)}"
+        stored = "stored as an ordered category" if view.is_ordered else "stored as a category"
+        return "category", stored if view.labels else f"text with few labels{nearly_read(view)}"
     if view.n_distinct == 1:
         return "real", _only_value(view)
     if view.stored == "datetime":

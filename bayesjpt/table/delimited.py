@@ -259,6 +259,10 @@ def _by_csv(content: bytes, layout: Layout, name: str) -> list[Cells]:
                     f"{len(names)} as in the {'header line' if layout.has_header else 'first one'}",
                     "Put quotes around cells that hold the separator.",
                 )
+        n_below = preamble.n_below(rows) if 0 < len(rows) < _N_ROW_CHUNK else 0
+        if n_below:
+            preamble.tell_below(name, rows[-n_below:])
+            rows = rows[:-n_below]
         for number, parts, column in zip(numbers, codes, zip(*rows, strict=True), strict=True):
             parts.append(np.fromiter(map(number.__getitem__, column), np.int64, len(rows)))
         n_row += len(rows)

@@ -120,6 +120,10 @@ def _array_cells(array: np.ndarray) -> list[Cells]:
 
 def _column_cells(name: str, column: Any) -> Cells:
     if not isinstance(column, np.ndarray):
+        if type(column).__module__ == "pyarrow.lib" and not hasattr(column, "chunks"):
+            import pyarrow as pa
+
+            column = pa.chunked_array([column])  # narwhals takes no array of a single piece
         try:
             return _series_cells(name, nw.from_native(column, series_only=True))
         except TypeError:
@@ -292,10 +296,13 @@ def _labelled_cells(name: str, series: nw.Series) -> Cells:
     n_cell = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
     present = {texts[position] for position in np.flatnonzero(n_cell).tolist()}
     categorical = _categorical(series)
+    is_ordered = bool(categorical.ordered) if categorical is not None else _is_ordered_dictionary(series)
     if categorical is not None:
         labels = tuple(_label(label) for label in categorical.categories)
     elif isinstance(series.dtype, nw.Enum):
         labels = tuple(series.dtype.categories)
+    elif is_ordered:
+        labels = tuple(texts)
     else:  # an order of first appearance is no declared order
         labels = tuple(sorted(present))
     number = {label: position for position, label in enumerate(labels)}
@@ -309,7 +316,12 @@ def _labelled_cells(name: str, series: nw.Series) -> Cells:
     renumber[used] = np.arange(len(used))
     of_value = np.array([*(renumber[number.get(text, -1)] for text in texts), -1], np.int64)
     distinct = np.array([labels[position] for position in used], object)
-    return Cells(name, "text", distinct, of_value[codes], labels)
+    return Cells(name, "text", distinct, of_value[codes], labels, is_ordered)
+
+
+def _is_ordered_dictionary(series: nw.Series) -> bool:
+    """Return whether a column is a dictionary of Arrow's that is declared to be ordered, as files of pandas hold."""
+    return series.implementation.is_pyarrow() and bool(series.to_native().type.ordered)
 
 
 def _label(value: Any) -> str:

@@ -70,18 +70,22 @@ def names_values(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool
 def holds_units(record: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     """Return whether the first record below the names holds units: no value over values alone, in two columns at least.
 
+    A number, of rows or cases, may have none.
+
     Examples
     --------
     >>> holds_units(["C", "%", ""], [["20.5", "51", "N"], ["21", "50", "S"]]), holds_units(["C", "51"], [["3", "50"]])
     (True, False)
+    >>> holds_units(["", "C", "bar"], [["1", "20.5", "2"], ["2", "21", "3"]])
+    True
     """
     n_unit = 0
     for position, unit in enumerate(record):
         below = [text for text in {other[position].strip() for other in records[:_N_RECORDS]} if text not in _MISSING]
         if below and is_value(below):
-            if unit in _MISSING or is_value([unit]):
+            if unit and (unit in _MISSING or is_value([unit])):
                 return False
-            n_unit += 1
+            n_unit += bool(unit)
     return n_unit > 1
 
 

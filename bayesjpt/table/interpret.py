@@ -157,7 +157,8 @@ def _number_note(cells: Cells, found: NumberReadings, chosen: int, hints: Hints)
     value = cells_of.number_label(found.notations[chosen].value(found.example) or 0.0)
     by = f", {hints.decimal_by}" if hints.decimal_by and found.notations[chosen].decimal == hints.decimal else ""
     other = "." if found.notations[chosen].decimal == "," else ","
-    return f"{found.example!r} in column {cells.name!r} is read as {value}{by} (decimal = {other!r} reads it otherwise)"
+    option = f"decimal={other!r}, or --decimal {other}"
+    return f"{found.example!r} in column {cells.name!r} is read as {value}{by} ({option} reads it otherwise)"
 
 
 def _numbers(hints: Hints) -> Callable[[Cells], Cells | None]:

@@ -48,13 +48,15 @@ def category(view: Cells, reason: str, override: Override) -> Column:
             command="Is it an identifier or a text? Group rare labels, or leave it out: "
             f"{override.command(view.name, 'aside')}.",
         )
+    # an order that the data declare is asked for as one of `kinds` is, unless somebody asks for something else
+    kept = override.families or (LABEL_KINDS["ordinal"] if view.is_ordered and override.base is None else ())
     return Column(
         view.name,
         "category",
         (0.0, float(len(labels) - 1 + override.other)),
         labels=tuple(labels),
         frequencies=smoothed([counts.get(label, 0) for label in labels] + [0] * override.other),
-        families=override.families if override.source or len(labels) > 2 else (),  # two labels are ordered either way
+        families=kept if override.source or len(labels) > 2 else (),  # two labels are ordered either way
         other=override.other,
         n_missing=view.n_missing,
         n_distinct=view.n_distinct,

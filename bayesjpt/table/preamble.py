@@ -18,6 +18,17 @@ _ENOUGH = 0.9
 _REMARK = re.compile(r"[^\w+.-]|.*[^\W\d].*[\s:]|[_-]{3}")
 """A sign of its own kind, or words, begin a remark; one word alone may be the beginning of a row."""
 
+_TOTALS = frozenset(
+    """
+    total totals subtotal sum summe summen gesamt insgesamt gesamtsumme endsumme zwischensumme somme totale totaux suma
+    soma totaal итого всего mean average mittelwert durchschnitt moyenne media promedio
+    """.split()  # noqa: SIM905 - a line for each would say no more
+) | {"grand total", "total général", "total general"}
+"""What the first cell of a row of totals or means says."""
+
+_N_LAST = 200
+"""Rows before the last ones, which must be fuller."""
+
 _LONGEST_TITLE = 40
 """Characters of a title that a note repeats."""
 
@@ -91,6 +102,32 @@ def is_below(rows: Sequence[Sequence[str]], n_column: int) -> bool:
         len(row) != n_column and len(cells) == 1 and bool(_REMARK.match(cells[0])) and not header_of.is_value(cells)
         for row, cells in zip(rows, filled, strict=True)
     )
+
+
+def n_below(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many of the last rows, filled up with empty cells, stand below a table: totals, remarks, empty ones.
+
+    Rows before them must be more than half full, or a row with one cell is a row of a table that has few; and none of
+    them may begin as these do.
+
+    Examples
+    --------
+    >>> n_below([["a", "2", "3"], ["b", "2", "4"], ["", "", ""], ["Sum:", "4", ""], ["as of May", "", ""]])
+    3
+    >>> n_below([["a b", "", ""], ["c", "2", "4"], ["d e", "", ""]])
+    0
+    """
+    n_last = 0
+    for row in reversed(rows[-_MOST_ROWS:]):
+        filled = [cell.strip() for cell in row if cell.strip()]
+        is_total = bool(row[0]) and row[0].casefold().strip(" :") in _TOTALS
+        if filled and not is_total and (not row[0].strip() or not is_below([filled], len(row))):
+            break
+        n_last += 1
+    before, last = rows[: len(rows) - n_last][-_N_LAST:], rows[len(rows) - n_last :]
+    is_full = all(2 * sum(map(bool, map(str.strip, row))) > len(row) for row in before if any(map(str.strip, row)))
+    is_new = {row[0] for row in last if row[0]}.isdisjoint(row[0] for row in rows[: len(rows) - n_last])
+    return n_last if before and len(rows[0]) > 2 and is_full and is_new and any(any(row) for row in last) else 0
 
 
 def tell_below(name: str, rows: Sequence[Sequence[str]]) -> None:

@@ -110,6 +110,13 @@ def read_cells(
         return spreadsheet.read_sheet(path, reading, limits.expanded(path.stat().st_size)), reading
     if name.endswith(_ARROW_SUFFIXES):
         return _read_arrow(path, limits), reading
+    if name.endswith(".nc"):
+        raise TableError(
+            f"{path.name!r} is a fit",
+            "a table",
+            "Load it: bj.load(path).types().",
+            command=f"Ask it: bayesjpt report {path.name}, or query, sample, outliers.",
+        )
     known = ", ".join(_TEXT_SUFFIXES + _ARROW_SUFFIXES + spreadsheet.SUFFIXES + json_lines.SUFFIXES)
     raise TableError(f"file {path.name!r} is of an unknown kind", f"a name that ends in one of {known}")
 

@@ -46,7 +46,7 @@ def read_sheet(path: Path, reading: Reading, most_bytes: float) -> list[Cells]:
         raise TableError(found, "a workbook of Excel or LibreOffice") from None
     others = [name for name in book.sheet_names if name != chosen]
     if others and reading.sheet is None:
-        warn(f"sheet {chosen!r} of {path.name!r} is read; the option sheet takes {', '.join(map(repr, others[:5]))}")
+        warn(f"sheet {chosen!r} of {path.name!r} is read; sheet=, or --sheet, takes {', '.join(map(repr, others[:5]))}")
     return _columns(rows, f"{path.name}, sheet {chosen}", reading)
 
 
@@ -74,11 +74,15 @@ def _chosen(book: Any, name: str, sheet: str | int | None) -> tuple[str, list[li
             )
         found = str(sheet) if number is None else names[number - 1]
         return found, _rows(book, found)
-    for one in names:
-        rows = _rows(book, one)
-        if rows:
-            return one, rows
+    found = [(one, rows) for one in names if (rows := _rows(book, one))]
+    if found:
+        return next((pair for pair in found if not _holds_notes(pair[1])), found[0])
     raise TableError(f"file {name!r} is empty", "a sheet with cells")
+
+
+def _holds_notes(rows: list[list[Any]]) -> bool:
+    """Return whether a sheet holds a single row, or a column of texts: what people write before their table."""
+    return len(rows) < 2 or all(sum(cell != "" for cell in row) == 1 and isinstance(row[0], str) for row in rows)
 
 
 def _rows(book: Any, sheet: str) -> list[list[Any]]:
@@ -102,6 +106,11 @@ def _columns(rows: list[list[Any]], name: str, reading: Reading) -> list[Cells]:
         records = [[_text(cell) for cell in row] for row in rows[1:200]]
         has_header = not all(isinstance(cell, str) for cell in rows[0]) and header_of.holds_names(first, records)
         has_header = has_header or all(isinstance(cell, str) for cell in rows[0])
+    if reading.header is None:
+        n_below = preamble.n_below([[_text(cell) for cell in row] for row in rows[-_N_HEAD_ROWS:]])
+        if n_below:
+            preamble.tell_below(name, [[_text(cell) for cell in row] for row in rows[-n_below:]])
+            rows = rows[:-n_below]
     if has_header:
         names = header_of.names_of(first)
         rows = rows[1:]

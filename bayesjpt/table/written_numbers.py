@@ -20,9 +20,10 @@ _CORE = re.compile(r"\d[\d.,' ]*\d(?:[eE][+-]?\d+)?|\d(?:[eE][+-]?\d+)?|[.,]\d+"
 _PLAIN = re.compile(r"(-?)(\d(?:[\d.,]*\d)?)")
 """Most numbers, whose parts are seen at once."""
 _WITH_POINT = re.compile(r"-?(?:0|[1-9]\d*)(?:\.(\d+))?")
-_BEFORE = re.compile(r"(?P<open>\(?) *(?P<sign>[+-]?) *(?P<prefix>[^\s()+-]*(?:\.)?)(?P<gap> *)(?P<inner>[+-]?)")
+_BEFORE = re.compile(r"(?P<open>\(?) *(?P<sign>[+-]?) *(?P<prefix>[^\s()+-]*(?:\.)?)(?P<gap> *)(?P<inner>[+(-]?) *")
 _AFTER = re.compile(
-    r"(?P<gap> *)(?P<suffix>[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?-?)(?P<close> *\)?)"
+    r"(?P<early>\)?)(?P<gap> *)"
+    r"(?P<suffix>[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?-?)(?P<close> *\)?)"
 )
 _CURRENCY = frozenset(
     """
@@ -165,15 +166,19 @@ def _parted(text: str) -> Parted | None:
     if found is None:
         return None
     before, after = _BEFORE.fullmatch(plain[: found.start()]), _AFTER.fullmatch(plain[found.end() :])
-    if before is None or after is None or bool(before["open"]) != bool(after["close"].strip()):
+    if before is None or after is None:
         return None
-    signs = [sign for sign in (before["sign"], before["inner"], after["trail"].strip()) if sign]
-    if len(signs) > 1 or (signs and before["open"]):
+    # a unit stands within the parentheses or beside them: (5 EUR), (5) EUR, $(5)
+    opened = before["open"] + before["inner"].strip("+-")
+    if len(opened) != len((after["early"] + after["close"]).strip()) or len(opened) > 1:
+        return None
+    signs = [sign for sign in (before["sign"], before["inner"].strip("("), after["trail"].strip()) if sign]
+    if len(signs) > 1 or (signs and opened):
         return None
     prefix, suffix = before["prefix"], (after["suffix"] or "").rstrip()
     if prefix and not is_currency(prefix):
         return None
-    below = "(" if before["open"] else "trailing" if after["trail"].strip() else "-" if signs == ["-"] else ""
+    below = "(" if opened else "trailing" if after["trail"].strip() else "-" if signs == ["-"] else ""
     gap = after["gap"] if suffix else ""
     return Parted(found[0], f"{prefix}{before['gap'] if prefix else ''}", f"{gap}{suffix}", below)
 

@@ -82,6 +82,15 @@ def test_event_of_python_that_does_not_fit_is_refused_in_one_line():
     assert str(caught.value) == "no column 'cuont'; expected one like 'count'"
 
 
+def test_labels_with_a_declared_order_are_compared_by_it():
+    schema = Schema((replace(COLOR, labels=("red", "amber", "green"), families=("ordinal",)),))
+    (box,) = boxes("color > 'red'", schema)
+    assert box == boxes("color in ('amber', 'green')", schema)[0]
+    assert boxes("color between 'red' and 'amber'", schema) == boxes("color in ('red', 'amber')", schema)
+    with pytest.raises(QueryError, match="no label 'gren'; expected one like 'green'"):
+        boxes("color > 'gren'", schema)
+
+
 def test_number_for_a_label_that_is_a_text_is_refused_with_the_quotes_to_write():
     schema = Schema((replace(COLOR, labels=("1", "2")),))
     with pytest.raises(QueryError, match=r"holds texts, and 1 is a number\. Write '1' in single quotes"):

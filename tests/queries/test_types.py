@@ -13,7 +13,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.queries.look_at import codes_for_missing, notes_of, notes_of_left_out, written_as_text
-from bayesjpt.queries.types import LIKELY, RECORD, SURE, UNSURE, certainty, types
+from bayesjpt.queries.types import DECLARED, LIKELY, RECORD, SURE, UNSURE, certainty, types
 from bayesjpt.table import excluded
 from bayesjpt.table.cells import from_text
 from bayesjpt.table.schema import Column, Schema, SetAside
@@ -70,7 +70,7 @@ def test_an_order_that_nothing_tells_is_open_and_says_what_to_do(rng):
 @pytest.mark.parametrize(("kind", "expected"), [("ordinal", "ordinal"), ("nominal", "nominal")])
 def test_a_user_settles_what_labels_are(rng, kind, expected):
     column = answered({"size": drawn(rng, "S", "M", "L", "XL"), "x": rng.normal(size=N)}, size=kind)["size"]
-    assert (column.type, column.certainty, column.look_at) == (expected, SURE, ())
+    assert (column.type, column.certainty, column.look_at) == (expected, DECLARED, ())
 
 
 def test_ordered_labels_that_were_asked_for_have_their_codes_in_order(rng):

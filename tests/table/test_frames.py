@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from bayesjpt.errors import TableError
-from bayesjpt.table.table import as_table
+from bayesjpt.table.table import as_table, read_table
 
 PANDAS_NUMBERS = {
     "float64": pd.Series([1.5, None, 3.0, 4.5]),
@@ -139,6 +139,30 @@ def test_numeric_categories_are_labels_in_their_declared_order():
     column, cells = cells_of(pd.Categorical([3.0, 1.0, 3.0], categories=[3.0, 1.0, 2.0]))
     assert column.labels == ("3", "1", "2")
     np.testing.assert_array_equal(cells, [0.0, 1.0, 0.0])
+
+
+SHADES = pd.Series(pd.Categorical(["teal", None, "grey", "teal"], categories=["teal", "beige", "grey"], ordered=True))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [SHADES, pa.array(SHADES), pa.chunked_array([pa.array(SHADES[:2]), pa.array(SHADES[2:])])],
+    ids=["pandas", "arrow", "chunks"],
+)
+def test_ordered_categories_carry_their_order(column):
+    (found,) = as_table({"shade": column}).schema
+    assert (found.labels, found.families) == (("teal", "beige", "grey"), ("ordinal",))
+    (asked,) = as_table({"shade": column}, kinds={"shade": "category"}).schema
+    assert asked.families == ()
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_files_of_ordered_categories_carry_their_order(tmp_path, suffix):
+    frame = pd.DataFrame({"shade": SHADES, "plain": SHADES.cat.as_unordered()})
+    getattr(frame, f"to_{suffix[1:]}")(tmp_path / f"shades{suffix}")
+    shade, plain = read_table(tmp_path / f"shades{suffix}").schema
+    assert (shade.labels, shade.families) == (("teal", "beige", "grey"), ("ordinal",))
+    assert plain.families == ()
 
 
 def mixed_columns():

@@ -302,10 +302,21 @@ def test_a_sheet_may_be_named_or_numbered(tmp_path, sheet):
     assert "size" in read_table(tmp_path / "t.xlsx", sheet=sheet).names
 
 
-def test_the_first_sheet_with_cells_is_read_and_that_is_said(tmp_path):
-    workbook(tmp_path / "t.xlsx", {"Empty": [], "A": [["x"], [1.5], [2.5]], "B": ROWS})
-    with pytest.warns(BayesjptWarning, match="sheet 'A' of 't.xlsx' is read; the option sheet takes 'Empty', 'B'"):
+def test_the_first_sheet_with_a_table_is_read_and_that_is_said(tmp_path):
+    notes = [["Please read"], ["Sheet A alone"]]
+    workbook(tmp_path / "t.xlsx", {"Empty": [], "Notes": notes, "A": [["x"], [1.5], [2.5]], "B": ROWS})
+    with pytest.warns(BayesjptWarning, match="sheet 'A' of 't.xlsx' is read; sheet=, or --sheet, takes 'Empty', 'No"):
         assert read_table(tmp_path / "t.xlsx").names == ("x",)
+
+
+def test_totals_and_remarks_below_a_table_are_left_out(tmp_path):
+    rows = [["a", "b", "c"], *([k, 2.5 * k, "xy"[k % 2]] for k in range(8)), ["Total", 70.0, ""], ["as of May", "", ""]]
+    workbook(tmp_path / "t.xlsx", {"A": rows})
+    (tmp_path / "t.csv").write_text("\n".join(",".join(map(str, row)) for row in rows))
+    for name in ("t.xlsx", "t.csv"):
+        with pytest.warns(BayesjptWarning, match=r"the last 2 rows .*\(Total\), below the table, are left out"):
+            table = read_table(tmp_path / name)
+        assert table.n_row == 8
 
 
 def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(tmp_path):

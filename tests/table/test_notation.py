@@ -26,6 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:constant columns")
 NUMBERS = [
     (["1.798,28", "12,5", "-3,25"], [1798.28, 12.5, -3.25]),
     (["$12,345.67", "$5.00", "($3.20)"], [12345.67, 5.0, -3.2]),
+    (["(1.234,56) €", "12,50 €"], [-1234.56, 12.5]),
+    (["$(3.20)", "$5.00", "$ (1.75)"], [-3.2, 5.0, -1.75]),
     (["12,3%", "5 %", "41,1%"], [12.3, 5.0, 41.1]),
     (["170 cm", "165cm", "171.5 cm"], [170.0, 165.0, 171.5]),
     (["1 200 €", "800 €", "1\u00a0000,5 €"], [1200.0, 800.0, 1000.5]),
@@ -51,6 +53,8 @@ NO_NUMBERS = [
     ["1.2.3", "1.2.4"],
     ["1,2345,6", "1"],
     ["(5", "6)"],
+    ["(5) €)", "6 €"],
+    ["$(5", "$6"],
     ["007", "010"],
     ["--5", "5"],
     ["1234_a", "1"],
@@ -136,7 +140,7 @@ def test_plain_numbers_with_three_digits_are_plain_numbers_without_a_word():
 
 def test_points_that_may_part_thousands_in_every_cell_are_told(tmp_path):
     frame = pd.DataFrame({"x": ["12.377", "2.500", "45.120"]})
-    with pytest.warns(BayesjptWarning, match=r"'12.377' in column 'x' is read as 12.377 \(decimal = ','"):
+    with pytest.warns(BayesjptWarning, match=r"'12.377' in column 'x' is read as 12.377 \(decimal=',', or"):
         assert as_table(frame).values[0].tolist() == [12.377, 2.5, 45.12]
     assert as_table(frame.assign(y=["0.5", "1.25", "2"])).values[0, 0] == 12.377  # the other column tells
 
