@@ -14,6 +14,7 @@ from bayesjpt.errors import SamplingError
 from bayesjpt.families import registry
 from bayesjpt.kernels.cells import Cells
 from bayesjpt.kernels.gibbs import allocate, count_active, draw_params
+from bayesjpt.kernels.paths import Paths, make_paths, record
 from bayesjpt.kernels.redraw import Given, deferred_leaves, redraw, run_sweeps
 from bayesjpt.kernels.scales import apply_scales, draw_scales_given_statistics
 from bayesjpt.kernels.swaps import make_swaps, propose_swaps
@@ -189,6 +190,19 @@ class Sweeper:
                 self._draw_scales_given_statistics(params.theta[self.circuit.n_theta :], rng)
             self._scale(params)
         self._draw(params, self.concentration, rng)
+
+    def paths(self, params: Params, key: int) -> Paths:
+        """Return the path of every row, drawn given params; `key` is that of `bayesjpt.kernels.gibbs.allocate`.
+
+        Raises
+        ------
+        SamplingError
+            If a row has probability zero.
+        """
+        priors = self.priors
+        kept = make_paths(self.plan, self.cells, priors.hyper, priors.hyper_at, self.circuit.start_theta)
+        self._tell(record(self.plan, self.cells, *params, self._work, kept, np.uint64(key)))
+        return kept
 
     @property
     def edge_count(self) -> np.ndarray:

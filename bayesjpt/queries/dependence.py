@@ -36,6 +36,7 @@ def dependence(
     normalised: bool = False,
     given=None,
     max_draws: int | None = None,
+    tolerance: float = DEPENDENCE_TOLERANCE,
 ) -> PlainAnswer:
     """Return the mutual information of every two columns under each draw, in nats.
 
@@ -56,6 +57,8 @@ def dependence(
         An event (text or object) or a mapping from columns to values: the dependence that is left given it.
     max_draws : int, optional
         At most so many draws, spread evenly over each chain, in place of all.
+    tolerance : float
+        Nats by which two estimates of what a column's values tell may differ, positive: larger is coarser and quicker.
 
     Returns
     -------
@@ -67,7 +70,7 @@ def dependence(
     ------
     QueryError
         For fewer than two columns, unknown ones, one that is named twice; for rows as evidence; for circuits with too
-        many slots.
+        many slots; for a tolerance that is not positive.
     EvidenceError
         For impossible evidence.
 
@@ -76,8 +79,9 @@ def dependence(
     Values are sorted into cells, and the tables of any two columns' cells are summed. Labels and whole numbers of a
     short range are cells by themselves: there the answer is exact. Real columns are cut under each draw, finer where
     halving cells does not win what it does in smooth places, and sums over cells, halves and quarters are carried on to
-    the limit. ``error_bound`` is the largest difference, over draws, from the same with cells twice as wide, and 1e-4
-    for each such column: two or three ten-thousandths of a nat in all. See docs/explanation/dependence.md.
+    the limit. ``error_bound`` is the largest difference, over draws, from the same with cells twice as wide, and a
+    fifth of the tolerance for each such column: two or three ten-thousandths of a nat in all at the default. See
+    docs/explanation/dependence.md.
 
     Cost: a few tenths of a millisecond a pair and draw.
 
@@ -100,9 +104,11 @@ def dependence(
     [[0.5]]
     """
     positions = _positions(columns, post.schema)
+    if not 0.0 < tolerance < np.inf:
+        raise QueryError(f"tolerance = {tolerance!r}", "a positive number of nats")
     kept, some = some_draws(post, max_draws)
     asked = given_posterior(some, given)
-    values, doubt = _information(asked, positions)
+    values, doubt = _information(asked, positions, tolerance)
     if normalised:
         # what is carried on to the limit may end a hair below 0
         values = np.sqrt(-np.expm1(-2.0 * np.maximum(values, 0.0)))
@@ -123,7 +129,7 @@ def dependence(
 
 
 @pooled
-def _information(post: Posterior, positions: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def _information(post: Posterior, positions: Sequence[int], tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Return mutual information, and bounds of its error, float64 (n_draw, n_column, n_column) each."""
     plan, params = post.plan(), post.flat()
     slots = make_slots(plan, positions)
@@ -136,10 +142,10 @@ def _information(post: Posterior, positions: Sequence[int]) -> tuple[np.ndarray,
     separate = apart(plan, positions)
     values, doubt = np.empty((2, params.theta.shape[0], len(positions), len(positions)))
     start = first_cells(post.schema, positions)
-    limits = DEPENDENCE_TOLERANCE, DEPENDENCE_SPLITS
+    limits = tolerance, DEPENDENCE_SPLITS
     fill_information(plan, slots, start, separate, limits, params, values, doubt)
     is_cut = np.array([not is_exact(post.schema.columns[position]) for position in positions])
-    doubt += np.where(separate, 0.0, 0.2 * DEPENDENCE_TOLERANCE * (is_cut + is_cut[:, None]))
+    doubt += np.where(separate, 0.0, 0.2 * tolerance * (is_cut + is_cut[:, None]))
     return values, doubt
 
 

@@ -230,6 +230,13 @@ def test_normalised_is_the_coefficient_of_the_information(post):
     assert scaled.name == "correlation"
 
 
+def test_a_coarser_tolerance_stays_within_its_error_bound(rng):
+    post = normals(rng, [(0.5, (-1.0, -1.0), (1.0, 1.0)), (0.5, (1.0, 1.0), (0.01, 1.0))])
+    fine, coarse = post.dependence(["real", "other"]), post.dependence(["real", "other"], tolerance=0.01)
+    off = np.abs(of(fine, "real", "other") - of(coarse, "real", "other")).max()
+    assert 0.0 < off < coarse.error_bound.sel(feature="real", feature_other="other")
+
+
 # --- evidence
 
 
@@ -276,6 +283,7 @@ def test_arviz_summarises_it(rng):
         ({"columns": ["real", "real"]}, "named twice"),
         ({"given": 3}, "evidence of type int"),
         ({"max_draws": 0}, "max_draws=0"),
+        ({"tolerance": 0.0}, "tolerance = 0.0"),
     ],
 )
 def test_mistakes_are_told(post, arguments, text):

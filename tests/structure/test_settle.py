@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
+from bayesjpt.circuit import arrays
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
+from bayesjpt.circuit.plan import make_plan
+from bayesjpt.errors import BayesjptWarning, SamplingError
 from bayesjpt.families import registry
+from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.structure import settle
 from bayesjpt.structure.mspn import learn_mspn
-from tests import examples as ex
-from tests import naive
 from tests.structure.tables import table_of, without_cells
-
-EXACT = 1e-9
 
 
 def tree_of(n_row: int, n_column: int, rng: np.random.Generator) -> Sum:
@@ -37,29 +37,25 @@ def leaves_of(node, above=()):
     return [leaf for k, child in enumerate(node.children) for leaf in leaves_of(child, (*above, k))]
 
 
-def test_log_density_of_a_row_is_that_of_the_slow_twin(rng):
-    table = ex.make_table(ex.COLUMNS, 30, rng, missing=0.2)
-    for shape in (ex.mixture, ex.two_level):
-        post = ex.random_posterior(shape(table), table, rng, n_draw=1)
-        params = ex.Params(post.params.log_weight[0, 0], post.params.theta[0, 0])
-        found = settle._log_densities(post.circuit, params, table, np.arange(table.n_row))[-1]
-        jacobian = table.schema.log_jacobian() @ table.observed
-        expected = naive.log_values(post.circuit, params, table, naive.family_log_density)
-        assert np.abs(found + jacobian - expected).max() < EXACT
-
-
-def test_rows_of_every_leaf_make_up_the_table_and_the_form_stays(rng):
+def test_rows_of_every_leaf_are_those_whose_paths_end_there(rng, monkeypatch):
     table = without_cells(
         table_of(rng.normal(size=60), rng.gamma(2.0, size=60), rng.integers(0, 3, 60), bases="rrc"), 0.1, rng
     )
     root = tree_of(60, 3, rng)
-    found = settle.settled(root, table, rng)
-    assert [leaf[:2] for leaf in leaves_of(found)] == [leaf[:2] for leaf in leaves_of(root)]
-    for column in range(3):
-        rows = np.concatenate([rows for _, own, rows in leaves_of(found) if own == column])
-        assert np.array_equal(np.sort(rows), np.arange(60))
-    assert sum(found.n_rows) == 60
-    build_circuit(found, table)
+    kept = []
+    drawn = Sweeper.paths
+    monkeypatch.setattr(Sweeper, "paths", lambda *args: kept.append(drawn(*args)) or kept[-1])
+    found = leaves_of(settle.settled(root, table, rng))
+    assert [leaf[:2] for leaf in found] == [leaf[:2] for leaf in leaves_of(root)]
+
+    circuit = build_circuit(root, table)
+    plan = make_plan(circuit, table.schema)
+    # leaves of a tree stand in the order of the circuit's slots, the likelihoods of a slot one behind the other
+    last = circuit.leaf_of[plan.slot_node - (circuit.kind[plan.slot_node] == arrays.LIKELIHOOD)]
+    slot_of = np.searchsorted(last, kept[0].leaf)
+    for slot, (_, column, rows) in enumerate(found):
+        seen = rows[table.observed[column, rows]]
+        assert np.array_equal(seen, np.flatnonzero((kept[0].leaf[:, column] >= 0) & (slot_of[:, column] == slot)))
 
 
 def test_rows_dealt_at_random_come_back_to_their_groups(rng):
@@ -72,17 +68,11 @@ def test_rows_dealt_at_random_come_back_to_their_groups(rng):
     assert 50 < first.size < 70
 
 
-def test_blocks_of_rows_are_all_routed(rng, monkeypatch):
-    monkeypatch.setattr(settle, "BLOCK_ROWS", 7)
-    table = table_of(rng.normal(size=40), rng.normal(size=40))
-    found = settle.settled(tree_of(40, 2, rng), table, rng)
-    assert np.array_equal(np.sort(np.concatenate([r for _, c, r in leaves_of(found) if c == 1])), np.arange(40))
-
-
-def test_children_are_drawn_in_proportion_to_their_weights(rng):
-    log_weight = np.log([0.2, 0.0 + 1e-300, 0.5, 0.3])[:, None] + np.full(20_000, -700.0)
-    share = np.bincount(settle._drawn(log_weight, rng), minlength=4) / 20_000
-    assert np.abs(share - [0.2, 0.0, 0.5, 0.3]).max() < 4.0 * np.sqrt(0.25 / 20_000)
+def test_a_row_that_the_default_likelihoods_cannot_describe_is_an_error(rng, monkeypatch):
+    monkeypatch.setattr(settle, "_default", lambda column: [registry.family("gamma")])
+    table = table_of(np.append(rng.gamma(2.0, size=39), -1.0), rng.gamma(2.0, size=40))
+    with pytest.raises(SamplingError, match="row 40 of block 'x' has probability zero"):
+        settle.settled(tree_of(40, 2, rng), table, rng)
 
 
 @pytest.mark.parametrize(
@@ -91,8 +81,10 @@ def test_children_are_drawn_in_proportion_to_their_weights(rng):
 def test_rows_move_where_splines_alone_describe_all_numbers(families, expected, rng, monkeypatch):
     calls = []
     monkeypatch.setattr("bayesjpt.structure.mspn.settled", lambda root, *_: calls.append(root) or root)
-    frame = pd.DataFrame({"x": rng.normal(size=80), "y": rng.normal(size=80), "side": ["a", "b"] * 40})
-    bj.fit(bj.as_table(frame), families=families, seed=1, progress=False, n_structures=1, chains=1, tune=1, draws=1)
+    frame = pd.DataFrame({"x": rng.normal(size=80), "y": rng.normal(size=80), "side": ["a", "b"] * 40, "year": 1998})
+    with pytest.warns(BayesjptWarning, match="constant columns"):
+        table = bj.as_table(frame)
+    bj.fit(table, families=families, seed=1, progress=False, n_structures=1, chains=1, tune=1, draws=1)
     assert bool(calls) == expected
 
 
