@@ -129,8 +129,8 @@ def _network(ensemble: Ensemble, number: int, rows: Table, learnt_from: Table, n
     learner, rng = ensemble.learner(number), np.random.default_rng(learn_seed)
     circuit = learner(learnt_from, rng, threading.Event(), **ensemble.options)
     ess = ensemble.priors.get("ess", ESS)
-    own_ess = None if ess == DRAWN_ESS else ess if isinstance(ess, BDeu) else float(ess)
-    found = network_draws(circuit, rows, own_ess, ensemble.own_seed(number), n_chain=n_chain, n_draw=1)
+    fixed_ess = None if ess == DRAWN_ESS else ess if isinstance(ess, BDeu) else float(ess)
+    found = network_draws(circuit, rows, fixed_ess, ensemble.own_seed(number), n_chain=n_chain, n_draw=1)
     if found is None:
         raise LearnerError(
             "boosting of columns of numbers or missing cells", "complete rows of labels",

@@ -198,8 +198,8 @@ class Ensemble:
         check_concentrations(**known)
         if isinstance(table, Table):
             sizes = {"n_chain": schedule.n_chain, "n_draw": schedule.n_draw}
-            own_ess = None if ess == DRAWN_ESS else ess if isinstance(ess, BDeu) else float(ess)
-            kept = network_draws(circuit, table, own_ess, self.own_seed(number), **sizes)
+            fixed_ess = None if ess == DRAWN_ESS else ess if isinstance(ess, BDeu) else float(ess)
+            kept = network_draws(circuit, table, fixed_ess, self.own_seed(number), **sizes)
             if kept is not None:
                 return replace(kept, settings=settings | {"draws": INDEPENDENT})
         if ess == DRAWN_ESS:

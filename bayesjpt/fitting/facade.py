@@ -346,13 +346,13 @@ def _fit_several(
     schedules = {k: replace(schedule, n_draw=int(n_draws[k])) for k in np.flatnonzero(n_draws).tolist()}
     done: dict[int, Posterior | NetworkDraws] = {}
     done |= {} if folder is None else _structures_of(folder, table, schedules)
-    done |= {k: replace(boosted[k], draws=np.arange(own.n_draw)) for k, own in schedules.items() if boosted}
+    done |= {k: replace(boosted[k], draws=np.arange(plan.n_draw)) for k, plan in schedules.items() if boosted}
 
     def whole() -> StackedPosterior:
         numbers = sorted(done)
         is_independent = all(done[k].settings.get("draws") == INDEPENDENT for k in numbers)
-        own = {**settings, "tune": 0, "thin": 1, "draws": INDEPENDENT} if is_independent else settings
-        return StackedPosterior([done[k] for k in numbers], weights[numbers] / weights[numbers].sum(), own)
+        stacked_settings = {**settings, "tune": 0, "thin": 1, "draws": INDEPENDENT} if is_independent else settings
+        return StackedPosterior([done[k] for k in numbers], weights[numbers] / weights[numbers].sum(), stacked_settings)
 
     def keep(number: int, post: Posterior | NetworkDraws) -> None:
         tell_done(len(done))

@@ -81,22 +81,22 @@ def make_candidates(
     n_extra = np.array([len(values) for values in extra], np.int64)
     labels = n_label[plan.slot_column]
     # more than k points of each leaf: the best of a mixture lie near the best of its leaves, not always at them
-    n_own = np.where(labels > 0, 0, n_leaf * (2 * k + 1) + n_extra[plan.slot_column])
+    n_of_slot = np.where(labels > 0, 0, n_leaf * (2 * k + 1) + n_extra[plan.slot_column])
     slot_first, slot_last = np.empty((2, plan.slot_node.size), np.int64)
     column_first, column_last = np.empty((2, n_column), np.int64)
     rank = np.empty(plan.slot_node.size, np.int64)
-    own_slots = [np.flatnonzero(plan.slot_column == column) for column in range(n_column)]
+    column_slots = [np.flatnonzero(plan.slot_column == column) for column in range(n_column)]
     at = 0
-    for column, slots in enumerate(own_slots):
+    for column, slots in enumerate(column_slots):
         column_first[column] = at
         rank[slots] = np.arange(slots.size)
         for slot in slots:
             slot_first[slot] = at
-            slot_last[slot] = at + (n_own[slot] or labels[slot])
-            at += int(n_own[slot])
+            slot_last[slot] = at + (n_of_slot[slot] or labels[slot])
+            at += int(n_of_slot[slot])
         at += int(n_label[column])
         column_last[column] = at
-    n_slot = np.array([slots.size for slots in own_slots])
+    n_slot = np.array([slots.size for slots in column_slots])
     size = n_slot * (column_last - column_first)
     return Candidates(
         slot_first=slot_first,
@@ -106,7 +106,7 @@ def make_candidates(
         slot_rank=rank,
         table_at=np.cumsum(size) - size,
         column_slot_ptr=np.cumsum([0, *n_slot]).astype(np.int64),
-        column_slot=np.concatenate([*own_slots, np.empty(0, np.int64)]).astype(np.int64),
+        column_slot=np.concatenate([*column_slots, np.empty(0, np.int64)]).astype(np.int64),
         n_table=np.array([size.sum()], np.int64),
         n_label=n_label.astype(np.int64),
         per_unit=per_unit.astype(np.float64),
@@ -202,7 +202,7 @@ def _fill_candidates(plan, found, theta, missing, k, buffer, centre, value):
 
     The two differ where a leaf's cell cuts through the grid point's.
     """
-    n_own = 2 * k + 1
+    n_of_leaf = 2 * k + 1
     for slot in range(plan.slot_node.size):
         column = plan.slot_column[slot]
         at = found.slot_first[slot]
@@ -220,12 +220,12 @@ def _fill_candidates(plan, found, theta, missing, k, buffer, centre, value):
         for j in range(1 if is_leaf else last - first):
             leaf = plan.leaf_of[node if is_leaf else plan.child[first + j]]
             if plan.leaf_is_atom[leaf]:
-                centre[at : at + n_own], _ = leaf_mode(plan, theta, leaf, -np.inf, np.inf, buffer)
+                centre[at : at + n_of_leaf], _ = leaf_mode(plan, theta, leaf, -np.inf, np.inf, buffer)
             else:
-                _fill_best_points(plan, theta, leaf, grid, buffer, centre[at : at + n_own])
-            for i in range(at, at + n_own):
+                _fill_best_points(plan, theta, leaf, grid, buffer, centre[at : at + n_of_leaf])
+            for i in range(at, at + n_of_leaf):
                 value[i] = min(max(centre[i], plan.leaf_lower[leaf]), plan.leaf_upper[leaf])
-            at += n_own
+            at += n_of_leaf
         for x in found.extra[found.extra_ptr[column] : found.extra_ptr[column + 1]]:
             centre[at] = x
             value[at] = x

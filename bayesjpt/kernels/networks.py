@@ -110,9 +110,9 @@ def _places(network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
 def _sum_pointers(network: Network) -> np.ndarray:
     """Return where the entries of each sum begin and end, int64 (n_sum + 1,)."""
     of_ways = network.way_ptr[np.flatnonzero(network.split >= 0)]
-    n_own = network.n_group[network.column]
-    n_row = np.diff(network.table_ptr) // n_own
-    size = np.repeat(n_own, n_row)
+    n_group = network.n_group[network.column]
+    n_row = np.diff(network.table_ptr) // n_group
+    size = np.repeat(n_group, n_row)
     return np.concatenate([of_ways, network.way.size + np.concatenate([[0], np.cumsum(size)])]).astype(np.int64)
 
 

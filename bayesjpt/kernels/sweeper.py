@@ -141,9 +141,9 @@ class Sweeper:
     @property
     def at_once(self) -> int:
         """How many sweeps `sweep_on` may be asked for: as long as all of them take less time than a user notices."""
-        own = type(self)._allocate is Sweeper._allocate and type(self).allocate is Sweeper.allocate
+        is_base_allocation = type(self)._allocate is Sweeper._allocate and type(self).allocate is Sweeper.allocate
         few = ROWS_AT_ONCE // max(int(self.cells.n_row[0]), 1)
-        return max(min(SWEEPS_AT_ONCE, few), 1) if own and self.swaps else 1
+        return max(min(SWEEPS_AT_ONCE, few), 1) if is_base_allocation and self.swaps else 1
 
     def sweep_on(
         self, params: Params, rng: np.random.Generator, chain_key: int, first: int, n: int

@@ -90,8 +90,8 @@ class GroupLayout:
 
     def names(self) -> tuple[str, ...]:
         """Return all names but those of the shared weights, without the block's prefix."""
-        own = [f"{GROUP}_{name}" for name in self.own]
-        return (*self._common, *own, *(p.name for p in self.parameters))
+        of_groups = [f"{GROUP}_{name}" for name in self.own]
+        return (*self._common, *of_groups, *(p.name for p in self.parameters))
 
     def split(self, params: Params) -> dict[str, np.ndarray]:
         """Return the named arrays of flat ones."""
@@ -184,10 +184,10 @@ class GroupedGibbs(CircuitGibbs):
     def _shared(self, point: dict) -> np.ndarray:
         return np.concatenate([point[name] for name in self._names])
 
-    def _around(self, own: np.ndarray) -> np.ndarray:
+    def _around(self, concentration: np.ndarray) -> np.ndarray:
         """Return concentrations, float64 (n_edge,), with those of every group's weights replaced."""
         out = self._frozen.priors.concentration.copy()
-        out[self._own_edges] = own
+        out[self._own_edges] = concentration
         return out
 
     def _load(self, values: np.ndarray, missing: np.ndarray) -> None:

@@ -129,8 +129,8 @@ class Posterior:
         if log_weight.shape[1] == 0:  # a single column of a single label
             return np.zeros((numbers.size, edge_of.size))
         out = np.empty((numbers.size, edge_of.size))
-        for own, number in zip(out, numbers.tolist(), strict=True):
-            np.take(log_weight[number], edge_of, out=own, mode="wrap")  # -1 is in range, which saves a copy
+        for draw_weights, number in zip(out, numbers.tolist(), strict=True):
+            np.take(log_weight[number], edge_of, out=draw_weights, mode="wrap")  # -1 is in range, which saves a copy
         out[:, edge_of < 0] = 0.0
         return out
 

@@ -209,10 +209,10 @@ def components(post: Posterior, column: str, *, k: int = COMPONENTS) -> Componen
     for j, leaf in enumerate(order.tolist()):
         lo, hi = (float(end) for end in np.quantile(weight[:, j], _ENDS))
         family, groups = mixture.families[leaf], mixture.groups[leaf]
-        own = float(weight[:, j].mean()), (lo, hi), restored(facts, mode[j : j + 1])[1][0]
+        estimates = float(weight[:, j].mean()), (lo, hi), restored(facts, mode[j : j + 1])[1][0]
         several = one.n_chain * one.n_draw > 1
         words = (
-            f"{percent(own[0])}{f' ({percent(lo)} to {percent(hi)})' if several else ''}",
+            f"{percent(estimates[0])}{f' ({percent(lo)} to {percent(hi)})' if several else ''}",
             family.name,
             value_name(facts, mode[j]) if facts.base == "category" else _shown(facts, mode[j], ends[:, j])[0],
             f"{share[j]:.0%}" if facts.base == "category" else " to ".join(_shown(facts, mode[j], ends[:, j])[1:]),
@@ -220,7 +220,7 @@ def components(post: Posterior, column: str, *, k: int = COMPONENTS) -> Componen
         )
         interval = float(ends[0, j]), float(ends[1, j])
         kind = facts.type_of_cells(family.statistical_type)
-        parts.append(Component(family.name, kind, *own, interval, float(share[j]), groups, words))
+        parts.append(Component(family.name, kind, *estimates, interval, float(share[j]), groups, words))
     rest = float(max(1.0 - weight.mean(axis=0).sum(), 0.0))
     return Components(column, source.structure, source.chain, tuple(parts), rest, mixture.leaf.size - order.size)
 
@@ -261,9 +261,9 @@ def _numbers(
     modes = np.empty((thetas.shape[0], order.size))
     fill_leaf_modes(plan, leaf[order], thetas, modes)
     boxes = make_boxes(plan, [{}], also=[position])
-    own = boxes.leaf[boxes.leaf_ptr[position] : boxes.leaf_ptr[position + 1]]
+    column_leaves = boxes.leaf[boxes.leaf_ptr[position] : boxes.leaf_ptr[position + 1]]
     of_column = make_components(plan, boxes, [position], np.array([[column.location, column.scale]]))
-    chosen = np.array([int(np.flatnonzero(own == k)[0]) for k in leaf[order]], np.int64)
+    chosen = np.array([int(np.flatnonzero(column_leaves == k)[0]) for k in leaf[order]], np.int64)
     ends = np.empty((thetas.shape[0], 2, order.size))
     fill_leaf_quantiles(plan, of_column, chosen, thetas, _ENDS, ends)
     found = [_weighted_median(values, weight) for values in (modes, ends[:, 0], ends[:, 1])]

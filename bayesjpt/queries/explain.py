@@ -241,8 +241,8 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
     text = repr(event), _text(given, post.schema, evidence)
     structure = _nearest(post, answer)
     shown = post.by_structure()[structure or 0]
-    own = post.split(answer.values)[structure or 0]
-    flat = own.ravel()
+    of_structure = post.split(answer.values)[structure or 0]
+    flat = of_structure.ravel()
     number = int(np.argsort(flat, kind="stable")[flat.size // 2])
     if flat[number] == 0.0:
         raise QueryError("an event of probability zero", "one that happens", "There is nothing to explain.")

@@ -288,8 +288,10 @@ def label_probability(post: Posterior, rows: Table, number: int) -> np.ndarray:
     out = np.empty((params.theta.shape[0], n_label, rows.n_row))
     log_evidence = np.empty((params.theta.shape[0], rows.n_row))
     for which, part, cells, n_block in row_blocks(plan, rows):
-        own, own_evidence = np.empty((out.shape[0], n_label, part.n_row)), np.empty((out.shape[0], part.n_row))
-        fill_label_probability(plan, cells, targets, leaves, params, n_block, np.array([0, n_label]), own_evidence, own)
-        out[..., which], log_evidence[:, which] = own, own_evidence
+        part_shares, part_evidence = np.empty((out.shape[0], n_label, part.n_row)), np.empty((out.shape[0], part.n_row))
+        fill_label_probability(
+            plan, cells, targets, leaves, params, n_block, np.array([0, n_label]), part_evidence, part_shares
+        )
+        out[..., which], log_evidence[:, which] = part_shares, part_evidence
     refuse_impossible_rows(post, rows, log_evidence, False)
     return out

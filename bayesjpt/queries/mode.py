@@ -208,14 +208,18 @@ def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray
     for lo in range(0, rows.n_row, MODE_ROWS):
         part = slice(lo, min(lo + MODE_ROWS, rows.n_row))
         n = part.stop - lo
-        own_evidence, own_values = np.empty((n_draw, n)), np.empty((n_draw, n, width))
-        own = np.empty((n_draw, n, width, rows.n_column))
+        part_evidence, part_values = np.empty((n_draw, n)), np.empty((n_draw, n, width))
+        part_cells = np.empty((n_draw, n, width, rows.n_column))
         hidden = np.ascontiguousarray(~rows.observed[:, part])
         fill_modes(
             plan, graph, found, np.ascontiguousarray(rows.values[:, part]), hidden, params,
-            min(n_block, n), own_evidence, own_values, own,
+            min(n_block, n), part_evidence, part_values, part_cells,
         )  # fmt: skip
-        log_evidence[:, part], log_values[:, part], values[:, part] = own_evidence, own_values[..., :k], own[:, :, :k]
+        log_evidence[:, part], log_values[:, part], values[:, part] = (
+            part_evidence,
+            part_values[..., :k],
+            part_cells[:, :, :k],
+        )
     refuse_impossible_rows(post, rows, log_evidence, rows.n_row == 1)
     return log_values, values
 

@@ -125,12 +125,12 @@ def outliers(
         )
     both = _joined(rows, usual)
     found, around, pareto_k = averages(post, both, rows if training else None, by_tails=score == "tail")
-    own, known = found.take(slice(rows.n_row)), found.take(slice(rows.n_row, None))
-    cell_log_mass = own.given_rest(rows.observed)
+    scored, known = found.take(slice(rows.n_row)), found.take(slice(rows.n_row, None))
+    cell_log_mass = scored.given_rest(rows.observed)
     excess, cell_quantile = _compared(rows, cell_log_mass, known.given_rest(usual.observed))
     if around is None:
-        row_score, cell_score = -own.row, excess
-        quantile, n_reference = _row_quantiles(post, rows, usual, own.row, known.row)
+        row_score, cell_score = -scored.row, excess
+        quantile, n_reference = _row_quantiles(post, rows, usual, scored.row, known.row)
     else:
         cells = around.cell_scores()
         cell_score = np.where(rows.observed, cells[:, : rows.n_row], np.nan)
@@ -139,7 +139,7 @@ def outliers(
         quantile = _share_below(-scores[rows.n_row :], -row_score) if usual.n_row else np.full(rows.n_row, np.nan)
     answer = {
         "score": ("obs_id", row_score),
-        "log_mass": ("obs_id", own.row),
+        "log_mass": ("obs_id", scored.row),
         "quantile": ("obs_id", quantile),
         "n_reference": ("obs_id", n_reference),
         "responsible": ("obs_id", _responsible(rows, cell_score)),
@@ -208,8 +208,8 @@ def _known_masses(post: Posterior, usual: Table, usual_mass: np.ndarray, pattern
         score[part] = log_sum(masses, 0) - np.log(masses.shape[0])
     known = [usual_mass[rows] for rows in alike]
     ends = np.cumsum([int(wider.sum()) for wider in more])[:-1]
-    for scores, wider, own in zip(known, more, np.split(score, ends), strict=True):
-        scores[wider] = own
+    for scores, wider, pattern_score in zip(known, more, np.split(score, ends), strict=True):
+        scores[wider] = pattern_score
     return known
 
 

@@ -217,7 +217,7 @@ def tree_data(
 def _nearest_tree(post: Posterior) -> int:
     """Return the structure that is shown: of those that begin with a tree, the one whose answers are nearest to all."""
     structures = post.by_structure()
-    trees = [number for number, own in enumerate(structures) if begins_with_tree(own)]
+    trees = [number for number, structure in enumerate(structures) if begins_with_tree(structure)]
     if not trees:
         raise QueryError(
             "a fit whose rows are not told apart by splits",

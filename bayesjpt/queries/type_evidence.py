@@ -95,8 +95,8 @@ class Parts:
         rows = self.post.reference
         assert rows is not None
         found = []
-        for own in some_draws(self.post, TYPE_DRAWS)[1].by_structure():
-            plan, params = own.plan(), own.flat()
+        for structure in some_draws(self.post, TYPE_DRAWS)[1].by_structure():
+            plan, params = structure.plan(), structure.flat()
             slots = np.empty((params.theta.shape[0], rows.n_column, rows.n_row), np.int32)
             for which, part, cells, n_block in row_blocks(plan, rows, routed=False):
                 filled = np.empty((*slots.shape[:2], part.n_row), np.int32)
@@ -138,12 +138,12 @@ def type_evidence(
     if code.size < MIN_CELLS:
         return NOTHING
     slots = [of_columns[position, kept] for of_columns in (parts or Parts(post)).by_draw]
-    counts = [_counts(own, code, values.size) for own in slots]
+    counts = [_counts(slot, code, values.size) for slot in slots]
     if column.base == "category":
         values = numbers[values.astype(np.int64)] if numbers is not None else None
     if values is not None and (np.diff(values) < 0.0).any():  # labels whose codes are not in their order
         ascending = np.argsort(values)
-        values, counts = values[ascending], [own[:, ascending] for own in counts]
+        values, counts = values[ascending], [count[:, ascending] for count in counts]
     width = _width(column, values)
     if values is not None and max(np.abs(values).max(), 1.0 / width) > _LARGEST:
         return NOTHING
@@ -178,16 +178,17 @@ def evidence_by_draw(
     if values is not None:
         made = _tables_of_numbers(values, width, total, asked)
         tables = {
-            name: [np.log((1.0 - _STRAY) * each + _STRAY / values.size) for each in own] for name, own in made.items()
+            name: [np.log((1.0 - _STRAY) * each + _STRAY / values.size) for each in of_type]
+            for name, of_type in made.items()
         }
     if len(total) > 1 and {"ordinal", "nominal"} & set(asked):
         levels = _Levels(total, known_order=values is not None)
     found = []
-    for own in counts:
-        nats = {name: _log_mean([_on_grid(own, table) for table in made]) for name, made in tables.items()}
+    for count in counts:
+        nats = {name: _log_mean([_on_grid(count, table) for table in made]) for name, made in tables.items()}
         order = float("nan")
         if levels is not None:
-            of_levels, order = levels.evidence(own)
+            of_levels, order = levels.evidence(count)
             nats |= of_levels
         found.append(({name: value for name, value in nats.items() if name in asked}, order))
     return found
@@ -202,7 +203,7 @@ def evidence_of_counts(
 
 def _mean_of(by_draw: Sequence[tuple[dict[str, float], float]]) -> tuple[dict[str, float], float]:
     orders = [order for _, order in by_draw if not np.isnan(order)]
-    nats = {name: float(np.mean([own[name] for own, _ in by_draw])) for name in by_draw[0][0]}
+    nats = {name: float(np.mean([of_draw[name] for of_draw, _ in by_draw])) for name in by_draw[0][0]}
     return nats, float(np.mean(orders)) if orders else float("nan")
 
 
@@ -346,11 +347,11 @@ class _Levels:
 
 def _orders(n_level: int) -> list[np.ndarray]:
     """Return the order of the levels as it is, and others that differ in more than direction."""
-    own = np.arange(n_level)
+    natural = np.arange(n_level)
     if n_level < 3:
-        return [own]
+        return [natural]
     if n_level <= 4:
         others = [np.array(each) for each in itertools.permutations(range(n_level)) if each[0] < each[-1]]
-        return [own, *(each for each in others if (each != own).any())]
+        return [natural, *(each for each in others if (each != natural).any())]
     rng = np.random.default_rng(n_level)  # the same orders for the same question
-    return [own, *(rng.permutation(n_level) for _ in range(_N_ORDER))]
+    return [natural, *(rng.permutation(n_level) for _ in range(_N_ORDER))]

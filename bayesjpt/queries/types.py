@@ -241,9 +241,9 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
     notes = notes_of(answers, post.schema, seen)
     columns = tuple(
         replace(
-            answer, look_at=own, values=summary_of(column, answer.type, _is_order_open(answer), answer.order, cells)
+            answer, look_at=note, values=summary_of(column, answer.type, _is_order_open(answer), answer.order, cells)
         )
-        for answer, column, own, cells in zip(answers, post.schema.columns, notes, _cells(post, seen), strict=True)
+        for answer, column, note, cells in zip(answers, post.schema.columns, notes, _cells(post, seen), strict=True)
     )
     one_hot = () if seen is None else tuple(one_hot_groups(seen))
     return Types(columns, post.schema.set_aside, None if table is None else table.n_row, interval, post, one_hot)

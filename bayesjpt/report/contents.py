@@ -421,8 +421,8 @@ def _odd_rows(
     order = [row for row in np.argsort(-score, kind="stable").tolist() if responsible[row]][:ODD]
     expected: dict[int, str] = {}
     for name in dict.fromkeys(str(responsible[row]) for row in order):
-        own = [row for row in order if responsible[row] == name]
-        expected |= dict(zip(own, _expected(post, name, scored.take(own)), strict=True))
+        part_rows = [row for row in order if responsible[row] == name]
+        expected |= dict(zip(part_rows, _expected(post, name, scored.take(part_rows)), strict=True))
     odd = []
     for row in order:
         k = post.schema.index(str(responsible[row]))
