@@ -48,12 +48,12 @@ def _add_possible(x, total, n_impossible):
 
 
 @kernel
-def _times_others(parent, x, total, n_impossible, out):
-    """Fill out with own times the other children of a product, x left out."""
+def _times_others(derivative, x, total, n_impossible, out):
+    """Fill out with the derivative of a product times its other children, x left out."""
     for i in range(out.size):
         possible = x[i] > -np.inf
         others = total[i] - x[i] if possible else total[i]
-        out[i] = parent[i] + others if n_impossible[i] == (not possible) else -np.inf
+        out[i] = derivative[i] + others if n_impossible[i] == (not possible) else -np.inf
 
 
 @kernel

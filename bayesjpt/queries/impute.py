@@ -203,12 +203,12 @@ def _by_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray, np
     """
     structures = post.by_structure()
     n_draw = sum(structure.n_chain * structure.n_draw for structure in structures)
-    for parts in zip(*(_by_own_draw(structure, rows, n_draw) for structure in structures), strict=True):
+    for parts in zip(*(_by_draw_of_structure(structure, rows, n_draw) for structure in structures), strict=True):
         number, which, _ = parts[0]
         yield number, which, np.concatenate([found for _, _, found in parts], axis=-2)
 
 
-def _by_own_draw(post: Posterior, rows: Table, n_draw: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+def _by_draw_of_structure(post: Posterior, rows: Table, n_draw: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Yield the same for a single structure, as many rows at a time as all structures with n_draw draws have room for.
 
     Columns without missing cells are never asked for.

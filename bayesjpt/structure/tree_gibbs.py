@@ -49,14 +49,14 @@ class Scorer(NamedTuple):
     ----------
     base : float64 (n_tree,)
         Log weight and log probability of a row that is usual everywhere.
-    own : float64 (sum n_bin, n_tree)
+    single : float64 (sum n_bin, n_tree)
         What a bin of a column changes while its parent and its children are usual.
     pair : float64 (n_entry,)
         What a column's bin and its parent's change beside; 0 where one of them is usual.
     """
 
     base: np.ndarray
-    own: np.ndarray
+    single: np.ndarray
     pair: np.ndarray
 
 
@@ -112,7 +112,7 @@ def _add_cells(rows, row, trees, scorer, x, score):
         x[rows.column[e]] = rows.code[e]
     for e in cells:
         i, b = rows.column[e], rows.code[e]
-        n, change = trees.n_bin[i], scorer.own[trees.bin_at[i] + b]
+        n, change = trees.n_bin[i], scorer.single[trees.bin_at[i] + b]
         for k in range(score.size):
             score[k] += change[k]
         above, place = trees.parents[i], trees.at[i]
