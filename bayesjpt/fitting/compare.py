@@ -358,8 +358,8 @@ def _together(
         factors.append(parts_log_factor(*counts))
         parts.append((found, counts))
     probability = probability_of(float(np.mean(factors)))
-    shown = _parts(table, *parts[int(np.argmax(factors))]) if probability >= MAY_DIFFER else ()
-    return probability, shown, len(copies)
+    differing = _parts(table, *parts[int(np.argmax(factors))]) if probability >= MAY_DIFFER else ()
+    return probability, differing, len(copies)
 
 
 def _copies(values: np.ndarray, observed: np.ndarray, n_first: int) -> np.ndarray:

@@ -165,8 +165,8 @@ class Ensemble:
         if target.is_closed_form:
             schedule = schedule.of_independent_draws()
         n_kept = self.n * schedule.n_draw  # the other structures are about as large
-        asked = {"draws": n_kept, "chains": schedule.n_chain, "cores": self.n_thread, "sampler": target.sampler}
-        check_memory(memory_of(target.plan, circuit, table, **asked))
+        sizes = {"draws": n_kept, "chains": schedule.n_chain, "cores": self.n_thread, "sampler": target.sampler}
+        check_memory(memory_of(target.plan, circuit, table, **sizes))
         draws = empty_draws(schedule, target.sizes.n_edge, target.sizes.n_theta)
         done = run_chains_here(target, schedule, new_chains(schedule.n_chain, seed), draws, stop)
         return draws if done else None

@@ -263,8 +263,8 @@ def _fill_best_of_slots(plan, found, log_weight, theta, missing, centre, value, 
             continue
         n = 0
         for candidate in range(found.slot_first[slot], found.slot_last[slot]):
-            here = _score(plan, found, log_weight, theta, slot, candidate, centre, table)
-            entry = (here, _mark(column, value[candidate]), np.int64(candidate), np.int64(0))
+            score = _score(plan, found, log_weight, theta, slot, candidate, centre, table)
+            entry = (score, _mark(column, value[candidate]), np.int64(candidate), np.int64(0))
             n = insert(parts.score[slot], parts.mark[slot], parts.which[slot], parts.rank[slot], n, entry)
         parts.length[slot] = n
 

@@ -204,16 +204,16 @@ def _score(rows, begin, split, way_ptr, way, tree_ptr, base, column, above, stri
                 of_ways[draw] += log_weight[draw, one]
             at = np.int64(way[one])
         first, last = tree_ptr[part], tree_ptr[part + 1]
-        here = entry[: last - first]
+        row_entry = entry[: last - first]
         of_tree = base[first:last], column[first:last], above[first:last], stride[first:last]
         if n_draw == 1:
             for k in range(begin[part], begin[part + 1]):
                 out[0, rows[k]] = of_ways[0] + _summed(codes[rows[k]], of_tree, log_weight[0])
             continue
         for k in range(begin[part], begin[part + 1]):
-            _fill_entries(codes[rows[k]], of_tree, here)
+            _fill_entries(codes[rows[k]], of_tree, row_entry)
             for draw in range(n_draw):
-                out[draw, rows[k]] = of_ways[draw] + _gathered(log_weight[draw], here)
+                out[draw, rows[k]] = of_ways[draw] + _gathered(log_weight[draw], row_entry)
 
 
 @kernel

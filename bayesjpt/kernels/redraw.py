@@ -166,8 +166,10 @@ def run_sweeps(given, concentration, key, first, points, rng, found):
         )  # fmt: skip
         if impossible >= 0:
             return np.int64(k), impossible, nowhere, nowhere
-        here = theta[k + 1]
-        node, leaf, n_active[k] = redraw(given, concentration, log_weight[k + 1], here[:n_theta], here[n_theta:], rng)
+        sweep_theta = theta[k + 1]
+        node, leaf, n_active[k] = redraw(
+            given, concentration, log_weight[k + 1], sweep_theta[:n_theta], sweep_theta[n_theta:], rng
+        )
         if node >= 0 or leaf >= 0:
             return np.int64(k), nowhere, node, leaf
     return np.int64(n_active.size), nowhere, nowhere, nowhere

@@ -131,7 +131,11 @@ def _descend(plan, leads, decides, values, observed, half):
     row is one by itself, at the node where its value does not decide.
     """
     n_row = values.shape[1]
-    here, rows, rest = np.arange(n_row).astype(np.uint32), np.empty(n_row, np.uint32), np.empty(n_row + 1, np.uint32)
+    permuted, rows, rest = (
+        np.arange(n_row).astype(np.uint32),
+        np.empty(n_row, np.uint32),
+        np.empty(n_row + 1, np.uint32),
+    )
     party_ptr, start = np.zeros(n_row + 1, np.int64), np.empty(n_row, np.int32)
     stack = np.empty((plan.kind.size + 1, 3), np.int64)
     stack[0] = plan.kind.size - 1, 0, n_row
@@ -146,17 +150,17 @@ def _descend(plan, leads, decides, values, observed, half):
                 at = plan.edge_label_at[e]
                 flags = plan.label_reaches[at if at >= 0 else plan.label_reaches.size :]
                 ends = plan.edge_lower[e], plan.edge_upper[e]
-                n_here = _part(here[begin:end], values[column], observed[column], ends[0], ends[1], flags, rest)
-                if n_here > 0:
-                    stack[depth] = np.int64(plan.child[e]), begin, begin + n_here
+                n_taken = _part(permuted[begin:end], values[column], observed[column], ends[0], ends[1], flags, rest)
+                if n_taken > 0:
+                    stack[depth] = np.int64(plan.child[e]), begin, begin + n_taken
                     depth += 1
-                begin += n_here
+                begin += n_taken
             for i in range((depth - first) // 2):  # the first child comes first
                 for k in range(3):
                     one, other = stack[first + i, k], stack[depth - 1 - i, k]
                     stack[first + i, k], stack[depth - 1 - i, k] = other, one
         for i in range(begin, end):
-            rows[n] = here[i]
+            rows[n] = permuted[i]
             if i == begin or leads[node]:
                 start[n_party] = node
                 n_party += 1

@@ -155,7 +155,7 @@ def pooled[Asked: Callable](function: Asked) -> Asked:
     """
 
     @functools.wraps(function)
-    def asked(post, *args, **kwargs):
+    def over_structures(post, *args, **kwargs):
         if not isinstance(post, StackedPosterior):
             return function(post, *args, **kwargs)
         parts = []
@@ -167,7 +167,7 @@ def pooled[Asked: Callable](function: Asked) -> Asked:
                 raise EvidenceError(found, error.expected, error.remedy, command=error.command) from None
         return _together(post, parts)
 
-    return asked  # type: ignore[return-value]
+    return over_structures  # type: ignore[return-value]
 
 
 def _together(post: StackedPosterior, parts: Sequence[Any]) -> Any:

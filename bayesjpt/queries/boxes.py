@@ -258,9 +258,9 @@ def why_null(found: Sequence[Box], schema: Schema, event: Event | None = None) -
         return None
     column = schema.columns[null[0][0]]
     value = float(found[0].intervals[null[0][0]][0, 0])
-    name, shown = rendered_name(column.name), value_name(column, value)
+    name, rendered = rendered_name(column.name), value_name(column, value)
     return (
-        f"column {column.name!r} is continuous: P({name} == {shown}) is 0; ask for "
+        f"column {column.name!r} is continuous: P({name} == {rendered}) is 0; ask for "
         f"{name} between {_cell_end(column, value, -0.5)} and {_cell_end(column, value, 0.5)}, or give it as evidence"
     )
 

@@ -58,8 +58,8 @@ def _of_labels(column: Column, kind: str, is_open: bool, order: Sequence[str], c
     if column.n_distinct == 1:
         return column.labels[int(counts.argmax())]
     if kind == "ordinal" or (is_open and len(order) == len(column.labels)):
-        shown = [label for label in (order or column.labels) if counts[column.labels.index(label)] > 0]
-        return (" " if is_open else " < ").join(shown)
+        occurring = [label for label in (order or column.labels) if counts[column.labels.index(label)] > 0]
+        return (" " if is_open else " < ").join(occurring)
     return _shares(column.labels, counts)
 
 

@@ -122,11 +122,11 @@ class Components:
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return what is printed of each component, and of all others together."""
-        shown = [part.words for part in self.parts]
+        lines = [part.words for part in self.parts]
         if self.n_rest:
             others = "another one" if self.n_rest == 1 else f"{self.n_rest} others together"
-            shown.append((percent(self.rest), others, "", "", ""))
-        return shown
+            lines.append((percent(self.rest), others, "", "", ""))
+        return lines
 
     def __repr__(self) -> str:
         lines = [_HEADERS, *self.rows()]
@@ -233,13 +233,13 @@ def _shown(column: Column, mode: float, ends: np.ndarray) -> list[str]:
 def _groups_in_words(groups: tuple[int, ...], names: list[str]) -> str:
     if len(groups) == len(names):
         return "all"
-    shown = [names[k] for k in groups[:_N_NAMED]]
-    while len(shown) > 1 and sum(map(len, shown)) > _WIDTH:
-        shown.pop()
-    if len(shown[0]) > _WIDTH:
+    named = [names[k] for k in groups[:_N_NAMED]]
+    while len(named) > 1 and sum(map(len, named)) > _WIDTH:
+        named.pop()
+    if len(named[0]) > _WIDTH:
         return f"{len(groups)} of {len(names)} parts"
-    more = len(groups) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    more = len(groups) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
 
 
 def _labels(post: Posterior, position: int, weight: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

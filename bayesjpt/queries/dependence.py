@@ -101,8 +101,8 @@ def dependence(
     """
     positions = _positions(columns, post.schema)
     kept, some = some_draws(post, max_draws)
-    asked = given_posterior(some, given)
-    values, doubt = _information(asked, positions)
+    conditioned = given_posterior(some, given)
+    values, doubt = _information(conditioned, positions)
     if normalised:
         # what is carried on to the limit may end a hair below 0
         values = np.sqrt(-np.expm1(-2.0 * np.maximum(values, 0.0)))
@@ -110,8 +110,8 @@ def dependence(
     return PlainAnswer(
         "correlation" if normalised else "mutual_information",
         ("chain", "draw", "feature", "feature_other"),
-        values.reshape(asked.n_chain, asked.n_draw, *values.shape[1:]),
-        coords=asked.coords()
+        values.reshape(conditioned.n_chain, conditioned.n_draw, *values.shape[1:]),
+        coords=conditioned.coords()
         | {
             "draw": kept,
             "feature": names,

@@ -233,12 +233,12 @@ def _as_stored(schema: Schema, values: np.ndarray, rows: Table) -> np.ndarray:
     """Return completions (..., n_row, k, n_column) of rows as objects: labels for codes, None where there is none."""
     out = np.full(values.shape, None, object)
     n_row, k = values.shape[-3:-1]
-    there = ~np.isnan(values[..., 0])
+    exists = ~np.isnan(values[..., 0])
     for c, column in enumerate(schema):
         unseen = rows.unseen.get(c)
         if unseen is not None:
-            unseen = np.broadcast_to(unseen[:, None], (*values.shape[:-3], n_row, k))[there]
-        out[..., c][there] = restored(column, values[..., c][there], unseen)[1]
+            unseen = np.broadcast_to(unseen[:, None], (*values.shape[:-3], n_row, k))[exists]
+        out[..., c][exists] = restored(column, values[..., c][exists], unseen)[1]
     return out
 
 

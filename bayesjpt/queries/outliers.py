@@ -161,10 +161,10 @@ def _compared(rows: Table, cells: np.ndarray, usual_cells: np.ndarray) -> tuple[
     excess, quantile = np.full((2, *cells.shape), np.nan)
     for column in range(rows.n_column):
         known = usual_cells[column, np.isfinite(usual_cells[column])]
-        here = rows.observed[column] & ~np.isnan(cells[column])
+        is_scored = rows.observed[column] & ~np.isnan(cells[column])
         if known.size:
-            excess[column, here] = known.mean() - cells[column, here]
-            quantile[column, here] = _share_below(known, cells[column, here])
+            excess[column, is_scored] = known.mean() - cells[column, is_scored]
+            quantile[column, is_scored] = _share_below(known, cells[column, is_scored])
     return excess, quantile
 
 
@@ -195,14 +195,14 @@ def _known_masses(post: Posterior, usual: Table, usual_mass: np.ndarray, pattern
     """
     alike = [np.flatnonzero(usual.observed[pattern].all(axis=0)) for pattern in patterns]
     more = [usual.observed[~p][:, rows].any(axis=0) for p, rows in zip(patterns, alike, strict=True)]
-    asked = np.repeat(patterns, [int(wider.sum()) for wider in more], axis=0)
+    observed = np.repeat(patterns, [int(wider.sum()) for wider in more], axis=0)
     row = np.concatenate([rows[wider] for rows, wider in zip(alike, more, strict=True)])
     score = np.empty(row.size)
     n_part = max(usual.n_row, _N_SCORES // (post.n_chain * post.n_draw))
     for lo in range(0, row.size, n_part):
         part = slice(lo, lo + n_part)
         seen = Table(
-            usual.schema, np.ascontiguousarray(usual.values[:, row[part]]), np.ascontiguousarray(asked[part].T)
+            usual.schema, np.ascontiguousarray(usual.values[:, row[part]]), np.ascontiguousarray(observed[part].T)
         )
         masses = even_log_mass(post, seen).values.reshape(-1, seen.n_row)
         score[part] = log_sum(masses, 0) - np.log(masses.shape[0])

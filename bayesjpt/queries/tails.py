@@ -139,9 +139,9 @@ def _log_masses(post: Posterior, places: list[_Places], columns: list[int]) -> l
     ends = [
         (place.centre + place.half * np.array([-1.0, 1.0])[:, None, None]) for place in (places[c] for c in columns)
     ]
-    asked = np.concatenate([end.reshape(2, -1) for end in ends], axis=1)
-    out, ptr = np.empty((n_draw, asked.shape[1])), np.append(0, np.cumsum(sizes))
-    fill_marginal_log_mass(plan, params.log_weight, params.theta, ptr, asked, out)
+    intervals = np.concatenate([end.reshape(2, -1) for end in ends], axis=1)
+    out, ptr = np.empty((n_draw, intervals.shape[1])), np.append(0, np.cumsum(sizes))
+    fill_marginal_log_mass(plan, params.log_weight, params.theta, ptr, intervals, out)
     return [part.reshape(n_draw, 2, -1).swapaxes(0, 1) for part in np.split(out, ptr[1:][columns][:-1], axis=1)]
 
 

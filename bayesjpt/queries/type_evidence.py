@@ -107,7 +107,7 @@ class Parts:
 
 
 def type_evidence(
-    post: Posterior, position: int, numbers: np.ndarray | None, asked: Collection[str], parts: Parts | None = None
+    post: Posterior, position: int, numbers: np.ndarray | None, types: Collection[str], parts: Parts | None = None
 ) -> TypeEvidence:
     """Return what the reference rows of a posterior say of a column's type, averaged over some draws.
 
@@ -119,7 +119,7 @@ def type_evidence(
     numbers : float64 (n_label,) or None
         What the labels of a category stand for where they are numbers, or their places in an order that people know,
         NaN for labels without one; None where there is no order, or for numbers.
-    asked : collection of str
+    types : collection of str
         Types to be told apart.
     parts : Parts, optional
         Of the posterior, where several columns share them.
@@ -147,13 +147,13 @@ def type_evidence(
     width = _width(column, values)
     if values is not None and max(np.abs(values).max(), 1.0 / width) > _LARGEST:
         return NOTHING
-    by_draw = evidence_by_draw(counts, values, width, asked)
+    by_draw = evidence_by_draw(counts, values, width, types)
     nats, order = _mean_of(by_draw)
     return TypeEvidence(nats, order, code.size, float(np.mean([len(each) for each in counts])), tuple(by_draw))
 
 
 def evidence_by_draw(
-    counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, asked: Collection[str]
+    counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, types: Collection[str]
 ) -> list[tuple[dict[str, float], float]]:
     """Return, for each draw, the log evidence of types in nats, and how much better the levels' order is than others.
 
@@ -165,7 +165,7 @@ def evidence_by_draw(
         Ascending; None for labels that are no numbers, whose order is not known.
     width : float
         Of the cell that a value stands for.
-    asked : collection of str
+    types : collection of str
 
     Examples
     --------
@@ -176,12 +176,12 @@ def evidence_by_draw(
     total = counts[0].sum(axis=0)
     tables, levels = {}, None
     if values is not None:
-        made = _tables_of_numbers(values, width, total, asked)
+        made = _tables_of_numbers(values, width, total, types)
         tables = {
             name: [np.log((1.0 - _STRAY) * each + _STRAY / values.size) for each in of_type]
             for name, of_type in made.items()
         }
-    if len(total) > 1 and {"ordinal", "nominal"} & set(asked):
+    if len(total) > 1 and {"ordinal", "nominal"} & set(types):
         levels = _Levels(total, known_order=values is not None)
     found = []
     for count in counts:
@@ -190,15 +190,15 @@ def evidence_by_draw(
         if levels is not None:
             of_levels, order = levels.evidence(count)
             nats |= of_levels
-        found.append(({name: value for name, value in nats.items() if name in asked}, order))
+        found.append(({name: value for name, value in nats.items() if name in types}, order))
     return found
 
 
 def evidence_of_counts(
-    counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, asked: Collection[str]
+    counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, types: Collection[str]
 ) -> tuple[dict[str, float], float]:
     """Return the mean of `evidence_by_draw`."""
-    return _mean_of(evidence_by_draw(counts, values, width, asked))
+    return _mean_of(evidence_by_draw(counts, values, width, types))
 
 
 def _mean_of(by_draw: Sequence[tuple[dict[str, float], float]]) -> tuple[dict[str, float], float]:
@@ -236,7 +236,7 @@ def _on_grid(counts: np.ndarray, log_mass: np.ndarray) -> float:
 
 
 def _tables_of_numbers(
-    values: np.ndarray, width: float, total: np.ndarray, asked: Collection[str]
+    values: np.ndarray, width: float, total: np.ndarray, types: Collection[str]
 ) -> dict[str, list[np.ndarray]]:
     """Return, for each type, the masses (n_grid, n_value) of the values' cells under each of its families."""
     from scipy.special import gammainc, gammaln, ndtr
@@ -250,8 +250,8 @@ def _tables_of_numbers(
     left, right = values - 0.5 * width, values + 0.5 * width
     found: dict[str, list[np.ndarray]] = {}
     normal = ndtr((right - centre) / spread) - ndtr((left - centre) / spread)
-    found |= {name: [normal] for name in ("real", "interval") if name in asked}
-    if "positive" in asked:
+    found |= {name: [normal] for name in ("real", "interval") if name in types}
+    if "positive" in types:
         left = np.maximum(left, 0.0)
         low, high = np.log(max(lo, 0.25 * width)), np.log(max(hi, width))
         middle, log_spread = _grid(low, max(high, low + 0.5))
@@ -260,7 +260,7 @@ def _tables_of_numbers(
         mean = np.maximum(centre, 0.125 * width)
         shape = np.clip((mean / spread) ** 2, 1e-2, 1e4)
         found["positive"] = [log_normal, gammainc(shape, right * shape / mean) - gammainc(shape, left * shape / mean)]
-    if "count" in asked:
+    if "count" in types:
         above = 1.0 - ndtr((-0.5 - centre) / spread)
         found["count"] = [normal / above]  # rounded and cut at zero: counts of one sub-population are often narrow
         for least in (0.0, 1.0)[: 1 + bool(values[0] >= 1.0)]:  # numbers of trials are counted from 1

@@ -113,9 +113,9 @@ def type_probability(
     column = post.schema.columns[position]
     if column.dtype == "datetime":
         return TypeProbability({}, "date", "dates are set apart by rule")
-    asked = _ASKED_FOR.get(column.families)
-    if asked is not None and column.base == "category" and column.n_distinct > 1:
-        return TypeProbability({asked: 1.0}, asked, f"{asked}, as asked for")
+    required = _ASKED_FOR.get(column.families)
+    if required is not None and column.base == "category" and column.n_distinct > 1:
+        return TypeProbability({required: 1.0}, required, f"{required}, as asked for")
     features, evidence = column_features(post, position, parts)
     found = judged(column, features, evidence, weights)
     if len(evidence.by_draw) < 2 or found.most_probable not in found.probabilities:

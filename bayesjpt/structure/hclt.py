@@ -193,8 +193,8 @@ def _node(tree: Tree, states: np.ndarray) -> Node:
             ways.append(Product((leaf, *below)) if below else leaf)
         parent = parents[column]
         for q, weights in enumerate(transition[column]):
-            here = states[column] if parent < 0 else states[column][states[parent] == q]
-            n_rows = tuple(np.bincount(here, minlength=n_state).tolist())
+            drawn = states[column] if parent < 0 else states[column][states[parent] == q]
+            n_rows = tuple(np.bincount(drawn, minlength=n_state).tolist())
             sums[column].append(ways[0] if n_state == 1 else Sum(tuple(ways), n_rows, weights=tuple(weights.tolist())))
         if parent < 0:
             roots.append(sums[column][0])

@@ -103,9 +103,9 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     TableError
         Where there is none, or one is of an unknown kind.
     """
-    asked = [paths] if isinstance(paths, str | Path) else list(paths)
+    entries = [paths] if isinstance(paths, str | Path) else list(paths)
     found: dict[Path, None] = {}
-    for entry in asked:
+    for entry in entries:
         path = Path(entry)
         if path.is_dir():
             files = sorted(each for each in path.iterdir() if each.name.lower().endswith(SUFFIXES))

@@ -157,9 +157,9 @@ def _close_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     if not (whole == values).all():
         return None
     whole -= int(lo)
-    is_there = np.bincount(whole) > 0
-    number = np.cumsum(is_there) - 1
-    return np.flatnonzero(is_there) + lo, number[whole]
+    occurs = np.bincount(whole) > 0
+    number = np.cumsum(occurs) - 1
+    return np.flatnonzero(occurs) + lo, number[whole]
 
 
 def told_apart(names: Sequence[str]) -> list[str]:

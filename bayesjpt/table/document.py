@@ -178,11 +178,11 @@ def _first_line(lines: Mapping[tuple[str, ...], int], *path: str) -> int:
 
 def _override(name: str, section: Any, lines: Mapping[tuple[str, ...], int], source: str) -> Override:
     """Return what one section says, checked by itself."""
-    here = {
+    section_lines = {
         **{key[2]: line for key, line in lines.items() if len(key) == 3 and key[:2] == ("column", name)},
         "column": lines.get(("column", name), _first_line(lines, "column", name)),
     }
-    place = Override(source=source, lines=here)
+    place = Override(source=source, lines=section_lines)
     if not isinstance(section, dict):
         raise SchemaError(
             f"{place.at('column')}: column {name!r} is {toml.shown(section)}",
@@ -191,7 +191,7 @@ def _override(name: str, section: Any, lines: Mapping[tuple[str, ...], int], sou
     for key, value in section.items():
         if key not in _ALL_KEYS:
             below = isinstance(value, dict)
-            line = here.get(key, _first_line(lines, "column", name, key))
+            line = section_lines.get(key, _first_line(lines, "column", name, key))
             raise SchemaError(
                 f"line {line} of {source!r}: unknown key {key!r} of column {name!r}",
                 closest(key, _ALL_KEYS),
@@ -204,8 +204,8 @@ def _override(name: str, section: Any, lines: Mapping[tuple[str, ...], int], sou
         expected = closest(base, KINDS) if isinstance(base, str) else f"one of {_quoted(KINDS)}"
         raise SchemaError(f"{place.at('base')}: base of column {name!r} is {toml.shown(base)}", expected)
     if section["base"] == "aside":
-        return Override(base="aside", source=source, lines=here)
-    made: dict[str, Any] = {"base": section["base"], "source": source, "lines": here}
+        return Override(base="aside", source=source, lines=section_lines)
+    made: dict[str, Any] = {"base": section["base"], "source": source, "lines": section_lines}
     for key, value in section.items():
         if key == "base":
             continue

@@ -55,8 +55,8 @@ def align(table: Sequence[Cells], schema: Schema, *, ignore_new: bool = False) -
             "Rename or drop it.",
         )
     if new:
-        shown = ", ".join(map(repr, new[:5])) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
-        warn(f"columns that training did not show are ignored: {shown}")
+        examples = ", ".join(map(repr, new[:5])) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
+        warn(f"columns that training did not show are ignored: {examples}")
     for name in schema.names:
         if name in by_name and by_name[name].excluded:
             raise SchemaError(
@@ -143,9 +143,9 @@ def _label_codes(cells: Cells, column: Column, unseen: str, news: list[str]) -> 
                 f"Use {'' if not column.other else "unseen='other' or "}unseen='missing' to accept it.",
                 command=f"Correct it, or read it as missing with --na {shlex.quote(f'{column.name}={first}')}.",
             )
-        shown = ", ".join(repr(labels[position]) for position in unknown[:5])
+        examples = ", ".join(repr(labels[position]) for position in unknown[:5])
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-        news.append(f"{shown}{more} in column {column.name!r} (first in row {row})")
+        news.append(f"{examples}{more} in column {column.name!r} (first in row {row})")
     other = np.nan if unseen == "missing" else float(len(column.labels))
     return np.array([code.get(label, other) for label in labels])
 

@@ -287,9 +287,9 @@ def check_exact(cells: Cells, override: Override) -> None:
     inexact = cells_of.inexact(cells)
     if inexact:
         row, value = cells.first(inexact)
-        shown = value if len(value) <= 40 else f"{value[:37]}..."
+        rendered = value if len(value) <= 40 else f"{value[:37]}..."
         raise TableError(
-            f"column {cells.name!r} holds the whole number {shown} in row {row}",
+            f"column {cells.name!r} holds the whole number {rendered} in row {row}",
             _WHOLE_LIMIT,
             f"Leave an identifier out with {override.remedy(cells.name, 'aside')}, or divide the column.",
             command=f"Leave an identifier out with {override.command(cells.name, 'aside')}, or divide the column.",

@@ -123,9 +123,9 @@ class DateNotation:
 
     def in_words(self) -> str:
         """Return how dates are written, for the reason of a decision."""
-        shown = self.text(_EXAMPLE if self.order != "clock" else 870.0 * (60.0 if "%S" in self.pattern else 1.0))
+        example = self.text(_EXAMPLE if self.order != "clock" else 870.0 * (60.0 if "%S" in self.pattern else 1.0))
         unit = ", in seconds since midnight" if "%S" in self.pattern else ", in minutes since midnight"
-        return f"written as {shown}{unit if self.order == 'clock' else ''}"
+        return f"written as {example}{unit if self.order == 'clock' else ''}"
 
 
 _EXAMPLE = float((datetime.date(2024, 12, 31) - _EPOCH.date()).days)

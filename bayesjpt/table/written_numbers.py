@@ -125,10 +125,10 @@ class NumberNotation:
         written = written.translate(str.maketrans({",": self.group, ".": self.decimal}))
         below = value < 0.0
         before = "-" if below and self.negative == "-" else ""
-        shown = f"{before}{self.prefix}{written}{self.suffix}"
+        signed = f"{before}{self.prefix}{written}{self.suffix}"
         if below and self.negative == "(":
-            return f"({shown})"
-        return f"{shown}-" if below and self.negative == "trailing" else shown
+            return f"({signed})"
+        return f"{signed}-" if below and self.negative == "trailing" else signed
 
     def in_words(self) -> str:
         """Return how numbers are written, for the reason of a decision."""
@@ -141,8 +141,8 @@ class NumberNotation:
         if self.negative != "-":
             forms.append("parentheses for negative" if self.negative == "(" else "minus behind the number")
         unit = " ".join(part.strip() for part in (self.prefix, self.suffix) if part.strip())
-        shown = ["in " + unit] if unit else []
-        return f"written {' '.join([*shown, *(['with ' + ' and '.join(forms)] if forms else [])])}".rstrip()
+        unit_words = ["in " + unit] if unit else []
+        return f"written {' '.join([*unit_words, *(['with ' + ' and '.join(forms)] if forms else [])])}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -340,13 +340,13 @@ def mixed_decimals(texts: Iterable[str]) -> tuple[str, ...]:
     >>> mixed_decimals(["12,50", "7.25", "3"]), mixed_decimals(["12,50", "7,25"]), mixed_decimals(["12,50", "a"])
     (('12,50', '7.25'), (), ())
     """
-    shown: dict[str, str] = {}
+    example: dict[str, str] = {}
     for text in texts:
         found = number_readings([text])
         if found is None:
             return ()
-        shown.setdefault(found.tells_decimal, text)
-    return (shown[","], shown["."]) if "," in shown and "." in shown else ()
+        example.setdefault(found.tells_decimal, text)
+    return (example[","], example["."]) if "," in example and "." in example else ()
 
 
 def _digits(cores: Sequence[str], decimal: str) -> int:
