@@ -157,9 +157,9 @@ class HeldOut:
         gain = f"{self.gain:.2f} nats a row (90 % interval {self.lo:.2f} to {self.hi:.2f})"
         if self.lo > 0.0:
             times = math.exp(min(self.gain, 20.0))
-            rendered = f"{times:.1f}" if times < 10.0 else f"{times:,.0f}"
+            ratio = f"{times:.1f}" if times < 10.0 else f"{times:,.0f}"
             return (
-                f"Rows that were held out are {rendered} times as probable as under columns that have nothing to do with "
+                f"Rows that were held out are {ratio} times as probable as under columns that have nothing to do with "
                 f"each other: {gain}. What hangs together here is more than chance."
             )
         if self.hi < 0.0:
