@@ -270,27 +270,27 @@ def _segments(first, digest, order, size):
 
 
 @kernel
-def _mark_below(plan, node, alive, found, n):
+def _mark_below(plan, node, alive, marked, n):
     """Mark a node and all below it, append them to the n nodes found so far, and return how many these are then."""
     if alive[node]:
         return n
     alive[node] = True
-    found[n] = node
+    marked[n] = node
     at = n
     n += 1
     while at < n:
-        for e in range(plan.child_ptr[found[at]], plan.child_ptr[found[at] + 1]):
+        for e in range(plan.child_ptr[marked[at]], plan.child_ptr[marked[at] + 1]):
             child = plan.child[e]
             if not alive[child]:
                 alive[child] = True
-                found[n] = child
+                marked[n] = child
                 n += 1
         at += 1
     return n
 
 
 @kernel
-def _mark_above(plan, leads, decides, alone, alive, found, n):
+def _mark_above(plan, leads, decides, alone, alive, marked, n):
     """Mark the nodes that lead to marked ones, and what these need besides; count as in `_mark_below`."""
     lead = np.flatnonzero(leads)
     for node in lead:
@@ -299,7 +299,7 @@ def _mark_above(plan, leads, decides, alone, alive, found, n):
             needed |= alive[plan.child[e]] and alone[plan.child[e]]  # leaves of labels have many parents
         if needed and not alive[node]:
             alive[node] = True
-            found[n] = node
+            marked[n] = node
             n += 1
     # parents have larger numbers than their children, so parents come first here
     for node in lead[::-1]:
@@ -307,10 +307,10 @@ def _mark_above(plan, leads, decides, alone, alive, found, n):
             for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
                 child = plan.child[e]
                 if not leads[child]:  # no exit of these rows, where another parent brought this node in
-                    n = _mark_below(plan, child, alive, found, n)
+                    n = _mark_below(plan, child, alive, marked, n)
                 elif not alive[child]:  # a part in which a row reaches nothing: its value is zero, and must be there
                     alive[child] = True
-                    found[n] = child
+                    marked[n] = child
                     n += 1
     return n
 

@@ -249,10 +249,10 @@ class Sweeper:
         counts = self._stats, self._edge_count
         return self._tell(allocate(self.plan, self.cells, *params, self._work, self._swaps, key, by_prior, *counts))
 
-    def _tell(self, found: tuple[float, int | np.integer]) -> float:
+    def _tell(self, allocated: tuple[float, int | np.integer]) -> float:
         """Return the log likelihood of what allocations returned; raise where a row is impossible."""
         self._n_active = None
-        log_likelihood, impossible = found
+        log_likelihood, impossible = allocated
         if impossible >= 0:
             raise SamplingError(
                 f"row {impossible + 1} of block {self.name!r} has probability zero at the current parameters",

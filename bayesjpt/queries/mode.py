@@ -193,7 +193,7 @@ def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray
     plan, params = post.plan(), post.flat()
     labels = highest_label(post.schema) + 1.0
     graph = slot_graph(plan)
-    found = make_candidates(
+    candidates = make_candidates(
         plan,
         np.where(np.isfinite(labels), labels, 0.0).astype(np.int64),
         grid(post.schema)[1],
@@ -212,7 +212,7 @@ def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray
         part_cells = np.empty((n_draw, n, width, rows.n_column))
         hidden = np.ascontiguousarray(~rows.observed[:, part])
         fill_modes(
-            plan, graph, found, np.ascontiguousarray(rows.values[:, part]), hidden, params,
+            plan, graph, candidates, np.ascontiguousarray(rows.values[:, part]), hidden, params,
             min(n_block, n), part_evidence, part_values, part_cells,
         )  # fmt: skip
         log_evidence[:, part], log_values[:, part], values[:, part] = (

@@ -256,25 +256,25 @@ def _cells(post: Posterior, table: Table | None) -> list[Any]:
     return [values[seen] for values, seen in zip(table.values, table.observed, strict=True)]
 
 
-def _answer(column: Column, found: TypeProbability, repeats: bool) -> ColumnType:
-    probability = found.probabilities.get(found.most_probable, 1.0)
-    if repeats and found.most_probable == "binary":  # the other types of labels say the same of two values
-        probability = min(sum(found.probabilities.get(name, 0.0) for name in ("binary", *DISCRETE)), 1.0)
+def _answer(column: Column, judgement: TypeProbability, repeats: bool) -> ColumnType:
+    probability = judgement.probabilities.get(judgement.most_probable, 1.0)
+    if repeats and judgement.most_probable == "binary":  # the other types of labels say the same of two values
+        probability = min(sum(judgement.probabilities.get(name, 0.0) for name in ("binary", *DISCRETE)), 1.0)
     order = known_order(column.labels) if column.base == "category" else None
     return ColumnType(
         name=column.name,
         base=column.base,
-        type=found.most_probable,
+        type=judgement.most_probable,
         probability=probability,
         certainty=certainty(probability),
-        second=found.second,
-        probabilities=found.probabilities,
+        second=judgement.second,
+        probabilities=judgement.probabilities,
         order=() if order is None else order.ranked,
         n_missing=column.n_missing,
         n_distinct=column.n_distinct,
-        because=found.because,
+        because=judgement.because,
         reason=column.reason,
-        rivals=found.rivals,
+        rivals=judgement.rivals,
         is_above_zero=column.base != "category" and column.minimum > 0.0,
     )
 

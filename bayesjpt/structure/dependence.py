@@ -295,7 +295,7 @@ class _Blocks(NamedTuple):
 
 
 def _compared(
-    features: _Blocks, now: np.ndarray, others: np.ndarray, threshold: np.ndarray, found: np.ndarray
+    features: _Blocks, now: np.ndarray, others: np.ndarray, threshold: np.ndarray, component: np.ndarray
 ) -> np.ndarray:
     """Return the components of columns after some, `now`, were compared with others, of which they are the first."""
     left, right = features.of(now), features.of(others)
@@ -308,16 +308,16 @@ def _compared(
     # a square of 0 never exceeds a threshold of 0 by a margin, and reaches it
     certain = (square >= rank * wanted**2 * (1.0 + _MARGIN)) & (wanted <= 1.0) & possible
     a, b = np.nonzero(certain)
-    found = joined(found, now[a], others[b])
+    component = joined(component, now[a], others[b])
     a, b = np.nonzero(possible & ~certain)
     while True:
-        apart = found[now[a]] != found[others[b]]
+        apart = component[now[a]] != component[others[b]]
         if not apart.any():
-            return found
+            return component
         a, b = a[apart], b[apart]
         these, those = a[:_PAIRS_AT_ONCE], b[:_PAIRS_AT_ONCE]
         reached = _reaches(_padded(cross, (left, right), these, those), wanted[these, those])
-        found = joined(found, now[these[reached]], others[those[reached]])
+        component = joined(component, now[these[reached]], others[those[reached]])
         a, b = a[_PAIRS_AT_ONCE:], b[_PAIRS_AT_ONCE:]
 
 

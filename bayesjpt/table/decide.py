@@ -91,35 +91,35 @@ def decide_schema(
     return Schema(tuple(made.columns), tuple(made.set_aside)), made.read
 
 
-def _decide_next(cells: Cells, override: Override, made: _Decided) -> None:
+def _decide_next(cells: Cells, override: Override, decided: _Decided) -> None:
     """Decide one column and note what came of it."""
     if override.base != "category":
         cells, dropped = _without_tokens(cells, override)
-        made.tokens += dropped if override.base != "aside" else []
+        decided.tokens += dropped if override.base != "aside" else []
     if cells.excluded or not (cells.n_distinct or override.base in ("real", "integer", "category")):
-        _exclude(cells, override, made)
+        _exclude(cells, override, decided)
         return
-    view = interpret(cells, made.hints)
+    view = interpret(cells, decided.hints)
     found = set_aside_reason(cells, view) if override.base is None or override.source else None
     if override.base == "aside":
         found = found or "left out on request"
     elif override.base is not None:
         found = None
     if found is not None:
-        made.set_aside.append(SetAside(cells.name, found))
+        decided.set_aside.append(SetAside(cells.name, found))
         kind = kind_to_suggest(cells, view)
         if kind:
-            made.remedies[cells.name] = kind
+            decided.remedies[cells.name] = kind
         return
-    column, view = decide(cells, view, override, hints=made.hints)
-    made.notes += [note for note in dict.fromkeys((cells.note, view.note)) if note]
-    made.columns.append(column)
-    made.read.append(view)
+    column, view = decide(cells, view, override, hints=decided.hints)
+    decided.notes += [note for note in dict.fromkeys((cells.note, view.note)) if note]
+    decided.columns.append(column)
+    decided.read.append(view)
     if column.n_distinct == 1 and override.base is None:
-        made.constant.append(repr(cells.name))
+        decided.constant.append(repr(cells.name))
 
 
-def _exclude(cells: Cells, override: Override, made: _Decided) -> None:
+def _exclude(cells: Cells, override: Override, decided: _Decided) -> None:
     """Note a column that has no values that could be modelled."""
     if override.base is not None and override.base != "aside":
         raise SchemaError(
@@ -127,7 +127,7 @@ def _exclude(cells: Cells, override: Override, made: _Decided) -> None:
             "numbers, texts, booleans or dates",
             "Convert it.",
         )
-    made.set_aside.append(SetAside(cells.name, cells.excluded or f"empty: no value in {cells.codes.size} rows"))
+    decided.set_aside.append(SetAside(cells.name, cells.excluded or f"empty: no value in {cells.codes.size} rows"))
 
 
 def _tell(notes: Sequence[str]) -> None:

@@ -151,13 +151,15 @@ def _with_doubt(cells: Cells, plain: Cells) -> Cells:
     return replace(plain, note=_number_note(cells, found, points, NO_HINTS))
 
 
-def _number_note(cells: Cells, found: NumberReadings, chosen: int, hints: Hints) -> str:
-    if len(found.notations) == 1 or hints.decimal_by.startswith("the option"):
+def _number_note(cells: Cells, readings: NumberReadings, chosen: int, hints: Hints) -> str:
+    if len(readings.notations) == 1 or hints.decimal_by.startswith("the option"):
         return ""
-    value = cells_of.number_label(found.notations[chosen].value(found.example) or 0.0)
-    by = f", {hints.decimal_by}" if hints.decimal_by and found.notations[chosen].decimal == hints.decimal else ""
-    other = "." if found.notations[chosen].decimal == "," else ","
-    return f"{found.example!r} in column {cells.name!r} is read as {value}{by} (decimal = {other!r} reads it otherwise)"
+    value = cells_of.number_label(readings.notations[chosen].value(readings.example) or 0.0)
+    by = f", {hints.decimal_by}" if hints.decimal_by and readings.notations[chosen].decimal == hints.decimal else ""
+    other = "." if readings.notations[chosen].decimal == "," else ","
+    return (
+        f"{readings.example!r} in column {cells.name!r} is read as {value}{by} (decimal = {other!r} reads it otherwise)"
+    )
 
 
 def _numbers(hints: Hints) -> Callable[[Cells], Cells | None]:

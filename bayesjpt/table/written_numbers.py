@@ -267,7 +267,7 @@ def number_readings(texts: Sequence[str]) -> NumberReadings | None:
     return NumberReadings(tuple(one for one, _ in made), tuple(values for _, values in made), example, tells, likely)
 
 
-def _likely_decimal(made: Sequence[tuple[NumberNotation, np.ndarray]], marked: np.ndarray) -> str:
+def _likely_decimal(readings: Sequence[tuple[NumberNotation, np.ndarray]], marked: np.ndarray) -> str:
     """Return the decimal mark of the reading in which numbers with a mark continue those without one.
 
     Whole numbers of three digits beside ``1,250`` are thousands that begin at 1,000: were the comma a decimal mark,
@@ -275,13 +275,13 @@ def _likely_decimal(made: Sequence[tuple[NumberNotation, np.ndarray]], marked: n
     """
     if (~marked).sum() < _LEAST_PLAIN or not marked.any():
         return ""
-    plain = np.abs(made[0][1][~marked])
-    grouped = [k for k, (notation, _) in enumerate(made) if notation.group]
-    decimals = [k for k in range(len(made)) if k not in grouped]
+    plain = np.abs(readings[0][1][~marked])
+    grouped = [k for k, (notation, _) in enumerate(readings) if notation.group]
+    decimals = [k for k in range(len(readings)) if k not in grouped]
     if len(grouped) != 1 or not decimals or plain.max() >= 1_000.0:
         return ""
-    beyond = np.abs(made[decimals[0]][1][marked]).max()
-    return made[grouped[0]][0].decimal if np.median(plain) > beyond else ""
+    beyond = np.abs(readings[decimals[0]][1][marked]).max()
+    return readings[grouped[0]][0].decimal if np.median(plain) > beyond else ""
 
 
 def plain_decimal(texts: Sequence[str]) -> str | None:
