@@ -56,7 +56,7 @@ def outliers_text(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> I
     for line in lines:
         cell = f"{short_name[line['column']]} = {line['value']}" if line["column"] else "none observed"
         doubt = "  (k > 0.7)" if "pareto_k" in line and not (line["pareto_k"] or 0.0) <= _LARGEST_K else ""
-        numbers = f"{_shown(line['score']):>10} {_shown(line['quantile']):>9} {_shown(line['cell_score']):>8}"
+        numbers = f"{_rendered(line['score']):>10} {_rendered(line['quantile']):>9} {_rendered(line['cell_score']):>8}"
         yield f"{line['row']:>7} {numbers}  {clipped(cell, _WIDTH - _CELL - len(doubt))}{doubt}"
 
 
@@ -109,7 +109,7 @@ def names_within(names: Sequence[str], width: int) -> list[str]:
     return short if len(set(short)) == len(set(names)) else list(names)
 
 
-def _shown(value: float | None) -> str:
+def _rendered(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}" if abs(value) < 1 else f"{value:.1f}"
 
 

@@ -214,8 +214,8 @@ def components(post: Posterior, column: str, *, k: int = COMPONENTS) -> Componen
         words = (
             f"{percent(estimates[0])}{f' ({percent(lo)} to {percent(hi)})' if several else ''}",
             family.name,
-            value_name(facts, mode[j]) if facts.base == "category" else _shown(facts, mode[j], ends[:, j])[0],
-            f"{share[j]:.0%}" if facts.base == "category" else " to ".join(_shown(facts, mode[j], ends[:, j])[1:]),
+            value_name(facts, mode[j]) if facts.base == "category" else _rendered(facts, mode[j], ends[:, j])[0],
+            f"{share[j]:.0%}" if facts.base == "category" else " to ".join(_rendered(facts, mode[j], ends[:, j])[1:]),
             _groups_in_words(groups, names),
         )
         interval = float(ends[0, j]), float(ends[1, j])
@@ -225,7 +225,7 @@ def components(post: Posterior, column: str, *, k: int = COMPONENTS) -> Componen
     return Components(column, source.structure, source.chain, tuple(parts), rest, mixture.leaf.size - order.size)
 
 
-def _shown(column: Column, mode: float, ends: np.ndarray) -> list[str]:
+def _rendered(column: Column, mode: float, ends: np.ndarray) -> list[str]:
     """Return mode and ends without more digits than they need."""
     return [column.text(x) for x in rounded(column, [mode, *ends.tolist()])]
 

@@ -247,7 +247,7 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
     if flat[number] == 0.0:
         raise QueryError("an event of probability zero", "one that happens", "There is nothing to explain.")
     if begins_with_tree(chosen):
-        leaves = leaves_of_answer(chosen, event, given, evidence, _asked(chosen, event, evidence))
+        leaves = leaves_of_answer(chosen, event, given, evidence, _columns_of(chosen, event, evidence))
         parts, table = _by_leaf(chosen, leaves)
         return Explanation(*text, None, None, structure, parts, k, answer, table)
     one = one_draw(chosen, number)
@@ -270,7 +270,7 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
         | {name: (("part", "feature"), values) for name, values in features.items()},
         coords={"part": np.arange(-1, order.size), "feature": list(post.schema.names)},
     )
-    columns = _asked(one, event, evidence)
+    columns = _columns_of(one, event, evidence)
     parts = tuple(
         SubPopulation(
             float(share[j]),
@@ -314,7 +314,7 @@ def _by_leaf(post: Posterior, leaves: Leaves) -> tuple[tuple[SubPopulation, ...]
     return parts, PlainAnswers(data, coords=post.coords() | {"part": np.arange(order.size)})
 
 
-def _asked(post: Posterior, event: Event, evidence: Evidence) -> set[int]:
+def _columns_of(post: Posterior, event: Event, evidence: Evidence) -> set[int]:
     """Return the columns that event and evidence are about."""
     return evidence.columns.union(*(box.columns for box in boxes(event, post.schema)))
 
@@ -328,7 +328,7 @@ Choice = dict[int, int]
 def _split(one: Posterior, event: Event, given, evidence: Evidence, k: int) -> list[Choice]:
     """Return disjoint choices that exhaust all rows: the part that carries most is split until there are k."""
     scope = scopes(one.circuit, len(one.schema))
-    meets = scope[:, sorted(_asked(one, event, evidence))].any(axis=1)
+    meets = scope[:, sorted(_columns_of(one, event, evidence))].any(axis=1)
     choices: list[Choice] = [{}]
     while len(choices) < k:
         _, within, conditional = _weights(one, choices, event, given, evidence)

@@ -44,7 +44,7 @@ def convergence_html(convergence: Convergence) -> str:
     lines = []
     for name in convergence.table["quantity"].to_numpy():
         row = convergence.table.sel(quantity=name)
-        numbers = (_shown(float(row.rhat), 3), _shown(float(row.rhat_q95), 3), _shown(float(row.ess), 0))
+        numbers = (_rendered(float(row.rhat), 3), _rendered(float(row.rhat_q95), 3), _rendered(float(row.ess), 0))
         lines.append([str(name), *numbers, str(int(row.n_entry))])
     return html_table(["quantity", "R-hat worst", "R-hat 95 %", "ESS least", "entries"], lines, convergence.sentence())
 
@@ -58,11 +58,11 @@ def stability_html(stability: Stability) -> str:
         row = stability.table.sel(quantity=name)
         move = float(row.move)
         moved = "" if math.isnan(move) else f"{100.0 * move:.0f} % of the interval"
-        lines.append([str(name), moved, _shown(float(row.rhat_halves), 3), str(int(row.n_entry))])
+        lines.append([str(name), moved, _rendered(float(row.rhat_halves), 3), str(int(row.n_entry))])
     return html_table(["quantity", "another seed moves", "R-hat of halves", "entries"], lines, stability.sentence())
 
 
-def _shown(value: float, n_digit: int) -> str:
+def _rendered(value: float, n_digit: int) -> str:
     return "" if math.isnan(value) else f"{value:.{n_digit}f}"
 
 

@@ -294,7 +294,7 @@ def _arrow_file(path: Path) -> Any:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _as_our_errors(path: Path) -> Iterator[None]:
     """Make what is said of a bad file our error."""
     import pyarrow as pa
 
@@ -312,7 +312,7 @@ def _told(path: Path) -> Iterator[None]:
 
 def _guarded(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
     """Yield the batches of a file, of the columns and types given; what Arrow says of a bad one becomes our error."""
-    with _told(path):
+    with _as_our_errors(path):
         for batch in _batches(path, kinds):
             yield _of_kinds(batch, kinds) if kinds else batch
 
@@ -385,7 +385,7 @@ def _names(path: Path) -> list[str]:
 
 
 def _guarded_names(path: Path) -> list[str]:
-    with _told(path):
+    with _as_our_errors(path):
         names = [name.strip() for name in _names(path)]
     _check_names(path, names)
     return names

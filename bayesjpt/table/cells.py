@@ -162,12 +162,12 @@ def _close_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     return np.flatnonzero(occurs) + lo, number[whole]
 
 
-def told_apart(names: Sequence[str]) -> list[str]:
+def distinct_names(names: Sequence[str]) -> list[str]:
     """Return names of columns made distinct: the second ``a`` is ``a_2``.
 
     Examples
     --------
-    >>> told_apart(["a", "b", "a", "a_2", "a"])
+    >>> distinct_names(["a", "b", "a", "a_2", "a"])
     ['a', 'b', 'a_3', 'a_2', 'a_4']
     """
     taken = set(names)

@@ -16,7 +16,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table import labels, numeric
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.excluded import kind_to_suggest, nearly_read, set_aside_reason
-from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, told_tokens, without_tokens
+from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, tokens_text, without_tokens
 from bayesjpt.table.overrides import KINDS, LABEL_KINDS, NOTHING, Override
 from bayesjpt.table.schema import Column, Schema, SetAside, closest
 
@@ -85,7 +85,7 @@ def decide_schema(
     if made.notes:
         _tell(made.notes)
     if made.tokens:
-        warn(f"read as missing among numbers: {told_tokens(made.tokens)}")
+        warn(f"read as missing among numbers: {tokens_text(made.tokens)}")
     if made.constant:
         warn(f"constant columns, kept as they are: {', '.join(made.constant)}")
     return Schema(tuple(made.columns), tuple(made.set_aside)), made.read

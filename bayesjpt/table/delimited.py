@@ -142,7 +142,7 @@ def _layout(content: bytes, name: str, reading: Reading) -> Layout:
         if has_units:
             preamble.tell_units(name, alike[1])
         return Layout(start, separator, header_of.names_of(first), first, True, int(has_units))
-    names = header_of.numbered(len(first), first, name, is_told=reading.header is False)
+    names = header_of.numbered(len(first), first, name, is_stated=reading.header is False)
     return Layout(start, separator, names, names, False)
 
 

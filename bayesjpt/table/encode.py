@@ -19,7 +19,7 @@ from bayesjpt.table.cells import Cells
 from bayesjpt.table.interpret import (
     spelled_datetime,
     spelled_number,
-    told_tokens,
+    tokens_text,
     without_label_tokens,
     without_tokens,
 )
@@ -109,7 +109,7 @@ def encode(
         np.logical_not(np.isnan(row), out=observed[position])
         values[position] = row if observed[position].all() else np.where(observed[position], row, filler(column))
     if tokens:
-        warn(f"read as missing: {told_tokens(tokens)}")
+        warn(f"read as missing: {tokens_text(tokens)}")
     if news:
         warn(f'labels not seen in training, read as "other": {"; ".join(news)}')
     if beyond:

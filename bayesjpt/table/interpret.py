@@ -232,12 +232,12 @@ def without_label_tokens(cells: Cells, tokens: Collection[str]) -> tuple[Cells, 
     return cells_of.without_distinct(cells, is_token), cells.distinct[is_token].tolist()
 
 
-def told_tokens(tokens: Sequence[tuple[str, str]]) -> str:
+def tokens_text(tokens: Sequence[tuple[str, str]]) -> str:
     """Return which tokens were read as missing, and where.
 
     Examples
     --------
-    >>> told_tokens([("-", "a"), (".", "a"), ("-", "b")])
+    >>> tokens_text([("-", "a"), (".", "a"), ("-", "b")])
     "'-' in columns 'a', 'b'; '.' in column 'a'"
     """
     columns: dict[str, list[str]] = {}
