@@ -157,7 +157,7 @@ class Posterior:
         return replace(self, params=params, sample_stats={name: x[:, kept] for name, x in self.sample_stats.items()})
 
     def locate(self, draw: np.ndarray) -> Iterable[tuple[Posterior, np.ndarray, np.ndarray]]:
-        """Return whose draws these are: (structure, positions in `draw`, numbers among its own) for each that has some.
+        """Return whose draws these are: (structure, positions in `draw`, draw numbers there) for each that has some.
 
         Draws are numbered over all chains, those of a chain side by side, as in `flat`.
         """
