@@ -214,7 +214,7 @@ def types(
     """Tell what each column is, and how sure that is."""
     from bayesjpt import cli_types
 
-    shown = cli_types.Shown(full, why, as_json, as_csv, output)
+    view = cli_types.Shown(full, why, as_json, as_csv, output)
     n_rows = cli_types.n_rows(rows, quick)
     chosen: dict[str, Any] = {
         "learner": learner,
@@ -231,7 +231,7 @@ def types(
         cli_types.check_why(read, why)
         post = cli_types.fitted(read, n_rows, quick, quiet, chosen, chains_of)
         with_draws = functools.partial(cli_types.sampled, read, n_rows, quiet, chosen, chains_of)
-        cli_types.show(read, post, table.name, shown, quiet=quiet, draws=with_draws)
+        cli_types.show(read, post, table.name, view, quiet=quiet, draws=with_draws)
 
 
 @app.command()

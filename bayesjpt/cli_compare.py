@@ -79,16 +79,16 @@ def _names(first: Path, second: Path) -> tuple[str, str]:
     return str(first), str(second)
 
 
-def _plain(found: TableComparison) -> dict[str, Any]:
+def _plain(comparison: TableComparison) -> dict[str, Any]:
     return {
-        "tables": list(found.names),
-        "rows": list(found.n_row),
-        "rows_in_both": found.n_copied,
-        "together": found.together,
-        "columns": [asdict(column) | {"verdict": column.verdict} for column in found.columns],
-        "parts": [asdict(part) for part in found.parts],
-        "only_in": {"first": list(found.only_first), "second": list(found.only_second)},
-        "not_compared": list(found.left_out),
+        "tables": list(comparison.names),
+        "rows": list(comparison.n_row),
+        "rows_in_both": comparison.n_copied,
+        "together": comparison.together,
+        "columns": [asdict(column) | {"verdict": column.verdict} for column in comparison.columns],
+        "parts": [asdict(part) for part in comparison.parts],
+        "only_in": {"first": list(comparison.only_first), "second": list(comparison.only_second)},
+        "not_compared": list(comparison.left_out),
     }
 
 

@@ -72,9 +72,9 @@ def fit_and_save(
 
     if target is None:
         raise LearnerError("--learner experts without --target", "the column to explain")
-    own = {"time" if name == "step" else name: value for name, value in chosen.items() if value is not None}
+    options = {"time" if name == "step" else name: value for name, value in chosen.items() if value is not None}
     with announced("fitting trees of experts", not quiet):
-        post = fit_experts(table, target=names(target) or [], rng=seed, **own)
+        post = fit_experts(table, target=names(target) or [], rng=seed, **options)
     post.save(output)
     if not quiet:
         typer.echo(f"Wrote {output}")
@@ -86,8 +86,8 @@ def kinds(kind: list[str] | None, step: str | None, series: str | None, schema: 
     if schema is not None or step is None:
         return kind
     known = {entry.rpartition("=")[0] for entry in kind or []}
-    own = [f"{step}=real"] if series is None else [f"{step}=real", f"{series}=category"]
-    return [*(kind or []), *(entry for entry in own if entry.rpartition("=")[0] not in known)]
+    time_kinds = [f"{step}=real"] if series is None else [f"{step}=real", f"{series}=category"]
+    return [*(kind or []), *(entry for entry in time_kinds if entry.rpartition("=")[0] not in known)]
 
 
 def rows(reader: TableReader, path: Path, post: ExpertPosterior) -> Table:

@@ -11,41 +11,45 @@ if TYPE_CHECKING:
     from bayesjpt.queries.predict import Prediction
 
 
-def _columns(found: Prediction) -> list[list[str]]:
+def _columns(prediction: Prediction) -> list[list[str]]:
     """Return the texts of each column: probabilities, or values as the table spells them."""
-    columns = _in_days(found).T.tolist()
-    if found.column.base == "category":
+    columns = _in_days(prediction).T.tolist()
+    if prediction.column.base == "category":
         return [[f"{value:.9g}" for value in column] for column in columns]
-    if found.column.dtype == "datetime" or found.column.notation is not None:
-        return [[found.column.text(value) for value in column] for column in columns]
+    if prediction.column.dtype == "datetime" or prediction.column.notation is not None:
+        return [[prediction.column.text(value) for value in column] for column in columns]
     return [[f"{value:.6g}" for value in column] for column in columns]
 
 
-def _in_days(found: Prediction) -> np.ndarray:
+def _in_days(prediction: Prediction) -> np.ndarray:
     """Return the values, those of a column of days without a time of the day as whole days."""
-    is_day = found.column.dtype == "datetime" and found.column.base != "category" and found.column.resolution >= 1.0
-    return found.values.round() if is_day else found.values
+    is_day = (
+        prediction.column.dtype == "datetime"
+        and prediction.column.base != "category"
+        and prediction.column.resolution >= 1.0
+    )
+    return prediction.values.round() if is_day else prediction.values
 
 
-def as_csv(found: Prediction) -> str:
+def as_csv(prediction: Prediction) -> str:
     """Return a prediction as csv, with the number of each row, from 1."""
     from bayesjpt.table.write import delimited
 
-    numbers = [str(row) for row in range(1, len(found.values) + 1)]
-    return delimited(["row", *found.names], [numbers, *_columns(found)])
+    numbers = [str(row) for row in range(1, len(prediction.values) + 1)]
+    return delimited(["row", *prediction.names], [numbers, *_columns(prediction)])
 
 
-def write(found: Prediction, path: Path) -> None:
+def write(prediction: Prediction, path: Path) -> None:
     """Write a prediction to a file, a line for each row of the table, in its order."""
     from bayesjpt.table.write import is_typed, write_arrow, write_columns
 
     if not is_typed(path):
-        write_columns(path, found.names, _columns(found))
+        write_columns(path, prediction.names, _columns(prediction))
         return
     import pyarrow as pa
 
     from bayesjpt.table.cells import moments
 
-    is_date = found.column.dtype == "datetime" and found.column.base != "category"
-    columns = [moments(column) if is_date else column for column in _in_days(found).T]
-    write_arrow(pa.table(dict(zip(found.names, columns, strict=True))), path)
+    is_date = prediction.column.dtype == "datetime" and prediction.column.base != "category"
+    columns = [moments(column) if is_date else column for column in _in_days(prediction).T]
+    write_arrow(pa.table(dict(zip(prediction.names, columns, strict=True))), path)

@@ -414,12 +414,12 @@ def _as_written(rows: Table, column: int, row: int) -> str:
     return texts(rows.schema.columns[column], rows.values[column, [row]], None if unseen is None else unseen[[row]])[0]
 
 
-def _oddest(found: PlainAnswers) -> np.ndarray:
+def _oddest(answers: PlainAnswers) -> np.ndarray:
     """Return the rows by rising quantile, those without one last; ties by the row's score."""
     import numpy as np
 
-    quantile = found["quantile"]
-    return np.lexsort((-found["score"], np.where(np.isnan(quantile), 2.0, quantile)))
+    quantile = answers["quantile"]
+    return np.lexsort((-answers["score"], np.where(np.isnan(quantile), 2.0, quantile)))
 
 
 def _asking() -> AbstractContextManager[None]:

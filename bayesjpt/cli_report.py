@@ -66,10 +66,10 @@ def report(
         if quiet:
             warnings.simplefilter("ignore", BayesjptWarning)
         if source.suffix.lower() == FIT:
-            asked = {"--time": time, "--seed": seed, "--kind": kind or None, "--schema": schema, "--cores": cores}
-            asked |= {"--learner": None if learner == "mspn" else learner}
-            asked |= {"--structures": None if structures == defaults.STRUCTURES else structures}
-            given = [name for name, value in asked.items() if value is not None]
+            options = {"--time": time, "--seed": seed, "--kind": kind or None, "--schema": schema, "--cores": cores}
+            options |= {"--learner": None if learner == "mspn" else learner}
+            options |= {"--structures": None if structures == defaults.STRUCTURES else structures}
+            given = [name for name, value in options.items() if value is not None]
             if given:
                 raise BayesjptError(f"{given[0]} with a fit", "a table, which is fitted first")
             post, rows, name = _opened(source, table, reader, quiet)

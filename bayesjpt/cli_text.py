@@ -41,22 +41,22 @@ def pairs_text(
     names: Sequence[str], pairs: Sequence[tuple[int, int]], mean: np.ndarray, lo: np.ndarray, hi: np.ndarray
 ) -> Iterator[str]:
     """Yield a line for each pair of columns: a number, its interval, and their names."""
-    shown = names_within(names, (_WIDTH - _PAIR) // 2)
-    width = max(len(name) for name in shown)
+    short_names = names_within(names, (_WIDTH - _PAIR) // 2)
+    width = max(len(name) for name in short_names)
     for i, j in pairs:
-        yield f"{mean[i, j]:7.3f}  {lo[i, j]:.3f} to {hi[i, j]:.3f}  {shown[i]:<{width}}  {shown[j]}"
+        yield f"{mean[i, j]:7.3f}  {lo[i, j]:.3f} to {hi[i, j]:.3f}  {short_names[i]:<{width}}  {short_names[j]}"
 
 
 def outliers_text(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Iterator[str]:
     """Yield a header, and a line for each row: its numbers, and the cell that makes it so."""
     from bayesjpt.report.summary import clipped
 
-    shown = dict(zip(names, names_within(names, (_WIDTH - _CELL) // 2), strict=True))
+    short_name = dict(zip(names, names_within(names, (_WIDTH - _CELL) // 2), strict=True))
     yield f"{'row':>7} {'score':>10} {'quantile':>9} {'of cell':>8}  responsible cell"
     for line in lines:
-        cell = f"{shown[line['column']]} = {line['value']}" if line["column"] else "none observed"
+        cell = f"{short_name[line['column']]} = {line['value']}" if line["column"] else "none observed"
         doubt = "  (k > 0.7)" if "pareto_k" in line and not (line["pareto_k"] or 0.0) <= _LARGEST_K else ""
-        numbers = f"{_shown(line['score']):>10} {_shown(line['quantile']):>9} {_shown(line['cell_score']):>8}"
+        numbers = f"{_rendered(line['score']):>10} {_rendered(line['quantile']):>9} {_rendered(line['cell_score']):>8}"
         yield f"{line['row']:>7} {numbers}  {clipped(cell, _WIDTH - _CELL - len(doubt))}{doubt}"
 
 
@@ -74,8 +74,8 @@ def tell_codes(table: Table | Dataset, quiet: bool) -> None:
         if "," not in column.name  # which separates them
     ]
     if found:
-        shown = shlex.quote(",".join(found))
-        typer.echo(f"bayesjpt: are these codes for missing cells? --na {shown} reads them so", err=True)
+        codes = shlex.quote(",".join(found))
+        typer.echo(f"bayesjpt: are these codes for missing cells? --na {codes} reads them so", err=True)
 
 
 def without_types(stability: str) -> str:
@@ -109,7 +109,7 @@ def names_within(names: Sequence[str], width: int) -> list[str]:
     return short if len(set(short)) == len(set(names)) else list(names)
 
 
-def _shown(value: float | None) -> str:
+def _rendered(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}" if abs(value) < 1 else f"{value:.1f}"
 
 

@@ -79,12 +79,12 @@ def fitted(
     from bayesjpt.announced import announced
     from bayesjpt.fitting.for_types import estimate_for_types
 
-    asked = [name for name, value in sampler.items() if value is not None and name not in ("seed", "cores")]
-    if quick and asked:
-        raise BayesjptError(f"--quick with --{asked[0].removeprefix('n_')}", "no option of the sampler")
+    given = [name for name, value in sampler.items() if value is not None and name not in ("seed", "cores")]
+    if quick and given:
+        raise BayesjptError(f"--quick with --{given[0].removeprefix('n_')}", "no option of the sampler")
     if sampler["cores"] is not None and sampler["cores"] < 1:
         raise SamplingError(f"cores = {sampler['cores']!r}", "a whole number of at least 1")
-    if asked or (learner["prior"], learner["type_prior"], learner["sampler"]) != ("default", "members", "blocked"):
+    if given or (learner["prior"], learner["type_prior"], learner["sampler"]) != ("default", "members", "blocked"):
         return sampled(table, rows, quiet, learner, sampler)
     options = {key: value for key, value in learner.items() if key in ("min_rows", "threshold", "epsilon")}
     options |= {"families": learner["families"], "seed": sampler["seed"]}
@@ -102,9 +102,7 @@ def sampled(table: Table, rows: int | None, quiet: bool, learner: dict[str, Any]
         return fit_for_types(table, learner["learner"], n_rows=rows, progress=False, **options, **sampler)
 
 
-def show(
-    table: Table, post: Posterior, name: str, shown: Shown, *, quiet: bool, draws: Callable[[], Posterior]
-) -> None:
+def show(table: Table, post: Posterior, name: str, view: Shown, *, quiet: bool, draws: Callable[[], Posterior]) -> None:
     """Print the types of a table's columns; `draws` is called for the posterior that diagnostics describe."""
     from bayesjpt.announced import announced
     from bayesjpt.queries.type_shares import type_shares
@@ -113,31 +111,31 @@ def show(
 
     with announced("judging the columns", not quiet):
         result = types(post, table)
-    if shown.why is not None:
-        typer.echo(why_text(result, shown.why))
+    if view.why is not None:
+        typer.echo(why_text(result, view.why))
         return
-    if shown.output is not None:
+    if view.output is not None:
         from bayesjpt.queries.types import RECORD
 
         records = result.records()
-        write_records(shown.output, {name: [line[name] for line in records] for name in RECORD}, "columns")
+        write_records(view.output, {name: [line[name] for line in records] for name in RECORD}, "columns")
         return
-    if shown.as_csv:
+    if view.as_csv:
         typer.echo(_csv(result), nl=False)
         return
     n_fitted = int(post.settings.get("n_row", table.n_row))
-    if shown.full:
+    if view.full:
         with_draws = post if post.n_chain * post.n_draw > 1 else draws()
         shares = type_shares(with_draws)
         judged = with_draws.convergence(shares=shares)
-    if shown.as_json:
+    if view.as_json:
         record = _plain(result, name, n_fitted)
-        if shown.full:
+        if view.full:
             record |= _diagnostics(shares, judged)
         typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
         return
     typer.echo(types_text(result, name, n_fitted))
-    if shown.full:
+    if view.full:
         for column in result.columns:
             typer.echo(f"\n{why_text(result, column.name)}")
         for column in result.left_out:

@@ -96,7 +96,7 @@ distribution in overfitted mixture models). ABDA has 10.
 Imaginary rows of each split, divided evenly over its ways: of two ways the prior of Jeffreys."""
 
 DRAWN_ESS = "drawn"
-"""In place of their number: imaginary rows that each draw has a number of its own of."""
+"""In place of a number of imaginary rows: the number is drawn too, anew for each draw."""
 
 ALPHA = 0.1
 """Dirichlet concentration per member of a likelihood dictionary (Vergari et al., 2019, section 6)."""

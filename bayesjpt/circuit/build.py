@@ -158,8 +158,8 @@ class _Arrays:
         if column not in self._members:
             families = self._offered[column]
             numbers = [self._constants_of(column, family) for family in families]
-            hyper = [self._hyper_of(column, family, own) for family, own in zip(families, numbers, strict=True)]
-            constants = [self.const[own] for own in numbers]
+            hyper = [self._hyper_of(column, family, number) for family, number in zip(families, numbers, strict=True)]
+            constants = [self.const[number] for number in numbers]
             facts = self.table.schema.columns[column]
             made = make_members(families, facts, constants, hyper)
             self._members[column] = made, made.family.tolist(), np.diff(made.theta_at).tolist(), numbers

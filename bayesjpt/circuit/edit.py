@@ -399,10 +399,10 @@ class _Copies:
         """
         copy: list[list[int]] = []
         for node in range(self.circuit.n_node):
-            here = numbers[self.scope[node]]
-            key = (node, here.tobytes())
+            in_scope = numbers[self.scope[node]]
+            key = (node, in_scope.tobytes())
             if key not in self._made:
-                self._made[key] = self._copy(node, box, bool(here.any()), copy)
+                self._made[key] = self._copy(node, box, bool(in_scope.any()), copy)
             copy.append(self._made[key])
         return copy[-1][0] if copy[-1] else None
 

@@ -74,9 +74,9 @@ def repeat_structure(circuit: Circuit, schema: Schema, n_group: int) -> Grouped:
     -----
     Cost and size: the leaves once, all above leaves and dictionaries `n_group` times. Rows visit their own copy.
     """
-    own = _above_structure(circuit)
-    assert own[-1]  # the root: something differs by group
-    shared, copied = np.flatnonzero(~own), np.flatnonzero(own)
+    is_copied = _above_structure(circuit)
+    assert is_copied[-1]  # the root: something differs by group
+    shared, copied = np.flatnonzero(~is_copied), np.flatnonzero(is_copied)
     n_shared, n_copy = shared.size, copied.size
     place = np.empty((n_group, circuit.n_node), np.int64)
     place[:, shared] = np.arange(n_shared)

@@ -166,10 +166,10 @@ def _room(tree_ptr, column, parent, n_group, n_part, n_way):
         if last > first:
             n_edge += n_column
         for place in range(first, last):
-            own = n_group[column[place]]
+            n_of_column = n_group[column[place]]
             above = n_group[column[first + parent[place]]] if parent[place] >= 0 else 1
-            n_node += own + above
-            n_edge += own + above + own * above
+            n_node += n_of_column + above
+            n_edge += n_of_column + above + n_of_column * above
     return n_node + n_group.sum(), n_edge + n_column
 
 

@@ -83,10 +83,10 @@ def halves(region: Region, condition: Condition, column: ColumnFacts) -> tuple[R
     """
     k = condition.column
     if column.base == "category":
-        here = region.get(k, tuple(range(column.n_label)))
+        codes = region.get(k, tuple(range(column.n_label)))
         parts = (
-            tuple(label for label in here if label in condition.labels),
-            tuple(label for label in here if label not in condition.labels),
+            tuple(label for label in codes if label in condition.labels),
+            tuple(label for label in codes if label not in condition.labels),
         )
         return ({**region, k: parts[0]}, {**region, k: parts[1]}) if all(parts) else None
     lo, hi = region.get(k, (-np.inf, np.inf))
@@ -111,9 +111,9 @@ def divided(region: Region, division: Division, column: ColumnFacts) -> list[Reg
     >>> divided({}, Division(0, ((0,), (1, 3), (2,))), size)
     [{0: (0,)}, {0: (1, 3)}, {0: (2,)}]
     """
-    here = region.get(division.column, tuple(range(column.n_label)))
-    parts: list[Labels] = [tuple(code for code in sorted(group) if code in here) for group in division.groups]
-    if not all(parts) or sorted(code for part in parts for code in part) != sorted(here):
+    codes = region.get(division.column, tuple(range(column.n_label)))
+    parts: list[Labels] = [tuple(code for code in sorted(group) if code in codes) for group in division.groups]
+    if not all(parts) or sorted(code for part in parts for code in part) != sorted(codes):
         return None
     return [{**region, division.column: part} for part in parts]
 

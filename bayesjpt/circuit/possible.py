@@ -200,10 +200,10 @@ def _apart_in_labels(bits, first, n_word, mask, nodes):
     for i in range(nodes.size):
         has_one = False
         for k in range(first, first + n_word):
-            here = bits[nodes[i], k] & mask
-            has_one |= here != 0
+            word = bits[nodes[i], k] & mask
+            has_one |= word != 0
             for j in range(i):
-                if here & bits[nodes[j], k] != 0:
+                if word & bits[nodes[j], k] != 0:
                     return False
         if not has_one:
             return False
@@ -246,12 +246,12 @@ def _first_of_shared_words(bits, first, last, place_of, nodes):
         if last[k] == 0:
             continue
         fill = last[k] - first[k]
-        all_have, here, twice = last[k], np.uint64(0), np.uint64(0)
+        all_have, union, twice = last[k], np.uint64(0), np.uint64(0)
         for node in nodes:
             x = bits[node, k]
             all_have &= ((x & ~last[k]) + fill) | x
-            twice |= here & x
-            here |= x
+            twice |= union & x
+            union |= x
         apart = all_have & ~(((twice & ~last[k]) + fill) | twice) & last[k]
         if apart != 0:
             bit = 0

@@ -50,8 +50,8 @@ class Priors(NamedTuple):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays by name."""
-        own = {name: value for name, value in self._asdict().items() if isinstance(value, np.ndarray)}
-        return own | self.scales._asdict() | self.column_types._asdict()
+        fields = {name: value for name, value in self._asdict().items() if isinstance(value, np.ndarray)}
+        return fields | self.scales._asdict() | self.column_types._asdict()
 
 
 def make_priors(

@@ -142,10 +142,10 @@ def _add_tree(kind, child_ptr, child, column, group, n_group, root, tree, n, bud
             leaf = _begins_with(kind, child_ptr, child, below, column, c)
             if leaf < 0 or group[leaf] != w:
                 return -1
-            here = child_ptr[below + 1] - child_ptr[below] - 1 if kind[below] == arrays.PRODUCT else 0
-            if n_kid >= 0 and here != n_kid:
+            n_below = child_ptr[below + 1] - child_ptr[below] - 1 if kind[below] == arrays.PRODUCT else 0
+            if n_kid >= 0 and n_below != n_kid:
                 return -1
-            n_kid = here
+            n_kid = n_below
         budget[0] -= n_above * n_way + n_kid * n_way
         if budget[0] < 0 or n + n_kid > columns.size or node_at[n] + n_kid * n_way > nodes.size:
             return -1
@@ -215,15 +215,15 @@ def _recognise(kind, child_ptr, child, column, group, n_group):
         elif _is_split(kind, child_ptr, child, column, node):
             seen[node] = True
             c, first = column[node], child_ptr[node]
-            n_here = child_ptr[node + 1] - first
-            is_network = n_here == n_group[c] and fixed[c] < 0
+            n_child = child_ptr[node + 1] - first
+            is_network = n_child == n_group[c] and fixed[c] < 0
             split[part] = c
-            way, way_edge = with_room(way, n_way + n_here), with_room(way_edge, n_way + n_here)
-            for w in range(n_here - 1, -1, -1):
+            way, way_edge = with_room(way, n_way + n_child), with_room(way_edge, n_way + n_child)
+            for w in range(n_child - 1, -1, -1):
                 way_edge[n_way + w] = first + w
                 stack[depth] = np.int64(child[first + w]), np.int64(part), np.int64(n_way + w)
                 depth += 1
-            n_way += n_here
+            n_way += n_child
         else:
             seen[node] = True
             n = 0

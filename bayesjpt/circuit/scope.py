@@ -43,15 +43,15 @@ def _scope_sizes(child_ptr, child, leaf_of, leaf_var, n_column):
     words = np.zeros((n_node, (n_column + 63) // 64), np.uint64)
     size = np.zeros(n_node, np.int64)
     for node in range(n_node):
-        own = words[node]
+        scope = words[node]
         if leaf_of[node] >= 0:
             column = leaf_var[leaf_of[node]]
-            own[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
+            scope[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
         for e in range(child_ptr[node], child_ptr[node + 1]):
             below = words[child[e]]
-            for k in range(own.size):
-                own[k] |= below[k]
-        size[node] = count_bits(own)
+            for k in range(scope.size):
+                scope[k] |= below[k]
+        size[node] = count_bits(scope)
     return size, words[n_node - 1]
 
 

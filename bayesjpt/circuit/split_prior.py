@@ -38,11 +38,11 @@ def shares_of_whole(circuit: Circuit) -> np.ndarray:
         first, last = ptr[node], ptr[node + 1]
         if first == last:
             continue
-        own = share[node] if kind[node] == arrays.PRODUCT else share[node] / (last - first)
+        child_share = share[node] if kind[node] == arrays.PRODUCT else share[node] / (last - first)
         for edge in range(first, last):
-            share[child[edge]] += own
+            share[child[edge]] += child_share
             if kind[node] == arrays.HARD:
-                out[edge] = own
+                out[edge] = child_share
     return np.array(out)
 
 

@@ -289,16 +289,16 @@ def _count(groups, rows, columns, parents, n_way, way):
         count_at[k + 1] = count_at[k] + n_way[k] * (n_way[parents[k]] if parents[k] >= 0 else 1)
     count = np.zeros(count_at[n])
     for k in range(n):
-        x, own = groups[columns[k]], way[k]
+        x, way_of = groups[columns[k]], way[k]
         if parents[k] < 0:
             for row in rows:
-                if own[x[row]] >= 0:
-                    count[count_at[k] + own[x[row]]] += 1.0
+                if way_of[x[row]] >= 0:
+                    count[count_at[k] + way_of[x[row]]] += 1.0
         else:
             y, above = groups[columns[parents[k]]], way[parents[k]]
             for row in rows:
-                if own[x[row]] >= 0 and above[y[row]] >= 0:
-                    count[count_at[k] + above[y[row]] * n_way[k] + own[x[row]]] += 1.0
+                if way_of[x[row]] >= 0 and above[y[row]] >= 0:
+                    count[count_at[k] + above[y[row]] * n_way[k] + way_of[x[row]]] += 1.0
     return count, count_at
 
 

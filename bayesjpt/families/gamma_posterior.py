@@ -254,9 +254,9 @@ def _proposal(stats, hyper):
     sd = 1.0 / math.sqrt(of_data + precision)
     for _ in range(2):
         u = min(u, highest - 1.01 * sd)
-        here = _log_target_shape(u, spread, stats, hyper)
+        middle = _log_target_shape(u, spread, stats, hyper)
         below, above = _log_target_shape(u - sd, spread, stats, hyper), _log_target_shape(u + sd, spread, stats, hyper)
-        curvature = (2.0 * here - below - above) / (sd * sd)
+        curvature = (2.0 * middle - below - above) / (sd * sd)
         step = 0.5 * (above - below) / sd
         if not curvature > precision:
             curvature = precision

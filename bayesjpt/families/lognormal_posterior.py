@@ -116,10 +116,10 @@ def _proposal(posterior, hyper):
     u = math.log(b / a)
     for _ in range(_N_NEWTON):
         u = max(u, lowest + 1.01 * sd)
-        here = _log_kernel(u, posterior, hyper)
+        middle = _log_kernel(u, posterior, hyper)
         below = _log_kernel(u - sd, posterior, hyper)
         above = _log_kernel(u + sd, posterior, hyper)
-        curvature = max((2.0 * here - below - above) / (sd * sd), 0.5 * a)
+        curvature = max((2.0 * middle - below - above) / (sd * sd), 0.5 * a)
         step = 0.5 * (above - below) / (sd * curvature)
         sd = 1.0 / math.sqrt(curvature)
         u += min(max(step, -1.0), 1.0)

@@ -44,21 +44,21 @@ def initial(stats, hyper, constants, theta):
     n_level = stats.size
     cuts = constants[n_level + 1 :]
     middle = np.empty(n_level)
-    own = 0.0
+    middle_variance = 0.0
     below = 0.0
     for k in range(n_level):
         upto = expit(cuts[k]) if k < n_level - 1 else 1.0
         middle[k] = math.log(below + upto) - math.log(2.0 - below - upto)
-        own += (upto - below) * middle[k] * middle[k]
+        middle_variance += (upto - below) * middle[k] * middle[k]
         below = upto
     n = stats.sum() + 1.0
     mean = hyper[_MU_MEAN] / n
     for k in range(n_level):
         mean += stats[k] / n * middle[k]
-    spread = own * math.exp(2.0 * hyper[_LOG_SCALE_MEAN]) / n
+    spread = middle_variance * math.exp(2.0 * hyper[_LOG_SCALE_MEAN]) / n
     for k in range(n_level):
         spread += stats[k] / n * (middle[k] - mean) ** 2
-    theta[_SCALE] = min(math.sqrt(spread / own), 0.99 * hyper[_CAP])
+    theta[_SCALE] = min(math.sqrt(spread / middle_variance), 0.99 * hyper[_CAP])
     theta[_MU] = mean
 
 

@@ -104,9 +104,9 @@ def _log_surrogate(mu, log_variance, hyper, facts):
 
 
 @kernel
-def _moved(line, step, here, facts):
+def _moved(line, step, point, facts):
     """Return (mu, log variance) and the log Jacobian after a step along a line."""
-    mu, log_variance = here
+    mu, log_variance = point
     if line == _ALONG_MU:
         return mu + step, log_variance, 0.0
     if line == _ALONG_VARIANCE:
@@ -116,7 +116,7 @@ def _moved(line, step, here, facts):
 
 
 @kernel
-def _width(line, here, hyper, facts):
+def _width(line, point, hyper, facts):
     """Return the slice's first width: along mu, twice the standard deviation by the information in the rows.
 
     Along the ridge mu moves in proportion to its distance from the edge; how far that can be depends on where the data
@@ -129,41 +129,41 @@ def _width(line, here, hyper, facts):
     if line == _ALONG_VARIANCE:
         return max(4.0 / math.sqrt(8.0 + 0.5 * n), 0.02)
     rounding = half * half / 3.0
-    variance = math.exp(here[1]) + rounding
+    variance = math.exp(point[1]) + rounding
     information = 1.0 / (hyper[V0] * variance) + (scatter + n * rounding) / (variance * variance)
     return 2.0 / math.sqrt(information)
 
 
 @kernel
-def _slice_exact(line, here, density, hyper, cells, facts, state, rng):
+def _slice_exact(line, point, density, hyper, cells, facts, state, rng):
     """Return (mu, log variance), and its log density, after a slice update of the exact target along a line."""
-    step = slice_begin(state, 0.0, density, _width(line, here, hyper, facts), rng)
-    there, before = here, density
+    step = slice_begin(state, 0.0, density, _width(line, point, hyper, facts), rng)
+    proposal, before = point, density
     while slice_wants_more(state):
-        mu, log_variance, jacobian = _moved(line, step, here, facts)
-        there = (mu, log_variance)
+        mu, log_variance, jacobian = _moved(line, step, point, facts)
+        proposal = (mu, log_variance)
         density = _log_target(mu, log_variance, hyper, cells)
         step = slice_next(state, density + jacobian, rng)
-    return (there, density) if step != 0.0 else (here, before)
+    return (proposal, density) if step != 0.0 else (point, before)
 
 
 @kernel
-def _slice_surrogate(line, here, density, hyper, facts, state, rng):
+def _slice_surrogate(line, point, density, hyper, facts, state, rng):
     """Return (mu, log variance), and its log density, after a slice update of the surrogate along a line."""
-    step = slice_begin(state, 0.0, density, _width(line, here, hyper, facts), rng)
-    there, before = here, density
+    step = slice_begin(state, 0.0, density, _width(line, point, hyper, facts), rng)
+    proposal, before = point, density
     while slice_wants_more(state):
-        mu, log_variance, jacobian = _moved(line, step, here, facts)
-        there = (mu, log_variance)
+        mu, log_variance, jacobian = _moved(line, step, point, facts)
+        proposal = (mu, log_variance)
         density = _log_surrogate(mu, log_variance, hyper, facts)
         step = slice_next(state, density + jacobian, rng)
-    return (there, density) if step != 0.0 else (here, before)
+    return (proposal, density) if step != 0.0 else (point, before)
 
 
 @kernel
-def _draw_exact(here, hyper, cells, facts, rng):
+def _draw_exact(point, hyper, cells, facts, rng):
     """Return (mu, log variance) after an update of the exact target along each line; NaN where it is not finite."""
-    density = _log_target(here[0], here[1], hyper, cells)
+    density = _log_target(point[0], point[1], hyper, cells)
     state = slice_state()
     n_line = 3 if facts[4] > -np.inf else 2
     backwards = rng.random() < 0.5
@@ -171,28 +171,28 @@ def _draw_exact(here, hyper, cells, facts, rng):
         if not -np.inf < density < np.inf:
             return np.nan, np.nan
         line = n_line - 1 - update if backwards else update
-        here, density = _slice_exact(line, here, density, hyper, cells, facts, state, rng)
-    return here
+        point, density = _slice_exact(line, point, density, hyper, cells, facts, state, rng)
+    return point
 
 
 @kernel
-def _draw_by_surrogate(here, hyper, cells, facts, rng):
+def _draw_by_surrogate(point, hyper, cells, facts, rng):
     """Return (mu, log variance) after an update of the surrogate along each line and one correction."""
     n_line = 3 if facts[4] > -np.inf else 2
     backwards = rng.random() < 0.5
-    start = _log_surrogate(here[0], here[1], hyper, facts)
-    there, density = here, start
+    start = _log_surrogate(point[0], point[1], hyper, facts)
+    proposal, density = point, start
     state = slice_state()
     for update in range(n_line):
         if not -np.inf < density < np.inf:
             return np.nan, np.nan
         line = n_line - 1 - update if backwards else update
-        there, density = _slice_surrogate(line, there, density, hyper, facts, state, rng)
-    before = _log_target(here[0], here[1], hyper, cells) - start
-    after = _log_target(there[0], there[1], hyper, cells) - density
+        proposal, density = _slice_surrogate(line, proposal, density, hyper, facts, state, rng)
+    before = _log_target(point[0], point[1], hyper, cells) - start
+    after = _log_target(proposal[0], proposal[1], hyper, cells) - density
     if math.isnan(before) or math.isnan(after):
         return np.nan, np.nan
-    return there if math.log(1.0 - rng.random()) <= after - before else here
+    return proposal if math.log(1.0 - rng.random()) <= after - before else point
 
 
 @kernel
@@ -269,16 +269,16 @@ def draw_from_values(z, count, hyper, constants, theta, rng):
     log_variance = math.log(theta[VARIANCE])
     if hyper[FLOOR] > 0.0:  # the exponential of the logarithm may fall below the floor by a rounding error
         log_variance = max(log_variance, math.log(hyper[FLOOR]) + 1e-12)
-    here = (theta[MU], log_variance)
+    point = (theta[MU], log_variance)
     k = np.empty(z.size)
     for i in range(z.size):
         k[i] = position(z[i], constants)
     scratch = (k, np.empty(2), np.empty(6), np.empty(z.size))
-    k, there, prepared, masses = borrowed(scratch)
-    cells = (z, k, count, constants, there, prepared, masses)
+    k, value, prepared, masses = borrowed(scratch)
+    cells = (z, k, count, constants, value, prepared, masses)
     if n >= _LEAST_ROWS and scatter >= _LEAST_SPREAD * cell * cell * n:
-        here = _draw_by_surrogate(here, hyper, cells, facts, rng)
+        point = _draw_by_surrogate(point, hyper, cells, facts, rng)
     else:
-        here = _draw_exact(here, hyper, cells, facts, rng)
+        point = _draw_exact(point, hyper, cells, facts, rng)
     keep(scratch)
-    return _store(here[0], math.exp(here[1]), hyper, theta)
+    return _store(point[0], math.exp(point[1]), hyper, theta)

@@ -67,8 +67,8 @@ def make_members(
         np.concatenate([np.empty(0), *hyper]),
         _offsets([each.size for each in constants]),
         _offsets([each.size for each in hyper]),
-        _offsets([family.n_stats(own) for family, own in pairs]),
-        _offsets([family.n_theta(own) for family, own in pairs]),
+        _offsets([family.n_stats(constant) for family, constant in pairs]),
+        _offsets([family.n_theta(constant) for family, constant in pairs]),
     )
 
 
@@ -90,12 +90,12 @@ def fill_starts(members, x, theta):
             z[i] = (x[i] - members.offset[k]) / members.scale[k]
         constants = members.constants[members.constants_at[k] : members.constants_at[k + 1]]
         hyper = members.hyper[members.hyper_at[k] : members.hyper_at[k + 1]]
-        own_stats = stats[members.stats_at[k] : members.stats_at[k + 1]]
-        own = theta[members.theta_at[k] : members.theta_at[k + 1]]
-        own[:] = 1.0 / max(own.size, 1)
+        member_stats = stats[members.stats_at[k] : members.stats_at[k + 1]]
+        member_theta = theta[members.theta_at[k] : members.theta_at[k + 1]]
+        member_theta[:] = 1.0 / max(member_theta.size, 1)
         if members.prepares[k]:
             dispatch.prepare(family, z, constants, prepared)
-            dispatch.accumulate(family, z, prepared, rows, constants, own_stats)
+            dispatch.accumulate(family, z, prepared, rows, constants, member_stats)
         else:
-            dispatch.accumulate(family, z, z, rows, constants, own_stats)
-        dispatch.initial(family, own_stats, hyper, constants, own)
+            dispatch.accumulate(family, z, z, rows, constants, member_stats)
+        dispatch.initial(family, member_stats, hyper, constants, member_theta)

@@ -64,7 +64,7 @@ def boost(
     networks: list[NetworkDraws] = []
     shares, log_density = np.empty(ensemble.n), np.empty(table.n_row)
     for number in range(ensemble.n):
-        rows = np.arange(table.n_row) if number == 0 else drawn_rows(log_density, ensemble.own_seed(number))
+        rows = np.arange(table.n_row) if number == 0 else drawn_rows(log_density, ensemble.seed_of(number))
         network = _network(ensemble, number, table.take(rows), learnt_from.take(rows[:LEARN_ROWS]), n_chain)
         found = _mean_log_density(network, table)
         shares[number] = 1.0 if number == 0 else best_share(log_density, found)
@@ -125,18 +125,18 @@ def mixed(share: float, old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 def _network(ensemble: Ensemble, number: int, rows: Table, learnt_from: Table, n_chain: int) -> NetworkDraws:
     """Return a network learned from some rows and given others."""
-    learn_seed, _ = np.random.SeedSequence(ensemble.own_seed(number)).spawn(2)
+    learn_seed, _ = np.random.SeedSequence(ensemble.seed_of(number)).spawn(2)
     learner, rng = ensemble.learner(number), np.random.default_rng(learn_seed)
     circuit = learner(learnt_from, rng, threading.Event(), **ensemble.options)
     ess = ensemble.priors.get("ess", ESS)
-    own_ess = None if ess == DRAWN_ESS else ess if isinstance(ess, BDeu) else float(ess)
-    found = network_draws(circuit, rows, own_ess, ensemble.own_seed(number), n_chain=n_chain, n_draw=1)
+    fixed_ess = None if ess == DRAWN_ESS else ess if isinstance(ess, BDeu) else float(ess)
+    found = network_draws(circuit, rows, fixed_ess, ensemble.seed_of(number), n_chain=n_chain, n_draw=1)
     if found is None:
         raise LearnerError(
             "boosting of columns of numbers or missing cells", "complete rows of labels",
             "Ask for even weights", command="Ask for --weights even",
         )  # fmt: skip
-    settings = {"learner": learner.__name__, "seed": ensemble.own_seed(number), "draws": INDEPENDENT}
+    settings = {"learner": learner.__name__, "seed": ensemble.seed_of(number), "draws": INDEPENDENT}
     return replace(found, settings=settings)
 
 

@@ -227,18 +227,19 @@ def _cells(first: tuple[_Cells, Any], second: tuple[_Cells, Any]) -> tuple[_Cell
     """Return a column of both tables in one language: numbers where both hold numbers, labels elsewhere."""
     from bayesjpt.table.write import texts
 
-    kinds = [_kind(own.column) for own, _ in (first, second)]
+    kinds = [_kind(cells.column) for cells, _ in (first, second)]
     if kinds[0] == kinds[1] != "label":
         return first[0], second[0]
     if set(kinds) == {"label", "number"}:
         numbers = [
-            own if kind == "number" else _as_numbers(own) for (own, _), kind in zip((first, second), kinds, strict=True)
+            cells if kind == "number" else _as_numbers(cells)
+            for (cells, _), kind in zip((first, second), kinds, strict=True)
         ]
         if numbers[0] is not None and numbers[1] is not None:
             return numbers[0], numbers[1]
     found = [
-        _Cells(own.column, np.array(texts(own.column, own.values, new), object), own.observed)
-        for own, new in (first, second)
+        _Cells(cells.column, np.array(texts(cells.column, cells.values, new), object), cells.observed)
+        for cells, new in (first, second)
     ]
     return found[0], found[1]
 
@@ -247,21 +248,21 @@ def _kind(column: Column) -> str:
     return "label" if column.base == "category" else "date" if column.dtype == "datetime" else "number"
 
 
-def _as_numbers(own: _Cells) -> _Cells | None:
+def _as_numbers(cells: _Cells) -> _Cells | None:
     """Return labels as the numbers that they spell, as those of a few rows may be; None where one spells none."""
     from bayesjpt.table.cells import number_of_text
 
-    numbers = [number_of_text(label) for label in own.column.labels]
-    if any(number is None for number in numbers) or (own.values >= len(numbers)).any():
+    numbers = [number_of_text(label) for label in cells.column.labels]
+    if any(number is None for number in numbers) or (cells.values >= len(numbers)).any():
         return None
-    column = replace(own.column, base="real", labels=())
-    return _Cells(column, np.array(numbers, np.float64)[own.values.astype(np.int64)], own.observed)
+    column = replace(cells.column, base="real", labels=())
+    return _Cells(column, np.array(numbers, np.float64)[cells.values.astype(np.int64)], cells.observed)
 
 
 def _compared(name: str, first: _Cells, second: _Cells) -> ColumnComparison:
     from bayesjpt.queries.two_sample import labels_log_factor, numbers_log_factor, probability_of
 
-    gaps = [np.array([own.observed.sum(), (~own.observed).sum()], np.float64) for own in (first, second)]
+    gaps = [np.array([cells.observed.sum(), (~cells.observed).sum()], np.float64) for cells in (first, second)]
     missing = probability_of(labels_log_factor(*gaps)) if sum(gap[1] for gap in gaps) else 0.0
     if not (first.values.size and second.values.size):
         return ColumnComparison(name, 0.5, 0.0, missing, _gap_words(gaps))
@@ -269,7 +270,7 @@ def _compared(name: str, first: _Cells, second: _Cells) -> ColumnComparison:
         notes = [_gap_words(gaps)] if missing >= MAY_DIFFER else []
         return ColumnComparison(name, 0.0, 0.0, missing, "; ".join(notes))
     if first.values.dtype == object:
-        tallies = [Counter(own.values.tolist()) for own in (first, second)]
+        tallies = [Counter(cells.values.tolist()) for cells in (first, second)]
         labels = sorted({*tallies[0], *tallies[1]})
         counts = [np.array([tally[label] for label in labels], np.float64) for tally in tallies]
         probability = probability_of(labels_log_factor(*counts))
@@ -288,7 +289,7 @@ def _compared(name: str, first: _Cells, second: _Cells) -> ColumnComparison:
 def _largest_gap(first: np.ndarray, second: np.ndarray) -> float:
     """Return the largest difference in the share of any interval: Kuiper's statistic."""
     places = np.concatenate([first, second])
-    below = [np.searchsorted(np.sort(own), places, side="right") / own.size for own in (first, second)]
+    below = [np.searchsorted(np.sort(sample), places, side="right") / sample.size for sample in (first, second)]
     difference = np.append(below[0] - below[1], 0.0)
     return float(np.ptp(difference))
 
@@ -303,12 +304,12 @@ def _number_words(first: _Cells, second: _Cells) -> str:
     from bayesjpt.queries.column_summary import between
 
     halves = []
-    for own in (first, second):
-        lo, hi = np.quantile(own.values, [0.25, 0.75], method="inverted_cdf").tolist()
-        halves.append(between(own.column, lo, hi, 3))
+    for cells in (first, second):
+        lo, hi = np.quantile(cells.values, [0.25, 0.75], method="inverted_cdf").tolist()
+        halves.append(between(cells.column, lo, hi, 3))
     if halves[0] != halves[1]:
         return f"half {halves[0]} -> {halves[1]}"
-    ends = [between(own.column, float(own.values.min()), float(own.values.max())) for own in (first, second)]
+    ends = [between(cells.column, float(cells.values.min()), float(cells.values.max())) for cells in (first, second)]
     return f"{ends[0]} -> {ends[1]}" if ends[0] != ends[1] else f"half {halves[0]} in both, other values in between"
 
 
@@ -357,8 +358,8 @@ def _together(
         factors.append(parts_log_factor(*counts))
         parts.append((found, counts))
     probability = probability_of(float(np.mean(factors)))
-    shown = _parts(table, *parts[int(np.argmax(factors))]) if probability >= MAY_DIFFER else ()
-    return probability, shown, len(copies)
+    differing = _parts(table, *parts[int(np.argmax(factors))]) if probability >= MAY_DIFFER else ()
+    return probability, differing, len(copies)
 
 
 def _copies(values: np.ndarray, observed: np.ndarray, n_first: int) -> np.ndarray:
@@ -389,7 +390,9 @@ def _both(cells: dict[str, tuple[_Cells, _Cells]], n_row: Sequence[int], side: n
     for name, both in cells.items():
         is_text = both[0].values.dtype == object
         column = np.full(sum(n_row), None, object) if is_text else np.full(sum(n_row), np.nan)
-        column[np.concatenate([own.observed for own in both])] = np.concatenate([own.values for own in both])
+        column[np.concatenate([of_table.observed for of_table in both])] = np.concatenate(
+            [of_table.values for of_table in both]
+        )
         is_date = both[0].column.dtype == "datetime" and not is_text
         columns[name] = moments(column) if is_date else column
     indicator = "table"
@@ -455,10 +458,10 @@ def _parts(table: Table, regions: Sequence[Region], counts: Sequence[np.ndarray]
     found = []
     for k, region in enumerate(regions):
         intervals = []
-        for own in counts:
-            inside, outside = own[k] + 0.5, own.sum() - own[k] + 0.5
+        for n_rows in counts:
+            inside, outside = n_rows[k] + 0.5, n_rows.sum() - n_rows[k] + 0.5
             ends = betaincinv(inside, outside, [0.05, 0.95]).tolist()
-            intervals.append((float(own[k] / max(own.sum(), 1.0)), *ends))
+            intervals.append((float(n_rows[k] / max(n_rows.sum(), 1.0)), *ends))
         first, second = intervals
         if region and (first[1] > second[2] or second[1] > first[2]):
             found.append(Part(conditions(region, table.schema), first, second))

@@ -89,7 +89,7 @@ class Ensemble:
         """Return the learner of a structure."""
         return self.learners[number % len(self.learners)]
 
-    def own_seed(self, number: int) -> int:
+    def seed_of(self, number: int) -> int:
         """Return the seed of a structure; that of the first is the seed of the whole."""
         return self.seed if number == 0 else derived_seed(self.seed, _STRUCTURE, number)
 
@@ -130,7 +130,7 @@ class Ensemble:
         if number in self.learned:
             with lost_processes_told():
                 return self.learned[number].result()
-        learn_seed, _ = np.random.SeedSequence(self.own_seed(number)).spawn(2)
+        learn_seed, _ = np.random.SeedSequence(self.seed_of(number)).spawn(2)
         rng = np.random.default_rng(learn_seed)
         return self.learner(number)(self.rows(number, table, rng), rng, stop, **self.options)
 
@@ -165,8 +165,8 @@ class Ensemble:
         if target.is_closed_form:
             schedule = schedule.of_independent_draws()
         n_kept = self.n * schedule.n_draw  # the other structures are about as large
-        asked = {"draws": n_kept, "chains": schedule.n_chain, "cores": self.n_thread, "sampler": target.sampler}
-        check_memory(memory_of(target.plan, circuit, table, **asked))
+        sizes = {"draws": n_kept, "chains": schedule.n_chain, "cores": self.n_thread, "sampler": target.sampler}
+        check_memory(memory_of(target.plan, circuit, table, **sizes))
         draws = empty_draws(schedule, target.sizes.n_edge, target.sizes.n_theta)
         done = run_chains_here(target, schedule, new_chains(schedule.n_chain, seed), draws, stop)
         return draws if done else None
@@ -189,7 +189,7 @@ class Ensemble:
         from bayesjpt.sampler.target import check_fits
 
         circuit = self.learn(number, learnt_from, stop)
-        settings = {"learner": self.learner(number).__name__, "seed": self.own_seed(number)}
+        settings = {"learner": self.learner(number).__name__, "seed": self.seed_of(number)}
         check_fits(circuit, table)
         ess = self.priors.get("ess", ESS)
         known = {name: self.priors[name] for name in ("gamma", "alpha") if name in self.priors}
@@ -198,8 +198,8 @@ class Ensemble:
         check_concentrations(**known)
         if isinstance(table, Table):
             sizes = {"n_chain": schedule.n_chain, "n_draw": schedule.n_draw}
-            own_ess = None if ess == DRAWN_ESS else ess if isinstance(ess, BDeu) else float(ess)
-            kept = network_draws(circuit, table, own_ess, self.own_seed(number), **sizes)
+            fixed_ess = None if ess == DRAWN_ESS else ess if isinstance(ess, BDeu) else float(ess)
+            kept = network_draws(circuit, table, fixed_ess, self.seed_of(number), **sizes)
             if kept is not None:
                 return replace(kept, settings=settings | {"draws": INDEPENDENT})
         if ess == DRAWN_ESS:
@@ -208,7 +208,7 @@ class Ensemble:
                 "columns of labels without missing cells",
                 "Give a number, or in a model of your own an expression of its random variables.",
             )
-        _, chain_seed = np.random.SeedSequence(self.own_seed(number)).spawn(2)
+        _, chain_seed = np.random.SeedSequence(self.seed_of(number)).spawn(2)
         draws = self.sample(circuit, table, schedule, chain_seed, stop)
         if draws is None:
             return None

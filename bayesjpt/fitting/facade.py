@@ -195,7 +195,7 @@ def fit(
     >>> post.types()["wait"].type
     'positive'
     """
-    asked = FitSettings(
+    fit_settings = FitSettings(
         learner=learner,
         n_structures=n_structures,
         weights=weights,
@@ -224,23 +224,27 @@ def fit(
 
     if not isinstance(table, Dataset):
         table = as_table(table)
-    asked = asked.of_rows(table)
-    asked.check_options(table)
+    fit_settings = fit_settings.of_rows(table)
+    fit_settings.check_options(table)
     learnt_from = restricted(table, families)
     clock = _Clock(on_phase, progress, time)
-    if asked.several:
+    if fit_settings.several:
         from bayesjpt.sampler.structures_folder import StructuresFolder
 
         with contextlib.nullcontext() if checkpoint is None else StructuresFolder(Path(checkpoint)) as folder:
-            return _fit_several(asked, table, learnt_from, clock, folder, on_structure)
+            return _fit_several(fit_settings, table, learnt_from, clock, folder, on_structure)
     from bayesjpt.sampler.checkpoint import Checkpoint
 
     with contextlib.nullcontext() if checkpoint is None else Checkpoint(Path(checkpoint)) as folder:
-        return _fit_one(asked, table, learnt_from, clock, folder)
+        return _fit_one(fit_settings, table, learnt_from, clock, folder)
 
 
 def _fit_one(
-    asked: FitSettings, table: Table | Dataset, learnt_from: Table | Dataset, clock: _Clock, folder: Checkpoint | None
+    fit_settings: FitSettings,
+    table: Table | Dataset,
+    learnt_from: Table | Dataset,
+    clock: _Clock,
+    folder: Checkpoint | None,
 ) -> Posterior:
     """Return the posterior of one structure, `learnt_from` being the table as the learner sees it."""
     from bayesjpt.fitting.ensemble import learnt_rows, resampling_of
@@ -251,10 +255,10 @@ def _fit_one(
     from bayesjpt.sampler.target import check_fits, make_target
     from bayesjpt.sampler.workers import n_helper
 
-    asked, resumed = _seeded(asked, folder, table, learnt_from)
-    settings = asked.recorded(learnt_from.schema)
+    fit_settings, resumed = _seeded(fit_settings, folder, table, learnt_from)
+    settings = fit_settings.recorded(learnt_from.schema)
     with clock.phase("compile"):
-        compile_for(learnt_from, asked.progress, asked.sampler)
+        compile_for(learnt_from, fit_settings.progress, fit_settings.sampler)
 
     learn_seed, chain_seed = np.random.SeedSequence(settings["seed"]).spawn(2)
     with clock.phase("resume" if resumed else "learn"):
@@ -263,24 +267,33 @@ def _fit_one(
         else:
             rng = np.random.default_rng(learn_seed)
             rows = learnt_rows(learnt_from, 0, resampling_of(learnt_from))
-            circuit = learn(rows, asked.learners[0], rng, asked.progress, asked.learner_options)
+            circuit = learn(rows, fit_settings.learners[0], rng, fit_settings.progress, fit_settings.learner_options)
         check_fits(circuit, table)
 
-    schedule = asked.schedule
-    sizes = {"draws": schedule.n_draw, "chains": schedule.n_chain, "cores": asked.cores, "sampler": asked.sampler}
+    schedule = fit_settings.schedule
+    sizes = {
+        "draws": schedule.n_draw,
+        "chains": schedule.n_chain,
+        "cores": fit_settings.cores,
+        "sampler": fit_settings.sampler,
+    }
     memory = estimate_memory(circuit, table, **sizes)
     check_memory(memory)
     if memory.total > LARGE_MEMORY_BYTES:
         warn(f"sampling takes {memory} of memory")
     target = make_target(
-        circuit, table, n_thread=n_helper(asked.cores, schedule.n_chain), executor=asked.executor, **asked.priors
+        circuit,
+        table,
+        n_thread=n_helper(fit_settings.cores, schedule.n_chain),
+        executor=fit_settings.executor,
+        **fit_settings.priors,
     )
     if target.is_closed_form:
         schedule = schedule.of_independent_draws()
     if folder is not None:
         settle(folder, table, target, schedule, settings)
     with clock.phase("sample"):
-        run = sample(target, schedule, new_chains(schedule.n_chain, chain_seed), folder, asked)
+        run = sample(target, schedule, new_chains(schedule.n_chain, chain_seed), folder, fit_settings)
     if run.theta.shape[1] < schedule.n_draw:
         kept = f"{schedule.n_chain} chains of {run.theta.shape[1]} draws"
         warn(f"interrupted: {kept} are kept, of {schedule.n_chain} chains of {schedule.n_draw} asked for")
@@ -291,7 +304,7 @@ def _fit_one(
 
 
 def _fit_several(
-    asked: FitSettings,
+    fit_settings: FitSettings,
     table: Table | Dataset,
     learnt_from: Table | Dataset,
     clock: _Clock,
@@ -310,49 +323,49 @@ def _fit_several(
     from bayesjpt.sampler.workers import n_helper, n_worker
     from bayesjpt.table.dataset import Dataset
 
-    asked, resumed = _seeded(asked, folder, table, learnt_from)
-    settings, schedule = asked.recorded(learnt_from.schema), asked.schedule
+    fit_settings, resumed = _seeded(fit_settings, folder, table, learnt_from)
+    settings, schedule = fit_settings.recorded(learnt_from.schema), fit_settings.schedule
     if folder is not None and not resumed:
         folder.begin(facts_of(table, schedule, settings))
     ensemble = Ensemble(
-        learners=tuple(map(LearnerFunction, asked.learners)),
-        n=asked.n_structures,
+        learners=tuple(map(LearnerFunction, fit_settings.learners)),
+        n=fit_settings.n_structures,
         seed=settings["seed"],
-        options=asked.learner_options,
-        priors=asked.priors,
+        options=fit_settings.learner_options,
+        priors=fit_settings.priors,
         resampling=resampling_of(learnt_from),
-        n_thread=1 if asked.executor is not None else n_worker(asked.cores, asked.n_structures),
-        n_helper=n_helper(asked.cores, asked.n_structures),
-        executor=asked.executor,
+        n_thread=1 if fit_settings.executor is not None else n_worker(fit_settings.cores, fit_settings.n_structures),
+        n_helper=n_helper(fit_settings.cores, fit_settings.n_structures),
+        executor=fit_settings.executor,
     )
     with clock.phase("compile"):
-        compile_for(learnt_from, asked.progress, asked.sampler)
+        compile_for(learnt_from, fit_settings.progress, fit_settings.sampler)
     weights = np.full(ensemble.n, 1.0 / ensemble.n)
-    if asked.weights == "stacking":
-        with clock.phase("weigh"), task_bar("Weighing structures on held-out rows", asked.progress) as tell:
+    if fit_settings.weights == "stacking":
+        with clock.phase("weigh"), task_bar("Weighing structures on held-out rows", fit_settings.progress) as tell:
             assert not isinstance(learnt_from, Dataset), "refused before"
             scores = held_out_scores(ensemble, learnt_from, folder=folder, tell=tell)
-            n_learner = len(asked.learners)
+            n_learner = len(fit_settings.learners)
             weights = weigh(scores) if n_learner == 1 else weigh_by_learner(scores, n_learner)
     boosted: list[NetworkDraws] = []
-    if asked.weights == BOOSTING:
-        with clock.phase("weigh"), task_bar("Boosting networks", asked.progress) as tell:
+    if fit_settings.weights == BOOSTING:
+        with clock.phase("weigh"), task_bar("Boosting networks", fit_settings.progress) as tell:
             assert not isinstance(table, Dataset), "refused before"
             assert not isinstance(learnt_from, Dataset), "refused before"
             boosted, weights = boost(ensemble, table, learnt_from, n_chain=schedule.n_chain, tell=tell)
-    if asked.weights != "even":
+    if fit_settings.weights != "even":
         settings["structure_weights"] = ", ".join(f"{weight:.4g}" for weight in weights)
     n_draws = draws_for(weights, ensemble.n * schedule.n_draw)
     schedules = {k: replace(schedule, n_draw=int(n_draws[k])) for k in np.flatnonzero(n_draws).tolist()}
     done: dict[int, Posterior | NetworkDraws] = {}
     done |= {} if folder is None else _structures_of(folder, table, schedules)
-    done |= {k: replace(boosted[k], draws=np.arange(own.n_draw)) for k, own in schedules.items() if boosted}
+    done |= {k: replace(boosted[k], draws=np.arange(plan.n_draw)) for k, plan in schedules.items() if boosted}
 
     def whole() -> StackedPosterior:
         numbers = sorted(done)
         is_independent = all(done[k].settings.get("draws") == INDEPENDENT for k in numbers)
-        own = {**settings, "tune": 0, "thin": 1, "draws": INDEPENDENT} if is_independent else settings
-        return StackedPosterior([done[k] for k in numbers], weights[numbers] / weights[numbers].sum(), own)
+        stacked_settings = {**settings, "tune": 0, "thin": 1, "draws": INDEPENDENT} if is_independent else settings
+        return StackedPosterior([done[k] for k in numbers], weights[numbers] / weights[numbers].sum(), stacked_settings)
 
     def keep(number: int, post: Posterior | NetworkDraws) -> None:
         tell_done(len(done))
@@ -361,7 +374,10 @@ def _fit_several(
         if on_structure is not None:
             on_structure(whole())
 
-    with clock.phase("structures"), count_bar("Structures", len(done), len(schedules), asked.progress) as tell_done:
+    with (
+        clock.phase("structures"),
+        count_bar("Structures", len(done), len(schedules), fit_settings.progress) as tell_done,
+    ):
         ended = fit_structures(ensemble, table, learnt_from, schedules, done=done, keep=keep, deadline=clock.deadline)
     if boosted and on_structure is not None:
         on_structure(whole())
@@ -372,18 +388,18 @@ def _fit_several(
 
 
 def _seeded(
-    asked: FitSettings, folder: Checkpoint | None, table: Table | Dataset, learnt_from: Table | Dataset
+    fit_settings: FitSettings, folder: Checkpoint | None, table: Table | Dataset, learnt_from: Table | Dataset
 ) -> tuple[FitSettings, bool]:
     """Return settings with a seed, of the fit that is resumed or a fresh one, and whether a fit is resumed."""
     from bayesjpt.sampler.facts import facts_of, resumed_seed
 
-    seed, resumed = asked.seed, False
+    seed, resumed = fit_settings.seed, False
     if folder is not None and folder.begun:
-        facts = facts_of(table, asked.schedule, asked.recorded(learnt_from.schema))
-        seed, resumed = resumed_seed(folder, facts, resume=asked.resume), True
+        facts = facts_of(table, fit_settings.schedule, fit_settings.recorded(learnt_from.schema))
+        seed, resumed = resumed_seed(folder, facts, resume=fit_settings.resume), True
     if seed is None:
         seed = int(np.random.default_rng().integers(2**31))
-    return replace(asked, seed=int(seed)), resumed
+    return replace(fit_settings, seed=int(seed)), resumed
 
 
 def _structures_of(

@@ -57,7 +57,7 @@ def stored_circuit(folder: Checkpoint) -> Circuit:
 
 
 def sample(
-    target: Target, schedule: Schedule, chains: list[Chain], folder: Checkpoint | None, asked: FitSettings
+    target: Target, schedule: Schedule, chains: list[Chain], folder: Checkpoint | None, fit_settings: FitSettings
 ) -> Draws:
     """Return the draws that all chains have: fewer than asked for after an interrupt."""
     from bayesjpt.sampler.chains import run_chains
@@ -71,9 +71,9 @@ def sample(
     saves = None if folder is None else Saves(folder.path, folder.facts(), schedule, sizes, draws)
     if saves is not None:
         saves.restore(chains)
-    with sampling_bar(chains, schedule, asked.progress) as show:
+    with sampling_bar(chains, schedule, fit_settings.progress) as show:
         watches = [watch for watch in (show, saves and saves.watch) if watch is not None]
-        n_thread = n_worker(asked.cores, schedule.n_chain)
+        n_thread = n_worker(fit_settings.cores, schedule.n_chain)
         run_chains(target, schedule, chains, draws, n_thread=n_thread, record=saves, watches=watches)
     if saves is not None:
         saves.save()

@@ -172,8 +172,8 @@ class FitSettings:
     def learner_options(self) -> dict[str, Any]:
         """What learners are called with: those of splits smooth by the imaginary rows that the sweeps have."""
         is_number = not isinstance(self.ess, str | BDeu)
-        own = {"ess": self.ess} if is_number and all(map(smooths_splits, self.learners)) else {}
-        return own | self.options
+        smoothing = {"ess": self.ess} if is_number and all(map(smooths_splits, self.learners)) else {}
+        return smoothing | self.options
 
     def recorded(self, learnt_from: Schema) -> dict[str, Any]:
         """Return what `Posterior.settings` holds of them, given the schema from which learners build."""
@@ -244,5 +244,5 @@ def _in_word(value: Any) -> int | float | str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} = {_in_word(own)}" for key, own in value.items())
+        return ", ".join(f"{key} = {_in_word(entry)}" for key, entry in value.items())
     return getattr(value, "__qualname__", None) or repr(value)

@@ -222,11 +222,11 @@ def _arrange(plan, values, missing, row, coded):
             rows.gather(x, row, moved)
             x = moved
         if code_row[column] >= 0:
-            own = code[code_row[column]]
+            column_code = code[code_row[column]]
             first = known_ptr[column]
-            fill_codes(known[first : first + n_code[column]], x, own)
+            fill_codes(known[first : first + n_code[column]], x, column_code)
             if missing.shape[1] > 0:
-                rows.put_where(missing[column], n_code[column], own)
+                rows.put_where(missing[column], n_code[column], column_code)
             x = known[first : known_ptr[column + 1]]
         for f in range(plan.feature_column.size):
             if plan.feature_column[f] == column:

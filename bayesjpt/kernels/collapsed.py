@@ -60,7 +60,7 @@ def _shift(plan, cells, paths, leaf, entry, sign):
     """Add a row, or take it out, from the statistics of a leaf."""
     first, last = plan.stat_at[leaf], plan.stat_at[leaf + 1]
     # an empty leaf holds exact zeros: rounding errors of rows that have left cannot build up
-    if paths.n_here[leaf] == 0:
+    if paths.leaf_count[leaf] == 0:
         paths.stats[first:last] = 0.0
         paths.rest[first:last] = 0.0
     else:
@@ -305,7 +305,7 @@ def begin(plan, cells, work, paths, concentration, hyper, hyper_at, theta):
     plan, cells, work, paths = borrowed(plan), borrowed(cells), borrowed(work), borrowed(paths)
     paths.count[:] = 0
     paths.n_visit[:] = 0
-    paths.n_here[:] = 0
+    paths.leaf_count[:] = 0
     paths.stats[:] = 0.0
     paths.rest[:] = 0.0
     paths.total[:] = 0.0
@@ -321,7 +321,7 @@ def begin(plan, cells, work, paths, concentration, hyper, hyper_at, theta):
         for column in range(paths.leaf.shape[1]):
             leaf = paths.leaf[place, column]
             if leaf >= 0:
-                paths.n_here[leaf] += 1
+                paths.leaf_count[leaf] += 1
                 if paths.mode[leaf] != HELD:
                     _shift(plan, cells, paths, leaf, entry_of(cells, column, place), 1.0)
     for e in range(plan.child.size):
@@ -348,7 +348,7 @@ def _take_out(plan, cells, paths, hyper, hyper_at, theta, concentration, place):
         paths.changed_before[column] = leaf >= 0 and paths.changed[leaf]
         if leaf < 0:
             continue
-        paths.n_here[leaf] -= 1
+        paths.leaf_count[leaf] -= 1
         if paths.mode[leaf] != HELD:
             for k in range(plan.stat_at[leaf], plan.stat_at[leaf + 1]):
                 paths.kept_stats[k], paths.kept_rest[k] = paths.stats[k], paths.rest[k]
@@ -368,7 +368,7 @@ def _put_back(plan, cells, paths, hyper, hyper_at, theta, concentration, place):
         leaf = paths.leaf[place, column]
         if leaf < 0:
             continue
-        paths.n_here[leaf] += 1
+        paths.leaf_count[leaf] += 1
         if paths.mode[leaf] == HELD:
             continue
         if leaf == paths.before[column]:

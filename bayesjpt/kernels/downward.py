@@ -83,17 +83,17 @@ def downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count):
     any_missing = cells.missing.shape[1] > 0
     root = plan.kind.size - 1
     work.n_rows[:] = 0
-    here = work.rows[work.list_at[root]]
+    root_rows = work.rows[work.list_at[root]]
     if any_missing:
         seen = work.seen[work.node_at[root]]
         q = 0
         for i in range(n):
-            here[q] = i
+            root_rows[q] = i
             q += seen[i]
         work.n_rows[work.list_at[root]] = q
     else:
         for i in range(n):
-            here[i] = i
+            root_rows[i] = i
         work.n_rows[work.list_at[root]] = n
     # children have smaller numbers than their parents: when a node's turn comes, its list of rows is complete
     for position in range((nodes.size if nodes.size > 0 else plan.kind.size) - 1, -1, -1):

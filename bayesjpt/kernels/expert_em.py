@@ -90,9 +90,9 @@ def _fill_predictor(x, lo, size, coefficient, offset, out):
     for i in range(size):
         out[i] = offset
     for k in range(coefficient.size):
-        slope, own = coefficient[k], x[k]
+        slope, covariate = coefficient[k], x[k]
         for i in range(size):
-            out[i] += slope * own[i]
+            out[i] += slope * covariate[i]
 
 
 @kernel
@@ -111,7 +111,7 @@ def _add_log_likelihood(kind, y, eta, size, dispersion, one, out):
 
 
 @kernel
-def _up(log_odds, left, right, size, own):
+def _up(log_odds, left, right, size, out):
     """Replace log likelihoods of both children by posterior shares, and fill those of their gate."""
     for i in range(size):
         prior, likelihood = log_odds[i], right[i] - left[i]
@@ -119,20 +119,20 @@ def _up(log_odds, left, right, size, own):
         small, size_of = math.exp(-abs(prior)), math.exp(-abs(posterior))
         # log weights of both ways: min(-+prior, 0) - log1p(small); from the likelier way nothing cancels
         if posterior > 0.0:
-            own[i] = right[i] + min(prior, 0.0) - math.log1p(small) + math.log1p(size_of)
+            out[i] = right[i] + min(prior, 0.0) - math.log1p(small) + math.log1p(size_of)
             right[i] = 1.0 / (1.0 + size_of)
             left[i] = size_of / (1.0 + size_of)
         else:
-            own[i] = left[i] + min(-prior, 0.0) - math.log1p(small) + math.log1p(size_of)
+            out[i] = left[i] + min(-prior, 0.0) - math.log1p(small) + math.log1p(size_of)
             left[i] = 1.0 / (1.0 + size_of)
             right[i] = size_of / (1.0 + size_of)
 
 
 @kernel
-def _up_softmax(log_odds, below, own):
+def _up_softmax(log_odds, below, out):
     """Do as `_up` does at a gate of several ways; `log_odds` are (n_way - 1, n_row), `below` (n_way, n_row)."""
     n_way = below.shape[0]
-    for i in range(own.size):
+    for i in range(out.size):
         top, most = 0.0, below[0, i]
         for k in range(1, n_way):
             top = max(top, log_odds[k - 1, i])
@@ -144,7 +144,7 @@ def _up_softmax(log_odds, below, own):
         for k in range(n_way):
             joint = below[k, i] + (log_odds[k - 1, i] if k > 0 else 0.0)
             below[k, i] = math.exp(joint - most) / total
-        own[i] = most + math.log(total) - top - math.log(prior)
+        out[i] = most + math.log(total) - top - math.log(prior)
 
 
 @kernel
@@ -181,29 +181,37 @@ def fill_posteriors(task, state, opened, posterior):
             for k in range(gate_x.shape[0]):
                 gate_x[k, i] = task.gate_x[lo + i, k]
         for node in range(n_node - 1, -1, -1):
-            own = posterior[node, lo:hi]
+            node_posterior = posterior[node, lo:hi]
             if not active[node]:
-                own[:] = 0.0
+                node_posterior[:] = 0.0
             elif node >= n_gate:
-                own[:] = 0.0
+                node_posterior[:] = 0.0
                 for c in range(task.kind.size):
                     first, last = task.at[c], task.at[c + 1]
                     for h in range(first, last):
                         _fill_predictor(x, lo, size, state.node[node, h], task.offset[c], eta[h])
                     dispersion = state.dispersion[node - n_gate, c]
-                    _add_log_likelihood(task.kind[c], task.y[c, lo:hi], eta[first:last], size, dispersion, one, own)
+                    _add_log_likelihood(
+                        task.kind[c], task.y[c, lo:hi], eta[first:last], size, dispersion, one, node_posterior
+                    )
             elif opened[node]:
                 for h in range(n_way - 1):
                     _fill_predictor(gate_x, lo, size, state.gate[(n_way - 1) * node + h], 0.0, log_odds[h])
                 if n_way == 2:
-                    _up(log_odds[0], posterior[2 * node + 1, lo:hi], posterior[2 * node + 2, lo:hi], size, own)
+                    _up(
+                        log_odds[0],
+                        posterior[2 * node + 1, lo:hi],
+                        posterior[2 * node + 2, lo:hi],
+                        size,
+                        node_posterior,
+                    )
                 else:
                     first = n_way * node + 1
-                    _up_softmax(log_odds[:, :size], posterior[first : first + n_way, lo:hi], own)
+                    _up_softmax(log_odds[:, :size], posterior[first : first + n_way, lo:hi], node_posterior)
             else:
                 below = posterior[n_way * node + 1, lo:hi]
                 for i in range(size):
-                    own[i] = below[i]
+                    node_posterior[i] = below[i]
                     below[i] = 1.0
         for i in range(lo, hi):
             total += posterior[0, i]
@@ -289,10 +297,10 @@ def regress_gate(task, state, penalty, posterior, gate, cases):
     for i in range(n_case):
         left, right = posterior[2 * gate + 1, cases.row[i]], posterior[2 * gate + 2, cases.row[i]]
         scaled = cases.weight[i] * believed_log_odds(left, right)
-        own = x[cases.row[i]]
+        covariates = x[cases.row[i]]
         for k in range(b.size):
-            b[k] += scaled * own[k]
-        add_weighted(own, cases.weight[i], a)
+            b[k] += scaled * covariates[k]
+        add_weighted(covariates, cases.weight[i], a)
     solve_positive(a, b, state.gate[gate])
 
 

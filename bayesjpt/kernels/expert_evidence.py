@@ -62,12 +62,14 @@ def _fill_levels(leaves, dispersion, level):
     """Fill level, float64 (n_leaf, n_response), with what a log density has whatever the row: of one draw."""
     for leaf in range(level.shape[0]):
         for c in range(level.shape[1]):
-            own = dispersion[leaf, c]
+            leaf_dispersion = dispersion[leaf, c]
             level[leaf, c] = 0.0
             if leaves.kind[c] == GAUSSIAN:
-                level[leaf, c] = -_HALF_LOG_2PI - 0.5 * math.log(own)
+                level[leaf, c] = -_HALF_LOG_2PI - 0.5 * math.log(leaf_dispersion)
             elif leaves.kind[c] == GAMMA:
-                level[leaf, c] = own + 0.5 * math.log(own) - _HALF_LOG_2PI - stirling_error(own)
+                level[leaf, c] = (
+                    leaf_dispersion + 0.5 * math.log(leaf_dispersion) - _HALF_LOG_2PI - stirling_error(leaf_dispersion)
+                )
 
 
 @kernel
@@ -122,10 +124,10 @@ def _add_evidence(leaves, row, cells, dispersion, level, eta, out):
                 out[leaf] += _gamma_log_density(half, y, aux[c, row], log_mean, dispersion[leaf, c], level[leaf, c])
         else:
             for leaf in range(out.size):
-                own = eta[leaf * n_predictor + first : leaf * n_predictor + last]
-                for h in range(own.size):
-                    own[h] += offset
-                out[leaf] += _label_log_density(leaves, c, y, own)
+                predictors = eta[leaf * n_predictor + first : leaf * n_predictor + last]
+                for h in range(predictors.size):
+                    predictors[h] += offset
+                out[leaf] += _label_log_density(leaves, c, y, predictors)
 
 
 @kernel

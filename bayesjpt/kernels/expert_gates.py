@@ -112,16 +112,16 @@ def _log_likelihood_of_ways(eta, way, n_row, factor, shift, h):
     """Return the log probability of the ways that rows took, with log odds factor eta, and shift more for way h + 1."""
     total = 0.0
     for i in range(n_row):
-        top, own = 0.0, 0.0
+        top, way_odds = 0.0, 0.0
         for k in range(eta.shape[1]):
             odds = factor * eta[i, k] + (shift if k == h else 0.0)
             top = max(top, odds)
             if way[i] == k + 1:
-                own = odds
+                way_odds = odds
         rest = math.exp(-top)
         for k in range(eta.shape[1]):
             rest += math.exp(factor * eta[i, k] + (shift if k == h else 0.0) - top)
-        total += own - top - math.log(rest)
+        total += way_odds - top - math.log(rest)
     return total
 
 

@@ -195,14 +195,14 @@ def newton_step(kind, x, cases, n_case, dispersion, ridge, coefficient):
         a[k, k] = ridge
     before = _penalty(ridge, coefficient, coefficient, 0.0)
     for i in range(n_case):
-        own, weight = x[cases.row[i]], cases.weight[i]
-        cases.eta[i] = cases.shift[i] + dot(own, coefficient)
+        covariates, weight = x[cases.row[i]], cases.weight[i]
+        cases.eta[i] = cases.shift[i] + dot(covariates, coefficient)
         value, slope, curvature = slopes(kind, cases.y[i], cases.eta[i], dispersion)
         before += weight * value
         slope *= weight
         for k in range(b.size):
-            b[k] += slope * own[k]
-        add_weighted(own, weight * curvature, a)
+            b[k] += slope * covariates[k]
+        add_weighted(covariates, weight * curvature, a)
     return _step_along(kind, x, cases, n_case, dispersion, ridge, coefficient, before)
 
 
@@ -253,13 +253,13 @@ def gaussian_step(x, cases, n_case, gram, variance, ridge, coefficient):
         a[i, i] += ridge
     before = _penalty(ridge, coefficient, coefficient, 0.0)
     for i in range(n_case):
-        own = x[cases.row[i]]
-        cases.eta[i] = cases.shift[i] + dot(own, coefficient)
+        covariates = x[cases.row[i]]
+        cases.eta[i] = cases.shift[i] + dot(covariates, coefficient)
         residual = cases.y[i] - cases.eta[i]
         scaled = cases.weight[i] * residual / variance
         before -= 0.5 * scaled * residual
         for k in range(b.size):
-            b[k] += scaled * own[k]
+            b[k] += scaled * covariates[k]
     _step_along(0, x, cases, n_case, variance, ridge, coefficient, before)
     squares = 0.0
     for i in range(n_case):
@@ -300,7 +300,7 @@ def best_shape(old, weight, total, mean, precision):
         else:
             hi = middle
     found = 0.5 * (lo + hi)
-    own = math.log(old)
-    if _shape_value(found, weight, total, mean, precision) < _shape_value(own, weight, total, mean, precision):
+    log_old = math.log(old)
+    if _shape_value(found, weight, total, mean, precision) < _shape_value(log_old, weight, total, mean, precision):
         return old
     return math.exp(found)

@@ -97,10 +97,10 @@ def fill_label_shares(leaves, c, x, state, weight, out):
                     out[row, 0] += share * (1.0 - second)
                     out[row, 1] += share * second
                 else:
-                    own = eta[leaf * (last - first) : (leaf + 1) * (last - first)]
-                    total = log_sum_exp(own)
-                    for k in range(own.size):
-                        out[row, k] += share * math.exp(own[k] - total)
+                    predictors = eta[leaf * (last - first) : (leaf + 1) * (last - first)]
+                    total = log_sum_exp(predictors)
+                    for k in range(predictors.size):
+                        out[row, k] += share * math.exp(predictors[k] - total)
 
 
 @kernel
@@ -139,10 +139,10 @@ def _fill_normal_terms(v, n, parts, terms):
         z = (v - mean[i]) * other[i]
         bell = fast_exp(-0.5 * z * z)
         tail = bell * _scaled_tail(min(abs(z), _FAR))
-        own = weight[i] * other[i] * bell
+        density = weight[i] * other[i] * bell
         terms[0, i] = weight[i] * (1.0 - tail if z > 0.0 else tail)
-        terms[1, i] = own
-        terms[2, i] = -own * z * other[i]
+        terms[1, i] = density
+        terms[2, i] = -density * z * other[i]
 
 
 @kernel
@@ -165,9 +165,9 @@ def _gamma_at(u, n, parts):
     for i in range(n):
         shape, ratio = other[i], other[i] * v / mean[i]
         below += weight[i] * gamma_p(shape, ratio)
-        own = weight[i] * shape * math.exp(log_poisson_mass(shape, ratio))
-        density += own
-        slope += own * (shape - ratio)
+        term = weight[i] * shape * math.exp(log_poisson_mass(shape, ratio))
+        density += term
+        slope += term * (shape - ratio)
     return below, density, slope
 
 

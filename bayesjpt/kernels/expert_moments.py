@@ -105,12 +105,15 @@ def fill_moments(leaves, x, state, weight, out):
                     continue
                 centre, within, between = 0.0, 0.0, 0.0
                 for leaf in range(n_leaf):
-                    value, own = leaves.offset[c] + eta[leaf * n_predictor + at], state.dispersion[d, leaf, c]
+                    value, leaf_dispersion = (
+                        leaves.offset[c] + eta[leaf * n_predictor + at],
+                        state.dispersion[d, leaf, c],
+                    )
                     if kind == GAUSSIAN:
-                        mean[leaf], dispersion[leaf] = value, own
+                        mean[leaf], dispersion[leaf] = value, leaf_dispersion
                     else:
                         mean[leaf] = math.exp(bounded(value))
-                        dispersion[leaf] = mean[leaf] if kind == POISSON else mean[leaf] * mean[leaf] / own
+                        dispersion[leaf] = mean[leaf] if kind == POISSON else mean[leaf] * mean[leaf] / leaf_dispersion
                     centre += weight[d, row, leaf] * mean[leaf]
                     within += weight[d, row, leaf] * dispersion[leaf]
                 for leaf in range(n_leaf):

@@ -126,11 +126,13 @@ def fill_params(leaves, x, gate_x, state, log_weight, theta):
                         theta[d, row, at + 1] = offset + eta[leaf * n_predictor + first]
                     continue
                 for leaf in range(n_leaf):
-                    at, own_eta = leaves.theta_at[leaf, c], predictors[leaf * n_predictor :]
+                    at, leaf_eta = leaves.theta_at[leaf, c], predictors[leaf * n_predictor :]
                     for h in range(first, last):
-                        own_eta[h] += offset
-                    own = theta[d, row, at : at + leaves.theta_len[leaf, c]]
-                    _fill_theta(leaves.kind[c], own_eta[first:last], state.dispersion[d, leaf, c], leaves.other[c], own)
+                        leaf_eta[h] += offset
+                    leaf_theta = theta[d, row, at : at + leaves.theta_len[leaf, c]]
+                    _fill_theta(
+                        leaves.kind[c], leaf_eta[first:last], state.dispersion[d, leaf, c], leaves.other[c], leaf_theta
+                    )
     keep(eta)
 
 
@@ -156,6 +158,8 @@ def fill_log_mass(leaves, lo, hi, seen, log_weight, theta, out):
                     if seen[c, row]:
                         at = leaves.theta_at[leaf, c]
                         constants = leaves.const[leaves.const_at[c] : leaves.const_at[c] + leaves.const_len[c]]
-                        own = theta[d, row, at : at + leaves.theta_len[leaf, c]]
-                        value[leaf] += dispatch.log_mass(leaves.family[c], lo[c, row], hi[c, row], own, constants)
+                        leaf_theta = theta[d, row, at : at + leaves.theta_len[leaf, c]]
+                        value[leaf] += dispatch.log_mass(
+                            leaves.family[c], lo[c, row], hi[c, row], leaf_theta, constants
+                        )
             out[d, row] = min(log_sum_exp(value), 0.0)

@@ -140,9 +140,9 @@ def next_leaves(base, memory_odds, before, flow, out):
         down = flow[side, level]
         while level < depth:
             gate = (1 << level) - 1 + (leaf >> (depth - level))
-            left, right, own = flow[0, level + 1], flow[1, level + 1], memory_odds[gate]
+            left, right, gate_odds = flow[0, level + 1], flow[1, level + 1], memory_odds[gate]
             for k in range(n_leaf):
-                odds = base[gate] * own[k]
+                odds = base[gate] * gate_odds[k]
                 share = down[k] / (1.0 + odds)
                 left[k] = share
                 right[k] = share * odds
@@ -242,9 +242,9 @@ def fill_smoothed(first, base, memory_odds, predicted, filtered, out):
                 for k in range(n_leaf):
                     up[n_leaf - 1 + leaf, k] = ratio
             for g in range(n_leaf - 2, -1, -1):
-                left, right, own = up[2 * g + 1], up[2 * g + 2], memory_odds[g]
+                left, right, gate_odds = up[2 * g + 1], up[2 * g + 2], memory_odds[g]
                 for k in range(n_leaf):
-                    odds = base[row + 1, g] * own[k]
+                    odds = base[row + 1, g] * gate_odds[k]
                     up[g, k] = (left[k] + odds * right[k]) / (1.0 + odds)
             total = 0.0
             for k in range(n_leaf):

@@ -200,12 +200,12 @@ def improve_memory(x, cases, n_case, slot, sign, ridge, gate, offset):
     for case in range(n_case):
         log_odds, at, by = _case_log_odds(x, case, cases, slot, sign, gate, offset)
         _, slope, curvature = slopes(LOGISTIC, cases.share[case], log_odds, 1.0)
-        slope, curvature, own = cases.weight[case] * slope, cases.weight[case] * curvature, x[cases.row[case]]
+        slope, curvature, covariates = cases.weight[case] * slope, cases.weight[case] * curvature, x[cases.row[case]]
         for i in range(n_x):
-            scaled = curvature * own[i]
-            b[i] += slope * own[i]
+            scaled = curvature * covariates[i]
+            b[i] += slope * covariates[i]
             for j in range(i + 1):
-                a[i, j] += scaled * own[j]
+                a[i, j] += scaled * covariates[j]
             a[n_x + at, i] += by * scaled
         b[n_x + at] += by * slope
         a[n_x + at, n_x + at] += by * by * curvature

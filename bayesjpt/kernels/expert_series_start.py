@@ -172,7 +172,7 @@ def not_hopeless(starts: Sequence[Start]) -> list[Start]:
     What is e^-50 times as likely, and stays so for many sweeps, is no part of the posterior that answers average over.
     """
     best = max(starts, key=lambda start: start.log_density)
-    return [_copy(best) if best.log_density - own.log_density > _HOPELESS else own for own in starts]
+    return [_copy(best) if best.log_density - start.log_density > _HOPELESS else start for start in starts]
 
 
 def stretches(n_row: int, n_leaf: int, rng: np.random.Generator) -> np.ndarray:

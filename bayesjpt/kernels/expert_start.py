@@ -155,19 +155,19 @@ def _ways(task: Task, both: np.ndarray, which: tuple[np.ndarray, np.ndarray], n_
     """Return the way of each row at a gate; `which` are the rows of `both`, and a mask of those at the gate."""
     used, inside = which
     rows, learned = np.flatnonzero(inside), np.flatnonzero(inside[used])
-    way, own = np.zeros(rows.size, np.int64), np.zeros(learned.size, np.int64)
+    way, learned_way = np.zeros(rows.size, np.int64), np.zeros(learned.size, np.int64)
     closed: set[int] = set()
     n = 1
     while n < n_way and len(closed) < n:
-        part = max((k for k in range(n) if k not in closed), key=lambda k: int((own == k).sum()))
-        chosen = learned[own == part]
+        part = max((k for k in range(n) if k not in closed), key=lambda k: int((learned_way == k).sum()))
+        chosen = learned[learned_way == part]
         found = best_split(both[chosen], task.x.shape[1], task.gate_x[used[chosen]])
         if found is None:
             closed.add(part)
             continue
         covariate, cut = found
         way[(way == part) & (task.gate_x[rows, covariate] > cut)] = n
-        own[(own == part) & (task.gate_x[used[learned], covariate] > cut)] = n
+        learned_way[(learned_way == part) & (task.gate_x[used[learned], covariate] > cut)] = n
         n += 1
     return way
 

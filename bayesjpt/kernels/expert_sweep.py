@@ -284,15 +284,15 @@ def _update_centres(task, state, rng):
             level -= 1
             n_above = (n_above - 1) // n_way
         for c in range(task.kind.size):
-            own, below = state.precision[level, c], state.precision[level + 1, c]
-            total = own + n_way * below
+            above, below = state.precision[level, c], state.precision[level + 1, c]
+            total = above + n_way * below
             for h in range(task.at[c], task.at[c + 1]):
                 for k in range(task.x.shape[1]):
                     mean = 0.0
                     for child in range(n_way * node + 1, n_way * node + n_way + 1):
                         mean += below * state.node[child, h, k]
                     if node > 0:
-                        mean += own * state.node[(node - 1) // n_way, h, k]
+                        mean += above * state.node[(node - 1) // n_way, h, k]
                     state.node[node, h, k] = mean / total + rng.standard_normal() / math.sqrt(total)
 
 

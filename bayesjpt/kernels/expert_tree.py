@@ -299,10 +299,10 @@ def add_log_likelihoods(task, row, dispersion, columns, eta, out):
                 )
             continue
         for leaf in range(out.size):
-            own = eta[leaf * n_predictor + first : leaf * n_predictor + last]
-            for h in range(own.size):
-                own[h] += task.offset[c]
-            out[leaf] += response_log_likelihood(task.kind[c], y, own, dispersion[leaf, c])
+            predictors = eta[leaf * n_predictor + first : leaf * n_predictor + last]
+            for h in range(predictors.size):
+                predictors[h] += task.offset[c]
+            out[leaf] += response_log_likelihood(task.kind[c], y, predictors, dispersion[leaf, c])
 
 
 @kernel

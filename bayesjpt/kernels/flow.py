@@ -38,15 +38,15 @@ def path_probabilities(plan: Plan, inside: np.ndarray, log_weights: np.ndarray) 
     graph = make_graph(plan, inside)
     n = batch_size(4 * plan.kind.size, log_weights.shape[0])
     for lo in range(0, log_weights.shape[0], n):
-        own = log_weights[lo : lo + n]
-        weight = np.empty((graph.edge.size, own.shape[0]))
-        gather_weights(graph, own, weight)
-        shape = graph.node.size, own.shape[0]
+        part = log_weights[lo : lo + n]
+        weight = np.empty((graph.edge.size, part.shape[0]))
+        gather_weights(graph, part, weight)
+        shape = graph.node.size, part.shape[0]
         flow = np.ones(shape)
         down(graph, weight, np.zeros(shape), np.ones(shape), flow)
-        out = np.zeros((plan.kind.size, own.shape[0]))
+        out = np.zeros((plan.kind.size, part.shape[0]))
         out[graph.node] = flow
-        yield slice(lo, lo + own.shape[0]), out
+        yield slice(lo, lo + part.shape[0]), out
 
 
 def node_probabilities(plan: Plan, log_weights: np.ndarray, nodes: Sequence[int] | np.ndarray) -> np.ndarray:

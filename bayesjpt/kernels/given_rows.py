@@ -96,11 +96,11 @@ def _row_moments(targets, path_share, slot_moments, t, total, mean, variance):
     mean[:] = 0.0
     total[:] = 0.0
     for k in range(first, last):
-        own = path_share[targets.slot[k], : mean.size]
-        _add_scaled(own, slot_share[k], total)
+        reached = path_share[targets.slot[k], : mean.size]
+        _add_scaled(reached, slot_share[k], total)
         # infinite moments are put in afterwards: here infinity times a share of 0 would be NaN
         if slot_share[k] > 0.0 and math.isfinite(slot_mean[k]):
-            _add_scaled(own, slot_share[k] * slot_mean[k], mean)
+            _add_scaled(reached, slot_share[k] * slot_mean[k], mean)
     _divide(total, mean)
     for k in range(first, last):
         if slot_share[k] > 0.0 and not math.isfinite(slot_mean[k]):
@@ -109,9 +109,9 @@ def _row_moments(targets, path_share, slot_moments, t, total, mean, variance):
     if variance.size == 0:
         return
     for k in range(first, last):
-        own = path_share[targets.slot[k], : mean.size]
+        reached = path_share[targets.slot[k], : mean.size]
         if slot_share[k] > 0.0 and math.isfinite(slot_mean[k]) and math.isfinite(slot_variance[k]):
-            _add_squares(own, slot_share[k], slot_variance[k], slot_mean[k], mean, variance)
+            _add_squares(reached, slot_share[k], slot_variance[k], slot_mean[k], mean, variance)
     _divide(total, variance)
     for k in range(first, last):
         if slot_share[k] > 0.0 and not (math.isfinite(slot_mean[k]) and math.isfinite(slot_variance[k])):
@@ -208,12 +208,12 @@ def fill_row_cdf(plan, cells, components, targets, params, n_block, log_evidence
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
             path_share = path_shares(plan, targets, log_weight, work, on_the_way, n)
             for j in range(points.size):
-                own = out[draw, j, 0, lo : lo + n]
-                own[:] = 0.0
+                cdf = out[draw, j, 0, lo : lo + n]
+                cdf[:] = 0.0
                 for k in range(targets.slot.size):
-                    _add_scaled(path_share[targets.slot[k], :n], slot_cdf[j, k], own)
+                    _add_scaled(path_share[targets.slot[k], :n], slot_cdf[j, k], cdf)
                 for i in range(n):
-                    own[i] = min(own[i], 1.0)
+                    cdf[i] = min(cdf[i], 1.0)
             lo += n
     keep(made)
 

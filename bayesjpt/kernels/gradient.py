@@ -128,12 +128,12 @@ def _subtract_cells(plan, theta, cell_flow, out):
             continue
         family, lo, hi = plan.leaf_family[leaf], plan.leaf_lo[leaf], plan.leaf_hi[leaf]
         const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-        own = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]].copy()
-        corner = np.zeros(own.size)
-        log_cell = dispatch.log_mass(family, lo, hi, own, const)
-        for j in range(own.size):
+        parameters = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]].copy()
+        corner = np.zeros(parameters.size)
+        log_cell = dispatch.log_mass(family, lo, hi, parameters, const)
+        for j in range(parameters.size):
             at = plan.theta_at[leaf] + j
-            x, space = own[j], plan.theta_space[at]
+            x, space = parameters[j], plan.theta_space[at]
             slope = 0.0
             if space == SIMPLEX_SPACE:
                 corner[j] = 1.0
@@ -143,9 +143,9 @@ def _subtract_cells(plan, theta, cell_flow, out):
             else:
                 step = _STEP if space == REAL_SPACE else _RELATIVE_STEP * min(x, 1.0 - x if space == UNIT_SPACE else x)
                 for k in range(_DIFFERENCE.size):
-                    own[j] = x + _SHIFT[k] * step
-                    slope += _DIFFERENCE[k] * dispatch.log_mass(family, lo, hi, own, const) / step
-                own[j] = x
+                    parameters[j] = x + _SHIFT[k] * step
+                    slope += _DIFFERENCE[k] * dispatch.log_mass(family, lo, hi, parameters, const) / step
+                parameters[j] = x
             out[at] -= cell_flow[leaf] * slope
 
 

@@ -173,10 +173,10 @@ def _judge(slots, t, weight, buffer, grid, cell):
     total[:] = 0.0
     hidden = 0.0
     for k in range(base, slots.entry_ptr[slots.ptr[t + 1]]):
-        own = grid.below[k - base]
+        below = grid.below[k - base]
         for j in range(4):
-            total[j] += weight[k] * max(own[points[j + 1]] - own[points[j]], 0.0)
-        if own[points[4]] - own[points[0]] > _MOST:
+            total[j] += weight[k] * max(below[points[j + 1]] - below[points[j]], 0.0)
+        if below[points[4]] - below[points[0]] > _MOST:
             hidden += weight[k]
     halves = total[0] + total[1], total[2] + total[3]
     all_of_it = halves[0] + halves[1]
@@ -184,9 +184,9 @@ def _judge(slots, t, weight, buffer, grid, cell):
     for slot in range(slots.ptr[t], slots.ptr[t + 1]):
         share[:] = 0.0
         for k in range(slots.entry_ptr[slot], slots.entry_ptr[slot + 1]):
-            own = grid.below[k - base]
+            below = grid.below[k - base]
             for j in range(4):
-                share[j] += weight[k] * max(own[points[j + 1]] - own[points[j]], 0.0)
+                share[j] += weight[k] * max(below[points[j + 1]] - below[points[j]], 0.0)
         for j in range(4):
             quartered += _add_term(share[j], total[j])
         halved += _add_term(share[0] + share[1], halves[0]) + _add_term(share[2] + share[3], halves[1])

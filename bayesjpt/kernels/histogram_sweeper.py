@@ -126,16 +126,16 @@ def allocate_counts(plan, cells, work, swaps, bins, log_weight, theta, by_prior,
             for e in range(first, last):
                 total += np.exp(log_weight[e]) if by_prior else term[(e - first) * (n_value + 1) + code]
             for e in range(first, last):
-                own = np.exp(log_weight[e]) if by_prior else term[(e - first) * (n_value + 1) + code]
-                n_own = n
+                weight = np.exp(log_weight[e]) if by_prior else term[(e - first) * (n_value + 1) + code]
+                n_taken = n
                 if e < last - 1:
                     # what rounding leaves of the total may be less than the term itself
-                    n_own = np.int64(rng.binomial(n, own / total)) if own < total else n
-                    total -= own
-                if n_own > 0:
-                    edge_count[e] += n_own
-                    _give(plan, cells, work, swaps, plan.leaf_of[plan.child[e]], one, n_own, stats)
-                    n -= n_own
+                    n_taken = np.int64(rng.binomial(n, weight / total)) if weight < total else n
+                    total -= weight
+                if n_taken > 0:
+                    edge_count[e] += n_taken
+                    _give(plan, cells, work, swaps, plan.leaf_of[plan.child[e]], one, n_taken, stats)
+                    n -= n_taken
                 if n == 0:
                     break
     return log_likelihood, impossible
@@ -160,9 +160,9 @@ def _add_times(plan, cells, work, leaf, one, n, stats):
     z = cells.feature[value_at : value_at + cells.feature_len[value]]
     prepared = cells.feature[aux_at : aux_at + cells.feature_len[aux]]
     const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-    own = work.chunk_stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
-    dispatch.accumulate(plan.leaf_family[leaf], z, prepared, one, const, own)
+    value_stats = work.chunk_stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
+    dispatch.accumulate(plan.leaf_family[leaf], z, prepared, one, const, value_stats)
     at = plan.stat_at[leaf]
-    for k in range(own.size):
-        stats[at + k] += n * own[k]
-        own[k] = 0.0
+    for k in range(value_stats.size):
+        stats[at + k] += n * value_stats[k]
+        value_stats[k] = 0.0

@@ -213,12 +213,12 @@ def move_back(totals, sides):
 @inlined
 def move_labels(entropy, totals, sides, s, label, n):
     """Move n rows with one label of a symbolic target to the left."""
-    here = sides.count[s, label]
-    there = totals.count[s, label] - here
-    sides.left[s] += entropy[here + n] - entropy[here]
-    sides.right[s] += entropy[there - n] - entropy[there]
+    n_left = sides.count[s, label]
+    n_right = totals.count[s, label] - n_left
+    sides.left[s] += entropy[n_left + n] - entropy[n_left]
+    sides.right[s] += entropy[n_right - n] - entropy[n_right]
     sides.n_labelled[s] += n
-    sides.count[s, label] = here + n
+    sides.count[s, label] = n_left + n
 
 
 @inlined

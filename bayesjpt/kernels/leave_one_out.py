@@ -48,12 +48,12 @@ def _add_possible(x, total, n_impossible):
 
 
 @kernel
-def _times_others(own, x, total, n_impossible, out):
-    """Fill out with own times the other children of a product, x left out."""
+def _times_others(derivative, x, total, n_impossible, out):
+    """Fill out with the derivative of a product times its other children, x left out."""
     for i in range(out.size):
         possible = x[i] > -np.inf
         others = total[i] - x[i] if possible else total[i]
-        out[i] = own[i] + others if n_impossible[i] == (not possible) else -np.inf
+        out[i] = derivative[i] + others if n_impossible[i] == (not possible) else -np.inf
 
 
 @kernel
@@ -79,7 +79,7 @@ def _fill_derivatives(plan, log_weight, value, n, derivative, buffer, n_impossib
     for node in range(root, -1, -1):
         if plan.node_row[node] < 0 or plan.slot_of_node[node] >= 0:
             continue
-        own = derivative[plan.node_row[node], :n]
+        node_derivative = derivative[plan.node_row[node], :n]
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         is_product = plan.kind[node] == PRODUCT_KIND
         if is_product:
@@ -91,10 +91,10 @@ def _fill_derivatives(plan, log_weight, value, n, derivative, buffer, n_impossib
             child = plan.child[e]
             out = derivative[plan.node_row[child], :n]
             if is_product:
-                _times_others(own, value[plan.node_row[child], :n], total, n_impossible, others)
+                _times_others(node_derivative, value[plan.node_row[child], :n], total, n_impossible, others)
                 _hand_down(others, 0.0, not reached[child], out)
             else:
-                _hand_down(own, log_weight[e], not reached[child], out)
+                _hand_down(node_derivative, log_weight[e], not reached[child], out)
             reached[child] = True
 
 
@@ -200,10 +200,10 @@ def fill_likeliest_slots(plan, cells, params, n_block, out):
             best[:] = -np.inf
             for slot in range(plan.slot_node.size):
                 column = plan.slot_column[slot]
-                own = derivative[plan.node_row[plan.slot_node[slot]]]
+                slot_derivative = derivative[plan.node_row[plan.slot_node[slot]]]
                 for i in range(n):
-                    if own[i] > best[column, i] or best[column, i] == -np.inf:
-                        best[column, i] = own[i]
+                    if slot_derivative[i] > best[column, i] or best[column, i] == -np.inf:
+                        best[column, i] = slot_derivative[i]
                         out[draw, column, lo + i] = slot
     keep(made)
 

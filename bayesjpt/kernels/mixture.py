@@ -80,17 +80,17 @@ def make_components(plan: Plan, boxes: Boxes, columns: Sequence[int], units: np.
     counts: list[int] = []
     jumps: list[np.ndarray] = []
     for column in columns:
-        own = boxes.leaf[boxes.leaf_ptr[column] : boxes.leaf_ptr[column + 1]]
+        column_leaves = boxes.leaf[boxes.leaf_ptr[column] : boxes.leaf_ptr[column + 1]]
         intervals = [
             i
             for condition in np.flatnonzero(boxes.condition_column == column)
             for i in range(boxes.interval_ptr[condition], boxes.interval_ptr[condition + 1])
         ]
-        leaves += [own for _ in intervals]
-        places += [boxes.interval_at[i] + np.arange(own.size) for i in intervals]
-        ends += [np.tile([[boxes.interval_lo[i]], [boxes.interval_hi[i]]], own.size) for i in intervals]
-        counts.append(len(intervals) * own.size)
-        known = plan.leaf_lower[own[plan.leaf_cut[own] == POINT]]
+        leaves += [column_leaves for _ in intervals]
+        places += [boxes.interval_at[i] + np.arange(column_leaves.size) for i in intervals]
+        ends += [np.tile([[boxes.interval_lo[i]], [boxes.interval_hi[i]]], column_leaves.size) for i in intervals]
+        counts.append(len(intervals) * column_leaves.size)
+        known = plan.leaf_lower[column_leaves[plan.leaf_cut[column_leaves] == POINT]]
         jumps.append(np.unique([*plan.atom_value[plan.atom_ptr[column] : plan.atom_ptr[column + 1]], *known]))
     leaf = np.concatenate(leaves)
     lo, hi = np.concatenate(ends, axis=1)
@@ -247,18 +247,18 @@ def _share_of_cut(components, const, theta, held, p, counts, x, above):
     units = components.offset[p], components.unit[p], components.resolution[p]
     parameters = theta[components.theta_at[p] : components.theta_at[p] + components.theta_len[p]]
     constants = const[components.const_at[p] : components.const_at[p] + components.const_len[p]]
-    own = held[p]
-    if math.isnan(own[0]):
-        _prepare(family, ends, units, counts, parameters, constants, own)
-    if own[0] < np.inf:
+    cdf_at_ends = held[p]
+    if math.isnan(cdf_at_ends[0]):
+        _prepare(family, ends, units, counts, parameters, constants, cdf_at_ends)
+    if cdf_at_ends[0] < np.inf:
         upto = dispatch.cdf(family, upper_end(x, units), parameters, constants)
-        part, whole = (own[1] - upto, own[1]) if above else (upto - own[0], upto)
+        part, whole = (cdf_at_ends[1] - upto, cdf_at_ends[1]) if above else (upto - cdf_at_ends[0], upto)
         # the difference kept its digits
         if part >= _LEFT * whole:
-            return min(part / (own[1] - own[0]), 1.0)
+            return min(part / (cdf_at_ends[1] - cdf_at_ends[0]), 1.0)
     beyond = math.floor(x) + 1.0 if counts else np.nextafter(x, np.inf)
     between = (beyond, ends[1]) if above else (ends[0], x)
-    return _share_between(family, between, ends, units, parameters, constants, own)
+    return _share_between(family, between, ends, units, parameters, constants, cdf_at_ends)
 
 
 @kernel

@@ -81,22 +81,22 @@ def make_candidates(
     n_extra = np.array([len(values) for values in extra], np.int64)
     labels = n_label[plan.slot_column]
     # more than k points of each leaf: the best of a mixture lie near the best of its leaves, not always at them
-    n_own = np.where(labels > 0, 0, n_leaf * (2 * k + 1) + n_extra[plan.slot_column])
+    n_of_slot = np.where(labels > 0, 0, n_leaf * (2 * k + 1) + n_extra[plan.slot_column])
     slot_first, slot_last = np.empty((2, plan.slot_node.size), np.int64)
     column_first, column_last = np.empty((2, n_column), np.int64)
     rank = np.empty(plan.slot_node.size, np.int64)
-    own_slots = [np.flatnonzero(plan.slot_column == column) for column in range(n_column)]
+    column_slots = [np.flatnonzero(plan.slot_column == column) for column in range(n_column)]
     at = 0
-    for column, slots in enumerate(own_slots):
+    for column, slots in enumerate(column_slots):
         column_first[column] = at
         rank[slots] = np.arange(slots.size)
         for slot in slots:
             slot_first[slot] = at
-            slot_last[slot] = at + (n_own[slot] or labels[slot])
-            at += int(n_own[slot])
+            slot_last[slot] = at + (n_of_slot[slot] or labels[slot])
+            at += int(n_of_slot[slot])
         at += int(n_label[column])
         column_last[column] = at
-    n_slot = np.array([slots.size for slots in own_slots])
+    n_slot = np.array([slots.size for slots in column_slots])
     size = n_slot * (column_last - column_first)
     return Candidates(
         slot_first=slot_first,
@@ -106,7 +106,7 @@ def make_candidates(
         slot_rank=rank,
         table_at=np.cumsum(size) - size,
         column_slot_ptr=np.cumsum([0, *n_slot]).astype(np.int64),
-        column_slot=np.concatenate([*own_slots, np.empty(0, np.int64)]).astype(np.int64),
+        column_slot=np.concatenate([*column_slots, np.empty(0, np.int64)]).astype(np.int64),
         n_table=np.array([size.sum()], np.int64),
         n_label=n_label.astype(np.int64),
         per_unit=per_unit.astype(np.float64),
@@ -197,48 +197,48 @@ def _fill_best_points(plan, theta, leaf, grid, buffer, out):
 
 
 @kernel
-def _fill_candidates(plan, found, theta, missing, k, buffer, centre, value):
+def _fill_candidates(plan, candidates, theta, missing, k, buffer, centre, value):
     """Fill the candidates of every slot whose column is missing: what is recorded, and a value there that is possible.
 
     The two differ where a leaf's cell cuts through the grid point's.
     """
-    n_own = 2 * k + 1
+    n_of_leaf = 2 * k + 1
     for slot in range(plan.slot_node.size):
         column = plan.slot_column[slot]
-        at = found.slot_first[slot]
+        at = candidates.slot_first[slot]
         if not missing[column]:
             continue
-        if found.n_label[column] > 0:
-            for label in range(found.n_label[column]):
+        if candidates.n_label[column] > 0:
+            for label in range(candidates.n_label[column]):
                 centre[at + label] = label
                 value[at + label] = label
             continue
         node = plan.slot_node[slot]
-        grid = plan.column_resolution[column], found.per_unit[column]
+        grid = plan.column_resolution[column], candidates.per_unit[column]
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         is_leaf = plan.kind[node] == LEAF_KIND
         for j in range(1 if is_leaf else last - first):
             leaf = plan.leaf_of[node if is_leaf else plan.child[first + j]]
             if plan.leaf_is_atom[leaf]:
-                centre[at : at + n_own], _ = leaf_mode(plan, theta, leaf, -np.inf, np.inf, buffer)
+                centre[at : at + n_of_leaf], _ = leaf_mode(plan, theta, leaf, -np.inf, np.inf, buffer)
             else:
-                _fill_best_points(plan, theta, leaf, grid, buffer, centre[at : at + n_own])
-            for i in range(at, at + n_own):
+                _fill_best_points(plan, theta, leaf, grid, buffer, centre[at : at + n_of_leaf])
+            for i in range(at, at + n_of_leaf):
                 value[i] = min(max(centre[i], plan.leaf_lower[leaf]), plan.leaf_upper[leaf])
-            at += n_own
-        for x in found.extra[found.extra_ptr[column] : found.extra_ptr[column + 1]]:
+            at += n_of_leaf
+        for x in candidates.extra[candidates.extra_ptr[column] : candidates.extra_ptr[column + 1]]:
             centre[at] = x
             value[at] = x
             at += 1
 
 
 @kernel
-def _score(plan, found, log_weight, theta, slot, candidate, centre, table):
+def _score(plan, candidates, log_weight, theta, slot, candidate, centre, table):
     """Return the log mass of a candidate of a slot's column under the slot, from the table where it is there."""
     column = plan.slot_column[slot]
-    first = found.column_first[column]
-    length = found.column_last[column] - first
-    at = found.table_at[column] + found.slot_rank[slot] * length + candidate - first
+    first = candidates.column_first[column]
+    length = candidates.column_last[column] - first
+    at = candidates.table_at[column] + candidates.slot_rank[slot] * length + candidate - first
     if math.isnan(table[at]):
         table[at] = _slot_recorded(plan, log_weight, theta, slot, centre[candidate])
     return table[at]
@@ -255,16 +255,16 @@ def _mark(column, x):
 
 
 @kernel
-def _fill_best_of_slots(plan, found, log_weight, theta, missing, centre, value, table, parts):
+def _fill_best_of_slots(plan, candidates, log_weight, theta, missing, centre, value, table, parts):
     """Fill the k best candidates of every slot whose column is missing."""
     for slot in range(plan.slot_node.size):
         column = plan.slot_column[slot]
         if not missing[column]:
             continue
         n = 0
-        for candidate in range(found.slot_first[slot], found.slot_last[slot]):
-            here = _score(plan, found, log_weight, theta, slot, candidate, centre, table)
-            entry = (here, _mark(column, value[candidate]), np.int64(candidate), np.int64(0))
+        for candidate in range(candidates.slot_first[slot], candidates.slot_last[slot]):
+            score = _score(plan, candidates, log_weight, theta, slot, candidate, centre, table)
+            entry = (score, _mark(column, value[candidate]), np.int64(candidate), np.int64(0))
             n = insert(parts.score[slot], parts.mark[slot], parts.which[slot], parts.rank[slot], n, entry)
         parts.length[slot] = n
 
@@ -290,7 +290,7 @@ def _put_slots(plan, work, i, hidden, of_slots, parts, m):
 
 
 @kernel
-def fill_modes(plan, graph, found, values, missing, params, n_block, log_evidence, log_mass, out):
+def fill_modes(plan, graph, candidates, values, missing, params, n_block, log_evidence, log_mass, out):
     """Fill the k most probable completions of each row under each draw.
 
     Parameters
@@ -314,7 +314,13 @@ def fill_modes(plan, graph, found, values, missing, params, n_block, log_evidenc
     filled = row_cells(plan, values, missing)
     made = make_work(plan, filled, n_block)
     made_parts, made_best = make_parts(graph, log_mass.shape[2]), make_parts(graph, log_mass.shape[2])
-    plan, graph, found, cells, work = borrowed(plan), borrowed(graph), borrowed(found), borrowed(filled), borrowed(made)
+    plan, graph, candidates, cells, work = (
+        borrowed(plan),
+        borrowed(graph),
+        borrowed(candidates),
+        borrowed(filled),
+        borrowed(made),
+    )
     parts, of_slots = borrowed(made_parts), borrowed(made_best)
     log_weights, thetas = borrowed(params[0]), borrowed(params[1])
     n_row, k = log_mass.shape[1], log_mass.shape[2]
@@ -323,10 +329,10 @@ def fill_modes(plan, graph, found, values, missing, params, n_block, log_evidenc
     n_candidate = 0
     any_missing = np.zeros(n_column, np.bool_)
     for column in range(n_column):
-        n_candidate = max(n_candidate, found.column_last[column])
+        n_candidate = max(n_candidate, candidates.column_last[column])
         any_missing[column] = missing[column].any()
     centre, value = np.empty(n_candidate), np.empty(n_candidate)
-    table = np.empty(found.n_table[0])
+    table = np.empty(candidates.n_table[0])
     weight = np.empty((graph.edge.size, 1))
     m, s, total = np.empty((n_node, k)), np.empty((n_node, k)), np.empty(k)
     stack, taken = np.empty((n_node, 2), np.int64), np.empty((n_node, 2), np.int64)
@@ -337,9 +343,9 @@ def fill_modes(plan, graph, found, values, missing, params, n_block, log_evidenc
         log_weight, theta = log_weights[draw], thetas[draw]
         prepare_coefficients(plan, cells, theta, work)
         gather_weights(graph, log_weight.reshape(1, log_weight.size), weight)
-        _fill_candidates(plan, found, theta, any_missing, k, buffer, centre, value)
+        _fill_candidates(plan, candidates, theta, any_missing, k, buffer, centre, value)
         table[:] = np.nan
-        _fill_best_of_slots(plan, found, log_weight, theta, any_missing, centre, value, table, of_slots)
+        _fill_best_of_slots(plan, candidates, log_weight, theta, any_missing, centre, value, table, of_slots)
         for lo in range(0, n_row, n_block):
             n = min(n_block, n_row - lo)
             upward(plan, cells, log_weight, work, lo, n)
@@ -364,7 +370,7 @@ def fill_modes(plan, graph, found, values, missing, params, n_block, log_evidenc
                         # entries behind the last that was found repeat it, and are not read
                         pick = picks[min(r, n_found - 1), column]
                         # all slots of the column, not only those on the best path: the score is exact over all paths
-                        m[slot, r] = _score(plan, found, log_weight, theta, slot, pick, centre, table)
+                        m[slot, r] = _score(plan, candidates, log_weight, theta, slot, pick, centre, table)
                 up(graph, weight, m, s)
                 rows.log_value(m[n_node - 1], s[n_node - 1], total)
                 n_final = 0

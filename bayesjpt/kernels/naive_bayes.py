@@ -64,11 +64,11 @@ def assign_rows(codes, code_ptr, order, settings, cluster):
             break
     total = 0.0
     for row in range(codes.shape[0]):
-        own = cluster[row]
-        total += math.log(size[own] / codes.shape[0])
-        total += _log_probability(codes[row], code_ptr, smoothing, count[own], seen[own])
-    for own in range(most):
-        total -= penalty if size[own] > 0.0 else 0.0
+        k = cluster[row]
+        total += math.log(size[k] / codes.shape[0])
+        total += _log_probability(codes[row], code_ptr, smoothing, count[k], seen[k])
+    for k in range(most):
+        total -= penalty if size[k] > 0.0 else 0.0
     return total
 
 
@@ -78,17 +78,17 @@ def _best(code, code_ptr, settings, count, seen, size):
     smoothing, penalty = settings
     best, highest = 0, -np.inf
     opened = False
-    for own in range(size.size):
-        if size[own] > 0.0:
-            value = math.log(size[own])
+    for k in range(size.size):
+        if size[k] > 0.0:
+            value = math.log(size[k])
         elif not opened:
             # a new cluster holds this row alone
             value, opened = -penalty, True
         else:
             continue
-        value += _log_probability(code, code_ptr, smoothing, count[own], seen[own])
+        value += _log_probability(code, code_ptr, smoothing, count[k], seen[k])
         if value > highest + _TIE:
-            best, highest = own, value
+            best, highest = k, value
     return best
 
 

@@ -110,9 +110,9 @@ def _places(network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
 def _sum_pointers(network: Network) -> np.ndarray:
     """Return where the entries of each sum begin and end, int64 (n_sum + 1,)."""
     of_ways = network.way_ptr[np.flatnonzero(network.split >= 0)]
-    n_own = network.n_group[network.column]
-    n_row = np.diff(network.table_ptr) // n_own
-    size = np.repeat(n_own, n_row)
+    n_group = network.n_group[network.column]
+    n_row = np.diff(network.table_ptr) // n_group
+    size = np.repeat(n_group, n_row)
     return np.concatenate([of_ways, network.way.size + np.concatenate([[0], np.cumsum(size)])]).astype(np.int64)
 
 
@@ -204,16 +204,16 @@ def _score(rows, begin, split, way_ptr, way, tree_ptr, base, column, above, stri
                 of_ways[draw] += log_weight[draw, one]
             at = np.int64(way[one])
         first, last = tree_ptr[part], tree_ptr[part + 1]
-        here = entry[: last - first]
+        row_entry = entry[: last - first]
         of_tree = base[first:last], column[first:last], above[first:last], stride[first:last]
         if n_draw == 1:
             for k in range(begin[part], begin[part + 1]):
                 out[0, rows[k]] = of_ways[0] + _summed(codes[rows[k]], of_tree, log_weight[0])
             continue
         for k in range(begin[part], begin[part + 1]):
-            _fill_entries(codes[rows[k]], of_tree, here)
+            _fill_entries(codes[rows[k]], of_tree, row_entry)
             for draw in range(n_draw):
-                out[draw, rows[k]] = of_ways[draw] + _gathered(log_weight[draw], here)
+                out[draw, rows[k]] = of_ways[draw] + _gathered(log_weight[draw], row_entry)
 
 
 @kernel

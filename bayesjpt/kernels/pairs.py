@@ -36,12 +36,12 @@ def _fill_table(slots, joint, mass, t, u, given, table):
     first, last = slots.ptr[t], slots.ptr[t + 1]
     n_first, n_second = table.shape
     for i in range(first, last):
-        own = given[i - first, :n_second]
-        own[:] = 0.0
+        conditional = given[i - first, :n_second]
+        conditional[:] = 0.0
         for j in range(slots.ptr[u], slots.ptr[u + 1]):
             apart = joint[i, i] * joint[j, j]
             if apart > 0.0:
-                _add_scaled(joint[min(i, j), max(i, j)] / apart, mass[j, :n_second], own)
+                _add_scaled(joint[min(i, j), max(i, j)] / apart, mass[j, :n_second], conditional)
     for a in range(n_first):  # a row of the table stays in the nearest cache
         row = table[a]
         row[:] = 0.0

@@ -92,7 +92,7 @@ def _mark_certain(plan, state):
 
 
 @kernel
-def _numbered(plan, state, own, number):
+def _numbered(plan, state, order, number):
     """Fill the plan's nodes in the graph's order, and the number of each of them; return (n_node, n_input)."""
     n = 0
     for node in range(plan.kind.size):
@@ -101,12 +101,12 @@ def _numbered(plan, state, own, number):
             n_inside += state[plan.child[e]] == _INSIDE
         # inputs first: a question writes its values into the leading rows of m in one block
         if state[node] == _CERTAIN or (state[node] == _INSIDE and n_inside == 0):
-            own[n], number[node] = node, n
+            order[n], number[node] = node, n
             n += 1
     n_input = n
     for node in range(plan.kind.size):
         if state[node] == _INSIDE and number[node] < 0:
-            own[n], number[node] = node, n
+            order[n], number[node] = node, n
             n += 1
     return n, n_input
 
@@ -114,15 +114,15 @@ def _numbered(plan, state, own, number):
 @kernel
 def _arranged(plan, state):
     """Return the fields of a Graph."""
-    own, number = np.empty(plan.kind.size, np.int32), np.full(plan.kind.size, -1, np.int32)
-    n_node, n_input = _numbered(plan, state, own, number)
+    order, number = np.empty(plan.kind.size, np.int32), np.full(plan.kind.size, -1, np.int32)
+    n_node, n_input = _numbered(plan, state, order, number)
     is_product, child_ptr = np.empty(n_node - n_input, np.bool_), np.zeros(n_node - n_input + 1, np.int32)
     child, edge = np.empty(plan.child.size, np.int32), np.empty(plan.child.size, np.int32)
     fold = np.zeros(plan.child.size, np.bool_)
     log_bound = np.zeros(n_node)  # of s: 1 at inputs
     n = 0
     for k in range(n_node - n_input):
-        node = own[n_input + k]
+        node = order[n_input + k]
         is_product[k] = plan.kind[node] == _PRODUCT_KIND
         bound = 0.0 if is_product[k] else -np.inf
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
@@ -142,7 +142,7 @@ def _arranged(plan, state):
             fold[n - 1] = bound > _FOLD_ABOVE
             bound = 0.0 if fold[n - 1] else bound
         child_ptr[k + 1], log_bound[n_input + k] = n, bound
-    return own[:n_node].copy(), is_product, child_ptr, child[:n].copy(), edge[:n].copy(), fold[:n].copy()
+    return order[:n_node].copy(), is_product, child_ptr, child[:n].copy(), edge[:n].copy(), fold[:n].copy()
 
 
 @kernel

@@ -57,9 +57,9 @@ def make_targets(plan: Plan, components: Components, leaves: np.ndarray, columns
     part: list[int] = []
     part_edge: list[int] = []
     for column in columns:
-        own = plan.slot_node[plan.slot_column == column]
-        counts.append(own.size)
-        for n in own.tolist():
+        nodes = plan.slot_node[plan.slot_column == column]
+        counts.append(nodes.size)
+        for n in nodes.tolist():
             slot.append(int(at[n]))
             if plan.kind[n] == arrays.LEAF:
                 members = [(n, -1)]
@@ -132,7 +132,7 @@ def fill_row_shares(targets, path_share, weight, t, row, least, share):
         for j in range(targets.part_ptr[k], targets.part_ptr[k + 1]):
             share[targets.part[j]] = 0.0
     for k in range(targets.slot_ptr[t], targets.slot_ptr[t + 1]):
-        own = path_share[targets.slot[k], row]
-        if own > least:
+        reached = path_share[targets.slot[k], row]
+        if reached > least:
             for j in range(targets.part_ptr[k], targets.part_ptr[k + 1]):
-                share[targets.part[j]] += own * weight[j]
+                share[targets.part[j]] += reached * weight[j]

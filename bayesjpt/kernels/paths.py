@@ -49,7 +49,7 @@ class Paths(NamedTuple):
         Edges of sums that the row at each place takes; -1 behind the last.
     leaf : int32 (n_row, n_column)
         Leaf that each of its cells reaches; -1 where it is missing.
-    count : int64 (n_edge,), n_visit : int64 (n_node,), n_here : int64 (n_leaf,)
+    count : int64 (n_edge,), n_visit : int64 (n_node,), leaf_count : int64 (n_leaf,)
         Rows that take an edge, visit a sum, reach a leaf.
     log_share : float64 (n_edge,), log_total : float64 (n_node,)
         Logarithm of concentration and count of an edge, and of their sum at a sum.
@@ -82,7 +82,7 @@ class Paths(NamedTuple):
     leaf: np.ndarray
     count: np.ndarray
     n_visit: np.ndarray
-    n_here: np.ndarray
+    leaf_count: np.ndarray
     log_share: np.ndarray
     log_total: np.ndarray
     total: np.ndarray
@@ -140,7 +140,7 @@ def make_paths(plan: Plan, cells: Cells, hyper: np.ndarray, hyper_at: np.ndarray
         leaf=np.full((n_row, n_column), -1, np.int32),
         count=np.zeros(n_edge, np.int64),
         n_visit=np.zeros(n_node, np.int64),
-        n_here=np.zeros(n_leaf, np.int64),
+        leaf_count=np.zeros(n_leaf, np.int64),
         log_share=np.zeros(n_edge),
         log_total=np.zeros(n_node),
         total=np.zeros(n_node),

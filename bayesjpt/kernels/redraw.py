@@ -129,7 +129,7 @@ def redraw(given, concentration, log_weight, theta, behind, rng):
 
 
 @kernel
-def run_sweeps(given, concentration, key, first, points, rng, found):
+def run_sweeps(given, concentration, key, first, points, rng, out):
     """Run sweeps one behind the other; return how many were done and where the next one failed: row, node and leaf.
 
     Parameters
@@ -143,7 +143,7 @@ def run_sweeps(given, concentration, key, first, points, rng, found):
         Weights and parameters, with what stands behind them: the first row is where the chain stands, row k is filled
         with where it stands behind k sweeps.
     rng : numpy.random.Generator
-    found : (float64 (n_sweep,), int64 (n_sweep,))
+    out : (float64 (n_sweep,), int64 (n_sweep,))
         Filled with the log likelihood before each sweep, in the families' units, and the edges that some row took.
 
     Returns
@@ -154,7 +154,7 @@ def run_sweeps(given, concentration, key, first, points, rng, found):
     given, rng, points, concentration = borrowed(given), borrowed(rng), borrowed(points), borrowed(concentration)
     plan, cells, work, swaps = given.plan, given.cells, given.work, given.swaps
     log_weight, theta = points
-    log_likelihood, n_active = found
+    log_likelihood, n_active = out
     nowhere = np.int64(-1)
     n_theta = theta.shape[1] - given.types.ptr[given.types.ptr.size - 1] - given.scales.shape.size
     for k in range(n_active.size):
@@ -166,8 +166,10 @@ def run_sweeps(given, concentration, key, first, points, rng, found):
         )  # fmt: skip
         if impossible >= 0:
             return np.int64(k), impossible, nowhere, nowhere
-        here = theta[k + 1]
-        node, leaf, n_active[k] = redraw(given, concentration, log_weight[k + 1], here[:n_theta], here[n_theta:], rng)
+        sweep_theta = theta[k + 1]
+        node, leaf, n_active[k] = redraw(
+            given, concentration, log_weight[k + 1], sweep_theta[:n_theta], sweep_theta[n_theta:], rng
+        )
         if node >= 0 or leaf >= 0:
             return np.int64(k), nowhere, node, leaf
     return np.int64(n_active.size), nowhere, nowhere, nowhere

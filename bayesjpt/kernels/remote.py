@@ -33,21 +33,21 @@ _lock = threading.Lock()
 _thread = threading.local()
 
 
-def count_part(name: str, found: tuple[Units, int] | None, first: int, last: int, task: SweepTask) -> Counted | None:
+def count_part(name: str, shared: tuple[Units, int] | None, first: int, last: int, task: SweepTask) -> Counted | None:
     """Return what a sweep counts in units ``first`` to ``last - 1``; None where a worker does not know the rows.
 
     Parameters
     ----------
     name : str
         Of the rows and how they are arranged.
-    found : (Units, int), optional
+    shared : (Units, int), optional
         The units, without rows, and the rows of a block: sent where a worker did not know them.
     first, last : int
     task : SweepTask
     """
     with _lock:
-        if found is not None:
-            _cached.setdefault(name, found)
+        if shared is not None:
+            _cached.setdefault(name, shared)
         if name not in _cached:
             return None
         _cached.move_to_end(name)

@@ -69,8 +69,8 @@ def _reweight(new, touched, number, log_value, out):
                 for w in weight:
                     total = logaddexp(total, w)
             for k in range(weight.size):
-                own = log_value[number[new.child[first + k]], draw] if possible else 0.0
-                weight[k] += own - total
+                child_value = log_value[number[new.child[first + k]], draw] if possible else 0.0
+                weight[k] += child_value - total
 
 
 def conditioned_params(edit: Edit, old: Plan, new: Plan, params: Params) -> tuple[Params, np.ndarray]:

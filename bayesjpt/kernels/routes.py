@@ -131,7 +131,11 @@ def _descend(plan, leads, decides, values, observed, half):
     row is one by itself, at the node where its value does not decide.
     """
     n_row = values.shape[1]
-    here, rows, rest = np.arange(n_row).astype(np.uint32), np.empty(n_row, np.uint32), np.empty(n_row + 1, np.uint32)
+    permuted, rows, rest = (
+        np.arange(n_row).astype(np.uint32),
+        np.empty(n_row, np.uint32),
+        np.empty(n_row + 1, np.uint32),
+    )
     party_ptr, start = np.zeros(n_row + 1, np.int64), np.empty(n_row, np.int32)
     stack = np.empty((plan.kind.size + 1, 3), np.int64)
     stack[0] = plan.kind.size - 1, 0, n_row
@@ -146,17 +150,17 @@ def _descend(plan, leads, decides, values, observed, half):
                 at = plan.edge_label_at[e]
                 flags = plan.label_reaches[at if at >= 0 else plan.label_reaches.size :]
                 ends = plan.edge_lower[e], plan.edge_upper[e]
-                n_here = _part(here[begin:end], values[column], observed[column], ends[0], ends[1], flags, rest)
-                if n_here > 0:
-                    stack[depth] = np.int64(plan.child[e]), begin, begin + n_here
+                n_taken = _part(permuted[begin:end], values[column], observed[column], ends[0], ends[1], flags, rest)
+                if n_taken > 0:
+                    stack[depth] = np.int64(plan.child[e]), begin, begin + n_taken
                     depth += 1
-                begin += n_here
+                begin += n_taken
             for i in range((depth - first) // 2):  # the first child comes first
                 for k in range(3):
                     one, other = stack[first + i, k], stack[depth - 1 - i, k]
                     stack[first + i, k], stack[depth - 1 - i, k] = other, one
         for i in range(begin, end):
-            rows[n] = here[i]
+            rows[n] = permuted[i]
             if i == begin or leads[node]:
                 start[n_party] = node
                 n_party += 1
@@ -266,27 +270,27 @@ def _segments(first, digest, order, size):
 
 
 @kernel
-def _mark_below(plan, node, alive, found, n):
+def _mark_below(plan, node, alive, marked, n):
     """Mark a node and all below it, append them to the n nodes found so far, and return how many these are then."""
     if alive[node]:
         return n
     alive[node] = True
-    found[n] = node
+    marked[n] = node
     at = n
     n += 1
     while at < n:
-        for e in range(plan.child_ptr[found[at]], plan.child_ptr[found[at] + 1]):
+        for e in range(plan.child_ptr[marked[at]], plan.child_ptr[marked[at] + 1]):
             child = plan.child[e]
             if not alive[child]:
                 alive[child] = True
-                found[n] = child
+                marked[n] = child
                 n += 1
         at += 1
     return n
 
 
 @kernel
-def _mark_above(plan, leads, decides, alone, alive, found, n):
+def _mark_above(plan, leads, decides, alone, alive, marked, n):
     """Mark the nodes that lead to marked ones, and what these need besides; count as in `_mark_below`."""
     lead = np.flatnonzero(leads)
     for node in lead:
@@ -295,7 +299,7 @@ def _mark_above(plan, leads, decides, alone, alive, found, n):
             needed |= alive[plan.child[e]] and alone[plan.child[e]]  # leaves of labels have many parents
         if needed and not alive[node]:
             alive[node] = True
-            found[n] = node
+            marked[n] = node
             n += 1
     # parents have larger numbers than their children, so parents come first here
     for node in lead[::-1]:
@@ -303,10 +307,10 @@ def _mark_above(plan, leads, decides, alone, alive, found, n):
             for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
                 child = plan.child[e]
                 if not leads[child]:  # no exit of these rows, where another parent brought this node in
-                    n = _mark_below(plan, child, alive, found, n)
+                    n = _mark_below(plan, child, alive, marked, n)
                 elif not alive[child]:  # a part in which a row reaches nothing: its value is zero, and must be there
                     alive[child] = True
-                    found[n] = child
+                    marked[n] = child
                     n += 1
     return n
 

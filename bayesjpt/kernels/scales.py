@@ -240,8 +240,8 @@ def draw_without_rows(plan, scales, work, stats, hyper, hyper_at, theta, rng):
         if plan.leaf_by_value[leaf]:
             status = dispatch.draw_from_values(plan.leaf_family[leaf], nothing, nothing, prior, const, parameters, rng)
         else:
-            own = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
-            status = dispatch.draw_posterior(plan.leaf_family[leaf], own, prior, const, parameters, rng)
+            leaf_stats = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
+            status = dispatch.draw_posterior(plan.leaf_family[leaf], leaf_stats, prior, const, parameters, rng)
         if status != OK:
             return leaf
     return np.int64(-1)

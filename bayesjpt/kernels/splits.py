@@ -151,15 +151,15 @@ def scan_numbers(records, targets, totals, scratch, column, rows, n, min_rows):
             label = code[r, targets.symbolic[s]]
             if label != MISSING:
                 move_labels(entropy, totals, sides, s, label, one)
-        here = code[r, column]
+        bin_code = code[r, column]
         # rows of one code cannot be parted
-        if code[position[i + 1], column] == here:
+        if code[position[i + 1], column] == bin_code:
             continue
         if not _large_enough(rows, n, i + 1, min_rows):
             continue
         score = improvement(targets, totals, sides)
         if score > best:
-            best, at = score, int(here)
+            best, at = score, int(bin_code)
     return best, at
 
 

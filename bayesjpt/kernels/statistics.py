@@ -21,8 +21,8 @@ def _accumulate(plan, cells, leaf, start, rows, stats):
     z = cells.feature[value_at + start : value_at + cells.feature_len[value]]
     prepared = cells.feature[aux_at + start : aux_at + cells.feature_len[aux]]
     const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-    own = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
-    dispatch.accumulate(plan.leaf_family[leaf], z, prepared, rows, const, own)
+    leaf_stats = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]]
+    dispatch.accumulate(plan.leaf_family[leaf], z, prepared, rows, const, leaf_stats)
 
 
 @apart

@@ -102,15 +102,15 @@ def propose_swaps(swaps, rng):
 @kernel
 def _log_evidence(plan, leaf, stats, hyper, hyper_at, theta):
     const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-    own, prior = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]], hyper[hyper_at[leaf] : hyper_at[leaf + 1]]
-    return dispatch.log_evidence(plan.leaf_family[leaf], own, prior, const, theta)
+    leaf_stats, prior = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]], hyper[hyper_at[leaf] : hyper_at[leaf + 1]]
+    return dispatch.log_evidence(plan.leaf_family[leaf], leaf_stats, prior, const, theta)
 
 
 @kernel
 def _draw_afresh(plan, leaf, stats, hyper, hyper_at, theta, rng):
     const = plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]]
-    own, prior = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]], hyper[hyper_at[leaf] : hyper_at[leaf + 1]]
-    return dispatch.draw_afresh(plan.leaf_family[leaf], own, prior, const, theta, rng)
+    leaf_stats, prior = stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]], hyper[hyper_at[leaf] : hyper_at[leaf + 1]]
+    return dispatch.draw_afresh(plan.leaf_family[leaf], leaf_stats, prior, const, theta, rng)
 
 
 @kernel

@@ -142,9 +142,9 @@ class Sweeper:
     @property
     def at_once(self) -> int:
         """How many sweeps `sweep_on` may be asked for: as long as all of them take less time than a user notices."""
-        own = type(self)._allocate is Sweeper._allocate and type(self).allocate is Sweeper.allocate
+        is_base_allocation = type(self)._allocate is Sweeper._allocate and type(self).allocate is Sweeper.allocate
         few = ROWS_AT_ONCE // max(int(self.cells.n_row[0]), 1)
-        return max(min(SWEEPS_AT_ONCE, few), 1) if own and self.swaps else 1
+        return max(min(SWEEPS_AT_ONCE, few), 1) if is_base_allocation and self.swaps else 1
 
     def sweep_on(
         self, params: Params, rng: np.random.Generator, chain_key: int, first: int, n: int
@@ -263,10 +263,10 @@ class Sweeper:
         counts = self._stats, self._edge_count
         return self._tell(allocate(self.plan, self.cells, *params, self._work, self._swaps, key, by_prior, *counts))
 
-    def _tell(self, found: tuple[float, int | np.integer]) -> float:
+    def _tell(self, allocated: tuple[float, int | np.integer]) -> float:
         """Return the log likelihood of what allocations returned; raise where a row is impossible."""
         self._n_active = None
-        log_likelihood, impossible = found
+        log_likelihood, impossible = allocated
         if impossible >= 0:
             raise SamplingError(
                 f"row {impossible + 1} of block {self.name!r} has probability zero at the current parameters",

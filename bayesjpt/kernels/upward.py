@@ -110,12 +110,12 @@ def _fill_leaf_masses(family, z, half, units, cut, parameters, constants, out):
     """
     unit, least = units
     for i in range(out.size):
-        own = half[i] / unit
+        half_width = half[i] / unit
         # a cell narrower than its ends can tell apart: a wider one, scaled down to its share
-        reach = max(own, least * abs(z[i]))
+        reach = max(half_width, least * abs(z[i]))
         out[i] = recorded_log_mass(family, z[i] - reach, z[i] + reach, cut, parameters, constants)
-        if reach > own:
-            out[i] += math.log(own / reach)
+        if reach > half_width:
+            out[i] += math.log(half_width / reach)
 
 
 @kernel
@@ -328,10 +328,12 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
                 if plan.renormalise[e]:
                     rows.fold(m, s)
                 child = plan.child[e]
-                own = plan.slot_of_node[child]
-                if own >= 0 and cells.table_at[own] >= 0:
-                    column = plan.slot_column[own]
-                    table = work.table[cells.table_at[own] : cells.table_at[own] + cells.n_distinct[column] + 1]
+                child_slot = plan.slot_of_node[child]
+                if child_slot >= 0 and cells.table_at[child_slot] >= 0:
+                    column = plan.slot_column[child_slot]
+                    table = work.table[
+                        cells.table_at[child_slot] : cells.table_at[child_slot] + cells.n_distinct[column] + 1
+                    ]
                     rows.add_gathered(table, cells.code[cells.code_row[column], lo : lo + n], m)
                 else:
                     source = work.node_at[child]

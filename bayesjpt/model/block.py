@@ -189,14 +189,14 @@ class CircuitMixture:
         concentrations = {w.name: priors.concentration[w.edges] for w in layout.weights} | expressions
         starts = layout.split(start_params(circuit)) if transforms else {}
         weights = _weights(name, layout, concentrations, starts)
-        own = {} if groups is None else group_weights(name, layout, weights, groups, kappa, starts)
+        by_group = {} if groups is None else group_weights(name, layout, weights, groups, kappa, starts)
         variables = weights | _parameters(name, layout, priors, data.schema, starts)
         weight, theta = _flat(circuit, layout, variables)
         _type_weights(name, circuit, data.schema, weight)
         dims = (f"{full}_obs_id", f"{full}_feature")
         if groups is not None:
             of_groups = FrozenGroups(circuit, data.schema, priors, groups=groups, swept=not transforms)
-            matrix = flat_weights(layout, weight, own, groups.labels.size)
+            matrix = flat_weights(layout, weight, by_group, groups.labels.size)
             return GroupedRows(name, of_groups, missing, matrix, theta, observed=values, dims=dims)
         frozen = FrozenCircuit(circuit, data.schema, priors, swept=not transforms, sampler=sampler)
         rows = CircuitRows(name, frozen, missing, weight, theta, observed=values, dims=dims)

@@ -36,10 +36,10 @@ def find_blocks(model: pm.Model) -> dict:
         if rows.owner is not None and isinstance(rows.owner.op, CircuitRowsRV):
             _, _, _, *parameters = rows.owner.inputs
             above = set(ancestors(parameters, blockers=model.basic_RVs))
-            own = [rv for rv in model.free_RVs if isinstance(rv.owner.op, BlockVariable)]
-            members = [rv for rv in own if rv in above]
+            of_blocks = [rv for rv in model.free_RVs if isinstance(rv.owner.op, BlockVariable)]
+            members = [rv for rv in of_blocks if rv in above]
             if members:
-                blocks[rows] = [rv for rv in own if rv in above or rv.name in _above_parameters(rows)]
+                blocks[rows] = [rv for rv in of_blocks if rv in above or rv.name in _above_parameters(rows)]
     return blocks
 
 

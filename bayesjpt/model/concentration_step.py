@@ -163,7 +163,7 @@ class ConcentrationGibbs(BlockedStep):
     def _draw(self, point: dict) -> dict:
         x = self._ravel(point)
         for i in self.rng.permutation(x.size)[:MAX_SLICES_PER_SWEEP]:
-            here, log_density = x[i], self.log_density(point | self._unravel(x))
+            start, log_density = x[i], self.log_density(point | self._unravel(x))
             if not np.isfinite(log_density):
                 raise SamplingError(
                     f"log density {log_density} of {', '.join(self._shapes)}",
@@ -171,12 +171,12 @@ class ConcentrationGibbs(BlockedStep):
                     "Begin at values that the model allows, by initval= of a variable or initvals= of pm.sample",
                 )
             state = slice_state()
-            x[i] = slice_begin(state, here, log_density, self._width(i), self.rng)
+            x[i] = slice_begin(state, start, log_density, self._width(i), self.rng)
             while slice_wants_more(state):
                 x[i] = slice_next(state, self.log_density(point | self._unravel(x)), self.rng)
             if self.tune:
                 self.n_tuned[i] += 1.0
-                self.moved[i] += abs(x[i] - here)
+                self.moved[i] += abs(x[i] - start)
         return point | self._unravel(x)
 
     def _width(self, i: int) -> float:

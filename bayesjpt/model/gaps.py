@@ -38,8 +38,8 @@ def check_gaps(model: pm.Model, rows: Any) -> None:
     for factor in [*basic, *model.potentials]:
         is_variable = factor in set(basic)
         inputs = [x for x in factor.owner.inputs if isinstance(x, TensorVariable)] if is_variable else [factor]
-        own = factor is rows or isinstance(factor.owner.op, ImputedCellsRV)
-        if own or not {rows, data} & set(ancestors(inputs, blockers=basic)):
+        is_of_block = factor is rows or isinstance(factor.owner.op, ImputedCellsRV)
+        if is_of_block or not {rows, data} & set(ancestors(inputs, blockers=basic)):
             continue
         columns = _changes(model, inputs, data, missing, schema)
         if columns:

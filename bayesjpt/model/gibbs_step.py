@@ -199,11 +199,11 @@ class CircuitGibbs(BlockedStep):
         return np.cumsum(length), edges.astype(np.int64)
 
     def _name_statistics(self, several: bool) -> None:
-        own = f"{self._block}_" if several else ""
+        prefix = f"{self._block}_" if several else ""
         kinds = type(self).stats_dtypes_shapes
-        self._statistic = {key: own + key for key in kinds}
-        self.stats_dtypes_shapes = {own + key: kind for key, kind in kinds.items()}
-        self.stats_dtypes = [{own + key: dtype for key, (dtype, _) in kinds.items()}]
+        self._statistic = {key: prefix + key for key in kinds}
+        self.stats_dtypes_shapes = {prefix + key: kind for key, kind in kinds.items()}
+        self.stats_dtypes = [{prefix + key: dtype for key, (dtype, _) in kinds.items()}]
 
     def _load(self, values: np.ndarray, missing: np.ndarray) -> None:
         frozen = self._frozen

@@ -86,17 +86,17 @@ class GroupLayout:
         self._common = {
             variable.name: place[-1, variable.edges] for variable in self._layout.weights if variable not in self.shared
         }
-        self.own = {variable.name: place[:-1, variable.edges] for variable in self.shared}
+        self.group_edges = {variable.name: place[:-1, variable.edges] for variable in self.shared}
 
     def names(self) -> tuple[str, ...]:
         """Return all names but those of the shared weights, without the block's prefix."""
-        own = [f"{GROUP}_{name}" for name in self.own]
-        return (*self._common, *own, *(p.name for p in self.parameters))
+        of_groups = [f"{GROUP}_{name}" for name in self.group_edges]
+        return (*self._common, *of_groups, *(p.name for p in self.parameters))
 
     def split(self, params: Params) -> dict[str, np.ndarray]:
         """Return the named arrays of flat ones."""
         out = {name: np.exp(params.log_weight[edges]) for name, edges in self._common.items()}
-        out |= {f"{GROUP}_{name}": np.exp(params.log_weight[edges]) for name, edges in self.own.items()}
+        out |= {f"{GROUP}_{name}": np.exp(params.log_weight[edges]) for name, edges in self.group_edges.items()}
         return out | {p.name: params.theta[p.positions] for p in self.parameters}
 
     def join(self, circuit, values: dict[str, np.ndarray]) -> Params:
@@ -104,7 +104,7 @@ class GroupLayout:
         log_weight, theta = np.zeros(circuit.n_edge), np.empty(circuit.n_theta)
         for name, edges in self._common.items():
             log_weight[edges] = np.log(values[name])
-        for name, edges in self.own.items():
+        for name, edges in self.group_edges.items():
             log_weight[edges] = np.log(values[f"{GROUP}_{name}"])
         for p in self.parameters:
             theta[p.positions] = values[p.name]
@@ -169,7 +169,7 @@ class GroupedGibbs(CircuitGibbs):
     def _named_by(self, model: pm.Model, rows) -> GroupLayout:
         layout = GroupLayout(self._groups)
         edges = np.concatenate([w.edges for w in layout.shared])
-        self._own_edges = np.concatenate([layout.own[w.name] for w in layout.shared], axis=1)
+        self._group_edges = np.concatenate([layout.group_edges[w.name] for w in layout.shared], axis=1)
         self._ptr = np.cumsum(np.concatenate([[0], *(np.diff(w.ptr) for w in layout.shared)])).astype(np.int64)
         self._names = [f"{rows.name}_{w.name}" for w in layout.shared]
         self._parts = np.cumsum([w.edges.size for w in layout.shared])[:-1]
@@ -184,10 +184,10 @@ class GroupedGibbs(CircuitGibbs):
     def _shared(self, point: dict) -> np.ndarray:
         return np.concatenate([point[name] for name in self._names])
 
-    def _around(self, own: np.ndarray) -> np.ndarray:
+    def _around(self, concentration: np.ndarray) -> np.ndarray:
         """Return concentrations, float64 (n_edge,), with those of every group's weights replaced."""
         out = self._frozen.priors.concentration.copy()
-        out[self._own_edges] = own
+        out[self._group_edges] = concentration
         return out
 
     def _load(self, values: np.ndarray, missing: np.ndarray) -> None:
@@ -197,7 +197,7 @@ class GroupedGibbs(CircuitGibbs):
     def allocate(self, point: dict) -> ChainState:
         """Draw allocations and, given them alone, the shared weights, which `draw` then writes."""
         allocated = super().allocate(point)
-        count, kappa = self._sweeper.edge_count[self._own_edges], self._kappa(point)
+        count, kappa = self._sweeper.edge_count[self._group_edges], self._kappa(point)
         self._pi = np.empty(self._prior.size)
         if not fill_shared(count, self._shared(point), kappa, self._prior, self._ptr, self._pi, self.rng):
             raise SamplingError(f"the conditional distribution of shared weights of block {self._block!r} is not valid")

@@ -150,12 +150,12 @@ def checked_kappa(kappa: Any) -> Any:
     raise ModelError(f"kappa={kappa!r}", "a positive number, or a scalar expression of the model's random variables")
 
 
-def flat_weights(layout: Layout, weight, own: dict, n_group: int) -> Any:
+def flat_weights(layout: Layout, weight, by_group: dict, n_group: int) -> Any:
     """Return the symbolic weights (n_group, n_edge) of all edges: those of the groups, and the shared ones."""
     out: Any = pt.broadcast_to(weight, (n_group, weight.type.shape[0] or weight.shape[0]))
     for variable in layout.weights:
-        if variable.name in own:
-            out = pt.set_subtensor(out[:, variable.edges], own[variable.name])
+        if variable.name in by_group:
+            out = pt.set_subtensor(out[:, variable.edges], by_group[variable.name])
     return out
 
 
@@ -172,8 +172,8 @@ class GroupedRowsRV(CircuitRowsRV):
         out = np.empty((*shape, np.shape(missing)[-1]))
         for index in np.ndindex(shape):
             row = np.empty((1, out.shape[-1]))
-            own = np.ascontiguousarray(log_weights[index][int(codes[index])])
-            sample_rows(self.frozen.plan, own, np.ascontiguousarray(thetas[index]), rng, row)
+            group_weight = np.ascontiguousarray(log_weights[index][int(codes[index])])
+            sample_rows(self.frozen.plan, group_weight, np.ascontiguousarray(thetas[index]), rng, row)
             out[index] = row[0]
         return out
 
@@ -218,11 +218,11 @@ def _grouped_rows_logp(op, values, rng, size, missing, code, log_weight, theta, 
     log_weight = log_weight[(0,) * (log_weight.type.ndim - 2)]
     theta = theta[(0,) * (theta.type.ndim - 1)]
     members = [np.flatnonzero(op.frozen.codes == group) for group in range(op.frozen.n_group)]
-    own = [
+    by_group = [
         rows_density(op.frozen, rows[chosen], missing[chosen], log_weight[group], theta, None)
         for group, chosen in enumerate(members)
     ]
-    return pt.concatenate(own)[np.argsort(np.concatenate(members))]
+    return pt.concatenate(by_group)[np.argsort(np.concatenate(members))]
 
 
 @support_point.register(GroupedRowsRV)

@@ -136,15 +136,17 @@ def _features(plan: Plan, rows):
 def _at_atoms(plan: Plan, rows):
     """Return bool (n_column, n_row): where the value is an atom of its column."""
     atoms = [plan.atom_value[lo:hi] for lo, hi in zip(plan.atom_ptr[:-1], plan.atom_ptr[1:], strict=True)]
-    return jnp.stack([(row[:, None] == own).any(axis=1) for row, own in zip(rows, atoms, strict=True)])
+    return jnp.stack(
+        [(row[:, None] == column_atoms).any(axis=1) for row, column_atoms in zip(rows, atoms, strict=True)]
+    )
 
 
 def _leaf_values(plan: Plan, group: LeafGroup, features, atoms, theta):
     """Return (n_leaf, n_row): log densities of the leaves of a group."""
     leaves = group.leaves
-    own = theta[group.theta_at]
+    parameters = theta[group.theta_at]
     value = group.family.log_density(
-        features[plan.leaf_value[leaves]], features[plan.leaf_aux[leaves]], own, group.constants
+        features[plan.leaf_value[leaves]], features[plan.leaf_aux[leaves]], parameters, group.constants
     )
     value = jnp.broadcast_to(value, (leaves.size, features.shape[1]))
     column = plan.feature_column[plan.leaf_value[leaves]]
@@ -158,7 +160,7 @@ def _leaf_values(plan: Plan, group: LeafGroup, features, atoms, theta):
         part = np.flatnonzero(cut[:, 0] == INTERVAL)
         assert group.family.log_mass is not None  # checked beforehand
         mass = group.family.log_mass(
-            plan.leaf_lo[leaves][part], plan.leaf_hi[leaves][part], own[part], group.constants[part]
+            plan.leaf_lo[leaves][part], plan.leaf_hi[leaves][part], parameters[part], group.constants[part]
         )
         inside = (raw[part] >= lower[part]) & (raw[part] <= upper[part]) & (mass > -jnp.inf)[:, None]
         within = jnp.where(inside, value[part] - jnp.where(mass > -jnp.inf, mass, 0.0)[:, None], -jnp.inf)

@@ -10,7 +10,7 @@ from bayesjpt.numerics import jit
 
 
 @functools.cache
-def _own() -> int:
+def _folder_version() -> int:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.name.encode())
@@ -20,4 +20,4 @@ def _own() -> int:
 
 def ops_version() -> int:
     """Return an integer over the sources of kernels, which ops hold, and of this folder, whose kernels they name."""
-    return jit.source_version() ^ _own()
+    return jit.source_version() ^ _folder_version()

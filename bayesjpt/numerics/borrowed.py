@@ -154,8 +154,8 @@ def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
         members: Any = kind  # numba declares `types` in each of the subclasses
         # those of tuples inside too: what stayed counted would be given back once more than it was taken
         for position, member in enumerate(members.types):
-            own = _disowned(context, builder, member, builder.extract_value(value, position))
-            value = builder.insert_value(value, own, position)
+            element = _disowned(context, builder, member, builder.extract_value(value, position))
+            value = builder.insert_value(value, element, position)
     return value
 
 

@@ -191,12 +191,12 @@ def check_lengths(
         _fail("structures whose lengths do not add up, or without draws", "all numbers of each array, once")
     names = list(shapes)
     for number, row in enumerate(length.tolist()):
-        own = dict(zip(names, row, strict=True))
+        size_of = dict(zip(names, row, strict=True))
         n_kept = n_chain * int(n_draw[number])  # pyright: ignore[reportOperatorIssue] - an int
-        check_sizes({name: (size,) for name, size in own.items()} | {"log_weight": (1, 1, own["child"])})
-        for name, size in (("log_weight", own["child"]), ("theta", own["start_theta"])):
-            if own[name] != n_kept * size:
-                _fail(f"{own[name]} numbers of {name!r} in structure {number}", f"{n_kept} draws of {size}")
+        check_sizes({name: (size,) for name, size in size_of.items()} | {"log_weight": (1, 1, size_of["child"])})
+        for name, size in (("log_weight", size_of["child"]), ("theta", size_of["start_theta"])):
+            if size_of[name] != n_kept * size:
+                _fail(f"{size_of[name]} numbers of {name!r} in structure {number}", f"{n_kept} draws of {size}")
 
 
 def _check_parameters(layout: Layout, params: Params) -> None:

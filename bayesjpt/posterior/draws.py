@@ -129,8 +129,8 @@ class Posterior:
         if log_weight.shape[1] == 0:  # a single column of a single label
             return np.zeros((numbers.size, edge_of.size))
         out = np.empty((numbers.size, edge_of.size))
-        for own, number in zip(out, numbers.tolist(), strict=True):
-            np.take(log_weight[number], edge_of, out=own, mode="wrap")  # -1 is in range, which saves a copy
+        for draw_weights, number in zip(out, numbers.tolist(), strict=True):
+            np.take(log_weight[number], edge_of, out=draw_weights, mode="wrap")  # -1 is in range, which saves a copy
         out[:, edge_of < 0] = 0.0
         return out
 
@@ -157,7 +157,7 @@ class Posterior:
         return replace(self, params=params, sample_stats={name: x[:, kept] for name, x in self.sample_stats.items()})
 
     def locate(self, draw: np.ndarray) -> Iterable[tuple[Posterior, np.ndarray, np.ndarray]]:
-        """Return whose draws these are: (structure, positions in `draw`, numbers among its own) for each that has some.
+        """Return whose draws these are: (structure, positions in `draw`, draw numbers there) for each that has some.
 
         Draws are numbered over all chains, those of a chain side by side, as in `flat`.
         """

@@ -46,10 +46,10 @@ def of_group(idata: xr.DataTree, group: Any, name: str | None = None) -> xr.Data
     labels = draws[dim].to_numpy().tolist()
     if group not in labels:
         raise ModelError(f"no group {group!r} of block {name!r}", f"one of {', '.join(map(repr, labels))}")
-    own = {
+    of_one_group = {
         full.replace(f"{name}_{_GROUP}_", f"{name}_", 1): draws[full].isel({dim: labels.index(group)}, drop=True)
         for full in full_names
         if full.startswith(f"{name}_{_GROUP}_")
     }
     groups = {path: child.to_dataset() for path, child in idata.children.items()}
-    return xr.DataTree.from_dict(groups | {"posterior": draws.assign(own)})
+    return xr.DataTree.from_dict(groups | {"posterior": draws.assign(of_one_group)})

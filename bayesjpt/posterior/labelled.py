@@ -56,7 +56,7 @@ def _table(answer: xr.DataArray) -> str:
     for k, place in known[:_N_SHOWN]:
         lo, hi = np.quantile(flat[:, k], [0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL])
         numbers = [f"{flat[:, k].mean():.4g}", f"{lo:.4g} to {hi:.4g}"]
-        lines.append([*(str(own[i]) for own, i in zip(names, place, strict=True)), *numbers])
+        lines.append([*(str(labels[i]) for labels, i in zip(names, place, strict=True)), *numbers])
     more = f", {len(known) - _N_SHOWN} more" if len(known) > _N_SHOWN else ""
     units = f", in {answer.attrs['units']}" if "units" in answer.attrs else ""
     caption = f"{answer.name or 'answer'}{units}: {n_draw} draws{more}"

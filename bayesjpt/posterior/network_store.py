@@ -59,12 +59,14 @@ def networks_of(post: StackedPosterior) -> list[NetworkDraws] | None:
 
 def arrays_of(networks: list[NetworkDraws]) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """Return the arrays that are written, each with the names of its axes."""
-    own = [one.network._asdict() | {"count": one.count, "draws": one.draws} for one in networks]
+    by_network = [one.network._asdict() | {"count": one.count, "draws": one.draws} for one in networks]
     arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
-        name: ((f"{name}_dim",), np.concatenate([each[name] for each in own]).astype(dtype))
+        name: ((f"{name}_dim",), np.concatenate([each[name] for each in by_network]).astype(dtype))
         for name, dtype in _DTYPES.items()
     }
-    return arrays | {"length": (("structure", "array"), np.array([[each[n].size for n in _DTYPES] for each in own]))}
+    return arrays | {
+        "length": (("structure", "array"), np.array([[each[n].size for n in _DTYPES] for each in by_network]))
+    }
 
 
 def attributes_of(networks: list[NetworkDraws]) -> dict[str, str]:
@@ -100,8 +102,8 @@ def read_networks(
             raise FitFileError(f"array {name!r} of other numbers or of another length", f"{np.dtype(dtype)}")
         parts.append(np.split(typed, np.cumsum(length[:-1, k])))
     found = []
-    for own, fact, noted in zip(zip(*parts, strict=True), facts, settings, strict=True):
-        arrays = dict(zip(_DTYPES, own, strict=True))
+    for network_arrays, fact, noted in zip(zip(*parts, strict=True), facts, settings, strict=True):
+        arrays = dict(zip(_DTYPES, network_arrays, strict=True))
         count, draws = arrays.pop("count"), arrays.pop("draws")
         network = checked_network(arrays, n_group)
         if count.size != network.n_entry or (count < 0).any():
@@ -144,8 +146,8 @@ def checked_network(arrays: dict[str, np.ndarray], n_group: np.ndarray) -> Netwo
             continue
         first, last = tree_ptr[part], tree_ptr[part + 1]
         _require(np.array_equal(column[first:last], np.flatnonzero(~is_decided)), "a tree of other columns")
-        own = parent[first:last]
-        _require(((own >= -1) & (own < last - first)).all(), "a parent that is not in the tree")
+        tree_parent = parent[first:last]
+        _require(((tree_parent >= -1) & (tree_parent < last - first)).all(), "a parent that is not in the tree")
         while path:
             above, n_left = path.pop()
             if n_left > 1:

@@ -101,14 +101,14 @@ class NetworkDraws:
     def table_weights(self, numbers: np.ndarray) -> np.ndarray:
         """Return draws as `Posterior.table_weights` does, made again."""
         out = np.empty((numbers.size, self.network.n_entry))
-        for own, number in zip(out, numbers.tolist(), strict=True):
+        for draw_weights, number in zip(out, numbers.tolist(), strict=True):
             chain, place = divmod(number, self.n_draw)
             key = np.random.SeedSequence(self.seed, spawn_key=(_DRAWS, chain, int(self.draws[place])))
             rng = np.random.Generator(np.random.PCG64(key))
             count, ess = self.usual_prior
             if self.ess is None:
                 ess = rng.choice(DRAWN_ESS, p=self.ess_weights)
-            own[:] = draw_log_weights(self.network, count, ess, rng)
+            draw_weights[:] = draw_log_weights(self.network, count, ess, rng)
         return out
 
     @cached_property

@@ -57,19 +57,19 @@ def select_column(idata: xr.DataTree, column: str, *, name: str | None = None, m
     if column not in known:
         raise ModelError(f"no column {column!r} in block {name!r}", f"one of {', '.join(known)}")
     at = known.index(column)
-    shown = ~np.isnan(observed.to_numpy()[:, at])
+    is_observed = ~np.isnan(observed.to_numpy()[:, at])
     if "constant_data" in idata.children and f"{name}_missing" in idata["constant_data"]:
-        shown &= ~idata["constant_data"][f"{name}_missing"].to_numpy()[:, at].astype(bool)
-    if not shown.any():
+        is_observed &= ~idata["constant_data"][f"{name}_missing"].to_numpy()[:, at].astype(bool)
+    if not is_observed.any():
         raise ModelError(f"column {column!r} of block {name!r} has no observed cell", "at least one")
-    rows = {obs_id: np.flatnonzero(shown)}
+    rows = {obs_id: np.flatnonzero(is_observed)}
     parts = {"observed_data": observed.isel({feature: at, **rows}, drop=True)}
     for group in PREDICTED:
         if group in idata.children and name in idata[group]:
             predicted = idata[group][name]
-            if predicted.sizes[obs_id] != shown.size:
+            if predicted.sizes[obs_id] != is_observed.size:
                 raise ModelError(
-                    f"{predicted.sizes[obs_id]} rows in {group} and {shown.size} observed ones",
+                    f"{predicted.sizes[obs_id]} rows in {group} and {is_observed.size} observed ones",
                     "predictions of the observed rows",
                 )
             parts[group] = predicted.isel({feature: at, **rows}, drop=True)

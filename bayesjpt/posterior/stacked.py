@@ -55,7 +55,7 @@ class StackedPosterior(Posterior):
         assert all(post.schema == first.schema and post.n_chain == first.n_chain for post in structures)
         keep_none = any(isinstance(post, NetworkDraws) for post in structures)
         made = Structures(structures) if keep_none else tuple(structures)
-        own = {
+        attributes = {
             "_structures": tuple(structures),
             "_made": made,
             "weights": np.array(weights, np.float64),
@@ -64,7 +64,7 @@ class StackedPosterior(Posterior):
             "sample_stats": _stats_together(structures),
             "settings": dict(settings or {}),
         }
-        for name, value in own.items():
+        for name, value in attributes.items():
             object.__setattr__(self, name, value)  # as in every frozen dataclass
 
     @property
@@ -155,7 +155,7 @@ def pooled[Asked: Callable](function: Asked) -> Asked:
     """
 
     @functools.wraps(function)
-    def asked(post, *args, **kwargs):
+    def over_structures(post, *args, **kwargs):
         if not isinstance(post, StackedPosterior):
             return function(post, *args, **kwargs)
         parts = []
@@ -167,7 +167,7 @@ def pooled[Asked: Callable](function: Asked) -> Asked:
                 raise EvidenceError(found, error.expected, error.remedy, command=error.command) from None
         return _together(post, parts)
 
-    return asked  # type: ignore[return-value]
+    return over_structures  # type: ignore[return-value]
 
 
 def _together(post: StackedPosterior, parts: Sequence[Any]) -> Any:

@@ -120,13 +120,16 @@ def _tree_of_several(post: StackedPosterior) -> xr.DataTree:
     if networks is not None:
         return _tree_of_networks(post, networks)
     structures = post.by_structure()
-    own = [own.circuit._asdict() | own.params._asdict() for own in structures]
+    by_structure = [structure.circuit._asdict() | structure.params._asdict() for structure in structures]
     arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
-        name: ((f"{name}_dim",), np.concatenate([each[name].ravel() for each in own])) for name in _ARRAYS
+        name: ((f"{name}_dim",), np.concatenate([each[name].ravel() for each in by_structure])) for name in _ARRAYS
     }
     arrays["weights"] = (("structure",), post.weights)
     arrays["n_draw"] = (("structure",), np.array([each.n_draw for each in structures]))
-    arrays["length"] = (("structure", "array"), np.array([[each[name].size for name in _ARRAYS] for each in own]))
+    arrays["length"] = (
+        ("structure", "array"),
+        np.array([[each[name].size for name in _ARRAYS] for each in by_structure]),
+    )
     attrs = _attributes(post, STACKED_FORMAT) | {
         "n_chain": json.dumps(post.n_chain),
         "arrays": json.dumps(_ARRAYS),
@@ -305,8 +308,8 @@ def _several(file: SafeFile | Tree) -> StackedPosterior:
     stats_parts = {name: np.split(value, starts, axis=1) for name, value in stats.items()}
     reference = _reference(file, schema)
     structures = []
-    for number, own in enumerate(zip(*parts, strict=True)):
-        *circuit_arrays, log_weight, theta = own
+    for number, structure_arrays in enumerate(zip(*parts, strict=True)):
+        *circuit_arrays, log_weight, theta = structure_arrays
         circuit = freeze(check.checked_circuit(dict(zip(Circuit._fields, circuit_arrays, strict=True)), schema))
         shape = (n_chain, int(n_draws[number]))
         params = Params(

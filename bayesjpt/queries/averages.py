@@ -121,12 +121,12 @@ def _log_masses(
     n_block = block_rows(plan, QUERY_WORK_BYTES)
     for lo in range(0, both.n_row, SCORED_ROWS):
         part = slice(lo, min(lo + SCORED_ROWS, both.n_row))
-        values, observed, own_half = (np.ascontiguousarray(x[:, part]) for x in (centre, both.observed, half))
+        values, observed, part_half = (np.ascontiguousarray(x[:, part]) for x in (centre, both.observed, half))
         tables = {"max_distinct_share": 1.0, "max_table_bytes": 2**62, "keep_terms": False}
-        cells = make_cells(plan, values, observed, **tables, half=own_half)
+        cells = make_cells(plan, values, observed, **tables, half=part_half)
         together, rest = np.empty(values.shape[1]), np.empty(values.shape)
-        own = np.ascontiguousarray(weights[:, part] if weights.shape[1] > 1 else weights)
-        fill_cell_log_mass(plan, cells, params, own, min(n_block, together.size), together, rest)
+        part_weights = np.ascontiguousarray(weights[:, part] if weights.shape[1] > 1 else weights)
+        fill_cell_log_mass(plan, cells, params, part_weights, min(n_block, together.size), together, rest)
         row_score[part], rest_score[:, part] = together, rest
     return row_score, rest_score
 

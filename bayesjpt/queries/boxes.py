@@ -180,7 +180,7 @@ def intersections(first: Sequence[Box], second: Sequence[Box]) -> tuple[Box, ...
     return tuple(box for box in pairs if box is not None)
 
 
-def complement(found: Box | Sequence[Box], schema: Schema, *, max_boxes: int = MAX_BOXES) -> tuple[Box, ...]:
+def complement(union: Box | Sequence[Box], schema: Schema, *, max_boxes: int = MAX_BOXES) -> tuple[Box, ...]:
     """Return disjoint boxes whose union is what lies in none of some boxes; of one box with k columns, at most k.
 
     Raises
@@ -203,7 +203,7 @@ def complement(found: Box | Sequence[Box], schema: Schema, *, max_boxes: int = M
                 for column, intervals in box.intervals.items()
             ],
         )
-        for box in ([found] if isinstance(found, Box) else found)
+        for box in ([union] if isinstance(union, Box) else union)
     ]
     return _solved(formulas, formulas.group(True, outside), max_boxes)
 
@@ -234,7 +234,7 @@ def contains(box: Box, values: np.ndarray) -> np.ndarray:
     return inside
 
 
-def why_null(found: Sequence[Box], schema: Schema, event: Event | None = None) -> str | None:
+def why_null(union: Sequence[Box], schema: Schema, event: Event | None = None) -> str | None:
     """Return why an event has probability zero by its form alone, in a sentence; None where it need not have.
 
     `event` is what the boxes were made of, to name its columns.
@@ -249,18 +249,18 @@ def why_null(found: Sequence[Box], schema: Schema, event: Event | None = None) -
     >>> why_null((), schema, as_event("x < 1 and x > 2"))
     "the event contradicts itself on column 'x': no row can be in it"
     """
-    if not found:
+    if not union:
         names = ", ".join(map(repr, event.columns)) if event is not None else ""
         where = f" on column{'s' * (', ' in names)} {names}" if names else ""
         return f"the event contradicts itself{where}: no row can be in it"
-    null = [box.null_columns(schema) for box in found]
+    null = [box.null_columns(schema) for box in union]
     if not all(null):
         return None
     column = schema.columns[null[0][0]]
-    value = float(found[0].intervals[null[0][0]][0, 0])
-    name, shown = rendered_name(column.name), value_name(column, value)
+    value = float(union[0].intervals[null[0][0]][0, 0])
+    name, rendered = rendered_name(column.name), value_name(column, value)
     return (
-        f"column {column.name!r} is continuous: P({name} == {shown}) is 0; ask for "
+        f"column {column.name!r} is continuous: P({name} == {rendered}) is 0; ask for "
         f"{name} between {_cell_end(column, value, -0.5)} and {_cell_end(column, value, 0.5)}, or give it as evidence"
     )
 

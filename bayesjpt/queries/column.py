@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bayesjpt.queries.event import Between, Comparison, Event, EventError, Place, Value, membership, shown
+from bayesjpt.queries.event import Between, Comparison, Event, EventError, Place, Value, membership, short_repr
 
 
 class Col:
@@ -147,7 +147,7 @@ def as_value(value: Any, column: str, place: Place | None = None) -> Value:
             "Put each comparison in parentheses: (bj.col('a') > 1) & (bj.col('b') == 2).",
         )
     raise EventError(
-        f"column {column!r} compared with {shown(value)}, of type {type(value).__name__}",
+        f"column {column!r} compared with {short_repr(value)}, of type {type(value).__name__}",
         "one number, text or date",
         "For several values use .isin([...])." if isinstance(value, Iterable) else None,
     )

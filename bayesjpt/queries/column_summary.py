@@ -42,10 +42,10 @@ def summary_of(column: Column, kind: str, is_open: bool, order: Sequence[str], c
     if column.base == "category":
         return _of_labels(column, kind, is_open, order, cells)
     if column.n_distinct == 1:
-        return shown(column, column.minimum)
+        return value_text(column, column.minimum)
     if kind in ("nominal", "binary") and cells is not None and cells.size:
         values, counts = np.unique(cells, return_counts=True)
-        return _shares([shown(column, value) for value in values], counts)
+        return _shares([value_text(column, value) for value in values], counts)
     return _of_numbers(column, cells)
 
 
@@ -58,8 +58,8 @@ def _of_labels(column: Column, kind: str, is_open: bool, order: Sequence[str], c
     if column.n_distinct == 1:
         return column.labels[int(counts.argmax())]
     if kind == "ordinal" or (is_open and len(order) == len(column.labels)):
-        shown = [label for label in (order or column.labels) if counts[column.labels.index(label)] > 0]
-        return (" " if is_open else " < ").join(shown)
+        occurring = [label for label in (order or column.labels) if counts[column.labels.index(label)] > 0]
+        return (" " if is_open else " < ").join(occurring)
     return _shares(column.labels, counts)
 
 
@@ -81,7 +81,7 @@ def _of_numbers(column: Column, cells: np.ndarray | None) -> str:
     if counts[most] > _LARGE_SHARE * kept.size and values.size > 2 and values[most] in (values[0], values[-1]):
         rest = kept[kept != values[most]]
         ends = between(column, rest.min(), rest.max())
-        return f"{shown(column, values[most])} {_percent(counts[most] / kept.size)}, else {ends}"
+        return f"{value_text(column, values[most])} {_percent(counts[most] / kept.size)}, else {ends}"
     quartiles = np.quantile(kept, [0.25, 0.75], method="inverted_cdf")
     return f"{ends}, half {between(column, quartiles[0], quartiles[1], 3)}"
 
@@ -89,14 +89,14 @@ def _of_numbers(column: Column, cells: np.ndarray | None) -> str:
 def between(column: Column, lo: float, hi: float, n_digit: int = 4) -> str:
     """Return two values, with more digits where so many do not tell them apart."""
     large = abs(lo) >= _LARGE and abs(hi) >= _LARGE and float(lo).is_integer() and float(hi).is_integer()
-    if large and lo < hi and column.notation is None and shown(column, lo) == shown(column, hi):
+    if large and lo < hi and column.notation is None and value_text(column, lo) == value_text(column, hi):
         return f"{lo:.0f} to {hi:.0f}"
-    while lo < hi and n_digit < _MOST_DIGITS and shown(column, lo, n_digit) == shown(column, hi, n_digit):
+    while lo < hi and n_digit < _MOST_DIGITS and value_text(column, lo, n_digit) == value_text(column, hi, n_digit):
         n_digit += 2
-    return f"{shown(column, lo, n_digit)} to {shown(column, hi, n_digit)}"
+    return f"{value_text(column, lo, n_digit)} to {value_text(column, hi, n_digit)}"
 
 
-def shown(column: Column, value: float, n_digit: int = 4) -> str:
+def value_text(column: Column, value: float, n_digit: int = 4) -> str:
     """Return a value, a date, or a number with so many digits where it is not whole."""
     if column.notation is not None and column.base != "category":
         return column.text(float(value))

@@ -102,9 +102,9 @@ def complete(
     conditional given them, which is the same distribution.
     """
     out, inside = rows.values.copy(), np.ones(rows.n_row, bool)
-    for structure, which, own in post.locate(draw):
-        order = np.argsort(own, kind="stable")
-        where = which[order], own[order]
+    for structure, which, numbers in post.locate(draw):
+        order = np.argsort(numbers, kind="stable")
+        where = which[order], numbers[order]
         impossible = _complete(structure, rows, where, rng=rng, limits=limits, inside=inside, out=out)
         if impossible is not None:
             raise _impossible(post, rows, impossible, int(draw[impossible]), one_row)
@@ -194,9 +194,9 @@ def _nothing_within(post: Posterior, why: str, draw: int) -> EvidenceError:
 
 def one_draw(post: Posterior, draw: int) -> Posterior:
     """Return the posterior of one draw, by its number over all chains."""
-    ((structure, _, own),) = post.locate(np.array([draw]))
+    ((structure, _, numbers),) = post.locate(np.array([draw]))
     flat = structure.flat()
-    params = Params(flat.log_weight[None, own], flat.theta[None, own])
+    params = Params(flat.log_weight[None, numbers], flat.theta[None, numbers])
     return replace(structure, params=params, sample_stats={}, reference=None)
 
 

@@ -122,11 +122,11 @@ class Components:
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return what is printed of each component, and of all others together."""
-        shown = [part.words for part in self.parts]
+        lines = [part.words for part in self.parts]
         if self.n_rest:
             others = "another one" if self.n_rest == 1 else f"{self.n_rest} others together"
-            shown.append((percent(self.rest), others, "", "", ""))
-        return shown
+            lines.append((percent(self.rest), others, "", "", ""))
+        return lines
 
     def __repr__(self) -> str:
         lines = [_HEADERS, *self.rows()]
@@ -209,23 +209,23 @@ def components(post: Posterior, column: str, *, k: int = COMPONENTS) -> Componen
     for j, leaf in enumerate(order.tolist()):
         lo, hi = (float(end) for end in np.quantile(weight[:, j], _ENDS))
         family, groups = mixture.families[leaf], mixture.groups[leaf]
-        own = float(weight[:, j].mean()), (lo, hi), restored(facts, mode[j : j + 1])[1][0]
+        estimates = float(weight[:, j].mean()), (lo, hi), restored(facts, mode[j : j + 1])[1][0]
         several = one.n_chain * one.n_draw > 1
         words = (
-            f"{percent(own[0])}{f' ({percent(lo)} to {percent(hi)})' if several else ''}",
+            f"{percent(estimates[0])}{f' ({percent(lo)} to {percent(hi)})' if several else ''}",
             family.name,
-            value_name(facts, mode[j]) if facts.base == "category" else _shown(facts, mode[j], ends[:, j])[0],
-            f"{share[j]:.0%}" if facts.base == "category" else " to ".join(_shown(facts, mode[j], ends[:, j])[1:]),
+            value_name(facts, mode[j]) if facts.base == "category" else _rendered(facts, mode[j], ends[:, j])[0],
+            f"{share[j]:.0%}" if facts.base == "category" else " to ".join(_rendered(facts, mode[j], ends[:, j])[1:]),
             _groups_in_words(groups, names),
         )
         interval = float(ends[0, j]), float(ends[1, j])
         kind = facts.type_of_cells(family.statistical_type)
-        parts.append(Component(family.name, kind, *own, interval, float(share[j]), groups, words))
+        parts.append(Component(family.name, kind, *estimates, interval, float(share[j]), groups, words))
     rest = float(max(1.0 - weight.mean(axis=0).sum(), 0.0))
     return Components(column, source.structure, source.chain, tuple(parts), rest, mixture.leaf.size - order.size)
 
 
-def _shown(column: Column, mode: float, ends: np.ndarray) -> list[str]:
+def _rendered(column: Column, mode: float, ends: np.ndarray) -> list[str]:
     """Return mode and ends without more digits than they need."""
     return [column.text(x) for x in rounded(column, [mode, *ends.tolist()])]
 
@@ -233,13 +233,13 @@ def _shown(column: Column, mode: float, ends: np.ndarray) -> list[str]:
 def _groups_in_words(groups: tuple[int, ...], names: list[str]) -> str:
     if len(groups) == len(names):
         return "all"
-    shown = [names[k] for k in groups[:_N_NAMED]]
-    while len(shown) > 1 and sum(map(len, shown)) > _WIDTH:
-        shown.pop()
-    if len(shown[0]) > _WIDTH:
+    named = [names[k] for k in groups[:_N_NAMED]]
+    while len(named) > 1 and sum(map(len, named)) > _WIDTH:
+        named.pop()
+    if len(named[0]) > _WIDTH:
         return f"{len(groups)} of {len(names)} parts"
-    more = len(groups) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    more = len(groups) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
 
 
 def _labels(post: Posterior, position: int, weight: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -261,9 +261,9 @@ def _numbers(
     modes = np.empty((thetas.shape[0], order.size))
     fill_leaf_modes(plan, leaf[order], thetas, modes)
     boxes = make_boxes(plan, [{}], also=[position])
-    own = boxes.leaf[boxes.leaf_ptr[position] : boxes.leaf_ptr[position + 1]]
+    column_leaves = boxes.leaf[boxes.leaf_ptr[position] : boxes.leaf_ptr[position + 1]]
     of_column = make_components(plan, boxes, [position], np.array([[column.location, column.scale]]))
-    chosen = np.array([int(np.flatnonzero(own == k)[0]) for k in leaf[order]], np.int64)
+    chosen = np.array([int(np.flatnonzero(column_leaves == k)[0]) for k in leaf[order]], np.int64)
     ends = np.empty((thetas.shape[0], 2, order.size))
     fill_leaf_quantiles(plan, of_column, chosen, thetas, _ENDS, ends)
     found = [_weighted_median(values, weight) for values in (modes, ends[:, 0], ends[:, 1])]

@@ -85,7 +85,7 @@ def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Poster
     """
     if isinstance(event, Mapping):
         columns, values = _row(post, event)
-        asked_for = None
+        as_event = None
         boxes: tuple[Box, ...] = (Box({column: np.array([[value, value]]) for column, value in values.items()}),)
         text = _equalities(post.schema, values)
     else:
@@ -94,9 +94,9 @@ def condition(post: Posterior, event: Event | str | Mapping[str, Any]) -> Poster
             raise QueryError(
                 f"an event of type {type(event).__name__}", "an event, a text such as 'alcohol > 12', or a mapping"
             )
-        boxes, text, asked_for = evidence.boxes, repr(evidence.event), evidence.event
+        boxes, text, as_event = evidence.boxes, repr(evidence.event), evidence.event
         columns = list(dict.fromkeys(column for box in boxes for column in box.columns))
-    reason = why_null(boxes, post.schema, asked_for)
+    reason = why_null(boxes, post.schema, as_event)
     if reason is not None and not _is_known(post, boxes):
         remedy = "For values of continuous columns use post.constrain." if boxes else None
         raise EvidenceError(f"evidence of probability zero: {reason}", remedy=remedy)
@@ -150,8 +150,8 @@ def constrain(post: Posterior, values: Mapping[str, Any]) -> Posterior:
     columns, known = _row(post, values)
 
     def edited(queried: Sequence[int]) -> Edit:
-        here = {column: known[column] for column in queried}
-        return constrained(post.circuit, post.schema, here, max_edges=MAX_EDITED_EDGES)
+        queried_values = {column: known[column] for column in queried}
+        return constrained(post.circuit, post.schema, queried_values, max_edges=MAX_EDITED_EDGES)
 
     given = _given(post, columns, edited, constrained_params)
     return replace(

@@ -193,9 +193,9 @@ def _scores(post: Posterior, values: np.ndarray, observed: np.ndarray, half: np.
     for lo in range(0, n_row, n_part):
         which = slice(lo, min(lo + n_part, n_row))
         part = np.ascontiguousarray(values[:, which]), np.ascontiguousarray(observed[:, which])
-        own = None if half is None else np.ascontiguousarray(half[:, which])
-        routes = make_routes(plan, *part, own)
-        cells = make_cells(plan, *part, **limits, routes=routes, half=own, keep_terms=False)
+        part_half = None if half is None else np.ascontiguousarray(half[:, which])
+        routes = make_routes(plan, *part, part_half)
+        cells = make_cells(plan, *part, **limits, routes=routes, half=part_half, keep_terms=False)
         work = make_work(plan, cells, block_rows(plan, MAX_WORK_BYTES, cells))
         for draw in range(out.shape[0]):
             fill(plan, cells, log_weight[draw], theta[draw], work, out[draw, which])

@@ -107,8 +107,8 @@ def dependence(
     if not 0.0 < tolerance < np.inf:
         raise QueryError(f"tolerance = {tolerance!r}", "a positive number of nats")
     kept, some = some_draws(post, max_draws)
-    asked = given_posterior(some, given)
-    values, doubt = _information(asked, positions, tolerance)
+    conditioned = given_posterior(some, given)
+    values, doubt = _information(conditioned, positions, tolerance)
     if normalised:
         # what is carried on to the limit may end a hair below 0
         values = np.sqrt(-np.expm1(-2.0 * np.maximum(values, 0.0)))
@@ -116,8 +116,8 @@ def dependence(
     return PlainAnswer(
         "correlation" if normalised else "mutual_information",
         ("chain", "draw", "feature", "feature_other"),
-        values.reshape(asked.n_chain, asked.n_draw, *values.shape[1:]),
-        coords=asked.coords()
+        values.reshape(conditioned.n_chain, conditioned.n_draw, *values.shape[1:]),
+        coords=conditioned.coords()
         | {
             "draw": kept,
             "feature": names,

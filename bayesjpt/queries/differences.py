@@ -42,22 +42,22 @@ def features_of(group: Posterior) -> dict[str, np.ndarray]:
     for c, column in enumerate(schema):
         if column.base == "category":
             points[c] = [[code, code] for code in range(column.n_label)]
-    asked = [Box({c: np.array([ends])}) for c, intervals in points.items() for ends in intervals]
-    found = np.exp(box_log_probability(group, group.plan(), asked))
+    boxes = [Box({c: np.array([ends])}) for c, intervals in points.items() for ends in intervals]
+    found = np.exp(box_log_probability(group, group.plan(), boxes))
     first = 0
     for c, intervals in points.items():
-        here = found[:, first : first + len(intervals)]
+        probability = found[:, first : first + len(intervals)]
         first += len(intervals)
-        gap = here - here[0]
+        gap = probability - probability[0]
         if schema.columns[c].base != "category":
             out["difference"][:, c] = np.abs(gap).max(axis=1)
             continue
         out["difference"][:, c] = 0.5 * np.abs(gap).sum(axis=1)
         label = np.argmax(gap, axis=1)
-        label[0] = np.argmax(here[0])
+        label[0] = np.argmax(probability[0])
         out["label"][:, c] = [schema.columns[c].code_names[code] for code in label]
-        out["label_probability"][:, c] = here[np.arange(n_group), label]
-        out["label_whole"][:, c] = here[0, label]
+        out["label_probability"][:, c] = probability[np.arange(n_group), label]
+        out["label_whole"][:, c] = probability[0, label]
     out["label"] = out["label"].astype(str)
     return out
 
@@ -78,12 +78,12 @@ def _fact(column: Column, features: Mapping[str, np.ndarray], row: int, c: int) 
     name = rendered_name(column.name)
     if column.base == "category":
         label, p = str(features["label"][row, c]), features["label_probability"][row, c]
-        shown = value_name(column, column.code_names.index(label))
-        return f"{name} = {shown} {p:.0%} (whole table {features['label_whole'][row, c]:.0%})"
+        label_text = value_name(column, column.code_names.index(label))
+        return f"{name} = {label_text} {p:.0%} (whole table {features['label_whole'][row, c]:.0%})"
     ends = [features[end][g, c] for g in (row, 0) for end in ("lower", "upper")]
     lo, hi, whole_lo, whole_hi = (value_name(column, x) for x in rounded(column, ends))
-    here = f"mostly {lo} to {hi}" if lo != hi else f"mostly {lo}"
-    return f"{name} {here} (whole table {whole_lo} to {whole_hi})"
+    interval = f"mostly {lo} to {hi}" if lo != hi else f"mostly {lo}"
+    return f"{name} {interval} (whole table {whole_lo} to {whole_hi})"
 
 
 def percent(share: float) -> str:

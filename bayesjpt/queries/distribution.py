@@ -260,13 +260,13 @@ def _by_rows(question: Question, fill, numbers: np.ndarray, n_number: int) -> np
     values = np.empty((question.n_draw, n_number, question.n_target, n_row))
     log_evidence = np.empty((question.n_draw, n_row))
     for which, part, cells, n_block, log_part in question.row_parts():
-        own = np.empty((question.n_draw, n_number, question.n_target, part.n_row))
+        part_values = np.empty((question.n_draw, n_number, question.n_target, part.n_row))
         given = numbers
         if numbers.ndim == 4:
             given = numbers[..., which] if numbers.shape[3] == n_row else numbers
-            given = np.broadcast_to(given, (*own.shape[:3], given.shape[3])).copy()
-        fill(question.plan, cells, components, targets, question.params, n_block, log_part, given, own)
-        values[..., which] = own
+            given = np.broadcast_to(given, (*part_values.shape[:3], given.shape[3])).copy()
+        fill(question.plan, cells, components, targets, question.params, n_block, log_part, given, part_values)
+        values[..., which] = part_values
         log_evidence[:, which] = log_part
     question.check_rows(log_evidence)
     impossible = np.broadcast_to((log_evidence == -np.inf)[:, None, None, :], values.shape)

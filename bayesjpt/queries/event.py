@@ -125,7 +125,7 @@ class Event:
 
     def _compared(self, other: object) -> NoReturn:
         raise EventError(
-            f"an event was compared with {shown(other)}",
+            f"an event was compared with {short_repr(other)}",
             "comparisons of a column with one value",
             'For a range use bj.col("name").between(lo, hi); around & and | put each comparison in parentheses.',
         )
@@ -299,13 +299,13 @@ def _operand(other: object, operator: str) -> Event:
     if isinstance(other, Event):
         return other
     raise EventError(
-        f"an event {operator} {shown(other)}; {operator} binds tighter than comparisons",
+        f"an event {operator} {short_repr(other)}; {operator} binds tighter than comparisons",
         "an event on either side",
         'Put each comparison in parentheses: (bj.col("a") > 1) & (bj.col("b") == 2).',
     )
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return a value for a message."""
     text = repr(value)
     return text if len(text) <= 60 else f"a {type(value).__name__}"

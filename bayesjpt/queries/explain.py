@@ -152,14 +152,14 @@ class Explanation:
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Return what is shown of each part: its share of the answer and of the rows given, P(event) there, name."""
-        shown = [part.shown() for part in self.parts[: self.n_shown]]
+        lines = [part.shown() for part in self.parts[: self.n_shown]]
         rest = self.parts[self.n_shown :]
         if rest:
             share, given = sum(p.share for p in rest), sum(p.weight_given for p in rest)
             within = sum(p.weight_given * p.probability for p in rest) / given if given else 0.0
             others = "another one" if len(rest) == 1 else f"{len(rest)} others together"
-            shown.append((_percent(share), _percent(given), f"{within:.2g}", others))
-        return shown
+            lines.append((_percent(share), _percent(given), f"{within:.2g}", others))
+        return lines
 
     def __repr__(self) -> str:
         lines = [_HEADERS, *self.rows()]
@@ -240,17 +240,17 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
     answer = probability(post, event, given)
     text = repr(event), _text(given, post.schema, evidence)
     structure = _nearest(post, answer)
-    shown = post.by_structure()[structure or 0]
-    own = post.split(answer.values)[structure or 0]
-    flat = own.ravel()
+    chosen = post.by_structure()[structure or 0]
+    of_structure = post.split(answer.values)[structure or 0]
+    flat = of_structure.ravel()
     number = int(np.argsort(flat, kind="stable")[flat.size // 2])
     if flat[number] == 0.0:
         raise QueryError("an event of probability zero", "one that happens", "There is nothing to explain.")
-    if begins_with_tree(shown):
-        leaves = leaves_of_answer(shown, event, given, evidence, _asked(shown, event, evidence))
-        parts, table = _by_leaf(shown, leaves)
+    if begins_with_tree(chosen):
+        leaves = leaves_of_answer(chosen, event, given, evidence, _columns_of(chosen, event, evidence))
+        parts, table = _by_leaf(chosen, leaves)
         return Explanation(*text, None, None, structure, parts, k, answer, table)
-    one = one_draw(shown, number)
+    one = one_draw(chosen, number)
     choices = _split(one, event, given, evidence, k)
     weight, within, conditional = _weights(one, choices, event, given, evidence)
     share = within * conditional / (within * conditional).sum()
@@ -270,18 +270,18 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
         | {name: (("part", "feature"), values) for name, values in features.items()},
         coords={"part": np.arange(-1, order.size), "feature": list(post.schema.names)},
     )
-    asked = _asked(one, event, evidence)
+    columns = _columns_of(one, event, evidence)
     parts = tuple(
         SubPopulation(
             float(share[j]),
             float(weight[j]),
             float(within[j]),
             float(conditional[j]),
-            facts_of(post, features, i + 1, known=asked),
+            facts_of(post, features, i + 1, known=columns),
         )
         for i, j in enumerate(order)
     )
-    chain, draw = divmod(number, shown.n_draw)
+    chain, draw = divmod(number, chosen.n_draw)
     draw += sum(each.n_draw for each in post.by_structure()[: structure or 0])
     return Explanation(*text, chain, draw, structure, parts, k, answer, table)
 
@@ -303,9 +303,9 @@ def _by_leaf(post: Posterior, leaves: Leaves) -> tuple[tuple[SubPopulation, ...]
     several = post.n_chain * post.n_draw > 1
 
     def part(j: int) -> SubPopulation:
-        share, weight, weight_given, probability_there = (float(found.mean[j]) for found in numbers.values())
+        share, weight, weight_given, event_probability = (float(found.mean[j]) for found in numbers.values())
         ends = {name: (float(found.lo[j]), float(found.hi[j])) for name, found in numbers.items()} if several else {}
-        return SubPopulation(share, weight, weight_given, probability_there, conditions=names[j], intervals=ends)
+        return SubPopulation(share, weight, weight_given, event_probability, conditions=names[j], intervals=ends)
 
     shape = (post.n_chain, post.n_draw, order.size)
     data = {name: (("chain", "draw", "part"), array.reshape(shape)) for name, array in values.items()}
@@ -314,7 +314,7 @@ def _by_leaf(post: Posterior, leaves: Leaves) -> tuple[tuple[SubPopulation, ...]
     return parts, PlainAnswers(data, coords=post.coords() | {"part": np.arange(order.size)})
 
 
-def _asked(post: Posterior, event: Event, evidence: Evidence) -> set[int]:
+def _columns_of(post: Posterior, event: Event, evidence: Evidence) -> set[int]:
     """Return the columns that event and evidence are about."""
     return evidence.columns.union(*(box.columns for box in boxes(event, post.schema)))
 
@@ -328,7 +328,7 @@ Choice = dict[int, int]
 def _split(one: Posterior, event: Event, given, evidence: Evidence, k: int) -> list[Choice]:
     """Return disjoint choices that exhaust all rows: the part that carries most is split until there are k."""
     scope = scopes(one.circuit, len(one.schema))
-    meets = scope[:, sorted(_asked(one, event, evidence))].any(axis=1)
+    meets = scope[:, sorted(_columns_of(one, event, evidence))].any(axis=1)
     choices: list[Choice] = [{}]
     while len(choices) < k:
         _, within, conditional = _weights(one, choices, event, given, evidence)

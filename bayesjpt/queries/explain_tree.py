@@ -47,15 +47,15 @@ def begins_with_tree(post: Posterior) -> bool:
     return bool(post.circuit.kind[-1] == arrays.HARD)
 
 
-def leaves_of_answer(post: Posterior, event: Event, given, evidence: Evidence, asked: set[int]) -> Leaves:
-    """Return what each leaf has to do with the probability of an event; `asked` are the columns of both."""
+def leaves_of_answer(post: Posterior, event: Event, given, evidence: Evidence, columns: set[int]) -> Leaves:
+    """Return what each leaf has to do with the probability of an event; `columns` are those of both."""
     nodes = tree_nodes(post.circuit)
     at = [position for position, node in enumerate(nodes) if not node.children]
     weight = node_weights(post, nodes)[:, at]
     log_given, probability = np.full_like(weight, -np.inf), np.zeros_like(weight)
     values = given_values(evidence)
     for j, position in enumerate(at):
-        leaf = below(post, nodes[position].node, asked, values)
+        leaf = below(post, nodes[position].node, columns, values)
         if leaf is None:
             continue
         log_given[:, j] = _log_evidence(leaf, evidence)

@@ -203,12 +203,12 @@ def _by_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray, np
     """
     structures = post.by_structure()
     n_draw = sum(structure.n_chain * structure.n_draw for structure in structures)
-    for parts in zip(*(_by_own_draw(structure, rows, n_draw) for structure in structures), strict=True):
+    for parts in zip(*(_by_draw_of_structure(structure, rows, n_draw) for structure in structures), strict=True):
         number, which, _ = parts[0]
         yield number, which, np.concatenate([found for _, _, found in parts], axis=-2)
 
 
-def _by_own_draw(post: Posterior, rows: Table, n_draw: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+def _by_draw_of_structure(post: Posterior, rows: Table, n_draw: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Yield the same for a single structure, as many rows at a time as all structures with n_draw draws have room for.
 
     Columns without missing cells are never asked for.
@@ -288,8 +288,10 @@ def label_probability(post: Posterior, rows: Table, number: int) -> np.ndarray:
     out = np.empty((params.theta.shape[0], n_label, rows.n_row))
     log_evidence = np.empty((params.theta.shape[0], rows.n_row))
     for which, part, cells, n_block in row_blocks(plan, rows):
-        own, own_evidence = np.empty((out.shape[0], n_label, part.n_row)), np.empty((out.shape[0], part.n_row))
-        fill_label_probability(plan, cells, targets, leaves, params, n_block, np.array([0, n_label]), own_evidence, own)
-        out[..., which], log_evidence[:, which] = own, own_evidence
+        part_shares, part_evidence = np.empty((out.shape[0], n_label, part.n_row)), np.empty((out.shape[0], part.n_row))
+        fill_label_probability(
+            plan, cells, targets, leaves, params, n_block, np.array([0, n_label]), part_evidence, part_shares
+        )
+        out[..., which], log_evidence[:, which] = part_shares, part_evidence
     refuse_impossible_rows(post, rows, log_evidence, False)
     return out

@@ -186,9 +186,9 @@ def _responsibilities(post: Posterior, rows: Table, which: slice) -> np.ndarray:
     targets = _targets_of(post)
     found = np.empty((params.theta.shape[0], targets.slot.size, rows.n_row))
     for part_of, part, cells, n_block in row_blocks(plan, rows):
-        own = np.empty((*found.shape[:2], part.n_row))
-        fill_slot_shares(plan, cells, targets, params, n_block, own)
-        found[..., part_of] = own
+        part_shares = np.empty((*found.shape[:2], part.n_row))
+        fill_slot_shares(plan, cells, targets, params, n_block, part_shares)
+        found[..., part_of] = part_shares
     impossible = found.sum(axis=1) == 0.0
     if impossible.any():
         log_evidence = np.zeros((flat.theta.shape[0], rows.n_row))

@@ -32,9 +32,9 @@ def by_likelihood(post: Posterior, axis: Axis) -> dict[str, np.ndarray]:
         share = structure.n_draw / post.n_draw
         masses = np.einsum("dl,dcl->cl", mixture.weight, leaf_masses(structure, axis.position, ends))
         masses *= share / mixture.weight.shape[0]
-        for family, own in zip(mixture.families, masses.T, strict=True):
+        for family, mass in zip(mixture.families, masses.T, strict=True):
             if family.name != ATOM:
-                found[family.name] = found.get(family.name, 0.0) + own
+                found[family.name] = found.get(family.name, 0.0) + mass
     return dict(sorted(found.items(), key=lambda part: -part[1].sum()))
 
 
@@ -48,9 +48,9 @@ def by_sub_population(post: Posterior, axis: Axis) -> dict[str, np.ndarray]:
     weight = node_probabilities(one.plan(), one.flat().log_weight, nodes)
     names = names_of_sub_populations(one)
     parts = []
-    for node, own in zip(nodes, weight.T, strict=True):
+    for node, node_weight in zip(nodes, weight.T, strict=True):
         group = below(one, node, [axis.position], {}) or one  # a column beside all sub-populations is the same in all
-        parts.append((own[:, None] * cell_masses(group, [axis])[0][0]).mean(axis=0))
+        parts.append((node_weight[:, None] * cell_masses(group, [axis])[0][0]).mean(axis=0))
     order = np.argsort([-part.sum() for part in parts], kind="stable").tolist()
     found = {names[k] if names[k] != str(k) else f"sub-population {k}": parts[k] for k in order[:COMPONENTS]}
     if len(order) > COMPONENTS:

@@ -193,7 +193,7 @@ def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray
     plan, params = post.plan(), post.flat()
     labels = highest_label(post.schema) + 1.0
     graph = slot_graph(plan)
-    found = make_candidates(
+    candidates = make_candidates(
         plan,
         np.where(np.isfinite(labels), labels, 0.0).astype(np.int64),
         grid(post.schema)[1],
@@ -208,14 +208,18 @@ def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray
     for lo in range(0, rows.n_row, MODE_ROWS):
         part = slice(lo, min(lo + MODE_ROWS, rows.n_row))
         n = part.stop - lo
-        own_evidence, own_values = np.empty((n_draw, n)), np.empty((n_draw, n, width))
-        own = np.empty((n_draw, n, width, rows.n_column))
+        part_evidence, part_values = np.empty((n_draw, n)), np.empty((n_draw, n, width))
+        part_cells = np.empty((n_draw, n, width, rows.n_column))
         hidden = np.ascontiguousarray(~rows.observed[:, part])
         fill_modes(
-            plan, graph, found, np.ascontiguousarray(rows.values[:, part]), hidden, params,
-            min(n_block, n), own_evidence, own_values, own,
+            plan, graph, candidates, np.ascontiguousarray(rows.values[:, part]), hidden, params,
+            min(n_block, n), part_evidence, part_values, part_cells,
         )  # fmt: skip
-        log_evidence[:, part], log_values[:, part], values[:, part] = own_evidence, own_values[..., :k], own[:, :, :k]
+        log_evidence[:, part], log_values[:, part], values[:, part] = (
+            part_evidence,
+            part_values[..., :k],
+            part_cells[:, :, :k],
+        )
     refuse_impossible_rows(post, rows, log_evidence, rows.n_row == 1)
     return log_values, values
 
@@ -229,12 +233,12 @@ def _as_stored(schema: Schema, values: np.ndarray, rows: Table) -> np.ndarray:
     """Return completions (..., n_row, k, n_column) of rows as objects: labels for codes, None where there is none."""
     out = np.full(values.shape, None, object)
     n_row, k = values.shape[-3:-1]
-    there = ~np.isnan(values[..., 0])
+    exists = ~np.isnan(values[..., 0])
     for c, column in enumerate(schema):
         unseen = rows.unseen.get(c)
         if unseen is not None:
-            unseen = np.broadcast_to(unseen[:, None], (*values.shape[:-3], n_row, k))[there]
-        out[..., c][there] = restored(column, values[..., c][there], unseen)[1]
+            unseen = np.broadcast_to(unseen[:, None], (*values.shape[:-3], n_row, k))[exists]
+        out[..., c][exists] = restored(column, values[..., c][exists], unseen)[1]
     return out
 
 

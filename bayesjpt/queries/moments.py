@@ -132,13 +132,15 @@ def _given_rows(
     squares = np.empty((question.n_draw, question.n_target, n_row if spread else 0))
     log_evidence = np.empty((question.n_draw, n_row))
     for which, part, cells, n_block, log_part in question.row_parts():
-        own_mean = np.empty((question.n_draw, question.n_target, part.n_row))
-        own_squares = np.empty((question.n_draw, question.n_target, part.n_row if spread else 0))
-        fill_row_moments(question.plan, cells, both, targets, question.params, n_block, log_part, own_mean, own_squares)
-        mean[..., which] = own_mean
+        part_mean = np.empty((question.n_draw, question.n_target, part.n_row))
+        part_squares = np.empty((question.n_draw, question.n_target, part.n_row if spread else 0))
+        fill_row_moments(
+            question.plan, cells, both, targets, question.params, n_block, log_part, part_mean, part_squares
+        )
+        mean[..., which] = part_mean
         log_evidence[:, which] = log_part
         if spread:
-            squares[..., which] = own_squares
+            squares[..., which] = part_squares
     question.check_rows(log_evidence)
     impossible = (log_evidence == -np.inf)[:, None, :]
     if impossible.any():

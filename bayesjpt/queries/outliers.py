@@ -125,12 +125,12 @@ def outliers(
         )
     both = _joined(rows, usual)
     found, around, pareto_k = averages(post, both, rows if training else None, by_tails=score == "tail")
-    own, known = found.take(slice(rows.n_row)), found.take(slice(rows.n_row, None))
-    cell_log_mass = own.given_rest(rows.observed)
+    scored, known = found.take(slice(rows.n_row)), found.take(slice(rows.n_row, None))
+    cell_log_mass = scored.given_rest(rows.observed)
     excess, cell_quantile = _compared(rows, cell_log_mass, known.given_rest(usual.observed))
     if around is None:
-        row_score, cell_score = -own.row, excess
-        quantile, n_reference = _row_quantiles(post, rows, usual, own.row, known.row)
+        row_score, cell_score = -scored.row, excess
+        quantile, n_reference = _row_quantiles(post, rows, usual, scored.row, known.row)
     else:
         cells = around.cell_scores()
         cell_score = np.where(rows.observed, cells[:, : rows.n_row], np.nan)
@@ -139,7 +139,7 @@ def outliers(
         quantile = _share_below(-scores[rows.n_row :], -row_score) if usual.n_row else np.full(rows.n_row, np.nan)
     answer = {
         "score": ("obs_id", row_score),
-        "log_mass": ("obs_id", own.row),
+        "log_mass": ("obs_id", scored.row),
         "quantile": ("obs_id", quantile),
         "n_reference": ("obs_id", n_reference),
         "responsible": ("obs_id", _responsible(rows, cell_score)),
@@ -161,10 +161,10 @@ def _compared(rows: Table, cells: np.ndarray, usual_cells: np.ndarray) -> tuple[
     excess, quantile = np.full((2, *cells.shape), np.nan)
     for column in range(rows.n_column):
         known = usual_cells[column, np.isfinite(usual_cells[column])]
-        here = rows.observed[column] & ~np.isnan(cells[column])
+        is_scored = rows.observed[column] & ~np.isnan(cells[column])
         if known.size:
-            excess[column, here] = known.mean() - cells[column, here]
-            quantile[column, here] = _share_below(known, cells[column, here])
+            excess[column, is_scored] = known.mean() - cells[column, is_scored]
+            quantile[column, is_scored] = _share_below(known, cells[column, is_scored])
     return excess, quantile
 
 
@@ -195,21 +195,21 @@ def _known_masses(post: Posterior, usual: Table, usual_mass: np.ndarray, pattern
     """
     alike = [np.flatnonzero(usual.observed[pattern].all(axis=0)) for pattern in patterns]
     more = [usual.observed[~p][:, rows].any(axis=0) for p, rows in zip(patterns, alike, strict=True)]
-    asked = np.repeat(patterns, [int(wider.sum()) for wider in more], axis=0)
+    observed = np.repeat(patterns, [int(wider.sum()) for wider in more], axis=0)
     row = np.concatenate([rows[wider] for rows, wider in zip(alike, more, strict=True)])
     score = np.empty(row.size)
     n_part = max(usual.n_row, _N_SCORES // (post.n_chain * post.n_draw))
     for lo in range(0, row.size, n_part):
         part = slice(lo, lo + n_part)
         seen = Table(
-            usual.schema, np.ascontiguousarray(usual.values[:, row[part]]), np.ascontiguousarray(asked[part].T)
+            usual.schema, np.ascontiguousarray(usual.values[:, row[part]]), np.ascontiguousarray(observed[part].T)
         )
         masses = even_log_mass(post, seen).values.reshape(-1, seen.n_row)
         score[part] = log_sum(masses, 0) - np.log(masses.shape[0])
     known = [usual_mass[rows] for rows in alike]
     ends = np.cumsum([int(wider.sum()) for wider in more])[:-1]
-    for scores, wider, own in zip(known, more, np.split(score, ends), strict=True):
-        scores[wider] = own
+    for scores, wider, pattern_score in zip(known, more, np.split(score, ends), strict=True):
+        scores[wider] = pattern_score
     return known
 
 

@@ -208,26 +208,26 @@ def _diagram(formulas: Formulas, formula: Formula, max_boxes: int) -> Node | boo
     """
     made: dict[Formula, Node | bool] = {TRUE: True, FALSE: False}
     known: dict[tuple, Node] = {}
-    asked: dict[Formula, tuple[int, list[tuple[Intervals, Formula]]]] = {}
+    branches: dict[Formula, tuple[int, list[tuple[Intervals, Formula]]]] = {}
     max_nodes = MAX_NODES_PER_BOX * max_boxes + len(formulas.domains)
     pending = [formula]
     while pending:
         top = pending[-1]
         if top in made:
             pending.pop()
-        elif top in asked:
-            column, choices = asked[top]
+        elif top in branches:
+            column, choices = branches[top]
             made[top] = node = _reduced(
                 column, formulas.domains[column], [(i, made[rest]) for i, rest in choices], known
             )
             if isinstance(node, Node) and node.n_path > max_boxes:
                 _refuse(f"the event splits into {node.n_path} boxes or more", f"at most {max_boxes}")
         else:
-            if len(asked) >= max_nodes:
+            if len(branches) >= max_nodes:
                 _refuse(f"the event is too entangled: more than {max_nodes} cases to tell apart")
             column = _next_column(top)
-            asked[top] = column, formulas.branches(top, column)
-            pending += [rest for _, rest in asked[top][1]]
+            branches[top] = column, formulas.branches(top, column)
+            pending += [rest for _, rest in branches[top][1]]
     return made[formula]
 
 

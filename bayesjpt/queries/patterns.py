@@ -215,11 +215,11 @@ def _columns_apart(group: Posterior, boxes: Sequence[Box], gap: np.ndarray) -> l
     largest of a column of numbers, half the sum of a column of labels.
     """
     parts: dict[int, list[float]] = {}
-    for box, here in zip(boxes, gap.tolist(), strict=True):
-        parts.setdefault(next(iter(box.columns)), []).append(here)
-    own = set(group.circuit.leaf_var.tolist())
+    for box, column_gap in zip(boxes, gap.tolist(), strict=True):
+        parts.setdefault(next(iter(box.columns)), []).append(column_gap)
+    group_columns = set(group.circuit.leaf_var.tolist())
     labels = {c for box in boxes for c, ends in box.intervals.items() if ends[0, 0] == ends[0, 1]}
-    size = {c: 0.5 * sum(gaps) if c in labels else max(gaps) for c, gaps in parts.items() if c in own}
+    size = {c: 0.5 * sum(gaps) if c in labels else max(gaps) for c, gaps in parts.items() if c in group_columns}
     first = sorted(size, key=lambda c: -size[c])[:EXPLAINED_FACTS]
     return sorted(c for c in first if size[c] >= EXPLAINED_DIFFERENCE)
 

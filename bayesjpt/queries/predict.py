@@ -119,11 +119,11 @@ def prediction(
     return Prediction(facts, ("mean", "lower", "upper"), _numbers(some, given, number, interval))
 
 
-def as_frame(found: Prediction, rows: Any) -> Any:
+def as_frame(prediction: Prediction, rows: Any) -> Any:
     """Return a prediction as a data frame of the kind of some rows, with their index; of pandas for other rows."""
     columns: dict[str, tuple[str, list[Any]]] = {}
-    for name, values in zip(found.names, found.values.T, strict=True):
-        is_date = found.column.dtype == "datetime" and found.column.base != "category"
+    for name, values in zip(prediction.names, prediction.values.T, strict=True):
+        is_date = prediction.column.dtype == "datetime" and prediction.column.base != "category"
         columns[name] = ("datetime", moments(values).tolist()) if is_date else ("number", values.tolist())
     package = type(rows).__module__.split(".")[0]
     frame = build_frame(columns, package if package in BACKENDS else "pandas")

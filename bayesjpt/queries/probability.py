@@ -156,53 +156,53 @@ def log_probability(
 
 
 @pooled
-def _by_draw(post: Posterior, found: Sequence[Box], evidence: Evidence, on_zero: str) -> tuple[np.ndarray, np.ndarray]:
+def _by_draw(post: Posterior, union: Sequence[Box], evidence: Evidence, on_zero: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the log probabilities of event and evidence together, and of the evidence, float64 (n_draw[, n_row])."""
-    reached = routed(post, evidence, {column for box in found for column in box.columns}, found)
+    reached = routed(post, evidence, {column for box in union for column in box.columns}, union)
     if evidence.rows is None:
-        log_joint, log_evidence = _given_event(reached, found, evidence)
+        log_joint, log_evidence = _given_event(reached, union, evidence)
         if on_zero == "error":
             refuse_impossible_boxes(post, evidence, log_evidence)
         return log_joint, log_evidence
-    log_joint, log_evidence = _given_rows(reached, found, evidence.rows)
+    log_joint, log_evidence = _given_rows(reached, union, evidence.rows)
     if on_zero == "error":
         refuse_impossible_rows(post, evidence.rows, log_evidence, evidence.one_row, nan_offered=True)
     return (log_joint[:, 0], log_evidence[:, 0]) if evidence.one_row else (log_joint, log_evidence)
 
 
-def _given_event(post: Posterior, found: Sequence[Box], evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+def _given_event(post: Posterior, union: Sequence[Box], evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
     """Return the log probabilities of event and evidence together, and of the evidence, float64 (n_draw,) each."""
     assert evidence.boxes is not None
-    if len(found) * len(evidence.boxes) > MAX_BOXES:
+    if len(union) * len(evidence.boxes) > MAX_BOXES:
         raise QueryError(
-            f"an event of {len(found)} boxes given one of {len(evidence.boxes)}",
+            f"an event of {len(union)} boxes given one of {len(evidence.boxes)}",
             f"at most {MAX_BOXES} pairs of boxes",
             "Ask for parts of the event one by one.",
         )
-    joint = intersections(found, evidence.boxes)
+    joint = intersections(union, evidence.boxes)
     log_box = box_log_probability(post, post.plan(), (*joint, *evidence.boxes))
     return log_sum(log_box[:, : len(joint)], 1), log_sum(log_box[:, len(joint) :], 1)
 
 
-def _given_rows(post: Posterior, found: Sequence[Box], rows: Table) -> tuple[np.ndarray, np.ndarray]:
+def _given_rows(post: Posterior, union: Sequence[Box], rows: Table) -> tuple[np.ndarray, np.ndarray]:
     """Return the same for each row, float64 (n_draw, n_row) each, the evidence by density in the families' units."""
     plan, flat = post.plan(), post.flat()
     log_joint = np.empty((flat.theta.shape[0], rows.n_row))
     log_evidence = np.empty_like(log_joint)
-    columns = np.array(sorted({column for box in found for column in box.columns}), np.int64)
-    arranged = make_boxes(plan, [box.intervals for box in found])
+    columns = np.array(sorted({column for box in union for column in box.columns}), np.int64)
+    arranged = make_boxes(plan, [box.intervals for box in union])
     queried = queried_slots(plan, arranged, columns)
     for which, part, cells, n_block in row_blocks(plan, rows, queried=columns.tolist()):
         joint, alone = np.empty((log_joint.shape[0], part.n_row)), np.empty((log_joint.shape[0], part.n_row))
-        fill_row_log_probability(plan, cells, arranged, queried, flat, n_block, _allowed(found, part), alone, joint)
+        fill_row_log_probability(plan, cells, arranged, queried, flat, n_block, _allowed(union, part), alone, joint)
         log_joint[:, which], log_evidence[:, which] = joint, alone
     return log_joint, log_evidence
 
 
-def _allowed(found: Sequence[Box], rows: Table) -> np.ndarray:
+def _allowed(union: Sequence[Box], rows: Table) -> np.ndarray:
     """Return bool (n_box, n_row): whether the observed cells of a row lie in a box."""
-    out = np.ones((len(found), rows.n_row), bool)
-    for number, box in enumerate(found):
+    out = np.ones((len(union), rows.n_row), bool)
+    for number, box in enumerate(union):
         for column, intervals in box.intervals.items():
             inside = contains(Box({0: intervals}), rows.values[column : column + 1])
             out[number] &= inside | ~rows.observed[column]

@@ -173,7 +173,7 @@ def _bound(column: Column, value: Value, place: Place | None) -> float:
         )
         order = "" if known is None else f", by their words {' < '.join(known.ranked[:_N_LABELS_SHOWN])}"
         raise EventError(
-            f"the labels of column {column.name!r} have no order in the model ({_labels_shown(column)})",
+            f"the labels of column {column.name!r} have no order in the model ({_rendered_labels(column)})",
             "==, != or in",
             f"Name the labels{order}: {rendered_name(column.name)} in ({', '.join(map(rendered_value, named[:2]))}).",
             place=place,
@@ -182,7 +182,7 @@ def _bound(column: Column, value: Value, place: Place | None) -> float:
     return read(column, value, place)
 
 
-def _labels_shown(column: Column, n: int = _N_LABELS_SHOWN) -> str:
+def _rendered_labels(column: Column, n: int = _N_LABELS_SHOWN) -> str:
     more = ", ..." if len(column.labels) > n > 2 else ""
     return ", ".join(map(rendered_value, column.labels[:n])) + more
 
@@ -255,7 +255,7 @@ def _code(column: Column, value: Value, place: Place | None) -> float:
         kind = "dates" if column.dtype == "datetime" else "texts"
         text = rendered_value(value)
         in_quotes = kind == "dates" or text in names
-        remedy = f"Write '{text}' in single quotes." if in_quotes else f"Its labels are {_labels_shown(column)}."
+        remedy = f"Write '{text}' in single quotes." if in_quotes else f"Its labels are {_rendered_labels(column)}."
         _refuse_kind(column, value, kind, remedy, place)
     if label not in names:
         raise EventError(f"column {column.name!r} has no label {label!r}", closest(label, names), place=place)

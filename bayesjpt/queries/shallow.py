@@ -45,14 +45,14 @@ class Shallow:
 def shallow(post: Posterior, position: int) -> Shallow:
     """Return a column of a posterior of one structure as a mixture of its leaves."""
     circuit = post.circuit
-    own = np.flatnonzero(circuit.leaf_var[circuit.leaf_var_ptr[:-1]] == position)
+    leaves = np.flatnonzero(circuit.leaf_var[circuit.leaf_var_ptr[:-1]] == position)
     node_of = circuit.leaf_node()
     groups = _groups(post)
     return Shallow(
-        leaf=own.astype(np.int32),
-        families=tuple(registry.FAMILIES[number] for number in circuit.leaf_family[own]),
-        weight=node_probabilities(post.plan(), post.flat().log_weight, node_of[own]),
-        groups=tuple(tuple(sorted(groups[node])) for node in node_of[own].tolist()),
+        leaf=leaves.astype(np.int32),
+        families=tuple(registry.FAMILIES[number] for number in circuit.leaf_family[leaves]),
+        weight=node_probabilities(post.plan(), post.flat().log_weight, node_of[leaves]),
+        groups=tuple(tuple(sorted(groups[node])) for node in node_of[leaves].tolist()),
     )
 
 
@@ -79,7 +79,7 @@ def leaf_masses(post: Posterior, position: int, intervals: np.ndarray) -> np.nda
     boxes = make_boxes(plan, [{position: ends[None]} for ends in np.unique(intervals, axis=0)])
     mass = np.empty((int(boxes.n_mass[0]), thetas.shape[0]))
     fill_masses(boxes, plan.const, thetas, mass)
-    own = boxes.leaf[boxes.leaf_ptr[position] : boxes.leaf_ptr[position + 1]]
-    found = np.empty((mass.shape[1], boxes.interval_at.size, own.size))
-    found[..., np.argsort(np.argsort(own))] = np.exp(mass.T[:, boxes.interval_at[:, None] + np.arange(own.size)])
+    leaves = boxes.leaf[boxes.leaf_ptr[position] : boxes.leaf_ptr[position + 1]]
+    found = np.empty((mass.shape[1], boxes.interval_at.size, leaves.size))
+    found[..., np.argsort(np.argsort(leaves))] = np.exp(mass.T[:, boxes.interval_at[:, None] + np.arange(leaves.size)])
     return found[:, np.unique(intervals, axis=0, return_inverse=True)[1].ravel()]

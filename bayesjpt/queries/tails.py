@@ -80,12 +80,12 @@ def near_cells(post: Posterior, rows: Table, log_weights: np.ndarray) -> Near:
     shape = rows.values.shape
     near = Near(np.zeros(shape), np.zeros((2, *shape)), np.zeros((2, *shape)), np.zeros(shape))
     places = [_places(column) for column in rows.schema]
-    for columns in _parts([own.half.size for own in places], log_weights.shape[0]):
+    for columns in _parts([place.half.size for place in places], log_weights.shape[0]):
         for column, log_mass in zip(columns, _log_masses(post, places, columns), strict=True):
-            own, seen = places[column], rows.observed[column]
-            at = np.searchsorted((own.centre + own.half[0])[:-1], rows.values[column, seen])
+            place, seen = places[column], rows.observed[column]
+            at = np.searchsorted((place.centre + place.half[0])[:-1], rows.values[column, seen])
             weights = log_weights[:, seen] if log_weights.shape[1] > 1 else log_weights
-            near.centre[column, seen], near.half[:, column, seen] = own.centre[at], own.half[:, at]
+            near.centre[column, seen], near.half[:, column, seen] = place.centre[at], place.half[:, at]
             for log_value, out in zip((*log_mass, _log_tails(*log_mass)), (*near.alone, near.tail), strict=True):
                 out[column, seen] = np.minimum(log_sum(log_value[:, at] + weights, 0), 0.0)
     return near
@@ -136,22 +136,24 @@ def _log_masses(post: Posterior, places: list[_Places], columns: list[int]) -> l
     plan, params = post.plan(), post.flat()
     n_draw, sizes = params.theta.shape[0], np.zeros(len(places), np.int64)
     sizes[columns] = [places[column].half.size for column in columns]
-    ends = [(own.centre + own.half * np.array([-1.0, 1.0])[:, None, None]) for own in (places[c] for c in columns)]
-    asked = np.concatenate([own.reshape(2, -1) for own in ends], axis=1)
-    out, ptr = np.empty((n_draw, asked.shape[1])), np.append(0, np.cumsum(sizes))
-    fill_marginal_log_mass(plan, params.log_weight, params.theta, ptr, asked, out)
+    ends = [
+        (place.centre + place.half * np.array([-1.0, 1.0])[:, None, None]) for place in (places[c] for c in columns)
+    ]
+    intervals = np.concatenate([end.reshape(2, -1) for end in ends], axis=1)
+    out, ptr = np.empty((n_draw, intervals.shape[1])), np.append(0, np.cumsum(sizes))
+    fill_marginal_log_mass(plan, params.log_weight, params.theta, ptr, intervals, out)
     return [part.reshape(n_draw, 2, -1).swapaxes(0, 1) for part in np.split(out, ptr[1:][columns][:-1], axis=1)]
 
 
 def _log_tails(log_mass: np.ndarray, log_near: np.ndarray) -> np.ndarray:
     """Return the log probability of all intervals whose neighbourhood is at most as probable, (n_draw, n_place)."""
     out = np.empty(log_mass.shape)
-    for draw, own in enumerate(log_near):
-        order = np.argsort(own)
+    for draw, near_mass in enumerate(log_near):
+        order = np.argsort(near_mass)
         sums = np.cumsum(np.exp(log_mass[draw, order]))
-        last = np.searchsorted(own[order], own + _ROUNDING, side="right") - 1
+        last = np.searchsorted(near_mass[order], near_mass + _ROUNDING, side="right") - 1
         with np.errstate(divide="ignore"):
-            out[draw] = np.log(np.where(own > -np.inf, sums[last], 0.0))
+            out[draw] = np.log(np.where(near_mass > -np.inf, sums[last], 0.0))
     return np.minimum(out, 0.0)
 
 

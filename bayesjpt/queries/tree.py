@@ -204,8 +204,8 @@ def tree_data(
                 follows=tuple((names[child], names[parent]) for child, parent in sorted(follows.items())),
             )
         )
-    shown = {post.schema.names[position] for position in positions}
-    hidden = tuple(name for name in post.schema.names if name not in shown)
+    visible = {post.schema.names[position] for position in positions}
+    hidden = tuple(name for name in post.schema.names if name not in visible)
     n_draws = weight.shape[0], few_weight.shape[0]
     has_trees = any(node.follows for node in made) or any(
         label_parents(post.circuit, node.node) for node in nodes if not node.children
@@ -217,7 +217,7 @@ def tree_data(
 def _nearest_tree(post: Posterior) -> int:
     """Return the structure that is shown: of those that begin with a tree, the one whose answers are nearest to all."""
     structures = post.by_structure()
-    trees = [number for number, own in enumerate(structures) if begins_with_tree(own)]
+    trees = [number for number, structure in enumerate(structures) if begins_with_tree(structure)]
     if not trees:
         raise QueryError(
             "a fit whose rows are not told apart by splits",

@@ -110,14 +110,14 @@ def numbers_log_factor(first: np.ndarray, second: np.ndarray) -> float:
     (True, True)
     """
     values, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-    by_value = [np.bincount(own, minlength=values.size) for own in np.split(place, [first.size])]
+    by_value = [np.bincount(which, minlength=values.size) for which in np.split(place, [first.size])]
     total = np.cumsum(by_value[0] + by_value[1])
     # the part of a value, of so many, by the rows up to the middle of its own
     middle = (total - 0.5 * (by_value[0] + by_value[1])) / total[-1]
     factors = []
     for n_part in _PARTS:
         part = np.minimum((middle * n_part).astype(np.int64), n_part - 1)
-        counts = [np.bincount(part, weights=own, minlength=n_part) for own in by_value]
+        counts = [np.bincount(part, weights=of_sample, minlength=n_part) for of_sample in by_value]
         kept = counts[0] + counts[1] > 0.0
         factors.append(parts_log_factor(counts[0][kept], counts[1][kept]))
     return float(np.logaddexp.reduce(factors) - np.log(len(factors)))

@@ -95,8 +95,8 @@ class Parts:
         rows = self.post.reference
         assert rows is not None
         found = []
-        for own in some_draws(self.post, TYPE_DRAWS)[1].by_structure():
-            plan, params = own.plan(), own.flat()
+        for structure in some_draws(self.post, TYPE_DRAWS)[1].by_structure():
+            plan, params = structure.plan(), structure.flat()
             slots = np.empty((params.theta.shape[0], rows.n_column, rows.n_row), np.int32)
             for which, part, cells, n_block in row_blocks(plan, rows, routed=False):
                 filled = np.empty((*slots.shape[:2], part.n_row), np.int32)
@@ -107,7 +107,7 @@ class Parts:
 
 
 def type_evidence(
-    post: Posterior, position: int, numbers: np.ndarray | None, asked: Collection[str], parts: Parts | None = None
+    post: Posterior, position: int, numbers: np.ndarray | None, types: Collection[str], parts: Parts | None = None
 ) -> TypeEvidence:
     """Return what the reference rows of a posterior say of a column's type, averaged over some draws.
 
@@ -119,7 +119,7 @@ def type_evidence(
     numbers : float64 (n_label,) or None
         What the labels of a category stand for where they are numbers, or their places in an order that people know,
         NaN for labels without one; None where there is no order, or for numbers.
-    asked : collection of str
+    types : collection of str
         Types to be told apart.
     parts : Parts, optional
         Of the posterior, where several columns share them.
@@ -138,22 +138,22 @@ def type_evidence(
     if code.size < MIN_CELLS:
         return NOTHING
     slots = [of_columns[position, kept] for of_columns in (parts or Parts(post)).by_draw]
-    counts = [_counts(own, code, values.size) for own in slots]
+    counts = [_counts(slot, code, values.size) for slot in slots]
     if column.base == "category":
         values = numbers[values.astype(np.int64)] if numbers is not None else None
     if values is not None and (np.diff(values) < 0.0).any():  # labels whose codes are not in their order
         ascending = np.argsort(values)
-        values, counts = values[ascending], [own[:, ascending] for own in counts]
+        values, counts = values[ascending], [count[:, ascending] for count in counts]
     width = _width(column, values)
     if values is not None and max(np.abs(values).max(), 1.0 / width) > _LARGEST:
         return NOTHING
-    by_draw = evidence_by_draw(counts, values, width, asked)
+    by_draw = evidence_by_draw(counts, values, width, types)
     nats, order = _mean_of(by_draw)
     return TypeEvidence(nats, order, code.size, float(np.mean([len(each) for each in counts])), tuple(by_draw))
 
 
 def evidence_by_draw(
-    counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, asked: Collection[str]
+    counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, types: Collection[str]
 ) -> list[tuple[dict[str, float], float]]:
     """Return, for each draw, the log evidence of types in nats, and how much better the levels' order is than others.
 
@@ -165,7 +165,7 @@ def evidence_by_draw(
         Ascending; None for labels that are no numbers, whose order is not known.
     width : float
         Of the cell that a value stands for.
-    asked : collection of str
+    types : collection of str
 
     Examples
     --------
@@ -176,33 +176,34 @@ def evidence_by_draw(
     total = counts[0].sum(axis=0)
     tables, levels = {}, None
     if values is not None:
-        made = _tables_of_numbers(values, width, total, asked)
+        made = _tables_of_numbers(values, width, total, types)
         tables = {
-            name: [np.log((1.0 - _STRAY) * each + _STRAY / values.size) for each in own] for name, own in made.items()
+            name: [np.log((1.0 - _STRAY) * each + _STRAY / values.size) for each in of_type]
+            for name, of_type in made.items()
         }
-    if len(total) > 1 and {"ordinal", "nominal"} & set(asked):
+    if len(total) > 1 and {"ordinal", "nominal"} & set(types):
         levels = _Levels(total, known_order=values is not None)
     found = []
-    for own in counts:
-        nats = {name: _log_mean([_on_grid(own, table) for table in made]) for name, made in tables.items()}
+    for count in counts:
+        nats = {name: _log_mean([_on_grid(count, table) for table in made]) for name, made in tables.items()}
         order = float("nan")
         if levels is not None:
-            of_levels, order = levels.evidence(own)
+            of_levels, order = levels.evidence(count)
             nats |= of_levels
-        found.append(({name: value for name, value in nats.items() if name in asked}, order))
+        found.append(({name: value for name, value in nats.items() if name in types}, order))
     return found
 
 
 def evidence_of_counts(
-    counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, asked: Collection[str]
+    counts: Sequence[np.ndarray], values: np.ndarray | None, width: float, types: Collection[str]
 ) -> tuple[dict[str, float], float]:
     """Return the mean of `evidence_by_draw`."""
-    return _mean_of(evidence_by_draw(counts, values, width, asked))
+    return _mean_of(evidence_by_draw(counts, values, width, types))
 
 
 def _mean_of(by_draw: Sequence[tuple[dict[str, float], float]]) -> tuple[dict[str, float], float]:
     orders = [order for _, order in by_draw if not np.isnan(order)]
-    nats = {name: float(np.mean([own[name] for own, _ in by_draw])) for name in by_draw[0][0]}
+    nats = {name: float(np.mean([of_draw[name] for of_draw, _ in by_draw])) for name in by_draw[0][0]}
     return nats, float(np.mean(orders)) if orders else float("nan")
 
 
@@ -235,7 +236,7 @@ def _on_grid(counts: np.ndarray, log_mass: np.ndarray) -> float:
 
 
 def _tables_of_numbers(
-    values: np.ndarray, width: float, total: np.ndarray, asked: Collection[str]
+    values: np.ndarray, width: float, total: np.ndarray, types: Collection[str]
 ) -> dict[str, list[np.ndarray]]:
     """Return, for each type, the masses (n_grid, n_value) of the values' cells under each of its families."""
     from scipy.special import gammainc, gammaln, ndtr
@@ -249,8 +250,8 @@ def _tables_of_numbers(
     left, right = values - 0.5 * width, values + 0.5 * width
     found: dict[str, list[np.ndarray]] = {}
     normal = ndtr((right - centre) / spread) - ndtr((left - centre) / spread)
-    found |= {name: [normal] for name in ("real", "interval") if name in asked}
-    if "positive" in asked:
+    found |= {name: [normal] for name in ("real", "interval") if name in types}
+    if "positive" in types:
         left = np.maximum(left, 0.0)
         low, high = np.log(max(lo, 0.25 * width)), np.log(max(hi, width))
         middle, log_spread = _grid(low, max(high, low + 0.5))
@@ -259,7 +260,7 @@ def _tables_of_numbers(
         mean = np.maximum(centre, 0.125 * width)
         shape = np.clip((mean / spread) ** 2, 1e-2, 1e4)
         found["positive"] = [log_normal, gammainc(shape, right * shape / mean) - gammainc(shape, left * shape / mean)]
-    if "count" in asked:
+    if "count" in types:
         above = 1.0 - ndtr((-0.5 - centre) / spread)
         found["count"] = [normal / above]  # rounded and cut at zero: counts of one sub-population are often narrow
         for least in (0.0, 1.0)[: 1 + bool(values[0] >= 1.0)]:  # numbers of trials are counted from 1
@@ -346,11 +347,11 @@ class _Levels:
 
 def _orders(n_level: int) -> list[np.ndarray]:
     """Return the order of the levels as it is, and others that differ in more than direction."""
-    own = np.arange(n_level)
+    natural = np.arange(n_level)
     if n_level < 3:
-        return [own]
+        return [natural]
     if n_level <= 4:
         others = [np.array(each) for each in itertools.permutations(range(n_level)) if each[0] < each[-1]]
-        return [own, *(each for each in others if (each != own).any())]
+        return [natural, *(each for each in others if (each != natural).any())]
     rng = np.random.default_rng(n_level)  # the same orders for the same question
-    return [own, *(rng.permutation(n_level) for _ in range(_N_ORDER))]
+    return [natural, *(rng.permutation(n_level) for _ in range(_N_ORDER))]

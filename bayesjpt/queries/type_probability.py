@@ -140,7 +140,7 @@ def column_features(
     if is_number and n_values(column) == 2 and cells_of_a_value < LEAST_REPEATED:
         column = replace(column, n_distinct=3)  # two measurements of two rows make no column of two values
     described = describe(column)
-    features = {name: dict(own) for name, own in described.features.items()}
+    features = {name: dict(of_type) for name, of_type in described.features.items()}
     numbers = described.numbers
     if described.order is not None:
         numbers = described.order.places(column.labels)
@@ -189,7 +189,7 @@ def _count_repetitions(features: dict[str, dict[str, float]], column: Column, ce
 
 def with_evidence(features: Mapping[str, Mapping[str, float]], evidence: TypeEvidence) -> dict[str, dict[str, float]]:
     """Return features with those of the values in place of what they had of them."""
-    made = {name: dict(own) for name, own in features.items()}
+    made = {name: dict(of_type) for name, of_type in features.items()}
     for name, behind in _behind(evidence).items():
         made[name][OF_LABELS if name in DISCRETE else EVIDENCE] = -math.log1p(behind)
     if math.isfinite(evidence.order) and "nominal" in made:
@@ -211,10 +211,10 @@ def judged(
 ) -> TypeProbability:
     """Return what features with some weights say of a column."""
     nats = {
-        name: {feature: weights.get(feature, 0.0) * value for feature, value in own.items()}
-        for name, own in features.items()
+        name: {feature: weights.get(feature, 0.0) * value for feature, value in of_type.items()}
+        for name, of_type in features.items()
     }
-    scores = {name: sum(own.values()) for name, own in nats.items()}
+    scores = {name: sum(of_type.values()) for name, of_type in nats.items()}
     top = max(scores.values())
     total = sum(math.exp(score - top) for score in scores.values())
     probabilities = {name: math.exp(score - top) / total for name, score in scores.items()}

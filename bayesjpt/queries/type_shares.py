@@ -188,7 +188,9 @@ def _shares(post: Posterior) -> np.ndarray:
 def _offered(post: Posterior, position: int) -> list[int]:
     """Return the numbers of the families that the leaves of a column have."""
     circuits = [structure.circuit for structure in post.by_structure()]
-    return np.unique(np.concatenate([own.leaf_family[own.leaf_var == position] for own in circuits])).tolist()
+    return np.unique(
+        np.concatenate([circuit.leaf_family[circuit.leaf_var == position] for circuit in circuits])
+    ).tolist()
 
 
 def _column_shares(
@@ -270,7 +272,7 @@ def _diagnose_structures(post: StackedPosterior, typed: np.ndarray, best: int) -
     moves = moves_of(post.split(leads), post.weights)
     variance = float(leads[..., 0].var())
     ess = variance / float(moves.error[0]) ** 2 if moves.error[0] > 0.0 else float("nan")
-    found = [_diagnose(own[..., 0])[1] for own in post.split(leads)]
+    found = [_diagnose(of_structure[..., 0])[1] for of_structure in post.split(leads)]
     overtaken = moves.mean[1:] < NormalDist().inv_cdf(1.0 - MAX_OVERTAKEN) * np.sqrt(2.0) * moves.error[1:]
     rival = TYPES[rivals[int(np.argmin(moves.mean[1:]))]] if overtaken.any() else ""
     return ess, float(np.fmax.reduce(found)), rival

@@ -244,9 +244,9 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
     notes = notes_of(answers, post.schema, seen)
     columns = tuple(
         replace(
-            answer, look_at=own, values=summary_of(column, answer.type, _is_order_open(answer), answer.order, cells)
+            answer, look_at=note, values=summary_of(column, answer.type, _is_order_open(answer), answer.order, cells)
         )
-        for answer, column, own, cells in zip(answers, post.schema.columns, notes, _cells(post, seen), strict=True)
+        for answer, column, note, cells in zip(answers, post.schema.columns, notes, _cells(post, seen), strict=True)
     )
     one_hot = () if seen is None else tuple(one_hot_groups(seen))
     return Types(columns, post.schema.set_aside, None if table is None else table.n_row, interval, post, one_hot)
@@ -259,28 +259,28 @@ def _cells(post: Posterior, table: Table | None) -> list[Any]:
     return [values[seen] for values, seen in zip(table.values, table.observed, strict=True)]
 
 
-def _answer(column: Column, found: TypeProbability, repeats: bool) -> ColumnType:
-    probability = found.probabilities.get(found.most_probable, 1.0)
-    if repeats and found.most_probable == "binary":  # the other types of labels say the same of two values
-        probability = min(sum(found.probabilities.get(name, 0.0) for name in ("binary", *DISCRETE)), 1.0)
+def _answer(column: Column, judgement: TypeProbability, repeats: bool) -> ColumnType:
+    probability = judgement.probabilities.get(judgement.most_probable, 1.0)
+    if repeats and judgement.most_probable == "binary":  # the other types of labels say the same of two values
+        probability = min(sum(judgement.probabilities.get(name, 0.0) for name in ("binary", *DISCRETE)), 1.0)
     known = known_order(column.labels) if column.base == "category" else None
     order = () if known is None else known.ranked
-    if found.is_declared:
-        order = column.labels if found.most_probable == "ordinal" else ()
+    if judgement.is_declared:
+        order = column.labels if judgement.most_probable == "ordinal" else ()
     return ColumnType(
         name=column.name,
         base=column.base,
-        type=found.most_probable,
+        type=judgement.most_probable,
         probability=probability,
-        certainty=DECLARED if found.is_declared else certainty(probability),
-        second=found.second,
-        probabilities=found.probabilities,
+        certainty=DECLARED if judgement.is_declared else certainty(probability),
+        second=judgement.second,
+        probabilities=judgement.probabilities,
         order=order,
         n_missing=column.n_missing,
         n_distinct=column.n_distinct,
-        because=found.because,
+        because=judgement.because,
         reason=column.reason,
-        rivals=found.rivals,
+        rivals=judgement.rivals,
         is_above_zero=column.base != "category" and column.minimum > 0.0,
     )
 

@@ -117,11 +117,11 @@ def _labels(axis: Axis, fitted: Masses, rows: np.ndarray, words: str, ranked: Se
         k for k in np.argsort(-np.array(share), kind="stable").tolist() if share[k] > 0.0 or k < len(axis.labels) - 1
     ]
     rank = {label: number for number, label in enumerate(ranked)}
-    shown = sorted(order[:_N_LABEL], key=lambda k: rank.get(axis.labels[k], len(rank)))
+    listed = sorted(order[:_N_LABEL], key=lambda k: rank.get(axis.labels[k], len(rank)))
     room = _WIDTH - _LABEL_ROOM - _SHARE_ROOM
-    longest = max(float(max(share[k], hi[k])) for k in shown)
+    longest = max(float(max(share[k], hi[k])) for k in listed)
     drawn = []
-    for place, k in enumerate(shown):
+    for place, k in enumerate(listed):
         top = 4.0 + place * _LABEL_ROW
 
         def x(value: float) -> float:
@@ -141,8 +141,8 @@ def _labels(axis: Axis, fitted: Masses, rows: np.ndarray, words: str, ranked: Se
             element("circle", class_="dot", cx=x(mean[k]), cy=top + 8.5, r=3.0),
             text(_percent(share[k]), _WIDTH, top + 12.0, size=_SMALL, text_anchor="end"),
         ]
-    high = 8.0 + _LABEL_ROW * len(shown)
-    if len(order) > len(shown):
+    high = 8.0 + _LABEL_ROW * len(listed)
+    if len(order) > len(listed):
         rest = sum(float(share[k]) for k in order[_N_LABEL:])
         drawn.append(
             text(f"{len(order) - _N_LABEL} more", _LABEL_ROOM - 6.0, high + 8.0, size=_SMALL, text_anchor="end")

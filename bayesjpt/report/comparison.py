@@ -65,59 +65,63 @@ class Answer(Protocol):
     def n_copied(self) -> int: ...
 
 
-def comparison_text(found: Answer) -> str:
+def comparison_text(comparison: Answer) -> str:
     """Return a comparison as aligned text, the columns that differ most first, at most `WIDTH` characters wide."""
-    lines = [clipped(_headline(found), WIDTH), *textwrap.wrap(_verdict(found), WIDTH)]
-    rows = [_HEADERS, *(_cells(column) for column in _ranked(found))]
+    lines = [clipped(_headline(comparison), WIDTH), *textwrap.wrap(_verdict(comparison), WIDTH)]
+    rows = [_HEADERS, *(_cells(column) for column in _ranked(comparison))]
     widths = [min(max(display_width(row[k]) for row in rows), _LONGEST_NAME) for k in range(3)]
     for row in rows:
         start = "  ".join(_padded(cell, width) for cell, width in zip(row[:3], widths, strict=True))
         lines.append(clipped(f"{start}  {row[3]}".rstrip(), WIDTH))
-    if found.parts:
-        lines += textwrap.wrap(f"Where the rows differ most, shares of {' and '.join(found.names)}:", WIDTH)
-        for part in found.parts:
+    if comparison.parts:
+        lines += textwrap.wrap(f"Where the rows differ most, shares of {' and '.join(comparison.names)}:", WIDTH)
+        for part in comparison.parts:
             text = f"{_share(part.first)} -> {_share(part.second)}: {part.event}"
             lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="      ")
-    for name, only in zip(found.names, (found.only_first, found.only_second), strict=True):
+    for name, only in zip(comparison.names, (comparison.only_first, comparison.only_second), strict=True):
         if only:
             lines.append(clipped(f"only in {name}: {', '.join(only)}", WIDTH))
-    if found.left_out:
-        lines.append(clipped(f"not compared (names, texts): {', '.join(found.left_out)}", WIDTH))
+    if comparison.left_out:
+        lines.append(clipped(f"not compared (names, texts): {', '.join(comparison.left_out)}", WIDTH))
     return "\n".join(lines)
 
 
-def comparison_html(found: Answer) -> str:
+def comparison_html(comparison: Answer) -> str:
     """Return a comparison as an HTML table, everything escaped."""
     from bayesjpt.posterior.labelled import html_table
 
-    lines = [list(_cells(column)) for column in _ranked(found)]
-    page = html_table(list(_HEADERS), lines, f"{_headline(found)}. {_verdict(found)}")
-    if not found.parts:
+    lines = [list(_cells(column)) for column in _ranked(comparison)]
+    page = html_table(list(_HEADERS), lines, f"{_headline(comparison)}. {_verdict(comparison)}")
+    if not comparison.parts:
         return page
-    parts = [[_share(part.first), _share(part.second), part.event] for part in found.parts]
-    return page + html_table([*found.names, "rows with"], parts, "Where the rows differ most")
+    parts = [[_share(part.first), _share(part.second), part.event] for part in comparison.parts]
+    return page + html_table([*comparison.names, "rows with"], parts, "Where the rows differ most")
 
 
-def _headline(found: Answer) -> str:
-    first, second = found.names
-    rows = f"{found.n_row[0]:,} and {found.n_row[1]:,} rows"
-    return f"{first} and {second}: {rows}, {len(found.columns)} columns compared"
+def _headline(comparison: Answer) -> str:
+    first, second = comparison.names
+    rows = f"{comparison.n_row[0]:,} and {comparison.n_row[1]:,} rows"
+    return f"{first} and {second}: {rows}, {len(comparison.columns)} columns compared"
 
 
-def _verdict(found: Answer) -> str:
+def _verdict(comparison: Answer) -> str:
     """Return what was found in a sentence."""
-    differing = [column.name for column in found.columns if column.verdict == "differs"]
-    if found.n_copied and found.n_row == (found.n_copied, found.n_copied):
+    differing = [column.name for column in comparison.columns if column.verdict == "differs"]
+    if comparison.n_copied and comparison.n_row == (comparison.n_copied, comparison.n_copied):
         return "Both hold the same rows."
-    text = f"Taken together: {probability(found.together)} that the rows differ." if found.together is not None else ""
-    if found.n_copied > _FEW_COPIES * min(found.n_row):
-        text += f" {found.n_copied:,} rows are in both."
+    text = (
+        f"Taken together: {probability(comparison.together)} that the rows differ."
+        if comparison.together is not None
+        else ""
+    )
+    if comparison.n_copied > _FEW_COPIES * min(comparison.n_row):
+        text += f" {comparison.n_copied:,} rows are in both."
     if differing:
         n = len(differing)
         return f"{n} column{'s differ' if n > 1 else ' differs'}. {text}".strip()
-    if found.together is not None and found.together >= 0.95:
+    if comparison.together is not None and comparison.together >= 0.95:
         return f"No column differs by itself, but what hangs together does. {text}"
-    doubtful = [column.name for column in found.columns if column.verdict == "may differ"]
+    doubtful = [column.name for column in comparison.columns if column.verdict == "may differ"]
     return f"{'No column clearly differs' if doubtful else 'The columns are alike'}. {text}".strip()
 
 
@@ -126,8 +130,8 @@ def probability(value: float) -> str:
     return "<1 %" if value < 0.01 else ">99 %" if value > 0.99 else f"{100.0 * value:.0f} %"
 
 
-def _ranked(found: Answer) -> list[ColumnAnswer]:
-    return sorted(found.columns, key=lambda column: -round(max(column.probability, column.missing), 3))
+def _ranked(comparison: Answer) -> list[ColumnAnswer]:
+    return sorted(comparison.columns, key=lambda column: -round(max(column.probability, column.missing), 3))
 
 
 def _cells(column: ColumnAnswer) -> tuple[str, str, str, str]:

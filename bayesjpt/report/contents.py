@@ -158,22 +158,22 @@ class HeldOut:
 
     def sentence(self) -> str:
         """Return what that means."""
-        told_gain = f"{self.gain:.2f} nats a row (90 % interval {self.lo:.2f} to {self.hi:.2f})"
+        gain = f"{self.gain:.2f} nats a row (90 % interval {self.lo:.2f} to {self.hi:.2f})"
         if self.lo > 0.0:
             times = math.exp(min(self.gain, 20.0))
-            shown = f"{times:.1f}" if times < 10.0 else f"{times:,.0f}"
+            ratio = f"{times:.1f}" if times < 10.0 else f"{times:,.0f}"
             return (
-                f"Rows that were held out are {shown} times as probable as under columns that have nothing to do with "
-                f"each other: {told_gain}. What hangs together here is more than chance."
+                f"Rows that were held out are {ratio} times as probable as under columns that have nothing to do with "
+                f"each other: {gain}. What hangs together here is more than chance."
             )
         if self.hi < 0.0:
             return (
                 f"Rows that were held out are less probable than under columns that have nothing to do with each "
-                f"other: {told_gain}. Trust the columns one by one, not what hangs together."
+                f"other: {gain}. Trust the columns one by one, not what hangs together."
             )
         return (
             f"Rows that were held out are about as probable as under columns that have nothing to do with each other: "
-            f"{told_gain}. The rows do not show that anything hangs together."
+            f"{gain}. The rows do not show that anything hangs together."
         )
 
 
@@ -425,8 +425,8 @@ def _odd_rows(
     order = [row for row in np.argsort(-score, kind="stable").tolist() if responsible[row]][:ODD]
     expected: dict[int, str] = {}
     for name in dict.fromkeys(str(responsible[row]) for row in order):
-        own = [row for row in order if responsible[row] == name]
-        expected |= dict(zip(own, _expected(post, name, scored.take(own)), strict=True))
+        part_rows = [row for row in order if responsible[row] == name]
+        expected |= dict(zip(part_rows, _expected(post, name, scored.take(part_rows)), strict=True))
     odd = []
     for row in order:
         k = post.schema.index(str(responsible[row]))

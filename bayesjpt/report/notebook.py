@@ -37,32 +37,32 @@ def posterior_html(post: Posterior) -> str:
     return table + "".join(f"<p>{html.escape(line)}</p>" for line in lines)
 
 
-def convergence_html(found: Convergence) -> str:
+def convergence_html(convergence: Convergence) -> str:
     """Return R-hat and effective sizes as a table, and the sentence that says what they mean."""
     from bayesjpt.posterior.labelled import html_table
 
     lines = []
-    for name in found.table["quantity"].to_numpy():
-        row = found.table.sel(quantity=name)
-        numbers = (_shown(float(row.rhat), 3), _shown(float(row.rhat_q95), 3), _shown(float(row.ess), 0))
+    for name in convergence.table["quantity"].to_numpy():
+        row = convergence.table.sel(quantity=name)
+        numbers = (_rendered(float(row.rhat), 3), _rendered(float(row.rhat_q95), 3), _rendered(float(row.ess), 0))
         lines.append([str(name), *numbers, str(int(row.n_entry))])
-    return html_table(["quantity", "R-hat worst", "R-hat 95 %", "ESS least", "entries"], lines, found.sentence())
+    return html_table(["quantity", "R-hat worst", "R-hat 95 %", "ESS least", "entries"], lines, convergence.sentence())
 
 
-def stability_html(found: Stability) -> str:
+def stability_html(stability: Stability) -> str:
     """Return how far another seed moves each kind of answer, and the sentence that says what that means."""
     from bayesjpt.posterior.labelled import html_table
 
     lines = []
-    for name in found.table["quantity"].to_numpy():
-        row = found.table.sel(quantity=name)
+    for name in stability.table["quantity"].to_numpy():
+        row = stability.table.sel(quantity=name)
         move = float(row.move)
         moved = "" if math.isnan(move) else f"{100.0 * move:.0f} % of the interval"
-        lines.append([str(name), moved, _shown(float(row.rhat_halves), 3), str(int(row.n_entry))])
-    return html_table(["quantity", "another seed moves", "R-hat of halves", "entries"], lines, found.sentence())
+        lines.append([str(name), moved, _rendered(float(row.rhat_halves), 3), str(int(row.n_entry))])
+    return html_table(["quantity", "another seed moves", "R-hat of halves", "entries"], lines, stability.sentence())
 
 
-def _shown(value: float, n_digit: int) -> str:
+def _rendered(value: float, n_digit: int) -> str:
     return "" if math.isnan(value) else f"{value:.{n_digit}f}"
 
 

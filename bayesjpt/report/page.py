@@ -65,7 +65,7 @@ def page_html(contents: Contents, command: str) -> str:
         name=names.__getitem__,
         whose=whose(contents.patterns.structure, contents.patterns.chain),
         parts=[
-            (_told(part.weight), _told(part.probability), _told(part.support), part.event)
+            (_rendered(part.weight), _rendered(part.probability), _rendered(part.support), part.event)
             for part in sorted(contents.patterns.parts, key=lambda part: -part.weight.mean[0])
         ],
         outliers=_about_outliers(contents),
@@ -102,7 +102,7 @@ def _why(answer: ColumnType) -> str:
     return "; ".join(part for part in (answer.reason, shares) if part)
 
 
-def _told(numbers: Masses) -> str:
+def _rendered(numbers: Masses) -> str:
     mean, lo, hi = (percent(float(values[0])) for values in (numbers.mean, numbers.lo, numbers.hi))
     return mean if lo == hi else f"{mean} ({lo} to {hi})"
 

@@ -147,7 +147,7 @@ def _observed(rows: Table, axis: Axis) -> np.ndarray:
 
 
 def _numbers(
-    ax: Axes, axis: Axis, column: Column, masses: tuple[Masses, Masses], rows: Table | None, made_of: Parts
+    ax: Axes, axis: Axis, column: Column, masses: tuple[Masses, Masses], rows: Table | None, parts: Parts
 ) -> None:
     cells, atoms = masses
     widths = np.diff(axis.edges)
@@ -165,7 +165,7 @@ def _numbers(
     else:
         ax.fill_between(middle, cells.lo / widths, cells.hi / widths, color="C0", alpha=0.35, lw=0, label=band)
         ax.plot(middle, cells.mean / widths, color="C0", label="posterior mean")
-    for number, (name, mean) in enumerate(made_of.items(), start=1):
+    for number, (name, mean) in enumerate(parts.items(), start=1):
         ax.plot(middle, mean / (1.0 if counted else widths), color=f"C{number}", lw=1.2, label=_plain(name))
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel("probability" if counted else "density")
@@ -204,7 +204,7 @@ def _stems(ax: Axes, axis: Axis, atoms: Masses, rows: Table | None) -> None:
     ax.plot([], [], "o-", color="C1", lw=2, ms=5, label="single values")
 
 
-def _labels(ax: Axes, axis: Axis, cells: Masses, rows: Table | None, made_of: Parts) -> None:
+def _labels(ax: Axes, axis: Axis, cells: Masses, rows: Table | None, parts: Parts) -> None:
     order = np.argsort(-cells.mean, kind="stable")[:_N_LABEL]
     order = order[(cells.mean[order] > 0.0) | (order < len(axis.labels) - 1)]
     place = np.arange(order.size)
@@ -215,10 +215,10 @@ def _labels(ax: Axes, axis: Axis, cells: Masses, rows: Table | None, made_of: Pa
         share = np.bincount(seen.astype(int), minlength=len(axis.labels)) / max(seen.size, 1)
         ax.plot(place, share[order], "_", ms=18, mew=2, color="0.4", label="rows")
     below = np.zeros(order.size)
-    for number, (name, mean) in enumerate(made_of.items(), start=1):
+    for number, (name, mean) in enumerate(parts.items(), start=1):
         ax.bar(place, mean[order], 0.35, bottom=below, color=f"C{number}", label=_plain(name))
         below += mean[order]
-    if rows is not None or made_of:
+    if rows is not None or parts:
         ax.legend(loc="best", frameon=False)
     ax.set_xticks(place, [_plain(axis.labels[k]) for k in order])
     if sum(len(axis.labels[k]) for k in order) > 60:

@@ -120,9 +120,9 @@ def stability(post: StackedPosterior, shares: TypeShares) -> Stability:
     halves = rhat_of_halves(parts)
     table: dict[str, tuple[float, float, int]] = {}
     for kind in dict.fromkeys(found.kind):
-        own = kinds == kind
-        move = usual_move(scale[own], n_effective, STABLE_SHARE)
-        table[kind] = move, float(np.quantile(halves[own], 0.95, method="higher")), int(own.sum())
+        is_kind = kinds == kind
+        move = usual_move(scale[is_kind], n_effective, STABLE_SHARE)
+        table[kind] = move, float(np.quantile(halves[is_kind], 0.95, method="higher")), int(is_kind.sum())
     warm_up = False
     if "log_likelihood" in post.sample_stats:
         series = post.split(np.asarray(post.sample_stats["log_likelihood"], float)[..., None])

@@ -157,9 +157,9 @@ def _shortened(values: str, width: int) -> str:
     parts = values.split(between)
     end = [parts.pop()] if between == " < " else []
     for n in range(len(parts) - (not end), 0, -1):
-        shown = between.join([*parts[:n], "…", *end])
-        if display_width(shown) <= width:
-            return shown
+        shortened = between.join([*parts[:n], "…", *end])
+        if display_width(shortened) <= width:
+            return shortened
     return values
 
 
@@ -185,11 +185,11 @@ def _listed(start: str, entries: Sequence[str]) -> list[str]:
     if not entries:
         return []
     room = WIDTH - len(start) - 1
-    shown = [clipped(entry, room) for entry in entries[:_MOST_LISTED]]
+    entry_lines = [clipped(entry, room) for entry in entries[:_MOST_LISTED]]
     if len(entries) > _MOST_LISTED:
-        shown.append(f"{len(entries) - _MOST_LISTED} more, see --full")
+        entry_lines.append(f"{len(entries) - _MOST_LISTED} more, see --full")
     lines: list[str] = []
-    for entry in shown:
+    for entry in entry_lines:
         if lines and display_width(lines[-1]) + display_width(entry) + 2 <= room:
             lines[-1] += f"; {entry}"
         else:

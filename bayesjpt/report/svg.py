@@ -41,9 +41,9 @@ def title(text: str) -> str:
 
 def text(words: str, x: float, y: float, *, room: float = float("inf"), size: float = 11.0, **attributes) -> str:
     """Return a text, shortened with an ellipsis where it is wider than its room; then its title is the whole text."""
-    shown = fitted(words, room, size)
-    whole = title(words) if shown != words else ""
-    return element("text", whole, escaped(shown), x=x, y=y, font_size=size, **attributes)
+    rendered = fitted(words, room, size)
+    whole = title(words) if rendered != words else ""
+    return element("text", whole, escaped(rendered), x=x, y=y, font_size=size, **attributes)
 
 
 def bold(words: str, x: float, y: float, *, room: float = float("inf"), size: float = 11.0, **attributes) -> str:

@@ -128,13 +128,13 @@ def _drawn(panel: Panel, x: float, y: float) -> str:
         text(panel.conditions or "all rows", x, y + 24.0, room=PANEL_WIDTH, size=9.5, fill=_PALE),
     ]
     heights = [y + _HEAD + _LINE * (number + 0.5) for number in range(len(panel.lines))]
-    for line, here in zip(panel.lines, heights, strict=True):
+    for line, height in zip(panel.lines, heights, strict=True):
         at = x + step * line.depth
         if line.above >= 0:
             stem = at - step + 3.0
-            corner = [(stem, heights[line.above] + 5.0), (stem, here), (at - 2.0, here)]
+            corner = [(stem, heights[line.above] + 5.0), (stem, height), (at - 2.0, height)]
             drawn.append(element("path", d=path(corner), fill="none", stroke=_BRANCH))
-        drawn.append(text(line.name, at, here + 3.5, room=x + PANEL_WIDTH - at, size=10.0, fill=_INK))
+        drawn.append(text(line.name, at, height + 3.5, room=x + PANEL_WIDTH - at, size=10.0, fill=_INK))
     if panel.n_more:
         words = f"and {panel.n_more} more"
         drawn.append(text(words, x, y + _HEAD + _LINE * (len(panel.lines) + 0.5) + 3.5, size=9.5, fill=_PALE))

@@ -137,17 +137,17 @@ class _Drawing:
 
     def _edge(self, x: float, y: float, child: int) -> str:
         node = self.data.nodes[child]
-        here, half = self.y[child], 0.5 + 3.5 * node.weight
+        child_y, half = self.y[child], 0.5 + 3.5 * node.weight
         end = self.x[self.depth[child]] if node.children else self.cards
-        line = path([(x, y), (x, here), (end, here)])
+        line = path([(x, y), (x, child_y), (end, child_y)])
         drawn = [
             title(f"{node.condition}: {percents(node)} of all rows"),
             element("path", d=line, fill="none", stroke=GREY, stroke_width=2 * half, opacity="0.55"),
         ]
         lines = _condition_lines(node)
         for number, words in enumerate(reversed(lines)):
-            drawn.append(text(words, x + 10.0, here - 4.5 - half - 13.0 * number, room=LABEL_ROOM, fill=INK))
-        below = here + 10.5 + half
+            drawn.append(text(words, x + 10.0, child_y - 4.5 - half - 13.0 * number, room=LABEL_ROOM, fill=INK))
+        below = child_y + 10.5 + half
         if node.children:
             drawn.append(text(percents(node), x + 10.0, below, size=9.5, fill=PALE))
         elif node.n_leaves > 1:
@@ -341,12 +341,12 @@ def _labels(axis: Axis, marginal: Marginal, whole: np.ndarray, x: float, y: floa
 def _bars(axis: Axis, cells: Masses, whole: np.ndarray) -> list[tuple[str, tuple[float, float, float, float]]]:
     """Return names and (mean, lo, hi, mean of all rows) of the bars: of all labels in their order, or the largest."""
     order = [int(k) for k in np.argsort(-cells.mean, kind="stable") if cells.mean[k] >= 0.005 or whole[k] >= 0.005]
-    shown = sorted(order) if len(order) <= N_BAR else order[: N_BAR - 1]
+    drawn = sorted(order) if len(order) <= N_BAR else order[: N_BAR - 1]
     bars = [
-        (axis.labels[k], (float(cells.mean[k]), float(cells.lo[k]), float(cells.hi[k]), float(whole[k]))) for k in shown
+        (axis.labels[k], (float(cells.mean[k]), float(cells.lo[k]), float(cells.hi[k]), float(whole[k]))) for k in drawn
     ]
     if len(order) > N_BAR:
-        rest = [k for k in range(len(axis.labels)) if k not in shown]
+        rest = [k for k in range(len(axis.labels)) if k not in drawn]
         mean = float(cells.mean[rest].sum())
         bars.append((f"{len(rest)} others", (mean, mean, mean, float(whole[rest].sum()))))
     return bars

@@ -72,8 +72,8 @@ def tree_dot(data: TreeData) -> str:
     ]
     for position, node in enumerate(data.nodes):
         words = [percents(node)]
-        shown = zip(data.axes, node.marginals, strict=False)
-        words += [f"{axis.name}: {marginal.summary}" for axis, marginal in shown if not marginal.is_decided]
+        pairs = zip(data.axes, node.marginals, strict=False)
+        words += [f"{axis.name}: {marginal.summary}" for axis, marginal in pairs if not marginal.is_decided]
         lines.append(f"  n{position} [label={quoted(words)}, tooltip={quoted([node.conditions or 'all rows'])}];")
     for position, node in enumerate(data.nodes):
         lines += [

@@ -69,7 +69,10 @@ class Chain:
 
 def new_chains(n_chain: int, seed: np.random.SeedSequence) -> list[Chain]:
     """Return chains that have not begun; the draws of each depend on the seed and its number alone."""
-    return [Chain(number, np.random.Generator(np.random.PCG64(own))) for number, own in enumerate(seed.spawn(n_chain))]
+    return [
+        Chain(number, np.random.Generator(np.random.PCG64(chain_seed)))
+        for number, chain_seed in enumerate(seed.spawn(n_chain))
+    ]
 
 
 class Recorder(Protocol):

@@ -205,7 +205,7 @@ def check_input(table: Table, rng: int | np.random.Generator | None) -> np.rando
     generator = as_generator(rng)
     if generator is None:
         expected = "None, a seed from 0 or a numpy.random.Generator"
-        raise LearnerError(f"rng is {_shown(rng)}", expected, "Pass np.random.default_rng(seed).")
+        raise LearnerError(f"rng is {_rendered(rng)}", expected, "Pass np.random.default_rng(seed).")
     return generator
 
 
@@ -213,35 +213,35 @@ def check_count(name: str, value: int, most: int | None = None) -> int:
     """Return a setting that counts something, or raise `LearnerError` unless it is a whole number from 1 to `most`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= value <= (most or value):
         expected = f"a whole number {'of at least 1' if most is None else f'from 1 to {most}'}"
-        raise LearnerError(f"{name} is {_shown(value)}", expected)
+        raise LearnerError(f"{name} is {_rendered(value)}", expected)
     return int(value)
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
     """Return a setting, or raise `LearnerError` unless it is one of some words."""
     if value not in choices:
-        raise LearnerError(f"{name} is {_shown(value)}", f"one of {', '.join(choices)}")
+        raise LearnerError(f"{name} is {_rendered(value)}", f"one of {', '.join(choices)}")
     return value
 
 
 def check_between(name: str, value: float, lo: float, hi: float) -> float:
     """Return a setting, or raise `LearnerError` unless it is a number of the closed interval [lo, hi]."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not lo <= value <= hi:
-        raise LearnerError(f"{name} is {_shown(value)}", f"a number from {lo:g} to {hi:g}")
+        raise LearnerError(f"{name} is {_rendered(value)}", f"a number from {lo:g} to {hi:g}")
     return float(value)
 
 
 def check_share(name: str, value: float) -> float:
     """Return a setting, or raise `LearnerError` unless it is a share in [0, 1), so that something is left."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= value < 1.0:
-        raise LearnerError(f"{name} is {_shown(value)}", "a share from 0 to below 1")
+        raise LearnerError(f"{name} is {_rendered(value)}", "a share from 0 to below 1")
     return float(value)
 
 
 def check_positive(name: str, value: float) -> float:
     """Return a setting, or raise `LearnerError` unless it is a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 < value < math.inf:
-        raise LearnerError(f"{name} is {_shown(value)}", "a positive number")
+        raise LearnerError(f"{name} is {_rendered(value)}", "a positive number")
     return float(value)
 
 
@@ -268,19 +268,19 @@ def rows_of(name: str, value: float, n_row: int) -> int:
     (417, 200)
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise LearnerError(f"{name} is {_shown(value)}", "a number of rows, or a share between 0 and 1")
+        raise LearnerError(f"{name} is {_rendered(value)}", "a number of rows, or a share between 0 and 1")
     if isinstance(value, numbers.Integral):
         return check_count(name, int(value))
     if not 0.0 < value < 1.0:
         raise LearnerError(
-            f"{name} is the share {_shown(value)}",
+            f"{name} is the share {_rendered(value)}",
             "a share between 0 and 1, both excluded",
             "Write a number of rows without decimal point.",
         )
     return max(1, int(value * n_row))
 
 
-def _shown(value: object) -> str:
+def _rendered(value: object) -> str:
     """Return a value in words short enough for a one-line message."""
     text = repr(value)
     return text if len(text) <= 40 else f"a {type(value).__name__}"

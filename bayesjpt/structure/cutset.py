@@ -350,7 +350,7 @@ class _Learner:
             if part.split is not None:
                 sides = self._sides(rows[id(part)], part.split)
                 divided_rows = self._divided(rows[id(part)], sides, part.split)
-                rows |= {id(child): own for child, own in zip(part.children, divided_rows, strict=True)}
+                rows |= {id(child): child_rows for child, child_rows in zip(part.children, divided_rows, strict=True)}
                 order += part.children
         score: dict[int, float] = {}
         for part in reversed(order):
@@ -396,8 +396,8 @@ class _Learner:
             part = pending.pop()
             if part.split is not None:
                 sides = self._sides(part.rows, part.split)
-                for child, own in zip(part.children, self._divided(part.rows, sides, part.split), strict=True):
-                    child.rows = own
+                for child, child_rows in zip(part.children, self._divided(part.rows, sides, part.split), strict=True):
+                    child.rows = child_rows
                 pending += part.children
 
     # --- nodes

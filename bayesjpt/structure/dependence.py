@@ -103,8 +103,8 @@ def whiten_all(features: Sequence[ColumnFeatures], rows: np.ndarray | None = Non
         n_line = int(n_distinct[batch[-1]]) + 1  # one for missing cells
         index = [features[k].index for k in batch]
         lines = np.zeros((n_batch, n_line, features[0].table.shape[1]))
-        for own, k in zip(lines, batch, strict=True):
-            own[: n_distinct[k]] = features[k].table[:-1]
+        for column_lines, k in zip(lines, batch, strict=True):
+            column_lines[: n_distinct[k]] = features[k].table[:-1]
         position = np.array(index, np.intp) + n_line * np.arange(n_batch)[:, None]
         counts = np.bincount(position.ravel(), minlength=n_batch * n_line).reshape(n_batch, n_line)
         counts[np.arange(n_batch), n_distinct[batch]] = 0
@@ -137,7 +137,7 @@ def _whitened(
     table[np.arange(len(index)), n_distinct] = 0.0
     width = kept.sum(axis=1).tolist()  # singular values descend, so those kept come first
     sizes = zip(index, table, n_distinct.tolist(), width, strict=True)
-    return [ColumnFeatures(own, white[: n + 1, :p]) for own, white, n, p in sizes]
+    return [ColumnFeatures(column_index, white[: n + 1, :p]) for column_index, white, n, p in sizes]
 
 
 def coefficients(features: Sequence[ColumnFeatures], rows: np.ndarray | None = None) -> np.ndarray:
@@ -290,45 +290,45 @@ class _Blocks(NamedTuple):
         """Return those of some columns."""
         width = self.width[columns]
         start = np.concatenate([[0], np.cumsum(width)])
-        own = np.repeat(self.start[columns] - start[:-1], width) + np.arange(start[-1])
-        return _Blocks(self.lines[own], start, width)
+        chosen = np.repeat(self.start[columns] - start[:-1], width) + np.arange(start[-1])
+        return _Blocks(self.lines[chosen], start, width)
 
 
 def _compared(
-    features: _Blocks, now: np.ndarray, others: np.ndarray, threshold: np.ndarray, found: np.ndarray
+    features: _Blocks, now: np.ndarray, others: np.ndarray, threshold: np.ndarray, component: np.ndarray
 ) -> np.ndarray:
     """Return the components of columns after some, `now`, were compared with others, of which they are the first."""
-    here, there = features.of(now), features.of(others)
-    cross = here.lines @ there.lines.T
-    square = np.add.reduceat(cross * cross, here.start[:-1], axis=0)
-    square = np.add.reduceat(square, there.start[:-1], axis=1)
+    left, right = features.of(now), features.of(others)
+    cross = left.lines @ right.lines.T
+    square = np.add.reduceat(cross * cross, left.start[:-1], axis=0)
+    square = np.add.reduceat(square, right.start[:-1], axis=1)
     wanted = threshold[np.ix_(now, others)]
-    rank = np.minimum(here.width[:, None], there.width)
+    rank = np.minimum(left.width[:, None], right.width)
     possible = np.triu(square >= wanted**2 * (1.0 - _MARGIN), 1)
     # a square of 0 never exceeds a threshold of 0 by a margin, and reaches it
     certain = (square >= rank * wanted**2 * (1.0 + _MARGIN)) & (wanted <= 1.0) & possible
     a, b = np.nonzero(certain)
-    found = joined(found, now[a], others[b])
+    component = joined(component, now[a], others[b])
     a, b = np.nonzero(possible & ~certain)
     while True:
-        apart = found[now[a]] != found[others[b]]
+        apart = component[now[a]] != component[others[b]]
         if not apart.any():
-            return found
+            return component
         a, b = a[apart], b[apart]
         these, those = a[:_PAIRS_AT_ONCE], b[:_PAIRS_AT_ONCE]
-        reached = _reaches(_padded(cross, (here, there), these, those), wanted[these, those])
-        found = joined(found, now[these[reached]], others[those[reached]])
+        reached = _reaches(_padded(cross, (left, right), these, those), wanted[these, those])
+        component = joined(component, now[these[reached]], others[those[reached]])
         a, b = a[_PAIRS_AT_ONCE:], b[_PAIRS_AT_ONCE:]
 
 
 def _padded(cross: np.ndarray, features: tuple[_Blocks, _Blocks], a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the cross products of some pairs, float64 (n_pair, width, width), zeros beyond those of narrow columns."""
-    here, there = features
-    each = np.arange(max(here.width[a].max(), there.width[b].max()))
+    left, right = features
+    each = np.arange(max(left.width[a].max(), right.width[b].max()))
     first, second = (
-        np.minimum(each, own.width[k, None] - 1) + own.start[k, None] for own, k in ((here, a), (there, b))
+        np.minimum(each, blocks.width[k, None] - 1) + blocks.start[k, None] for blocks, k in ((left, a), (right, b))
     )
-    inside = (each < here.width[a, None])[:, :, None] & (each < there.width[b, None])[:, None, :]
+    inside = (each < left.width[a, None])[:, :, None] & (each < right.width[b, None])[:, None, :]
     return np.where(inside, cross[first[:, :, None], second[:, None, :]], 0.0)
 
 

@@ -78,8 +78,8 @@ def distinct_rows(bins: Bins, usual: np.ndarray) -> DistinctRows:
     _, which = np.unique(words, return_inverse=True)
     order = np.argsort(which, kind="stable")
     first = np.concatenate([np.flatnonzero(np.diff(which[order], prepend=-1)), [order.size]]).astype(np.int64)
-    own = code[order[first[:-1]]]
-    row, column = np.nonzero(own != usual)
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=own.shape[0]))]).astype(np.int64)
+    row_code = code[order[first[:-1]]]
+    row, column = np.nonzero(row_code != usual)
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=row_code.shape[0]))]).astype(np.int64)
     ordered = Bins(np.ascontiguousarray(bins.code[:, order]), bins.n_bin)
-    return DistinctRows(ordered, order, first, usual, ptr, column.astype(np.int32), own[row, column])
+    return DistinctRows(ordered, order, first, usual, ptr, column.astype(np.int32), row_code[row, column])

@@ -208,8 +208,8 @@ def _dense(code: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Return codes among those at hand, by sorting, and lines of each column; `missing` is the code of such cells."""
     out = np.empty_like(code)
     n_line = np.empty(len(code), np.int64)
-    for k, own in enumerate(code):
-        distinct, position = np.unique(own, return_inverse=True)
+    for k, column_code in enumerate(code):
+        distinct, position = np.unique(column_code, return_inverse=True)
         n_line[k] = distinct.size + int(distinct[-1] != missing[k])
         out[k] = position
     return out, n_line
@@ -240,13 +240,13 @@ def _feature_lines(
     if not number.all():
         label = np.flatnonzero(~number)
         position = first[lines.column[label]] + 1 + label - start[lines.column[label]]
-        own = normal[np.minimum(position, normal.shape[0] - 1)]
-        own[count[label] == 0] = 0.0  # missing cells have no weight
-        weight[label] = own
+        label_weight = normal[np.minimum(position, normal.shape[0] - 1)]
+        label_weight[count[label] == 0] = 0.0  # missing cells have no weight
+        weight[label] = label_weight
         at_zero = (n[label] - count[label] + 1) / (2.0 * n[label])
         ends = np.cumsum(n_value[is_label] + 1)
-        both = np.add.reduceat(at_zero[:, None] * own, ends - n_value[is_label] - 1, axis=0)
-        phase[label] += np.repeat(both, n_value[is_label] + 1, axis=0) + 0.5 * own
+        both = np.add.reduceat(at_zero[:, None] * label_weight, ends - n_value[is_label] - 1, axis=0)
+        phase[label] += np.repeat(both, n_value[is_label] + 1, axis=0) + 0.5 * label_weight
         weight[label] = 0.0
     phase += (rank / n)[:, None] * weight
     out = _centred(np.sin(phase), count, start, lines.column)

@@ -159,7 +159,8 @@ def states_of(tree: Tree, bins: Bins, rng: np.random.Generator) -> np.ndarray:
     for rows in blocks(bins.code.shape[1]):
         # the last row is that of code -1: a missing cell has any state
         evidence = [
-            np.vstack([own, np.ones(own.shape[1])])[x] for own, x in zip(emission, bins.code[:, rows], strict=True)
+            np.vstack([column_emission, np.ones(column_emission.shape[1])])[x]
+            for column_emission, x in zip(emission, bins.code[:, rows], strict=True)
         ]
         found[:, rows] = drawn(parents, transition, upward(parents, transition, evidence), rng.random)
     return found
@@ -168,7 +169,10 @@ def states_of(tree: Tree, bins: Bins, rng: np.random.Generator) -> np.ndarray:
 def transitions(tree: Tree) -> list[np.ndarray]:
     """Return the probabilities of each variable's states given its parent's, one row at roots."""
     ways = tree.transition.transpose(0, 2, 1)
-    return [own if parent >= 0 else own[:1] for own, parent in zip(ways, tree.parents.tolist(), strict=True)]
+    return [
+        column_ways if parent >= 0 else column_ways[:1]
+        for column_ways, parent in zip(ways, tree.parents.tolist(), strict=True)
+    ]
 
 
 def _node(tree: Tree, states: np.ndarray) -> Node:
@@ -189,8 +193,8 @@ def _node(tree: Tree, states: np.ndarray) -> Node:
             ways.append(Product((leaf, *below)) if below else leaf)
         parent = parents[column]
         for q, weights in enumerate(transition[column]):
-            here = states[column] if parent < 0 else states[column][states[parent] == q]
-            n_rows = tuple(np.bincount(here, minlength=n_state).tolist())
+            drawn = states[column] if parent < 0 else states[column][states[parent] == q]
+            n_rows = tuple(np.bincount(drawn, minlength=n_state).tolist())
             sums[column].append(ways[0] if n_state == 1 else Sum(tuple(ways), n_rows, weights=tuple(weights.tolist())))
         if parent < 0:
             roots.append(sums[column][0])

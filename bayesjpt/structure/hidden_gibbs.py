@@ -127,9 +127,9 @@ def draw_counts(rows: DistinctRows, tree: Tree, rng: np.random.Generator) -> tup
             share /= share.sum(axis=1, keepdims=True)
             counts.pairs[i, from_states] += rng.multinomial(come[from_states], share)
         total[i] = counts.pairs[i].sum(axis=0)
-        own = counts.cells[tree.bin_at[i] : tree.bin_at[i + 1]]
-        own[rows.usual[i]] = 0.0
-        own[rows.usual[i]] = total[i] - own.sum(axis=0) - counts.missing[i]
+        column_cells = counts.cells[tree.bin_at[i] : tree.bin_at[i + 1]]
+        column_cells[rows.usual[i]] = 0.0
+        column_cells[rows.usual[i]] = total[i] - column_cells.sum(axis=0) - counts.missing[i]
     return counts, float(value)
 
 
@@ -138,13 +138,13 @@ def _fill_usual(tree, usual_bin, usual):
     n, n_state, _ = tree.transition.shape
     for j in range(n - 1, -1, -1):
         i = tree.order[j]
-        own, p = tree.emission[tree.bin_at[i] + usual_bin[i]], tree.parents[i]
+        emission, p = tree.emission[tree.bin_at[i] + usual_bin[i]], tree.parents[i]
         total = 0.0
         for k in range(n_state):
-            total += usual.below[i, k] * own[k]
+            total += usual.below[i, k] * emission[k]
         usual.log_norm[i] = math.log(total)
         for k in range(n_state):
-            share = usual.below[i, k] * own[k] / total
+            share = usual.below[i, k] * emission[k] / total
             for q in range(n_state):
                 usual.message[i, q] += tree.transition[i, k, q] * share
         if p < 0:
@@ -189,9 +189,9 @@ def _go_up(rows, row, tree, usual, x, stamp, active, share, value):
         mine, p = share[i], tree.parents[i]
         total = 0.0
         if x[i] >= 0:
-            own = tree.emission[tree.bin_at[i] + x[i]]
+            emission = tree.emission[tree.bin_at[i] + x[i]]
             for k in range(n_state):
-                mine[k] *= own[k]
+                mine[k] *= emission[k]
         for k in range(n_state):
             total += mine[k]
         log_value += math.log(total) - usual.log_norm[i]

@@ -152,25 +152,25 @@ def _grow(code, n_bin, select, has_trees, min_rows, min_columns, ess, subspace, 
         while at >= 0:
             is_free[split[at]] = False
             at = int(above[at])
-        free, here = np.flatnonzero(is_free), rows[lo[part] : hi[part]]
+        free, part_rows = np.flatnonzero(is_free), rows[lo[part] : hi[part]]
         split[part] = -1
-        if here.size > min_rows and free.size > min_columns:
+        if part_rows.size > min_rows and free.size > min_columns:
             if select != RANDOM and subspace < 1.0:
                 may_split[:] = False
                 for c in rng.permutation(free)[: int(np.ceil(subspace * free.size))]:
                     may_split[c] = True
             if select == RANDOM:
                 for c in rng.permutation(free):
-                    if _divides(code[c], here):
+                    if _divides(code[c], part_rows):
                         split[part] = c
                         break
             elif select == ENTROPY:
-                split[part] = _by_entropy(code, here, free, may_split, table)
+                split[part] = _by_entropy(code, part_rows, free, may_split, table)
             else:
-                split[part] = _by_likelihood(code, here, free, may_split, has_trees, table)
+                split[part] = _by_likelihood(code, part_rows, free, may_split, has_trees, table)
         if split[part] >= 0:
             c = split[part]
-            _part_by(code[c], n_bin[c], here, spare, end)
+            _part_by(code[c], n_bin[c], part_rows, spare, end)
             way, way_count = with_room(way, n_way + n_bin[c]), with_room(way_count, n_way + n_bin[c])
             for w in range(n_bin[c] - 1, -1, -1):
                 first = end[w - 1] if w > 0 else 0
@@ -182,7 +182,7 @@ def _grow(code, n_bin, select, has_trees, min_rows, min_columns, ess, subspace, 
             column, parent = with_room(column, n_place + free.size), with_room(parent, n_place + free.size)
             copy_into(free, column[n_place:])
             if has_trees:
-                copy_into(tree_of_bins(code, n_bin, here, free, table), parent[n_place:])
+                copy_into(tree_of_bins(code, n_bin, part_rows, free, table), parent[n_place:])
             else:
                 parent[n_place : n_place + free.size] = -1
             n_place += free.size
@@ -197,16 +197,16 @@ def _grow(code, n_bin, select, has_trees, min_rows, min_columns, ess, subspace, 
 @kernel
 def _count_tables(code, n_bin, split, tree_ptr, column, parent, lo, hi, rows, table_ptr, count):
     for part in range(split.size):
-        here, first = rows[lo[part] : hi[part]], tree_ptr[part]
+        part_rows, first = rows[lo[part] : hi[part]], tree_ptr[part]
         for place in range(first, tree_ptr[part + 1]):
             x, n = code[column[place]], n_bin[column[place]]
             out = count[table_ptr[place] : table_ptr[place + 1]]
             if parent[place] < 0:
-                for row in here:
+                for row in part_rows:
                     out[x[row]] += 1
             else:
                 y = code[column[first + parent[place]]]
-                for row in here:
+                for row in part_rows:
                     out[y[row] * n + x[row]] += 1
 
 

@@ -67,15 +67,15 @@ def prune(tree: Tree, table: Table, held: np.ndarray, settings: Settings) -> Tre
     worth = np.zeros(len(tree.nodes))
     nodes: dict[int, Leaf | Split] = {}
     for position in reversed(range(len(tree.nodes))):
-        node, here = tree.nodes[position], arriving[position]
+        node, arrived = tree.nodes[position], arriving[position]
         if isinstance(node, Split):
             gain = judge.gain(node, arriving[node.left], arriving[node.right])
             worth[position] = gain + worth[node.left] + worth[node.right]
             if worth[position] > 0.0:
-                nodes[position] = replace(node, n_rows=node.n_rows + here.size)
+                nodes[position] = replace(node, n_rows=node.n_rows + arrived.size)
                 continue
             worth[position] = 0.0
-        nodes[position] = Leaf(np.sort(np.concatenate((tree.rows(position), here))))
+        nodes[position] = Leaf(np.sort(np.concatenate((tree.rows(position), arrived))))
     return _reachable(nodes)
 
 

@@ -11,7 +11,7 @@ from bayesjpt.structure.chow_liu import Bins, _information, _pack, _pair
 def pairs_of(bins: Bins) -> np.ndarray:
     """Return the rows of a table by any two bins, one column's after the other's, float64 (sum n_bin, sum n_bin)."""
     present = np.concatenate(
-        [own == np.arange(n)[:, None] for own, n in zip(bins.code, bins.n_bin.tolist(), strict=True)]
+        [column_code == np.arange(n)[:, None] for column_code, n in zip(bins.code, bins.n_bin.tolist(), strict=True)]
     )
     out = np.zeros((present.shape[0], present.shape[0]))
     for lo in range(0, present.shape[1], _BLOCK):  # single precision is exact up to 2^24 rows

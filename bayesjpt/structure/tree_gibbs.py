@@ -49,14 +49,14 @@ class Scorer(NamedTuple):
     ----------
     base : float64 (n_tree,)
         Log weight and log probability of a row that is usual everywhere.
-    own : float64 (sum n_bin, n_tree)
+    single : float64 (sum n_bin, n_tree)
         What a bin of a column changes while its parent and its children are usual.
     pair : float64 (n_entry,)
         What a column's bin and its parent's change beside; 0 where one of them is usual.
     """
 
     base: np.ndarray
-    own: np.ndarray
+    single: np.ndarray
     pair: np.ndarray
 
 
@@ -84,7 +84,7 @@ def log_density(rows: DistinctRows, trees: Trees, scorer: Scorer) -> np.ndarray:
 
 
 @kernel
-def _fill_scorer(trees, log_table, usual, base, own, pair):
+def _fill_scorer(trees, log_table, usual, base, single, pair):
     for i in range(trees.parents.shape[0]):
         n, u = trees.n_bin[i], usual[i]
         for k in range(trees.parents.shape[1]):
@@ -93,12 +93,12 @@ def _fill_scorer(trees, log_table, usual, base, own, pair):
             before = log_table[lo + up * n + u]
             base[k] += before
             for b in range(n):
-                own[trees.bin_at[i] + b, k] += log_table[lo + up * n + b] - before
+                single[trees.bin_at[i] + b, k] += log_table[lo + up * n + b] - before
             if p < 0:
                 continue
             for a in range(trees.n_bin[p]):
                 change = log_table[lo + a * n + u] - before
-                own[trees.bin_at[p] + a, k] += change
+                single[trees.bin_at[p] + a, k] += change
                 for b in range(n):
                     if a != up and b != u:
                         pair[lo + a * n + b] = log_table[lo + a * n + b] - log_table[lo + up * n + b] - change
@@ -112,9 +112,9 @@ def _add_cells(rows, row, trees, scorer, x, score):
         x[rows.column[e]] = rows.code[e]
     for e in cells:
         i, b = rows.column[e], rows.code[e]
-        n, own = trees.n_bin[i], scorer.own[trees.bin_at[i] + b]
+        n, change = trees.n_bin[i], scorer.single[trees.bin_at[i] + b]
         for k in range(score.size):
-            score[k] += own[k]
+            score[k] += change[k]
         above, place = trees.parents[i], trees.at[i]
         for k in range(score.size):
             if above[k] >= 0:
@@ -212,8 +212,8 @@ def log_marginal(trees, counts, centre, strength):
                 n_row = 0.0
                 for e in range(lo, lo + n):
                     if counts[e] > 0.0:
-                        own = strength * centre[e]
-                        value += math.lgamma(own + counts[e]) - math.lgamma(own)
+                        imaginary = strength * centre[e]
+                        value += math.lgamma(imaginary + counts[e]) - math.lgamma(imaginary)
                         n_row += counts[e]
                 if n_row > 0.0:
                     value += math.lgamma(strength) - math.lgamma(strength + n_row)
@@ -229,12 +229,12 @@ def draw_tables(trees, counts, centre, strength, log_table, rng):
         for k in range(trees.parents.shape[1]):
             p, lo = trees.parents[i, k], trees.at[i, k]
             for _ in range(trees.n_bin[p] if p >= 0 else 1):
-                own = log_table[lo : lo + n]
+                weights = log_table[lo : lo + n]
                 for b in range(n):
-                    own[b] = counts[lo + b] + strength * centre[lo + b]
-                draw_log_dirichlet(own, own, rng)
+                    weights[b] = counts[lo + b] + strength * centre[lo + b]
+                draw_log_dirichlet(weights, weights, rng)
                 for b in range(n):
-                    own[b] = max(own[b], -600.0)  # so that differences keep their digits
+                    weights[b] = max(weights[b], -600.0)  # so that differences keep their digits
                 lo += n
 
 

@@ -154,12 +154,12 @@ def started(bins: Bins, n_component: int, rng: np.random.Generator) -> TreeMixtu
     shares = shares_of_bins(bins)
     tables = []
     for row in rows.tolist():
-        own = [share.copy() for share in shares]
+        moved = [share.copy() for share in shares]
         for column, code in enumerate(bins.code[:, row].tolist()):
             if code >= 0:
-                own[column] *= 0.7
-                own[column][code] += 0.3
-        tables.append([share[None, :] for share in own])
+                moved[column] *= 0.7
+                moved[column][code] += 0.3
+        tables.append([share[None, :] for share in moved])
     parents = [np.full(len(shares), -1, np.intp) for _ in range(n_component)]
     return TreeMixture(np.full(n_component, 1.0 / n_component), parents, tables)
 
@@ -246,11 +246,11 @@ class PairCounter:
         """Return the probabilities of each column given its parent, as `TreeMixture` has them."""
         found = []
         for column, parent in enumerate(parents.tolist()):
-            own = slice(self.at[column], self.at[column + 1])
+            column_bins = slice(self.at[column], self.at[column + 1])
             if parent >= 0:
-                count = counts[self.at[parent] : self.at[parent + 1], own]
+                count = counts[self.at[parent] : self.at[parent + 1], column_bins]
             else:
-                count = np.diagonal(counts)[own][None, :] - np.diagonal(self.imaginary)[own]
+                count = np.diagonal(counts)[column_bins][None, :] - np.diagonal(self.imaginary)[column_bins]
                 count = count + self.ess / count.size
             found.append(count / count.sum(axis=1, keepdims=True))
         return found
@@ -267,10 +267,12 @@ def em_step(mixture: TreeMixture, bins: Bins, counter: PairCounter, edges: str) 
     share = np.exp(score - value[None, :])
     common = None
     if edges == "shared":
-        common = counter.tree(np.sum([counter.information(counter.counts(own)) for own in share], axis=0))
+        common = counter.tree(
+            np.sum([counter.information(counter.counts(responsibility)) for responsibility in share], axis=0)
+        )
     parents, tables = [], []
-    for own in share:
-        counts = counter.counts(own)  # one component's at a time: they are the largest arrays
+    for responsibility in share:
+        counts = counter.counts(responsibility)  # one component's at a time: they are the largest arrays
         parents.append(counter.tree(counter.information(counts)) if common is None else common)
         tables.append(counter.tables(counts, parents[-1]))
     weights = share.sum(axis=1) + defaults.EM_STATE_ROWS
@@ -287,7 +289,9 @@ def em_run(bins: Bins, counter: PairCounter, mixture: TreeMixture, edges: str, n
 def log_prior(mixture: TreeMixture, ess: float) -> float:
     """Return the logarithm of the probability of all imaginary rows."""
     of_components = defaults.EM_STATE_ROWS * float(np.log(mixture.weights).sum())
-    return of_components + sum(ess * float(np.log(table).mean()) for own in mixture.tables for table in own)
+    return of_components + sum(
+        ess * float(np.log(table).mean()) for component_tables in mixture.tables for table in component_tables
+    )
 
 
 def _drawn(mixture: TreeMixture, bins: Bins, rng: np.random.Generator) -> np.ndarray:

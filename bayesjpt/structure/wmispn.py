@@ -287,7 +287,7 @@ class _Learner:
                 parts = [task.scope[part_of == part] for part in range(n_part)]
                 return Columns(tuple(Task(task.rows, part, columns_tested=True) for part in parts))
         cluster = clusters(codes, self.settings.penalty, self.rng)
-        found = [task.rows[cluster == own] for own in np.unique(cluster)]
+        found = [task.rows[cluster == number] for number in np.unique(cluster)]
         if len(found) == 1:
             return None
         return Rows(tuple(Task(rows, task.scope) for rows in found))

@@ -94,13 +94,13 @@ def find(distinct: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return found if found.any() and _has_background(distinct, counts, found) else np.zeros(counts.size, bool)
 
 
-def is_far(distinct: np.ndarray, found: np.ndarray) -> bool:
+def is_far(distinct: np.ndarray, is_atom: np.ndarray) -> bool:
     """Return whether an atom lies three times as far from the other values as these from each other."""
-    rest = distinct[~found]
+    rest = distinct[~is_atom]
     if rest.size < ATOM_MIN_FAR_OTHERS:
         return False
     with np.errstate(over="ignore"):
-        gap = max(rest[0] - distinct[found].min(), distinct[found].max() - rest[-1])
+        gap = max(rest[0] - distinct[is_atom].min(), distinct[is_atom].max() - rest[-1])
         return bool(gap > ATOM_FAR * (rest[-1] - rest[0]))
 
 
@@ -126,10 +126,10 @@ def _most_frequent(distinct: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return ahead
 
 
-def _stands_out(counts: np.ndarray, found: np.ndarray, position: int) -> bool:
+def _stands_out(counts: np.ndarray, is_atom: np.ndarray, position: int) -> bool:
     """Return whether a value repeats ten times as often as those around it, atoms left out."""
-    left = np.flatnonzero(~found[:position])
-    right = np.flatnonzero(~found[position + 1 :]) + position + 1
+    left = np.flatnonzero(~is_atom[:position])
+    right = np.flatnonzero(~is_atom[position + 1 :]) + position + 1
     if not left.size + right.size:
         return False
     # the nearest few answer for a steep density, more of them for a neighbour that stands out itself
@@ -153,9 +153,9 @@ def _n_end_atoms(distinct: np.ndarray, counts: np.ndarray) -> int:
     return int(isolated or _stands_out(counts, np.zeros(counts.size, bool), 0))
 
 
-def _has_background(distinct: np.ndarray, counts: np.ndarray, found: np.ndarray) -> bool:
-    rest, weights = distinct[~found], counts[~found]
-    if is_far(distinct, found):
+def _has_background(distinct: np.ndarray, counts: np.ndarray, is_atom: np.ndarray) -> bool:
+    rest, weights = distinct[~is_atom], counts[~is_atom]
+    if is_far(distinct, is_atom):
         return True
     if rest.size < ATOM_MIN_OTHERS:
         return False

@@ -103,21 +103,21 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     TableError
         Where there is none, or one is of an unknown kind.
     """
-    asked = [paths] if isinstance(paths, str | Path) else list(paths)
+    entries = [paths] if isinstance(paths, str | Path) else list(paths)
     found: dict[Path, None] = {}
-    for entry in asked:
+    for entry in entries:
         path = Path(entry)
         if path.is_dir():
-            own = sorted(each for each in path.iterdir() if each.name.lower().endswith(SUFFIXES))
+            files = sorted(each for each in path.iterdir() if each.name.lower().endswith(SUFFIXES))
         elif path.is_file():
-            own = [path]
+            files = [path]
         else:
-            own = sorted(Path(each) for each in glob.glob(str(entry), recursive=True))
-        if not own:
+            files = sorted(Path(each) for each in glob.glob(str(entry), recursive=True))
+        if not files:
             raise TableError(
                 f"no file {str(entry)!r}", "a file, a folder of files or a pattern such as 'folder/*.parquet'"
             )
-        for each in own:
+        for each in files:
             if not each.name.lower().endswith(SUFFIXES):
                 raise TableError(
                     f"file {each.name!r} is of an unknown kind", f"a name that ends in one of {', '.join(SUFFIXES)}"
@@ -144,15 +144,17 @@ def open_files(paths: str | Path | Sequence[str | Path], run: Run = in_turn) -> 
     found = find_files(paths)
     columns, n_rows = zip(*run(_facts_of, [(path,) for path in found]), strict=True)
     first = columns[0]
-    for path, own in zip(found[1:], columns[1:], strict=True):
-        for name in [*first, *own]:
-            if name not in own or name not in first:
-                where = path.name if name not in own else found[0].name
+    for path, kind_of in zip(found[1:], columns[1:], strict=True):
+        for name in [*first, *kind_of]:
+            if name not in kind_of or name not in first:
+                where = path.name if name not in kind_of else found[0].name
                 raise TableError(
                     f"file {where!r} has no column {name!r}", f"the columns of {found[0].name!r} in each file"
                 )
-    kinds = {name: {path: own[name] for path, own in zip(found, columns, strict=True)} for name in first}
-    return Files(found, tuple(first), tuple(_kind_in_all(name, own) for name, own in kinds.items()), tuple(n_rows))
+    kinds = {name: {path: kind_of[name] for path, kind_of in zip(found, columns, strict=True)} for name in first}
+    return Files(
+        found, tuple(first), tuple(_kind_in_all(name, by_file) for name, by_file in kinds.items()), tuple(n_rows)
+    )
 
 
 def _is_text(path: Path) -> bool:
@@ -239,7 +241,7 @@ def _facts_of(path: Path) -> tuple[dict[str, Any], int]:
         n_row += batch.num_rows
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             found[name].add(_read_as(column))
-    return {name: _common(own) for name, own in found.items()}, n_row
+    return {name: _common(types) for name, types in found.items()}, n_row
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
@@ -292,7 +294,7 @@ def _arrow_file(path: Path) -> Any:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _as_our_errors(path: Path) -> Iterator[None]:
     """Make what is said of a bad file our error."""
     import pyarrow as pa
 
@@ -310,7 +312,7 @@ def _told(path: Path) -> Iterator[None]:
 
 def _guarded(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
     """Yield the batches of a file, of the columns and types given; what Arrow says of a bad one becomes our error."""
-    with _told(path):
+    with _as_our_errors(path):
         for batch in _batches(path, kinds):
             yield _of_kinds(batch, kinds) if kinds else batch
 
@@ -319,7 +321,7 @@ def _of_kinds(batch: Any, kinds: dict[str, Any]) -> Any:
     import pyarrow as pa
 
     found = zip(kinds.values(), batch.select(list(kinds)).columns, strict=True)
-    columns = [pa.nulls(len(own), kind) if own.type == pa.null() else own.cast(kind) for kind, own in found]
+    columns = [pa.nulls(len(column), kind) if column.type == pa.null() else column.cast(kind) for kind, column in found]
     return pa.RecordBatch.from_arrays(columns, list(kinds))
 
 
@@ -383,7 +385,7 @@ def _names(path: Path) -> list[str]:
 
 
 def _guarded_names(path: Path) -> list[str]:
-    with _told(path):
+    with _as_our_errors(path):
         names = [name.strip() for name in _names(path)]
     _check_names(path, names)
     return names

@@ -160,17 +160,17 @@ def _close_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     if not (whole == values).all():
         return None
     whole -= int(lo)
-    is_there = np.bincount(whole) > 0
-    number = np.cumsum(is_there) - 1
-    return np.flatnonzero(is_there) + lo, number[whole]
+    occurs = np.bincount(whole) > 0
+    number = np.cumsum(occurs) - 1
+    return np.flatnonzero(occurs) + lo, number[whole]
 
 
-def told_apart(names: Sequence[str]) -> list[str]:
+def distinct_names(names: Sequence[str]) -> list[str]:
     """Return names of columns made distinct: the second ``a`` is ``a_2``.
 
     Examples
     --------
-    >>> told_apart(["a", "b", "a", "a_2", "a"])
+    >>> distinct_names(["a", "b", "a", "a_2", "a"])
     ['a', 'b', 'a_3', 'a_2', 'a_4']
     """
     taken = set(names)

@@ -243,10 +243,10 @@ def dataset(
     check_executor(executor)
     run = run_by(executor)
     files = open_files(paths, run)
-    asked = {"files": files.stamps(), "kinds": dict(kinds or {}), "reading": {k: str(v) for k, v in reading.items()}}
+    inputs = {"files": files.stamps(), "kinds": dict(kinds or {}), "reading": {k: str(v) for k, v in reading.items()}}
     target = None if folder is None else Path(folder).absolute()  # processes elsewhere look for it, too
     if target is not None and (target / _FACTS).is_file():
-        return _reopened(target, asked)
+        return _reopened(target, inputs)
     if target is not None and target.exists() and not target.is_dir():
         raise TableError(f"{str(target)!r} is a file", "a folder in which rows are arranged")
     if target is not None and target.exists() and any(target.iterdir()):
@@ -259,8 +259,8 @@ def dataset(
         raise _not_written(target, error) from error
     try:
         with announced(f"Arranging {n_row} rows", progress):
-            facts = _arrange(files, schema, n_row, made, dict(reading), run) | {"asked": asked, "format": _FORMAT}
-        if files.stamps() != asked["files"]:
+            facts = _arrange(files, schema, n_row, made, dict(reading), run) | {"asked": inputs, "format": _FORMAT}
+        if files.stamps() != inputs["files"]:
             raise TableError(
                 "files have changed while they were read", "files that do not change meanwhile", "Begin anew."
             )
@@ -319,12 +319,12 @@ def _remove(folder: Path, process: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _reopened(folder: Path, asked: dict[str, Any]) -> Dataset:
+def _reopened(folder: Path, inputs: dict[str, Any]) -> Dataset:
     """Return the rows that a folder holds, having made sure that they are those of the files."""
     try:
         facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
         schema = Schema.from_dict(facts["schema"])
-        same = facts["format"] == _FORMAT and facts["asked"] == json.loads(json.dumps(asked))
+        same = facts["format"] == _FORMAT and facts["asked"] == json.loads(json.dumps(inputs))
     except (ValueError, KeyError, TypeError) as error:
         raise TableError(
             f"{_FACTS} of {str(folder)!r} is damaged", remedy="Delete the folder, and begin anew."

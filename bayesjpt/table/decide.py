@@ -16,7 +16,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table import labels, numeric
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.excluded import kind_to_suggest, nearly_read, set_aside_reason
-from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, told_tokens, without_tokens
+from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, tokens_text, without_tokens
 from bayesjpt.table.overrides import KINDS, LABEL_KINDS, NOTHING, Override
 from bayesjpt.table.schema import Column, Schema, SetAside, closest
 
@@ -85,41 +85,41 @@ def decide_schema(
     if made.notes:
         _tell(made.notes)
     if made.tokens:
-        warn(f"read as missing among numbers: {told_tokens(made.tokens)}")
+        warn(f"read as missing among numbers: {tokens_text(made.tokens)}")
     if made.constant:
         warn(f"constant columns, which say nothing about others: {', '.join(made.constant)}")
     return Schema(tuple(made.columns), tuple(made.set_aside)), made.read
 
 
-def _decide_next(cells: Cells, override: Override, made: _Decided) -> None:
+def _decide_next(cells: Cells, override: Override, decided: _Decided) -> None:
     """Decide one column and note what came of it."""
     if override.base != "category":
         cells, dropped = _without_tokens(cells, override)
-        made.tokens += dropped if override.base != "aside" else []
+        decided.tokens += dropped if override.base != "aside" else []
     if cells.excluded or not (cells.n_distinct or override.base in ("real", "integer", "category")):
-        _exclude(cells, override, made)
+        _exclude(cells, override, decided)
         return
-    view = interpret(cells, made.hints)
+    view = interpret(cells, decided.hints)
     found = set_aside_reason(cells, view) if override.base is None or override.source else None
     if override.base == "aside":
         found = found or "left out on request"
     elif override.base is not None:
         found = None
     if found is not None:
-        made.set_aside.append(SetAside(cells.name, found))
+        decided.set_aside.append(SetAside(cells.name, found))
         kind = kind_to_suggest(cells, view)
         if kind:
-            made.remedies[cells.name] = kind
+            decided.remedies[cells.name] = kind
         return
-    column, view = decide(cells, view, override, hints=made.hints)
-    made.notes += [note for note in dict.fromkeys((cells.note, view.note)) if note]
-    made.columns.append(column)
-    made.read.append(view)
+    column, view = decide(cells, view, override, hints=decided.hints)
+    decided.notes += [note for note in dict.fromkeys((cells.note, view.note)) if note]
+    decided.columns.append(column)
+    decided.read.append(view)
     if column.n_distinct == 1 and override.base is None:
-        made.constant.append(repr(cells.name))
+        decided.constant.append(repr(cells.name))
 
 
-def _exclude(cells: Cells, override: Override, made: _Decided) -> None:
+def _exclude(cells: Cells, override: Override, decided: _Decided) -> None:
     """Note a column that has no values that could be modelled."""
     if override.base is not None and override.base != "aside":
         raise SchemaError(
@@ -127,7 +127,7 @@ def _exclude(cells: Cells, override: Override, made: _Decided) -> None:
             "numbers, texts, booleans or dates",
             "Convert it.",
         )
-    made.set_aside.append(SetAside(cells.name, cells.excluded or f"empty: no value in {cells.codes.size} rows"))
+    decided.set_aside.append(SetAside(cells.name, cells.excluded or f"empty: no value in {cells.codes.size} rows"))
 
 
 def _tell(notes: Sequence[str]) -> None:

@@ -142,7 +142,7 @@ def _layout(content: bytes, name: str, reading: Reading) -> Layout:
         if has_units:
             preamble.tell_units(name, alike[1])
         return Layout(start, separator, header_of.names_of(first), first, True, int(has_units))
-    names = header_of.numbered(len(first), first, name, is_told=reading.header is False)
+    names = header_of.numbered(len(first), first, name, is_stated=reading.header is False)
     return Layout(start, separator, names, names, False)
 
 
@@ -182,22 +182,22 @@ class _Head(NamedTuple):
         return sum(len(cell.splitlines()) - 1 for cell in self.records[k] if cell)
 
 
-def _below_titles(found: _Head, head: Sequence[str], separators: Sequence[str]) -> tuple[_Head, int]:
+def _below_titles(first_head: _Head, head: Sequence[str], separators: Sequence[str]) -> tuple[_Head, int]:
     """Return the records by the separator under which a table has rows above it, and their number; else what was found.
 
     Other separators are tried where the second record, or most, have another number of cells than the first, or one.
     """
-    n_above = found.n_above()
-    first = len(found.records[0]) if found.records else 0
-    n_alike = sum(len(record) == first for record in found.records)
-    if n_above or (first > 1 and 2 * n_alike > len(found.records) and len(found.records[:2][-1]) == first):
-        return found, n_above
+    n_above = first_head.n_above()
+    first = len(first_head.records[0]) if first_head.records else 0
+    n_alike = sum(len(record) == first for record in first_head.records)
+    if n_above or (first > 1 and 2 * n_alike > len(first_head.records) and len(first_head.records[:2][-1]) == first):
+        return first_head, n_above
     for separator in separators:
         other = _Head.of(head, separator)
         n_above = other.n_above()
         if n_above:
             return other, n_above
-    return found, 0
+    return first_head, 0
 
 
 def _named_separator(head: Sequence[str]) -> str | None:

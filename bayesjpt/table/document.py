@@ -151,11 +151,13 @@ def parse(text: str, source: str) -> SchemaDocument:
                 'A section is headed [column."NAME"].',
             )
     if plain.get("format", FORMAT) != FORMAT:
-        raise SchemaError(f"line {lines[('format',)]} of {source!r}: format {toml.shown(plain['format'])}", f"{FORMAT}")
+        raise SchemaError(
+            f"line {lines[('format',)]} of {source!r}: format {toml.rendered(plain['format'])}", f"{FORMAT}"
+        )
     sections = plain.get("column", {})
     if not isinstance(sections, dict):
         raise SchemaError(
-            f"line {_first_line(lines, 'column')} of {source!r}: column is {toml.shown(sections)}",
+            f"line {_first_line(lines, 'column')} of {source!r}: column is {toml.rendered(sections)}",
             'sections headed [column."NAME"]',
         )
     return SchemaDocument({name: _override(name, section, lines, source) for name, section in sections.items()}, source)
@@ -178,20 +180,20 @@ def _first_line(lines: Mapping[tuple[str, ...], int], *path: str) -> int:
 
 def _override(name: str, section: Any, lines: Mapping[tuple[str, ...], int], source: str) -> Override:
     """Return what one section says, checked by itself."""
-    here = {
+    section_lines = {
         **{key[2]: line for key, line in lines.items() if len(key) == 3 and key[:2] == ("column", name)},
         "column": lines.get(("column", name), _first_line(lines, "column", name)),
     }
-    place = Override(source=source, lines=here)
+    place = Override(source=source, lines=section_lines)
     if not isinstance(section, dict):
         raise SchemaError(
-            f"{place.at('column')}: column {name!r} is {toml.shown(section)}",
+            f"{place.at('column')}: column {name!r} is {toml.rendered(section)}",
             f"a section headed [column.{toml.text(name)}]",
         )
     for key, value in section.items():
         if key not in _ALL_KEYS:
             below = isinstance(value, dict)
-            line = here.get(key, _first_line(lines, "column", name, key))
+            line = section_lines.get(key, _first_line(lines, "column", name, key))
             raise SchemaError(
                 f"line {line} of {source!r}: unknown key {key!r} of column {name!r}",
                 closest(key, _ALL_KEYS),
@@ -202,10 +204,10 @@ def _override(name: str, section: Any, lines: Mapping[tuple[str, ...], int], sou
     if section["base"] not in KINDS:
         base = section["base"]
         expected = closest(base, KINDS) if isinstance(base, str) else f"one of {_quoted(KINDS)}"
-        raise SchemaError(f"{place.at('base')}: base of column {name!r} is {toml.shown(base)}", expected)
+        raise SchemaError(f"{place.at('base')}: base of column {name!r} is {toml.rendered(base)}", expected)
     if section["base"] == "aside":
-        return Override(base="aside", source=source, lines=here)
-    made: dict[str, Any] = {"base": section["base"], "source": source, "lines": here}
+        return Override(base="aside", source=source, lines=section_lines)
+    made: dict[str, Any] = {"base": section["base"], "source": source, "lines": section_lines}
     for key, value in section.items():
         if key == "base":
             continue
@@ -240,30 +242,30 @@ class _UnfitError(Exception):
 
 def _number(value: Any, expected: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-        raise _UnfitError(f"is {toml.shown(value)}", expected)
+        raise _UnfitError(f"is {toml.rendered(value)}", expected)
     try:
         return float(value)
     except OverflowError:
-        raise _UnfitError(f"is {toml.shown(value)}", f"{expected} below 1e308") from None
+        raise _UnfitError(f"is {toml.rendered(value)}", f"{expected} below 1e308") from None
 
 
 def _finite(value: Any, _base: str) -> float:
     number = _number(value, "a number")
     if not np.isfinite(number):
-        raise _UnfitError(f"is {toml.shown(value)}", "a finite number")
+        raise _UnfitError(f"is {toml.rendered(value)}", "a finite number")
     return number
 
 
 def _positive(value: Any, _base: str) -> float:
     number = _number(value, "a number above 0")
     if not (np.isfinite(number) and number > 0.0):
-        raise _UnfitError(f"is {toml.shown(value)}", "a finite number above 0")
+        raise _UnfitError(f"is {toml.rendered(value)}", "a finite number above 0")
     return number
 
 
 def _list(value: Any, expected: str) -> list:
     if not isinstance(value, list):
-        raise _UnfitError(f"is {toml.shown(value)}", expected)
+        raise _UnfitError(f"is {toml.rendered(value)}", expected)
     return value
 
 
@@ -273,9 +275,9 @@ def _support(value: Any, base: str) -> tuple[float, float]:
         raise _UnfitError(f"holds {len(value)} numbers", expected)
     lo, hi = (_number(bound, expected) for bound in value)
     if not lo < hi:
-        raise _UnfitError(f"is {toml.shown(value)}", "the smaller bound first")
+        raise _UnfitError(f"is {toml.rendered(value)}", "the smaller bound first")
     if base == "integer" and any(np.isfinite(bound) and bound != np.rint(bound) for bound in (lo, hi)):
-        raise _UnfitError(f"is {toml.shown(value)}", "whole bounds for an integer column")
+        raise _UnfitError(f"is {toml.rendered(value)}", "whole bounds for an integer column")
     return lo, hi
 
 
@@ -283,7 +285,7 @@ def _atoms(value: Any, _base: str) -> tuple[float, ...]:
     numbers = [_finite(atom, "") for atom in _list(value, "a list of numbers, such as [0.0]")]
     for position, atom in enumerate(numbers):
         if atom in numbers[:position]:
-            raise _UnfitError(f"holds {toml.shown(value[position])} twice", "distinct numbers")
+            raise _UnfitError(f"holds {toml.rendered(value[position])} twice", "distinct numbers")
     return tuple(sorted(atom + 0.0 for atom in numbers))
 
 
@@ -296,9 +298,9 @@ def _labels(value: Any, _base: str) -> tuple[str, ...]:
         elif isinstance(label, (int, float)) and np.isfinite(label):
             label = cells_of.number_label(label)
         if not isinstance(label, str) or cells_of.unstorable(label):
-            raise _UnfitError(f"holds {toml.shown(label)}", "texts that can be stored")
+            raise _UnfitError(f"holds {toml.rendered(label)}", "texts that can be stored")
         if label in labels:
-            raise _UnfitError(f"holds {toml.shown(label)} twice", "distinct labels")
+            raise _UnfitError(f"holds {toml.rendered(label)} twice", "distinct labels")
         labels.append(label)
     if not labels:
         raise _UnfitError("is an empty list", "at least one label")
@@ -310,7 +312,7 @@ def _families(value: Any, _base: str) -> tuple[str, ...]:
     names = _list(value, expected)
     for position, name in enumerate(names):
         if not isinstance(name, str):
-            raise _UnfitError(f"holds {toml.shown(name)}", expected)
+            raise _UnfitError(f"holds {toml.rendered(name)}", expected)
         if name in names[:position]:
             raise _UnfitError(f"holds {name!r} twice", "distinct names")
     if not names:
@@ -320,7 +322,7 @@ def _families(value: Any, _base: str) -> tuple[str, ...]:
 
 def _other(value: Any, _base: str) -> bool:
     if not isinstance(value, bool):
-        raise _UnfitError(f"is {toml.shown(value)}", "true or false")
+        raise _UnfitError(f"is {toml.rendered(value)}", "true or false")
     return value
 
 

@@ -19,7 +19,7 @@ from bayesjpt.table.cells import Cells
 from bayesjpt.table.interpret import (
     spelled_datetime,
     spelled_number,
-    told_tokens,
+    tokens_text,
     without_label_tokens,
     without_tokens,
 )
@@ -55,8 +55,8 @@ def align(table: Sequence[Cells], schema: Schema, *, ignore_new: bool = False) -
             "Rename or drop it.",
         )
     if new:
-        shown = ", ".join(map(repr, new[:5])) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
-        warn(f"columns that training did not show are ignored: {shown}")
+        examples = ", ".join(map(repr, new[:5])) + (f" and {len(new) - 5} more" if len(new) > 5 else "")
+        warn(f"columns that training did not show are ignored: {examples}")
     for name in schema.names:
         if name in by_name and by_name[name].excluded:
             raise SchemaError(
@@ -109,7 +109,7 @@ def encode(
         np.logical_not(np.isnan(row), out=observed[position])
         values[position] = row if observed[position].all() else np.where(observed[position], row, filler(column))
     if tokens:
-        warn(f"read as missing: {told_tokens(tokens)}")
+        warn(f"read as missing: {tokens_text(tokens)}")
     if news:
         warn(f'labels not seen in training, read as "other": {"; ".join(news)}')
     if beyond:
@@ -143,9 +143,9 @@ def _label_codes(cells: Cells, column: Column, unseen: str, news: list[str]) -> 
                 f"Use {'' if not column.other else "unseen='other' or "}unseen='missing' to accept it.",
                 command=f"Correct it, or read it as missing with --na {shlex.quote(f'{column.name}={first}')}.",
             )
-        shown = ", ".join(repr(labels[position]) for position in unknown[:5])
+        examples = ", ".join(repr(labels[position]) for position in unknown[:5])
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-        news.append(f"{shown}{more} in column {column.name!r} (first in row {row})")
+        news.append(f"{examples}{more} in column {column.name!r} (first in row {row})")
     other = np.nan if unseen == "missing" else float(len(column.labels))
     return np.array([code.get(label, other) for label in labels])
 

@@ -93,7 +93,7 @@ def _single_bytes(content: bytes, name: str, error: UnicodeDecodeError) -> bytes
         encoding, words = "latin-1", "Latin-1"
         text = content.decode(encoding)
     start = content[max(0, error.start - 15) : error.start + 15].decode(encoding)
-    shown = " ".join("".join(letter if letter.isprintable() else " " for letter in start).split())
-    where = f"{name!r} is not UTF-8 and read as {words} ({shown!r})"
+    sample = " ".join("".join(letter if letter.isprintable() else " " for letter in start).split())
+    where = f"{name!r} is not UTF-8 and read as {words} ({sample!r})"
     warn(f"{where}; where letters look wrong give its encoding (encoding=, or --encoding)")
     return text.encode()

@@ -47,9 +47,9 @@ def chosen_rows(n_row: int, n: int, key: int) -> np.ndarray:
         below = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
         for first in range(0, n_row, _PIECE_ROWS):
             piece = np.arange(first, min(first + _PIECE_ROWS, n_row))
-            own = row_hash(piece, key)
-            rows.append(piece[own <= below])
-            hashes.append(own[own <= below])
+            piece_hash = row_hash(piece, key)
+            rows.append(piece[piece_hash <= below])
+            hashes.append(piece_hash[piece_hash <= below])
         found, order = np.concatenate(rows), np.concatenate(hashes)
         if found.size >= n:
             return np.sort(found[np.argsort(order, kind="stable")[:n]])
@@ -109,9 +109,9 @@ class _Evidence:
         """Keep the rows with the smallest hashes."""
         import pyarrow as pa
 
-        numbers = np.concatenate([own for own, _, _ in self._kept])
-        hashes = np.concatenate([own for _, own, _ in self._kept])
-        rows = pa.Table.from_batches([own for _, _, own in self._kept])
+        numbers = np.concatenate([number for number, _, _ in self._kept])
+        hashes = np.concatenate([hashed for _, hashed, _ in self._kept])
+        rows = pa.Table.from_batches([batch for _, _, batch in self._kept])
         order = np.sort(np.argsort(hashes, kind="stable")[:SCHEMA_ROWS])
         kept = rows.take(order).combine_chunks().to_batches()
         self._kept = [(numbers[order], hashes[order], kept[0])] if kept else []
@@ -165,10 +165,10 @@ class _Evidence:
         for labels in self._labels.values():
             if len(labels) <= MAX_LABELS:
                 found |= dict(labels.values())
-        numbers = np.concatenate([own for own, _, _ in self._kept])
+        numbers = np.concatenate([number for number, _, _ in self._kept])
         present = set(numbers.tolist())
         found = {number: row for number, row in found.items() if number not in present}
-        rows = pa.Table.from_batches([own for _, _, own in self._kept] + list(found.values()))
+        rows = pa.Table.from_batches([batch for _, _, batch in self._kept] + list(found.values()))
         numbers = np.append(numbers, np.array(list(found), np.int64))
         order = np.argsort(numbers, kind="stable")
         return rows.take(order), numbers[order]

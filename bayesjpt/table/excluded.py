@@ -53,8 +53,10 @@ def set_aside_reason(cells: Cells, view: Cells) -> str | None:
             return f"numbers in {', '.join(units[:-1])} and {units[-1]}: {n_distinct} texts; in one unit they are read"
         marks = mixed_decimals(view.distinct) if enough and n_distinct > _FEW_TEXTS else ()
         if marks:
-            shown = f"{marks[0]!r} and {marks[1]!r}"
-            return f"numbers with decimal commas and points, {shown}: {n_distinct} texts; with one mark they are read"
+            examples = f"{marks[0]!r} and {marks[1]!r}"
+            return (
+                f"numbers with decimal commas and points, {examples}: {n_distinct} texts; with one mark they are read"
+            )
         if enough and nearly_all:
             found = f"{n_distinct} distinct texts in {n} observed cells"
             return f"identifier or free text: {found}{nearly_read(view)}"

@@ -179,11 +179,11 @@ def _series_cells(name: str, series: nw.Series) -> Cells:
         return object_cells(name, series.to_list())
     if all(_is_missing(value) for value in series.to_list()):
         return text_cells(name, [None] * len(series))
-    shown = dtype if dtype != nw.Unknown else _arrow_type(series) or series.to_native().dtype
+    kind = dtype if dtype != nw.Unknown else _arrow_type(series) or series.to_native().dtype
     return cells_of.excluded(
         name,
         len(series),
-        f"of type {str(shown).partition('({')[0]}: {_REMEDIES.get(_kind_of_type(str(shown)), _CONVERT)}",
+        f"of type {str(kind).partition('({')[0]}: {_REMEDIES.get(_kind_of_type(str(kind)), _CONVERT)}",
     )
 
 
@@ -196,8 +196,8 @@ _REMEDIES = {
 """What is said of columns that cannot be modelled as they are."""
 
 
-def _kind_of_type(shown: str) -> str:
-    name = shown.lower()
+def _kind_of_type(dtype_name: str) -> str:
+    name = dtype_name.lower()
     if name.startswith(("duration", "timedelta")):
         return "duration"
     if name.startswith("period"):
@@ -358,17 +358,19 @@ def object_cells(name: str, values: list[Any]) -> Cells:
     first = next((kind for kind in kinds if kind is not None), "text")
     if "object" in kinds:
         row = kinds.index("object")
-        shown = type(values[row]).__name__
-        remedy = _REMEDIES.get(_kind_of_type(shown.lower()), _CONVERT)
-        return cells_of.excluded(name, len(values), f"of type {shown} in row {row + 1}: {remedy}")
+        rendered = type(values[row]).__name__
+        remedy = _REMEDIES.get(_kind_of_type(rendered.lower()), _CONVERT)
+        return cells_of.excluded(name, len(values), f"of type {rendered} in row {row + 1}: {remedy}")
     odd = next((row for row, kind in enumerate(kinds) if kind not in (None, first)), None)
     if odd is not None:
         texts = text_cells(
             name, [None if kind is None else _as_text(value) for kind, value in zip(kinds, values, strict=True)]
         )
-        shown = str(values[odd])
-        shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
-        note = f"column {name!r} mixes kinds ({shown!r} in row {odd + 1} is no {first}), so its cells are read as texts"
+        rendered = str(values[odd])
+        rendered = rendered if len(rendered) <= 40 else f"{rendered[:37]}..."
+        note = (
+            f"column {name!r} mixes kinds ({rendered!r} in row {odd + 1} is no {first}), so its cells are read as texts"
+        )
         return replace(texts, note=note)
     present = [None if kind is None else value for kind, value in zip(kinds, values, strict=True)]
     if first == "text":

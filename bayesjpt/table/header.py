@@ -105,18 +105,18 @@ def names_of(header: Sequence[str]) -> list[str]:
 
 def made_distinct(names: Sequence[str]) -> list[str]:
     """Return names that are all different; a note says which were changed."""
-    made = cells_of.told_apart(names)
+    made = cells_of.distinct_names(names)
     note = cells_of.renamed_note(names, made)
     if note:
         warn(note)
     return made
 
 
-def numbered(n_column: int, first: Sequence[str], name: str, *, is_told: bool) -> list[str]:
+def numbered(n_column: int, first: Sequence[str], name: str, *, is_stated: bool) -> list[str]:
     """Return ``column_1, column_2, ...``; a note says so, unless the user said that there is no header."""
     made = [f"column_{position}" for position in range(1, n_column + 1)]
-    if not is_told:
-        shown = ", ".join(first[:3]) + (", ..." if n_column > 3 else "")
-        shown_names = made[0] if n_column == 1 else f"{made[0]} to {made[-1]}"
-        warn(f"{name!r} has no header: its first row ({shown}) looks like the others; columns are named {shown_names}")
+    if not is_stated:
+        examples = ", ".join(first[:3]) + (", ..." if n_column > 3 else "")
+        new_names = made[0] if n_column == 1 else f"{made[0]} to {made[-1]}"
+        warn(f"{name!r} has no header: its first row ({examples}) looks like the others; columns are named {new_names}")
     return made

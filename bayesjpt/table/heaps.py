@@ -126,12 +126,12 @@ def recorded_cells(schema: Schema, values: np.ndarray, *, even: bool = False) ->
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             snapped = np.round(values[position] / column.resolution) * column.resolution
         snapped = np.where(np.isfinite(snapped), snapped, values[position])
-        own = 0.5 * column.resolution
-        centre[position], half[position] = snapped, own
+        half_width = 0.5 * column.resolution
+        centre[position], half[position] = snapped, half_width
         if column.cell_ends and not even:
             lower, upper = (
                 np.interp(end, column.cell_ends, column.cell_shifts, left=0.0, right=0.0)
-                for end in (snapped - own, snapped + own)
+                for end in (snapped - half_width, snapped + half_width)
             )
             centre[position] += 0.5 * (lower + upper)
             half[position] += 0.5 * (upper - lower)

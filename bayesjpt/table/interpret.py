@@ -151,14 +151,14 @@ def _with_doubt(cells: Cells, plain: Cells) -> Cells:
     return replace(plain, note=_number_note(cells, found, points, NO_HINTS))
 
 
-def _number_note(cells: Cells, found: NumberReadings, chosen: int, hints: Hints) -> str:
-    if len(found.notations) == 1 or hints.decimal_by.startswith("the option"):
+def _number_note(cells: Cells, readings: NumberReadings, chosen: int, hints: Hints) -> str:
+    if len(readings.notations) == 1 or hints.decimal_by.startswith("the option"):
         return ""
-    value = cells_of.number_label(found.notations[chosen].value(found.example) or 0.0)
-    by = f", {hints.decimal_by}" if hints.decimal_by and found.notations[chosen].decimal == hints.decimal else ""
-    other = "." if found.notations[chosen].decimal == "," else ","
+    value = cells_of.number_label(readings.notations[chosen].value(readings.example) or 0.0)
+    by = f", {hints.decimal_by}" if hints.decimal_by and readings.notations[chosen].decimal == hints.decimal else ""
+    other = "." if readings.notations[chosen].decimal == "," else ","
     option = f"decimal={other!r}, or --decimal {other}"
-    return f"{found.example!r} in column {cells.name!r} is read as {value}{by} ({option} reads it otherwise)"
+    return f"{readings.example!r} in column {cells.name!r} is read as {value}{by} ({option} reads it otherwise)"
 
 
 def _numbers(hints: Hints) -> Callable[[Cells], Cells | None]:
@@ -231,12 +231,12 @@ def without_label_tokens(cells: Cells, tokens: Collection[str]) -> tuple[Cells, 
     return cells_of.without_distinct(cells, is_token), cells.distinct[is_token].tolist()
 
 
-def told_tokens(tokens: Sequence[tuple[str, str]]) -> str:
+def tokens_text(tokens: Sequence[tuple[str, str]]) -> str:
     """Return which tokens were read as missing, and where.
 
     Examples
     --------
-    >>> told_tokens([("-", "a"), (".", "a"), ("-", "b")])
+    >>> tokens_text([("-", "a"), (".", "a"), ("-", "b")])
     "'-' in columns 'a', 'b'; '.' in column 'a'"
     """
     columns: dict[str, list[str]] = {}

@@ -199,31 +199,31 @@ def _numbers(view: Cells, base: str, reason: str, override: Override) -> Column:
     )
 
 
-def _resolution(view: Cells, kept: np.ndarray, spread: float) -> tuple[float, str]:
+def _resolution(view: Cells, is_other: np.ndarray, spread: float) -> tuple[float, str]:
     """Return the grid of the values that are no atoms, and how it is described."""
-    distinct = view.distinct[kept]
+    distinct = view.distinct[is_other]
     if view.stored == "datetime":
         width = resolution.day_grid(distinct)
         return width, f"recorded to 1/{round(1 / width)} day" if width < 1.0 else "recorded to the day"
-    width = resolution.grid(distinct, view.counts()[kept])
+    width = resolution.grid(distinct, view.counts()[is_other])
     if width:
         return width, f"recorded to {width:g}"
     return resolution.fallback(distinct, spread), "no recording grid, so a thousandth of the spread"
 
 
-def _atom_note(view: Cells, found: np.ndarray) -> str:
+def _atom_note(view: Cells, atom: np.ndarray) -> str:
     """Return why some values are atoms: ``0 holds 92% of the cells, the next value 0.3%: an atom``."""
     shares = np.asarray(view.counts() / view.n_observed)
     labels = cells_of.labels_of(view)
-    n_atom = int(found.sum())
-    largest = float(shares[~found].max())
+    n_atom = int(atom.sum())
+    largest = float(shares[~atom].max())
     beyond = f"far beyond {'its' if n_atom == 1 else 'their'} neighbours"
-    compared = f"the next value {_percent(largest)}" if largest < shares[found].min() else beyond
-    first = np.flatnonzero(found)[:3]
+    compared = f"the next value {_percent(largest)}" if largest < shares[atom].min() else beyond
+    first = np.flatnonzero(atom)[:3]
     held = ", ".join(f"{labels[i]} {'holds ' if i == first[0] else ''}{_percent(float(shares[i]))}" for i in first)
     if n_atom > first.size:
         held = (
-            f"{n_atom} values ({', '.join(labels[i] for i in first)}, ...) hold {_percent(float(shares[found].sum()))}"
+            f"{n_atom} values ({', '.join(labels[i] for i in first)}, ...) hold {_percent(float(shares[atom].sum()))}"
         )
     return f"{held} of the cells, {compared}: {'an atom' if n_atom == 1 else 'atoms'}"
 
@@ -232,13 +232,13 @@ def _percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.1 else f"{100.0 * share:.2g}%"
 
 
-def is_amount(view: Cells, found: np.ndarray) -> bool:
+def is_amount(view: Cells, is_atom: np.ndarray) -> bool:
     """Return whether whole numbers with atoms are an amount rather than counts: the others range widely."""
-    rest = view.distinct[~found]
+    rest = view.distinct[~is_atom]
     if rest.size <= defaults.MAX_INTEGER_LEVELS:
         return False
-    spread = resolution.summarise(rest, view.counts()[~found])[1]
-    return spread >= ATOM_MIN_WHOLE_SPREAD or atoms_of.is_far(view.distinct, found)
+    spread = resolution.summarise(rest, view.counts()[~is_atom])[1]
+    return spread >= ATOM_MIN_WHOLE_SPREAD or atoms_of.is_far(view.distinct, is_atom)
 
 
 def few_and_apart(view: Cells) -> bool:
@@ -287,9 +287,9 @@ def check_exact(cells: Cells, override: Override) -> None:
     inexact = cells_of.inexact(cells)
     if inexact:
         row, value = cells.first(inexact)
-        shown = value if len(value) <= 40 else f"{value[:37]}..."
+        rendered = value if len(value) <= 40 else f"{value[:37]}..."
         raise TableError(
-            f"column {cells.name!r} holds the whole number {shown} in row {row}",
+            f"column {cells.name!r} holds the whole number {rendered} in row {row}",
             _WHOLE_LIMIT,
             f"Leave an identifier out with {override.remedy(cells.name, 'aside')}, or divide the column.",
             command=f"Leave an identifier out with {override.command(cells.name, 'aside')}, or divide the column.",

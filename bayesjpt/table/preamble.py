@@ -82,9 +82,9 @@ def n_above(records: Sequence[Sequence[str]], is_apart: Sequence[bool]) -> int:
 
 def tell_units(name: str, record: Sequence[str]) -> None:
     """Warn that the row below the names is left out."""
-    shown = ", ".join(filter(None, record))
-    shown = shown if len(shown) <= _LONGEST_TITLE else f"{shown[:_LONGEST_TITLE]}..."
-    warn(f"the row of {name!r} below the names ({shown}) holds units and is left out")
+    clipped = ", ".join(filter(None, record))
+    clipped = clipped if len(clipped) <= _LONGEST_TITLE else f"{clipped[:_LONGEST_TITLE]}..."
+    warn(f"the row of {name!r} below the names ({clipped}) holds units and is left out")
 
 
 def is_below(rows: Sequence[Sequence[str]], n_column: int) -> bool:
@@ -133,14 +133,16 @@ def n_below(rows: Sequence[Sequence[str]]) -> int:
 def tell_below(name: str, rows: Sequence[Sequence[str]]) -> None:
     """Warn that rows below a table are left out."""
     title = next((cell for row in rows for cell in row if cell), "")
-    shown = title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}..."
+    clipped = title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}..."
     rows_are = "the last row" if len(rows) == 1 else f"the last {len(rows)} rows"
-    warn(f"{rows_are} of {name!r} ({shown}), below the table, {'is' if len(rows) == 1 else 'are'} left out")
+    warn(f"{rows_are} of {name!r} ({clipped}), below the table, {'is' if len(rows) == 1 else 'are'} left out")
 
 
 def tell(name: str, n_row: int, first: Sequence[str]) -> None:
     """Warn that rows above a table are left out."""
     title = next(filter(None, first), "")
-    shown = title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}..."
+    clipped = title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}..."
     rows, verb = ("row 1", "is") if n_row == 1 else (f"rows 1 to {n_row}", "are")
-    warn(f"{rows} of {name!r} ({shown}), above the table, {verb} left out; header=True, or --header, begins with row 1")
+    warn(
+        f"{rows} of {name!r} ({clipped}), above the table, {verb} left out; header=True, or --header, begins with row 1"
+    )

@@ -119,7 +119,7 @@ def _columns(rows: list[list[Any]], name: str, reading: Reading) -> list[Cells]:
             preamble.tell_units(name, head[0])
             rows = rows[1:]
     else:
-        names = header_of.numbered(len(first), first, name, is_told=reading.header is False)
+        names = header_of.numbered(len(first), first, name, is_stated=reading.header is False)
     table = [object_cells(one, [_cell(row[k]) for row in rows]) for k, one in enumerate(names)]
     return [cells for cells, text in zip(table, first, strict=True) if text or cells.n_observed or not has_header]
 

@@ -139,7 +139,7 @@ def _value_end(document: str, at: int) -> int:
     return at
 
 
-def shown(value: Any) -> str:
+def rendered(value: Any) -> str:
     """Return a value as an error message shows it."""
     plain = str(value).lower() if isinstance(value, bool) else repr(value)
     return plain if len(plain) <= 60 else f"{plain[:57]}..."

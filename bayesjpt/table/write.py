@@ -67,9 +67,9 @@ def spelled(table: Table) -> tuple[list[str], list[list[str]]]:
     """Return the names of a table's columns and their cells as it spells them, each (n_row,), missing ones empty."""
     columns = []
     for position, column in enumerate(table.schema):
-        shown = texts(column, table.values[position], table.unseen.get(position))
+        cell_texts = texts(column, table.values[position], table.unseen.get(position))
         seen = table.observed[position].tolist()
-        columns.append([text if here else "" for text, here in zip(shown, seen, strict=True)])
+        columns.append([text if is_observed else "" for text, is_observed in zip(cell_texts, seen, strict=True)])
     return list(table.names), columns
 
 
@@ -103,13 +103,13 @@ def spelled_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray) -
     names, columns = [], []
     for cells in read:
         labels = np.array([*cells_of.labels_of(cells), ""], object)
-        shown = labels[cells.codes].tolist()
+        cell_texts = labels[cells.codes].tolist()
         if cells.name in made:
             column, values, missing = made[cells.name]
             for row, text in zip(np.flatnonzero(missing).tolist(), texts(column, values[missing]), strict=True):
-                shown[row] = text
+                cell_texts[row] = text
         names.append(cells.name)
-        columns.append(shown)
+        columns.append(cell_texts)
     for name in filled.names:
         if name not in names:
             names.append(name)

@@ -123,9 +123,9 @@ class DateNotation:
 
     def in_words(self) -> str:
         """Return how dates are written, for the reason of a decision."""
-        shown = self.text(_EXAMPLE if self.order != "clock" else 870.0 * (60.0 if "%S" in self.pattern else 1.0))
+        example = self.text(_EXAMPLE if self.order != "clock" else 870.0 * (60.0 if "%S" in self.pattern else 1.0))
         unit = ", in seconds since midnight" if "%S" in self.pattern else ", in minutes since midnight"
-        return f"written as {shown}{unit if self.order == 'clock' else ''}"
+        return f"written as {example}{unit if self.order == 'clock' else ''}"
 
 
 _EXAMPLE = float((datetime.date(2024, 12, 31) - _EPOCH.date()).days)
@@ -214,15 +214,15 @@ def _year(text: str) -> int:
     return int(text) if len(text) == 4 else int(text) + (2000 if int(text) < 69 else 1900)
 
 
-def _seconds(found: re.Match) -> float | None:
-    hour, minute, second = int(found["H"]), int(found["M"]), int(found["S"] or 0)
-    if found["ap"]:
+def _seconds(match: re.Match) -> float | None:
+    hour, minute, second = int(match["H"]), int(match["M"]), int(match["S"] or 0)
+    if match["ap"]:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + (12 if found["ap"].strip()[0] in "pP" else 0)
+        hour = hour % 12 + (12 if match["ap"].strip()[0] in "pP" else 0)
     if hour > 23 or minute > 59 or second > 59:
         return None
-    return 3600.0 * hour + 60.0 * minute + second + float(f"0.{found['f'] or 0}")
+    return 3600.0 * hour + 60.0 * minute + second + float(f"0.{match['f'] or 0}")
 
 
 def _offset(zone: str | None) -> float:
@@ -282,12 +282,12 @@ def _pattern(texts: Sequence[str], order: str) -> tuple[str, str]:
     return f"{date}{'T' if f'T{group["H"]}' in text else ' '}{_clock_pattern(found, timed)}", language
 
 
-def _clock_pattern(found: re.Match, texts: Sequence[str]) -> str:
-    half = bool(found["ap"])
+def _clock_pattern(match: re.Match, texts: Sequence[str]) -> str:
+    half = bool(match["ap"])
     padded = not any(re.search(r"(?:^|[ T])\d:", one) for one in texts)
     hour = ("%I" if padded else "%l") if half else ("%H" if padded else "%k")
-    out = f"{hour}:%M" + (":%S" if found["S"] else "") + (".%f" if found["f"] else "")
-    return out + (" %p" if half else "") + ("%z" if found["z"] else "")
+    out = f"{hour}:%M" + (":%S" if match["S"] else "") + (".%f" if match["f"] else "")
+    return out + (" %p" if half else "") + ("%z" if match["z"] else "")
 
 
 def _names_in(text: str, order: str) -> str:

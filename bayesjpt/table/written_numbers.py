@@ -126,10 +126,10 @@ class NumberNotation:
         written = written.translate(str.maketrans({",": self.group, ".": self.decimal}))
         below = value < 0.0
         before = "-" if below and self.negative == "-" else ""
-        shown = f"{before}{self.prefix}{written}{self.suffix}"
+        signed = f"{before}{self.prefix}{written}{self.suffix}"
         if below and self.negative == "(":
-            return f"({shown})"
-        return f"{shown}-" if below and self.negative == "trailing" else shown
+            return f"({signed})"
+        return f"{signed}-" if below and self.negative == "trailing" else signed
 
     def in_words(self) -> str:
         """Return how numbers are written, for the reason of a decision."""
@@ -142,8 +142,8 @@ class NumberNotation:
         if self.negative != "-":
             forms.append("parentheses for negative" if self.negative == "(" else "minus behind the number")
         unit = " ".join(part.strip() for part in (self.prefix, self.suffix) if part.strip())
-        shown = ["in " + unit] if unit else []
-        return f"written {' '.join([*shown, *(['with ' + ' and '.join(forms)] if forms else [])])}".rstrip()
+        unit_words = ["in " + unit] if unit else []
+        return f"written {' '.join([*unit_words, *(['with ' + ' and '.join(forms)] if forms else [])])}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ def number_readings(texts: Sequence[str]) -> NumberReadings | None:
     return NumberReadings(tuple(one for one, _ in made), tuple(values for _, values in made), example, tells, likely)
 
 
-def _likely_decimal(made: Sequence[tuple[NumberNotation, np.ndarray]], marked: np.ndarray) -> str:
+def _likely_decimal(readings: Sequence[tuple[NumberNotation, np.ndarray]], marked: np.ndarray) -> str:
     """Return the decimal mark of the reading in which numbers with a mark continue those without one.
 
     Whole numbers of three digits beside ``1,250`` are thousands that begin at 1,000: were the comma a decimal mark,
@@ -280,13 +280,13 @@ def _likely_decimal(made: Sequence[tuple[NumberNotation, np.ndarray]], marked: n
     """
     if (~marked).sum() < _LEAST_PLAIN or not marked.any():
         return ""
-    plain = np.abs(made[0][1][~marked])
-    grouped = [k for k, (notation, _) in enumerate(made) if notation.group]
-    decimals = [k for k in range(len(made)) if k not in grouped]
+    plain = np.abs(readings[0][1][~marked])
+    grouped = [k for k, (notation, _) in enumerate(readings) if notation.group]
+    decimals = [k for k in range(len(readings)) if k not in grouped]
     if len(grouped) != 1 or not decimals or plain.max() >= 1_000.0:
         return ""
-    beyond = np.abs(made[decimals[0]][1][marked]).max()
-    return made[grouped[0]][0].decimal if np.median(plain) > beyond else ""
+    beyond = np.abs(readings[decimals[0]][1][marked]).max()
+    return readings[grouped[0]][0].decimal if np.median(plain) > beyond else ""
 
 
 def plain_decimal(texts: Sequence[str]) -> str | None:
@@ -345,13 +345,13 @@ def mixed_decimals(texts: Iterable[str]) -> tuple[str, ...]:
     >>> mixed_decimals(["12,50", "7.25", "3"]), mixed_decimals(["12,50", "7,25"]), mixed_decimals(["12,50", "a"])
     (('12,50', '7.25'), (), ())
     """
-    shown: dict[str, str] = {}
+    example: dict[str, str] = {}
     for text in texts:
         found = number_readings([text])
         if found is None:
             return ()
-        shown.setdefault(found.tells_decimal, text)
-    return (shown[","], shown["."]) if "," in shown and "." in shown else ()
+        example.setdefault(found.tells_decimal, text)
+    return (example[","], example["."]) if "," in example and "." in example else ()
 
 
 def _digits(cores: Sequence[str], decimal: str) -> int:

@@ -165,7 +165,7 @@ def test_counts_and_statistics_after_many_scans_are_those_of_the_paths(name, rng
         at.scan(NEXT + np.uint64(sweep))
     at.replay()
     assert at.kept.count.tolist() == at.edge_count.tolist()
-    assert at.kept.n_here.tolist() == at.work.n_reached.tolist()
+    assert at.kept.leaf_count.tolist() == at.work.n_reached.tolist()
     plan = at.run.plan
     for leaf in np.flatnonzero(at.kept.mode != paths.HELD):
         own = slice(plan.stat_at[leaf], plan.stat_at[leaf + 1])
