@@ -298,13 +298,14 @@ def _compared(
     features: _Blocks, now: np.ndarray, others: np.ndarray, threshold: np.ndarray, found: np.ndarray
 ) -> np.ndarray:
     """Return the components of columns after some, `now`, were compared with others, of which they are the first."""
-    here, there = features.of(now), features.of(others)
+    here = features.of(now)
+    there = here if now.size == others.size else features.of(others)
     cross = here.lines @ there.lines.T
     square = np.add.reduceat(cross * cross, here.start[:-1], axis=0)
     square = np.add.reduceat(square, there.start[:-1], axis=1)
-    wanted = threshold[np.ix_(now, others)]
+    wanted = threshold[now[:, None], others]
     rank = np.minimum(here.width[:, None], there.width)
-    possible = np.triu(square >= wanted**2 * (1.0 - _MARGIN), 1)
+    possible = (square >= wanted**2 * (1.0 - _MARGIN)) & (np.arange(now.size)[:, None] < np.arange(others.size))
     # a square of 0 never exceeds a threshold of 0 by a margin, and reaches it
     certain = (square >= rank * wanted**2 * (1.0 + _MARGIN)) & (wanted <= 1.0) & possible
     a, b = np.nonzero(certain)

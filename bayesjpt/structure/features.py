@@ -265,7 +265,7 @@ def _centred(table: np.ndarray, count: np.ndarray, start: np.ndarray, column: np
     mean = np.add.reduceat(count[:, None] * table, start[:-1], axis=0)
     mean /= np.maximum(np.add.reduceat(count, start[:-1]), 1)[:, None]
     out = table - mean[column]
-    single = np.add.reduceat(count > 0, start[:-1], dtype=np.int64) < 2
+    single = start[1:] - start[:-1] < 3  # a value, and the line of missing cells
     if single.any():
         out[single[column]] = 0.0
     return out
