@@ -76,10 +76,10 @@ def has_rows(plan, work, stats, leaf):
 @kernel
 def _has_statistics(plan, stats, leaf):
     # a comparison of arrays would allocate one for each leaf
+    found = False
     for k in range(plan.stat_at[leaf], plan.stat_at[leaf + 1]):
-        if stats[k] != 0.0:
-            return True
-    return False
+        found |= stats[k] != 0.0
+    return found
 
 
 @kernel
