@@ -50,6 +50,9 @@ _ALONG_MU, _ALONG_VARIANCE, _ALONG_RIDGE = range(3)
 _LEAST_ROWS = 20.0
 _LEAST_SPREAD = 1.0
 """Rows, and variance in squared cells, from which the surrogate is so near that it is seldom refused."""
+_FAR_BELOW = 100.0
+"""Nats below the moments' density, from which a chain begins at the moments: only a start learned from other rows lies
+there, and its slice of log variance would be hundreds of units wide."""
 _WHOLE = 81.0
 """Squared distance of mu from the edge, in variances, from which the mass above the edge is 1 to the last digit."""
 _UNTRUNCATED = 64.0
@@ -181,6 +184,10 @@ def _draw_by_surrogate(point, hyper, cells, facts, rng):
     n_line = 3 if facts[4] > -np.inf else 2
     backwards = rng.random() < 0.5
     start = _log_surrogate(point[0], point[1], hyper, facts)
+    moments = (facts[1], math.log(facts[2] / facts[0]))
+    at_moments = _log_surrogate(moments[0], moments[1], hyper, facts)
+    if start < at_moments - _FAR_BELOW:
+        point, start = moments, at_moments
     proposal, density = point, start
     state = slice_state()
     for update in range(n_line):

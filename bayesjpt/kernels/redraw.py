@@ -79,7 +79,7 @@ def redraw(given, concentration, log_weight, theta, behind, rng):
     Parameters
     ----------
     given : Given
-        As `allocate` left it.
+        As `allocate` left it, its hyperparameters at the factors of `behind`; they are left at those drawn.
     concentration : float64 (n_edge,)
         Before it is divided by weights of types.
     log_weight : float64 (n_edge,), theta : float64 (n_theta,)
@@ -105,7 +105,6 @@ def redraw(given, concentration, log_weight, theta, behind, rng):
     if n_weight > 0:
         divided = concentration.copy()
         draw_type_prior(types, edge_count, behind[:n_weight], divided, rng)
-    apply_scales(scales, base, hyper_at, tau, hyper)
     swap_rows(plan, given.swaps, stats, edge_count, divided, hyper, hyper_at, theta, rng)
     n_active = count_active(plan, edge_count)
     # before parameters, which are integrated out of this step; the other factors come after them
@@ -157,6 +156,8 @@ def run_sweeps(given, concentration, key, first, points, rng, out):
     log_likelihood, n_active = out
     nowhere = np.int64(-1)
     n_theta = theta.shape[1] - given.types.ptr[given.types.ptr.size - 1] - given.scales.shape.size
+    tau = theta[0, theta.shape[1] - given.scales.shape.size :]
+    apply_scales(given.scales, given.base, given.hyper_at, tau, given.hyper)
     for k in range(n_active.size):
         log_weight[k + 1], theta[k + 1] = log_weight[k], theta[k]
         propose_swaps(swaps, rng)

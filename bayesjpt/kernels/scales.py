@@ -70,7 +70,16 @@ def has_rows(plan, work, stats, leaf):
     """Return whether rows reached a leaf; those that were exchanged are known by their statistics alone."""
     if plan.leaf_by_value[leaf] or plan.leaf_update[leaf] != AS_WHOLE_UPDATE:
         return work.n_reached[leaf] > 0
-    return (stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]] != 0.0).any()
+    return _has_statistics(plan, stats, leaf)
+
+
+@kernel
+def _has_statistics(plan, stats, leaf):
+    # a comparison of arrays would allocate one for each leaf
+    found = False
+    for k in range(plan.stat_at[leaf], plan.stat_at[leaf + 1]):
+        found |= stats[k] != 0.0
+    return found
 
 
 @kernel
@@ -146,7 +155,7 @@ def draw_scales_given_statistics(plan, scales, stats, base, hyper_at, tau, rng):
         leaves = np.empty(members.size, np.int64)
         n = 0
         for leaf in members:
-            if (stats[plan.stat_at[leaf] : plan.stat_at[leaf + 1]] != 0.0).any():
+            if _has_statistics(plan, stats, leaf):
                 leaves[n] = leaf
                 n += 1
         x = math.log(tau[group])

@@ -2,14 +2,15 @@
 
 The tail on the near side of the bulk is computed directly, the other one from it:
 
-    a < 10      continued fraction, a few dozen terms whatever b is; also for b < 10, a < 100: some ten terms
-    otherwise   quadrature of the density of log(x / y), y = 1 - x, which is log-concave, from x outwards
+    min(a, b) < 1000   continued fraction, whose number of terms grows like the root of min(a, b): 3 to 60
+    otherwise          quadrature of the density of log(x / y), y = 1 - x, which is log-concave, from x outwards
 
 so the cost is bounded for parameters of any size. The relative error of the direct tail is some 1e-14, that of the
 other one as much in units of 1 / min(a, b, 1).
 
-References: NIST Digital Library of Mathematical Functions, section 8.17; Loader (2000), Fast and accurate computation
-of binomial probabilities, for the factor in front.
+References: Didonato and Morris (1992), Significant digit computation of the incomplete beta function ratios, ACM
+Transactions on Mathematical Software 18, equation 9, for the fraction; Loader (2000), Fast and accurate computation of
+binomial probabilities, for the factor in front.
 """
 
 from __future__ import annotations
@@ -25,9 +26,8 @@ from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.quadrature import NODES, WEIGHTS
 
 _LOG_2PI = 1.8378770664093453
-_QUADRATURE_FROM = 10.0
-_FRACTION_UP_TO = 100.0
-"""Parameter a up to which the fraction is quicker for b < 10; its first step loses as many digits as a has."""
+_QUADRATURE_FROM = 1000.0
+"""The smaller parameter from which the fraction takes as long as the quadrature."""
 _N_TERM = 5000
 _N_NEWTON = 60
 _LOG_NEGLIGIBLE = -40.0
@@ -65,24 +65,27 @@ def log_beta_kernel(a, b, x, y):
 
 
 @kernel
-def _lower_fraction(a, b, x):
-    """Return I_x(a, b) a B(a, b) / (x^a y^b) by the continued fraction, evaluated as Lentz did."""
-    c = 1.0
-    d = 1.0 / (1.0 - (a + b) * x / (a + 1.0))
-    value = d
-    for m in range(1, _N_TERM):
-        numerator = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
-        d = 1.0 / (1.0 + numerator * d)
-        c = 1.0 + numerator / c
-        value *= c * d
-        numerator = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
-        d = 1.0 / (1.0 + numerator * d)
-        c = 1.0 + numerator / c
+def _lower_fraction(a, b, x, y):
+    """Return I_x(a, b) B(a, b) / (x^a y^b) by a continued fraction, evaluated as Lentz did.
+
+    It is every other convergent of the fraction with numerators alone. Where b < 1000 or so, and x is no larger than
+    the mode of log(x / y), its terms are positive, or small: a y - b x stands where 1 - (a + b) x / a would cancel.
+    """
+    edge = a * y - b * x + 1.0
+    denominator = a * edge / (a + 1.0)
+    c, d = denominator, 0.0
+    for n in range(1, _N_TERM):
+        odd = a + 2.0 * n - 1.0
+        step = n * (b - n) * x / odd
+        numerator = (a + n - 1.0) * (a + b + n - 1.0) * step * x / odd
+        term = n + step + (a + n) * (edge + n * (1.0 + y)) / (odd + 2.0)
+        d = 1.0 / (term + numerator * d)
+        c = term + numerator / c
         factor = c * d
-        value *= factor
+        denominator *= factor
         if abs(factor - 1.0) <= 4e-16:
             break
-    return value
+    return 1.0 / denominator
 
 
 @kernel
@@ -116,9 +119,8 @@ def _lower_integral(a, b, x, y):
 
 @kernel
 def _log_lower(a, b, x, y):
-    if a < _QUADRATURE_FROM or (b < _QUADRATURE_FROM and a < _FRACTION_UP_TO):
-        return log_beta_kernel(a, b, x, y) + math.log(_lower_fraction(a, b, x) / a)
-    return log_beta_kernel(a, b, x, y) + math.log(_lower_integral(a, b, x, y))
+    part = _lower_fraction(a, b, x, y) if min(a, b) < _QUADRATURE_FROM else _lower_integral(a, b, x, y)
+    return log_beta_kernel(a, b, x, y) + math.log(part)
 
 
 @apart

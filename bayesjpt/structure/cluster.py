@@ -55,7 +55,7 @@ def two_means(features: Sequence[ColumnFeatures], max_rows: int, rng: np.random.
     direction = second - first
     half_way = 0.5 * float(second @ second - first @ first)
     # of each line once: so rows that are alike stay together, whatever the rounding errors
-    column = np.repeat(np.arange(len(features)), np.diff(start))
+    column = np.repeat(np.arange(len(features)), start[1:] - start[:-1])
     score = np.einsum("ij,ij->i", lines, direction.reshape(len(features), -1)[column])
     return _smaller(score[index].sum(axis=0) > half_way)
 

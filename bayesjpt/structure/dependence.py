@@ -38,6 +38,9 @@ _CROSS_NUMBERS = 2**22
 _COLUMNS_AT_ONCE = 32
 """Columns that `hold_together` compares with others at a time: enough for products of matrices to be fast."""
 
+_FEW_COLUMNS = 6
+"""Columns of which all coefficients are found sooner than bounds of them."""
+
 _MARGIN = 1e-9
 """By which a bound of a coefficient has to differ from the threshold to decide, relative: far above rounding errors."""
 
@@ -246,11 +249,11 @@ def hold_together(white: Sequence[ColumnFeatures], threshold: float | np.ndarray
     Columns are compared some at a time, those of the largest component first, and only with columns that are not
     known to hang together with them: where few components remain, most pairs are never looked at.
 
-    Where a cell is missing, all pairs are computed.
+    Of few columns, and where a cell is missing, all pairs are computed.
     """
     n_column = len(white)
     threshold = np.broadcast_to(np.asarray(threshold, np.float64), (n_column, n_column))
-    if not _seen(white).all():
+    if n_column <= _FEW_COLUMNS or not _seen(white).all():
         return components(largest_correlations(white) >= threshold)
     width = np.array([max(column.table.shape[1], 1) for column in white])
     start = np.concatenate([[0], np.cumsum(width)])
@@ -298,13 +301,14 @@ def _compared(
     features: _Blocks, now: np.ndarray, others: np.ndarray, threshold: np.ndarray, component: np.ndarray
 ) -> np.ndarray:
     """Return the components of columns after some, `now`, were compared with others, of which they are the first."""
-    left, right = features.of(now), features.of(others)
+    left = features.of(now)
+    right = left if now.size == others.size else features.of(others)
     cross = left.lines @ right.lines.T
     square = np.add.reduceat(cross * cross, left.start[:-1], axis=0)
     square = np.add.reduceat(square, right.start[:-1], axis=1)
-    wanted = threshold[np.ix_(now, others)]
+    wanted = threshold[now[:, None], others]
     rank = np.minimum(left.width[:, None], right.width)
-    possible = np.triu(square >= wanted**2 * (1.0 - _MARGIN), 1)
+    possible = (square >= wanted**2 * (1.0 - _MARGIN)) & (np.arange(now.size)[:, None] < np.arange(others.size))
     # a square of 0 never exceeds a threshold of 0 by a margin, and reaches it
     certain = (square >= rank * wanted**2 * (1.0 + _MARGIN)) & (wanted <= 1.0) & possible
     a, b = np.nonzero(certain)

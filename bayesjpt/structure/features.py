@@ -200,7 +200,7 @@ def _present_lines(codes: Codes, rows: np.ndarray, columns: np.ndarray) -> _Line
     place = np.cumsum(present) - 1
     start = np.concatenate([[0], place[missing] + 1])
     local = (place - np.repeat(start[:-1], n_line)).astype(np.int32)
-    column = np.repeat(np.arange(columns.size), np.diff(start))
+    column = np.repeat(np.arange(columns.size), start[1:] - start[:-1])
     return _Lines(local[everywhere], start, column, count[present])
 
 
@@ -225,7 +225,7 @@ def _feature_lines(
     labels, plus w / 2 for its own w, plus b. Each column draws its weights and shifts behind those of the one before.
     """
     k, count, start = settings.n_features, lines.count, lines.start
-    n_value = np.diff(start) - 1
+    n_value = start[1:] - start[:-1] - 1
     n_normal = np.where(is_label, n_value + 1, 2)
     normal = settings.scale * rng.standard_normal((n_normal.sum(), k))
     first = np.cumsum(n_normal) - n_normal
@@ -265,7 +265,7 @@ def _centred(table: np.ndarray, count: np.ndarray, start: np.ndarray, column: np
     mean = np.add.reduceat(count[:, None] * table, start[:-1], axis=0)
     mean /= np.maximum(np.add.reduceat(count, start[:-1]), 1)[:, None]
     out = table - mean[column]
-    single = np.add.reduceat(count > 0, start[:-1], dtype=np.int64) < 2
+    single = start[1:] - start[:-1] < 3  # a value, and the line of missing cells
     if single.any():
         out[single[column]] = 0.0
     return out

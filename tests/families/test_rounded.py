@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from bayesjpt.families import features, registry
-from tests.families.examples import CHANGE, COUNT, SIZE, UNSCALED, Example
+from bayesjpt.families.record import OK
+from tests.families.examples import CHANGE, COUNT, SIZE, UNSCALED, Example, draw_once
 from tests.families.rounded import RoundedNormal
 
 PROMISED = 1e-10
@@ -90,3 +91,12 @@ def test_start_of_the_truncated_family_matches_the_moments(rng):
     mean, second = (start.moment(k, -np.inf, np.inf) for k in (1, 2))
     assert mean == pytest.approx(x.mean(), rel=NEAR)
     assert second - mean**2 == pytest.approx(x.var(), rel=NEAR)
+
+
+def test_a_start_learned_from_other_rows_is_left_at_the_first_draw(rng):
+    # without the outlier: its slice of log variance would reach from 1e-2 to 1e10
+    family = registry.family("rounded_normal")
+    x = np.append(np.rint(rng.normal(30.0, 3.0, 600)), 4_000.0)
+    theta = np.array([(3.0 / CHANGE.scale) ** 2, (30.0 - CHANGE.location) / CHANGE.scale])
+    assert draw_once(family, CHANGE, x, family.priors["default"](CHANGE, theta), theta, rng) == OK
+    assert theta[0] == pytest.approx(x.var() / CHANGE.scale**2, rel=0.3)
