@@ -52,6 +52,7 @@ def assign_rows(codes, code_ptr, order, settings, cluster):
         moved = 0
         for row in order[visit]:
             old = cluster[row]
+            # a row is judged by the others: its own counts would speak for the cluster it is in
             if old >= 0:
                 _add(codes[row], code_ptr, -1.0, count[old], seen[old])
                 size[old] -= 1.0
@@ -65,6 +66,7 @@ def assign_rows(codes, code_ptr, order, settings, cluster):
     total = 0.0
     for row in range(codes.shape[0]):
         own = cluster[row]
+        # the row is in its cluster, so that neither logarithm is of 0
         total += math.log(size[own] / codes.shape[0])
         total += _log_probability(codes[row], code_ptr, smoothing, count[own], seen[own])
     for own in range(most):
