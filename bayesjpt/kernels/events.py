@@ -41,6 +41,7 @@ def cut_log_mass(family, ends, cell, units, parameters, constants):
     if lower == -np.inf and upper == np.inf:
         return log_mass
     log_cell = dispatch.log_mass(family, lower_end(lower, units), upper_end(upper, units), parameters, constants)
+    # the cell holds the interval: what is above log 1 is rounding
     return min(log_mass - log_cell, 0.0) if log_cell > -np.inf else -np.inf
 
 

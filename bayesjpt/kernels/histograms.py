@@ -254,6 +254,7 @@ def _count(plan, values, observed, code, bin_at, first_row, count, first, taken,
                 stack[depth] = plan.child[chosen]
                 depth += 1
             elif bad[1] < 0:
+                # rows come in their order: the first that is found is the smallest
                 bad[1] = first_row + row
 
 

@@ -141,6 +141,7 @@ class Sweeper:
     @property
     def at_once(self) -> int:
         """How many sweeps `sweep_on` may be asked for: as long as all of them take less time than a user notices."""
+        # a subclass that allocates in its own way is not what `run_sweeps` would run
         own = type(self)._allocate is Sweeper._allocate and type(self).allocate is Sweeper.allocate
         few = ROWS_AT_ONCE // max(int(self.cells.n_row[0]), 1)
         return max(min(SWEEPS_AT_ONCE, few), 1) if own and self.swaps else 1
@@ -182,6 +183,7 @@ class Sweeper:
         Factors of priors have slice updates before, so many that they hardly depend on the draw before.
         """
         if not self._allocated:
+            # any key and any parameters: every row has one path alone
             self._allocate(self.learned(), np.uint64(0), False)
             self._allocated = True
         if self._scales.n_group:
