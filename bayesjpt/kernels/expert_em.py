@@ -133,6 +133,7 @@ def _up_softmax(log_odds, below, own):
     """Do as `_up` does at a gate of several ways; `log_odds` are (n_way - 1, n_row), `below` (n_way, n_row)."""
     n_way = below.shape[0]
     for i in range(own.size):
+        # 0 is the log odds of the first way
         top, most = 0.0, below[0, i]
         for k in range(1, n_way):
             top = max(top, log_odds[k - 1, i])
@@ -180,6 +181,7 @@ def fill_posteriors(task, state, opened, posterior):
                 x[k, i] = task.x[lo + i, k]
             for k in range(gate_x.shape[0]):
                 gate_x[k, i] = task.gate_x[lo + i, k]
+        # from the last node up: a gate needs the log likelihoods of its children
         for node in range(n_node - 1, -1, -1):
             own = posterior[node, lo:hi]
             if not active[node]:
@@ -204,10 +206,12 @@ def fill_posteriors(task, state, opened, posterior):
                 below = posterior[n_way * node + 1, lo:hi]
                 for i in range(size):
                     own[i] = below[i]
+                    # a closed gate sends all to the left: the share given the gate is 1
                     below[i] = 1.0
         for i in range(lo, hi):
             total += posterior[0, i]
             posterior[0, i] = 1.0
+        # parents first: their shares are those of the whole tree when a child's turn comes
         for node in range(1, n_node):
             if active[node]:
                 parent = (node - 1) // n_way
@@ -271,6 +275,7 @@ def improve_gate(task, state, penalty, posterior, gate, cases, n_step):
                         top = max(others, eta)
                         others = top + math.log(math.exp(others - top) + math.exp(eta - top))
                 cases.shift[i] = -others
+                # at most 1, which a quotient of rounded shares may exceed
                 cases.y[i] = min(posterior[n_way * gate + 2 + h, row] / cases.weight[i], 1.0)
             gain += newton_step(LOGISTIC, task.gate_x, cases, n_case, 1.0, penalty.ridge, state.gate[first + h])
         if gain <= _SOLVED * (1.0 + n_case):
@@ -343,6 +348,7 @@ def improve_leaf(task, state, penalty, posterior, at_leaf, cases, gram, n_step):
     for i in range(n_case):
         weight += cases.weight[i]
         if some_gaussian:
+            # one matrix for all gaussian responses: they share covariates and weights
             add_weighted(task.x[cases.row[i]], cases.weight[i], gram)
     for c in range(task.kind.size):
         kind, coefficient = task.kind[c], state.node[node, task.at[c]]
