@@ -189,6 +189,7 @@ def _recognise(kind, child_ptr, child, column, group, n_group):
     )
     stack, seen = np.zeros((n_node + 1, 3), np.int64), np.zeros(n_node, np.bool_)
     fixed, is_in = np.empty(n_column, np.int64), np.empty(n_column, np.bool_)
+    # work is bounded by the size of the circuit: nodes that many parents share could be walked far more often
     budget = np.full(1, 4 * child.size + 4 * n_node)
     stack[0] = n_node - 1, -1, 0
     depth, part, is_network = 1, 0, True
@@ -219,6 +220,7 @@ def _recognise(kind, child_ptr, child, column, group, n_group):
             is_network = n_here == n_group[c] and fixed[c] < 0
             split[part] = c
             way, way_edge = with_room(way, n_way + n_here), with_room(way_edge, n_way + n_here)
+            # from the last to the first: they come off the stack in the order of the ways
             for w in range(n_here - 1, -1, -1):
                 way_edge[n_way + w] = first + w
                 stack[depth] = np.int64(child[first + w]), np.int64(part), np.int64(n_way + w)

@@ -126,6 +126,7 @@ def _edited_params(
         rows.log_value(m.ravel(), s.ravel(), m.ravel())
         _reweight(new, edit.touched, number, m, log_weight[part])
         log_evidence[part] = m[-1]
+    # places are ascending: as many as there are parameters are all of them, in their order
     everything = edit.theta_from.size == params.theta.shape[1]
     theta = params.theta if everything else np.ascontiguousarray(params.theta[:, edit.theta_from])
     return Params(log_weight, theta), log_evidence

@@ -42,6 +42,7 @@ def draw_beta(a, b, rng):
     if not (a > 0.0 and b > 0.0 and a < np.inf and b < np.inf):
         return np.nan
     if min(a, b) < _SMALL:
+        # of gammas in logarithms, of which neither underflows; the exponential of their difference stays finite
         p = 1.0 / (1.0 + math.exp(min(_log_gamma_draw(b, rng) - _log_gamma_draw(a, rng), 700.0)))
     else:
         p = rng.beta(a, b)
