@@ -144,6 +144,7 @@ def _slice_exact(line, here, density, hyper, cells, facts, state, rng):
         there = (mu, log_variance)
         density = _log_target(mu, log_variance, hyper, cells)
         step = slice_next(state, density + jacobian, rng)
+    # where nothing moved the bits stay, too
     return (there, density) if step != 0.0 else (here, before)
 
 
@@ -192,6 +193,7 @@ def _draw_by_surrogate(here, hyper, cells, facts, rng):
     after = _log_target(there[0], there[1], hyper, cells) - density
     if math.isnan(before) or math.isnan(after):
         return np.nan, np.nan
+    # 1 - u is never 0
     return there if math.log(1.0 - rng.random()) <= after - before else here
 
 
