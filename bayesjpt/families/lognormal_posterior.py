@@ -120,8 +120,8 @@ def _proposal(posterior, hyper):
         here = _log_kernel(u, posterior, hyper)
         below = _log_kernel(u - sd, posterior, hyper)
         above = _log_kernel(u + sd, posterior, hyper)
-        curvature = max((2.0 * here - below - above) / (sd * sd), 0.5 * a)
         # where the differences say nothing, the half of the curvature without a bound
+        curvature = max((2.0 * here - below - above) / (sd * sd), 0.5 * a)
         step = 0.5 * (above - below) / (sd * curvature)
         sd = 1.0 / math.sqrt(curvature)
         u += min(max(step, -1.0), 1.0)

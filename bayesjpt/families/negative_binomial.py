@@ -128,7 +128,7 @@ def initial(stats, hyper, constants, theta):
     inverse = math.exp(-hyper[_LOG_SIZE_MEAN])
     if n > 0.0 and stats[_SUM] > 0.0:
         mean = stats[_SUM] / n
-        # no count is less spread than its mean but for rounding
+        # rounding may leave less than 0 where all values are alike
         variance = max(stats[_SQUARES] / n - mean * mean, 0.0)
         inverse = (inverse + n * max((variance - mean) / (mean * mean), 0.0)) / (n + 1.0)
     size = min(1.0 / inverse, 0.99 * hyper[_CAP])

@@ -174,7 +174,7 @@ def _segment(z, constants):
     knots = constants[_FIRST:]
     if not knots[0] <= z <= knots[-1]:
         return -1
-    # but the last knot, which belongs to the last segment
+    # the last knot belongs to the last segment
     return min(np.searchsorted(knots, z, side="right") - 1, knots.size - 2)
 
 

@@ -92,7 +92,7 @@ def fill_starts(members, x, theta):
         hyper = members.hyper[members.hyper_at[k] : members.hyper_at[k + 1]]
         own_stats = stats[members.stats_at[k] : members.stats_at[k + 1]]
         own = theta[members.theta_at[k] : members.theta_at[k + 1]]
-        # families may read a start here, as where they are asked one by one
+        # a start that `initial` may read, the same as where families are asked one by one
         own[:] = 1.0 / max(own.size, 1)
         if members.prepares[k]:
             dispatch.prepare(family, z, constants, prepared)

@@ -222,6 +222,7 @@ def _grouped_rows_logp(op, values, rng, size, missing, code, log_weight, theta, 
         rows_density(op.frozen, rows[chosen], missing[chosen], log_weight[group], theta, None)
         for group, chosen in enumerate(members)
     ]
+    # sorting the order gives its inverse: densities in the order of the rows
     return pt.concatenate(own)[np.argsort(np.concatenate(members))]
 
 
