@@ -38,6 +38,7 @@ def shares_of_whole(circuit: Circuit) -> np.ndarray:
         first, last = ptr[node], ptr[node + 1]
         if first == last:
             continue
+        # a product hands on all to each child, a sum divides it
         own = share[node] if kind[node] == arrays.PRODUCT else share[node] / (last - first)
         for edge in range(first, last):
             share[child[edge]] += own

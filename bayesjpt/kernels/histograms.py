@@ -74,8 +74,8 @@ class Counts:
     def none(cls, plan: Plan, bins: Bins) -> Counts:
         """Return the counts of no rows."""
         n_bin = int(bins.bin_at[-1])
+        # first rows are merged by their minimum: larger than any row
         return cls(
-            # first rows are merged by their minimum: larger than any row
             np.zeros(n_bin, np.int64), np.full(n_bin, np.iinfo(np.int64).max), np.zeros(plan.child.size, np.int64)
         )
 

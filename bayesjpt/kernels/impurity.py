@@ -233,7 +233,7 @@ def improvement(targets, totals, sides):
     for t in range(targets.numeric.size):
         product = sides.n_below[t] * (totals.seen[t] - sides.n_below[t])
         if product > 0.0:
-            # deviations from the node's mean add up to 0: the right sum is -below, and below^2 / n_l + below^2 / n_r is left
+            # deviations from the mean add up to 0: the right sum is -below, and below^2 / n_l + below^2 / n_r is left
             score += sides.below[t] ** 2 * totals.seen[t] * sides.of_number[t] / product
     for s in range(targets.symbolic.size):
         if sides.of_label[s] > 0.0:
