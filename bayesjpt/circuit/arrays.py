@@ -114,6 +114,7 @@ class Circuit(NamedTuple):
 
     def leaf_interval(self) -> np.ndarray:
         """Return float64 (n_leaf, 2): the cell of each leaf in the user's units, infinite for the whole domain."""
+        # behind the last cell: where -1 points
         cells = np.concatenate([self.cell, [-np.inf, np.inf]]).reshape(-1, 2)
         return cells[self.leaf_cell]
 

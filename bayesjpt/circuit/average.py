@@ -46,6 +46,7 @@ def average(points: Sequence[tuple[Circuit, Params]]) -> tuple[Circuit, Params]:
         return np.concatenate(parts).astype(parts[0].dtype)
 
     n, n_edge = len(points), before["edge"][-1]
+    # the root is the last node of each circuit
     roots = before["node"][1:] - 1
     child_ptr = np.concatenate([c.child_ptr[:-1] + lo for c, lo in zip(circuits, before["edge"], strict=False)])
     log_weight = np.concatenate([*(params.log_weight for _, params in points), np.full(n, -np.log(n))])

@@ -126,6 +126,7 @@ class _Arrays:
         interval, labels = (part, ()) if isinstance(part, Interval) else (_WHOLE, part)
         self.cell_of.append(-1 if interval == _WHOLE else self.cells.setdefault(interval, len(self.cells)))
         if family.leaf_constants is not None:
+            # atoms are the atom's own: what a family learns from its rows it learns from the others
             cells = cells[~np.isin(cells, facts.atoms)]
             number = self._add_constants(family.leaf_constants(facts, cells, *interval))
         else:
@@ -252,6 +253,7 @@ class _Arrays:
         stack: list[tuple[Node, Region, bool]] = [(root, {}, False)]
         while stack:
             node, region, expanded = stack.pop()
+            # one region: the object is one node, however many parents it has
             if not expanded and id(node) in done and region_of[id(node)] == region:
                 continue
             region_of[id(node)] = region
@@ -268,6 +270,7 @@ class _Arrays:
                 if isinstance(node, Product):
                     done[id(node)] = self.node(arrays.PRODUCT, children)
                 else:
+                    # one row more for each child: no logarithm of 0
                     share = np.asarray(node.weights or np.asarray(node.n_rows, float) + 1.0)
                     kind = arrays.LATENT if node.condition is None else arrays.HARD
                     done[id(node)] = self.node(kind, children, np.log(share / share.sum()).tolist(), node.n_rows)
@@ -343,6 +346,7 @@ def build_circuit(
         start_theta=np.concatenate([*parts.theta, np.empty(0)]),
     )
     imaginary = ess * split_shares(circuit)
+    # where probabilities are given they are the weights: no imaginary rows on top
     for first, last in parts.given:
         imaginary[first:last] = 0.0
     start = start_of_splits(circuit, np.array(parts.count) + imaginary)
@@ -368,6 +372,7 @@ def _beside(circuit: Circuit) -> Circuit:
     for node in np.flatnonzero(circuit.kind == arrays.LATENT).tolist():
         children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]
         place[node] = first.setdefault(children.tobytes(), node)
+    # a sum that moves has the children of the first of its group, which come before that: still children first
     order = np.argsort(place, kind="stable")
     if (order == np.arange(order.size)).all():
         return circuit

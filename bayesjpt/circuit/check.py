@@ -157,6 +157,7 @@ def check_samplable(circuit: Circuit, schema: Schema) -> None:
         offset, scale = offset_and_scale(family.scaling, column)
         theta = circuit.start_theta[circuit.theta_at[leaf] :][: circuit.theta_len[leaf]]
         const = circuit.constants_of(int(leaf))
+        # copies: arrays of a circuit are read-only, another type for compiled code
         log_mass = family.log_mass((lo - offset) / scale, (hi - offset) / scale, theta.copy(), const.copy())
         if log_mass == -np.inf:
             _refuse_sampling(f"a {family.name} leaf of column {column.name!r} that starts without mass in its cell")
@@ -218,6 +219,7 @@ def _slots_without_atoms(circuit: Circuit, schema: Schema) -> list[int]:
 def _check_scopes(c: Circuit, n_column: int) -> None:
     size, of_root = scope_sizes(c, n_column)
     parent = c.edge_parent()
+    # sizes of scopes add up to that of their union only where they are disjoint
     together = np.bincount(parent, size[c.child], minlength=c.n_node)
     shared = np.flatnonzero((c.kind == arrays.PRODUCT) & (together != size))
     if shared.size:
@@ -245,6 +247,7 @@ def _check_start(c: Circuit) -> None:
     parent = c.edge_parent()
     total = np.bincount(parent, np.exp(c.start_log_weight), minlength=c.n_node)
     sums = np.isin(c.kind, arrays.SUM_KINDS)
+    # negated, so that NaN is wrong as well
     wrong = sums & ~(np.abs(total - 1.0) <= 1e-9)
     if wrong.any():
         node = int(np.flatnonzero(wrong)[0])

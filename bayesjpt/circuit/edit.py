@@ -136,6 +136,7 @@ class _Builder:
         """Return the Edit whose circuit has what the root needs; `new_column` numbers the columns that are left."""
         needed = np.zeros(len(self.kind), bool)
         needed[root] = True
+        # children have smaller numbers: one pass marks all that is below
         for node in range(root, -1, -1):
             if needed[node]:
                 needed[self.children[node]] = True
@@ -202,6 +203,7 @@ def offsets(lengths: Iterable[int]) -> np.ndarray:
 
 def gathered(at: np.ndarray, length: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the places that some segments of a flat vector use, ascending, and where the segments lie among them."""
+    # one place more: leaves without parameters may begin at the end
     used = np.zeros(size + 1, bool)
     for first, n in set(zip(at.tolist(), length.tolist(), strict=True)):
         used[first : first + n] = True
@@ -421,6 +423,7 @@ class _Copies:
             return [parts.add(arrays.LIKELIHOOD, pieces, [()] * len(pieces), True)]
         children = [(piece, edge) for edge in edges for piece in copy[circuit.child[edge]]]
         if kind == arrays.PRODUCT:
+            # outside dictionaries a child has one piece or none: fewer pieces than edges is an impossible child
             if len(children) < len(edges):
                 return []
             return [parts.add(kind, [child for child, _ in children], [()] * len(edges), touched)]

@@ -79,6 +79,7 @@ def repeat_structure(circuit: Circuit, schema: Schema, n_group: int) -> Grouped:
     shared, copied = np.flatnonzero(~is_copied), np.flatnonzero(is_copied)
     n_shared, n_copy = shared.size, copied.size
     place = np.empty((n_group, circuit.n_node), np.int64)
+    # nothing below a shared node is copied, so that all of them may come first
     place[:, shared] = np.arange(n_shared)
     place[:, copied] = n_shared + n_copy * np.arange(n_group)[:, None] + np.arange(n_copy)
     first_label = n_shared + n_group * n_copy
@@ -110,6 +111,7 @@ def repeat_structure(circuit: Circuit, schema: Schema, n_group: int) -> Grouped:
     repeated = Circuit(
         kind=nodes(circuit.kind, np.full(n_group, arrays.LEAF), np.full(n_group, arrays.PRODUCT), arrays.HARD),
         child_ptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+        # edges of shared nodes lead to shared ones, at the same place in every group
         child=np.concatenate([place[np.maximum(group_of, 0), circuit.child[flat]], last, products]).astype(np.int32),
         leaf_of=nodes(circuit.leaf_of, circuit.n_leaf + np.arange(n_group), nothing, -1),
         leaf_family=leaves(circuit.leaf_family, registry.number("label")),

@@ -151,6 +151,7 @@ def weight_variables(circuit: Circuit, schema: Schema) -> tuple[WeightVariable, 
         edges = np.flatnonzero(kind == sums)
         if edges.size:
             labels = Labels(edges.size, functools.partial(_edge_labels, circuit, edges, parent, names))
+            # edges of one sum lie side by side: a new segment where the parent changes
             ptr = np.concatenate([np.flatnonzero(np.r_[True, np.diff(parent[edges]) != 0]), [edges.size]])
             weights.append(WeightVariable(name, dim, edges, ptr, labels))
     return tuple(weights)
@@ -209,6 +210,7 @@ def _parameters(circuit: Circuit, schema: Schema, names: Callable[[], list[str]]
     for number in np.unique(circuit.leaf_family):
         family = registry.FAMILIES[number]
         leaves = np.flatnonzero(circuit.leaf_family == number)
+        # of leaves that share parameters the first, in the order of the leaves
         leaves = leaves[np.sort(np.unique(circuit.theta_at[leaves], return_index=True)[1])]
         for index, parameter in enumerate(family.parameters):
             dim = f"{family.name}_leaf"

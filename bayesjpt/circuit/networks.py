@@ -85,6 +85,7 @@ class Expanded(NamedTuple):
 def table_pointers(tree_ptr: np.ndarray, column: np.ndarray, parent: np.ndarray, n_group: np.ndarray, n_way: int):
     """Return int32 (n_place + 1,): where tables begin, behind `n_way` entries of ways."""
     tree = np.repeat(np.arange(tree_ptr.size - 1), np.diff(tree_ptr))
+    # roots take any entry here: they have no parent, and 1 group above
     above = np.where(parent >= 0, n_group[column[np.where(parent >= 0, tree_ptr[tree] + parent, 0)]], 1)
     return np.concatenate([[n_way], n_way + np.cumsum(above * n_group[column])]).astype(np.int32)
 
@@ -216,6 +217,7 @@ def _expand(split, way_ptr, way, tree_ptr, column, parent, table_ptr, n_group):
             for w in range(n_way[k]):
                 group = w if k < n_free else fixed[where[k]]
                 place = at_group[where[k]] + group
+                # a leaf of some labels is one node for the whole circuit
                 if leaf_at[place] < 0:
                     kind[node], leaf_of[node] = arrays.LEAF, n_leaf
                     leaf_column[n_leaf], leaf_group[n_leaf] = where[k], group
@@ -226,6 +228,7 @@ def _expand(split, way_ptr, way, tree_ptr, column, parent, table_ptr, n_group):
                 leaf_node[at] = leaf_at[place]
                 at += 1
         order, kid_ptr, kid = grow_order(parents)
+        # counts that are their own numbers: `grow_whole` hands back which entry each edge has
         numbers = np.arange(1.0, count_at[n_column] - count_at[0] + 1.0)
         shifted = count_at - count_at[0]
         grown = grow_whole(order, parents, kid_ptr, kid, n_way, leaf_node, numbers, shifted, np.int64(node))

@@ -39,6 +39,7 @@ def pack(circuit: Circuit, schema: Schema) -> np.ndarray:
         }
     ).encode()
     content = b"".join([np.array([len(header)], _WORD).tobytes(), header, *(a.tobytes() for a in arrays.values())])
+    # up to a whole number of words
     content += bytes(-len(content) % 8)
     return np.frombuffer(content, _WORD).astype(np.uint64)
 
@@ -75,6 +76,7 @@ def _arrays(listed: Any, content: bytes) -> dict[str, np.ndarray]:
     if not fine or [entry[0] for entry in listed] != list(Circuit._fields):
         raise FitFileError("a circuit of other arrays than those of this version", ", ".join(Circuit._fields))
     ends = np.cumsum([0, *(np.dtype(dtype).itemsize * size for _, dtype, size in listed)], dtype=object)
+    # less than a word of padding
     if not 0 <= len(content) - ends[-1] < 8:
         raise FitFileError(f"a circuit of {len(content)} bytes", f"{ends[-1]} of its arrays")
     return {

@@ -95,6 +95,7 @@ def halves(region: Region, condition: Condition, column: ColumnFacts) -> tuple[R
         last, enough = first - 1, lo <= first - 1 and first <= hi
     else:
         first = condition.threshold
+        # cells are closed: the part below the threshold ends at the float before it
         last = math.nextafter(first, -math.inf)
         enough = _differ(lo, last, column) and _differ(first, hi, column)
     below, above = Interval(float(lo), float(last)), Interval(float(first), float(hi))
@@ -144,6 +145,7 @@ def tree_nodes(circuit: Circuit) -> tuple[TreeNode, ...]:
     pending = [circuit.n_node - 1]
     n_known = 1
     while pending:
+        # breadth first: places of children are known when their parent is written down
         node = pending.pop(0)
         edges = range(circuit.child_ptr[node], circuit.child_ptr[node + 1])
         region = values.region(node)

@@ -226,6 +226,7 @@ def _slots(circuit: Circuit, parent: np.ndarray) -> dict[str, np.ndarray]:
     first_leaf = np.where(
         circuit.kind[slot_node] == arrays.LEAF,
         slot_node,
+        # a leaf behind the last edge has no child: clipped, and not taken
         circuit.child[np.minimum(circuit.child_ptr[slot_node], max(circuit.n_edge - 1, 0))] if circuit.n_edge else 0,
     )
     alone = np.zeros(circuit.n_node, bool)
@@ -260,6 +261,7 @@ def _repeats_children(kind, child_ptr, child):
             continue
         found[node] = True
         for e in range(first, last):
+            # both lists lie side by side: the same position in the list before
             found[node] &= child[e] == child[e - n]
     return found
 
@@ -364,6 +366,7 @@ def _features(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
             units_of[column, number] = offset_and_scale(family.scaling, schema.columns[column])
         units = units_of[column, number]
         value = in_units(column, units, leaf)
+        # behind the feature it is made of: features are filled in their order
         if family.prepare is not None and (column, number) not in aux_at:
             aux_at[column, number] = add(column, value, units, leaf)
         leaf_value[leaf] = value

@@ -72,6 +72,7 @@ class Possible(NamedTuple):
 
     def mask(self, place: int) -> np.uint64:
         """Return its flags in a word; all of them where it has words of its own."""
+        # of 64 codes the shift would leave the word
         n, shift = int(self.n_code[place]), int(self.shift[place])
         return np.uint64(2**_BITS - 1 if n >= _BITS else ((1 << n) - 1) << shift)
 
@@ -143,6 +144,7 @@ def possible(circuit: Circuit) -> Possible:
         codes = np.arange(n_code[place])
         flags = allowed.get(leaf, np.ones(codes.size, bool)) & (codes >= lower[leaf]) & (codes <= upper[leaf])
         at = shift[place] + np.flatnonzero(flags)
+        # several codes may fall into one word, of which indexing alone would keep the last
         np.bitwise_or.at(bits[leaf], word[place] + at // _BITS, np.uint64(1) << (at % _BITS).astype(np.uint64))
     place = np.where(np.isin(column, bounded), np.searchsorted(bounded, column), -1)
     below = _upward(
@@ -275,6 +277,7 @@ def _split_columns(
             out[node] = columns[place] if place >= 0 else -1
             if others.size > 0:
                 found = _separating(bits, word, n_word, mask, lower, upper, columns, others, nodes.astype(np.int64))
+                # of both searches the column that comes first
                 if found >= 0 and (out[node] < 0 or found < out[node]):
                     out[node] = found
     return out

@@ -189,6 +189,7 @@ def _recognise(kind, child_ptr, child, column, group, n_group):
     )
     stack, seen = np.zeros((n_node + 1, 3), np.int64), np.zeros(n_node, np.bool_)
     fixed, is_in = np.empty(n_column, np.int64), np.empty(n_column, np.bool_)
+    # work is bounded by the size of the circuit: nodes that many parents share could be walked far more often
     budget = np.full(1, 4 * child.size + 4 * n_node)
     stack[0] = n_node - 1, -1, 0
     depth, part, is_network = 1, 0, True

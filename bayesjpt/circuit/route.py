@@ -65,6 +65,7 @@ def reached(
         return None
     kept, keep_edge = [False] * circuit.n_node, [False] * circuit.n_edge
     kept[root] = True
+    # from the root on down: what a node keeps is decided before its children's turn
     for node in range(root, -1, -1):
         for edge in range(pointer[node], pointer[node + 1]) if kept[node] else ():
             if used[child[edge]]:

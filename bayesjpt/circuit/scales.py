@@ -76,6 +76,7 @@ def make_scales(circuit: Circuit, schema: Schema, hyper_at: np.ndarray, prior: s
     if prior == "default":
         column = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
         _, first = np.unique(np.stack([circuit.leaf_family, circuit.theta_at]), axis=1, return_index=True)
+        # the unique pairs come sorted by family: back into the order of the leaves
         first = np.sort(first)
         for number in np.unique(circuit.leaf_family).tolist():
             family = registry.FAMILIES[number]

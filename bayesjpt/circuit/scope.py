@@ -69,6 +69,7 @@ def levels(circuit: Circuit) -> list[np.ndarray]:
 @kernel
 def _depths(n_node, parent, child):
     depth = np.zeros(n_node, np.int64)
+    # from the root on down: the depth of a parent is final when its edges have their turn
     for edge in range(child.size - 1, -1, -1):
         depth[child[edge]] = max(depth[child[edge]], depth[parent[edge]] + 1)
     return depth

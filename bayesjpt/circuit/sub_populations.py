@@ -48,6 +48,7 @@ def sub_populations(circuit: Circuit, n_column: int) -> list[int]:
         is_split = kind == arrays.HARD and not (in_mixture and _is_tree_of_labels(circuit, node, n_parent))
         if kind == arrays.LATENT or is_split:
             in_mixture |= bool(kind == arrays.LATENT)
+            # a stack: the leftmost child comes off it first
             pending += [(child, in_mixture) for child in reversed(children(circuit, node))]
         elif node not in found:
             found.append(node)
@@ -77,6 +78,7 @@ def above(circuit: Circuit, nodes: list[int]) -> np.ndarray:
     """Return the nodes on all ways from the root to some nodes, ascending, both ends included, int32 (n,)."""
     wanted = np.zeros(circuit.n_node, bool)
     wanted[nodes] = True
+    # children first: one pass marks all that is above
     for node in range(circuit.n_node):
         wanted[node] |= wanted[circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]].any()
     return np.flatnonzero(wanted).astype(np.int32)

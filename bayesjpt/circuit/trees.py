@@ -272,6 +272,7 @@ def grow_order(parents):
             kid[filled[parents[k]]] = k
             filled[parents[k]] += 1
     at = 0
+    # breadth first; columns that go round in a circle are never found
     while at < n_found:
         for j in range(kid_ptr[order[at]], kid_ptr[order[at] + 1]):
             order[n_found] = kid[j]
@@ -322,6 +323,7 @@ def grow_whole(order, parents, kid_ptr, kid, n_way, leaf_node, count, count_at, 
     child, through = np.empty(n_edge, np.int32), np.zeros(n_edge)
     product, sums = np.empty(way_at[n], np.int32), np.empty(sum_at[n], np.int32)
     node, edge = 0, 0
+    # children first: the sums that a way leads to are there
     for at in range(n - 1, -1, -1):
         k = order[at]
         for w in range(n_way[k]):
@@ -337,6 +339,7 @@ def grow_whole(order, parents, kid_ptr, kid, n_way, leaf_node, count, count_at, 
             product[way_at[k] + w] = first + node
             node += 1
         for above in range(sum_at[k + 1] - sum_at[k]):
+            # of a single way: it stands for the sum
             sums[sum_at[k] + above] = product[way_at[k]]
             if n_way[k] == 1:
                 continue

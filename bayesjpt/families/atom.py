@@ -97,6 +97,7 @@ def log_mass(lo, hi, theta, constants):
     if inside == 0.0:
         return -np.inf
     total = inside + outside
+    # of the smaller share: a logarithm near 0 keeps its digits
     return math.log(inside / total) if inside < outside else math.log1p(-outside / total)
 
 
@@ -146,6 +147,7 @@ def sample(lo, hi, theta, constants, rng):
     last = 0
     for k in range(theta.size):
         if lo <= constants[_FIRST + k] <= hi:
+            # what rounding leaves over falls on the last possible atom
             last = k
             left -= theta[k]
             if left < 0.0:

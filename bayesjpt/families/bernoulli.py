@@ -134,6 +134,7 @@ def log_mass(lo, hi, theta, constants):
             outside += _mass_of(code, theta, constants)
     if inside == 0.0:
         return -np.inf
+    # of the smaller share: a logarithm near 0 keeps its digits
     return math.log(inside) if inside < outside else math.log1p(-outside)
 
 

@@ -112,6 +112,7 @@ def coefficients(theta, constants, out):
         if constants[theta.size + k] > 0.0:
             inside += 1
             total += max(theta[k], simplex.SMALLEST)
+    # without restriction theta adds up to 1 already
     log_total = math.log(total) if inside < theta.size else 0.0
     for k in range(theta.size):
         may_occur = constants[theta.size + k] > 0.0
@@ -152,6 +153,7 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
     for k in range(theta.size):
         n_inside += constants[theta.size + k]
     if n_inside < theta.size:
+        # log theta_k less the log of the sum of all that may occur: each of these loses flow / sum
         total /= max(_total(-np.inf, np.inf, theta, constants), simplex.SMALLEST)
         for k in range(theta.size):
             out[k] -= total * constants[theta.size + k]
@@ -194,6 +196,7 @@ def log_mass(lo, hi, theta, constants):
     if inside == 0.0:
         return -np.inf
     total = inside + outside
+    # of the smaller share: a logarithm near 0 keeps its digits
     return math.log(inside / total) if inside < outside else math.log1p(-outside / total)
 
 

@@ -86,7 +86,9 @@ def accumulate(z, aux, rows, constants, stats):
 @kernel
 def initial(stats, hyper, constants, theta):
     n = stats[_N] + stats[_N_ZERO]
+    # a recorded zero stands for the middle of the inner half of its cell
     total = stats[_SUM] + 0.5 * constants[0] * stats[_N_ZERO]
+    # strictly above the least rate, where the density of a slice is positive
     theta[_RATE] = max((hyper[_A0] + n) / (hyper[_B0] + total), hyper[_LEAST] * _INSIDE, _SMALLEST)
 
 
@@ -112,6 +114,7 @@ def _log_mass_above(a, b, least):
 @kernel
 def log_posterior(stats, hyper, constants, theta):
     log_rate = math.log(theta[_RATE])
+    # of the rate, not of its logarithm
     return _log_target(log_rate, stats, hyper, constants[0]) - log_rate
 
 
@@ -186,6 +189,7 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
             else:
                 at_zero += flow[i]
     if at_zero != 0.0:
+        # derivative of log(1 - exp(-rate h)); bounded, since expm1 would overflow
         total += at_zero * h / math.expm1(min(rate * h, 700.0))
     out[_RATE] += total
 
@@ -240,6 +244,7 @@ def sample(lo, hi, theta, constants, rng):
     rate = theta[_RATE]
     if hi == np.inf:
         return start + rng.standard_exponential() / rate
+    # by the inverse of the distribution function: 1 - u (1 - exp(-rate width)), without cancellation
     return min(start - math.log1p(rng.random() * math.expm1(-rate * (hi - start))) / rate, hi)
 
 

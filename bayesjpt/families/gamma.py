@@ -81,6 +81,7 @@ def _constants(column: ColumnFacts) -> np.ndarray:
 @kernel
 def prepare(z, constants, out):
     for i in range(out.size):
+        # values of 0 have a cell: their logarithm is not read
         out[i] = fast_log(max(z[i], _SMALLEST))
 
 
@@ -208,6 +209,7 @@ def moment(k, lo, hi, theta, constants):
     log_all = log_gamma_interval(shape, rate * lo, rate * hi)
     last_log = log_gamma_interval(shape + 2.0, rate * lo, rate * hi)
     second = shape / rate * ((shape + 1.0) / rate) * math.exp(last_log - log_all)
+    # no second moment is below the square of the first, but for rounding
     return min(max(second, first * first), hi * hi)
 
 

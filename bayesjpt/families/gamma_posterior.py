@@ -45,6 +45,7 @@ _INSIDE = 1.0 + 1e-9  # of a start above the lowest rate
 def _log_spread(stats):
     """Return log(mean z) - mean(log z) >= 0, all that the data say of the shape."""
     n = stats[_N]
+    # Jensen's inequality; what is below is rounding
     return max(math.log(max(stats[_SUM] / n, _SMALLEST)) - stats[_SUM_LOG] / n, 0.0)
 
 
@@ -123,6 +124,7 @@ def _log_target(log_theta, spread, stats, hyper, h):
     if n > 0.0:
         log_q = math.log(max(stats[_SUM] / n, _SMALLEST)) + log_rate - log_shape
         q = math.exp(log_q)
+        # near 1 log q and q - 1 cancel
         curve = log1p_minus(q - 1.0) if 0.5 < q < 2.0 else log_q - q + 1.0
         value += n * shape * (curve - spread) + 0.5 * n * log_shape - n * stirling_error(shape)
     if stats[_N_ZERO] > 0.0:
@@ -154,6 +156,7 @@ def _draw_prior(stats, hyper, theta, rng):
     """Draw from the prior: the logarithm of the shape by its quantile, then the rate."""
     mean, sd = hyper[_LOG_SHAPE_MEAN], hyper[_LOG_SHAPE_SD]
     top = (math.log(hyper[_CAP]) - mean) / sd
+    # never 0, where the quantile is infinite
     log_shape = mean + sd * normal_quantile_between(-np.inf, top, rng.random() + 1e-17)
     return _store(log_shape, _draw_rate(log_shape, stats, hyper, rng), hyper, theta)
 
@@ -186,6 +189,7 @@ def _draw_joint(start, stats, hyper, h, rng):
         density = _log_target((log_shape, log_rate), spread, stats, hyper, h)
         if not -np.inf < density < np.inf:
             return np.nan, np.nan
+        # both logarithms by the same step: the mean, shape / rate, stays
         x = slice_begin(state, 0.0, density, width, rng)
         while slice_wants_more(state):
             x = slice_next(state, _log_target((log_shape + x, log_rate + x), spread, stats, hyper, h), rng)
@@ -253,11 +257,13 @@ def _proposal(stats, hyper):
     u = (of_data * u + precision * hyper[_LOG_SHAPE_MEAN]) / (of_data + precision)
     sd = 1.0 / math.sqrt(of_data + precision)
     for _ in range(2):
+        # the point above stays below the cap, beyond which the density is 0
         u = min(u, highest - 1.01 * sd)
         middle = _log_target_shape(u, spread, stats, hyper)
         below, above = _log_target_shape(u - sd, spread, stats, hyper), _log_target_shape(u + sd, spread, stats, hyper)
         curvature = (2.0 * middle - below - above) / (sd * sd)
         step = 0.5 * (above - below) / sd
+        # negated, so that NaN counts as flat
         if not curvature > precision:
             curvature = precision
         sd = 1.0 / math.sqrt(curvature)
@@ -335,4 +341,5 @@ def draw_afresh(stats, hyper, constants, theta, rng):
 def log_posterior(stats, hyper, constants, theta):
     log_shape, log_rate = math.log(theta[_SHAPE]), math.log(theta[_RATE])
     spread = _log_spread(stats) if stats[_N] > 0.0 else 0.0
+    # of shape and rate, not of their logarithms
     return _log_target((log_shape, log_rate), spread, stats, hyper, constants[0]) - log_shape - log_rate

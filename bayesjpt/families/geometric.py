@@ -113,6 +113,7 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
     by_p = 0.0
     for i in range(flow.size):
         if flow[i] != 0.0 and z[i] >= 0.0 and np.floor(z[i]) == z[i]:
+            # at 0 the second term is 0, also for p = 1, where it would be 0 / 0
             by_p += flow[i] * (1.0 / p - (z[i] / (1.0 - p) if z[i] > 0.0 else 0.0))
     out[_P] += by_p
 
@@ -219,6 +220,7 @@ def sample(lo, hi, theta, constants, rng):
         return mode(lo, hi, theta, constants)
     decay = _decay(theta)
     if last == np.inf:
+        # the floor of an exponential variable is geometric
         return first + np.floor(rng.standard_exponential() / decay)
     offset = -math.log1p(rng.random() * math.expm1(-decay * (last - first + 1.0))) / decay
     return min(first + np.floor(offset), last)

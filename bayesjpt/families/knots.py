@@ -91,6 +91,7 @@ def learn_knots(edge, below, bounds, least, at):
     rest = np.empty(edge.size)
     while n < error.size:
         worst = np.argmax(error[:n])
+        # 0 where within the bound, or where no corner divides the segment
         if error[worst] == 0.0:
             break
         first, last = at[worst], at[worst + 1]
@@ -98,6 +99,7 @@ def learn_knots(edge, below, bounds, least, at):
         if split == 0:
             error[worst] = 0.0
             continue
+        # from the end: room for one more behind the segment that is split
         for k in range(n, worst, -1):
             at[k + 1] = at[k]
         for k in range(n - 1, worst, -1):
@@ -136,6 +138,7 @@ def _best_split(edge, below, least, rest):
     """
     last = edge.size - 1
     moments = 0.0, 0.0, 0.0
+    # from the right: what the line to the last corner misses, for each corner that it may begin at
     for k in range(last - 1, 0, -1):
         u, v = edge[last] - edge[k], below[last] - below[k]
         rest[k] = _missed(v / u, moments)

@@ -154,6 +154,7 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
     out[_MU] += first * precision
     if at_zero != 0.0:
         deviate = (math.log(h) - mean) * math.sqrt(precision)
+        # phi / Phi: in the left tail both underflow, their ratio does not
         if deviate < 0.0:
             hazard = 1.0 / mills_ratio(-deviate)
         else:
@@ -184,6 +185,7 @@ def cdf(x, theta, constants):
 
 @kernel
 def _plain_mode(lo, hi, theta):
+    # the exponential stays finite and positive
     peak = math.exp(min(max(theta[_MU] - theta[_VARIANCE], -_LARGEST_LOG), _LARGEST_LOG))
     return min(max(peak, lo), hi)
 

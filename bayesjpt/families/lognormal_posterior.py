@@ -96,6 +96,7 @@ def _log_density_of_log_variance(log_variance, posterior, hyper):
 def _slice_integrated(variance, posterior, hyper, rng):
     """Return the variance after a slice update of its logarithm, mu integrated out; NaN where it has no density."""
     state = slice_state()
+    # the exponential of the logarithm may fall below the floor by a rounding error
     log_variance = math.log(max(variance, hyper[FLOOR] * (1.0 + 1e-15)))
     width = 2.0 / math.sqrt(posterior[2])
     density = _log_kernel(log_variance, posterior, hyper)
@@ -132,6 +133,7 @@ def _draw_mu(variance, m, v, hyper, rng):
     if not _is_bounded(hyper):
         return rng.normal(m, sd)
     top = upper_mu(variance, hyper)
+    # never 0, where the quantile is infinite
     return min(m + sd * normal_quantile_between(-np.inf, (top - m) / sd, rng.random() + 1e-17), top)
 
 
@@ -166,6 +168,7 @@ def log_posterior(stats, hyper, constants, theta):
     log_variance = math.log(theta[_VARIANCE])
     posterior = conjugate(stats[_N], stats[_SUM_LOG], stats[_SUM_SQUARES], hyper)
     zeros = (stats[_N_ZERO], math.log(constants[0]))
+    # of the variance, not of its logarithm
     return _log_target(theta[_MU], log_variance, posterior, zeros, hyper, 0.0) - log_variance
 
 
@@ -293,6 +296,7 @@ def draw_posterior(stats, hyper, constants, theta, rng):
             log_ratio = _log_correction(variance, posterior, hyper) - _log_correction(
                 theta[_VARIANCE], posterior, hyper
             )
+            # 1 - u is never 0
             if not math.log1p(-rng.random()) < log_ratio:
                 variance = max(theta[_VARIANCE], floor)
         return _store(variance, _draw_mu(variance, m, v, hyper, rng), theta)

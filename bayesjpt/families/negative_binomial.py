@@ -128,6 +128,7 @@ def initial(stats, hyper, constants, theta):
     inverse = math.exp(-hyper[_LOG_SIZE_MEAN])
     if n > 0.0 and stats[_SUM] > 0.0:
         mean = stats[_SUM] / n
+        # rounding may leave less than 0 where all values are alike
         variance = max(stats[_SQUARES] / n - mean * mean, 0.0)
         inverse = (inverse + n * max((variance - mean) / (mean * mean), 0.0)) / (n + 1.0)
     size = min(1.0 / inverse, 0.99 * hyper[_CAP])
@@ -195,6 +196,7 @@ def _mode_of(size, p):
 @kernel
 def _summed_mass(first, last, size, p):
     """Return the log mass of the counts first ... last, term by term from the largest."""
+    # relative to the largest term: none overflows
     peak = min(max(_mode_of(size, p), first), last)
     q = 1.0 - p
     total = 1.0
@@ -224,6 +226,7 @@ def _integer_mass(first, last, size, p):
     if first == 0.0:
         return upto_last
     from_first = _log_beyond(first - 1.0, theta)
+    # the two tails that are small: their difference keeps its digits
     if upto_last < from_first:
         larger, smaller = upto_last, _log_upto(first - 1.0, theta)
     else:
@@ -324,11 +327,13 @@ def sample(lo, hi, theta, constants, rng):
     if not (first <= last and first < np.inf):
         return mode(lo, hi, theta, constants)
     if first > 0.0 or last < np.inf:
+        # never 0: log u is finite
         return _quantile(first, last, theta, rng.random() + 1e-17)
     # a Poisson whose rate is gamma
     rate = min(rng.standard_gamma(theta[_SIZE]) * ((1.0 - theta[_P]) / theta[_P]), _LARGEST_RATE)
     if rate < _LARGEST_DRAWN:
         return float(rng.poisson(rate))
+    # so far out a Poisson is normal, and the generator's own draw would overflow
     return np.floor(rng.normal(rate, math.sqrt(rate)) + 0.5)
 
 

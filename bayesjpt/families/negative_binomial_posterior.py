@@ -63,6 +63,7 @@ def _log_target(log_size, z, count, rows, hyper):
     a, b = prior_of_p(size, hyper)
     deviation = (log_size - hyper[_LOG_SIZE_MEAN]) / hyper[_LOG_SIZE_SD]
     value = -0.5 * deviation * deviation
+    # log B(a + n size, b + total) - log B(a, b), by steps of log Gamma that do not cancel
     value += log_rising(b, total) + log_rising(a, b) - log_rising(a + n * size, b + total)
     near = hyper[_NEAR]
     value += _log_mass_above(a + n * size, b + total, size, near) - _log_mass_above(a, b, size, near)
@@ -127,6 +128,7 @@ def draw_from_values(z, count, hyper, constants, theta, rng):
     if n == 0.0:
         mean, sd = hyper[_LOG_SIZE_MEAN], hyper[_LOG_SIZE_SD]
         top = (math.log(hyper[_CAP]) - mean) / sd
+        # never 0, where the quantile is infinite
         log_size = mean + sd * normal_quantile_between(-np.inf, top, rng.random() + 1e-17)
         return _store(log_size, rows, hyper, theta, rng)
     if not 0.0 < theta[_SIZE] < np.inf:

@@ -100,6 +100,7 @@ def draw_posterior(stats, hyper, constants, theta, rng):
     if not 0.0 <= hyper[FLOOR] < np.inf:
         return INVALID
     m, v, a, b = conjugate(stats[0], stats[1], stats[2], hyper)
+    # a precision below 1 / floor is a variance above the floor
     upper = 1.0 / hyper[FLOOR] if hyper[FLOOR] > 0.0 else np.inf
     precision = draw_gamma_below(a, b, upper, rng)
     if not (precision > 0.0 and precision < np.inf):
@@ -177,6 +178,7 @@ def log_mass(lo, hi, theta, constants):
 def fill_log_masses(lo, hi, theta, at, constants, out):
     for i in range(out.size):
         mean = theta[at[i] + _MU]
+        # one division a leaf: both ends are multiplied
         precision = 1.0 / math.sqrt(theta[at[i] + _VARIANCE])
         out[i] = log_normal_mass((lo - mean) * precision, (hi - mean) * precision)
         if is_lost(lo, hi, mean):

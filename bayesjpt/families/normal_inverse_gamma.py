@@ -62,6 +62,7 @@ def conjugate(n, total, squares, hyper):
     shift = 0.0
     if n > 0.0:
         average = total / n
+        # rounding may leave less than 0 where all values are alike
         scatter = max(squares - n * average * average, 0.0)
         shift = (average - hyper[M0]) * (average - hyper[M0]) * n / (hyper[V0] * precision)
     return m, v, a, hyper[B0] + 0.5 * (scatter + shift)
@@ -106,6 +107,7 @@ def predictive(n, total, squares, hyper, out):
     out[3] = 0.5 / (b * (1.0 + v))
     out[4], out[5] = 0.0, 0.0
     floor = hyper[FLOOR]
+    # so far above the floor the correction is 0 to the last digit
     if not b > floor * max(_CERTAIN, _TIMES_SHAPE * out[2]):
         out[4], out[5] = b / floor, log_gamma_p(a, b / floor)
 
@@ -127,6 +129,7 @@ def log_joint(mu, log_variance, posterior, floor):
     if not floor <= variance < np.inf or variance == 0.0:
         return -np.inf
     m, v, a, b = posterior
+    # of the logarithm: its Jacobian takes one of the powers of the variance
     return -(a + 0.5) * log_variance - (b + 0.5 * (mu - m) * (mu - m) / v) / variance
 
 

@@ -62,6 +62,7 @@ def _constants(column: ColumnFacts) -> np.ndarray:
     if column.base == "category":
         other, share = share[-1], share[:-1]
         levels = np.arange(float(share.size))
+    # both sums for themselves: 1 less a sum near 1 would lose the digits of a rare end
     below, above = np.cumsum(share)[:-1], np.cumsum(share[::-1])[::-1][1:]
     return np.concatenate([[other], levels, np.log(below) - np.log(above)])
 
@@ -195,6 +196,7 @@ def _weights(lo, hi, theta, constants):
             weight[k] = -np.inf
         top = max(top, weight[k])
     for k in range(n + 1):
+        # less the largest, so that one weight is 1 however small all masses are
         weight[k] = math.exp(weight[k] - top) if weight[k] > -np.inf else 0.0
     return weight
 

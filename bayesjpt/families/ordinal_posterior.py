@@ -31,6 +31,7 @@ def fill_log_cells(scale, mu, constants, out):
     cuts = constants[n + 1 :]
     above = 0.0
     for k in range(n - 1):
+        # one cut gives the upper end of its level and the lower end of the next
         below, next_above = log_expit_both((cuts[k] - mu) / scale)
         inside = log1mexp((cuts[k] - cuts[k - 1]) / scale) if k > 0 else 0.0
         out[k] = below + above + inside
@@ -126,6 +127,7 @@ def _slice_scale(state, start, pivot, rows, width, rng):
     Its Jacobian is the scale; with mu as the pivot mu stays, and there is none. `rows` is what the target takes.
     """
     log_scale, mu = start
+    # what stays on the ray
     deviate = (pivot - mu) * math.exp(-log_scale)
     power = 1.0 if deviate != 0.0 else 0.0
     density = _log_target(log_scale, mu, *rows) + power * log_scale

@@ -64,6 +64,7 @@ def coefficients(theta, constants, out):
 @kernel
 def fill_log_density(z, aux, coefficients, out):
     log_rate, rate = coefficients[0], coefficients[1]
+    # what is no count has an infinite log factorial, and mass 0
     for i in range(out.size):
         out[i] = z[i] * log_rate - rate - aux[i]
 
@@ -154,6 +155,7 @@ def fill_log_predictive(z, aux, coefficients, out):
 @kernel
 def _summed_mass(first, last, rate):
     """Return the log mass of the integers first ... last, term by term from the largest."""
+    # relative to the largest term: none overflows
     peak = min(max(np.floor(rate), first), last)
     total = 1.0
     term = 1.0
@@ -196,6 +198,7 @@ def _integer_mass(first, last, rate):
     if first == 0.0:
         return upto_last
     from_first = log_gamma_p(first, rate)
+    # the two tails that are small: their difference keeps its digits
     if upto_last < from_first:
         larger, smaller = upto_last, log_gamma_q(first, rate)
     else:
@@ -294,9 +297,11 @@ def sample(lo, hi, theta, constants, rng):
     if not (first <= last and first < np.inf):
         return mode(lo, hi, theta, constants)
     if first == 0.0 and last == np.inf:
+        # beyond, a Poisson is normal, and the generator's own draw would overflow
         if rate < _LARGEST_DRAWN:
             return float(rng.poisson(rate))
         return np.floor(rng.normal(rate, math.sqrt(rate)) + 0.5)
+    # never 0: log u is finite
     return _quantile(first, last, rate, rng.random() + 1e-17)
 
 

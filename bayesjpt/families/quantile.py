@@ -158,6 +158,7 @@ def fill_log_density(z, aux, coefficients, out):
     for k in range(n):
         first, level = knots[k], levels[k]
         for i in range(out.size):
+            # later segments overwrite earlier ones: a knot belongs to the segment on its right
             out[i] = level if z[i] >= first else out[i]
     last = knots[n]
     for i in range(out.size):
@@ -173,6 +174,7 @@ def _segment(z, constants):
     knots = constants[_FIRST:]
     if not knots[0] <= z <= knots[-1]:
         return -1
+    # the last knot belongs to the last segment
     return min(np.searchsorted(knots, z, side="right") - 1, knots.size - 2)
 
 
@@ -289,6 +291,7 @@ def sample(lo, hi, theta, constants, rng):
         a, b, share = _overlap(k, lower, upper, constants)
         mass = theta[k] * share
         if mass > 0.0:
+            # rounding may leave more than the segment has
             along = (b - a) * min(left / mass, 1.0)
             value = min(a + 0.5 + np.floor(along), b - 0.5) if constants[_STEP] > 0.0 else a + along
             left -= mass

@@ -81,6 +81,7 @@ def position(z, constants):
     """Return k of a value, infinite where it is not a whole number of the support."""
     place = (z - constants[ANCHOR]) / (2.0 * constants[HALF])
     k = np.rint(place)
+    # negated: an infinite or undefined place is no whole number
     if not abs(place - k) <= _OFF_GRID + _ROUNDING * abs(place) or k < constants[FIRST]:
         return np.inf
     return k
@@ -115,6 +116,7 @@ def log_mass_at(z, k, prepared):
         return -np.inf
     half, alpha = prepared[_HALF_CELL], prepared[_ALPHA]
     if alpha > 0.0:
+        # in half cells from the truncation point: a whole number, so that nothing cancels
         distance = half * (2.0 * (k - prepared[_START]) + 1.0)
         middle = alpha + distance
         level = -distance * (alpha + 0.5 * distance)
@@ -164,6 +166,7 @@ def fill_log_density(z, aux, coefficients, out):
             before = np.inf
             continue
         lower, tail_lower = upper, tail_upper
+        # after its predecessor a number's lower end is the upper end before
         if k != before + 1.0:
             lower = middle - half
             tail_lower = _tail(lower)
@@ -227,6 +230,7 @@ def initial(stats, hyper, constants, theta):
         average = total / n
         shift = average - hyper[M0]
         spread += 0.5 * (max(squares - n * average * average, 0.0) + shift * shift * n / (hyper[V0] * precision))
+    # variance of a uniform rounding error of up to half a cell
     rounding = constants[HALF] * constants[HALF] / 3.0
     least = max(1.5 * hyper[FLOOR], 0.1 * rounding)
     variance = max(spread / (hyper[A0] + 0.5 * n + 1.0) - rounding, least)
@@ -245,6 +249,7 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
     half = constants[HALF] / scale
     alpha = (constants[EDGE] - mu) / scale
     from_edge = hazard(alpha) if alpha > -np.inf else 0.0
+    # -inf times 0 would be NaN
     from_edge_by_alpha = from_edge * alpha if alpha > -np.inf else 0.0
     at_variance = 0.0
     at_mu = 0.0

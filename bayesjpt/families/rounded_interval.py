@@ -46,6 +46,7 @@ def _ends(lo, hi, constants):
     width = 2.0 * constants[HALF]
     first = (lo - constants[ANCHOR]) / width
     last = (hi - constants[ANCHOR]) / width
+    # ends that are whole numbers but for rounding belong to the interval
     first = np.ceil(first - _ON_GRID - _ROUNDING * abs(first)) if abs(first) < np.inf else first
     last = np.floor(last + _ON_GRID + _ROUNDING * abs(last)) if abs(last) < np.inf else last
     first = max(first, constants[FIRST])
@@ -122,6 +123,7 @@ def _summed_moments(first, last, theta, constants):
         k = peak + side
         while first <= k <= last:
             share = math.exp(log_mass_at(constants[ANCHOR] + width * k, k, prepared) - at_peak)
+            # shares only fall from the peak outwards
             if share < _NEGLIGIBLE:
                 break
             total += share
@@ -214,6 +216,7 @@ def _draw_from_end(near, width, rng):
     """
     inside = -math.expm1(-near * width)
     while True:
+        # by the inverse of the exponential's distribution function up to `width`
         step = -math.log1p(-rng.random() * inside) / near
         if rng.random() <= math.exp(-0.5 * step * step):
             return min(step, width)

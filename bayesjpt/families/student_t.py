@@ -121,6 +121,7 @@ def initial(stats, hyper, constants, theta):
     n, total, squares = stats[_N], stats[_SUM], stats[_SUM_SQUARES]
     nu = max(_START_NU, 1.5 * hyper[_NU_FLOOR])
     average = total / n if n > 0.0 else 0.0
+    # the variance of a t is its squared scale times nu / (nu - 2)
     scatter = max(squares - n * average * average, 0.0) * (nu - 2.0) / nu
     theta[_MU] = (hyper[_M0] / hyper[_V0] + total) / (1.0 / hyper[_V0] + n)
     variance = (hyper[_B0] + 0.5 * scatter) / (hyper[_A0] + 0.5 * n + 1.0)
@@ -163,6 +164,7 @@ def moment(k, lo, hi, theta, constants):
 def sample(lo, hi, theta, constants, rng):
     mean, scale, nu = theta[_MU], math.sqrt(theta[_VARIANCE]), theta[_NU]
     if lo == -np.inf and hi == np.inf:
+        # a normal over the root of a mean square of nu normals
         t = rng.standard_normal() / math.sqrt(rng.standard_gamma(0.5 * nu) / (0.5 * nu)) if nu > 0.0 else np.nan
     else:
         t = student_quantile_between(nu, (lo - mean) / scale, (hi - mean) / scale, rng.random())

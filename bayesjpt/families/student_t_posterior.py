@@ -78,8 +78,10 @@ def _draw_location_scale(z, count, n, state, hyper, rng):
     for i in range(z.size):
         if count[i] > 0.0:
             deviation = z[i] - mu
+            # an infinite square would make the factor 0, and their product NaN
             square = min(deviation * deviation, _LARGEST_SQUARE)
             rate = 0.5 * (nu + square / variance)
+            # the sum of so many equal factors is gamma again
             factor = rng.standard_gamma(0.5 * count[i] * (nu + 1.0)) / rate
             weight += factor
             first += factor * deviation

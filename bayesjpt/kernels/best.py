@@ -60,6 +60,7 @@ def make_parts(graph, k):
 def insert(score, mark, which, rank, n, entry):
     """Insert (score, mark, which, rank) into lists sorted by falling score, a mark once; return the new length."""
     new_score, new_mark, new_which, new_rank = entry
+    # an impossible term is no part, and a full list takes only what is better than its last
     if new_score == -np.inf or (n == score.size and new_score <= score[n - 1]):
         return n
     for j in range(n):
@@ -72,6 +73,7 @@ def insert(score, mark, which, rank, n, entry):
             n -= 1
             break
     at = min(n, score.size - 1)
+    # strictly: of equal scores the one that came first stays first
     while at > 0 and score[at - 1] < new_score:
         score[at], mark[at], which[at], rank[at] = score[at - 1], mark[at - 1], which[at - 1], rank[at - 1]
         at -= 1
@@ -93,10 +95,13 @@ def best(graph, weight, entry, parts):
     parts : Parts
     """
     n_input, k = graph.node.size - graph.is_product.size, parts.score.shape[1]
+    # weights that all entries of the batch share have one column
     column = min(entry, weight.shape[1] - 1)
     score, mark, which, rank, length = parts.score, parts.mark, parts.which, parts.rank, parts.length
+    # lists of a product are made in buffers: its old parts are read until the last new one is in
     top, top_mark = np.empty(k), np.empty(k, np.uint64)
     left, right, older = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64)
+    # inputs first, children before parents: the parts of a child are final when a node's turn comes
     for inner in range(graph.is_product.size):
         node, first, last = n_input + inner, graph.child_ptr[inner], graph.child_ptr[inner + 1]
         if not graph.is_product[inner]:
@@ -108,6 +113,7 @@ def best(graph, weight, entry, parts):
                     n = insert(score[node], mark[node], which[node], rank[node], n, new)
             length[node] = n
             continue
+        # the empty product: one part, of score log 1, for the children to multiply
         score[node, 0], mark[node, 0], length[node] = 0.0, np.uint64(0), 1
         for j in range(first, last):
             child = graph.child[j]
@@ -135,6 +141,7 @@ def best_inputs(graph, parts, r, stack, out):
     `stack` is of the same shape.
     """
     n_input = graph.node.size - graph.is_product.size
+    # a part takes a node at most once, since products have disjoint scopes: n_node places are enough for the stack
     stack[0, 0], stack[0, 1] = graph.node.size - 1, r
     depth, n = 1, 0
     while depth > 0:

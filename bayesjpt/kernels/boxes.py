@@ -114,8 +114,10 @@ def make_boxes(plan: Plan, boxes: Sequence[Box], also: Sequence[int] = ()) -> Bo
     intervals: list[np.ndarray] = []
     box_condition = np.full((len(boxes), plan.column_resolution.size), -1, np.int32)
     for number, box in enumerate(boxes):
+        # what the box asks of a column comes last, and replaces "everywhere"
         for column, given in {**dict.fromkeys(also, EVERYWHERE), **box}.items():
             given = np.ascontiguousarray(given, np.float64).reshape(-1, 2)
+            # conditions with the same bytes are one: their masses are computed once for all boxes
             key = (column, given.tobytes())
             if key not in conditions:
                 conditions[key] = len(intervals)
@@ -123,6 +125,7 @@ def make_boxes(plan: Plan, boxes: Sequence[Box], also: Sequence[int] = ()) -> Bo
             box_condition[number, column] = conditions[key]
     condition_column = np.array([column for column, _ in conditions], np.int32)
     n_interval = np.array([given.shape[0] for given in intervals], np.int64)
+    # a union of several intervals (or none) has a place for itself in front of those of its intervals
     n_place = n_interval + (n_interval != 1)
     length = np.diff(leaf_ptr)[condition_column].astype(np.int64)
     condition_at = np.cumsum(n_place * length) - n_place * length
@@ -176,6 +179,7 @@ def _pointer(lengths: Sequence[int]) -> np.ndarray:
 
 def _leaves_by_column(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
     column = plan.feature_column[plan.leaf_value]
+    # lexsort's last key counts first: leaves of one column, then of one family, constants and cut, lie side by side
     order = np.lexsort((np.arange(column.size), plan.leaf_cut != WHOLE, plan.const_at, plan.leaf_family, column))
     counts = np.bincount(column, minlength=plan.column_resolution.size)
     return _pointer(counts.tolist()), order.astype(np.int32)
@@ -191,6 +195,7 @@ def _batches(plan: Plan, leaf_ptr: np.ndarray, leaf: np.ndarray) -> dict[str, np
         first += starts
         for start in starts:
             family = registry.FAMILIES[plan.leaf_family[leaf[start]]]
+            # `fill_log_masses` knows no truncation: truncated leaves are done one by one
             at_once.append(family.fill_log_masses is not None and bool(plan.leaf_cut[leaf[start]] == WHOLE))
         counts.append(len(starts))
     of_batch = leaf[first]

@@ -230,6 +230,7 @@ def _arrange(plan, values, missing, row, coded):
             x = known[first : known_ptr[column + 1]]
         for f in range(plan.feature_column.size):
             if plan.feature_column[f] == column:
+                # a feature made from the column itself has source -1, and does not read what it is given there
                 source = max(plan.feature_source[f], 0)
                 _fill_feature(
                     plan, f, x, feature[feature_at[source] : feature_at[source + 1]],
@@ -335,6 +336,7 @@ def make_cells(
     if not keep_terms:
         n_term = cells.n_distinct.max(initial=-1) + 1
         widest = np.diff(plan.child_ptr)[plan.slot_node].max(initial=0)
+        # -1 stays -1: it marks slots without a table
         cells = cells._replace(term_at=np.minimum(cells.term_at, 0), n_term=np.array([n_term * widest], np.int64))
     return cells if half is None else cells._replace(**_halves(cells, half))
 
@@ -360,6 +362,7 @@ def fill_codes(distinct, x, out):
     Whole numbers in a narrow range, such as labels, are looked up in a table of positions.
     """
     span = distinct[-1] - distinct[0] if distinct.size else np.inf
+    # the table of positions has span + 1 entries: only where that is a few for each distinct value
     if span > 4.0 * distinct.size + 64.0 or (distinct != np.floor(distinct)).any():
         for i in range(x.size):
             out[i] = np.searchsorted(distinct, x[i])
@@ -370,6 +373,7 @@ def fill_codes(distinct, x, out):
         position[int(distinct[k] - distinct[0])] = k
     for i in range(x.size):
         at = x[i] - distinct[0]
+        # false for the NaN of a missing cell, too; the mask overwrites its code
         out[i] = position[int(at)] if 0.0 <= at <= span else 0
 
 
@@ -408,6 +412,7 @@ def assemble(
         code_row,
         np.concatenate([*known.values(), np.empty(0)]),
         np.append(0, np.cumsum(n_distinct, dtype=np.int64)),
+        # the last value of a queried column stands for the event: codes are not searched there
         n_distinct - np.isin(np.arange(n_column), list(queried)).astype(np.int32),
     )
     feature, feature_at, feature_len, code, at_atom, atom_at = _arrange(

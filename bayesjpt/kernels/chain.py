@@ -127,6 +127,7 @@ def allocate(state: ChainState, sweeper: Sweeper, rng: np.random.Generator) -> C
 
 def draw(state: ChainState, sweeper: Sweeper, rng: np.random.Generator) -> ChainState:
     """Return the state with weights and parameters drawn given the allocations: the second half of a sweep."""
+    # a state is never changed, and the sweeper draws in place: into a copy
     params = Params(*(array.copy() for array in state.params))
     sweeper.draw(params, rng, even=state.is_even)
     # log_likelihood stays that of the params before the sweep: the pass that gave it came first

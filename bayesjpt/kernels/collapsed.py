@@ -49,8 +49,10 @@ def _add_exactly(x, sign, stats, rest):
     for k in range(x.size):
         step = sign * x[k]
         total = stats[k] + step
+        # sign is 1 or -1: a fused multiply-add rounds as the addition alone does, and the error of the sum is exact
         part = total - stats[k]
         rest[k] += (stats[k] - (total - part)) + (step - part)
+        # the first part is the nearest float again, the second what it lacks
         stats[k] = total + rest[k]
         rest[k] -= stats[k] - total
 
@@ -128,6 +130,7 @@ def _fill_leaf(plan, paths, leaf, column, first, out):
         paths.block[plan.leaf_aux[leaf], first:last],
         paths.block[plan.leaf_raw[leaf], first:last],
         paths.coefficient[plan.coef_at[leaf] : plan.coef_at[leaf + 1]],
+        # the leaf of an atom is never masked: an empty slice of marks
         paths.at_atom[column, first : last if not plan.leaf_is_atom[leaf] else first],
         cut,
         out,
@@ -205,6 +208,7 @@ def _log_sum(term, first, last):
     top = -np.inf
     for e in range(first, last):
         top = max(top, term[e])
+    # all are impossible: -inf - -inf below would be NaN
     if not top > -np.inf:
         return top
     total = 0.0
@@ -248,6 +252,7 @@ def _evaluate(plan, cells, paths, nodes, place, i):
                 paths.seen[node] |= paths.seen[plan.child[e]]
             if not paths.seen[node]:
                 continue
+        # shares stand without their denominator: one for all children of the sum
         paths.value[node] = _log_sum(paths.term, first, last) - paths.log_total[node]
 
 
@@ -289,6 +294,7 @@ def _count(paths, concentration, place, step):
     """Add the row at a place to the counts of sums, or take it out."""
     for j in range(paths.taken.shape[1]):
         e = paths.taken[place, j]
+        # edges fill the row from the left, -1 behind the last
         if e < 0:
             break
         node = paths.sum_of_edge[e]
@@ -309,6 +315,7 @@ def begin(plan, cells, work, paths, concentration, hyper, hyper_at, theta):
     paths.stats[:] = 0.0
     paths.rest[:] = 0.0
     paths.total[:] = 0.0
+    # copies: coefficients of leaves that are not held change from row to row
     copy_into(work.coefficient, paths.coefficient)
     copy_into(work.log_cell, paths.log_cell)
     for place in range(cells.n_row[0]):
@@ -330,6 +337,7 @@ def begin(plan, cells, work, paths, concentration, hyper, hyper_at, theta):
             paths.total[node] += concentration[e]
             paths.log_share[e] = math.log(concentration[e] + paths.count[e])
     for node in range(plan.kind.size):
+        # 0 at products and leaves, which have no shares
         if paths.total[node] > 0.0:
             paths.log_total[node] = math.log(paths.total[node] + paths.n_visit[node])
     for leaf in range(plan.leaf_family.size):
@@ -350,6 +358,7 @@ def _take_out(plan, cells, paths, hyper, hyper_at, theta, concentration, place):
             continue
         paths.leaf_count[leaf] -= 1
         if paths.mode[leaf] != HELD:
+            # kept bit by bit: to take a row out and add it again need not give the same floats
             for k in range(plan.stat_at[leaf], plan.stat_at[leaf + 1]):
                 paths.kept_stats[k], paths.kept_rest[k] = paths.stats[k], paths.rest[k]
             for k in range(plan.coef_at[leaf], plan.coef_at[leaf + 1]):
@@ -377,6 +386,7 @@ def _put_back(plan, cells, paths, hyper, hyper_at, theta, concentration, place):
             for k in range(plan.coef_at[leaf], plan.coef_at[leaf + 1]):
                 paths.coefficient[k] = paths.kept_coefficient[k]
             paths.log_cell[leaf] = paths.kept_log_cell[leaf]
+            # with the old coefficients back, densities cached for the block hold again
             paths.changed[leaf] = paths.changed_before[column]
         else:
             paths.changed[leaf] = True

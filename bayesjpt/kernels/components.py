@@ -30,6 +30,7 @@ def fill_leaf_quantiles(plan, components, chosen, thetas, levels, out):
     plan, components = borrowed(plan), borrowed(components)
     share, held = np.zeros(components.place.size), np.empty((components.place.size, 3))
     for draw in range(out.shape[0]):
+        # masses held so far were those of another draw's parameters
         forget(held)
         for j in range(chosen.size):
             share[chosen[j]] = 1.0

@@ -44,6 +44,7 @@ def fill_log_density(plan, cells, log_weight, theta, work, out):
 def _fill_log_density(plan, cells, log_weight, theta, work, out):
     prepare_coefficients(plan, cells, theta, work)
     fill_tables(plan, cells, log_weight, work)
+    # an empty theta asks `upward_by` for densities, not masses
     _fill_root(plan, cells, log_weight, log_weight[:0], work, out)
 
 
@@ -53,6 +54,7 @@ def fill_log_mass(plan, cells, log_weight, theta, work, out):
     plan, cells, work = borrowed(plan), borrowed(cells), borrowed(work)
     prepare_coefficients(plan, cells, theta, work)
     fill_mass_tables(plan, cells, log_weight, theta, work)
+    # not empty where a circuit has no parameters: that would ask for densities
     _fill_root(plan, cells, log_weight, theta if theta.size > 0 else np.zeros(1), work, out)
 
 
@@ -108,6 +110,7 @@ def _fingerprint(values, missing, log_weight, theta):
         key = mix(key ^ np.float64(log_weight[e]).view(np.uint64))
     for k in range(theta.size):
         key = mix(key ^ np.float64(theta[k]).view(np.uint64))
+    # the lowest bit is set: a memory of zeros matches no key
     return key | np.uint64(1)
 
 
@@ -123,9 +126,11 @@ def remembered_log_density(values, missing, log_weight, theta, plan, memory):
     """
     if memory.size != values.shape[0] + 1:
         return rows_log_density(values, missing, log_weight, theta, plan)
+    # the key's bits in the place of a float: stored and compared as integers, they never pass through a float
     stored = memory[:1].view(np.uint64)
     key = _fingerprint(values, missing, log_weight, theta)
     if stored[0] != key:
         copy_into(rows_log_density(values, missing, log_weight, theta, plan), memory[1:])
         stored[0] = key
+    # a copy: the next call overwrites the memory
     return memory[1:].copy()

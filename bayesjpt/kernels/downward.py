@@ -28,6 +28,7 @@ def _choose_by_count(positions, u, term, child, list_at, lists, size, buffers, c
     rows.multiply(u, target)
     reached[:] = 0.0
     choice[:] = 0
+    # no comparison for the last child: what the others leave, rounding included, is its share
     for c in range(child.size - 1):
         rows.count_reached(term[c], positions, target, reached, choice)
     for j in range(positions.size):
@@ -135,6 +136,7 @@ def downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count):
             buffers = work.target[:size], work.reached[:size], work.choice[:size]
             if coded:
                 column = plan.slot_column[slot]
+                # only now: the uniform numbers needed rows, what follows reads codes
                 _to_codes(visitors, cells.code[cells.code_row[column], lo:])
                 # one entry more than distinct values: that of missing cells, of which none comes by here
                 length = np.int64(cells.n_distinct[column]) + 1
@@ -150,6 +152,7 @@ def downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count):
                             work.m[source], work.s[source], log_weight[e], work.m[at], visitors, term[e - first]
                         )
                     else:
+                        # a child that this segment does not need has no value here
                         term[e - first, :n] = 0.0
             else:
                 edge = work.edge_at[first]

@@ -23,10 +23,12 @@ from bayesjpt.numerics.jit import kernel
 def _on_grid(x, lower, upper, resolution, per_unit):
     """Return the grid point nearest to x of those between lower and upper, or x where there is none."""
     number = np.round(x / resolution)
+    # a quotient of whole numbers is the decimal as it is written: 3 / 10 is 0.3, 3 * 0.1 is not
     point = number / per_unit if per_unit > 0.0 else number * resolution
     if point < lower or point > upper:
         number += 1.0 if point < lower else -1.0
         point = number / per_unit if per_unit > 0.0 else number * resolution
+    # + 0.0 turns -0.0 into 0.0
     return point + 0.0 if lower <= point <= upper else x
 
 
@@ -44,6 +46,7 @@ def _draw_cells(plan, values, i, log_weight, theta, missing, limits, stack, rng,
         out[column] = leaf_sample(plan, theta, leaf, -np.inf, np.inf, rng)
         resolution, per_unit = limits[2, column], limits[3, column]
         fine &= limits[0, column] <= out[column] <= limits[1, column]
+        # an atom is its value exactly, on the grid or not
         if resolution > 0.0 and not plan.leaf_is_atom[leaf]:
             lower, upper = plan.leaf_lower[leaf], plan.leaf_upper[leaf]
             out[column] = _on_grid(out[column], lower, upper, resolution, per_unit)
@@ -86,6 +89,7 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
     plan, cells, work = borrowed(plan), borrowed(filled), borrowed(made)
     stack = np.empty(plan.kind.size + 1, np.int64)
     pairs = work.m, work.s, work.node_at
+    # all nodes share one row of values: m = 0, s = 1
     nothing_given = np.zeros((1, 1)), np.ones((1, 1)), np.zeros(plan.kind.size, np.int32)
     n_row = draw.size
     begin = 0
@@ -106,6 +110,7 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
                 log_evidence[lo : lo + n] = 0.0
             for i in range(n):
                 inside[lo + i] = True
+                # nothing to draw given what cannot be, and nothing where no cell is missing
                 if log_evidence[lo + i] == -np.inf or not missing[:, lo + i].any():
                     continue
                 row = out[lo + i]

@@ -41,6 +41,7 @@ def cut_log_mass(family, ends, cell, units, parameters, constants):
     if lower == -np.inf and upper == np.inf:
         return log_mass
     log_cell = dispatch.log_mass(family, lower_end(lower, units), upper_end(upper, units), parameters, constants)
+    # the cell holds the interval: what is above log 1 is rounding
     return min(log_mass - log_cell, 0.0) if log_cell > -np.inf else -np.inf
 
 
@@ -48,6 +49,7 @@ def cut_log_mass(family, ends, cell, units, parameters, constants):
 def _fill_interval(boxes, const, thetas, column, lo, hi, position, out):
     """Fill out, float64 (n_leaf of the column, n_draw), with the log masses of one interval; `position` is a buffer."""
     first = boxes.leaf_ptr[column]
+    # holds the whole of every leaf, truncated or not
     if lo == -np.inf and hi == np.inf:
         out[:] = 0.0
         return
@@ -90,6 +92,7 @@ def fill_masses(boxes, const, thetas, mass):
             if last - first > 1:
                 for j in range(n_leaf):
                     for i in range(mass.shape[1]):
+                        # the first interval overwrites what the buffer held
                         one = mass[at + j, i]
                         mass[together + j, i] = one if interval == first else logaddexp(mass[together + j, i], one)
 
@@ -116,6 +119,7 @@ def fill_box_log_probability(plan: Plan, boxes: Boxes, params: Params, out: np.n
     `params` has ``log_weight`` (n_draw, n_edge) and ``theta`` (n_draw, n_theta).
     """
     groups, n_mass = make_groups(plan, boxes), int(boxes.n_mass[0])
+    # -1 takes the place of the last condition, which is not read: a group's inputs are leaves of its own columns
     place = boxes.condition_at[boxes.box_condition] if n_mass else np.zeros(boxes.box_condition.shape, np.int64)
     longest = max((group.graph.node.size for group in groups), default=0)
     n = batch_size(n_mass + 3 * longest, out.shape[0])
@@ -124,6 +128,7 @@ def fill_box_log_probability(plan: Plan, boxes: Boxes, params: Params, out: np.n
         mass, found = np.empty((n_mass, thetas.shape[0])), np.zeros((out.shape[1], thetas.shape[0]))
         fill_masses(boxes, plan.const, thetas, mass)
         for group in groups:
+            # a box over no column keeps log 1
             if group.input_rank.size:
                 weight, m, s = _buffers(group, log_weights)
                 _fill_log_probability(group, place, mass, weight, m, s, found)
@@ -199,6 +204,7 @@ def _normalise(boxes, wanted, mass, top, log_box, leaf_share):
                 part = boxes.interval_at[interval] + j
                 for i in range(top.size):
                     held = leaf_share[at + j, i]
+                    # held > 0 only where the condition has mass: no -inf - -inf
                     leaf_share[part, i] = held * math.exp(mass[part, i] - mass[at + j, i]) if held > 0.0 else 0.0
 
 

@@ -180,6 +180,7 @@ def fill_posteriors(task, state, opened, posterior):
                 x[k, i] = task.x[lo + i, k]
             for k in range(gate_x.shape[0]):
                 gate_x[k, i] = task.gate_x[lo + i, k]
+        # from the last node up: a gate needs the log likelihoods of its children
         for node in range(n_node - 1, -1, -1):
             node_posterior = posterior[node, lo:hi]
             if not active[node]:
@@ -216,6 +217,7 @@ def fill_posteriors(task, state, opened, posterior):
         for i in range(lo, hi):
             total += posterior[0, i]
             posterior[0, i] = 1.0
+        # parents first: their shares are those of the whole tree when a child's turn comes
         for node in range(1, n_node):
             if active[node]:
                 parent = (node - 1) // n_way
@@ -279,6 +281,7 @@ def improve_gate(task, state, penalty, posterior, gate, cases, n_step):
                         top = max(others, eta)
                         others = top + math.log(math.exp(others - top) + math.exp(eta - top))
                 cases.shift[i] = -others
+                # at most 1, which a quotient of rounded shares may exceed
                 cases.y[i] = min(posterior[n_way * gate + 2 + h, row] / cases.weight[i], 1.0)
             gain += newton_step(LOGISTIC, task.gate_x, cases, n_case, 1.0, penalty.ridge, state.gate[first + h])
         if gain <= _SOLVED * (1.0 + n_case):
@@ -351,6 +354,7 @@ def improve_leaf(task, state, penalty, posterior, at_leaf, cases, gram, n_step):
     for i in range(n_case):
         weight += cases.weight[i]
         if some_gaussian:
+            # one matrix for all gaussian responses: they share covariates and weights
             add_weighted(task.x[cases.row[i]], cases.weight[i], gram)
     for c in range(task.kind.size):
         kind, coefficient = task.kind[c], state.node[node, task.at[c]]

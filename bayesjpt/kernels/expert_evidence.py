@@ -47,10 +47,12 @@ def _fill_paths(log_odds, n_way, exponent, divisor):
     exponent[0], divisor[0] = 0.0, 1.0
     width, node = exponent.size, 0
     while width > 1:
+        # nodes are numbered level by level, as `first` runs over them
         for first in range(0, exponent.size, width):
             right, t = first + width // 2, log_odds[node]
             divisor[first] *= 1.0 + math.exp(-abs(t))
             divisor[right] = divisor[first]
+            # the right child first: the next line overwrites what both begin with
             exponent[right] = exponent[first] + min(t, 0.0)
             exponent[first] += min(-t, 0.0)
             node += 1

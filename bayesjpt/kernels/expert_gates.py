@@ -82,6 +82,7 @@ def _draw_ways(gate_x, rows, way, gate, precision, work, rng):
                     top = max(others, eta)
                     others = top + math.log(math.exp(others - top) + math.exp(eta - top))
             weight = draw_polya_gamma(dot(x, gate[h]) - others, rng)
+            # y - 1/2, and the offset -others, which the weight moves to the linear side
             add_row(x, weight, (0.5 if way[i] == h + 1 else -0.5) + weight * others, a, b)
         draw_normal(a, b, gate[h], rng)
 
@@ -142,10 +143,13 @@ def draw_factor(eta, way, n_row, penalty, n, rng):
     value = _log_likelihood(eta, way, n_row, 1.0, 0.0, 0) - penalty
     point = slice_begin(steps, 0.0, value, 1.0, rng)
     while slice_wants_more(steps):
+        # bounded: the exponential stays finite
         factor = math.exp(min(point, 300.0))
         value = _log_likelihood(eta, way, n_row, factor, 0.0, 0) - penalty * factor * factor
+        # n point: the Jacobian of a step along the ray, on the scale of logarithms
         point = slice_next(steps, value + n * point, rng)
     factor = math.exp(min(point, 300.0))
+    # predictors are linear in the coefficients
     for i in range(n_row):
         for h in range(eta.shape[1]):
             eta[i, h] *= factor
@@ -212,6 +216,7 @@ def update_gates(task, state, leaf, order, first, work, rng):
             gate = state.gate[row : row + n_way - 1]
             row += n_way - 1
             for i in range(rows.size):
+                # leaves below a gate lie side by side: the part that a leaf lies in is its way
                 way[i] = (leaf[rows[i]] - start) // step
             if n == 1:
                 _draw_weights(way, rows.size, n_way, gate, rng)

@@ -145,6 +145,7 @@ def _search(kind, cases, n_case, dispersion, ridge, coefficient, before):
     """Take the step, or the largest half, quarter, ... of it that does not lower the objective."""
     gain = 0.0
     for k in range(coefficient.size):
+        # what the quadratic objective gains by the full step: half its product with the gradient
         gain += 0.5 * cases.linear[k] * cases.step[k]
     share = 1.0
     # in reach of the optimum Newton's steps are right, and what rounding makes of the objective says nothing
@@ -193,6 +194,7 @@ def newton_step(kind, x, cases, n_case, dispersion, ridge, coefficient):
     for k in range(b.size):
         b[k] = -ridge * coefficient[k]
         a[k, k] = ridge
+    # of a share 0 of any step: where the coefficients stand
     before = _penalty(ridge, coefficient, coefficient, 0.0)
     for i in range(n_case):
         covariates, weight = x[cases.row[i]], cases.weight[i]
@@ -210,6 +212,7 @@ def newton_step(kind, x, cases, n_case, dispersion, ridge, coefficient):
 def _step_along(kind, x, cases, n_case, dispersion, ridge, coefficient, before):
     """Solve for the step and take it; `cases.linear` is the gradient, kept for what the step gains."""
     a, b, step = cases.matrix, cases.linear, cases.step
+    # a copy: solving overwrites the linear side
     gradient = b.copy()
     solve_positive(a, b, step)
     largest, old, new = 0.0, 0.0, 0.0
@@ -218,6 +221,7 @@ def _step_along(kind, x, cases, n_case, dispersion, ridge, coefficient, before):
         largest = max(largest, abs(step[k]))
         old = max(old, abs(coefficient[k]))
         new = max(new, abs(coefficient[k] + step[k]))
+    # negated, so that a step that is NaN is not taken
     if not largest < np.inf:
         return 0.0
     # back towards zero no step is too long: a gate may begin with any slope, as between rows that are nearly the same

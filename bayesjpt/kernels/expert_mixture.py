@@ -183,6 +183,7 @@ def _poisson_at(v, n, weight, mean):
                 term *= mean[i] / k
                 total += term
         else:
+            # P(N <= v) = Q(v + 1, mean)
             term, total = math.exp(log_poisson_mass(v, mean[i])), math.exp(log_gamma_q(v + 1.0, mean[i]))
         below += weight[i] * total
         mass += weight[i] * term
@@ -209,10 +210,12 @@ def _real_quantile(kind, level, start, bracket, tolerance, n, parts, terms):
         if density > 0.0:
             step = -excess / density
             bend = 1.0 + 0.5 * step * slope / density
+            # bounded: far from the root Halley's divisor may be near 0 or below
             step /= min(max(bend, 0.5), 2.0)
         after = v + step
         if density <= 0.0 or not lo < after < hi:
             after = 0.5 * (lo + hi)
+            # no float lies between both ends
             if not lo < after < hi:
                 return v
         step = after - v
@@ -232,6 +235,7 @@ def _count_quantile(level, start, bracket, n, parts):
         below, mass = _poisson_at(v, n, weight, mean)
         if below >= level:
             hi = v
+            # F(v - 1) < level <= F(v)
             if below - mass < level:
                 return v
         else:
@@ -325,6 +329,7 @@ def fill_predicted(kind, weight, means, dispersion, levels, out):
     every, n_few = np.arange(n_draw), min(n_draw, _FEW)
     few = np.empty(n_few, np.int64)
     for k in range(n_few):
+        # in the middle of n_few equal parts of the draws
         few[k] = (2 * k + 1) * n_draw // (2 * n_few)
     cells = (weight, means, dispersion)
     for row in range(out.shape[0]):

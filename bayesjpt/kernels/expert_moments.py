@@ -41,6 +41,7 @@ def _fill_weights(log_odds, n_way, out):
             large = 1.0 / (1.0 + small)
             small *= large
             right = log_odds[node] > 0.0
+            # the right child first: the next line overwrites what both begin with
             out[first + width // 2] = out[first] * (large if right else small)
             out[first] *= small if right else large
             node += 1

@@ -123,6 +123,7 @@ def fill_row_posterior(task, state, row, share):
     total = log_sum_exp(log_weight)
     for leaf in range(n_leaf):
         share[n_gate + leaf] = math.exp(log_weight[leaf] - total)
+    # children have larger numbers: their shares are there
     for node in range(n_gate - 1, -1, -1):
         share[node] = share[2 * node + 1] + share[2 * node + 2]
 
@@ -131,6 +132,7 @@ def fill_row_posterior(task, state, row, share):
 def _learn_gates(task, state, memory, row, share, forgetting, most):
     gain, x = np.empty(task.gate_x.shape[1]), task.gate_x[row]
     for gate in range(state.gate.shape[0]):
+        # before the step: the residual is that of the coefficients that did not know the row
         before = dot(x, state.gate[gate])
         forget_and_add(memory.gate[gate], x, share[gate], forgetting, most, gain)
         odds = believed_log_odds(share[2 * gate + 1], share[2 * gate + 2])

@@ -121,6 +121,7 @@ def _fill_log_mass(plan, path_share, thetas, ptr, ends, out):
         column = plan.feature_column[feature]
         first, last = ptr[column], ptr[column + 1]
         for draw in range(out.shape[0] if first < last else 0):
+            # the logarithm below would be -inf, and adds nothing
             if path_share[node, draw] == 0.0:
                 continue
             _add_intervals(

@@ -94,6 +94,7 @@ def count(plan, cells, log_weight, work, swaps, key, by_prior, stats, edge_count
         chunk_total = 0.0
         lo = chunk
         while lo < chunk_end:
+            # blocks end where chunks do: a block's statistics join one chunk only
             n = block_size(cells.segment_ptr, lo, n_block, chunk_end)
             if by_prior:
                 nodes = upward_flat(plan, cells, log_weight, work, lo, n)
@@ -102,6 +103,7 @@ def count(plan, cells, log_weight, work, swaps, key, by_prior, stats, edge_count
             root = work.node_at[plan.kind.size - 1]
             for i in range(n):
                 s = work.s[root, i]
+                # a row of density 0 has s = 0
                 value = work.m[root, i] + math.log(s) if s > 0.0 else -np.inf
                 # -inf would hide how far the other rows are; the caller names the row in its error
                 if value > -np.inf:
@@ -144,6 +146,7 @@ def draw_params(plan, cells, work, stats, edge_count, concentration, hyper, hype
     """
     plan, cells, work, rng = borrowed(plan), borrowed(cells), borrowed(work), borrowed(rng)
     log_weight, theta, hyper, stats = borrowed((log_weight, theta, hyper, stats))
+    # nothing is deferred
     at_once = np.zeros(plan.leaf_family.size, np.bool_)
     return draw_params_now(
         plan, cells, work, stats, edge_count, concentration, hyper, hyper_at, log_weight, theta, at_once, rng
@@ -157,6 +160,7 @@ def draw_params_now(
 ):
     """Do what `draw_params` does, but for the parameters of leaves without rows in `deferred`, bool (n_leaf,)."""
     plan, cells, work = borrowed(plan), borrowed(cells), borrowed(work)
+    # `list_values` reads the kept values leaf by leaf
     sort_kept(plan, work)
     for node in range(plan.kind.size):
         kind = plan.kind[node]

@@ -51,11 +51,13 @@ def fill_event_cdf(components, const, thetas, leaf_share, points, out):
     share, held = np.empty(components.place.size), np.empty((components.place.size, 3))
     for draw in range(out.shape[0]):
         _gather(leaf_share, draw, components.place, share)
+        # log masses held for the draw before are those of other parameters
         forget(held)
         for t in range(out.shape[2]):
             total = share[components.ptr[t] : components.ptr[t + 1]].sum()
             for k in range(out.shape[1]):
                 below = mixture_cdf(components, const, thetas[draw], held, share, t, points[draw, k, t])
+                # below and total are sums in another order, so that rounding may lift the quotient over 1
                 out[draw, k, t] = min(below / total, 1.0) if total > 0.0 else np.nan
 
 

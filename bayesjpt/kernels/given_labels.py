@@ -59,6 +59,7 @@ def fill_label_probability(plan, cells, targets, leaves, params, n_block, label_
                     says[:] = 0.0
                     for part in range(targets.part_ptr[slot], targets.part_ptr[slot + 1]):
                         edge = targets.part_edge[part]
+                        # a slot that is a leaf itself has no edge: all of it is that leaf
                         weight = math.exp(log_weight[edge]) if edge >= 0 else 1.0
                         for label in range(n_label):
                             leaf = leaves[targets.part[part]]

@@ -61,7 +61,9 @@ def _restrict(components, whole, targets, theta, const, buffers, weight):
     fill_component_log_masses(whole, const, theta, log_whole)
     for k in range(weight.size):
         component = targets.part[k]
+        # -inf - -inf would be NaN where the leaf has no mass
         held = log_mass[component] - log_whole[component] if log_mass[component] > -np.inf else -np.inf
+        # a part of the leaf: what is above log 1 is rounding
         weight[k] *= math.exp(min(held, 0.0))
 
 
@@ -108,6 +110,7 @@ def _row_moments(targets, path_share, slot_moments, t, total, mean, variance):
     variance[:] = 0.0
     if variance.size == 0:
         return
+    # a second pass, about the finished mean: squares less a square would cancel
     for k in range(first, last):
         reached = path_share[targets.slot[k], : mean.size]
         if slot_share[k] > 0.0 and math.isfinite(slot_mean[k]) and math.isfinite(slot_variance[k]):
@@ -249,6 +252,7 @@ def _answer_by_row(plan, cells, components, targets, params, n_block, log_eviden
             for t in range(out.shape[2]):
                 for i in range(n):
                     for k in range(out.shape[1]):
+                        # an axis of length 1 serves all rows
                         number = numbers[draw, k, t, min(lo + i, numbers.shape[3] - 1)]
                         if quantiles:
                             # components left out weigh less than the tail that is looked for, by 14 digits

@@ -101,6 +101,7 @@ def _begin(m, s, cotangent, flow):
 def _leaf_gradient(plan, cells, theta, leaf, lo, flow, theta_gradient, cell_flow):
     at, length = plan.theta_at[leaf], plan.theta_len[leaf]
     if plan.leaf_cut[leaf] == INTERVAL_CUT:
+        # the log mass of a cell is the same for all rows: its slope is taken once, times the flow of all
         cell_flow[leaf] += _total(flow)
     value_at = cells.feature_at[plan.leaf_value[leaf]] + lo
     aux_at = cells.feature_at[plan.leaf_aux[leaf]] + lo
@@ -141,6 +142,7 @@ def _subtract_cells(plan, theta, cell_flow, out):
                 slope = math.exp(dispatch.log_mass(family, lo, hi, corner, const) - log_cell) - 1.0
                 corner[j] = 0.0
             else:
+                # at most two relative steps to either side: x stays inside (0, inf) or (0, 1)
                 step = _STEP if space == REAL_SPACE else _RELATIVE_STEP * min(x, 1.0 - x if space == UNIT_SPACE else x)
                 for k in range(_DIFFERENCE.size):
                     parameters[j] = x + _SHIFT[k] * step
@@ -160,6 +162,7 @@ def _add_weights(graph, weight, work, m, s, flow, out):
             continue
         if any_missing:
             _stop_unless(work.seen[work.node_at[graph.node[node]], :n], flow[node])
+        # `down` has handed this flow on to the children: it may be overwritten
         _divide(s[node], flow[node])
         for j in range(graph.child_ptr[k], graph.child_ptr[k + 1]):
             c = graph.child[j]
@@ -215,6 +218,7 @@ def rows_gradient(cotangent, values, missing, log_weight, theta, plan):
     plan, cells, work, graph = borrowed(plan), borrowed(filled), borrowed(made), borrowed(above)
     prepare_coefficients(plan, cells, theta, work)
     n_node, share = graph.node.size, np.empty(DENSITY_BLOCK)
+    # one buffer, cut to each block: the last, shorter one has contiguous rows, too
     buffer, weight = np.empty((3, n_node * DENSITY_BLOCK)), np.empty((graph.edge.size, 1))
     gather_weights(graph, log_weight.reshape(1, log_weight.size), weight)
     weight_gradient = np.zeros(log_weight.size)
@@ -226,6 +230,7 @@ def rows_gradient(cotangent, values, missing, log_weight, theta, plan):
         m = buffer[0, : n_node * n].reshape(n_node, n)
         s = buffer[1, : n_node * n].reshape(n_node, n)
         flow = buffer[2, : n_node * n].reshape(n_node, n)
+        # rows of the workspace stand by `node_at`, `down` reads those of the graph in its order
         for k in range(n_node):
             copy_into(work.m[work.node_at[graph.node[k]], :n], m[k])
             copy_into(work.s[work.node_at[graph.node[k]], :n], s[k])

@@ -101,6 +101,7 @@ def _fill_whole_cdf(family, point, between, first, nothing, units, parameters, c
     offset, scale = units
     for k in range(first, below.size):
         lo, hi = between[k]
+        # a cdf is monotone: it is flat between two points with next to nothing between them; lo == hi has no neighbours
         if lo != hi and below[hi] - below[lo] < nothing:
             below[k] = below[lo]
         elif math.isinf(point[k]):
@@ -136,6 +137,7 @@ def _middle(lo, hi, kind):
     middle = _NEAR_ZERO * hi if from_zero and lo == 0.0 else lo + 0.5 * (hi - lo)
     if whole:
         middle = math.floor(middle)
+    # false for the infinity or NaN of a cell with an infinite end, too: it stays whole
     return middle if lo < middle < hi else hi
 
 
@@ -161,6 +163,7 @@ def _quarter(grid, cell, n_point, kind):
 
 @kernel
 def _add_term(p, total):
+    # p log p tends to 0
     return p * math.log(p / total) if p > 0.0 else 0.0
 
 
@@ -192,8 +195,10 @@ def _judge(slots, t, weight, buffer, grid, cell):
         halved += _add_term(share[0] + share[1], halves[0]) + _add_term(share[2] + share[3], halves[1])
         whole += _add_term(share[0] + share[1] + share[2] + share[3], all_of_it)
     grid.total[cell] = all_of_it
+    # a middle at the upper end: the cell cannot be cut
     can = points[2] != points[4]
     won, won_again = max(halved - whole, 0.0), max(quartered - halved, 0.0)
+    # halving divides a smooth loss by four, so that 4 won_again = won; a third of the difference is what is still off
     grid.fault[cell] = abs(4.0 * won_again - won) / 3.0 + _DOUBT * won_again if can else 0.0
     grid.hidden[cell] = min(hidden, -whole) if can else 0.0
 
@@ -221,6 +226,7 @@ def _chosen(grid, n_cell, tolerance, split):
         n += split[cell]
         left += grid.fault[cell]
     if left > tolerance:
+        # stable: equal faults are split in their order, the same on every machine
         for cell in stable_order(-grid.fault[:n_cell]):
             if left <= 0.5 * tolerance:
                 break
@@ -268,11 +274,14 @@ def fill_grid(plan, slots, theta, t, start, weight, tolerance, grid):
         for cell in range(before):
             if split[cell]:
                 points = grid.cell[cell]
+                # the upper half before the lower one: that overwrites the points it is made of
                 grid.cell[n_cell, 0], grid.cell[n_cell, 2], grid.cell[n_cell, 4] = points[2], points[3], points[4]
+                # the old quarters are the middles of the halves: what is known there is used again
                 points[2], points[4] = points[1], points[2]
                 n_point = _quarter(grid, n_cell, _quarter(grid, cell, n_point, kind), kind)
                 n_cell += 1
         _evaluate(plan, slots, theta, t, weight, grid, first, n_point)
+        # only cells whose points are new
         for cell in range(n_cell):
             if cell >= before or split[cell]:
                 _judge(slots, t, weight, buffer, grid, cell)

@@ -40,9 +40,12 @@ class HistogramSweeper(Sweeper):
     def _allocate(self, params: Params, key: np.uint64, by_prior: bool) -> float:
         self._allocated = False
         histograms = self._histograms
+        # counts are a function of the sweep's key, as allocations of rows are
         counts, rng = histograms.counts, np.random.Generator(np.random.PCG64(int(key)))
+        # splits decide alone: edges of hard sums take the same rows in each sweep
         copy_into(counts.taken, self._edge_count)
         taken = counts.taken > 0
+        # of edges with rows: 0 times a log weight of -inf would be NaN
         log_likelihood = float((counts.taken[taken] * params.log_weight[taken]).sum())
         found, impossible = allocate_counts(
             self.plan,
@@ -106,6 +109,7 @@ def allocate_counts(plan, cells, work, swaps, bins, log_weight, theta, by_prior,
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         n_value = bin_at[slot + 1] - bin_at[slot]
         fill_table(plan, cells, log_weight, work, slot)
+        # tables of all slots lie in one place, and this slot's was filled last
         term = work.table_term[: (last - first) * (n_value + 1)]
         for code in range(n_value):
             n = counts[bin_at[slot] + code]
@@ -122,6 +126,7 @@ def allocate_counts(plan, cells, work, swaps, bins, log_weight, theta, by_prior,
             if plan.kind[node] == LEAF_KIND:
                 _give(plan, cells, work, swaps, plan.leaf_of[node], one, n, stats)
                 continue
+            # a multinomial number as a chain of binomials, each of what is left of the rows and of the total
             total = 0.0
             for e in range(first, last):
                 total += np.exp(log_weight[e]) if by_prior else term[(e - first) * (n_value + 1) + code]

@@ -74,6 +74,7 @@ class Counts:
     def none(cls, plan: Plan, bins: Bins) -> Counts:
         """Return the counts of no rows."""
         n_bin = int(bins.bin_at[-1])
+        # first rows are merged by their minimum: larger than any row
         return cls(
             np.zeros(n_bin, np.int64), np.full(n_bin, np.iinfo(np.int64).max), np.zeros(plan.child.size, np.int64)
         )
@@ -137,6 +138,7 @@ def make_bins(plan: Plan, source: Source, max_bins: int) -> Bins | None:
     values, left = {}, max_bins
     for column in np.unique(plan.slot_column).tolist():
         n_slot = int((plan.slot_column == column).sum())
+        # each slot over the column has bins of its own for all of its values
         found = source.distinct(column, left // n_slot)
         if found is None:
             return None
@@ -170,6 +172,7 @@ def _add_rows(plan: Plan, bins: Bins, source: Source, rows: tuple[int, int], fir
     values, observed = source.arrays(*rows)
     code = np.zeros(values.shape, np.int32)
     for column, distinct in bins.values.items():
+        # cells that are not observed get any code: it is not read
         fill_codes(distinct, np.ascontiguousarray(values[column]), code[column])
     bad = np.array([0, -1], np.int64)
     _count(plan, values, observed, code, bins.bin_at, first_row + rows[0], total.count, total.first, total.taken, bad)
@@ -188,6 +191,7 @@ def count_in_threads(plan: Plan, bins: Bins, source: Source, n_thread: int = 1) 
 
     def serve(part: Counts) -> Counts:
         while not part.n_open:
+            # threads share the iterator alone; counts are each thread's own until all are done
             with lock:
                 first = next(waiting, None)
             if first is None:
@@ -250,6 +254,7 @@ def _count(plan, values, observed, code, bin_at, first_row, count, first, taken,
                 stack[depth] = plan.child[chosen]
                 depth += 1
             elif bad[1] < 0:
+                # rows come in their order: the first that is found is the smallest
                 bad[1] = first_row + row
 
 

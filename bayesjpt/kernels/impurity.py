@@ -42,6 +42,7 @@ class Records(NamedTuple):
 
 def make_records(n_row: int, n_column: int, n_numeric: int) -> Records:
     """Return room for records in which the codes and numbers of a row lie side by side, in one or two cache lines."""
+    # two codes of 16 bits fill one word of 32
     n_word = (n_column + 1) // 2
     word = np.empty((n_row, n_word + n_numeric), np.float32)
     return Records(word.view(np.uint16)[:, :n_column], word[:, n_word:], np.empty(n_row, np.int32))
@@ -136,6 +137,7 @@ def _impurity(n, entropy, targets):
     """Return the impurity of labels, summed over n rows, from the sum of `Targets.entropy` over their counts."""
     if n == 0.0:
         return 0.0
+    # n times the Gini index is n - sum n_k^2 / n, n times the entropy is n log n - sum n_k log n_k
     return n - entropy / n if targets.gini else targets.entropy[int(n)] - entropy
 
 
@@ -150,6 +152,7 @@ def fill_totals(records, targets, column, first, last, totals):
         if column >= 0 and code[r, column] == MISSING:
             continue
         for t in range(targets.numeric.size):
+            # false for NaN, a missing cell
             if number[r, t] == number[r, t]:
                 totals.mean[t] += number[r, t]
                 totals.seen[t] += 1.0
@@ -159,6 +162,7 @@ def fill_totals(records, targets, column, first, last, totals):
                 totals.count[s, label] += np.uint32(1)
     for t in range(targets.numeric.size):
         totals.mean[t] /= max(totals.seen[t], 1.0)
+    # a second pass, about the finished means: squares less squares of means would cancel
     _fill_spread(records, targets, column, first, last, totals)
     for s in range(targets.symbolic.size):
         totals.entropy[s] = totals.n_labelled[s] = 0.0
@@ -178,6 +182,7 @@ def _fill_spread(records, targets, column, first, last, totals):
         if column >= 0 and records.code[r, column] == MISSING:
             continue
         for t in range(spread.size):
+            # squares of float32 would lose the digits that the test for equal numbers looks at
             x = np.float64(records.number[r, t])
             if x == x:
                 spread[t] += (x - mean[t]) ** 2
@@ -228,6 +233,7 @@ def improvement(targets, totals, sides):
     for t in range(targets.numeric.size):
         product = sides.n_below[t] * (totals.seen[t] - sides.n_below[t])
         if product > 0.0:
+            # deviations from the mean add up to 0: the right sum is -below, and below^2 / n_l + below^2 / n_r is left
             score += sides.below[t] ** 2 * totals.seen[t] * sides.of_number[t] / product
     for s in range(targets.symbolic.size):
         if sides.of_label[s] > 0.0:

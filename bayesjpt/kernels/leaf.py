@@ -86,6 +86,7 @@ def leaf_log_mass(plan, theta, leaf, lo, hi):
     if lo <= lower and hi >= upper:
         return 0.0
     lo, hi = max(lo, lower), min(hi, upper)
+    # a known value inside the interval was answered above, where its cell is covered
     if lo > hi or plan.leaf_cut[leaf] == POINT_CUT:
         return -np.inf
     parameters, constants = _parameters(plan, theta, leaf), _constants(plan, leaf)
@@ -94,6 +95,7 @@ def leaf_log_mass(plan, theta, leaf, lo, hi):
         return -np.inf
     units = _units(plan, leaf)
     z_lo, z_hi = lower_end(lo, units), upper_end(hi, units)
+    # the cell holds the interval: what is above log 1 is rounding
     return min(dispatch.log_mass(plan.leaf_family[leaf], z_lo, z_hi, parameters, constants) - log_cell, 0.0)
 
 
@@ -148,8 +150,10 @@ def leaf_moment(plan, theta, leaf, k, lo, hi):
     scale = plan.feature_scale[plan.leaf_value[leaf]]
     first = dispatch.moment(family, 1, z_lo, z_hi, parameters, constants)
     if k == 1:
+        # a mean lies in its interval; rounding may carry it out
         return min(max(offset + scale * first, lo), hi)
     second = dispatch.moment(family, 2, z_lo, z_hi, parameters, constants)
+    # 0 times an infinite first moment would be NaN below
     if offset == 0.0:
         return scale * scale * second
     return offset * offset + scale * (2.0 * offset * first + scale * second)
@@ -184,6 +188,7 @@ def _log_density_inside(plan, theta, leaf, x, buffer):
     z, aux, out = buffer[0:1], buffer[1:2], buffer[2:3]
     coefficients = buffer[_N_SCALAR:]
     z[0] = _to_units(plan, leaf, x)
+    # families without a second feature are given the first for it
     aux[0] = z[0]
     if plan.leaf_aux[leaf] != plan.leaf_value[leaf]:
         dispatch.prepare(family, z, constants, aux)

@@ -52,6 +52,7 @@ def _times_others(derivative, x, total, n_impossible, out):
     """Fill out with the derivative of a product times its other children, x left out."""
     for i in range(out.size):
         possible = x[i] > -np.inf
+        # all others are possible where x is the only impossible child, or none is
         others = total[i] - x[i] if possible else total[i]
         out[i] = derivative[i] + others if n_impossible[i] == (not possible) else -np.inf
 
@@ -62,6 +63,7 @@ def _hand_down(x, shift, is_first, out):
     if is_first:
         rows.shifted(x, shift, out)
     else:
+        # several parents: the derivative of the root is the sum over them
         for i in range(out.size):
             out[i] = logaddexp(out[i], x[i] + shift)
 
@@ -76,7 +78,9 @@ def _fill_derivatives(plan, log_weight, value, n, derivative, buffer, n_impossib
     reached = np.zeros(plan.kind.size, np.bool_)
     derivative[plan.node_row[root], :n] = 0.0
     total, others = buffer[0, :n], buffer[1, :n]
+    # parents before children: what all of them hand down is complete when a node's turn comes
     for node in range(root, -1, -1):
+        # members of dictionaries have no row of values, and slots hand nothing on
         if plan.node_row[node] < 0 or plan.slot_of_node[node] >= 0:
             continue
         node_derivative = derivative[plan.node_row[node], :n]
@@ -156,6 +160,7 @@ def fill_cell_log_mass(plan, cells, params, draw_weights, n_block, log_row, log_
             _fill_values(plan, cells, work, lo, n, value)
             _fill_derivatives(plan, log_weights[draw], value, n, derivative, buffer, n_impossible)
             for i in range(n):
+                # a log mass: what is above 0 is rounding
                 row[i] = min(value[root, i], 0.0)
                 weight = draw_weights[draw, min(lo + i, draw_weights.shape[1] - 1)]
                 log_row[lo + i] = logaddexp(log_row[lo + i], row[i] + weight)
@@ -163,6 +168,7 @@ def fill_cell_log_mass(plan, cells, params, draw_weights, n_block, log_row, log_
                 _fill_rest(plan, column, derivative, n, buffer[0], rest[:n])
                 for i in range(n):
                     missing = some_missing and cells.missing[column, lo + i]
+                    # a row is never more probable than the row without one of its cells
                     without = row[i] if missing else min(max(rest[i], row[i]), 0.0)
                     weight = draw_weights[draw, min(lo + i, draw_weights.shape[1] - 1)]
                     log_rest[column, lo + i] = logaddexp(log_rest[column, lo + i], without + weight)
@@ -215,4 +221,5 @@ def fill_log_gamma_tail(mean, variance, x, out):
         if x[i] == np.inf:
             out[i] = -np.inf
         else:
+            # a Gamma of this mean and variance has shape mean^2 / variance and rate mean / variance
             out[i] = log_gamma_q(mean[i] * mean[i] / variance[i], x[i] * mean[i] / variance[i])

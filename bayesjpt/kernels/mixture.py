@@ -173,6 +173,7 @@ def fill_component_moments(components, const, theta, mean, variance):
             if variance.size == 0:
                 continue
             second = dispatch.moment(family[p], 2, z_lo, z_hi, parameters, constants)
+            # rounding may leave a difference of equal squares below 0
             spread = max(second - first * first, 0.0)
             variance[p] = ratio * ratio * spread if math.isfinite(first) and math.isfinite(second) else np.inf
 
@@ -186,6 +187,7 @@ def mixture_moments(share, mean, variance):
     total = 0.0
     centre = 0.0
     for p in range(share.size):
+        # 0 times an infinite moment would be NaN
         if share[p] > 0.0:
             total += share[p]
             centre += share[p] * mean[p]
@@ -219,6 +221,7 @@ def _prepare(family, ends, units, counts, parameters, constants, held):
     held[1] = dispatch.cdf(family, upper_end(upper, units), parameters, constants) if upper < np.inf else 1.0
     mass = held[1] - held[0]
     # infinite: shares of this component are taken from logarithms, value by value
+    # negated, so that NaN fails as well
     if not (mass >= _LEFT * held[1] and mass > _LEAST):
         held[0] = np.inf
 

@@ -120,6 +120,7 @@ def _leaf_recorded(plan, theta, leaf, x):
     """Return the log probability of what is recorded as x, a grid point, whole number or label, under one leaf."""
     half = 0.5 * plan.column_resolution[plan.feature_column[plan.leaf_value[leaf]]]
     reach = half
+    # a cell whose ends would round to one number: a wider one, scaled down to its share of it
     if half > 0.0 and not plan.leaf_is_atom[leaf]:
         reach = max(half, NARROWEST_CELL * abs(x - plan.feature_offset[plan.leaf_value[leaf]]))
     value = leaf_log_mass(plan, theta, leaf, x - reach, x + reach)
@@ -186,9 +187,11 @@ def _fill_best_points(plan, theta, leaf, grid, buffer, out):
         best = np.argmax(score[:n_interval])
         out[rank] = point[best]
         if score[best] == -np.inf:
+            # fewer points than places: repeats have the same mark, and count once
             out[rank:] = out[0]
             break
         # split the interval at its best point: the right part is new, the left part stays in place
+        # one interval more in each round: out.size + 1 places are enough
         lo[n_interval], hi[n_interval] = _grid_point(out[rank], grid[0], grid[1], 1), hi[best]
         hi[best] = _grid_point(out[rank], grid[0], grid[1], -1)
         for k in (best, n_interval):
@@ -240,6 +243,7 @@ def _score(plan, candidates, log_weight, theta, slot, candidate, centre, table):
     length = candidates.column_last[column] - first
     at = candidates.table_at[column] + candidates.slot_rank[slot] * length + candidate - first
     if math.isnan(table[at]):
+        # NaN until a candidate is first scored under this draw
         table[at] = _slot_recorded(plan, log_weight, theta, slot, centre[candidate])
     return table[at]
 
@@ -354,6 +358,7 @@ def fill_modes(plan, graph, candidates, values, missing, params, n_block, log_ev
                 row = lo + i
                 log_mass[draw, row] = -np.inf
                 out[draw, row] = np.nan
+                # nothing completes a row that is impossible
                 if log_evidence[draw, row] == -np.inf:
                     continue
                 hidden = missing[:, row]

@@ -52,6 +52,7 @@ def assign_rows(codes, code_ptr, order, settings, cluster):
         moved = 0
         for row in order[visit]:
             old = cluster[row]
+            # a row is judged by the others: its own counts would speak for the cluster it is in
             if old >= 0:
                 _add(codes[row], code_ptr, -1.0, count[old], seen[old])
                 size[old] -= 1.0

@@ -109,6 +109,7 @@ def _places(network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
 
 def _sum_pointers(network: Network) -> np.ndarray:
     """Return where the entries of each sum begin and end, int64 (n_sum + 1,)."""
+    # parts without a split have no ways: where the next split's begin, those of the one before end
     of_ways = network.way_ptr[np.flatnonzero(network.split >= 0)]
     n_group = network.n_group[network.column]
     n_row = np.diff(network.table_ptr) // n_group
@@ -157,6 +158,7 @@ def _route(split, way_ptr, way, codes, part_of):
 def _rows_by_part(split, way_ptr, way, codes):
     """Return (begin, row): rows part by part, those of part p from begin[p] to begin[p + 1]."""
     n_row = codes.shape[0]
+    # counted two places on: the pass over rows moves begin[p + 1] from where part p begins to where it ends
     part_of, begin = np.empty(n_row, np.int32), np.zeros(split.size + 2, np.int64)
     _route(split, way_ptr, way, codes, part_of)
     for row in range(n_row):
@@ -238,6 +240,7 @@ def _summed(x, of_tree, table):
         d += table[base[k + 3] + stride[k + 3] * np.uint32(x[above[k + 3]]) + np.uint32(x[column[k + 3]])]
     for k in range(whole, n):
         a += table[base[k] + stride[k] * np.uint32(x[above[k]]) + np.uint32(x[column[k]])]
+    # added up as in `_gathered`: a draw scores alike by itself and among others
     return (a + b) + (c + d)
 
 
@@ -291,6 +294,7 @@ def _draw(ptr, count, ess, least, rng, out):
     concentration = np.empty(most)
     for k in range(ptr.size - 1):
         first, n = ptr[k], ptr[k + 1] - ptr[k]
+        # the only way has weight 1, and takes no number from the generator
         if n == 1:
             out[first] = 0.0
             continue

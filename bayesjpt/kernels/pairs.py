@@ -39,6 +39,7 @@ def _fill_table(slots, joint, mass, t, u, given, table):
         conditional = given[i - first, :n_second]
         conditional[:] = 0.0
         for j in range(slots.ptr[u], slots.ptr[u + 1]):
+            # mass is path probability times F: the joint probability is divided by both path probabilities
             apart = joint[i, i] * joint[j, j]
             if apart > 0.0:
                 _add_scaled(joint[min(i, j), max(i, j)] / apart, mass[j, :n_second], conditional)
@@ -79,6 +80,7 @@ def _information(table, second, terms):
         total += first
     for b in range(second.size):
         out += terms[b] - second[b] * fast_log(second[b])
+    # all over the total T: (sum of t log t - f log f - s log s) / T + log T
     return max(out / total + math.log(total), 0.0)
 
 
@@ -90,6 +92,7 @@ def _merge(table, shape, first, second):
     """
     n_row, n_column = shape
     n_second = second[n_column - 1] + 1
+    # in place: a merged entry lies at or before the first of those that it adds up
     for a in range(n_row):
         at = first[a] * n_second
         if a == 0 or first[a] != first[a - 1]:

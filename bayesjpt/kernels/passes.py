@@ -254,6 +254,7 @@ def up(graph, weight, m, s):
     for k in range(graph.is_product.size):
         node, first, last = n_input + k, graph.child_ptr[k], graph.child_ptr[k + 1]
         top, total = m[node], s[node]
+        # the pairs of the first child in place of those of the empty product
         if graph.is_product[k]:
             copy_into(m[graph.child[first]], top)
             copy_into(s[graph.child[first]], total)
@@ -309,9 +310,11 @@ def down(graph, weight, m, s, flow):
         for j in range(graph.child_ptr[k], graph.child_ptr[k + 1]):
             c = graph.child[j]
             if graph.is_product[k]:
+                # the whole of a product's flow runs through each child
                 rows.add(flow[node], flow[c])
             else:
                 if j == graph.child_ptr[k]:
+                    # one division for all children of the sum
                     _divide(flow[node], s[node], ratio)
                 _give(m[c], s[c], weight[j], m[node], ratio, flow[c])
 
@@ -354,6 +357,7 @@ def walk(plan, log_weight, values, entry, rng, stack, depth):
                 stack[depth] = plan.child[e]
                 depth += 1
         else:
+            # terms are relative to the sum's m, and add up to its s: the number falls on one of them
             top, left = m[row[node], entry], rng.random() * s[row[node], entry]
             chosen = first
             for e in range(first, last):

@@ -48,6 +48,7 @@ def make_targets(plan: Plan, components: Components, leaves: np.ndarray, columns
 
     `components` are those columns' whole leaves, `leaves` (n_component,) which leaf each is.
     """
+    # members of dictionaries have no row of values: left out, their slots are inputs
     graph = make_graph(plan, nodes_above(plan, columns) & (plan.node_row >= 0))
     at = numbers_in(graph, plan.kind.size)
     component_of = {int(leaf): number for number, leaf in enumerate(leaves)}

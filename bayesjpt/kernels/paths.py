@@ -176,6 +176,7 @@ def longest_path(plan: Plan) -> int:
     most = np.zeros(plan.kind.size, np.int64)
     for node in range(plan.kind.size):
         below = most[plan.child[plan.child_ptr[node] : plan.child_ptr[node + 1]]]
+        # a row takes all children of a product, and one of a sum
         if plan.kind[node] == arrays.PRODUCT:
             most[node] = below.sum()
         elif below.size:
@@ -296,6 +297,7 @@ def _descend(plan, cells, work, paths, key, row, lo, i):
                     paths.term[e] = work.table_term[cells.term_at[slot] + (e - first) * length + code]
                 else:
                     paths.term[e] = work.term[work.edge_at[e], i]
+            # by the keyed number that `downward` takes: the path is that of `allocate`
             e = choose(paths.term, first, last, uniform(key, row, node))
             paths.taken[lo + i, n_taken] = e
             n_taken += 1

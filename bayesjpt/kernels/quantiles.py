@@ -66,6 +66,7 @@ def _support_end(components, const, theta, share, target, above):
     sign = 1.0 if above else -1.0
     inside, outside = location - sign * _FARTHEST * scale, location + sign * _FARTHEST * scale
     x = outside
+    # 1e-15 of the value is a few units of its last place: floats are hardly closer
     while abs(outside - inside) > max(_TOLERANCE * scale, 1e-15 * abs(inside)):
         if above:
             has_mass = _has_mass_above(components, const, theta, share, first, last, x)
@@ -107,6 +108,7 @@ def _bracket(components, const, theta, held, share, target, level):
     farthest = _FARTHEST * step
     if components.counts[target]:
         start, step = np.rint(start), max(np.rint(step), 1.0)
+    # the first step goes to the side on which the quantile lies
     lo = hi = start
     if _excess(components, const, theta, held, share, target, level, start) >= 0.0:
         while step < farthest:
@@ -150,6 +152,7 @@ def _integer_quantile(components, const, theta, held, share, target, level, brac
     lo, hi = bracket
     while hi - lo > 1.0:
         middle = np.floor(0.5 * (lo + hi))
+        # neighbouring floats above 2^53 are more than 1 apart: nothing is left between them
         if middle <= lo or middle >= hi:
             break
         if _excess(components, const, theta, held, share, target, level, middle) >= 0.0:
@@ -172,11 +175,13 @@ def _real_quantile(components, const, theta, held, share, target, level, bracket
         middle = 0.5 * (lo + hi)
         # below < 0 <= above, so the denominator is never 0
         secant = (hi * below - lo * above) / (below - above)
+        # Oliveira and Takahashi (2020): kappa_1 = 0.2 / width, kappa_2 = 2
         step = 0.2 / width * (hi - lo) * (hi - lo)
         direction = 1.0 if middle >= secant else -1.0
         x = secant + direction * step if step <= abs(middle - secant) else middle
         # projected so far that bisection's bound on the number of steps still holds
         radius = reserve - 0.5 * (hi - lo)
+        # negated: a secant that is NaN falls back as well
         if not abs(x - middle) <= radius:
             x = middle - direction * radius
         if not lo < x < hi:
@@ -222,6 +227,7 @@ def mixture_quantile(components, const, theta, held, share, target, q):
         return np.nan
     if q <= 0.0 or q >= 1.0:
         return _support_end(components, const, theta, share, target, q >= 1.0)
+    # the slack lets a level be reached a little earlier, whichever half it is in
     level = (q * total * (1.0 - _SLACK), 0.0) if q <= 0.5 else (0.0, (1.0 - q) * total * (1.0 + _SLACK))
     bracket = _bracket(components, const, theta, held, share, target, level)
     if not math.isfinite(bracket[0]) or not math.isfinite(bracket[1]):

@@ -103,9 +103,11 @@ def redraw(given, concentration, log_weight, theta, behind, rng):
     n_weight = types.ptr[types.ptr.size - 1]
     divided, tau = concentration, behind[n_weight:]
     if n_weight > 0:
+        # a copy: concentrations are divided by the weights of types in place
         divided = concentration.copy()
         draw_type_prior(types, edge_count, behind[:n_weight], divided, rng)
     swap_rows(plan, given.swaps, stats, edge_count, divided, hyper, hyper_at, theta, rng)
+    # after swaps, which change the edges that rows take
     n_active = count_active(plan, edge_count)
     # before parameters, which are integrated out of this step; the other factors come after them
     if scales.from_statistics.any():
@@ -159,9 +161,11 @@ def run_sweeps(given, concentration, key, first, points, rng, out):
     tau = theta[0, theta.shape[1] - given.scales.shape.size :]
     apply_scales(given.scales, given.base, given.hyper_at, tau, given.hyper)
     for k in range(n_active.size):
+        # drawn in place: slice steps start at the parameters of the sweep before
         log_weight[k + 1], theta[k + 1] = log_weight[k], theta[k]
         propose_swaps(swaps, rng)
         log_likelihood[k], impossible = allocate(
+            # keyed by the sweep's number: the same allocations in one call or in many
             plan, cells, log_weight[k], theta[k], work, swaps, sweep_key(key, first + np.uint64(k)), False,
             given.stats, given.edge_count,
         )  # fmt: skip

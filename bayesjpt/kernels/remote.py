@@ -93,6 +93,7 @@ class ExecutorCounter:
     def _counted(self, task: SweepTask) -> Counted:
         total = Counted()
         submit, name = self._executor.submit, self._name
+        # all parts are on their way before the first result is waited for
         waiting = [(part, submit(count_part, name, None, *part, task)) for part in self._parts]
         unknown = []
         for part, future in waiting:
@@ -115,6 +116,7 @@ def count_through(executor: Submits, plan: Plan, bins: Bins, source: Source) -> 
     for part in parts_of(max(-(-source.n_row // UNIT_ROWS), 1), workers_of(executor)):
         first, last = (min(unit * UNIT_ROWS, source.n_row) for unit in part)
         if isinstance(source, ArraySource):
+            # only the rows of the part travel with it
             calls.append((plan, bins, ArraySource(*source.arrays(first, last)), (0, last - first), first))
         else:
             calls.append((plan, bins, source, (first, last)))

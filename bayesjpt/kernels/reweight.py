@@ -65,6 +65,7 @@ def _reweight(new, touched, number, log_value, out):
             weight = out[draw, first:last]
             total = log_value[number[node], draw]
             possible = total > -np.inf
+            # impossible below this node: its weights keep their proportions
             if not possible:
                 for w in weight:
                     total = logaddexp(total, w)
@@ -117,12 +118,15 @@ def _edited_params(
         fill_evidence(old, params.theta[part], leaf_from, interval, value)
         weight = np.empty((graph.edge.size, part.stop - lo))
         gather_weights(graph, log_weight[part], weight)
+        # m = 0: children of sums without evidence have value 1
         m, s = np.zeros((n_node, part.stop - lo)), np.empty((n_node, part.stop - lo))
         m[: inputs.size][has_evidence] = value
         up(graph, weight, m, s)
+        # flat views of contiguous arrays: m holds log values from here on
         rows.log_value(m.ravel(), s.ravel(), m.ravel())
         _reweight(new, edit.touched, number, m, log_weight[part])
         log_evidence[part] = m[-1]
+    # places are ascending: as many as there are parameters are all of them, in their order
     everything = edit.theta_from.size == params.theta.shape[1]
     theta = params.theta if everything else np.ascontiguousarray(params.theta[:, edit.theta_from])
     return Params(log_weight, theta), log_evidence

@@ -115,7 +115,9 @@ def _part(rows, x, known, lower, upper, flags, rest):
         reaches = lower <= value <= upper
         if is_label:
             # a missing cell is NaN: every comparison fails, and it is left among the rest
+            # unsigned: numba looks at a signed index whether it is negative
             reaches = value >= 0.0 and flags[np.uint32(value if value >= 0.0 else 0.0)]
+        # in place: n <= i, so that only rows that were read are overwritten
         rows[n], rest[n_rest] = row, row
         n += reaches
         n_rest += not reaches
@@ -185,6 +187,7 @@ def _find_exits(plan, leads, decides, start, leader, values, observed, half):
     for party in range(start.size):
         is_open, row = False, leader[party]
         n = exit_ptr[party]
+        # one party has at most n_node exits
         if n + n_node > exits.size:
             exits = _longer(exits, n + n_node)
         stack[0] = start[party]
@@ -202,6 +205,7 @@ def _find_exits(plan, leads, decides, start, leader, values, observed, half):
             is_open |= column >= 0 and not known
             x = values[column, row] if known else 0.0
             width = half[column] + _NARROW * abs(x) if known and half[column] > 0.0 else 0.0
+            # pushed from the right: exits come off the stack from left to right
             for e in range(child_ptr[node + 1] - 1, child_ptr[node] - 1, -1):
                 if known:
                     if label_at[e] >= 0:
@@ -278,6 +282,7 @@ def _mark_below(plan, node, alive, marked, n):
     marked[n] = node
     at = n
     n += 1
+    # the list of what was found is the queue of what to look below
     while at < n:
         for e in range(plan.child_ptr[marked[at]], plan.child_ptr[marked[at] + 1]):
             child = plan.child[e]
@@ -292,6 +297,7 @@ def _mark_below(plan, node, alive, marked, n):
 @kernel
 def _mark_above(plan, leads, decides, alone, alive, marked, n):
     """Mark the nodes that lead to marked ones, and what these need besides; count as in `_mark_below`."""
+    # ascending, children first: what leads to a marked node is marked before its own parents are looked at
     lead = np.flatnonzero(leads)
     for node in lead:
         needed = node == alive.size - 1
@@ -388,6 +394,7 @@ def _make_routes(plan, values, observed, half):
             for i in range(party_ptr[party], party_ptr[party + 1]):
                 row[place] = rows[i]
                 place += 1
+            # parties of equal digests have equal exits, and lie side by side: marked once
             if k == ends[segment] or digest[party] != digest[order[k - 1]]:
                 for at in range(exit_ptr[party], exit_ptr[party + 1]):
                     n = _mark_below(plan, exits[at], alive, found, n)
@@ -398,6 +405,7 @@ def _make_routes(plan, values, observed, half):
             live = _longer(live, at + n)
         n_valued, n_term = 0, 0
         copy_into(np.sort(found[:n]), live[at:])
+        # only what was marked is set back: a segment may need few of many nodes
         for node in found[:n]:
             alive[node] = False
             n_valued += plan.node_row[node] >= 0

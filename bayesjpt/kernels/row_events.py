@@ -90,6 +90,7 @@ def _put_masses(plan, cells, boxes, queried, box, mass, log_weight, table):
             for j in range(queried.part_ptr[k], queried.part_ptr[k + 1]):
                 term = mass[boxes.condition_at[condition] + queried.part_rank[j]]
                 value = logaddexp(value, term + log_weight[queried.part_edge[j]] if queried.part_edge[j] >= 0 else term)
+        # the last distinct value stands for the event; the entry behind it is that of missing cells
         table[cells.table_at[slot] + cells.n_distinct[column] - 1] = value
 
 
@@ -134,12 +135,14 @@ def fill_row_log_probability(plan, cells, boxes, queried, params, n_block, allow
         lo = 0
         while lo < n_row:
             n = block_size(cells.segment_ptr, lo, n_block, n_row)
+            # 1 at the event's columns: the evidence alone
             _put_masses(plan, cells, boxes, queried, -1, mass, log_weight, work.table)
             upward(plan, cells, log_weight, work, lo, n)
             root_log_value(plan, work, n, log_evidence[draw, lo : lo + n])
             log_joint[draw, lo : lo + n] = -np.inf
             for box in range(allowed.shape[0]):
                 _put_masses(plan, cells, boxes, queried, box, mass, log_weight, work.table)
+                # only nodes above the event's columns: all others keep their values of this block
                 upward_again(plan, cells, log_weight, work, queried.node, lo, n)
                 root_log_value(plan, work, n, value)
                 _add_log(value, allowed[box, lo : lo + n], log_joint[draw, lo : lo + n])

@@ -275,6 +275,7 @@ def split_in_three(rows, u, e, out0, n0, out1, n1, out2, n2):
         b = e0[i] + e1[i]
         t = u[j] * (b + e2[i])
         k0 = t < e0[i]
+        # a target that rounds up to the total falls on the last
         k2 = (not k0) and t >= b
         out0[n0] = i
         out1[n1] = i

@@ -89,8 +89,10 @@ def _draw_scale(family, tau, shape, has_normaliser, theta, hyper, rng):
     dispatch.accumulate_scale(family, theta, hyper, terms)
     a, b = shape + terms[0], shape + terms[1]
     if not has_normaliser:
+        # without a normaliser a Gamma prior is conjugate
         return draw_gamma(a, b, rng)
     x = math.log(tau)
+    # of x = log tau, whose Jacobian makes a - 1 an a
     density = a * x - b * tau - dispatch.log_scale_normaliser(family, tau, theta, hyper)
     if not -np.inf < density < np.inf:
         return np.nan

@@ -130,6 +130,7 @@ def fill_joint(slots, log_weight, buffers, out):
         m = buffers[1][0, : n_node * n].reshape(n_node, n)
         s = buffers[1][1, : n_node * n].reshape(n_node, n)
         flow = buffers[1][2, : n_node * n].reshape(n_node, n)
+        # value 1, but for the slots that are ruled out below
         m[:n_input] = 0.0
         for k in range(n):
             # t is the column of the slot; slots are in the order of their columns, so it only moves forward

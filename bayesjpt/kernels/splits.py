@@ -82,6 +82,7 @@ def _sort_rows(code, column, first, last, n_code, scratch):
     Afterwards `position` holds them, equal codes together in the order of the rows, and `end` where each code ends.
     """
     end, position = scratch.end, scratch.position
+    # counted one place on: end[k] is where code k begins, and where it ends once its rows are in place
     end[: n_code + 1] = 0
     for r in range(first, last):
         k = code[r, column]
@@ -139,6 +140,7 @@ def scan_numbers(records, targets, totals, scratch, column, rows, n, min_rows):
     code, number, mean, entropy = records.code, records.number, totals.mean, targets.entropy
     best, at, one = 0.0, 0, np.uint32(1)
     set_out(targets, totals, column, sides)
+    # not the last row: with all on the left nothing is split
     for i in range(n - 1):
         r = np.uint32(position[i])
         for t in range(targets.numeric.size):
@@ -197,6 +199,7 @@ def _group(records, targets, totals, scratch, n, n_group):
     common = np.empty(n_symbolic, np.int64)
     for s in range(n_symbolic):
         common[s] = np.argmax(totals.count[s])
+    # a group has no more labels of a target than it has rows, nor than there are
     n_entry = min(n * n_symbolic, n_group * targets.n_label.sum())
     groups = Groups(
         np.zeros(n_group, np.int64),
@@ -323,6 +326,7 @@ def best_split(records, targets, scratch, features, n_code, is_label, first, las
     rows = last - first
     fill_totals(records, targets, -1, first, last, scratch.node)
     for column in features:
+        # a counting sort passes over all codes: where rows are few their comparisons are cheaper
         few = rows * _FEW < n_code[column] and not is_label[column]
         if few:
             n = _sort_few_rows(records.code, column, first, last, scratch)
@@ -380,6 +384,7 @@ def divide(records, scratch, column, go_left, first, last):
             left = dealt(n_dealt + 1, n_left, n_observed) > dealt(n_dealt, n_left, n_observed)
             n_dealt += 1
         if left:
+            # in place: i <= r, so that only records that were read are overwritten
             _move_record(records, r, records, i)
             i += 1
         else:

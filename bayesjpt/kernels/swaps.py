@@ -141,6 +141,7 @@ def swap_rows(plan, swaps, stats, edge_count, concentration, hyper, hyper_at, th
     n_swapped = 0
     for leaf in range(swaps.other.size):
         other = swaps.other[leaf]
+        # -1, or a pair that had its turn as (other, leaf)
         if other <= leaf:
             continue
         e, o = swaps.edge[leaf], swaps.edge[other]
@@ -151,8 +152,10 @@ def swap_rows(plan, swaps, stats, edge_count, concentration, hyper, hyper_at, th
         second = theta[plan.theta_at[other] : plan.theta_at[other] + plan.theta_len[other]]
         log_ratio = -_log_evidence(plan, leaf, stats, hyper, hyper_at, first)
         log_ratio -= _log_evidence(plan, other, stats, hyper, hyper_at, second)
+        # both sums of numbers stay as they are: of d these four factors are left
         log_ratio += math.lgamma(concentration[e] + edge_count[o]) - math.lgamma(concentration[e] + edge_count[e])
         log_ratio += math.lgamma(concentration[o] + edge_count[e]) - math.lgamma(concentration[o] + edge_count[o])
+        # copies: theta stays as it is unless the exchange is accepted
         new_first, new_second = first.copy(), second.copy()
         status = _draw_afresh(plan, leaf, swaps.stats, hyper, hyper_at, new_first, rng)
         if status == OK:
@@ -161,6 +164,7 @@ def swap_rows(plan, swaps, stats, edge_count, concentration, hyper, hyper_at, th
             continue
         log_ratio += _log_evidence(plan, leaf, swaps.stats, hyper, hyper_at, new_first)
         log_ratio += _log_evidence(plan, other, swaps.stats, hyper, hyper_at, new_second)
+        # 1 - u is never 0, so the logarithm is finite
         if not math.log1p(-rng.random()) < log_ratio:  # NaN: evidence that is not known
             continue
         first[:], second[:] = new_first, new_second

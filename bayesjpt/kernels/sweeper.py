@@ -183,6 +183,7 @@ class Sweeper:
         Factors of priors have slice updates before, so many that they hardly depend on the draw before.
         """
         if not self._allocated:
+            # any key and any parameters: every row has one path alone
             self._allocate(self.learned(), np.uint64(0), False)
             self._allocated = True
         if self._scales.n_group:

@@ -52,6 +52,7 @@ def _from_line(space, u):
     if space == _POSITIVE:
         return math.exp(u), u
     if space == _UNIT:
+        # exp(-|u|) never overflows: theta (1 - theta) = exp(-|u|) / (1 + exp(-|u|))^2
         size = math.exp(-abs(u))
         return (1.0 if u > 0.0 else size) / (1.0 + size), -abs(u) - 2.0 * math.log1p(size)
     return u, 0.0
@@ -111,6 +112,7 @@ def _draw_conjugate(family, stats, hyper, constants, theta, cell, rng):
         corner[k] = 1.0
         inside[k] = dispatch.log_mass(family, lo, hi, corner, constants) > -np.inf
         corner[k] = 0.0
+    # nothing is cut off
     if inside.all():
         return dispatch.draw_posterior(family, stats, hyper, constants, theta, rng)
     return OK if draw_dirichlet_inside(hyper, stats, inside, theta, rng) else INVALID

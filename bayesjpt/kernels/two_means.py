@@ -20,6 +20,7 @@ def _distances(points, squares, centre, out):
     np.dot(points, centre, out)
     length = np.dot(centre, centre)
     for i in range(out.size):
+        # |x - c|^2 = |x|^2 + |c|^2 - 2 x c cancels near the centre, and may round below 0
         out[i] = max(squares[i] + (length - 2.0 * out[i]), 0.0)
 
 
@@ -50,6 +51,7 @@ def _side_of(projected, half_way, side, changed):
     for i in range(side.size):
         beyond = projected[i] > half_way
         n_beyond += beyond
+        # written in any case, kept where the side changed: no branch, and one place more than rows
         changed[n_changed] = i
         n_changed += beyond != side[i]
         side[i] = beyond
@@ -79,6 +81,7 @@ def _lloyd(points, total, centres, limits, scratch):
     sum_beyond[:] = 0.0
     for _ in range(n_step):
         direction = centres[1] - centres[0]
+        # |x - c1| < |x - c0|  <=>  x (c1 - c0) > (|c1|^2 - |c0|^2) / 2
         half_way = 0.5 * (np.dot(centres[1], centres[1]) - np.dot(centres[0], centres[0]))
         np.dot(points, direction, projected)
         n_beyond, n_changed = _side_of(projected, half_way, side, changed)
@@ -120,6 +123,7 @@ def two_means_from(points, first, uniform, n_step, tolerance):
         length += squares[i]
         for j in range(d):
             total[j] += points[i, j]
+    # mean variance: mean of squares less square of the mean
     limits = n_step, tolerance * (length - np.dot(total, total) / n) / n
     scratch = np.empty(n), np.zeros(n, np.bool_), np.empty(n + 1, np.int64), np.empty(d)
     centres, best, least = np.empty((2, d)), np.empty((2, d)), np.inf

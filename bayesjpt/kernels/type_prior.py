@@ -42,10 +42,12 @@ def draw_type_prior(types, edge_count, weight, concentration, rng):
     rng : numpy.random.Generator
     """
     types = borrowed(types)
+    # the prior of the weights is Dirichlet(1, ..., 1)
     anew = np.ones(weight.size)
     for i in range(types.edge.size):
         a = concentration[types.edge[i]] * types.factor[i] * weight[types.entry[i]]
         for row in range(edge_count[types.edge[i]]):
+            # with probability a / (a + row), without the division
             anew[types.entry[i]] += rng.random() * (a + row) < a
     for group in range(types.ptr.size - 1):
         first, last = types.ptr[group], types.ptr[group + 1]

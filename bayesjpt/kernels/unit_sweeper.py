@@ -110,6 +110,7 @@ def count_units(plan: Plan, units: Units, numbers: Iterable[int], task: SweepTas
             impossible=int(impossible),
             kept={
                 number: [
+                    # copies: the next unit overwrites the buffers
                     (work.kept_value[row, :n].copy(), work.kept_leaf[row, :n].copy())
                     for row, n in enumerate(work.n_kept)
                 ]
@@ -148,6 +149,7 @@ class ThreadCounter:
 
         def taken() -> Iterator[int]:
             while True:
+                # one iterator for the generators of all threads
                 with lock:
                     number = next(waiting, None)
                 if number is None:
@@ -202,6 +204,7 @@ class UnitSweeper(Sweeper):
         taken, reached, tally = np.split(np.asarray(counted.counts), [n_edge, n_edge + n_leaf])
         self._edge_count[:], self._work.n_reached[:], self._work.tally[:] = taken, reached, tally
         self._work.n_kept[:] = 0
+        # in the order of the rows, whichever unit was done first
         for number in sorted(counted.kept):
             for row, (values, leaves) in enumerate(counted.kept[number]):
                 at = self._work.n_kept[row]

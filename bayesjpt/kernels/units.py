@@ -143,6 +143,7 @@ class Units(Sequence[Cells]):
             return self._resident[number]
         cells = self._arranged(number, self._routes(number))
         if len(self._resident) < self._n_resident:
+            # of two threads that arranged the same unit both keep the cells of the first
             cells = self._resident.setdefault(number, cells)
         return cells
 

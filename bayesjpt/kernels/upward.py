@@ -250,6 +250,7 @@ def _sum_of_shared(plan, log_weight, work, node, terms, n):
     if terms:
         for e in range(first, last):
             term = work.term[work.edge_at[e], :n]
+            # `fold` makes s 1: terms are relative to the same m
             rows.divided(work.leaf[e - first, :n], math.exp(log_weight[e]), s, term)
     rows.fold(m, s)
     return True
@@ -436,6 +437,7 @@ def upward_flat(plan, cells, log_weight, work, lo, n):
             continue
         work.m[work.node_at[node], :n] = 0.0
         work.s[work.node_at[node], :n] = 1.0
+        # hard sums keep the terms of the pass: there values decide
         if plan.split_column[node] >= 0:
             continue
         slot = plan.slot_of_node[node]

@@ -22,6 +22,7 @@ def block_rows(plan: Plan, max_bytes: int, cells: Cells | None = None) -> int:
     answer.
     """
     n_valued, n_term, n_node = no_routes(plan, 1).n_needed if cells is None else cells.n_needed
+    # two numbers of a node's pair, one of each term; lists are int32, half a number
     values_per_row = 2 * int(n_valued) + max(int(n_term), 1) + int(n_node) // 2
     n = 1024
     while n > 64 and 8 * n * values_per_row > max_bytes:
@@ -58,6 +59,7 @@ def make_work(plan, cells, n_block):
         plan.node_row.copy(),
         plan.edge_row.copy(),
         np.arange(plan.kind.size).astype(np.int32),
+        # no segment yet: where rows are routed, the first block lays its own out
         np.full(1, 0 if cells.live.size == 0 else -1, np.int64),
         np.zeros((n_valued, n_block)),
         np.zeros((n_valued, n_block)),
@@ -69,6 +71,7 @@ def make_work(plan, cells, n_block):
         np.zeros(plan.coef_at[-1]),
         np.zeros(plan.leaf_family.size),
         np.zeros((n_valued if cells.missing.shape[1] > 0 else 0, n_block), np.bool_),
+        # one list more for nodes out of reach, one place more for what is written without a branch and not kept
         np.zeros((n_node + 1, n_block + 1), np.int32),
         np.zeros(n_node + 1, np.int64),
         np.zeros(n_block),

@@ -57,6 +57,7 @@ def _from_zero(z, inside, at_zero, half):
 
 def _gamma(z, c):
     half = c[:, 4:5]
+    # the branch that is not taken has a finite value and slope too, or its NaN would spoil the gradient
     safe = pt.maximum(z, half)
     return _from_zero(z, c[:, :1] + c[:, 1:2] * pt.log(safe) - c[:, 2:3] * safe, c[:, 3:4], half)
 
@@ -232,7 +233,9 @@ def _leaves_of(circuit: Circuit, plan: Plan, params: Params, leaves: np.ndarray)
 
 def _log_sum_exp(terms: Any) -> Any:
     """Return the log sum of exponentials along axis 1, -inf, with derivative 0, where all are 0."""
+    # the shift cancels: no derivative runs through it
     largest: Any = disconnected_grad(pt.max(terms, axis=1, keepdims=True))
     largest = pt.switch(largest > -np.inf, largest, 0.0)
     total = pt.exp(terms - largest).sum(axis=1)
+    # log 0 has an infinite slope, also in the branch that is not taken
     return pt.switch(total > 0.0, pt.log(pt.switch(total > 0.0, total, 1.0)) + largest[:, 0], -np.inf)

@@ -57,6 +57,7 @@ class Population:
         owner = np.repeat(np.arange(len(parts)), [part.n_chain * part.n_draw for part in parts])
         within = np.concatenate([np.arange(part.n_chain * part.n_draw) for part in parts])
         n = min(max_draws, owner.size)
+        # the middle of each of n equal parts of all draws
         kept = ((np.arange(n) + 0.5) * (owner.size / n)).astype(int)
         flat = [part.flat() for part in parts]
         points = [
@@ -81,6 +82,7 @@ class Population:
         """Return a row, (n_column,), for samplers to begin at: of some drawn rows, which have a density, the nearest
         to their mean."""
         rows = np.empty((N_START, len(self.schema)))
+        # a seed of its own: the start is the same in every process
         sample_rows(self.plan, self.log_weight, self.theta, np.random.default_rng(0), rows)
         away = (rows - rows.mean(axis=0)) / self.scale
         return rows[np.argmin((away * away).sum(axis=1))]
@@ -234,6 +236,7 @@ class Standardised(Transform):
 
     def forward(self, value, *inputs):
         """Return (x - location) / scale, or log(x / scale)."""
+        # the branch that is not taken has a finite value and slope
         positive = pt.log(pt.switch(self._positive, value, 1.0) / self._scale)
         return pt.switch(self._positive, positive, (value - self._location) / self._scale)
 

@@ -255,6 +255,7 @@ class CircuitRowsRV(RandomVariable):
         shape = np.shape(missing) if size is None else (*size, np.shape(missing)[-1])
         batch = shape[:-1]
         plan = self.frozen.plan
+        # one point for all rows: they are drawn in one call
         if all(n == 1 for n in log_weight.shape[:-1]):
             out = np.empty((int(np.prod(batch, dtype=int)), shape[-1]))
             sample_rows(plan, np.ascontiguousarray(log_weight).ravel(), np.ascontiguousarray(theta).ravel(), rng, out)

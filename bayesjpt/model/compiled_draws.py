@@ -85,6 +85,7 @@ def draw_parameters(rng, n, number, first, second, limit):
     """Return float64 (n,): a draw for each of the arguments, of which there are n or one."""
     out = np.empty(n)
     for i in range(n):
+        # an argument of size one serves all draws
         a, b = first[min(i, first.size - 1)], second[min(i, second.size - 1)]
         out[i] = draw_parameter(number, a, b, limit[min(i, limit.size - 1)], rng)
     return out

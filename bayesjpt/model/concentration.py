@@ -66,6 +66,7 @@ def block_priors(
         raise ModelError(
             f"concentrations alpha of each edge with type_prior={type_prior!r}", "one for all to be divided"
         )
+    # arrays and expressions take their place below: any number will do here
     numbers = {name: 1.0 if isinstance(value, np.ndarray | Variable) else value for name, value in given.items()}
     priors = make_priors(circuit, schema, layout, **numbers, prior=prior, type_prior=type_prior)
     concentration = priors.concentration.copy()
@@ -95,6 +96,7 @@ def divide_by(
     whole = expressions.get(variable.name, pt.as_tensor(concentration[variable.edges]))
     at = np.searchsorted(variable.edges, types.edge)
     divided = pt.set_subtensor(whole[at], whole[at] * types.factor * weight[types.entry])
+    # whoever reads these in place of the expression gets NaN, not a number that is wrong
     concentration[variable.edges] = np.nan
     return priors._replace(concentration=concentration), expressions | {variable.name: divided}
 

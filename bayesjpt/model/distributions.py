@@ -66,6 +66,7 @@ def log_gamma_tail(alpha, x):
     (Digital Library of Mathematical Functions, 8.11.2).
     """
     far = x > pt.maximum(_FAR_TAIL, 4.0 * alpha)
+    # each branch gets arguments at which its value and slope are finite, whichever is taken
     near, beyond = pt.switch(far, 1.0, x), pt.switch(far, x, _FAR_TAIL)
     series = pt.ones_like(beyond)
     for k in range(_N_TAIL_TERM, 0, -1):
@@ -271,6 +272,7 @@ class FlooredInverseGamma(PositiveContinuous):
         return point if rv_size_is_none(size) else pt.full(size, point)
 
     def logp(value, alpha, beta, floor):
+        # without a floor the branch that is not taken would divide by 0
         safe_floor = pt.switch(floor > 0.0, floor, 1.0)
         log_mass = pt.switch(floor > 0.0, pt.log(pt.gammainc(alpha, beta / safe_floor)), 0.0)
         logp = alpha * pt.log(beta) - pt.gammaln(alpha) - (alpha + 1.0) * pt.log(value) - beta / value - log_mass

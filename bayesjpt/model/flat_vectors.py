@@ -132,6 +132,7 @@ def shares_of_types(weight, edges, parent, child, leaf_node, place, sizes):
     """Return float64 (n_column, n_family); sizes are the numbers of nodes, columns and families."""
     reach, out = np.zeros(sizes[0]), np.zeros((sizes[1], sizes[2]))
     reach[-1] = 1.0
+    # level by level: what reaches a parent is complete when its edges have their turn
     for k in range(edges.size):
         reach[child[k]] += reach[parent[k]] * weight[edges[k]]
     for k in range(place.size):

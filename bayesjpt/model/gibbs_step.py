@@ -255,6 +255,7 @@ class CircuitGibbs(BlockedStep):
         state = (
             self._begin(point) if self.chain_state is None else self.chain_state._replace(params=self._params(point))
         )
+        # once tuning is over weights are free, whatever was planned
         if not self.tune:
             state = state._replace(n_even=0)
         return chain.allocate(state, self._sweeper, self.rng)

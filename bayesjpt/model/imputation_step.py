@@ -138,6 +138,7 @@ class CircuitImputation(BlockedStep):
 
     def _one_a_row(self) -> np.ndarray:
         """Return a mask with one of the missing cells of each row, at random."""
+        # each of a row's gaps is as likely as any other to have the largest number
         priority = np.where(self._missing, self.rng.random(self._missing.shape), -1.0)
         mask = np.zeros_like(self._missing)
         mask[self._with_gaps, priority[self._with_gaps].argmax(axis=1)] = True
@@ -181,6 +182,7 @@ class CircuitImputation(BlockedStep):
             if inside[row]:
                 old = rows[row].copy()
                 rows[row] = proposed[row]
+                # with the rows as they stand: proposals that were accepted before count
                 after = self._log_factors(point, rows)
                 accepted[row] = _accepted(np.array([after]), np.array([before]), self.rng)[0]
                 if accepted[row]:
@@ -204,6 +206,7 @@ class CircuitImputation(BlockedStep):
 
 def _accepted(after: np.ndarray, before: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return which proposals are accepted; what is impossible before gives way, what is no number does not come."""
+    # where both are -inf their difference is NaN, and is not taken
     with np.errstate(invalid="ignore"):
         ratio = np.where(after > -np.inf, after - before, -np.inf)  # a comparison with NaN is false
     return np.log(rng.random(after.size)) < ratio

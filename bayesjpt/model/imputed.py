@@ -103,6 +103,7 @@ class StartingCells(Op):
     def perform(self, node, inputs, outputs):
         values, missing = inputs
         circuit = self.block.circuit
+        # a seed of its own: the start is the same in every process
         rng = np.random.default_rng(0)
         outputs[0][0] = _draw(self.block, values, missing, circuit.start_log_weight, circuit.start_theta, rng)
 

@@ -46,5 +46,6 @@ class Segments:
     def max(self, x) -> Any:
         """Return the symbolic maxima of x over segments, along its last axis."""
         length = np.diff(self.ptr)
+        # short segments repeat their last entry: that changes no maximum
         within = np.minimum(np.arange(length.max(initial=1)), length[:, None] - 1)
         return pt.max(x[..., self.ptr[:-1, None] + within], axis=-1)

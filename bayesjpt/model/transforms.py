@@ -61,6 +61,7 @@ class SegmentSimplex(Transform):
         logs = self._centred(value)
         largest = self.segments.max(logs)
         total = self.segments.sum(pt.exp(logs - largest[..., self.segments.member]))
+        # log n plus the sum of log shares, in which the centred logarithms add up to 0
         length = np.diff(self.segments.ptr)
         return pt.sum(np.log(length) - length * (largest + pt.log(total)), axis=-1)
 
@@ -139,6 +140,7 @@ class BelowLimit(Transform):
     def backward(self, value, *inputs):
         """Return limit - log(1 + exp(limit - value))."""
         unbounded = pt.isinf(inputs[-1])
+        # the branch that is not taken would be infinity less infinity
         limit = pt.switch(unbounded, 0.0, inputs[-1])
         return pt.switch(unbounded, value, limit - pt.softplus(limit - value))
 

@@ -89,6 +89,7 @@ class FlooredBeta(UnitContinuous):
         bounded = floor > 0.0
         log_mass = pt.switch(bounded, log_beta_tail(alpha, beta, pt.switch(bounded, floor, 0.5)), 0.0)
         inside = (value >= floor) & (value > 0.0) & (value < 1.0)
+        # the branch that is not taken has a finite value and slope
         safe = pt.switch(inside, value, 0.5)
         logp = (alpha - 1.0) * pt.log(safe) + (beta - 1.0) * pt.log1p(-safe) - _log_beta(alpha, beta) - log_mass
         return check_parameters(

@@ -13,6 +13,7 @@ def n_set(word):
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    # the product adds up all bytes in the highest one
     return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 

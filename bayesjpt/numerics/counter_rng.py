@@ -28,6 +28,7 @@ def mix(z):
 @kernel
 def sweep_key(chain_key, sweep):
     """Return the key of one sweep of one chain."""
+    # mixed before sweeps are added: keys a multiple of the step apart would share sweeps
     return mix(mix(np.uint64(chain_key)) + np.uint64(sweep) * _ROW)
 
 
@@ -36,6 +37,7 @@ def uniform(key, row, node):
     """Return a number in [0, 1), a multiple of 2^-53."""
     z = mix(np.uint64(key) + np.uint64(row) * _ROW)
     z = mix(z + np.uint64(node) * _NODE)
+    # the upper 53 bits, as many as a float holds
     return (z >> np.uint64(11)) * _UNIT
 
 
@@ -43,6 +45,7 @@ def uniform(key, row, node):
 def fill_uniform(key, first_row, rows, node, out):
     """Fill out[j] with the uniform number of row ``first_row + rows[j]`` at a node."""
     offset = np.uint64(node) * _NODE
+    # modulo 2^64 this plus a row's multiple is the key plus the multiple of both numbers' sum
     base = np.uint64(key) + np.uint64(first_row) * _ROW
     for j in range(rows.size):
         z = mix(mix(base + np.uint64(rows[j]) * _ROW) + offset)

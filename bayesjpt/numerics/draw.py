@@ -25,12 +25,14 @@ def draw_gamma(shape, rate, rng):
     """Return a draw of Gamma(shape, rate), or NaN where the parameters are not positive and finite."""
     if not (shape > 0.0 and rate > 0.0 and shape < np.inf and rate < np.inf):
         return np.nan
+    # at small shapes a draw underflows
     return max(rng.standard_gamma(shape) / rate, _SMALLEST)
 
 
 @kernel
 def _log_gamma_draw(a, rng):
     """Return log Gamma(a): log Gamma(a + 1) + log(U) / a (Marsaglia and Tsang, 2000, section 6)."""
+    # 1 - U is in (0, 1]: its logarithm is finite
     return math.log(rng.standard_gamma(a + 1.0)) + math.log(1.0 - rng.random()) / a
 
 
@@ -40,9 +42,11 @@ def draw_beta(a, b, rng):
     if not (a > 0.0 and b > 0.0 and a < np.inf and b < np.inf):
         return np.nan
     if min(a, b) < _SMALL:
+        # of gammas in logarithms, of which neither underflows; the exponential of their difference stays finite
         p = 1.0 / (1.0 + math.exp(min(_log_gamma_draw(b, rng) - _log_gamma_draw(a, rng), 700.0)))
     else:
         p = rng.beta(a, b)
+    # the largest float below 1
     return min(max(p, _SMALLEST), 1.0 - 1.1102230246251565e-16)
 
 
@@ -56,6 +60,7 @@ def draw_beta_above(a, b, x, y, rng):
     """
     if not (a > 0.0 and b > 0.0 and a < np.inf and b < np.inf and 0.0 <= x < 1.0 and y > 0.0):
         return np.nan
+    # minus the slope of the log density of the log odds at x
     slope, n = b * x - a * y, a + b
     if slope <= math.sqrt(n * x * y):
         while True:
@@ -66,6 +71,7 @@ def draw_beta_above(a, b, x, y, rng):
         step = rng.standard_exponential() / slope
         if step < _LONGEST_STEP:
             fall = n * math.log1p(x * math.expm1(step)) - a * step
+            # the tangent lies above the log density, which is concave: accepted by how far
             if math.log(1.0 - rng.random()) <= slope * step - fall:
                 return max(min(x / (x + y * math.exp(-step)), 1.0 - 1.1102230246251565e-16), x)
 
@@ -89,6 +95,7 @@ def draw_gamma_above(shape, rate, lower, rng):
                 return x
     slope = max(shape - 1.0, 0.0) / lower
     while True:
+        # positive: beyond the mean the slope (shape - 1) / lower is less than the rate
         step = rng.standard_exponential() / (rate - slope)
         if math.log(1.0 - rng.random()) <= (shape - 1.0) * math.log1p(step / lower) - slope * step:
             return lower + step
@@ -109,6 +116,7 @@ def draw_gamma_below(shape, rate, upper, rng):
         return draw_gamma(shape, rate, rng)
     if rate * upper < 1.0:
         while True:
+            # x^(shape - 1) below `upper`, thinned by exp(-rate x), which is at least 1 / e
             x = upper * rng.random() ** (1.0 / shape)
             if rng.random() <= math.exp(-rate * x):
                 return max(x, _SMALLEST)
@@ -177,6 +185,7 @@ def draw_dirichlet(concentration, out, rng):
         out[k] = max(math.exp(out[k]), _SMALLEST)
         total += out[k]
     for k in range(out.size):
+        # the total is a little above 1 where entries were raised: the quotient may be below again
         out[k] = max(out[k] / total, _SMALLEST)
     return True
 

@@ -42,6 +42,7 @@ class DyadicSum:
 
     def add(self, first: int, term: np.ndarray, size: int = 1) -> None:
         """Add a term, or the sum of an aligned power of two of terms; the array becomes the sum's own."""
+        # the other half of an aligned block of twice the size differs in this one bit
         while (sibling := (first ^ size, size)) in self._found:
             term = self._found.pop(sibling) + term  # which of both comes first changes no bit
             first, size = min(first, sibling[0]), 2 * size

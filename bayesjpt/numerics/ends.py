@@ -45,6 +45,7 @@ def upper_end(x, units):
     if resolution > 0.0 and _SMALLEST_FAR * resolution < abs(x) < np.inf:
         beyond = np.nextafter(x, np.inf)
         if beyond - x > _LARGEST_GAP * resolution:
+            # halves in units of z: between two neighbouring floats there is none for their middle
             z = 0.5 * z + 0.5 * ((beyond - offset) / scale)
     return z
 

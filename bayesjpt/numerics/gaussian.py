@@ -31,6 +31,7 @@ def mills_ratio(x):
     if x < _TAIL:
         return _SQRT_HALF_PI * math.exp(0.5 * x * x) * math.erfc(x * _SQRT_HALF)
     fraction = x
+    # from the innermost level outwards
     for k in range(int(_FRACTION_SPREAD / x) + _FRACTION_LEAST, 0, -1):
         fraction = x + k / fraction
     return 1.0 / fraction
@@ -49,6 +50,7 @@ def log_normal_cdf(x):
         return math.log1p(-0.5 * math.erfc(x * _SQRT_HALF))
     if x > -_TAIL:
         return math.log(0.5 * math.erfc(-x * _SQRT_HALF))
+    # the square would overflow
     if x < -1e150:
         return -np.inf
     return -0.5 * x * x - _HALF_LOG_2PI + math.log(mills_ratio(-x))
@@ -80,6 +82,7 @@ def log_normal_interval(a, b):
         if b - a <= 2.0:
             return math.log(0.5 * (math.erf(b * _SQRT_HALF) + math.erf(-a * _SQRT_HALF)))
         return math.log1p(-0.5 * (math.erfc(b * _SQRT_HALF) + math.erfc(-a * _SQRT_HALF)))
+    # to the left of 0, where the tail near to it is the small one
     if a >= 0.0:
         a, b = -b, -a
     if half < 0.5 and -middle * half < 20.0:
@@ -125,6 +128,7 @@ def log_lost_normal(lo, hi, mean, scale):
     y = 0.5 * width * middle
     log_sinh = 0.0
     if y > _STEEP:
+        # sinh(y) is exp(y) / 2, which would overflow
         log_sinh = y - math.log(2.0 * y)
     elif y > _FLAT:
         log_sinh = math.log(math.sinh(y) / y)
@@ -140,6 +144,7 @@ def _lower_quantile(log_p):
     if log_p == -np.inf:
         return -np.inf
     if log_p < -3.0:
+        # of phi(x) / |x|, what Phi(x) tends to
         x = -math.sqrt(-2.0 * log_p - math.log(-4.0 * math.pi * log_p))
     else:
         x = min((math.exp(log_p) - 0.5) * _SQRT_2PI, 0.0)
@@ -210,6 +215,7 @@ def _moments_from_end(a, width):
     Where a < 0, the width is at most 1: the density hardly rises, so the variance is a third of the squared mean,
     or more, and their difference loses no digits.
     """
+    # where the density has fallen by e^-40 nothing is left to integrate
     reach = min(width, 40.0 / a) if a > 0.0 else width
     half = 0.5 * reach
     total = 0.0
@@ -228,6 +234,7 @@ def _moments_from_end(a, width):
 @kernel
 def _edge(u, log_mass):
     """Return (phi(u) / mass, u phi(u) / mass) for an end of an interval."""
+    # infinity times 0 would be NaN
     if math.isinf(u):
         return 0.0, 0.0
     ratio = math.exp(-0.5 * u * u - _HALF_LOG_2PI - log_mass)

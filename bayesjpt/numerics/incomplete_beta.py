@@ -60,6 +60,7 @@ def log_beta_kernel(a, b, x, y):
     p, q = a / n, b / n
     difference = x * q - y * p
     exponent = a * _log_ratio_minus(x, p, difference) + b * _log_ratio_minus(y, q, -difference)
+    # near the centre the logarithm cancels against the difference
     error = stirling_error(n) - stirling_error(a) - stirling_error(b)
     return exponent + 0.5 * (math.log(a) + math.log(q) - _LOG_2PI) + error
 
@@ -136,6 +137,7 @@ def log_beta_tails(a, b, x, y):
         return -np.inf, 0.0
     if y <= 0.0:
         return 0.0, -np.inf
+    # on the near side of the bulk the lower tail is the small one
     if y * (a + 1.0) >= x * (b + 1.0):
         lower = min(_log_lower(a, b, x, y), 0.0)
         return lower, log1mexp(-lower)

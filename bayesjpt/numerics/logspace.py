@@ -27,10 +27,12 @@ def fast_exp(x):
 
     x = k log 2 + r with |r| <= log(2) / 2; a Taylor polynomial of degree 13 in r, times 2^k set in the exponent bits.
     """
+    # choices in place of max() and min(): NaN compares false, so that it ends as the lowest, for which 0 is returned
     t = x if x > _LOWEST else _LOWEST
     t = t if t < _HIGHEST else _HIGHEST
     shifted = t * _LOG2_E + _ROUND
     k = shifted - _ROUND
+    # the leading part of log 2 has 16 bits, so that k times it is exact
     r = (t - k * _LOG_2_HI) - k * _LOG_2_LO
     p = 1.0 / 6227020800.0
     p = p * r + 1.0 / 479001600.0
@@ -46,6 +48,7 @@ def fast_exp(x):
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
+    # of the low bits, k alone survives the shift, into the exponent of 1
     bits = (np.float64(shifted).view(np.int64) << np.int64(52)) + np.int64(_ONE_BITS)
     value = p * np.int64(bits).view(np.float64)
     return value if x > _LOWEST else 0.0
@@ -60,6 +63,7 @@ def fast_log(x):
     bits = np.float64(x).view(np.int64)
     k = np.int64((bits >> np.int64(52)) | np.int64(_TWO_52_BITS)).view(np.float64) - _EXPONENT_BIAS
     m = np.int64((bits & np.int64(_MANTISSA_BITS)) | np.int64(_ONE_BITS)).view(np.float64)
+    # between sqrt(1/2) and sqrt(2) the series converges fastest
     above = m > _SQRT_2
     m = 0.5 * m if above else m
     k = k + 1.0 if above else k

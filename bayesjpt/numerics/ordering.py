@@ -21,6 +21,7 @@ def stable_order(key):
             middle, last = min(first + width, n), min(first + 2 * width, n)
             left, right = first, middle
             for at in range(first, last):
+                # of equal keys that of the left run comes first: the order is stable
                 if left < middle and (right >= last or key[order[left]] <= key[order[right]]):
                     merged[at] = order[left]
                     left += 1

@@ -43,6 +43,7 @@ def _draw_inverse_gaussian_below(z, rng):
         squared = rng.standard_normal() ** 2
         # the smaller root, without the cancellation of mean + ... - sqrt(...)
         x = mean / (1.0 + 0.5 * mean * squared + math.sqrt(mean * squared + 0.25 * (mean * squared) ** 2))
+        # Michael, Schucany and Haas (1976): the other root, mean^2 / x, with probability x / (mean + x)
         if rng.random() > mean / (mean + x):
             x = mean * mean / x
         if x < _CUT:
@@ -76,6 +77,7 @@ def draw_polya_gamma(c, rng):
         n = 0
         while True:
             n += 1
+            # an odd number of further terms leaves the sum below the density, an even one above
             if n % 2 == 1:
                 total -= _term(n, x)
                 if level <= total:

@@ -25,6 +25,7 @@ def log_rising(x, step):
 
     A product where the step is a small whole number, a quarter of the work of Stirling's formula for large x.
     """
+    # at most 16 factors of 1e15: the product does not overflow
     if step <= _LONGEST_PRODUCT and math.floor(step) == step and x < _LARGEST_FACTOR:
         product = 1.0
         for j in range(int(step)):
@@ -53,6 +54,7 @@ def digamma_step(x, step):
         return total
     lower, upper = x, x + step
     total = 0.0
+    # digamma(x + 1) = digamma(x) + 1 / x, until both are large
     while lower < _LARGE:
         total += 1.0 / lower
         lower += 1.0

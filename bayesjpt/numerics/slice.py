@@ -35,11 +35,13 @@ def slice_state():
 @kernel
 def slice_begin(state, x, log_density, width, rng):
     """Start an update from x, whose log density is finite, and return the first point to be evaluated."""
+    # log(u f(x)) with u uniform: minus its logarithm is exponential
     state[_LEVEL] = log_density - rng.standard_exponential()
     state[_X] = x
     state[_WIDTH] = width
     state[_LEFT] = x - width * rng.random()
     state[_RIGHT] = state[_LEFT] + width
+    # steps are shared out at random: with a fixed number a side the way back would have another probability
     state[_STEPS_LEFT] = np.floor(_MAX_STEPS * rng.random())
     state[_STEPS_RIGHT] = _MAX_STEPS - 1 - state[_STEPS_LEFT]
     state[_N_SHRINK] = 0.0
@@ -90,6 +92,7 @@ def slice_next(state, log_density, rng):
         state[_PHASE] = _DONE
         state[_POINT] = state[_X]
         return state[_POINT]
+    # the old value stays inside the bracket, and is never ruled out
     if state[_POINT] < state[_X]:
         state[_LEFT] = state[_POINT]
     else:

@@ -168,6 +168,7 @@ def _serve(shared: _Shared, target: Target, schedule: Schedule, draws: Draws, re
         except IndexError:  # those that are not done are in the hands of other threads, and stay there
             return
         chain.state = chain.advance(target, sweeper, schedule.n_tune)
+        # the draw first: a save takes as many draws as the state that it sees has made
         _keep(chain, schedule, draws)
         if record is not None:
             record(chain)

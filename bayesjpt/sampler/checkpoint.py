@@ -87,6 +87,7 @@ class Checkpoint:
     def remove(self) -> None:
         """Delete the folder, and nothing that is not ours."""
         if self._lock is not None:
+            # first of all: without it whatever cannot be deleted is no fit that has begun
             (self.path / RUN).unlink(missing_ok=True)
             self._disappear()
             self._release()
@@ -143,6 +144,7 @@ def check_facts(path: Path, stored: Mapping[str, Any], requested: Mapping[str, A
         ``columns`` and ``digest``).
     """
     where = f"checkpoint {str(path)!r}"
+    # as what was stored came back: tuples are lists
     requested = json.loads(json.dumps(requested))
     if stored["table"] != requested["table"]:
         rows, columns = (stored["table"].get(name, "unknown") for name in ("rows", "columns"))

@@ -199,6 +199,7 @@ def _of_group(root: Path) -> int | None:
         try:
             bound, taken = int((root / limit).read_text()), int((root / used).read_text())
             stat = (root / used).with_name("memory.stat").read_text()
+            # files that were not read lately: the kernel gives them up on demand
             freed = [int(line.split()[1]) for line in stat.splitlines() if line.split()[0] == cache]
         except (OSError, ValueError, IndexError):
             continue

@@ -99,6 +99,7 @@ class Saves:
         CheckpointError
             Where it cannot be written; what was saved before is whole.
         """
+        # a copy: chains go on meanwhile, and replace what stands here
         standing, n_part, last = list(self._standing), self._n_part, self._last
         n_kept = [0 if at is None else self._schedule.n_kept(at[0].sweep) for at in standing]
         if n_kept != self._n_kept:
@@ -107,6 +108,7 @@ class Saves:
             n_part += 1
             # at once: an interrupt behind the state that counts this part must not lead to another of its name
             self._n_part, self._last, self._n_kept = n_part, last, n_kept
+        # last: a state counts only draws that are written
         _write_state(self._path, self._schedule, standing, n_part, last)
 
     def restore(self, chains: Sequence[Chain]) -> None:
@@ -203,6 +205,7 @@ def _chains_from(head: Mapping[str, Any]) -> dict[int, tuple[dict[str, int], dic
 
 
 def _whole(number: Any, most: int) -> int:
+    # the type itself: bool is an int to isinstance()
     if type(number) is not int or not 0 <= number <= most:
         raise ValueError
     return number

@@ -165,6 +165,7 @@ def make_target(
         source, n_observed = ArraySource(table.values, table.observed), table.observed.sum(axis=1)
     units = _counted(plan, source, sampler, n_thread, executor)
     units = arrange(plan, source, sampler, **limits) if units is None else units
+    # constant in all parameters, so it is added once
     jacobian = float((n_observed * plan.column_log_jacobian).sum())
     drawn_at_once = priors.column_types.n_weight == 0 and bool(priors.scales.from_statistics.all())
     closed_form = drawn_at_once and is_closed_form(circuit, plan, units.n_open)

@@ -133,8 +133,10 @@ def grow(root: Task, decide: Decide, progress: Progress | None = None) -> Node:
             else:
                 assert len(decision.tasks) > 1
                 stack.append(decision)
+                # reversed: the first task comes off the stack first
                 stack.extend(reversed(decision.tasks))
         else:
+            # behind the split the last finished nodes are those of its tasks
             children = finished[-len(item.tasks) :]
             del finished[-len(item.tasks) :]
             if isinstance(item, Columns):
@@ -167,6 +169,7 @@ def one_thread() -> Iterator[None]:
     several threads would otherwise lift it under each other.
     """
     with _limit_gate:
+        # the first context of the process sets the limit, the last one lifts it
         if not _open_limits:
             _limit.enter_context(_controller().limit(limits=1))
         _open_limits.append(1)

@@ -20,6 +20,7 @@ def cuts_of(table: Table, column: int) -> np.ndarray:
     known = table.values[column, table.observed[column]]
     shares = np.linspace(0.0, 1.0, defaults.CUTSET_BINS + 1)[1:-1]
     cuts = np.unique(np.quantile(known, shares)) if known.size else np.empty(0)
+    # a cut at the least value would leave the bin below it empty
     return cuts[cuts > known.min()] if known.size else cuts
 
 
@@ -30,6 +31,7 @@ def bins_of(table: Table) -> tuple[Bins, list[np.ndarray]]:
     """
     code = codes_of(table)
     if any(column.base != "category" for column in table.schema.columns):
+        # codes are the table's own: numbers are written into a copy
         code = code.copy()
     cuts: list[np.ndarray] = []
     n_bin = np.empty(table.n_column, np.int64)
@@ -49,6 +51,7 @@ def shares_of_bins(bins: Bins) -> list[np.ndarray]:
     """Return the share of each bin of each column among its known cells, one row more spread evenly, float64 each."""
     found = []
     for code, n_bin in zip(bins.code, bins.n_bin.tolist(), strict=True):
+        # no share is 0
         count = np.bincount(code[code >= 0], minlength=n_bin) + 1.0 / n_bin
         found.append(count / count.sum())
     return found
@@ -59,6 +62,7 @@ def some_rows(bins: Bins, n_row: int, rng: np.random.Generator) -> Bins:
     n = bins.code.shape[1]
     if n <= n_row:
         return bins
+    # ascending: the rows keep their order
     return Bins(np.ascontiguousarray(bins.code[:, np.sort(rng.choice(n, n_row, replace=False))]), bins.n_bin)
 
 

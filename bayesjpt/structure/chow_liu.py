@@ -106,6 +106,7 @@ def _pack(code, n_bin, rows, columns):
         x, first, last = code[columns[j]], at[j], at[j + 1] - 1
         for i in range(rows.size):
             bin_ = x[rows[i]]
+            # row i is bit i modulo 64 of word i div 64
             bit = np.uint64(1) << np.uint64(i & 63)
             if bin_ >= 0:
                 bits[last, i >> 6] |= bit
@@ -123,6 +124,7 @@ def _pair(bits, at, count, n_row, j, k, out):
     known_j, known_k = at[j + 1] - 1, at[k + 1] - 1
     whole_j, whole_k = count[known_j] == n_row, count[known_k] == n_row
     n = n_row if whole_j and whole_k else count_both_bits(bits[known_j], bits[known_k])
+    # what is not in another bin is in bin 0: its entries are what is left of the margins
     out[0, 0] = n
     for a in range(1, n_j):
         out[a, 0] = count[at[j] + a - 1] if whole_k else count_both_bits(bits[at[j] + a - 1], bits[known_k])
@@ -201,12 +203,14 @@ def _chow_liu(code, n_bin, rows, columns, ess):
             cells = table[: at[current + 1] - at[current], : at[k + 1] - at[k]]
             _pair(bits, at, count, rows.size, current, k, cells)
             found = _information(cells, ess)
+            # strictly: of equal trees the one that Prim finds first
             if found > best[k]:
                 best[k], parents[k] = found, current
             if following < 0 or best[k] > best[following]:
                 following = k
         cells = table[: at[parents[following] + 1] - at[parents[following]], : at[following + 1] - at[following]]
         _pair(bits, at, count, rows.size, parents[following], following, cells)
+        # without imaginary rows: the likelihood of these rows at their own shares
         value += _information(cells, 0.0)
         current = following
     return parents, value

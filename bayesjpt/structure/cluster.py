@@ -49,6 +49,7 @@ def two_means(features: Sequence[ColumnFeatures], max_rows: int, rng: np.random.
     if (points == points[0]).all():
         return _smaller(_differing(features, 0 if chosen is None else int(chosen[0])))
     n_point = len(points)
+    # the numbers of one start follow those of another: a start draws the same, however many come after it
     draws = [(rng.integers(n_point), rng.random(_N_CANDIDATE)) for _ in range(TWO_MEANS_STARTS)]
     chosen_first, uniform = np.array([start for start, _ in draws]), np.array([number for _, number in draws])
     first, second = two_means_from(points, chosen_first, uniform, TWO_MEANS_STEPS, TWO_MEANS_TOLERANCE)

@@ -29,7 +29,9 @@ def joined(component: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.n
         if (one == other).all():
             return component
         taken = np.arange(component.size)
+        # `at`: a component may be joined to several, and takes the least of them
         np.minimum.at(taken, np.maximum(one, other), np.minimum(one, other))
+        # by doubling: every component points at the root of its chain
         further = taken[taken]
         while (further != taken).any():
             taken, further = further, further[further]

@@ -232,6 +232,7 @@ class _Learner:
         return part.rows.size > self.settings.min_rows and len(part.columns) > self.settings.min_columns
 
     def _children(self, part: _Part, split: _Split) -> tuple[_Part, ...]:
+        # a column of labels is split into all of its labels: nothing of it is left; numbers may be cut again
         left = tuple(c for c in part.columns if c != split.column or not self.is_labels[c])
         sides = self._sides(part.rows, split)
         return tuple(
@@ -326,6 +327,7 @@ class _Learner:
         return found
 
     def _label_value(self, counts: np.ndarray) -> float:
+        # 0 log 0: a label that no row has adds nothing
         counts = counts[counts > 0]
         return float((counts * np.log(counts / counts.sum())).sum())
 
@@ -346,6 +348,7 @@ class _Learner:
         """Take back splits that do not make held-out rows more probable, from the leaves upwards."""
         rows = {id(root): held_out}
         order = [root]
+        # parents first: the list grows while it is walked
         for part in order:
             if part.split is not None:
                 sides = self._sides(rows[id(part)], part.split)
@@ -353,9 +356,11 @@ class _Learner:
                 rows |= {id(child): child_rows for child, child_rows in zip(part.children, divided_rows, strict=True)}
                 order += part.children
         score: dict[int, float] = {}
+        # children first: what a subtree is worth is known when its split is judged
         for part in reversed(order):
             alone = self._held_out_score(part, rows[id(part)])
             if part.split is not None:
+                # one row more for each way, as circuits start: no logarithm of 0
                 n = np.array([child.rows.size for child in part.children]) + 1.0
                 n_out = np.array([rows[id(child)].size for child in part.children])
                 below = float((n_out * np.log(n / n.sum())).sum()) + sum(score[id(child)] for child in part.children)
@@ -382,6 +387,7 @@ class _Learner:
                 x = self.bins.code[column, rows]
                 above = self.bins.code[columns[parent], rows] if parent >= 0 else np.zeros_like(x)
                 known = (x >= 0) & (above >= 0)
+                # both bins of a pair in one number: parent's rows, then the column's
                 cell = above[known].astype(np.intp) * n + x[known]
                 tables.append(np.bincount(cell, minlength=n * n_above).reshape(n_above, n))
             share = tables[0] + self.settings.ess / n

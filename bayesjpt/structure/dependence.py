@@ -87,6 +87,7 @@ def whiten(column: ColumnFeatures, rows: np.ndarray | None = None) -> ColumnFeat
         lines = column.table[used[: used.size - int(used[-1] == column.n_distinct)]]
     n_distinct = len(lines)
     counts = np.bincount(index, minlength=n_distinct + 1)
+    # missing cells do not count for mean and variance
     counts[n_distinct] = 0
     lines = np.concatenate([lines, np.zeros((1, lines.shape[1]))])
     return _whitened([index], lines[None], counts[None], np.array([n_distinct]))[0]
@@ -134,6 +135,7 @@ def _whitened(
     mean = (counts[:, None] @ lines) / np.maximum(counts.sum(axis=1), 1)[:, None, None]
     lines = lines - mean
     lines[np.count_nonzero(counts, axis=1) < 2] = 0.0
+    # singular values of all rows are those of distinct lines, each times the root of its count
     _, singular, directions = np.linalg.svd(np.sqrt(counts)[:, :, None] * lines, full_matrices=False)
     kept = singular > RDC_TOLERANCE * singular[:, :1]
     table = lines @ directions.transpose(0, 2, 1) / np.where(kept, singular, 1.0)[:, None]
@@ -226,6 +228,7 @@ def largest_correlations(white: Sequence[ColumnFeatures]) -> np.ndarray:
             cross = cross - whiteners.mean_product(first, others)
             cross = whiteners.factor[first, others].transpose(0, 2, 1) @ cross @ whiteners.factor[others, first]
         largest = np.linalg.svd(cross, compute_uv=False)[:, 0]
+        # rounding alone carries a correlation above 1
         out[first, first + 1 :] = out[first + 1 :, first] = np.minimum(largest, 1.0)
     return out
 

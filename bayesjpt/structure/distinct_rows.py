@@ -74,8 +74,10 @@ def distinct_rows(bins: Bins, usual: np.ndarray) -> DistinctRows:
     ([0, 2, 1], [0, 2, 3], [0])
     """
     code = np.ascontiguousarray(bins.code.T)
+    # a row as one word of bytes: rows are equal where their bytes are
     words = code.view(np.dtype((np.void, code.dtype.itemsize * code.shape[1]))).ravel()
     _, which = np.unique(words, return_inverse=True)
+    # stable: rows that are alike stay in the table's order
     order = np.argsort(which, kind="stable")
     first = np.concatenate([np.flatnonzero(np.diff(which[order], prepend=-1)), [order.size]]).astype(np.int64)
     row_code = code[order[first[:-1]]]

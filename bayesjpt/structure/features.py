@@ -194,6 +194,7 @@ def _present_lines(codes: Codes, rows: np.ndarray, columns: np.ndarray) -> _Line
     missing = first[1:] - 1
     everywhere = code + first[:-1, None]
     count = np.bincount(everywhere.ravel(), minlength=first[-1])
+    # missing cells have no part in ranks and means
     count[missing] = 0
     present = count > 0
     present[missing] = True
@@ -235,6 +236,7 @@ def _feature_lines(
     weight = normal[first][lines.column]
     phase = normal[first + 1 - is_label][lines.column]
     at_end = np.cumsum(count)
+    # average rank: the last of equal values less half of how many there are but one
     rank = at_end - (at_end[start[:-1]] - count[start[:-1]])[lines.column] - 0.5 * (count - 1)
     number = ~is_label[lines.column]
     if not number.all():

@@ -157,6 +157,7 @@ class _Grower:
             np.array(numeric, np.int32),
             np.array(symbolic, np.int32),
             self.n_code[symbolic].astype(np.int32),
+            # 0 log 0 is 0
             n**2 if settings.gini else n * np.log(np.maximum(n, 1.0)),
             settings.gini,
         )
@@ -262,7 +263,9 @@ def between(below: float, above: float) -> float:
     """
     middle, quarter = 0.5 * below + 0.5 * above, 0.25 * above - 0.25 * below
     if not below < middle <= above or quarter == 0.0:
+        # no float lies in between, or the quarter has underflowed
         return float(above)
     n_digit = -math.floor(math.log10(quarter))
+    # with few digits first
     rounded = (round(float(middle), n) for n in (n_digit - 1, n_digit))
     return next((short for short in rounded if abs(short - middle) <= quarter), float(middle))

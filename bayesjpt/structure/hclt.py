@@ -114,6 +114,7 @@ def started(parents: np.ndarray, bins: Bins, n_state: int, rng: np.random.Genera
     for share in shares_of_bins(bins):
         spread = rng.dirichlet(0.3 + 2.0 * share, size=n_state)
         emission.append((0.96 * spread + 0.04 * share).T)
+    # no state is out of the question at the start
     transition = np.ascontiguousarray(np.maximum(transition, 1e-6))
     return tree_of(parents, bins.n_bin, transition, np.concatenate(emission))
 
@@ -185,6 +186,7 @@ def _node(tree: Tree, states: np.ndarray) -> Node:
         if parent >= 0:
             kids[parent].append(column)
     roots = []
+    # children first: the sums that a way leads to are made
     for column in tree.order[::-1].tolist():
         ways: list[Node] = []
         for k in range(n_state):

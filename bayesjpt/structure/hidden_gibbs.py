@@ -125,6 +125,7 @@ def draw_counts(rows: DistinctRows, tree: Tree, rng: np.random.Generator) -> tup
             u = tree.bin_at[i] + rows.usual[i]
             share = tree.transition[i, :, from_states] * (usual.below[i] * tree.emission[u])
             share /= share.sum(axis=1, keepdims=True)
+            # exact counts: rows that are usual here differ in nothing but the state of the parent
             counts.pairs[i, from_states] += rng.multinomial(come[from_states], share)
         total[i] = counts.pairs[i].sum(axis=0)
         column_cells = counts.cells[tree.bin_at[i] : tree.bin_at[i + 1]]
@@ -173,11 +174,13 @@ def _go_up(rows, row, tree, usual, x, stamp, active, share, value):
     for e in range(rows.ptr[row], rows.ptr[row + 1]):
         i = rows.column[e]
         x[i] = rows.code[e]
+        # up to an ancestor that is marked: it and all above it are in the list
         while i >= 0 and stamp[i] != row:
             stamp[i] = row
             active[n_active] = tree.place[i]
             n_active += 1
             i = tree.parents[i]
+    # places are numbered parents first: sorted, each parent stands before its children
     active[:n_active].sort()
     for j in range(n_active):
         i = tree.order[active[j]]
@@ -194,6 +197,7 @@ def _go_up(rows, row, tree, usual, x, stamp, active, share, value):
                 mine[k] *= emission[k]
         for k in range(n_state):
             total += mine[k]
+        # in place of what the usual row has there
         log_value += math.log(total) - usual.log_norm[i]
         for k in range(n_state):
             mine[k] /= total
@@ -207,6 +211,7 @@ def _go_up(rows, row, tree, usual, x, stamp, active, share, value):
             continue
         above, message, top = share[p], usual.message[i], 0.0
         for q in range(n_state):
+            # the usual message of this child is taken out of the product, and its own put in
             above[q] *= value[q] / message[q]
             top = max(top, above[q])
         for q in range(n_state):
@@ -222,6 +227,7 @@ def _log_densities(rows, tree, usual, out):
     share, value = np.empty((n, n_state)), np.empty(n_state)
     for row in range(out.size):
         out[row], _ = _go_up(rows, row, tree, usual, x, stamp, active, share, value)
+        # only the row's unusual cells are set back
         for e in range(rows.ptr[row], rows.ptr[row + 1]):
             x[rows.column[e]] = rows.usual[rows.column[e]]
 
@@ -245,6 +251,7 @@ def _draw_active(rows, tree, usual, rng, counts):
                 reached = 0.0
                 for k in range(n_state):
                     reached += tree.transition[i, k, q] * share[i, k]
+                    # sums up to each state: the draw falls on the first above its target
                     value[k] = reached
                 target, z = rng.random() * reached, 0
                 while z < n_state - 1 and value[z] <= target:

@@ -35,8 +35,10 @@ def g_test(first: np.ndarray, second: np.ndarray) -> tuple[float, int]:
     )
     table = table.reshape(-1, n_second).astype(np.float64)
     by_first, by_second, n = table.sum(axis=1), table.sum(axis=0), table.sum()
+    # xlogy(0, 0) = 0: codes that never occur add nothing
     statistic = xlogy(table, table).sum() - xlogy(by_first, by_first).sum() - xlogy(by_second, by_second).sum()
     freedom = (np.count_nonzero(by_first) - 1) * (np.count_nonzero(by_second) - 1)
+    # never below 0 but for rounding
     return max(2.0 * float(statistic + xlogy(n, n)), 0.0), int(freedom)
 
 

@@ -170,6 +170,7 @@ def _hard_node(tree: Tree, table: Table) -> Node:
             if parts is not None:
                 region[split.left], region[split.right] = parts
     nodes: dict[int, Node] = {}
+    # a dictionary keeps its order: children of a node come first when it is reversed
     for position in reversed(region):
         split = tree.nodes[position]
         if isinstance(split, Split) and split.left in region:

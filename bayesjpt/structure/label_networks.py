@@ -111,6 +111,7 @@ def _part_by(x, n_way, rows, spare, end):
     for i in range(rows.size):
         end[x[rows[i]]] += 1
     n = 0
+    # from how many rows a way has to where it begins; the loop below moves it to where it ends
     for w in range(n_way):
         n, end[w] = n + end[w], n
     for i in range(rows.size):
@@ -172,6 +173,7 @@ def _grow(code, n_bin, select, has_trees, min_rows, min_columns, ess, subspace, 
             c = split[part]
             _part_by(code[c], n_bin[c], part_rows, spare, end)
             way, way_count = with_room(way, n_way + n_bin[c]), with_room(way_count, n_way + n_bin[c])
+            # from the last to the first: they come off the stack in the order of the ways
             for w in range(n_bin[c] - 1, -1, -1):
                 first = end[w - 1] if w > 0 else 0
                 way_count[n_way + w] = end[w] - first
@@ -302,6 +304,7 @@ def _by_likelihood(code, rows, columns, may_split, has_trees, table):
             for k in range(j + 1):
                 count = both[c, j] if k == j else np.int64(0)
                 if k < j and has_trees:
+                    # rows with c, j and k; without c they are all that have j and k, less these
                     count = count_both_bits(shared[j], bits[k])
                 inside[j, k] = inside[k, j] = count
                 outside[j, k] = outside[k, j] = both[j, k] - count

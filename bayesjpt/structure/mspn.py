@@ -178,6 +178,7 @@ class _Learner:
         if threshold is None:
             threshold = np.maximum(MSPN_THRESHOLD, chance(white))
         component = hold_together(white, threshold)
+        # the first column leads its component: all zeros is a single component
         if not component.any():
             return None
         parts = [task.scope[component == first] for first in np.unique(component)]

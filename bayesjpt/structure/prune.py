@@ -95,6 +95,7 @@ def _sides(tree: Tree, table: Table, position: int, rows: np.ndarray) -> tuple[n
     assert isinstance(split, Split)
     values, missing = table.values[split.column, rows], ~table.observed[split.column, rows]
     goes_left = np.isin(values, split.labels) if split.labels else values < split.threshold
+    # dealt in turn: one goes left whenever the share of so many passes a whole number
     n_dealt = np.arange(int(missing.sum()) + 1) * tree.n_rows(split.left) // split.n_rows
     goes_left[missing] = np.diff(n_dealt) > 0
     return rows[goes_left], rows[~goes_left]

@@ -48,6 +48,7 @@ def rank_codes(values: np.ndarray, observed: np.ndarray, max_codes: int = MAX_CO
     if distinct.size <= max_codes:
         code[observed] = inverse
         return Ranks(code, distinct, distinct)
+    # by the middle of a number's rows: a number falls into one bucket, however many rows it has
     middle = np.cumsum(counts) - 0.5 * counts
     bucket = (middle * (max_codes / counts.sum())).astype(np.int64)
     first = np.flatnonzero(np.diff(bucket, prepend=-1))

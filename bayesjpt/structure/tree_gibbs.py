@@ -108,6 +108,7 @@ def _fill_scorer(trees, log_table, usual, base, single, pair):
 def _add_cells(rows, row, trees, scorer, x, score):
     """Add to score, float64 (n_tree,), what the unusual cells of a row change; x is usual before and after."""
     cells = range(rows.ptr[row], rows.ptr[row + 1])
+    # all cells before any pair: the parent of a cell may come later in the list
     for e in cells:
         x[rows.column[e]] = rows.code[e]
     for e in cells:
@@ -211,6 +212,7 @@ def log_marginal(trees, counts, centre, strength):
             for _ in range(trees.n_bin[p] if p >= 0 else 1):
                 n_row = 0.0
                 for e in range(lo, lo + n):
+                    # Gamma(own) / Gamma(own) is 1: entries without rows add nothing
                     if counts[e] > 0.0:
                         imaginary = strength * centre[e]
                         value += math.lgamma(imaginary + counts[e]) - math.lgamma(imaginary)

@@ -42,6 +42,7 @@ def parents_first(parents: Sequence[int]) -> list[int]:
     for variable, parent in enumerate(parents):
         kids.setdefault(int(parent), []).append(variable)
     order = list(kids.get(-1, []))
+    # the list grows while it is walked: children behind their parents
     for variable in order:
         order += kids.get(variable, [])
     return order
@@ -95,5 +96,6 @@ def drawn(
         above = state[parent] if parent >= 0 else np.zeros(n_row, np.intp)
         reached = np.cumsum(messages.below[variable] * transition[variable][above], axis=1)
         target = uniform(n_row) * reached[:, -1]
+        # a target that rounds up to the sum would fall beyond the last state
         state[variable] = np.minimum((reached <= target[:, None]).sum(axis=1), reached.shape[1] - 1)
     return state

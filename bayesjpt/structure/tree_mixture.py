@@ -220,6 +220,7 @@ class PairCounter:
     def counts(self, weights: np.ndarray) -> np.ndarray:
         """Return weighed rows by every two bins, imaginary rows added, float64 (sum n_bin, sum n_bin)."""
         found = self.present.T @ (self.present * weights[:, None])
+        # first bins are differences of counts, which may round below 0
         return np.maximum(self.spread.T @ found @ self.spread, 0.0) + self.imaginary
 
     def information(self, counts: np.ndarray) -> np.ndarray:
@@ -297,6 +298,7 @@ def log_prior(mixture: TreeMixture, ess: float) -> float:
 def _drawn(mixture: TreeMixture, bins: Bins, rng: np.random.Generator) -> np.ndarray:
     """Return a draw of each row's component given its cells, intp (n_row,)."""
     score = log_scores(mixture, bins)
+    # less the largest: at least one term is 1, and none overflows
     reached = np.cumsum(np.exp(score - score.max(axis=0)), axis=0)
     target = rng.random(score.shape[1]) * reached[-1]
     return np.minimum((reached <= target).sum(axis=0), score.shape[0] - 1)

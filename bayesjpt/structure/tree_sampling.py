@@ -167,6 +167,7 @@ def sweep(rows: Rows, state: State, rng: np.random.Generator, *, edges: str = ""
     mean_tables(trees, counts, centre, strength, table)
     weight = n_rows + defaults.TREE_ROWS
     estimate = Mixture(trees, np.log(weight / weight.sum()), np.log(table))
+    # the means were copied by the logarithm: the array is free for the draw
     draw_tables(trees, counts, centre, strength, table, rng)
     drawn = np.log(np.maximum(rng.standard_gamma(weight), 1e-300))
     return State(Mixture(trees, drawn - np.logaddexp.reduce(drawn), table), estimate, strength, tree)
@@ -174,6 +175,7 @@ def sweep(rows: Rows, state: State, rng: np.random.Generator, *, edges: str = ""
 
 def _strength(trees: Trees, counts: np.ndarray, centre: np.ndarray, strength: float, rng: np.random.Generator) -> float:
     """Return a strength of the prior given counts: half or twice the one before, or that (Metropolis)."""
+    # half or twice with equal probability: symmetric, so that the marginals alone decide
     other = strength * (2.0 if rng.random() < 0.5 else 0.5)
     change = log_marginal(trees, counts, centre, other) - log_marginal(trees, counts, centre, strength)
     inside = STRENGTHS[0] <= other <= STRENGTHS[-1]

@@ -315,6 +315,7 @@ def clusters(codes: np.ndarray, penalty: float, rng: np.random.Generator) -> np.
     ptr = np.zeros(n_column + 1, np.int32)
     for column in range(n_column):
         found, index = np.unique(codes[:, column], return_inverse=True)
+        # -1 sorts first: without it codes begin at 0
         missing = int(found[0] < 0)
         dense[:, column] = index - missing
         ptr[column + 1] = ptr[column] + max(found.size - missing, 1)
