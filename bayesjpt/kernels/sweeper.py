@@ -236,6 +236,7 @@ class Sweeper:
             apply_scales(self._scales, self.priors.hyper, self.priors.hyper_at, tau, self._hyper)
 
     def _draw_given_allocations(self, params: Params, rng: np.random.Generator) -> None:
+        self._scale(params)
         behind = params.theta[self.circuit.n_theta :]
         node, leaf, n_active = redraw(
             self._given, self.concentration, params.log_weight, params.theta[: self.circuit.n_theta], behind, rng
