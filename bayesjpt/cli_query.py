@@ -333,7 +333,7 @@ def tree(
     *,
     reader: TableReader,
 ) -> None:
-    """Show the tree of a fit with --learner jpt, or of experts for rows of a table: its splits, and its leaves."""
+    """Show the tree of a fit with --learner jpt or cutset, or of experts for rows of a table: splits and leaves."""
     from bayesjpt.report.tree import check_picture, tree
 
     if output is not None:

@@ -87,7 +87,9 @@ def table_pointers(tree_ptr: np.ndarray, column: np.ndarray, parent: np.ndarray,
     tree = np.repeat(np.arange(tree_ptr.size - 1), np.diff(tree_ptr))
     # roots take any entry here: they have no parent, and 1 group above
     above = np.where(parent >= 0, n_group[column[np.where(parent >= 0, tree_ptr[tree] + parent, 0)]], 1)
-    return np.concatenate([[n_way], n_way + np.cumsum(above * n_group[column])]).astype(np.int32)
+    ends = np.concatenate([[n_way], n_way + np.cumsum(above * n_group[column])])
+    # tables that large fit into no memory, but a file may speak of them: they are not to be taken for small ones
+    return ends.astype(np.int32 if ends[-1] < 2**31 else np.int64)
 
 
 def groups_of(schema: Schema) -> np.ndarray | None:

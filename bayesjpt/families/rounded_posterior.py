@@ -186,7 +186,10 @@ def _draw_by_surrogate(point, hyper, cells, facts, rng):
     start = _log_surrogate(point[0], point[1], hyper, facts)
     moments = (facts[1], math.log(facts[2] / facts[0]))
     at_moments = _log_surrogate(moments[0], moments[1], hyper, facts)
-    if start < at_moments - _FAR_BELOW:
+    # the exact target is asked, too: beside rare far values the surrogate may be that far off where a chain belongs
+    if start < at_moments - _FAR_BELOW and (
+        _log_target(point[0], point[1], hyper, cells) < _log_target(moments[0], moments[1], hyper, cells) - _FAR_BELOW
+    ):
         point, start = moments, at_moments
     proposal, density = point, start
     state = slice_state()

@@ -80,8 +80,8 @@ def dependence(
     short range are cells by themselves: there the answer is exact. Real columns are cut under each draw, finer where
     halving cells does not win what it does in smooth places, and sums over cells, halves and quarters are carried on to
     the limit. ``error_bound`` is the largest difference, over draws, from the same with cells twice as wide, and a
-    fifth of the tolerance for each such column: two or three ten-thousandths of a nat in all at the default. See
-    docs/explanation/dependence.md.
+    fifth of the tolerance for each such column: two or three ten-thousandths of a nat in all at the default; an
+    estimate, which a leaf far narrower than others may exceed. See docs/explanation/dependence.md.
 
     Cost: a few tenths of a millisecond a pair and draw.
 
@@ -144,8 +144,8 @@ def _information(post: Posterior, positions: Sequence[int], tolerance: float) ->
     start = first_cells(post.schema, positions)
     limits = tolerance, DEPENDENCE_SPLITS
     fill_information(plan, slots, start, separate, limits, params, values, doubt)
-    is_cut = np.array([not is_exact(post.schema.columns[position]) for position in positions])
-    doubt += np.where(separate, 0.0, 0.2 * tolerance * (is_cut + is_cut[:, None]))
+    n_cut = np.array([float(not is_exact(post.schema.columns[position])) for position in positions])
+    doubt += np.where(separate, 0.0, 0.2 * tolerance * (n_cut + n_cut[:, None]))
     return values, doubt
 
 

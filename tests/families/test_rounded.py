@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import log_ndtr
 
 from bayesjpt.families import features, registry
 from bayesjpt.families.record import OK
-from tests.families.examples import CHANGE, COUNT, SIZE, UNSCALED, Example, draw_once
+from tests.families.examples import CHANGE, COUNT, SIZE, UNSCALED, Example, constants_of, draw_once
 from tests.families.rounded import RoundedNormal
 
 PROMISED = 1e-10
@@ -100,3 +101,23 @@ def test_a_start_learned_from_other_rows_is_left_at_the_first_draw(rng):
     theta = np.array([(3.0 / CHANGE.scale) ** 2, (30.0 - CHANGE.location) / CHANGE.scale])
     assert draw_once(family, CHANGE, x, family.priors["default"](CHANGE, theta), theta, rng) == OK
     assert theta[0] == pytest.approx(x.var() / CHANGE.scale**2, rel=0.3)
+
+
+def test_a_chain_where_rare_values_are_far_away_is_not_taken_to_the_moments(rng):
+    # the surrogate is 100 nats and more wrong about so many zeros; the rows themselves prefer a variance above theirs
+    family = registry.family("rounded_normal")
+    x, count = np.array([0.0, 1.0, 30.0]), np.array([988_000.0, 10_000.0, 2_000.0])
+    mean = count @ x / count.sum()
+    moments, mode = count @ (x - mean) ** 2 / count.sum(), 1.834
+
+    def log_likelihood(variance):
+        ends = (x[:, None] + (-0.5, 0.5) - mean) / math.sqrt(variance)
+        return float(count @ (log_ndtr(-ends[:, 0]) + np.log1p(-np.exp(log_ndtr(-ends[:, 1]) - log_ndtr(-ends[:, 0])))))
+
+    assert log_likelihood(mode) > log_likelihood(moments) + 10.0
+    constants = constants_of(family, CHANGE)
+    theta = np.array([mode / CHANGE.scale**2, (mean - CHANGE.location) / CHANGE.scale])
+    hyper = family.priors["default"](CHANGE, theta)
+    z = features.to_units(family, CHANGE, x)
+    assert family.draw_from_values(z, count, hyper, constants, theta, rng) == OK
+    assert log_likelihood(theta[0] * CHANGE.scale**2) > log_likelihood(moments) + 10.0

@@ -8,10 +8,11 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.circuit.check import check_circuit
+from bayesjpt.circuit.networks import table_pointers
 from bayesjpt.errors import BayesjptError, FitFileError
 from bayesjpt.posterior import network_store
 from bayesjpt.posterior.network_store import checked_network
-from bayesjpt.posterior.networks import NetworkDraws
+from bayesjpt.posterior.networks import NetworkDraws, in_few_bytes
 from bayesjpt.posterior.stacked import StackedPosterior
 from tests.queries.test_networks import draws_of
 from tests.structure.test_label_networks import labels
@@ -46,6 +47,18 @@ def test_networks_come_back_with_their_draws_and_counts(saved, table):
     np.testing.assert_array_equal(loaded.weights, post.weights)
     assert loaded.settings == post.settings
     assert loaded.by_structure()[1].circuit.digest() == post.by_structure()[1].circuit.digest()
+
+
+@pytest.mark.parametrize(("largest", "dtype"), [(255, np.uint8), (256, np.uint16), (65_536, np.uint32)])
+def test_counts_lose_nothing_in_few_bytes(largest, dtype):
+    count = np.array([0, largest])
+    np.testing.assert_array_equal(in_few_bytes(count), count.astype(dtype), strict=True)
+
+
+def test_tables_that_no_file_holds_are_not_taken_for_small_ones():
+    n_group = np.full(5, 32_767)
+    ends = table_pointers(np.array([0, 5]), np.arange(5), np.arange(-1, 4), n_group, 0)
+    assert ends[-1] == 32_767 + 4 * 32_767**2
 
 
 def test_many_draws_and_other_structures_are_kept_as_draws(table, tmp_path):
