@@ -70,7 +70,8 @@ def names_values(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool
 def holds_units(record: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     """Return whether the first record below the names holds units: no value over values alone, in two columns at least.
 
-    A number, of rows or cases, may have none.
+    A number, of rows or cases, may have none. A text that stands among those below is a cell of a row, whose numbers
+    were not measured.
 
     Examples
     --------
@@ -86,6 +87,8 @@ def holds_units(record: Sequence[str], records: Sequence[Sequence[str]]) -> bool
             if unit and (unit in MISSING or is_value([unit])):
                 return False
             n_unit += bool(unit)
+        elif unit in below:
+            return False
     return n_unit > 1
 
 

@@ -22,22 +22,9 @@ _ENOUGH = 0.9
 _REMARK = re.compile(r"[^\w+.-]|.*[^\W\d].*[\s:]|[_-]{3}")
 """A sign of its own kind, or words, begin a remark; one word alone may be the beginning of a row."""
 
-_KINDS = dict.fromkeys(
-    (
-        "total",
-        "totals",
-        "grand total",
-        "sum",
-        "summe",
-        "gesamt",
-        "insgesamt",
-        "gesamtsumme",
-        "somme",
-        "totale",
-        "итого",
-    ),
-    "total",
-) | dict.fromkeys(("mean", "average", "mittelwert", "durchschnitt", "moyenne"), "mean")
+_TOTALS = frozenset({"total", "totals", "grand total", "sum", "summe", "gesamt", "insgesamt", "gesamtsumme", "somme"})
+_MEANS = frozenset({"mean", "average", "mittelwert", "durchschnitt", "moyenne"})
+_KINDS = dict.fromkeys(_TOTALS, "total") | dict.fromkeys(_MEANS, "mean")
 """What the first cell of a row of totals or means says."""
 
 _ROUNDING = 1e-6

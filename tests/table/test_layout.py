@@ -319,6 +319,18 @@ def test_totals_and_remarks_below_a_table_are_left_out(tmp_path):
         assert table.n_row == 8
 
 
+@pytest.mark.parametrize("row", [["Total", 3, 4], ["New York", None, None]])
+def test_a_single_row_of_a_sheet_is_none_below_the_table(tmp_path, row):
+    workbook(tmp_path / "t.xlsx", {"A": [["item", "x", "y"], row]})
+    assert read_cells(tmp_path / "t.xlsx")[0][0].codes.size == 1
+
+
+def test_a_row_of_cells_that_were_not_measured_is_no_row_of_units(tmp_path):
+    rows = "".join(f"{'ABC'[k % 3]},{k}.5,{k}\n" for k in range(9))
+    (tmp_path / "t.csv").write_text(f"site,ph,n\nA,nd,nd\n{rows}")
+    assert read_cells(tmp_path / "t.csv")[0][0].codes.size == 10
+
+
 GROWN = [[f"k{k}", k + 0.5, 2 * k] for k in range(6)]  # columns sum to 18 and 30
 
 
