@@ -179,7 +179,15 @@ def _bound(column: Column, value: Value, place: Place | None) -> float:
             place=place,
         )
     read = {"datetime": _date, "number": _label_number}.get(column.dtype, _code)
-    return read(column, value, place)
+    bound = read(column, value, place)
+    if read is _code and bound >= len(column.labels):
+        raise EventError(
+            f"{rendered_value(value)} is neither below nor above the labels of column {column.name!r}",
+            f"one of {_rendered_labels(column)}",
+            f"Without an order: {rendered_name(column.name)} = {rendered_value(value)}.",
+            place=place,
+        )
+    return bound
 
 
 def _rendered_labels(column: Column, n: int = _N_LABELS_SHOWN) -> str:

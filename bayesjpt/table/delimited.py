@@ -84,7 +84,7 @@ def read_text(content: bytes, name: str, reading: Reading, *, as_written: bool) 
             table = _by_arrow(content, layout, as_written)
             if table is not None:
                 return _without_empty_end(table, layout), layout.separator
-        return _without_empty_end(_by_csv(content, layout, name), layout), layout.separator
+        return _without_empty_end(_by_csv(content, layout, name, reading.header is None), layout), layout.separator
     except csv.Error as error:
         raise TableError(f"file {name!r} cannot be read: {error}") from None
 
@@ -234,7 +234,8 @@ def _unquoted(lines: Sequence[str]) -> str:
     return re.sub(r'"[^"]*"', "", "".join(lines))
 
 
-def _by_csv(content: bytes, layout: Layout, name: str) -> list[Cells]:
+def _by_csv(content: bytes, layout: Layout, name: str, may_end: bool) -> list[Cells]:
+    """Return the cells of a text, row by row; without totals and remarks below the table, where it may end before."""
     names = layout.names
     reader = csv.reader(_lines(content, layout.start), delimiter=layout.separator, strict=True)
     records = filter(None, reader)
@@ -251,7 +252,7 @@ def _by_csv(content: bytes, layout: Layout, name: str) -> list[Cells]:
             if len(row) != len(names):
                 rest = [*rows[offset:], *itertools.islice(records, _N_ROW_CHUNK)]
                 if n_row + offset and preamble.is_below(rest, len(names)):
-                    preamble.tell_below(name, rest)
+                    preamble.tell_below(name, rest, is_kept_by_option=False)
                     rows = rows[:offset]
                     break
                 raise TableError(
@@ -259,9 +260,9 @@ def _by_csv(content: bytes, layout: Layout, name: str) -> list[Cells]:
                     f"{len(names)} as in the {'header line' if layout.has_header else 'first one'}",
                     "Put quotes around cells that hold the separator.",
                 )
-        n_below = preamble.n_below(rows) if 0 < len(rows) < _N_ROW_CHUNK else 0
+        n_below = preamble.n_below(rows) if may_end and not n_row and len(rows) < _N_ROW_CHUNK else 0
         if n_below:
-            preamble.tell_below(name, rows[-n_below:])
+            preamble.tell_below(name, rows[-n_below:], is_kept_by_option=True)
             rows = rows[:-n_below]
         for number, parts, column in zip(numbers, codes, zip(*rows, strict=True), strict=True):
             parts.append(np.fromiter(map(number.__getitem__, column), np.int64, len(rows)))

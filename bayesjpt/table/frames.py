@@ -266,7 +266,7 @@ def _coded(series: nw.Series) -> tuple[list[Any], np.ndarray]:
         if series.dtype == nw.String:
             native = native.dictionary_encode()
         native = native.unify_dictionaries().combine_chunks()
-        values, codes = native.dictionary.to_pylist(), native.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        values, codes = native.dictionary.to_pylist(), native.indices.cast("int64").fill_null(-1).to_numpy()
     elif (categorical := _categorical(series)) is not None:
         values, codes = categorical.categories.tolist(), np.asarray(categorical.codes)
     elif series.implementation.is_pandas():
@@ -320,8 +320,15 @@ def _labelled_cells(name: str, series: nw.Series) -> Cells:
 
 
 def _is_ordered_dictionary(series: nw.Series) -> bool:
-    """Return whether a column is a dictionary of Arrow's that is declared to be ordered, as files of pandas hold."""
-    return series.implementation.is_pyarrow() and bool(series.to_native().type.ordered)
+    """Return whether a column is a dictionary of Arrow's that is declared to be ordered, as files of pandas hold.
+
+    Chunks whose dictionaries do not begin alike declare several orders, so none.
+    """
+    if not (series.implementation.is_pyarrow() and series.to_native().type.ordered):
+        return False
+    declared = [chunk.dictionary.to_pylist() for chunk in series.to_native().chunks]
+    longest = max(declared, key=len, default=[])
+    return all(longest[: len(labels)] == labels for labels in declared)
 
 
 def _label(value: Any) -> str:

@@ -33,7 +33,7 @@ def holds_names(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     alike = n_repeated = n_found = 0
     whole = []
     for position, name in enumerate(first):
-        below = [text for text in {record[position].strip() for record in records} if text not in _MISSING]
+        below = [text for text in {record[position].strip() for record in records} if text not in MISSING]
         if not below:
             continue
         if is_value(below):
@@ -61,7 +61,7 @@ def names_values(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool
     (True, False)
     """
     for position, name in enumerate(first):
-        below = [text for text in {record[position].strip() for record in records[:_N_RECORDS]} if text not in _MISSING]
+        below = [text for text in {record[position].strip() for record in records[:_N_RECORDS]} if text not in MISSING]
         if name and below and is_value(below) and not is_value([name]):
             return True
     return False
@@ -70,7 +70,8 @@ def names_values(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool
 def holds_units(record: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     """Return whether the first record below the names holds units: no value over values alone, in two columns at least.
 
-    A number, of rows or cases, may have none.
+    A number, of rows or cases, may have none. A text that stands among those below is a cell of a row, whose numbers
+    were not measured.
 
     Examples
     --------
@@ -81,15 +82,17 @@ def holds_units(record: Sequence[str], records: Sequence[Sequence[str]]) -> bool
     """
     n_unit = 0
     for position, unit in enumerate(record):
-        below = [text for text in {other[position].strip() for other in records[:_N_RECORDS]} if text not in _MISSING]
+        below = [text for text in {other[position].strip() for other in records[:_N_RECORDS]} if text not in MISSING]
         if below and is_value(below):
-            if unit and (unit in _MISSING or is_value([unit])):
+            if unit and (unit in MISSING or is_value([unit])):
                 return False
             n_unit += bool(unit)
+        elif unit in below:
+            return False
     return n_unit > 1
 
 
-_MISSING = cells_of.MISSING_TOKENS | cells_of.NO_NUMBER_TOKENS
+MISSING = cells_of.MISSING_TOKENS | cells_of.NO_NUMBER_TOKENS
 
 
 def is_value(texts: Sequence[str]) -> bool:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from bayesjpt.errors import warn
 from bayesjpt.table import header as header_of
+from bayesjpt.table.written_numbers import number_readings
 
 _MOST_ROWS = 30
 """Rows that may stand above a table."""
@@ -18,13 +22,13 @@ _ENOUGH = 0.9
 _REMARK = re.compile(r"[^\w+.-]|.*[^\W\d].*[\s:]|[_-]{3}")
 """A sign of its own kind, or words, begin a remark; one word alone may be the beginning of a row."""
 
-_TOTALS = frozenset(
-    """
-    total totals subtotal sum summe summen gesamt insgesamt gesamtsumme endsumme zwischensumme somme totale totaux suma
-    soma totaal итого всего mean average mittelwert durchschnitt moyenne media promedio
-    """.split()  # noqa: SIM905 - a line for each would say no more
-) | {"grand total", "total général", "total general"}
+_TOTALS = frozenset({"total", "totals", "grand total", "sum", "summe", "gesamt", "insgesamt", "gesamtsumme", "somme"})
+_MEANS = frozenset({"mean", "average", "mittelwert", "durchschnitt", "moyenne"})
+_KINDS = dict.fromkeys(_TOTALS, "total") | dict.fromkeys(_MEANS, "mean")
 """What the first cell of a row of totals or means says."""
+
+_ROUNDING = 1e-6
+"""Relative difference between a total and the sum of the cells that sums of floats may make."""
 
 _N_LAST = 200
 """Rows before the last ones, which must be fuller."""
@@ -104,38 +108,110 @@ def is_below(rows: Sequence[Sequence[str]], n_column: int) -> bool:
     )
 
 
-def n_below(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many of the last rows, filled up with empty cells, stand below a table: totals, remarks, empty ones.
+def n_below(rows: Sequence[Sequence[Any]], text: Callable[[Any], str] = str.strip) -> int:
+    """Return how many of the last rows of a table stand below it: totals, means, remarks, and empty ones among them.
 
-    Rows before them must be more than half full, or a row with one cell is a row of a table that has few; and none of
-    them may begin as these do.
+    Parameters
+    ----------
+    rows : sequence of sequence
+        All rows below the names, filled up with empty cells.
+    text : callable
+        What a cell says.
+
+    Notes
+    -----
+    A row of the table that is lost is worse than a total that is not found. So a last row is one of totals, or means,
+    where its first cell says so, no other does, and each number in it is the sum, or mean, of those above; of both,
+    one each. Remarks, a cell of words each, stand behind such rows, or behind an empty one where the rows before are
+    more than half full and none begins as they do: without it, they may be rows to be filled in.
 
     Examples
     --------
     >>> n_below([["a", "2", "3"], ["b", "2", "4"], ["", "", ""], ["Sum:", "4", ""], ["as of May", "", ""]])
     3
-    >>> n_below([["a b", "", ""], ["c", "2", "4"], ["d e", "", ""]])
-    0
+    >>> n_below([["a", "2", "3"], ["b", "2", "4"], ["sum", "5", ""]]), n_below([["a", "2", "3"], ["New York", "", ""]])
+    (0, 0)
     """
-    n_last = 0
-    for row in reversed(rows[-_MOST_ROWS:]):
-        filled = [cell.strip() for cell in row if cell.strip()]
-        is_total = bool(row[0]) and row[0].casefold().strip(" :") in _TOTALS
-        if filled and not is_total and (not row[0].strip() or not is_below([filled], len(row))):
-            break
-        n_last += 1
-    before, last = rows[: len(rows) - n_last][-_N_LAST:], rows[len(rows) - n_last :]
-    is_full = all(2 * sum(map(bool, map(str.strip, row))) > len(row) for row in before if any(map(str.strip, row)))
-    is_new = {row[0] for row in last if row[0]}.isdisjoint(row[0] for row in rows[: len(rows) - n_last])
-    return n_last if before and len(rows[0]) > 2 and is_full and is_new and any(any(row) for row in last) else 0
+    if not rows or len(rows[0]) < 3:
+        return 0
+    last = [[text(cell) for cell in row] for row in rows[-_MOST_ROWS:]]
+    n_remark = 0
+    while n_remark < len(last) and _is_remark(last[-n_remark - 1]):
+        n_remark += 1
+    before = rows[: len(rows) - n_remark]
+    n_total = _n_totals(before, text)
+    if n_total:
+        n_empty = next((k for k, row in enumerate(reversed(before[:-n_total])) if any(map(text, row))), 0)
+        return n_empty + n_total + n_remark
+    apart = next((k for k, row in enumerate(last) if k >= len(last) - n_remark and not any(row)), len(last))
+    labels = {row[0] for row in last[apart:] if row[0]}
+    before = rows[: len(rows) - len(last) + apart]
+    if not labels or not before:
+        return 0
+    is_full = all(2 * sum(map(bool, map(text, row))) > len(row) for row in before[-_N_LAST:])
+    is_new = labels.isdisjoint(text(row[0]) for row in before)
+    return len(last) - apart if is_full and is_new else 0
 
 
-def tell_below(name: str, rows: Sequence[Sequence[str]]) -> None:
-    """Warn that rows below a table are left out."""
+def _is_remark(row: Sequence[str]) -> bool:
+    """Return whether a row is empty, or holds a remark in its first cell alone."""
+    filled = [cell for cell in row if cell]
+    return not filled or (bool(row[0]) and is_below([filled], len(row)))
+
+
+def _n_totals(rows: Sequence[Sequence[Any]], text: Callable[[Any], str]) -> int:
+    """Return how many last rows hold totals and means: two, one or none."""
+    for n in (2, 1):
+        last = [[text(cell) for cell in row] for row in rows[len(rows) - n :]]
+        kinds = [_KINDS.get(_label(row[0]), "") for row in last]
+        if len(rows) < n + 2 or not all(kinds) or len(set(kinds)) < n:
+            continue
+        above = rows[: len(rows) - n]
+        is_new = {_label(row[0]) for row in last}.isdisjoint(_label(text(row[0])) for row in above)
+        if is_new and all(_sums_up(row, above, text) for row in last):
+            return n
+    return 0
+
+
+def _label(cell: str) -> str:
+    return cell.casefold().strip(" :")
+
+
+def _sums_up(row: Sequence[str], above: Sequence[Sequence[Any]], text: Callable[[Any], str]) -> bool:
+    """Return whether each cell of a row but the first is empty or the sum, or mean, of those above; one is."""
+    kind, n_equal = _KINDS[_label(row[0])], 0
+    for position, cell in enumerate(row):
+        if position == 0 or cell in header_of.MISSING:
+            continue
+        texts = [known for other in above if (known := text(other[position])) not in header_of.MISSING]
+        found = number_readings([*texts, cell]) if texts else None
+        if found is None:
+            return False
+        digits = re.search(r"[.,](\d+)\D*$", cell)
+        unit = 10.0 ** -len(digits[1]) if digits else 1.0
+        if not any(_is_equal(values, kind, unit) for values in found.values):
+            return False
+        n_equal += 1
+    return n_equal > 0
+
+
+def _is_equal(values: np.ndarray, kind: str, unit: float) -> bool:
+    """Return whether the last of some numbers is the sum, or mean, of the others, as rounded to a unit."""
+    others = values[:-1]
+    expected = others.sum() if kind == "total" else others.mean()
+    # a mean of few digits would be that of many values
+    rounding = 0.5 * unit if kind == "total" else min(0.5 * unit, 0.005 * float(np.ptp(others)))
+    return bool(abs(values[-1] - expected) <= max(_ROUNDING * abs(expected), rounding))
+
+
+def tell_below(name: str, rows: Sequence[Sequence[str]], *, is_kept_by_option: bool) -> None:
+    """Warn that rows below a table are left out, and how they are kept, where they can be."""
     title = next((cell for row in rows for cell in row if cell), "")
     clipped = title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}..."
     rows_are = "the last row" if len(rows) == 1 else f"the last {len(rows)} rows"
-    warn(f"{rows_are} of {name!r} ({clipped}), below the table, {'is' if len(rows) == 1 else 'are'} left out")
+    verb, them = ("is", "it") if len(rows) == 1 else ("are", "them")
+    option = f"; header=True, or --header, keeps {them}" if is_kept_by_option else ""
+    warn(f"{rows_are} of {name!r} ({clipped}), below the table, {verb} left out{option}")
 
 
 def tell(name: str, n_row: int, first: Sequence[str]) -> None:

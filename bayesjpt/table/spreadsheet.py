@@ -106,11 +106,6 @@ def _columns(rows: list[list[Any]], name: str, reading: Reading) -> list[Cells]:
         records = [[_text(cell) for cell in row] for row in rows[1:200]]
         has_header = not all(isinstance(cell, str) for cell in rows[0]) and header_of.holds_names(first, records)
         has_header = has_header or all(isinstance(cell, str) for cell in rows[0])
-    if reading.header is None:
-        n_below = preamble.n_below([[_text(cell) for cell in row] for row in rows[-_N_HEAD_ROWS:]])
-        if n_below:
-            preamble.tell_below(name, [[_text(cell) for cell in row] for row in rows[-n_below:]])
-            rows = rows[:-n_below]
     if has_header:
         names = header_of.names_of(first)
         rows = rows[1:]
@@ -118,10 +113,22 @@ def _columns(rows: list[list[Any]], name: str, reading: Reading) -> list[Cells]:
         if reading.header is None and len(head) > 2 and header_of.holds_units(head[0], head[1:]):
             preamble.tell_units(name, head[0])
             rows = rows[1:]
+        if reading.header is None:
+            rows = _above_end(rows, name)
     else:
         names = header_of.numbered(len(first), first, name, is_stated=reading.header is False)
     table = [object_cells(one, [_cell(row[k]) for row in rows]) for k, one in enumerate(names)]
     return [cells for cells, text in zip(table, first, strict=True) if text or cells.n_observed or not has_header]
+
+
+def _above_end(rows: list[list[Any]], name: str) -> list[list[Any]]:
+    """Return rows without totals and remarks below them."""
+    n_below = preamble.n_below(rows, _text)
+    if not n_below:
+        return rows
+    last = [[_text(cell) for cell in row] for row in rows[-n_below:]]
+    preamble.tell_below(name, last, is_kept_by_option=True)
+    return rows[:-n_below]
 
 
 def _text(cell: Any) -> str:

@@ -89,6 +89,9 @@ def test_labels_with_a_declared_order_are_compared_by_it():
     assert boxes("color between 'red' and 'amber'", schema) == boxes("color in ('red', 'amber')", schema)
     with pytest.raises(QueryError, match="no label 'gren'; expected one like 'green'"):
         boxes("color > 'gren'", schema)
+    for event in ("color <= 'other'", "color >= 'other'", "color between 'red' and 'other'"):
+        with pytest.raises(QueryError, match=r"'other' is neither below nor above the labels of column 'color'"):
+            boxes(event, schema)
 
 
 def test_number_for_a_label_that_is_a_text_is_refused_with_the_quotes_to_write():

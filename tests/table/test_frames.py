@@ -156,6 +156,26 @@ def test_ordered_categories_carry_their_order(column):
     assert asked.families == ()
 
 
+def test_chunks_of_several_orders_declare_none():
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(labels), ordered=True)
+        for labels in (["S", "L"], ["S", "M", "L"])
+    ]
+    (found,) = as_table({"size": pa.chunked_array(chunks)}).schema
+    assert (found.labels, found.families) == (("L", "M", "S"), ())
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["teal", "grey", "beige"])], ids=["categorical", "enum"])
+def test_dictionaries_with_unsigned_codes_are_read(tmp_path, dtype):
+    frame = pl.DataFrame({"shade": pl.Series(["teal", None, "grey", "teal", "beige"], dtype=dtype)})
+    frame.write_parquet(tmp_path / "t.parquet")
+    for table in (read_table(tmp_path / "t.parquet"), as_table(frame.to_arrow())):
+        labels = table.schema.columns[0].labels
+        codes, observed = table.values[0], table.observed[0]
+        found = [labels[int(code)] if seen else None for code, seen in zip(codes, observed, strict=True)]
+        assert found == frame["shade"].to_list()
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".feather"])
 def test_files_of_ordered_categories_carry_their_order(tmp_path, suffix):
     frame = pd.DataFrame({"shade": SHADES, "plain": SHADES.cat.as_unordered()})

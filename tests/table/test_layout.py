@@ -319,6 +319,66 @@ def test_totals_and_remarks_below_a_table_are_left_out(tmp_path):
         assert table.n_row == 8
 
 
+@pytest.mark.parametrize("row", [["Total", 3, 4], ["New York", None, None]])
+def test_a_single_row_of_a_sheet_is_none_below_the_table(tmp_path, row):
+    workbook(tmp_path / "t.xlsx", {"A": [["item", "x", "y"], row]})
+    assert read_cells(tmp_path / "t.xlsx")[0][0].codes.size == 1
+
+
+def test_a_row_of_cells_that_were_not_measured_is_no_row_of_units(tmp_path):
+    rows = "".join(f"{'ABC'[k % 3]},{k}.5,{k}\n" for k in range(9))
+    (tmp_path / "t.csv").write_text(f"site,ph,n\nA,nd,nd\n{rows}")
+    assert read_cells(tmp_path / "t.csv")[0][0].codes.size == 10
+
+
+GROWN = [[f"k{k}", k + 0.5, 2 * k] for k in range(6)]  # columns sum to 18 and 30
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        [["New York", "", ""]],
+        [["New York", "", ""], ["San Diego", "", ""]],
+        [["Total", 18.0, 31]],
+        [["Total", "", ""]],
+        [["Total", 18.0, "all"]],
+        [["Total", 18.0, 30], ["Total", 36.0, 60]],
+        [["x", 4.2, 4], ["average", 3, 5]],  # of so few digits that many rows are near
+        [["Total", 3, 4]],
+        [["average", 3.0, 4]],
+        [["Media", 18.0, 30]] * 3,
+        [["Female", 1.5, 2], ["Female", 2.5, 4], ["Total", 22.0, 36], ["Total", 44.0, 72]],
+    ],
+    ids=str,
+)
+def test_last_rows_that_may_be_part_of_the_table_are_kept(tmp_path, last):
+    rows = [["a", "b", "c"], *GROWN, *last]
+    workbook(tmp_path / "t.xlsx", {"A": rows})
+    (tmp_path / "t.csv").write_text("\n".join(",".join(map(str, row)) for row in rows))
+    for name in ("t.xlsx", "t.csv"):
+        assert read_cells(tmp_path / name)[0][0].codes.size == len(rows) - 1
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        [["Grand total", 18.0, 30]],
+        [["Total:", "18,0", ""], ["Mean", "3,00", "5"]],
+        [["", "", ""], ["Mean", 3.0, 5]],
+        [["", "", ""], ["Source: the office", "", ""]],
+    ],
+    ids=str,
+)
+def test_totals_means_and_remarks_apart_are_left_out_unless_the_option_says_not(tmp_path, last):
+    rows = [["a", "b", "c"], *GROWN, *last]
+    decimal = "," if "18,0" in last[0] else "."
+    lines = [";".join(map(str, row)) for row in rows]
+    (tmp_path / "t.csv").write_text("\n".join([lines[0], *(line.replace(".", decimal) for line in lines[1:])]))
+    with pytest.warns(BayesjptWarning, match="below the table, .* left out; header=True, or --header, keeps"):
+        assert read_cells(tmp_path / "t.csv")[0][0].codes.size == len(GROWN)
+    assert read_cells(tmp_path / "t.csv", reading=Reading(header=True))[0][0].codes.size == len(rows) - 1
+
+
 def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(tmp_path):
     workbook(tmp_path / "t.xlsx", {"A": ROWS})
     with pytest.raises(TableError, match=r"^file 't.xlsx' has no sheet 'C'; expected one of 'A'"):
