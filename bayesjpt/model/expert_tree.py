@@ -93,9 +93,9 @@ class ExpertTree:
     Returns
     -------
     TensorVariable
-        The observed variable, in the user's units; labels as codes in their sorted order. Of one value a row (row,); of
-        columns (row, response), dims ``y_row`` and ``y_response``, in one type for all of them, floats unless all are
-        labels and counts.
+        The observed variable, in the user's units; labels as codes in the order of the labels, which is that of a
+        categorical where y is one and sorted elsewhere. Of one value a row (row,); of columns (row, response), dims
+        ``y_row`` and ``y_response``, in one type for all of them, floats unless all are labels and counts.
 
     Raises
     ------

@@ -18,6 +18,7 @@ import bayesjpt as bj
 from bayesjpt import ExpertPosterior
 from bayesjpt.errors import BayesjptWarning, ModelError
 from bayesjpt.kernels.expert_tree import KIND_NAMES
+from bayesjpt.model.expert_responses import read_responses
 from bayesjpt.model.expert_step import ExpertGibbs
 
 N_ROW = 12
@@ -267,3 +268,17 @@ def test_what_makes_no_sense_is_refused():
     ):
         with pm.Model(), pytest.raises(ModelError, match=message):
             bj.ExpertTree("y", **{"X": X, "y": Y, "depth": 1} | own)
+
+
+def kinds_of(y: object) -> list[tuple[str, tuple[str, ...]]]:
+    """Return each response's kind of expert, and the labels of its column."""
+    read = read_responses("y", y, "auto")
+    return [(KIND_NAMES[kind], column.labels) for kind, column in zip(read.kinds, read.table.schema, strict=True)]
+
+
+def test_labels_are_those_that_are_declared():
+    for present, declared in (("ac", "abc"), ("ac", "ca"), ("a", "ab")):
+        labels = pd.Categorical(list(present) * 4, categories=list(declared))
+        kind = "logistic" if len(declared) == 2 else "multinomial"
+        assert kinds_of(pd.Series(labels)) == [(kind, tuple(declared))]
+    assert kinds_of(["a"] * 4) == [("multinomial", ("a",))]
