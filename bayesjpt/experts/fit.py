@@ -230,6 +230,7 @@ def fit_experts(
             rng=generator,
         )
     model, rows = make_model(table, target, given, gates, depth=depth, experts=experts, kinds=kinds)
+    tell_single_values(model, table, given, gates, kinds)
     model = replace(model, branches=branches)
     if method == "mean_field":
         check_kinds(model)
@@ -383,17 +384,30 @@ def make_model(
         read = read.take(~strange)
     covariates = make_covariates(read, names)
     gate_covariates = covariates if gate_names == names else make_covariates(read, gate_names)
-    silent = [name for name in dict.fromkeys((*names, *gate_names)) if name not in _used(covariates, gate_covariates)]
-    # reading the table has told of columns that are constant in all rows, but for those whose kind was overridden
-    told = {column.name for column in read.schema if column.n_distinct < 2} - {*(kinds or {})}
-    silent = [name for name in silent if name not in told]
-    if silent:
-        warn(f"covariates with a single value are left out: {', '.join(silent)}")
     model = ExpertModel(read.schema, targets, covariates, gate_covariates, depth, chosen, np.zeros(len(targets)))
     units = model.units(model.target_cells(read)[0])
     offset = np.array([offset_of(name, own) for name, own in zip(chosen, units, strict=True)])
     model = ExpertModel(read.schema, targets, covariates, gate_covariates, depth, chosen, offset)
     return model, read
+
+
+def tell_single_values(
+    model: ExpertModel,
+    table: Any,
+    given: Sequence[str] | None,
+    gates: Sequence[str] | None,
+    kinds: Mapping[str, str] | None,
+) -> None:
+    """Warn of the covariates of a table or frame that hold a single value, for they are left out."""
+    schema = model.schema
+    names = [name for name in schema.names if name not in model.targets] if given is None else names_of(given)
+    names = dict.fromkeys((*names, *(() if gates is None else names_of(gates))))
+    # reading a frame has told of columns that are constant in all rows, but for those whose kind was overridden
+    told = set() if isinstance(table, Table) else {column.name for column in schema if column.n_distinct < 2}
+    told -= {*(kinds or {})}
+    silent = [name for name in names if name not in model.covariate_columns and name not in told]
+    if silent:
+        warn(f"covariates with a single value are left out: {', '.join(silent)}")
 
 
 def make_prior(model: ExpertModel) -> Prior:
@@ -445,7 +459,3 @@ def _position(table: Table, name: str) -> int:
                 command=f"Override it with --kind {shlex.quote(name)}=...",
             )
     return table.schema.index(name)
-
-
-def _used(*covariates: Any) -> set[str]:
-    return {column for each in covariates for column in each.columns}

@@ -5,7 +5,7 @@ It looks at what the tree left with its variables, and imports no PyMC.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,16 +16,23 @@ from bayesjpt.experts.model import ExpertModel, as_real
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.experts.series import ExpertSeriesPosterior
 from bayesjpt.kernels.expert_series import Memory
-from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, Coefficients
-from bayesjpt.table.covariates import Covariate, Covariates
+from bayesjpt.kernels.expert_series_start import slots
+from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, MULTINOMIAL, Coefficients
+from bayesjpt.table.covariates import INTERCEPT, Covariate, Covariates
 from bayesjpt.table.schema import Column, Schema
 
 
 def from_model(idata: Any, model: Any, name: str | None) -> ExpertPosterior:
     """Return the posterior of a tree of a model; see `ExpertPosterior.from_idata`."""
+    if not hasattr(model, "basic_RVs"):
+        raise ModelError(f"a {type(model).__name__} in place of a model", "the pm.Model that was sampled")
     trees = {str(rv.name): rv.tag.explained for rv in model.basic_RVs if hasattr(rv.tag, "explained")}
     if not trees:
-        raise ModelError("a model without a tree of experts", "one with bj.ExpertTree")
+        raise ModelError(
+            "a model without a tree of experts",
+            "one with bj.ExpertTree",
+            "Pass the model that bj.ExpertTree was built in, not one made of it.",
+        )
     if name is None:
         if len(trees) > 1:
             raise ModelError(f"trees {', '.join(trees)} in one model", "name= one of them")
@@ -33,15 +40,19 @@ def from_model(idata: Any, model: Any, name: str | None) -> ExpertPosterior:
     if name not in trees:
         raise ModelError(f"no tree of experts {name!r}", f"one of {', '.join(trees)}")
     tree = trees[name]
-    draws = _Draws(idata["posterior"], name)
-    own = _model(tree)
-    coefficients = _coefficients(own, tree, draws)
-    settings = {"depth": own.depth, "branches": own.branches, "rows": int(tree.responses.seen.sum())}
+    try:
+        group = idata["posterior"]
+    except (KeyError, TypeError, AttributeError):
+        raise ModelError(f"a {type(idata).__name__} without a group posterior", "the draws of pm.sample") from None
+    draws, experts = _Draws(group, name), _model(tree)
+    coefficients = _coefficients(experts, tree, draws)
+    settings = {"depth": experts.depth, "branches": experts.branches, "rows": int(tree.responses.seen.sum())}
     if not tree.transitions:
-        return ExpertPosterior(own, coefficients, settings)
-    memory = Memory(draws["offset"], draws["offset_precision"][..., None])
+        return ExpertPosterior(experts, coefficients, settings)
+    n_slot = slots(experts.depth, tree.transitions)[2]
+    memory = Memory(draws.read("offset", experts.n_gate, n_slot), draws.read("offset_precision")[..., None])
     return ExpertSeriesPosterior(
-        own,
+        experts,
         coefficients,
         settings,
         memory=memory,
@@ -52,17 +63,42 @@ def from_model(idata: Any, model: Any, name: str | None) -> ExpertPosterior:
 
 
 class _Draws:
-    """The draws of a tree's variables by their names without the tree's, float64 (chain, draw, ...)."""
+    """The draws of a tree's variables by their names without the tree's."""
 
     def __init__(self, group: Any, name: str):
         self.group, self.name = group, name
 
-    def __getitem__(self, own: str) -> np.ndarray:
-        full = f"{self.name}_{own}"
+    def read(self, variable: str, *axes: int | Sequence[str]) -> np.ndarray:
+        """Return the draws of a variable, float64 (chain, draw, ...).
+
+        Parameters
+        ----------
+        variable : str
+        axes : int or sequence of str
+            Of the tree's model: how long each other axis is, or what stands along it.
+
+        Raises
+        ------
+        ModelError
+            Where the draws are of another model, of whose shapes kernels would read past the end.
+        """
+        full = f"{self.name}_{variable}"
         if full not in self.group:
-            raise ModelError(f"the draws hold no {full!r}", "the draws of this very model")
-        values = self.group[full].transpose("chain", "draw", ...).to_numpy()
-        return np.ascontiguousarray(values, np.float64)
+            raise ModelError(f"the draws hold no {full!r}", _THIS_MODEL)
+        values = self.group[full].transpose("chain", "draw", ...)
+        shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in axes)
+        if values.shape[2:] != shape:
+            raise ModelError(f"draws of {full!r} of shape {values.shape[2:]}", f"{shape}, {_THIS_MODEL}")
+        for dim, axis in zip(values.dims[2:], axes, strict=True):
+            if isinstance(axis, int) or dim not in values.coords:
+                continue
+            found = [str(each) for each in values.coords[dim].to_numpy().tolist()]
+            if found != list(axis):
+                raise ModelError(f"draws of {full!r} along {', '.join(found)}", f"{', '.join(axis)}, {_THIS_MODEL}")
+        return np.ascontiguousarray(values.to_numpy(), np.float64)
+
+
+_THIS_MODEL = "the draws of this very model"
 
 
 def _model(tree: Any) -> ExpertModel:
@@ -72,9 +108,10 @@ def _model(tree: Any) -> ExpertModel:
         columns = tuple(Column(name, "real", (-np.inf, np.inf)) for name in tree.names)
         covariates = Covariates(Schema(columns), tuple(Covariate(name, name, -1, 0.0, 1.0) for name in tree.names))
     names = tuple(response.name for response in tree.responses.each)
-    both = sorted({*names} & {*covariates.schema.names})
-    if both:
-        raise ModelError(f"column {both[0]!r} is both response and covariate", "one or the other")
+    for what, columns in (("covariate", covariates.schema.names), ("time", [tree.time]), ("series", [tree.series])):
+        both = sorted({*names} & {*columns})
+        if both:
+            raise ModelError(f"column {both[0]!r} is both response and {what}", "one or the other")
     schema = Schema((*covariates.schema.columns, *(column for column, _ in targets)), covariates.schema.set_aside)
     covariates = replace(covariates, schema=schema)
     depth, branches = tree.shape
@@ -100,21 +137,25 @@ def _targets(tree: Any) -> Iterator[tuple[Column, float]]:
 
 
 def _coefficients(model: ExpertModel, tree: Any, draws: _Draws) -> Coefficients:
+    names = (INTERCEPT, *tree.names)
     precision, node, dispersion, noise = [], [], [], []
     for response, kind in zip(tree.responses.each, model.kind, strict=True):
-        precision.append(draws[f"precision{response.suffix}"])
-        own = draws[f"coefficient{response.suffix}"]
-        node.append(own if own.ndim == 5 else own[:, :, :, None])
-        both, n_leaf = precision[-1].shape[:2], (model.n_leaf,)
+        suffix = response.suffix
+        precision.append(draws.read(f"precision{suffix}", model.depth + 1))
+        labels = (response.labels,) if kind == MULTINOMIAL else ()
+        coefficient = draws.read(f"coefficient{suffix}", model.n_node, *labels, names)
+        node.append(coefficient if labels else coefficient[:, :, :, None])
+        both = precision[-1].shape[:2]
         of_leaf = {GAUSSIAN: "variance", GAMMA: "shape"}.get(int(kind))
-        dispersion.append(draws[f"{of_leaf}{response.suffix}"] if of_leaf else np.ones(both + n_leaf))
-        noise.append(draws[f"noise{response.suffix}"] if kind == GAUSSIAN else np.ones(both))
+        dispersion.append(draws.read(f"{of_leaf}{suffix}", model.n_leaf) if of_leaf else np.ones((*both, model.n_leaf)))
+        noise.append(draws.read(f"noise{suffix}") if kind == GAUSSIAN else np.ones(both))
     both = precision[0].shape[:2]
+    gated = model.depth > 0
     return Coefficients(
-        gate=draws["gate"] if model.depth else np.zeros((*both, 0, len(model.covariates.names))),
+        gate=draws.read("gate", model.n_leaf - 1, names) if gated else np.zeros((*both, 0, len(names))),
         node=np.concatenate(node, axis=3),
         dispersion=np.stack(dispersion, axis=-1),
-        gate_precision=draws["gate_precision"][..., None] if model.depth else np.ones((*both, 1)),
+        gate_precision=draws.read("gate_precision")[..., None] if gated else np.ones((*both, 1)),
         precision=np.stack(precision, axis=-1),
         noise=np.stack(noise, axis=-1),
     )

@@ -10,7 +10,7 @@ import numpy as np
 from bayesjpt import defaults_experts
 from bayesjpt.errors import LearnerError, TableError
 from bayesjpt.experts.em import check_search
-from bayesjpt.experts.fit import make_model, make_prior
+from bayesjpt.experts.fit import make_model, make_prior, tell_single_values
 from bayesjpt.experts.model import LARGEST_DEPTH
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.experts.start import begin
@@ -90,6 +90,7 @@ class OnlineExperts:
             raise LearnerError("ridge=0", "a number above 0, for the first rows do not say what all coefficients are")
         self.forgetting = float(forgetting)
         self.model, table = make_model(rows, target, given, gates, depth=int(depth), experts=experts, kinds=kinds)
+        tell_single_values(self.model, rows, given, gates, kinds)
         prior = make_prior(self.model)
         self._floor = prior.floor
         self._state, _ = begin(self.model, self.model.task(table), prior, "cart", generator)

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesjpt.errors import LearnerError, SamplingError, TableError, warn
 from bayesjpt.experts.em import Search
-from bayesjpt.experts.fit import make_model, make_prior, names_of, room
+from bayesjpt.experts.fit import make_model, make_prior, names_of, room, tell_single_values
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.experts.series import ExpertSeriesPosterior
@@ -69,6 +69,7 @@ def fit_series(
     read = as_table(frame, kinds=wanted or None)
     known = _known(read, targets)[order.rows]
     model, _ = make_model(read.take(order.rows[known]), targets, given, gates, depth=depth, experts=experts)
+    tell_single_values(model, table, given, gates, wanted)
     rows = Table(model.schema, read.values, read.observed, read.unseen)
     prior = make_prior(model)
     tables = [rows]

@@ -141,7 +141,8 @@ def _kind(cells: Cells, wanted: Any) -> int:
     if not values.size:
         raise ModelError(f"response {cells.name!r} without any value", "one at least")
     if cells.stored != "number":
-        fitting = ["logistic"] if cells.distinct.size == 2 else ["multinomial"]
+        n_label = len(cells.labels) or cells.distinct.size  # declared labels are there, rows with them or not
+        fitting = ["logistic"] if n_label == 2 else ["multinomial"]
     else:
         if not np.isfinite(values).all():
             raise ModelError(f"response {cells.name!r} has infinite values", "a number or label in each row")

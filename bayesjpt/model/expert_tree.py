@@ -6,7 +6,7 @@ Plain PyTensor throughout: gradients, `pm.set_data` and predictions are PyMC's o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -93,14 +93,15 @@ class ExpertTree:
     Returns
     -------
     TensorVariable
-        The observed variable, in the user's units; labels as codes in their sorted order. Of one value a row (row,); of
-        columns (row, response), dims ``y_row`` and ``y_response``, in one type for all of them, floats unless all are
-        labels and counts.
+        The observed variable, in the user's units; labels as codes in the order of the labels, which is that of a
+        categorical where y is one and sorted elsewhere. Of one value a row (row,); of columns (row, response), dims
+        ``y_row`` and ``y_response``, in one type for all of them, floats unless all are labels and counts.
 
     Raises
     ------
     ModelError
-        For a depth or expert that makes no sense for y, infinite values, and numbers of rows that differ.
+        For a depth or expert that makes no sense for y, infinite values, numbers of rows that differ, and a column of y
+        that is a covariate, time or series, too.
     TableError
         For times that are missing, no numbers or dates, or the same in two rows of a series.
 
@@ -159,6 +160,11 @@ class ExpertTree:
         before = set(model.free_RVs)
         responses = read_responses(name, y, experts)
         tell_missing(responses, steps=time is not None)
+        steps = tuple(
+            "" if given is None else given if isinstance(given, str) else what
+            for what, given in (("time", time), ("series", series))
+        )
+        _check_steps(responses, steps)
         rows = None
         if time is not None:
             X, rows = read_rows(X, time, series)
@@ -207,10 +213,6 @@ class ExpertTree:
             out.tag.steps = (time, series) if isinstance(time, str) else None
         own = transitions if rows is not None else ""
         out.tag.covariates = covariates
-        steps = tuple(
-            "" if given is None else given if isinstance(given, str) else what
-            for what, given in (("time", time), ("series", series))
-        )
         out.tag.explained = Explained(responses, covariates, tuple(names), (depth, branches), own, *steps)
         if _is_data(matrix):
             block = ExpertBlock(out.name, responses.each, depth, branches, own)
@@ -262,6 +264,13 @@ class ExpertTree:
             matrix = np.empty((rows.order.size, 0)) if X is None else np.atleast_2d(np.asarray(X, np.float64).T).T
         name = variable.name
         return {f"{name}_covariates": matrix, f"{name}_order": rows.order, f"{name}_begins": rows.begins}
+
+
+def _check_steps(responses: Responses, steps: Sequence[str]) -> None:
+    """Raise `ModelError` for columns of y that are named as those of time and series."""
+    for what, column in zip(("time", "series"), steps, strict=True):
+        if responses.values.ndim == 2 and column in responses.table.names and column:
+            raise ModelError(f"column {column!r} is both response and {what}", "one or the other", "Rename one.")
 
 
 def _observed(name: str, y: Any, responses: Responses, *, steps: bool) -> tuple[Any, str]:

@@ -105,6 +105,12 @@ def test_a_constant_covariate_is_left_out_by_name():
             post = bj.fit_experts(frame, target="y", depth=1, kinds=kinds, **SHORT)
         assert [str(each.message) for each in told] == [words]
         assert post.model.covariates.columns == ("x",)
+    with pytest.warns(BayesjptWarning, match="constant columns"):
+        whole = bj.as_table(frame)
+    for table in (whole, bj.as_table(frame, kinds={"same": "real"}), whole.take(np.arange(20))):
+        with pytest.warns(BayesjptWarning) as told:
+            bj.fit_experts(table, target="y", depth=0, draws=1, tune=0, chains=1, rng=1)
+        assert [str(each.message) for each in told] == ["covariates with a single value are left out: same"]
 
 
 def test_auto_takes_gamma_for_skewed_positive_numbers():

@@ -18,6 +18,7 @@ import bayesjpt as bj
 from bayesjpt import ExpertPosterior
 from bayesjpt.errors import BayesjptWarning, ModelError
 from bayesjpt.kernels.expert_tree import KIND_NAMES
+from bayesjpt.model.expert_responses import read_responses
 from bayesjpt.model.expert_step import ExpertGibbs
 
 N_ROW = 12
@@ -168,6 +169,35 @@ def test_the_posterior_of_the_draws_is_asked_about_several_responses(several):
     product = post.probability("height > 2", X).to_numpy() * post.probability("sick = 'yes'", X).to_numpy()
     assert ((joint > 0.0) & (joint < 1.0)).all()
     assert np.abs(joint - product).max() > 1e-4
+    assert post.model.targets == tuple(Y)
+
+
+def test_draws_of_another_model_are_refused(several):
+    """Kernels would read past the end of arrays, and other labels would take the names of these."""
+    model, _, idata = several
+    X, Y = rows()
+    for other, message in (
+        ({"X": X[["x"]]}, r"draws of 'y_coefficient_height' of shape \(7, 3\); expected \(7, 2\)"),
+        ({"X": X.rename(columns={"x": "z"})}, "along intercept, x, side=r; expected intercept, z, side=r"),
+        ({"y": Y.replace({"color": {"w": "q"}})}, "along u, v, w; expected q, u, v"),
+        ({"y": Y.replace({"color": {"w": "v"}})}, r"shape \(7, 3, 3\); expected \(7, 3\)"),
+        ({"depth": 1}, r"'y_precision_height' of shape \(3,\); expected \(2,\)"),
+        ({"time": range(N_ROW)}, "the draws hold no 'y_offset'"),
+    ):
+        with pm.Model() as wrong, warnings.catch_warnings():
+            warnings.simplefilter("ignore", BayesjptWarning)
+            bj.ExpertTree("y", **{"X": X, "y": Y, "depth": 2, "experts": {"failure": "gamma"}} | other)
+        with pytest.raises(ModelError, match=message):
+            ExpertPosterior.from_idata(idata, wrong)
+    for wrong, message in (
+        (None, "a NoneType in place of a model"),
+        (pm.Model(), "Pass the model that bj.ExpertTree was built in"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            ExpertPosterior.from_idata(idata, wrong)
+    for empty in (None, {"prior": idata.posterior}):
+        with pytest.raises(ModelError, match="without a group posterior"):
+            ExpertPosterior.from_idata(empty, model)
     with pytest.raises(ModelError, match="no tree of experts 'z'"):
         ExpertPosterior.from_idata(idata, model, "z")
     with pytest.raises(ModelError, match="hold no 'y_precision_height'"):
@@ -236,6 +266,10 @@ def test_draws_over_time_are_asked_about_several_responses(over_time):
     # up to the row that lacks a response, of which a question sees the other
     found = post.log_density(X.join(Y)).to_numpy()[..., :LACKS]
     np.testing.assert_allclose(found, idata.log_likelihood["y"].to_numpy()[..., :LACKS], rtol=1e-11)
+    with pm.Model() as named_as_time:
+        bj.ExpertTree("t", X, Y["sick"], depth=1, time="t")
+    with pytest.raises(ModelError, match="'t' is both response and time"):
+        ExpertPosterior.from_idata(idata, named_as_time)
 
 
 def test_responses_may_depend_on_random_covariates_and_be_data():
@@ -259,6 +293,11 @@ def test_what_makes_no_sense_is_refused():
         ({"experts": {"height": "poisson"}}, "poisson experts for the values of 'height'"),
         ({"experts": {"height": 3}}, "experts=3"),
         ({"X": X.assign(sick=X["side"])}, "column 'sick' is both response and covariate"),
+        ({"time": range(N_ROW), "y": Y.rename(columns={"height": "time"})}, "'time' is both response and time"),
+        (
+            {"X": X.assign(t=range(N_ROW)), "time": "t", "series": "side", "y": Y.rename(columns={"sick": "side"})},
+            "'side' is both response and series",
+        ),
         ({"X": X.head(3)}, "3 rows for 12 values"),
         ({"y": Y.assign(visits=np.inf)}, "'visits' has infinite values"),
         ({"y": Y.assign(visits=np.nan)}, "'visits' without any value"),
@@ -267,3 +306,17 @@ def test_what_makes_no_sense_is_refused():
     ):
         with pm.Model(), pytest.raises(ModelError, match=message):
             bj.ExpertTree("y", **{"X": X, "y": Y, "depth": 1} | own)
+
+
+def kinds_of(y: object) -> list[tuple[str, tuple[str, ...]]]:
+    """Return each response's kind of expert, and the labels of its column."""
+    read = read_responses("y", y, "auto")
+    return [(KIND_NAMES[kind], column.labels) for kind, column in zip(read.kinds, read.table.schema, strict=True)]
+
+
+def test_labels_are_those_that_are_declared():
+    for present, declared in (("ac", "abc"), ("ac", "ca"), ("a", "ab")):
+        labels = pd.Categorical(list(present) * 4, categories=list(declared))
+        kind = "logistic" if len(declared) == 2 else "multinomial"
+        assert kinds_of(pd.Series(labels)) == [(kind, tuple(declared))]
+    assert kinds_of(["a"] * 4) == [("multinomial", ("a",))]
