@@ -25,6 +25,7 @@ from bayesjpt.table.table import Table, as_table
 _N_STEP = 60
 _FARTHEST = 64.0
 """Ends of an interval are looked for within so many ranges of the training values beyond their ends."""
+_LARGEST, _UNIT = float(np.finfo(float).max), 2.0**10
 
 
 class Prediction(NamedTuple):
@@ -162,19 +163,27 @@ def _numbers(post: Posterior, given: Table, number: int, interval: float) -> np.
 
 def _smallest(below: Callable[[np.ndarray], np.ndarray], column: Column, level: float, n_row: int) -> np.ndarray:
     """Return the smallest values with a cumulative probability of a level, float64 (n_row,), by bisection."""
-    reach = max(column.maximum - column.minimum, column.scale, column.resolution)
-    lo = np.full(n_row, max(column.minimum - reach, column.support[0]))
-    hi = np.full(n_row, min(column.maximum + reach, column.support[1]))
+    # next to the largest floats, smaller units keep sums and differences of points finite
+    unit = _UNIT if max(abs(column.minimum), abs(column.maximum), column.scale) > _LARGEST / _UNIT else 1.0
+    minimum, maximum = float(column.minimum) / unit, float(column.maximum) / unit
+    least, most = max(column.support[0], -_LARGEST) / unit, min(column.support[1], _LARGEST) / unit
+    reach = max(maximum - minimum, float(column.scale) / unit, float(column.resolution) / unit)
+
+    def reached_at(points: np.ndarray) -> np.ndarray:
+        return below(unit * points) >= level
+
+    lo = np.full(n_row, max(minimum - reach, least))
+    hi = np.full(n_row, min(maximum + reach, most))
     size = 2.0 * reach
     while size <= _FARTHEST * reach:
-        early, late = below(lo) >= level, below(hi) < level
+        early, late = reached_at(lo), ~reached_at(hi)
         if not (early.any() or late.any()):
             break
-        lo = np.where(early, np.maximum(lo - size, column.support[0]), lo)
-        hi = np.where(late, np.minimum(hi + size, column.support[1]), hi)
+        lo = np.where(early, np.maximum(lo - size, least), lo)
+        hi = np.where(late, np.minimum(hi + size, most), hi)
         size *= 2.0
-    at_start = below(lo) >= level
-    fine = max(_FINE * column.resolution, 1e-9 * reach)
+    at_start = reached_at(lo)
+    fine = max(_FINE * column.resolution / unit, 1e-9 * reach)
     if column.base == "integer":
         lo, hi = np.floor(lo) - 1.0, np.ceil(hi)
     for _ in range(_N_STEP):
@@ -183,9 +192,9 @@ def _smallest(below: Callable[[np.ndarray], np.ndarray], column: Column, level: 
         middle = 0.5 * (lo + hi)
         if column.base == "integer":
             middle = np.floor(middle)
-        reached = below(middle) >= level
+        reached = reached_at(middle)
         lo, hi = np.where(reached, lo, middle), np.where(reached, middle, hi)
-    return np.where(at_start & (column.base != "integer"), np.minimum(hi, lo + fine), hi)
+    return unit * np.where(at_start & (column.base != "integer"), np.minimum(hi, lo + fine), hi)
 
 
 _FINE = 0.01

@@ -138,3 +138,13 @@ def test_other_randomness_is_refused(post, rng):
 def test_a_moment_is_predicted_beside_a_date(post):
     found = post.predict("day", {"size": [0.0], "count": [3]}, interval=0.5)
     assert found["upper"].iloc[0] >= datetime.datetime(2024, 1, 1)
+
+
+@pytest.mark.parametrize("signs", [(-0.5, 0.5), (1.0, 1.0)])
+def test_intervals_of_columns_next_to_the_largest_float_are_finite(rng, signs):
+    size = 1e308 * rng.uniform(0.8, 1.7, 60) * np.resize(signs, 60)
+    post = bj.fit(pd.DataFrame({"size": size}), n_structures=1, draws=4, tune=4, cores=1, seed=1, progress=False)
+    found = post.predict("size", pd.DataFrame({"size": size[:1]}))
+    lower, upper = found.loc[0, ["lower", "upper"]]
+    assert np.isfinite([lower, upper]).all()
+    np.testing.assert_allclose(post.cdf([lower, upper], "size").mean(("chain", "draw"))[:, 0], [0.05, 0.95], atol=1e-3)
