@@ -11,14 +11,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
-import hypothesis
-from hypothesis import strategies as st
-
-from tests.fuzz.fits import LEARNERS, outcome
-from tests.fuzz.tables import frames
+from tests.fuzz.fits import LEARNERS
+from tests.fuzz.runs import tables
 
 
 def files(options: argparse.Namespace) -> int:
@@ -38,45 +34,14 @@ def main() -> None:
     """Run the program."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--tables", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=20260101)
+    parser.add_argument("--seed", type=int, default=20260101, help="of the first process; others count on from there")
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=LEARNERS)
     parser.add_argument("--files", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
-    parser.add_argument("--processes", type=int)
+    parser.add_argument("--processes", type=int, help="as many as processors unless given")
     parser.add_argument("--seeds", nargs="+", type=Path, default=(), help="files to mutate, in place of all kinds")
     options = parser.parse_args()
-    if options.files:
-        sys.exit(files(options))
-    counts: Counter[str] = Counter()
-    failed: list[str] = []
-    began = time.perf_counter()
-
-    @hypothesis.seed(options.seed)
-    @hypothesis.settings(
-        max_examples=options.tables,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(hypothesis.HealthCheck),
-        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
-        print_blob=False,
-    )
-    @hypothesis.given(frames(), st.integers(0, 2**31 - 1), st.sampled_from(options.learners))
-    def run(frame, seed, learner):
-        try:
-            counts[f"{learner}: {outcome(frame, seed, learner)}"] += 1
-        except Exception as error:
-            if not failed:  # the smallest table that fails comes at the end, which may be late
-                print(f"failure, after {counts.total()} tables: {type(error).__name__}: {error}"[:1000], flush=True)
-                failed.append(learner)
-            raise
-        if counts.total() % 500 == 0:
-            print(f"... {counts.total()} tables in {time.perf_counter() - began:.0f} s", flush=True)
-
-    run()
-    total = counts.total()
-    print(f"{total} tables in {time.perf_counter() - began:.0f} s, seed {options.seed}; outcomes:")
-    for text, count in counts.most_common():
-        print(f"{count:7d}  {count / total:6.1%}  {text}")
+    sys.exit(files(options) if options.files else tables(options))
 
 
 if __name__ == "__main__":

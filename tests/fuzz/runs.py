@@ -1,0 +1,82 @@
+"""Many generated tables fitted and asked, in several processes."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+import traceback
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+import hypothesis
+from hypothesis import strategies as st
+
+from tests.fuzz.fits import outcome
+from tests.fuzz.tables import frames
+
+
+def run_tables(n: int, seed: int, learners: list[str]) -> Counter[str]:
+    """Fit so many generated tables and return how often each outcome was met; the exception of a failure is raised."""
+    counts: Counter[str] = Counter()
+    failed: list[str] = []
+    began = time.perf_counter()
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=n,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+        print_blob=False,
+    )
+    @hypothesis.given(frames(), st.integers(0, 2**31 - 1), st.sampled_from(learners))
+    def run(frame, table_seed, learner):
+        try:
+            counts[f"{learner}: {outcome(frame, table_seed, learner)}"] += 1
+        except Exception as error:
+            if not failed:  # the smallest table that fails comes at the end, which may be late
+                print(f"failure, after {counts.total()} tables: {type(error).__name__}: {error}"[:1000], flush=True)
+                failed.append(learner)
+            raise
+        if counts.total() % 500 == 0:
+            print(f"... seed {seed}: {counts.total()} tables in {time.perf_counter() - began:.0f} s", flush=True)
+
+    run()
+    return counts
+
+
+def _counted(n: int, seed: int, learners: list[str]) -> tuple[Counter[str], float, str]:
+    """Return the outcomes of some tables, the processor seconds that they took, and how they failed, if they did."""
+    began = time.process_time()
+    try:
+        return run_tables(n, seed, learners), time.process_time() - began, ""
+    except Exception:
+        return Counter(), time.process_time() - began, traceback.format_exc()
+
+
+def tables(options: argparse.Namespace) -> int:
+    """Fit tables, a share of them in each process under a seed of its own; return the exit status."""
+    n_process = max(1, min(options.processes or os.cpu_count() or 1, options.tables))
+    shares = [options.tables // n_process + (k < options.tables % n_process) for k in range(n_process)]
+    seeds = [options.seed + k for k in range(n_process)]
+    began = time.perf_counter()
+    if n_process == 1:
+        found = [_counted(options.tables, options.seed, options.learners)]
+    else:
+        with ProcessPoolExecutor(n_process, mp_context=multiprocessing.get_context("spawn")) as pool:
+            found = list(pool.map(_counted, shares, seeds, n_process * [options.learners]))
+    counts: Counter[str] = Counter()
+    for of_process, _, _ in found:
+        counts.update(of_process)
+    total, seconds = counts.total(), sum(of_process[1] for of_process in found)
+    clock = time.perf_counter() - began
+    print(f"{total} tables in {clock:.0f} s, {seconds:.0f} processor seconds, seeds {seeds}; outcomes:")
+    for text, count in counts.most_common():
+        print(f"{count:7d}  {count / total:6.1%}  {text}")
+    for share, seed, (_, _, failure) in zip(shares, seeds, found, strict=True):
+        if failure:
+            print(f"FAILED; once more: --tables {share} --seed {seed} --processes 1\n{failure}")
+    return min(sum(bool(failure) for _, _, failure in found), 1)
