@@ -31,7 +31,7 @@ from bayesjpt import fit as _fit
 from bayesjpt.errors import BayesjptWarning
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.density import log_mass
-from bayesjpt.queries.impute import impute_mean
+from bayesjpt.queries.impute import MeanImputation, impute_mean
 from bayesjpt.queries.predict import prediction
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.sklearn_pool import N_EXPERT, N_FOLD, TARGET, LinearExpert, best_pool, code_of, strength_of_linear
@@ -386,11 +386,22 @@ class CircuitOutlierDetector(OutlierMixin, CircuitDensity):
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
 
+def _expectations(found: MeanImputation, rows: Table) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return (missing, expectation), bool and float64 (n_row,), of each column of numbers; before any rounding."""
+    means = found.plain_cells["expectation"]
+    return {
+        column.name: (~rows.observed[number], means[:, number])
+        for number, column in enumerate(rows.schema.columns)
+        if column.base != "category"
+    }
+
+
 class CircuitImputer(TransformerMixin, _Circuit):
     """Missing cells by their expectation, or most probable label, given the row's others.
 
     Parameters are those of `CircuitClassifier`; ``post_`` is the posterior. Columns that are not modelled stay as they
-    are.
+    are. Columns of floats get expectations before any rounding, also where all recorded numbers are whole; columns of
+    other dtypes get values that they can hold: integers, dates, labels.
 
     Examples
     --------
@@ -411,21 +422,32 @@ class CircuitImputer(TransformerMixin, _Circuit):
     def transform(self, X):
         """Return the rows completed: an array, or a data frame of pandas where a frame is given."""
         rows = self._rows(X)
-        filled = impute_mean(some_draws(self.post_, None)[1], rows).table.to_frame()
+        found = impute_mean(some_draws(self.post_, None)[1], rows)
+        filled, expected = found.table.to_frame(), _expectations(found, rows)
         if hasattr(X, "columns"):
             out = X.copy()
             for name in out.columns:
-                if str(name) in filled.columns:
-                    missing = np.asarray(out[name].isna())
-                    values = filled[str(name)].set_axis(out.index)
-                    out[name] = values if missing.any() else out[name]
+                if str(name) not in filled.columns or not np.asarray(out[name].isna()).any():
+                    continue
+                if out[name].dtype.kind == "f" and str(name) in expected:
+                    missing, means = expected[str(name)]
+                    # float32 is widened by means of float64; observed cells come back to the bit
+                    out[name] = out[name].mask(missing, means).astype(out[name].dtype)
+                else:
+                    out[name] = filled[str(name)].set_axis(out.index)
             return out
         array: Any = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
         array = array.astype(np.float64) if array.dtype.kind in "iubf" else array.copy()
         for position in range(array.shape[1]):
-            if f"x{position}" in filled.columns:
-                missing = ~rows.observed[rows.schema.index(f"x{position}")]
-                array[missing, position] = filled[f"x{position}"].to_numpy()[missing]
+            name = f"x{position}"
+            if name not in filled.columns:
+                continue
+            if array.dtype.kind == "f" and name in expected:
+                missing, means = expected[name]
+                array[missing, position] = means[missing]
+            else:
+                missing = ~rows.observed[rows.schema.index(name)]
+                array[missing, position] = filled[name].to_numpy()[missing]
         return array
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:

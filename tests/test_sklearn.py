@@ -110,6 +110,44 @@ def test_missing_cells_of_frames_are_filled_and_others_kept(customers):
     assert (filled.where(kept) == frame.where(kept)).where(kept, True).all(axis=None)
 
 
+def whole_numbers_with_gaps():
+    """Return float64 (200, 2): a number, and one of whole numbers whose expectation given it is not whole."""
+    rng = np.random.default_rng(7)
+    x = rng.uniform(0.0, 10.0, 200)
+    X = np.column_stack([x, rng.poisson(5.0 + 3.0 * x)]).astype(float)
+    X[:20, 1] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "Float64"])
+def test_columns_of_floats_get_expectations_that_are_not_rounded(dtype):
+    X = whole_numbers_with_gaps()
+    frame = pd.DataFrame(X, columns=["x", "count"]).astype({"count": dtype})
+    model = CircuitImputer(**FEW).fit(frame)
+    assert model.post_.schema.columns[1].base == "integer"
+    filled = model.transform(frame)
+    assert filled["count"].dtype == frame["count"].dtype
+    expected = model.post_.impute_mean(frame).cells["expectation"].to_numpy()[:20, 1]
+    np.testing.assert_allclose(filled["count"][:20].astype(float), expected, rtol=1e-6)
+    assert (expected != np.rint(expected)).any()
+    pd.testing.assert_frame_equal(filled[20:], frame[20:])
+
+
+def test_arrays_of_floats_get_the_expectations_that_frames_get():
+    X = whole_numbers_with_gaps()
+    frame = pd.DataFrame(X, columns=["x0", "x1"])
+    found = CircuitImputer(**FEW).fit_transform(X)
+    np.testing.assert_array_equal(found, CircuitImputer(**FEW).fit_transform(frame).to_numpy())
+    assert (found[:20, 1] != np.rint(found[:20, 1])).any()
+
+
+def test_columns_of_integers_get_whole_numbers():
+    frame = pd.DataFrame(whole_numbers_with_gaps(), columns=["x", "count"]).astype({"count": "Int64"})
+    filled = CircuitImputer(**FEW).fit_transform(frame)
+    assert pd.api.types.is_integer_dtype(filled["count"])
+    assert filled["count"].notna().all()
+
+
 def test_densities_are_those_of_the_posterior(customers):
     frame, _ = customers
     model = CircuitDensity(**FEW).fit(frame)
