@@ -130,7 +130,7 @@ def test_columns_of_floats_get_expectations_that_are_not_rounded(dtype):
     expected = model.post_.impute_mean(frame).cells["expectation"].to_numpy()[:20, 1]
     np.testing.assert_allclose(filled["count"][:20].astype(float), expected, rtol=1e-6)
     assert (expected != np.rint(expected)).any()
-    pd.testing.assert_frame_equal(filled[20:], frame[20:])
+    pd.testing.assert_frame_equal(filled.iloc[20:], frame.iloc[20:])
 
 
 def test_arrays_of_floats_get_the_expectations_that_frames_get():
