@@ -24,6 +24,9 @@ from bayesjpt.kernels.units import UNIT_ROWS, ArraySource, Source, Units
 
 PARTS_PER_WORKER = 4
 """At most: a worker that is late, or lost, then costs a fourth of its share, and submissions stay few."""
+PART_UNITS = 4
+"""Units of a part, at least, where that leaves no worker idle: Dask needs some 10 milliseconds of processor time for a
+task, on both sides together, as long as sweeps take for 10,000 to 20,000 rows."""
 MAX_CACHED = 2
 """Tables and circuits that a worker keeps arranged."""
 
@@ -127,8 +130,13 @@ def count_through(executor: Submits, plan: Plan, bins: Bins, source: Source) -> 
 
 
 def parts_of(n_unit: int, n_worker: int) -> list[tuple[int, int]]:
-    """Return the first unit of each task, and the one behind its last: at most `PARTS_PER_WORKER` for each worker."""
-    size = math.ceil(n_unit / min(n_unit, PARTS_PER_WORKER * n_worker))
+    """Return the first unit of each task, and the one behind its last.
+
+    Tasks are at most `PARTS_PER_WORKER` for each worker; of fewer than `PART_UNITS` units each they are no more than
+    workers.
+    """
+    n_part = min(PARTS_PER_WORKER * n_worker, max(n_unit // PART_UNITS, n_worker))
+    size = math.ceil(n_unit / min(n_unit, n_part))
     return [(first, min(first + size, n_unit)) for first in range(0, n_unit, size)]
 
 

@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from bayesjpt.errors import SamplingError
 from bayesjpt.executors import Submits
 
+_QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms"}
+"""Of Dask's processes that are started here: they share the processors with the sweeps, and neither take samples of
+their own stack a hundred times a second nor look fifty times whether their event loop is late."""
+
 
 @contextlib.contextmanager
 def workers(where: str | int) -> Iterator[Submits]:
@@ -25,6 +29,7 @@ def workers(where: str | int) -> Iterator[Submits]:
         Where Dask is not installed, there is no such scheduler, or the number makes no sense.
     """
     try:
+        import dask.config  # pyright: ignore[reportMissingImports] - an extra
         from distributed import Client, LocalCluster  # pyright: ignore[reportMissingImports] - an extra
     except ImportError as error:
         raise SamplingError(
@@ -37,10 +42,15 @@ def workers(where: str | int) -> Iterator[Submits]:
         else:
             if not text.isdigit() or int(text) < 1:
                 raise SamplingError(f"workers = {where!r}", "a number from 1, or the address of a scheduler")
-            cluster = LocalCluster(n_workers=int(text), threads_per_worker=1, processes=True, dashboard_address=":0")
+            with dask.config.set(_QUIET):
+                cluster = LocalCluster(
+                    n_workers=int(text), threads_per_worker=1, processes=True, dashboard_address=":0"
+                )
             address = stack.enter_context(cluster)
         try:
-            client = stack.enter_context(Client(address, timeout="10s"))
+            # results come from the workers themselves: through the scheduler, which is in this process if workers are
+            # started here, each byte would be received, sent and received once more
+            client = stack.enter_context(Client(address, timeout="10s", direct_to_workers="://" not in text))
         except (OSError, TimeoutError, ValueError) as error:
             raise SamplingError(f"no Dask scheduler at {text!r}: {error}") from error
         yield stack.enter_context(client.get_executor(pure=False, retries=3))

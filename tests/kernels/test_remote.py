@@ -74,7 +74,7 @@ def test_workers_that_know_nothing_are_told_where_rows_lie():
 
 def test_what_comes_back_grows_with_the_logarithm_of_the_rows():
     sizes = []
-    for n_row in (SMALL * 8, SMALL * 16):
+    for n_row in (SMALL * 16, SMALL * 32):
         case = a_case("hard", n_row)
         executor = Elsewhere()
         executor._max_workers = 1
@@ -88,6 +88,18 @@ def test_what_comes_back_grows_with_the_logarithm_of_the_rows():
         sent = [len(ForkingPickler.dumps(answer)) for answer in executor.answers if answer is not None]
         assert sum(sent) <= sizes[-1] + OVERHEAD_BYTES * len(sent)
     assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize(
+    ("n_unit", "n_worker", "n_part"),
+    [(1, 2, 1), (3, 2, 2), (16, 1, 4), (16, 2, 4), (16, 8, 8), (4_096, 2, 8), (17, 2, 4)],
+)
+def test_parts_are_few_and_hold_each_unit_once(n_unit, n_worker, n_part):
+    parts = remote.parts_of(n_unit, n_worker)
+    assert [unit for part in parts for unit in range(*part)] == list(range(n_unit))
+    assert len(parts) == n_part
+    longest = max(last - first for first, last in parts)
+    assert longest == -(-n_unit // n_part)
 
 
 def test_processes_change_no_bit():

@@ -30,13 +30,14 @@ def test_without_dask_the_remedy_is_told(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_workers_that_are_killed_and_added_change_no_bit():
+@pytest.mark.parametrize("direct", [False, True])
+def test_workers_that_are_killed_and_added_change_no_bit(direct):
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     case = a_case("mixture", 700)
     expected = bits(after(sweeper_of(case, SMALL), 4))
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster, direct_to_workers=direct) as client,
         client.get_executor(pure=False, retries=3) as executor,
     ):
         assert remote.workers_of(executor) == 2
