@@ -18,7 +18,7 @@ from bayesjpt.families.record import Family
 from bayesjpt.families.skewed import is_skewed
 from bayesjpt.kernels.expert_pairs import Leaves
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, MULTINOMIAL, POISSON, Task
-from bayesjpt.table.covariates import Covariates, check_size
+from bayesjpt.table.covariates import Covariates, check_size, spread_of
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 
@@ -200,7 +200,9 @@ def chosen_expert(column: Column, wanted: str, values: np.ndarray | None = None)
     if column.base != "category" and column.minimum > 0.0:
         fitting.append("gamma")
     if wanted == "auto":
-        skewed = values is not None and column.base == "real" and is_skewed(values)
+        # of a date 0 is 1970, and no least value
+        lengths = column.base == "real" and column.dtype != "datetime"
+        skewed = values is not None and lengths and is_skewed(values)
         return "gamma" if skewed else fitting[0]
     if wanted not in fitting:
         raise LearnerError(
@@ -213,10 +215,12 @@ def chosen_expert(column: Column, wanted: str, values: np.ndarray | None = None)
 
 
 def as_real(column: Column, values: np.ndarray, support: tuple[float, float]) -> Column:
-    """Return a target of numbers as a column with a density on some support, in units of its spread."""
+    """Return a target of numbers as a column with a density on some support, in units of its spread.
+
+    Of values that are all one number, but for rounding, the unit is the resolution.
+    """
     check_size(column.name, values)
-    scale = float(values.std()) if values.size else 1.0
-    scale = scale if scale > 0.0 else max(column.resolution, 1e-300)
+    scale = spread_of(values) or max(column.resolution, 1e-300) if values.size else 1.0
     centre = float(values.mean()) if values.size else 0.0
     return replace(
         column,

@@ -22,7 +22,7 @@ from bayesjpt import defaults_experts
 from bayesjpt.errors import ModelError
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, MULTINOMIAL
 from bayesjpt.model.expert_density import logistic_weights, mixture_logp, mixture_random, signature, softmax_weights
-from bayesjpt.model.expert_responses import Response, Responses, read_responses, tell_missing
+from bayesjpt.model.expert_responses import Response, Responses, check_name, read_responses, tell_missing
 from bayesjpt.model.expert_series import add_offsets, add_series, check_series, read_rows
 from bayesjpt.model.expert_step import ExpertBlock, covariates_name, levels
 from bayesjpt.table.covariates import INTERCEPT, Covariates, make_covariates
@@ -100,9 +100,11 @@ class ExpertTree:
     Raises
     ------
     ModelError
-        For a depth or expert that makes no sense for y, infinite values, numbers of rows that differ, and a column of y
-        that is a covariate, time or series, too.
+        For a depth or expert that makes no sense for y, infinite values, constants of gaussian and gamma experts, lengths
+        of time, a slash in a name, numbers of rows that differ, and a column of y that is a covariate, time or series,
+        too.
     TableError
+        For numbers whose squares overflow.
         For times that are missing, no numbers or dates, or the same in two rows of a series.
 
     Notes
@@ -157,6 +159,7 @@ class ExpertTree:
         if isinstance(branches, bool) or not isinstance(branches, int) or branches < 2 or branches**depth > 64:
             raise ModelError(f"branches={branches!r}", "a whole number from 2, and at most 64 leaves: branches^depth")
         check_series(depth, branches, time, series, transitions)
+        check_name(name, "a tree of experts named")
         before = set(model.free_RVs)
         responses = read_responses(name, y, experts)
         tell_missing(responses, steps=time is not None)

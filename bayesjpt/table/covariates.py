@@ -18,6 +18,10 @@ from bayesjpt.table.table import Table
 
 _LARGEST = 1e150
 """Numbers whose squares, of many rows together, do not overflow."""
+_SMALLEST = 1e-140
+"""Numbers whose squares, of differences far smaller, are not rounded to 0."""
+_ROUNDING = 1e-12
+"""Spread of values, over the largest of them, up to which they are one number."""
 
 INTERCEPT = "intercept"
 
@@ -139,12 +143,24 @@ def _of_column(table: Table, position: int) -> list[Covariate]:
         codes = (1,) if len(column.labels) == 2 else range(len(column.labels))
         return [Covariate(f"{column.name}={column.labels[code]}", column.name, code, 0.0, 1.0) for code in codes]
     check_size(column.name, seen)
-    centre = float(seen.mean()) if seen.size else 0.0
-    scale = float(np.sqrt(np.mean((seen - centre) ** 2))) if seen.size else 0.0
-    # the spread of values that are all one number, but for rounding
-    if not scale > 1e-12 * max(abs(centre), 1e-300):
-        return []
-    return [Covariate(column.name, column.name, -1, centre, scale)]
+    scale = spread_of(seen)
+    return [Covariate(column.name, column.name, -1, float(seen.mean()), scale)] if scale else []
+
+
+def spread_of(values: np.ndarray) -> float:
+    """Return the standard deviation of values, 0 where they are all one number but for rounding.
+
+    Examples
+    --------
+    >>> spread_of(np.full(10, 0.1)), bool(np.full(10, 0.1).std() > 0.0)
+    (0.0, True)
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if not largest > 0.0:
+        return 0.0
+    # squares of tiny numbers would be 0
+    spread = float(values.std()) if largest > _SMALLEST else largest * float((values / largest).std())
+    return spread if spread > _ROUNDING * largest else 0.0
 
 
 def check_size(name: str, values: np.ndarray) -> None:

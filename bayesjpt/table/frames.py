@@ -142,7 +142,9 @@ def _column_cells(name: str, column: Any) -> Cells:
         return cells_of.from_floats(name, column.astype(np.float64), "boolean")
     if column.dtype.kind == "M":
         return cells_of.from_floats(name, _calendar_days(name, column), "datetime")
-    return object_cells(name, column.tolist() if column.dtype.kind != "m" else list(column))
+    if column.dtype.kind == "m":
+        return cells_of.excluded(name, len(column), f"of type {column.dtype}: {_REMEDIES['duration']}")
+    return object_cells(name, column.tolist())
 
 
 def _arrow_type(series: nw.Series) -> str:

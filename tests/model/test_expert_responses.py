@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import warnings
 
@@ -16,7 +17,8 @@ import scipy.stats
 
 import bayesjpt as bj
 from bayesjpt import ExpertPosterior
-from bayesjpt.errors import BayesjptWarning, ModelError
+from bayesjpt.errors import BayesjptWarning, ModelError, TableError
+from bayesjpt.experts.fit import make_model
 from bayesjpt.kernels.expert_tree import KIND_NAMES
 from bayesjpt.model.expert_responses import read_responses
 from bayesjpt.model.expert_step import ExpertGibbs
@@ -320,3 +322,103 @@ def test_labels_are_those_that_are_declared():
         kind = "logistic" if len(declared) == 2 else "multinomial"
         assert kinds_of(pd.Series(labels)) == [(kind, tuple(declared))]
     assert kinds_of(["a"] * 4) == [("multinomial", ("a",))]
+
+
+def test_a_table_keeps_the_kinds_and_labels_of_its_schema():
+    Y = rows()[1][["color", "visits"]].assign(code=np.tile([1, 2, 3], N_ROW // 3))
+    declared = bj.as_table(Y, kinds={"visits": "real", "code": "category"})
+    assert kinds_of(declared) == [
+        ("multinomial", ("u", "v", "w")),
+        ("gaussian", ()),
+        ("multinomial", ("1", "2", "3")),
+    ]
+    assert [kind for kind, _ in kinds_of(declared.to_frame())] == ["multinomial", "poisson", "poisson"]
+    chosen = make_model(declared, list(Y), [], None, depth=0, experts="auto")[0].experts
+    assert [kind for kind, _ in kinds_of(declared)] == list(chosen)
+    with pytest.raises(ModelError, match="poisson experts for the values of 'visits'; expected one of gaussian"):
+        read_responses("y", declared, {"visits": "poisson"})
+    # of new rows a label that the schema does not know
+    with pytest.warns(BayesjptWarning):
+        new = bj.as_table(Y.replace({"color": {"u": "q"}}), schema=declared.schema)
+    with pytest.warns(BayesjptWarning, match="3 rows with a label of y that its schema does not know"):
+        read = read_responses("y", new, "auto")
+    assert read.table.schema.columns[0].labels == ("u", "v", "w")
+    np.testing.assert_array_equal(read.seen, Y["color"] != "u")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 2],
+        [-1, 1],
+        [3.0, 7.0],
+        [0, 1, 2],
+        [True, False],
+        [datetime.date(2020, 1, 1), datetime.date(2020, 3, 1)],
+        [datetime.datetime(1970, 1, 1) + datetime.timedelta(days=2.0**k) for k in range(12)],
+        [2.0**k / 7.0 for k in range(12)],
+        [1e-200, 2e-200, -3e-200],
+    ],
+)
+def test_experts_are_those_of_fit_experts(values):
+    y = (values * N_ROW)[:60]
+    frame = pd.DataFrame({"x": np.sin(np.arange(len(y))), "y": y})
+    model = make_model(frame, "y", None, None, depth=0, experts="auto")[0]
+    read = read_responses("y", frame["y"], "auto")
+    assert KIND_NAMES[read.kinds[0]] == model.experts[0]
+    if model.experts[0] == "gaussian":
+        column = model.response.columns[0]
+        np.testing.assert_allclose([read.each[0].scale, read.each[0].offset], [column.scale, column.location])
+
+
+def test_two_labels_may_be_multinomial_and_data_are_not_recoded():
+    y = np.tile([1.0, 2.0], N_ROW // 2)
+    assert read_responses("y", y, "multinomial").each[0].labels == ("1", "2")
+    with pm.Model():
+        assert kinds_of(pm.Data("data", y)) == [("poisson", ())]
+        assert kinds_of(pm.Data("codes", y - 1.0)) == [("logistic", ("0", "1"))]
+    X = rows()[0]
+    with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
+        bj.ExpertTree("y", X, y, depth=1, experts="multinomial")
+        step = ExpertGibbs(model=model)
+    point = step.step(model.initial_point())[0]
+    assert all(np.isfinite(value).all() for value in point.values())
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        ([1e200, 2.5, 1.0] * 4, TableError, r"column 'y' holds 1e\+200; expected numbers below 1e\+150"),
+        ([0.1] * N_ROW, ModelError, "response 'y' is 0.1 in each row, of gaussian experts"),
+        (
+            [datetime.timedelta(k) for k in range(N_ROW)],
+            ModelError,
+            "response 'y' is of type timedelta in row 1: lengths",
+        ),
+        (np.arange(N_ROW).astype("m8[D]"), ModelError, r"of type timedelta64\[D\]: lengths of time"),
+        (np.arange(N_ROW).astype("m8[ns]"), ModelError, r"of type timedelta64\[ns\]: lengths of time"),
+    ],
+)
+def test_values_without_an_answer_are_refused(y, error, message):
+    with pm.Model(), pytest.raises(error, match=message):
+        bj.ExpertTree("y", rows()[0], y, depth=1)
+
+
+def test_constant_positive_numbers_have_no_gamma_experts():
+    with pytest.raises(ModelError, match="response 'y' is 3 in each row, of gamma experts"):
+        read_responses("y", [3] * N_ROW, "gamma")
+
+
+@pytest.mark.filterwarnings("ignore:.* rows without a value")
+def test_names_with_a_slash_are_refused_before_anything_is_made():
+    X, Y = rows()
+    for name, y, message in (
+        ("a/b", Y["sick"], "a tree of experts named 'a/b'; expected a name without a slash"),
+        ("y", Y.rename(columns={"sick": "a/b"}), "response 'a/b'; expected a name without a slash.* Rename it"),
+    ):
+        with pm.Model() as model, pytest.raises(ModelError, match=message):
+            bj.ExpertTree(name, X, y, depth=1)
+        assert not model.named_vars
+    with pm.Model() as model:
+        bj.ExpertTree("y", X.rename(columns={"x": "a/b"}), Y["sick"], depth=1)
+    assert list(model.coords["y_covariate"]) == ["intercept", "a/b", "side=r"]
