@@ -48,9 +48,11 @@ def from_model(idata: Any, model: Any, name: str | None) -> ExpertPosterior:
     coefficients = _coefficients(experts, tree, draws)
     settings = {"depth": experts.depth, "branches": experts.branches, "rows": int(tree.responses.seen.sum())}
     if not tree.transitions:
+        _check_values(idata, model, name, tree.responses)
         return ExpertPosterior(experts, coefficients, settings)
     n_slot = slots(experts.depth, tree.transitions)[2]
     memory = Memory(draws.read("offset", experts.n_gate, n_slot), draws.read("offset_precision")[..., None])
+    _check_values(idata, model, name, tree.responses)
     return ExpertSeriesPosterior(
         experts,
         coefficients,
@@ -99,6 +101,21 @@ class _Draws:
 
 
 _THIS_MODEL = "the draws of this very model"
+
+
+def _check_values(idata: Any, model: Any, name: str, responses: Any) -> None:
+    """Raise `ModelError` where draws are of as many other values of y, neither the first nor those set since."""
+    try:
+        given = idata["observed_data"][name].to_numpy()
+    except (KeyError, TypeError, AttributeError):
+        return
+    first = responses.values
+    first = np.where(responses.seen if first.ndim == 1 else responses.seen[:, None], first, np.nan)
+    if given.shape != first.shape or np.allclose(given, first, rtol=1e-6, atol=0.0, equal_nan=True):
+        return
+    now = model.rvs_to_values[model[name]].eval()
+    if now.shape != given.shape or not np.allclose(given, now, rtol=1e-6, atol=0.0, equal_nan=True):
+        raise ModelError(f"draws given other values of {name!r} than the model's", _THIS_MODEL)
 
 
 def _model(tree: Any) -> ExpertModel:
