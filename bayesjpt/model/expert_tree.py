@@ -19,7 +19,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.type import RandomType
 
 from bayesjpt import defaults_experts
-from bayesjpt.errors import ModelError
+from bayesjpt.errors import ModelError, warn
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, MULTINOMIAL
 from bayesjpt.model.expert_density import logistic_weights, mixture_logp, mixture_random, signature, softmax_weights
 from bayesjpt.model.expert_responses import Response, Responses, check_name, read_responses, tell_missing
@@ -100,9 +100,9 @@ class ExpertTree:
     Raises
     ------
     ModelError
-        For a depth or expert that makes no sense for y, infinite values, constants of gaussian and gamma experts, lengths
-        of time, a slash in a name, numbers of rows that differ, and a column of y that is a covariate, time or series,
-        too.
+        For a depth or expert that makes no sense for y, infinite values, constants of gaussian and gamma experts,
+        lengths of time, a slash in a name, numbers of rows that differ, and a column of y that is a covariate, time or
+        series, too.
     TableError
         For numbers whose squares overflow.
         For times that are missing, no numbers or dates, or the same in two rows of a series.
@@ -112,7 +112,8 @@ class ExpertTree:
     The likelihood of a row is the sum over leaves of the product of the gates on the path and the leaf's densities, one
     a response. So it is one number a row, which several observed variables could not share: ``az.loo`` leaves out rows.
     A row that lacks a response says nothing, as in `bayesjpt.fit_experts`: its log density is 0, with a warning, and
-    over time it is a step without any. Which rows have all is in ``y_seen``.
+    over time it is a step without any. Which rows have all is in ``y_seen``. Predictions of new rows need covariates
+    alone; log likelihoods of new rows need ``y_data``, and ``y_seen`` where it is there, of as many rows, too.
 
     Gates have mirror images, so that chains agree in what they predict and not in names of leaves: judge predictions.
     Where X holds data, ``pm.sample()`` draws all variables by Gibbs sweeps (`bayesjpt.model.expert_step`), beside any
@@ -138,6 +139,22 @@ class ExpertTree:
     ...     y = bj.ExpertTree("y", frame, both, depth=1, experts={"height": "gaussian"})
     >>> model.named_vars_to_dims["y"], list(model.coords["y_response"])
     (('y_row', 'y_response'), ['height', 'sick'])
+
+    Ten rows of which one lacks a value, and three new ones:
+
+    >>> import warnings
+    >>> with pm.Model() as model, warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", bj.BayesjptWarning)
+    ...     y = bj.ExpertTree("y", frame.head(10), [0.5, 1.5, None, 2.5, 1.0, 0.0, 3.5, 2.0, 1.5, 0.2], depth=1)
+    ...     pm.set_data(
+    ...         {
+    ...             "y_covariates": bj.ExpertTree.matrix(y, frame.tail(3)),
+    ...             "y_data": np.array([1.0, 2.0, 3.0]),
+    ...             "y_seen": np.ones(3, int),
+    ...         }
+    ...     )
+    >>> model.compile_logp(vars=[y], sum=False)(model.initial_point())[0].shape
+    (3,)
     """
 
     def __new__(
@@ -313,6 +330,11 @@ def _covariates(name: str, X: Any, responses: Responses) -> tuple[Any, list[str]
         if both and responses.values.ndim == 2:
             raise ModelError(f"column {both[0]!r} is both response and covariate", "one or the other")
         covariates = make_covariates(table.take(responses.seen), table.names)
+        # reading a frame has told of columns that are constant in all rows
+        told = [] if isinstance(X, Table) else [column.name for column in table.schema if column.n_distinct < 2]
+        silent = [each for each in table.names if each not in (*covariates.columns, *told)]
+        if silent:
+            warn(f"covariates with a single value are left out: {', '.join(silent)}")
         matrix, names = covariates.matrix(table)[:, 1:], list(covariates.names[1:])
     if not np.isfinite(matrix).all() or matrix.shape[0] != n_row:
         raise ModelError(

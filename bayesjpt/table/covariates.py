@@ -152,7 +152,7 @@ def spread_of(values: np.ndarray) -> float:
 
     Examples
     --------
-    >>> spread_of(np.full(10, 0.1)), bool(np.full(10, 0.1).std() > 0.0)
+    >>> spread_of(np.full(60, 0.1)), bool(np.full(60, 0.1).std() > 0.0)
     (0.0, True)
     """
     largest = float(np.abs(values).max(initial=0.0))

@@ -185,6 +185,8 @@ def test_draws_of_another_model_are_refused(several):
         ({"y": Y.replace({"color": {"w": "v"}})}, r"shape \(7, 3, 3\); expected \(7, 3\)"),
         ({"depth": 1}, r"'y_precision_height' of shape \(3,\); expected \(2,\)"),
         ({"time": range(N_ROW)}, "the draws hold no 'y_offset'"),
+        ({"y": Y.assign(height=Y["height"] + 1e-3)}, "draws given other values of 'y' than the model's"),
+        ({"y": Y.assign(height=Y["height"].fillna(1.0))}, "draws given other values of 'y' than the model's"),
     ):
         with pm.Model() as wrong, warnings.catch_warnings():
             warnings.simplefilter("ignore", BayesjptWarning)
@@ -422,3 +424,40 @@ def test_names_with_a_slash_are_refused_before_anything_is_made():
     with pm.Model() as model:
         bj.ExpertTree("y", X.rename(columns={"x": "a/b"}), Y["sick"], depth=1)
     assert list(model.coords["y_covariate"]) == ["intercept", "a/b", "side=r"]
+
+
+def test_draws_of_values_that_were_set_since_are_those_of_the_model():
+    values = np.random.default_rng(3).normal(size=N_ROW)
+    with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
+        data = pm.Data("data", values)
+        bj.ExpertTree("y", rows()[0], data, depth=1)
+        pm.set_data({"data": values[::-1].copy()})
+        idata = pm.sample(draws=2, tune=2, chains=1, **QUIET)
+        assert ExpertPosterior.from_idata(idata, model).targets == ("y",)
+        pm.set_data({"data": values + 1.0})
+        with pytest.raises(ModelError, match="draws given other values of 'y' than the model's"):
+            ExpertPosterior.from_idata(idata, model)
+
+
+def test_a_constant_covariate_is_told_of_once():
+    X = rows()[0].assign(same=np.r_[np.full(N_ROW - 1, 2.5), 2.5])
+    with pytest.warns(BayesjptWarning, match="constant columns"):
+        table = bj.as_table(X)
+    late = X.assign(same=np.r_[1.0, np.full(N_ROW - 1, 2.5)])
+    for given, y, words in (
+        (X, range(N_ROW), ["constant columns, which say nothing about others: 'same'"]),
+        (table, range(N_ROW), ["covariates with a single value are left out: same"]),
+        # in the rows that have a value of y
+        (
+            late,
+            [None, *range(1, N_ROW)],
+            [
+                "1 rows without a value of the response have a log density of 0",
+                "covariates with a single value are left out: same",
+            ],
+        ),
+    ):
+        with pm.Model() as model, pytest.warns(BayesjptWarning) as told:
+            bj.ExpertTree("y", given, y, depth=1)
+        assert [str(each.message) for each in told] == words
+        assert list(model.coords["y_covariate"]) == ["intercept", "x", "side=r"]
