@@ -400,8 +400,8 @@ class CircuitImputer(TransformerMixin, _Circuit):
     """Missing cells by their expectation, or most probable label, given the row's others.
 
     Parameters are those of `CircuitClassifier`; ``post_`` is the posterior. Columns that are not modelled stay as they
-    are. Columns of floats get expectations before any rounding, also where all recorded numbers are whole; columns of
-    other dtypes get values that they can hold: integers, dates, labels.
+    are. Columns of floats that are numbers get expectations before any rounding, also where all recorded numbers are
+    whole; columns of other dtypes get values that they can hold: integers, dates, labels.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesjpt.errors import ModelError
+from bayesjpt.errors import ModelError, warn
 from bayesjpt.experts.model import ExpertModel, as_real
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.experts.series import ExpertSeriesPosterior
@@ -104,18 +104,29 @@ _THIS_MODEL = "the draws of this very model"
 
 
 def _check_values(idata: Any, model: Any, name: str, responses: Any) -> None:
-    """Raise `ModelError` where draws are of as many other values of y, neither the first nor those set since."""
+    """Raise `ModelError` where draws are of as many other values of y; warn where the model's have been set since.
+
+    Of values that were set, sampled and set again the model knows nothing, so draws of them may be its own.
+    """
     try:
         given = idata["observed_data"][name].to_numpy()
     except (KeyError, TypeError, AttributeError):
         return
     first = responses.values
     first = np.where(responses.seen if first.ndim == 1 else responses.seen[:, None], first, np.nan)
-    if given.shape != first.shape or np.allclose(given, first, rtol=1e-6, atol=0.0, equal_nan=True):
+    if given.shape != first.shape or _alike(given, first):
         return
     now = model.rvs_to_values[model[name]].eval()
-    if now.shape != given.shape or not np.allclose(given, now, rtol=1e-6, atol=0.0, equal_nan=True):
-        raise ModelError(f"draws given other values of {name!r} than the model's", _THIS_MODEL)
+    if _alike(given, now):
+        return
+    what = f"draws given other values of {name!r} than the model's"
+    if _alike(first, np.where(np.isnan(first), np.nan, now) if now.shape == first.shape else now):
+        raise ModelError(what, _THIS_MODEL)
+    warn(f"{what}, which have been set since it was made; are they {_THIS_MODEL}?")
+
+
+def _alike(these: np.ndarray, those: np.ndarray) -> bool:
+    return these.shape == those.shape and np.allclose(these, those, rtol=1e-6, atol=0.0, equal_nan=True)
 
 
 def _model(tree: Any) -> ExpertModel:

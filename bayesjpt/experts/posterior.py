@@ -83,8 +83,8 @@ class ExpertPosterior:
         ------
         ModelError
             For a model without a tree or one made of another (frozen, copied), no name where there are several, draws
-            of another model as far as shapes, covariates and labels tell, and a column that is both response and
-            covariate, time or series.
+            of another model as far as shapes, covariates, labels and values of y tell, and a column that is both
+            response and covariate, time or series.
         """
         from bayesjpt.experts.from_idata import from_model
 

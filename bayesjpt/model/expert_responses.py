@@ -119,6 +119,9 @@ def read_responses(name: str, y: Any, experts: Any) -> Responses:
         _response(table, seen, position, kind, f"_{names[position]}" if several else "")
         for position, kind in enumerate(kinds)
     )
+    if not is_data:  # these may stand for values that are set later
+        for position, kind in enumerate(kinds):
+            _check_constant(table.schema.columns[position], table.values[position, seen], kind)
     values = np.where(table.observed, table.values, _UNSEEN)
     return Responses(table, each, np.ascontiguousarray(values.T) if several else values[0], seen)
 
@@ -218,6 +221,16 @@ def _check_values(name: str, values: np.ndarray) -> None:
     check_size(name, values)
 
 
+def _check_constant(column: Column, values: np.ndarray, kind: int) -> None:
+    """Raise `ModelError` for a single value in all rows, near which densities grow without bound."""
+    if kind in (GAUSSIAN, GAMMA) and values.size > 1 and values.min() == values.max():
+        raise ModelError(
+            f"response {column.name!r} is {column.text(values[0])} in each row, of {KIND_NAMES[kind]} experts",
+            "two different values",
+            "Leave it out, or call bj.fit_experts, whose variances are at least those of rounding.",
+        )
+
+
 def _fitting_labels(n_label: int) -> list[str]:
     return ["logistic", "multinomial"] if n_label == 2 else ["multinomial"]
 
@@ -233,13 +246,6 @@ def _response(table: Table, seen: np.ndarray, position: int, kind: int, suffix: 
     column = table.schema.columns[position]
     values = table.values[position, seen]
     offset, scale = 0.0, 1.0
-    if kind in (GAUSSIAN, GAMMA) and values.size > 1 and not spread_of(values):
-        # without a floor of variances there is no posterior: densities of exact values grow beyond all bounds
-        raise ModelError(
-            f"response {column.name!r} is {values[0]:g} in each row, of {KIND_NAMES[kind]} experts",
-            "two different values",
-            "Leave it out, or call bj.fit_experts, whose variances are at least those of rounding.",
-        )
     if kind == GAUSSIAN:
         offset = float(values.mean())
         scale = spread_of(table.values[position, table.observed[position]]) or 1.0

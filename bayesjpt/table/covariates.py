@@ -20,7 +20,7 @@ _LARGEST = 1e150
 """Numbers whose squares, of many rows together, do not overflow."""
 _SMALLEST = 1e-140
 """Numbers whose squares, of differences far smaller, are not rounded to 0."""
-_ROUNDING = 1e-12
+_ROUNDING = 1e-14
 """Spread of values, over the largest of them, up to which they are one number."""
 
 INTERCEPT = "intercept"
@@ -160,7 +160,7 @@ def spread_of(values: np.ndarray) -> float:
         return 0.0
     # squares of tiny numbers would be 0
     spread = float(values.std()) if largest > _SMALLEST else largest * float((values / largest).std())
-    return spread if spread > _ROUNDING * largest else 0.0
+    return spread if spread > max(_ROUNDING * largest, float(np.finfo(float).tiny)) else 0.0
 
 
 def check_size(name: str, values: np.ndarray) -> None:

@@ -435,8 +435,25 @@ def test_draws_of_values_that_were_set_since_are_those_of_the_model():
         idata = pm.sample(draws=2, tune=2, chains=1, **QUIET)
         assert ExpertPosterior.from_idata(idata, model).targets == ("y",)
         pm.set_data({"data": values + 1.0})
+        with pytest.warns(BayesjptWarning, match="values of 'y' than the model's, which have been set"):
+            ExpertPosterior.from_idata(idata, model)
+        pm.set_data({"data": values})
         with pytest.raises(ModelError, match="draws given other values of 'y' than the model's"):
             ExpertPosterior.from_idata(idata, model)
+
+
+@pytest.mark.parametrize(("experts", "value"), [("gaussian", 0.0), ("gamma", 1.0)])
+def test_data_may_stand_for_values_that_are_set_later(experts, value):
+    with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
+        bj.ExpertTree("y", rows()[0], pm.Data("data", np.full(N_ROW, value)), depth=1, experts=experts)
+        assert np.isfinite(model.compile_logp()(model.initial_point()))
+
+
+@pytest.mark.parametrize("values", [1e6 + 1e-7 * np.arange(N_ROW), 1e-310 * np.sin(np.arange(N_ROW))])
+def test_values_that_are_nearly_one_are_no_constant(values):
+    with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
+        bj.ExpertTree("y", rows()[0], values, depth=1)
+        assert np.isfinite(model.compile_logp()(model.initial_point()))
 
 
 def test_a_constant_covariate_is_told_of_once():
