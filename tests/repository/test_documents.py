@@ -188,6 +188,7 @@ def test_every_third_party_that_the_package_imports_is_a_dependency():
         re.match(r"[\w-]+", r)[0] for r in [*project["dependencies"], *project["optional-dependencies"]["sklearn"]]
     }
     names = {"sklearn": "scikit-learn", "arviz_stats": "arviz-stats", "python_calamine": "python-calamine"}
-    reserved = {"matplotlib", "jax", "distributed"}  # of plots, of samplers that run on JAX, of other machines: extras
+    # of plots, of samplers that run on JAX, of other machines (distributed requires dask): extras
+    reserved = {"matplotlib", "jax", "distributed", "dask"}
     needed = {names.get(name, name) for room in ALLOWED.values() for name in room} - reserved
     assert needed <= declared

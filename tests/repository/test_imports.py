@@ -50,7 +50,7 @@ ALLOWED = {
     "table": {"numpy", "narwhals", "pyarrow", "python_calamine", "scipy"},  # tails of favourite values: heaps.py
     "circuit": {"numpy"},
     "kernels": {"numpy", "numba"},
-    "sampler": {"numpy", "rich", "distributed"},  # Dask where workers are asked for: remote_workers.py
+    "sampler": {"numpy", "rich", "distributed", "dask"},  # where workers are asked for: remote_workers.py
     "structure": {"numpy", "scipy", "threadpoolctl"},
     "model": {"numpy", "pymc", "pytensor", "rich", "jax"},  # JAX where PyTensor compiles for it: jax_mode.py
     "posterior": {"numpy", "xarray", "h5py"},
