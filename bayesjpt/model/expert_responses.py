@@ -119,7 +119,7 @@ def read_responses(name: str, y: Any, experts: Any) -> Responses:
         _response(table, seen, position, kind, f"_{names[position]}" if several else "")
         for position, kind in enumerate(kinds)
     )
-    if not is_data:  # these may stand for values that are set later
+    if not is_data:  # data may stand for values that are set later
         for position, kind in enumerate(kinds):
             _check_constant(table.schema.columns[position], table.values[position, seen], kind)
     values = np.where(table.observed, table.values, _UNSEEN)

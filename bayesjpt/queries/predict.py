@@ -26,6 +26,7 @@ _N_STEP = 60
 _FARTHEST = 64.0
 """Ends of an interval are looked for within so many ranges of the training values beyond their ends."""
 _LARGEST, _UNIT = float(np.finfo(float).max), 2.0**10
+"""Points beyond the quotient of the two are looked for in such units; a power of two rounds nothing."""
 
 
 class Prediction(NamedTuple):

@@ -51,7 +51,7 @@ def _counted(n: int, seed: int, learners: list[str]) -> tuple[Counter[str], floa
     began, counts, failure = time.process_time(), Counter[str](), ""
     try:
         run_tables(n, seed, learners, counts)
-    except Exception:
+    except Exception:  # any is a finding: it is told with the seed, beside what other processes counted
         failure = traceback.format_exc()
     return counts, time.process_time() - began, failure
 
