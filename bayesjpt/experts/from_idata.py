@@ -47,12 +47,11 @@ def from_model(idata: Any, model: Any, name: str | None) -> ExpertPosterior:
     draws, experts = _Draws(group, name), _model(tree)
     coefficients = _coefficients(experts, tree, draws)
     settings = {"depth": experts.depth, "branches": experts.branches, "rows": int(tree.responses.seen.sum())}
+    _check_values(idata, model, name, tree.responses)
     if not tree.transitions:
-        _check_values(idata, model, name, tree.responses)
         return ExpertPosterior(experts, coefficients, settings)
     n_slot = slots(experts.depth, tree.transitions)[2]
     memory = Memory(draws.read("offset", experts.n_gate, n_slot), draws.read("offset_precision")[..., None])
-    _check_values(idata, model, name, tree.responses)
     return ExpertSeriesPosterior(
         experts,
         coefficients,

@@ -104,8 +104,8 @@ class ExpertTree:
         lengths of time, a slash in a name, numbers of rows that differ, and a column of y that is a covariate, time or
         series, too.
     TableError
-        For numbers whose squares overflow.
-        For times that are missing, no numbers or dates, or the same in two rows of a series.
+        For numbers whose squares overflow, and for times that are missing, no numbers or dates, or the same in two rows
+        of a series.
 
     Notes
     -----

@@ -77,5 +77,6 @@ def tables(options: argparse.Namespace) -> int:
         print(f"{count:7d}  {count / total:6.1%}  {text}")
     for share, seed, (_, _, failure) in zip(shares, seeds, found, strict=True):
         if failure:
-            print(f"FAILED; once more: --tables {share} --seed {seed} --processes 1\n{failure}")
+            learners = " ".join(options.learners)
+            print(f"FAILED; once more: --tables {share} --seed {seed} --learners {learners} --processes 1\n{failure}")
     return int(any(failure for _, _, failure in found))

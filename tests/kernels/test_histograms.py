@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bayesjpt.errors import SamplingError
 from bayesjpt.families import registry
-from bayesjpt.kernels import histogram_sweeper, histograms
+from bayesjpt.kernels import histogram_sweeper, histograms, remote
 from bayesjpt.kernels.histogram_sweeper import HistogramSweeper
 from bayesjpt.kernels.histograms import Counts, Histograms, count_in_threads, count_rows, make_bins
 from bayesjpt.kernels.remote import count_through
@@ -176,15 +176,19 @@ def test_threads_and_tasks_change_no_bit(monkeypatch):
             future.set_result(function(*args))
             return future
 
-    case, executor = a_hard_case(), Elsewhere()
+    case = a_hard_case()
     expected = counted(case)
-    for where in (histograms, __import__("bayesjpt.kernels.remote", fromlist=["remote"])):
+    found = [counted(case, 3).counts]
+    for where in (histograms, remote):
         monkeypatch.setattr(where, "UNIT_ROWS", 64)
-    through = count_through(executor, case.plan, expected.bins, case.source)
-    for found in (counted(case, 3).counts, through):
-        assert found.count.tobytes() == expected.counts.count.tobytes()
-        assert found.first.tobytes() == expected.counts.first.tobytes()
-    assert executor.n_task == 7  # one task a part, for all sweeps and chains
+    for part_units, n_task in ((1, 7), (4, 2)):  # 400 rows are seven units; one task a part, for all sweeps and chains
+        monkeypatch.setattr(remote, "PART_UNITS", part_units)
+        executor = Elsewhere()
+        found.append(count_through(executor, case.plan, expected.bins, case.source))
+        assert executor.n_task == n_task
+    for counts in found:
+        assert counts.count.tobytes() == expected.counts.count.tobytes()
+        assert counts.first.tobytes() == expected.counts.first.tobytes()
 
 
 def test_draws_are_a_function_of_the_seed():
