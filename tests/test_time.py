@@ -44,6 +44,41 @@ def test_fit_that_ran_out_of_time_goes_on_from_its_checkpoint(table, tmp_path):
     assert same(resumed, whole)
 
 
+@pytest.fixture(scope="module")
+def long_table():
+    rng = np.random.default_rng(2)
+    size = rng.gamma(3.0, 1.0, 600).round(1)
+    return bj.as_table(pd.DataFrame({"size": size, "colour": np.where(rng.random(600) < size / 8, "red", "white")}))
+
+
+def test_fit_of_many_rows_without_a_structure_in_time_is_a_draft(long_table, tmp_path):
+    options = {"n_structures": 2, "seed": 5, "cores": 1, "checkpoint": tmp_path / "fit", **FEW}
+    with pytest.warns(BayesjptWarning, match="the time is up: a draft from 150 of 600 rows is kept"):
+        draft = bj.fit(long_table, time=1e-9, **options)
+    (post,) = draft.by_structure()
+    assert draft.settings["interrupted"] == "a draft from 150 of 600 rows"
+    assert post.n_draw == FEW["draws"]
+    red = draft.probability("colour = 'red'").values
+    assert np.isfinite(red).all()
+    assert 0.2 < red.mean() < 0.6
+    assert same(bj.fit(long_table, resume=True, **options), bj.fit(long_table, n_structures=2, seed=5, cores=1, **FEW))
+
+
+def test_structures_that_are_done_leave_no_draft(long_table):
+    slow, calls = bj.learn_jpt, []
+
+    def learner(table, rng):
+        calls.append(table.n_row)
+        return slow(table, rng)
+
+    with pytest.warns(BayesjptWarning, match="1 of 3 structures are kept|the time is up"):
+        post = bj.fit(long_table, learner, n_structures=3, seed=5, cores=1, time=1e-9, **FEW)
+    assert calls == [150]  # in one thread the draft comes first, and nothing behind it
+    assert len(post.by_structure()) == 1
+    enough = bj.fit(long_table, learner, n_structures=3, seed=5, cores=1, time=1e6, **FEW)
+    assert same(enough, bj.fit(long_table, learner, n_structures=3, seed=5, cores=1, **FEW))
+
+
 def test_enough_time_changes_nothing(table):
     assert "interrupted" not in bj.fit(table, n_structures=2, seed=5, cores=1, time=1e6, **FEW).settings
 

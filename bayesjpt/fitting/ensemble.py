@@ -23,7 +23,7 @@ import numpy as np
 
 from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.circuit.priors import check_concentrations
-from bayesjpt.defaults import DRAWN_ESS, ESS, HALVED_ROWS, LEARN_ROWS, WATCH_SECONDS
+from bayesjpt.defaults import DRAWN_ESS, ESS, HALVED_ROWS, LEARN_ROWS, QUICK_ROWS, WATCH_SECONDS
 from bayesjpt.errors import LearnerError, ModelError, SamplingError
 from bayesjpt.executors import Future, lost_processes_told
 from bayesjpt.fitting.learning import LearnerFunction, StoppedError
@@ -214,6 +214,33 @@ class Ensemble:
             return None
         return to_posterior(circuit, table, draws, settings)
 
+    def draft(
+        self,
+        n: int,
+        number: int,
+        table: Table | Dataset,
+        learnt_from: Table | Dataset,
+        schedule: Schedule,
+        stop: threading.Event,
+    ) -> Posterior | NetworkDraws | None:
+        """Return the posterior of a structure that is learned from n of the rows and knows no others, as `fit` does."""
+        chosen = chosen_rows(table.n_row, n, number)
+        few, learnt_from_few = table.take(chosen), learnt_from.take(chosen)
+        here = replace(self, executor=None, resampling=resampling_of(learnt_from_few))
+        post = here.fit(number, few, learnt_from_few, schedule, stop)
+        return post and replace(post, settings=post.settings | {"draft": f"{n} of {table.n_row} rows"})
+
+
+DRAFT_SHARE, FEWEST_DRAFT_ROWS = 0.25, 100
+"""Share of the rows that a draft is fitted to, and the rows below which there is none: `QUICK_ROWS` at most, so that
+it takes a second or two where a structure takes minutes."""
+
+
+def draft_rows(n_row: int) -> int:
+    """Return how many rows the draft of a fit has that is short of time; 0 where a structure comes soon enough."""
+    n = min(QUICK_ROWS, int(DRAFT_SHARE * n_row))
+    return n if n >= FEWEST_DRAFT_ROWS else 0
+
 
 def learn_there(ensemble: Ensemble, number: int, table: Dataset) -> Circuit:
     """Return a structure, learned in this process for another one: a function of its arguments."""
@@ -252,6 +279,10 @@ def learnt_rows(table: Table | Dataset, number: int, resampling: str) -> Table:
             "Ask for more families, or take a Table of some rows.",
         )
     return table
+
+
+DRAFT = -1
+"""Number of the draft among the structures."""
 
 
 def derived_seed(seed: int, *what: int) -> int:
@@ -384,7 +415,9 @@ def fit_structures(
     keep : callable
         Told each number and posterior, in this thread, when they are in `done`.
     deadline : float, optional
-        Time of `time.perf_counter` from which no more structures are waited for than the first.
+        Time of `time.perf_counter` from which no more structures are waited for. A draft is fitted beside them, to
+        few of the rows; where no structure is done by then, it takes the place of the first, and
+        ``settings["draft"]`` says of how many rows. Without one the first structure is waited for.
 
     Raises
     ------
@@ -393,19 +426,28 @@ def fit_structures(
     """
 
     wanted = [number for number in schedules if number not in done]
-    ensemble = ensemble.learning_elsewhere(wanted, learnt_from)
+    # where other rows would be impossible, all of them are needed, however long it takes
+    n_draft = 0 if deadline is None or done or ensemble.resampling == "none" else draft_rows(table.n_row)
+    elsewhere, drafts = ensemble.learning_elsewhere(wanted, learnt_from), []
 
     def work(number: int, stop: threading.Event) -> Posterior | NetworkDraws | None:
-        return ensemble.fit(number, table, learnt_from, schedules[number], stop)
+        if number == DRAFT:
+            return ensemble.draft(n_draft, wanted[0], table, learnt_from, schedules[wanted[0]], stop)
+        return elsewhere.fit(number, table, learnt_from, schedules[number], stop)
 
     crew = Crew(work, ensemble.n_thread, deadline, _any_done=bool(done))
     try:
-        for number, post in crew.results(wanted):
-            done[number] = post
-            keep(number, post)
+        for number, post in crew.results([*([DRAFT] if n_draft else []), *wanted]):
+            if number == DRAFT:
+                drafts.append(post)
+            else:
+                done[number] = post
+                keep(number, post)
     finally:
-        for future in ensemble.learned.values():
+        for future in elsewhere.learned.values():
             future.cancel()
+    if not done and drafts:
+        done[wanted[0]] = drafts[0]
     if not done:
         raise SamplingError("interrupted before the first structure was done", remedy="Nothing was kept; start again")
     return "interrupted" if crew.interrupted else "the time is up" if crew.is_late else None

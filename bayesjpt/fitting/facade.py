@@ -138,8 +138,9 @@ def fit(
         Go on from what the checkpoint holds, with the draws that an undisturbed run would have had; start where it
         holds nothing. Table and options must be the same; `cores` may differ.
     time : float, optional
-        Seconds after which the structures that are done are the fit: always one, and as many more as there is time for.
-        Those that are done are what they would have been without a limit; how many they are depends on the machine.
+        Seconds after which the structures that are done are the fit, which are what they would have been without a
+        limit; how many they are depends on the machine. Where none is done by then, the fit is a draft, learned from
+        1,000 of the rows or a quarter of fewer, with a warning; of under 400 rows one structure is waited for.
     progress : bool
         Show progress bars, where standard error is a terminal or in a notebook with ipywidgets; elsewhere a line when a
         phase of more than two seconds begins, and one when it ends.
@@ -382,8 +383,10 @@ def _fit_several(
     if boosted and on_structure is not None:
         on_structure(whole())
     if ended is not None and len(done) < len(schedules):
-        settings["interrupted"] = f"{len(done)} of {len(schedules)} structures"
-        warn(f"{ended}: {settings['interrupted']} are kept")
+        drafted = next((post.settings["draft"] for post in done.values() if "draft" in post.settings), None)
+        kept = f"{len(done)} of {len(schedules)} structures" if drafted is None else f"a draft from {drafted}"
+        warn(f"{ended}: {kept} {'are' if drafted is None else 'is'} kept")
+        settings["interrupted"] = kept
     return whole()
 
 

@@ -20,6 +20,12 @@ from bayesjpt.numerics.rising import log_rising
 _BLOCK = 256
 """Rows that are routed together: with a hundred columns they fill the first cache."""
 
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+"""Bits to the upper half of two numbers in one, and those of the lower half."""
+
+_TREE = _LOW
+"""In place of a split's column: there is none, rows have come to their tree."""
+
 
 def rows_of_codes(codes: np.ndarray) -> np.ndarray:
     """Return codes, (n_column, n_row), row by row: uint8 (n_row, n_column) where they are that small, else int16."""
@@ -39,7 +45,7 @@ def count_rows(network: Network, codes: np.ndarray) -> np.ndarray:
     count = np.zeros(network.n_entry, np.int64)
     begin, rows = _rows_by_part(network.split, network.way_ptr, network.way, codes)
     _count_ways(network.split, network.way_ptr, network.way, codes, count)
-    _count(rows, begin, network.tree_ptr, *_places(network), codes, count)
+    _count(rows, begin, network.tree_ptr, _places(network), codes, count)
     return count
 
 
@@ -54,7 +60,7 @@ def fill_scores(network: Network, log_weight: np.ndarray, codes: np.ndarray, out
     """
     begin, rows = _rows_by_part(network.split, network.way_ptr, network.way, codes)
     _score(
-        rows, begin, network.split, network.way_ptr, network.way, network.tree_ptr, *_places(network), codes,
+        rows, begin, network.split, network.way_ptr, network.way, network.tree_ptr, _places(network), codes,
         log_weight, out,
     )  # fmt: skip
 
@@ -98,13 +104,14 @@ def draw_log_weights(network: Network, count: np.ndarray, ess: float, rng: np.ra
     return out
 
 
-def _places(network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return where each place's table begins, its column, that of its parent, and the entries from one group of the
-    parent to the next: 0 for roots, whose own column stands for that of the parent. All are uint32 (n_place,).
+def _places(network: Network) -> np.ndarray:
+    """Return uint64 (n_place, 2), two numbers in each: where a place's table begins, and in the lower half the entries
+    from one group of the parent to the next; its column, and in the lower half that of its parent. Roots have none, so
+    that the entries are 0 and their own column stands for that of the parent.
     """
-    out = np.empty((4, network.column.size), np.uint32)
+    out = np.empty((network.column.size, 2), np.uint64)
     _fill_places(network.tree_ptr, network.column, network.parent, network.table_ptr, network.n_group, out)
-    return out[0], out[1], out[2], out[3]
+    return out
 
 
 def _sum_pointers(network: Network) -> np.ndarray:
@@ -122,10 +129,25 @@ def _fill_places(tree_ptr, column, parent, table_ptr, n_group, out):
     for part in range(tree_ptr.size - 1):
         first = tree_ptr[part]
         for place in range(first, tree_ptr[part + 1]):
-            has_parent = parent[place] >= 0
-            out[0, place], out[1, place] = table_ptr[place], column[place]
-            out[2, place] = column[first + parent[place]] if has_parent else column[place]
-            out[3, place] = n_group[column[place]] if has_parent else 0
+            own, has_parent = np.uint64(column[place]), parent[place] >= 0
+            above = np.uint64(column[first + parent[place]]) if has_parent else own
+            stride = np.uint64(n_group[column[place]]) if has_parent else np.uint64(0)
+            out[place, 0] = (np.uint64(table_ptr[place]) << _HALF) | stride
+            out[place, 1] = (own << _HALF) | above
+
+
+@kernel
+def _steps(split, way_ptr, way):
+    """Return, uint64 (1 + n_way,), where the first part and each way lead: to the column of a part's split in the lower
+    half and the first of its ways, counted from 1, in the upper; or to `_TREE` and a part without a split.
+    """
+    out = np.empty(way.size + 1, np.uint64)
+    for one in range(out.size):
+        part = np.int64(way[one - 1]) if one > 0 else np.int64(0)
+        low = np.uint64(split[part]) if split[part] >= 0 else _TREE
+        high = np.uint64(way_ptr[part] + 1) if split[part] >= 0 else np.uint64(part)
+        out[one] = (high << _HALF) | low
+    return out
 
 
 @kernel
@@ -133,24 +155,25 @@ def _route(split, way_ptr, way, codes, part_of):
     """Fill part_of, int32 (n_row,), with the part whose tree each row comes to.
 
     Rows go down the splits level by level, a block of them at once: a row alone would wait at each split for what says
-    where the next one is, and the steps of different rows do not wait for each other.
+    where the next one is, and the steps of different rows do not wait for each other. A step is one number, so that the
+    next one waits for a code and a step alone; all that is counted is unsigned, which no index has to be tested for.
     """
     n_row = codes.shape[0]
-    active = np.empty(_BLOCK, np.int64)
+    steps = _steps(split, way_ptr, way)
+    rows, at = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64)
     part_of[:] = 0
     for first in range(0, n_row, _BLOCK):
-        n_active = min(_BLOCK, n_row - first) if split[0] >= 0 else 0
+        n_active = np.uint64(min(_BLOCK, n_row - first) if split[0] >= 0 else 0)
         for k in range(n_active):
-            active[k] = first + k
+            rows[k], at[k] = np.uint64(first) + k, steps[0]
         while n_active > 0:
-            n_left = 0
+            n_left = np.uint64(0)
             for k in range(n_active):
-                row = active[k]
-                part = part_of[row]
-                part = way[way_ptr[part] + codes[row, split[part]]]
-                part_of[row] = part
-                active[n_left] = row  # overwritten by the next unless the row has another split before it
-                n_left += np.int64(split[part] >= 0)
+                row, step = rows[k], at[k]
+                step = steps[(step >> _HALF) + np.uint64(codes[row, step & _LOW])]
+                part_of[row] = np.int32(step >> _HALF)  # until its tree is reached, where the next ways begin
+                rows[n_left], at[n_left] = row, step  # overwritten by the next unless the row has another split ahead
+                n_left += np.uint64((step & _LOW) != _TREE)
             n_active = n_left
 
 
@@ -183,18 +206,18 @@ def _count_ways(split, way_ptr, way, codes, count):
 
 
 @kernel
-def _count(rows, begin, tree_ptr, base, column, above, stride, codes, count):
+def _count(rows, begin, tree_ptr, places, codes, count):
     for part in range(begin.size - 1):
         for k in range(begin[part], begin[part + 1]):
             x = codes[rows[k]]
             for place in range(tree_ptr[part], tree_ptr[part + 1]):
-                count[base[place] + stride[place] * x[above[place]] + x[column[place]]] += 1
+                count[_at(x, places, place)] += 1
 
 
 @kernel
-def _score(rows, begin, split, way_ptr, way, tree_ptr, base, column, above, stride, codes, log_weight, out):
+def _score(rows, begin, split, way_ptr, way, tree_ptr, places, codes, log_weight, out):
     n_draw = log_weight.shape[0]
-    entry, of_ways = np.empty(column.size, np.uint32), np.empty(n_draw)
+    entry, of_ways = np.empty(len(places), np.uint64), np.empty(n_draw)
     for part in range(begin.size - 1):
         if begin[part] == begin[part + 1]:
             continue
@@ -207,7 +230,7 @@ def _score(rows, begin, split, way_ptr, way, tree_ptr, base, column, above, stri
             at = np.int64(way[one])
         first, last = tree_ptr[part], tree_ptr[part + 1]
         row_entry = entry[: last - first]
-        of_tree = base[first:last], column[first:last], above[first:last], stride[first:last]
+        of_tree = places[first:last]
         if n_draw == 1:
             for k in range(begin[part], begin[part + 1]):
                 out[0, rows[k]] = of_ways[0] + _summed(codes[rows[k]], of_tree, log_weight[0])
@@ -219,27 +242,31 @@ def _score(rows, begin, split, way_ptr, way, tree_ptr, base, column, above, stri
 
 
 @kernel
+def _at(x, places, k):
+    """Return the table entry of a row's codes at a place; no index is signed, since numba tests those for signs."""
+    where, what = places[k, 0], places[k, 1]
+    return (where >> _HALF) + (where & _LOW) * np.uint64(x[what & _LOW]) + np.uint64(x[what >> _HALF])
+
+
+@kernel
 def _fill_entries(x, of_tree, out):
-    """Fill out with the table entries of a row; no index is signed, since numba looks whether those are negative."""
-    base, column, above, stride = of_tree
     for k in range(out.size):
-        out[k] = base[k] + stride[k] * np.uint32(x[above[k]]) + np.uint32(x[column[k]])
+        out[k] = _at(x, of_tree, k)
 
 
 @kernel
 def _summed(x, of_tree, table):
     """Return what `_gathered` does of the entries of a row, which are not kept for other draws."""
-    base, column, above, stride = of_tree
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    n = base.size
+    n = len(of_tree)
     whole = n - n % 4
     for k in range(0, whole, 4):
-        a += table[base[k] + stride[k] * np.uint32(x[above[k]]) + np.uint32(x[column[k]])]
-        b += table[base[k + 1] + stride[k + 1] * np.uint32(x[above[k + 1]]) + np.uint32(x[column[k + 1]])]
-        c += table[base[k + 2] + stride[k + 2] * np.uint32(x[above[k + 2]]) + np.uint32(x[column[k + 2]])]
-        d += table[base[k + 3] + stride[k + 3] * np.uint32(x[above[k + 3]]) + np.uint32(x[column[k + 3]])]
+        a += table[_at(x, of_tree, k)]
+        b += table[_at(x, of_tree, k + 1)]
+        c += table[_at(x, of_tree, k + 2)]
+        d += table[_at(x, of_tree, k + 3)]
     for k in range(whole, n):
-        a += table[base[k] + stride[k] * np.uint32(x[above[k]]) + np.uint32(x[column[k]])]
+        a += table[_at(x, of_tree, k)]
     # added up as in `_gathered`: a draw scores alike by itself and among others
     return (a + b) + (c + d)
 

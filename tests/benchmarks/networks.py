@@ -3,14 +3,17 @@
     python -m tests.benchmarks.networks --data DIR [--parts tables frames general circuit fits many]
 
 DIR/binary20 is that of `tests.papers.binary`. Times are processor time, all threads together, least of several runs.
+Each part has a process of its own: the memory of one is not that of another.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -171,14 +174,20 @@ def many(folder: Path) -> Iterator[str]:
 PARTS = {part.__name__: part for part in (tables, frames, general, circuit, fits, many)}
 
 
+def say(part: str, folder: Path) -> None:
+    """Print the lines of a part as they are known."""
+    for line in PARTS[part](folder):
+        print(line, flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder that holds binary20")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     told = parser.parse_args(arguments)
     for part in told.parts:
-        for line in PARTS[part](told.data / "binary20"):
-            print(line, flush=True)
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+            process.submit(say, part, told.data / "binary20").result()
 
 
 if __name__ == "__main__":
