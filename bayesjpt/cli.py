@@ -122,7 +122,7 @@ CheckpointPath = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, or start where it holds nothing.")]
 Time = Annotated[
     float | None,
-    typer.Option("--time", help="Seconds, with reading: structures done by then are the fit, one at least."),
+    typer.Option("--time", help="Seconds, with reading: structures done by then are the fit, or a draft."),
 ]
 Kind = Annotated[
     list[str] | None, typer.Option("--kind", help="COLUMN=KIND: real, integer, category, ordinal, nominal, aside.")
@@ -204,7 +204,7 @@ def types(
     schema: SchemaPath = None,
     time: Annotated[
         float | None,
-        typer.Option("--time", help="Seconds: sample as many structures as are done by then, one at least."),
+        typer.Option("--time", help="Seconds, with reading: structures done by then are judged, or a draft."),
     ] = None,
     output: Output = None,
     quiet: Quiet = False,
@@ -225,9 +225,10 @@ def types(
     }
     chosen |= _learner_options(min_rows, threshold, epsilon)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
-    chains_of |= {"n_structures": structures, "weights": weights, "time": time}
+    began = perf_counter()
     with _warnings(quiet):
         read = _read(reader, table, quiet, decided_of(kind, schema))
+        chains_of |= {"n_structures": structures, "weights": weights, "time": left_of(time, began)}
         cli_types.check_why(read, why)
         post = cli_types.fitted(read, n_rows, quick, quiet, chosen, chains_of)
         with_draws = functools.partial(cli_types.sampled, read, n_rows, quiet, chosen, chains_of)
@@ -329,8 +330,11 @@ def fit(
         chains_of["time"] = left_of(time, began)
         post = _fit(read, quiet, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
     post.save(output)  # before anything else can fail or be interrupted
-    with announced("judging how stable the answers are", not quiet):
-        stability = post.convergence().sentence()
+    if "draft" in post.settings:
+        stability = f"A draft from {post.settings['draft']}, of which it is not known how stable its answers are."
+    else:
+        with announced("judging how stable the answers are", not quiet):
+            stability = post.convergence().sentence()
     post.noted(stability=stability).save(output)
     if checkpoint is not None and "interrupted" not in post.settings:
         _remove(checkpoint)

@@ -6,13 +6,14 @@ import shlex
 import sys
 import warnings
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bayesjpt import defaults
 from bayesjpt.announced import announced
-from bayesjpt.cli_reading import TableReader, kinds_of, reads_table
+from bayesjpt.cli_reading import TableReader, kinds_of, left_of, reads_table
 from bayesjpt.errors import BayesjptError, BayesjptWarning
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ Rows = Annotated[
 ]
 Time = Annotated[
     float | None,
-    typer.Option("--time", help="Of a table: seconds to fit; what is done by then is reported."),
+    typer.Option("--time", help="Of a table: seconds to read and fit it; what is done by then is reported."),
 ]
 Learner = Annotated[str, typer.Option(help="Of a table: mspn, jpt, wmispn, cutset, tree_mixture or hclt.")]
 Structures = Annotated[int, typer.Option("--structures", help="Of a table: structures that are learned and averaged.")]
@@ -62,6 +63,7 @@ def report(
     from bayesjpt.fitting.report import check_page, report
 
     check_page(output)
+    began = perf_counter()
     with warnings.catch_warnings():
         if quiet:
             warnings.simplefilter("ignore", BayesjptWarning)
@@ -77,7 +79,8 @@ def report(
             if table is not None:
                 raise BayesjptError("--table with a table", "a fit, whose table it is")
             rows = _read(source, reader, quiet, kinds_of(kind), schema)
-            post = _fitted(rows, quiet, learner=learner, n_structures=structures, cores=cores, seed=seed, time=time)
+            chosen = {"learner": learner, "n_structures": structures, "cores": cores, "seed": seed}
+            post = _fitted(rows, quiet, time=left_of(time, began), **chosen)
             post, name = post.noted(table=source.name, n_row=rows.n_row), source.name
         with announced("writing the report", not quiet):
             report(post, output, table=rows, name=name, command=_command(post, source))

@@ -109,6 +109,21 @@ def test_types_within_a_time_are_those_of_the_structures_that_are_done(frame, tm
     assert (status, "--quick with --time" in err) == (2, True)
 
 
+def test_a_fit_without_a_structure_in_time_is_a_draft_that_answers(tmp_path, capfd):
+    rng = np.random.default_rng(1)
+    size = rng.normal(0.0, 1.0, 600).round(2)
+    pd.DataFrame({"size": size, "twice": 2 * size}).to_csv(tmp_path / "table.csv", index=False)
+    options = ("--time", "1e-9", "--draws", 4, "--tune", 2, "--cores", 1, "--seed", 1)
+    status, out, err = run(capfd, "fit", tmp_path / "table.csv", "-o", tmp_path / "fit.nc", *options)
+    assert status == 0
+    assert "the time is up: a draft from 150 of 600 rows is kept" in err
+    assert out.splitlines()[-1].startswith("A draft from 150 of 600 rows")
+    assert "judging" not in err
+    status, out, err = run(capfd, "query", tmp_path / "fit.nc", "twice > 0", "--given", "size > 1")
+    assert status == 0
+    assert "A draft from 150 of 600 rows" in err
+
+
 # --- to files
 
 

@@ -386,7 +386,7 @@ def _fit_several(
         drafted = next((post.settings["draft"] for post in done.values() if "draft" in post.settings), None)
         kept = f"{len(done)} of {len(schedules)} structures" if drafted is None else f"a draft from {drafted}"
         warn(f"{ended}: {kept} {'are' if drafted is None else 'is'} kept")
-        settings["interrupted"] = kept
+        settings |= {"interrupted": kept} | ({} if drafted is None else {"draft": drafted})
     return whole()
 
 
