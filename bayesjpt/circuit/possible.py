@@ -130,22 +130,27 @@ def possible(circuit: Circuit) -> Possible:
     column = circuit.leaf_var.astype(np.int64)
     lower, upper = circuit.leaf_interval().T.copy()
     listed = np.isin(circuit.leaf_family, LABEL_FAMILIES)
-    allowed = {int(leaf): _allowed(circuit, int(leaf)) for leaf in np.flatnonzero(listed)}
-    has_codes = {int(column[leaf]): flags.size for leaf, flags in allowed.items()}
-    cut = circuit.leaf_cell >= 0
-    some = np.array([leaf in allowed and not allowed[leaf].all() for leaf in range(circuit.n_leaf)], bool)
+    size = np.where(listed, circuit.const_len // 2, 0)
+    some = np.zeros(circuit.n_leaf, bool)
+    leaf, code = _codes(np.arange(circuit.n_leaf), size)
+    some[leaf[~(circuit.const[circuit.const_at[leaf] + size[leaf] + code] > 0.0)]] = True
     flagged = np.unique(column[some])
-    bounded = np.setdiff1d(np.unique(column[cut]), flagged)
-    n_code = np.array([has_codes[c] for c in flagged.tolist()], np.int64)
+    bounded = np.setdiff1d(np.unique(column[circuit.leaf_cell >= 0]), flagged)
+    n_of_column = np.zeros(column.max(initial=-1) + 1, np.int64)
+    n_of_column[column[listed]] = size[listed]
+    n_code = n_of_column[flagged]
     word, shift = _layout(n_code)
     bits = np.zeros((circuit.n_leaf, int(word[-1])), np.uint64)
-    for leaf in np.flatnonzero(np.isin(column, flagged)).tolist():
-        place = int(np.searchsorted(flagged, column[leaf]))
-        codes = np.arange(n_code[place])
-        flags = allowed.get(leaf, np.ones(codes.size, bool)) & (codes >= lower[leaf]) & (codes <= upper[leaf])
-        at = shift[place] + np.flatnonzero(flags)
-        # several codes may fall into one word, of which indexing alone would keep the last
-        np.bitwise_or.at(bits[leaf], word[place] + at // _BITS, np.uint64(1) << (at % _BITS).astype(np.uint64))
+    place, of_flagged = np.searchsorted(flagged, column), np.flatnonzero(np.isin(column, flagged))
+    leaf, code = _codes(of_flagged, n_code[place[of_flagged]])
+    occurs = (code >= lower[leaf]) & (code <= upper[leaf])
+    own = np.flatnonzero(listed[leaf])
+    at = circuit.const_at[leaf[own]] + size[leaf[own]] + code[own]
+    occurs[own] &= circuit.const[at] > 0.0
+    leaf, at = leaf[occurs], shift[place[leaf[occurs]]] + code[occurs]
+    # several codes may fall into one word, of which indexing alone would keep the last
+    of_leaf = leaf, word[place[leaf]] + at // _BITS
+    np.bitwise_or.at(bits, of_leaf, np.uint64(1) << (at % _BITS).astype(np.uint64))
     place = np.where(np.isin(column, bounded), np.searchsorted(bounded, column), -1)
     below = _upward(
         circuit.kind, circuit.child_ptr, circuit.child, circuit.leaf_of, bits, place, bounded.size, lower, upper
@@ -153,9 +158,11 @@ def possible(circuit: Circuit) -> Possible:
     return Possible(below[0], word, shift, n_code, flagged, bounded, below[1], below[2])
 
 
-def _allowed(circuit: Circuit, leaf: int) -> np.ndarray:
-    constants = circuit.constants_of(leaf)
-    return constants[constants.size // 2 :] > 0.0
+def _codes(leaves: np.ndarray, n_code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each of some leaves once a code, and the codes 0, 1 ... that each has, int64."""
+    ends = np.cumsum(n_code)
+    code = np.arange(int(n_code.sum())) - np.repeat(ends - n_code, n_code)
+    return np.repeat(leaves, n_code), code
 
 
 def _layout(n_code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

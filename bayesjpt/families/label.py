@@ -42,8 +42,13 @@ def label_groups(column: ColumnFacts) -> tuple[tuple[int, ...], ...]:
 
 def constants_of(codes: Sequence[int], column: ColumnFacts) -> np.ndarray:
     """Return the constants of a leaf that holds some labels of a column, in their training shares."""
-    share = np.where(np.isin(np.arange(column.n_label), codes), column.frequencies, 0.0)
-    return np.concatenate([np.arange(float(column.n_label)), share / share.sum()])
+    n = column.n_label
+    out = np.zeros(2 * n)
+    out[:n] = np.arange(n)
+    for code in codes:  # of two labels as a rule: a circuit has hundreds of such leaves
+        out[n + code] = column.frequencies[code]
+    out[n:] /= out[n:].sum()
+    return out
 
 
 def _constants(column: ColumnFacts) -> np.ndarray:

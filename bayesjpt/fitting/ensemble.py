@@ -228,7 +228,7 @@ class Ensemble:
         few, learnt_from_few = table.take(chosen), learnt_from.take(chosen)
         here = replace(self, executor=None, resampling=resampling_of(learnt_from_few))
         post = here.fit(number, few, learnt_from_few, schedule, stop)
-        return post and replace(post, settings=post.settings | {"draft": f"{n} of {table.n_row} rows"})
+        return post and replace(post, settings={**post.settings, "draft": f"{n} of {table.n_row} rows"})
 
 
 DRAFT_SHARE, FEWEST_DRAFT_ROWS = 0.25, 100
