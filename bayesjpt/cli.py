@@ -309,7 +309,8 @@ def fit(
         with _warnings(quiet):
             decided = decided_of(cli_experts.kinds(kind, step, series, schema), schema, closed)
             read = _read(reader, table, quiet, decided)
-            cli_experts.fit_and_save(read, output, quiet, seed=seed, **of_experts)
+            asked = None if schema is not None else decided["kinds"] or {}
+            cli_experts.fit_and_save(read, output, quiet, asked=asked, seed=seed, **of_experts)
         return
     cli_experts.check_learner(learner, of_experts)
     chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}

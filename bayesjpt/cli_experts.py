@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +12,7 @@ import typer
 
 from bayesjpt import defaults, defaults_experts
 from bayesjpt.announced import announced
-from bayesjpt.errors import BayesjptError, LearnerError, QueryError
+from bayesjpt.errors import BayesjptError, BayesjptWarning, LearnerError, QueryError
 
 if TYPE_CHECKING:
     from bayesjpt.cli_reading import TableReader
@@ -65,16 +67,32 @@ def check_learner(learner: str, chosen: dict[str, Any]) -> None:
 
 
 def fit_and_save(
-    table: Table, output: Path, quiet: bool, *, target: str | None, seed: int | None, **chosen: Any
+    table: Table,
+    output: Path,
+    quiet: bool,
+    *,
+    asked: Mapping[str, str] | None,
+    target: str | None,
+    seed: int | None,
+    **chosen: Any,
 ) -> None:
-    """Fit experts and write the file."""
+    """Fit experts and write the file; `asked` are kinds that were asked for, None where a schema says them all."""
     from bayesjpt.experts.fit import fit_experts
 
     if target is None:
         raise LearnerError("--learner experts without --target", "the column to explain")
+    targets = names(target) or []
+    if not targets:
+        raise LearnerError(f"--target {target!r}, which names no column", "the column to explain")
     options = {"time" if name == "step" else name: value for name, value in chosen.items() if value is not None}
-    with announced("fitting trees of experts", not quiet):
-        post = fit_experts(table, target=names(target) or [], rng=seed, **options)
+    with announced("fitting trees of experts", not quiet), warnings.catch_warnings():
+        # reading has told of columns that are constant, but for those whose kind was asked for
+        told = [] if asked is None else [c.name for c in table.schema if c.n_distinct == 1 and c.name not in asked]
+        if told:
+            any_of = "|".join(map(re.escape, told))
+            only = rf"covariates with a single value are left out: ({any_of})(, ({any_of}))*\Z"
+            warnings.filterwarnings("ignore", only, BayesjptWarning)
+        post = fit_experts(table, target=targets, rng=seed, **options)
     post.save(output)
     if not quiet:
         typer.echo(f"Wrote {output}")

@@ -209,7 +209,8 @@ def tell_divergence(model: ExpertModel, task: Task, prior: Prior, found: Optimum
         reasons.append(f"{sure} experts that are sure of their rows")
     if exact:
         reasons.append(f"{exact} experts without noise")
-    if np.linalg.matrix_rank(task.x) < task.x.shape[1] or np.linalg.matrix_rank(task.gate_x) < task.gate_x.shape[1]:
+    pairs = ((task.x, model.covariates), (task.gate_x, model.gate_covariates))
+    if any(np.linalg.matrix_rank(x) < x.shape[1] - covariates.n_redundant for x, covariates in pairs):
         reasons.append("collinear covariates")
     if reasons:
         warn(

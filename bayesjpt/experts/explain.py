@@ -3,126 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bayesjpt.experts.model import ExpertModel, first_leaf_of_a_single_expert
+from bayesjpt.experts.gate_words import at_average, ways_in_words
+from bayesjpt.experts.model import first_leaf_of_a_single_expert
+from bayesjpt.experts.words import linear, number, unit_of_time
 from bayesjpt.families import features
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, LOGISTIC, MULTINOMIAL, POISSON
-from bayesjpt.table.covariates import Covariates
 
 if TYPE_CHECKING:
     from bayesjpt.experts.posterior import ExpertPosterior
 
-_N_TERM = 3
 _TOLD = 0.9
 """Of the probability of labels."""
 
 
-def explain(post: ExpertPosterior, own: int) -> str:
-    """Return the tree of one chain in words, gates and experts at their posterior means.
+class Means(NamedTuple):
+    """Posterior means of a chain.
+
+    Attributes
+    ----------
+    gate : float64 (n_leaf - 1, n_covariate)
+    node : float64 (n_node, n_predictor, n_covariate)
+    dispersion : float64 (n_leaf, n_target)
+    memory : float64 (n_gate, n_leaf) or None
+        What each leaf of the row before adds to the log odds of gates, of trees over time.
+    """
+
+    gate: np.ndarray
+    node: np.ndarray
+    dispersion: np.ndarray
+    memory: np.ndarray | None
+
+
+def means_of(post: ExpertPosterior, chain: int) -> Means:
+    """Return the posterior means of a chain.
 
     Chains have trees of their own, and a gate with its mirror image says the same: means over chains would be of no
     tree.
     """
+    drawn = post.coefficients
+    gate, node, dispersion = (array[chain].mean(axis=0) for array in (drawn.gate, drawn.node, drawn.dispersion))
+    return Means(gate, node, dispersion, post.memory_log_odds(chain))
+
+
+def explain(post: ExpertPosterior, own: int) -> str:
+    """Return the tree of one chain in words, gates and experts at their posterior means."""
     lines = [repr(post), f"the tree of chain {own} at its posterior mean"]
-    gates = post.coefficients.gate[own].mean(axis=0)
-    node = post.coefficients.node[own].mean(axis=0)
-    dispersion = post.coefficients.dispersion[own].mean(axis=0)
-    _describe(post, (gates, node, dispersion), 0, "", lines)
+    _describe(post, means_of(post, own), 0, "", lines)
     return "\n".join(lines)
 
 
-def _describe(post: ExpertPosterior, means: tuple[np.ndarray, ...], number: int, indent: str, lines: list[str]) -> None:
-    gates, node, dispersion = means
+def _describe(post: ExpertPosterior, means: Means, node: int, indent: str, lines: list[str]) -> None:
     model = post.model
-    if number >= model.n_gate:
-        leaf = number - model.n_gate
-        lines += [f"{indent}{text}" for text in experts_in_words(post, node[number], dispersion[leaf])]
+    if node >= model.n_gate:
+        lines += [f"{indent}{text}" for text in leaf_in_words(post, means, node - model.n_gate)]
         return
-    below = first_leaf_of_a_single_expert(node, dispersion, number)
+    below = first_leaf_of_a_single_expert(means.node, means.dispersion, node)
     if below is not None:
         _describe(post, means, below, indent, lines)
         return
-    children, ways = model.children(number), ways_in_words(model, gates, number)
+    children = model.children(node)
+    sentences = [way.sentence for way in ways_in_words(model, means.gate, node, means.memory)]
     if model.branches == 2:
-        children, ways = children[::-1], [f"if {ways[1]}", "else"]
-    for child, words in zip(children, ways, strict=True):
+        children, sentences = children[::-1], [sentences[1], "else"]
+    for child, words in zip(children, sentences, strict=True):
         lines.append(f"{indent}{words}:")
         _describe(post, means, child, indent + "    ", lines)
 
 
-def gate_in_words(gate: np.ndarray, covariates: Covariates) -> str:
-    """Return the question whose answer is yes where a gate's log odds are positive, and how sharp the answer is.
-
-    Examples
-    --------
-    >>> import numpy as np, bayesjpt as bj
-    >>> from bayesjpt.table.covariates import make_covariates
-    >>> table = bj.as_table({"size": [1.5, 2.5, 3.5], "kind": ["a", "b", "c"]})
-    >>> gate_in_words(np.array([0.0, 9.0, 0.1, 0.0, 0.0]), make_covariates(table, ["size", "kind"]))
-    'size > 2.5 (sharp)'
-    """
-    slopes = gate[1:]
-    if not slopes.size or not np.abs(slopes).max() > 0.0:
-        share = np.exp(-np.logaddexp(0.0, -gate[0]))
-        return f"always with probability {share:.2g}"
-    order = np.argsort(-np.abs(slopes), kind="stable")
-    largest = order[0]
-    member = covariates.members[largest]
-    size, sharpness = float(np.sqrt((slopes**2).sum())), _sharpness(gate)
-    if np.abs(slopes[largest]) > 0.9 * size:
-        if member.code >= 0:
-            return f"{member.name} {'likely' if slopes[largest] > 0 else 'unlikely'} ({sharpness})"
-        cut = member.centre - member.scale * gate[0] / slopes[largest]
-        return f"{member.name} {'>' if slopes[largest] > 0 else '<'} {cut:.4g} ({sharpness})"
-    return f"{_terms(gate, covariates)} > 0 ({sharpness})"
-
-
-def ways_in_words(model: ExpertModel, gates: np.ndarray, gate: int) -> list[str]:
-    """Return which rows go to each child of a gate, in words.
-
-    Parameters
-    ----------
-    model : ExpertModel
-    gates : float64 (n_leaf - 1, n_covariate)
-        Coefficients of all gates.
-    gate : int
-
-    Notes
-    -----
-    Of several ways each is described by its log odds less the mean of all: the largest wins.
-    """
-    own = gates[model.gate_rows(gate)]
-    if model.branches == 2:
-        return [gate_in_words(sign * own[0], model.gate_covariates) for sign in (-1.0, 1.0)]
-    scores = np.concatenate([np.zeros((1, own.shape[1])), own])
-    if not own[:, 1:].any():
-        shares = np.exp(scores[:, 0] - np.logaddexp.reduce(scores[:, 0]))
-        return [f"always with probability {share:.2g}" for share in shares]
-    scores -= scores.mean(axis=0)
-    return [
-        f"way {way + 1} where {_terms(score, model.gate_covariates)} is largest ({_sharpness(score)})"
-        for way, score in enumerate(scores)
-    ]
-
-
-def _sharpness(gate: np.ndarray) -> str:
-    size = float(np.sqrt((gate[1:] ** 2).sum()))
-    return "sharp" if size > 5.0 else "soft" if size > 1.0 else "faint"
-
-
-def _terms(coefficients: np.ndarray, covariates: Covariates) -> str:
-    """Return the largest terms of a linear predictor, in the units of the table."""
-    centre = np.array([member.centre for member in covariates.members])
-    scale = np.array([member.scale for member in covariates.members])
-    slopes = coefficients[1:] / scale
-    order = np.argsort(-np.abs(coefficients[1:]), kind="stable")[:_N_TERM]
-    parts = [f"{coefficients[0] - slopes @ centre:.3g}"]
-    parts += [f"{'-' if slopes[k] < 0 else '+'} {abs(slopes[k]):.3g} {covariates.members[k].name}" for k in order]
-    rest = slopes.size - order.size
-    return " ".join(parts) + (f" and {rest} smaller {'term' if rest == 1 else 'terms'}" if rest > 0 else "")
+def leaf_in_words(post: ExpertPosterior, means: Means, leaf: int) -> list[str]:
+    """Return a line for each target: what a leaf's expert says; over time with its number, which gates speak of."""
+    said = experts_in_words(post, means.node[post.model.n_gate + leaf], means.dispersion[leaf])
+    lead = "" if means.memory is None or post.model.n_leaf == 1 else f"leaf {leaf}: "
+    return [f"{lead}{text}" for text in said]
 
 
 def _likely(labels: Sequence[str], log_odds: np.ndarray) -> str:
@@ -146,19 +102,26 @@ def experts_in_words(post: ExpertPosterior, coefficients: np.ndarray, dispersion
     for c, (name, kind) in enumerate(zip(model.targets, model.kind, strict=True)):
         column, own = model.response.columns[c], coefficients[model.at[c] : model.at[c + 1]].copy()
         if kind == MULTINOMIAL:
-            lines.append(f"{name}: {_likely(column.labels, own[:, 0])} at average covariates")
+            likely = _likely(column.labels, own @ model.covariates.average())
+            lines.append(f"{name}: {likely}{at_average(model.covariates)}")
             continue
         own[0, 0] += model.offset[c]
         if kind == GAUSSIAN:
             offset, scale = features.offset_and_scale(model.families[c].scaling, column)
             own *= scale
             own[0, 0] += offset
-            says = f"{_terms(own[0], model.covariates)}, give or take {np.sqrt(dispersion[c]) * scale:.3g}"
+            deviation = float(np.sqrt(dispersion[c]) * scale)
+            if column.dtype == "datetime":
+                unit = unit_of_time(deviation)
+                says = linear(own[0], model.covariates, spread=deviation, target=column, unit=unit.days)
+                says += f", give or take {number(deviation / unit.days)} {unit.name}"
+            else:
+                says = f"{linear(own[0], model.covariates, spread=deviation)}, give or take {number(deviation)}"
         elif kind == LOGISTIC:
-            says = f"log odds of {column.labels[1]!r} {_terms(own[0], model.covariates)}"
+            says = f"log odds of {column.labels[1]!r} {linear(own[0], model.covariates)}"
         else:
             own[0, 0] += np.log(column.scale) if kind == GAMMA else 0.0
-            says = f"log mean {_terms(own[0], model.covariates)}"
+            says = f"log mean {linear(own[0], model.covariates)}"
             says += f", shape {dispersion[c]:.3g}" if kind != POISSON else ""
         lines.append(f"{name}: {says}")
     return lines

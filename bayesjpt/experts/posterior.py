@@ -255,6 +255,11 @@ class ExpertPosterior:
         aux = [features.auxiliary(f, own, k) for f, own, k in zip(model.families, z, constants, strict=True)]
         return z, np.array(aux), seen
 
+    def memory_log_odds(self, chain: int) -> np.ndarray | None:
+        """Return what the leaf of the row before adds to gates' log odds, over time; None elsewhere."""
+        del chain
+        return None
+
     # --- questions ----------------------------------------------------------------------------------------------------
 
     def log_density(self, rows: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import INTERVAL
 from bayesjpt.errors import QueryError
+from bayesjpt.experts.gate_words import at_average
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.kernels.expert_evidence import fill_evidence
 from bayesjpt.kernels.expert_pairs import fill_params
@@ -202,6 +203,14 @@ class ExpertSeriesPosterior(ExpertPosterior):
         offset = self.memory.offset
         return offset.reshape(self.n_chain * self.n_draw, *offset.shape[2:])
 
+    def memory_log_odds(self, chain: int) -> np.ndarray:
+        """Return what each leaf before adds to gates' log odds, float64 (n_gate, n_leaf): posterior mean of a chain."""
+        slot, sign, _ = slots(self.model.depth, self.transitions)
+        offset = self.memory.offset[chain].mean(axis=0)
+        level = [int(np.log2(gate + 1)) for gate in range(self.model.n_gate)]
+        own = np.array([sign[k] * offset[gate, slot[k]] for gate, k in enumerate(level)])
+        return own.reshape(self.model.n_gate, self.model.n_leaf)
+
     def _log_predicted(self, table: OrderedTable) -> np.ndarray:
         """Return float64 (n_draw, n_row, n_leaf): log probabilities of leaves given the targets before each row."""
         out = np.empty((self.n_chain * self.n_draw, table.n_row, self.model.n_leaf))
@@ -304,11 +313,10 @@ class ExpertSeriesPosterior(ExpertPosterior):
     def transition_probabilities(self, rows: Any = None) -> Any:
         """Return the probability of each leaf given the leaf before; dims (chain, draw, leaf_before, leaf).
 
-        At average covariates, or with `rows` at their covariates, with obs_id last. ``leaf_before`` -1 is the beginning
-        of a series.
+        At average covariates, which are the means of numbers and the shares of labels, or with `rows` at their
+        covariates, with obs_id last. ``leaf_before`` -1 is the beginning of a series.
         """
-        gate_x = np.zeros((1, 1, len(self.model.gate_covariates.names)))
-        gate_x[:, :, 0] = 1.0
+        gate_x = self.model.gate_covariates.average()[None, None]
         if rows is not None:
             gate_x = self.matrices(self.read(rows))[1]
         flat, n_leaf, n_row = self.flat(), self.model.n_leaf, gate_x.shape[1]
@@ -398,7 +406,8 @@ class ExpertSeriesPosterior(ExpertPosterior):
         words = super().explain(chain)
         stays = self.transition_probabilities().values[chain].mean(axis=0)[1:].diagonal()
         lines = [f"leaf {leaf}: {p:.2f}" for leaf, p in enumerate(stays)]
-        title = "probability that a leaf follows itself, at average covariates (leaf 0 answers no throughout)"
+        where = at_average(self.model.gate_covariates)
+        title = f"probability that a leaf follows itself{where} (leaf 0 answers no throughout)"
         return "\n".join([words, title, *lines])
 
     def save(self, path: Any) -> None:

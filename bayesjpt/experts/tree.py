@@ -18,7 +18,8 @@ import numpy as np
 from bayesjpt import defaults_experts
 from bayesjpt.errors import QueryError
 from bayesjpt.experts.em import make_penalty
-from bayesjpt.experts.explain import experts_in_words, ways_in_words
+from bayesjpt.experts.explain import Means, leaf_in_words, means_of
+from bayesjpt.experts.gate_words import ways_in_words
 from bayesjpt.experts.model import ExpertModel, first_leaf_of_a_single_expert
 from bayesjpt.experts.start import first_state
 from bayesjpt.kernels.expert_em import improve_leaves
@@ -108,12 +109,9 @@ def shown_tree(post: ExpertPosterior, rows: Any, chain: int, max_draws: int | No
         raise QueryError(
             f"no row with a value of {', '.join(post.targets)}", "rows with targets: of the training table"
         )
-    means = tuple(
-        array[chain].mean(axis=0)
-        for array in (post.coefficients.gate, post.coefficients.node, post.coefficients.dispersion)
-    )
+    means = means_of(post, chain)
     own = post.of_chain(chain).some_draws(defaults_experts.SHOWN_DRAWS if max_draws is None else max_draws)
-    numbers = list(_numbers(own.model, means[1], means[2]))
+    numbers = list(_numbers(own.model, means.node, means.dispersion))
     share = _node_shares(own, own.leaf_shares(table))
     deviance = _deviances(own, table.take(known), share[:, :, known], numbers)
     place = {number: position for position, (number, _) in enumerate(numbers)}
@@ -130,10 +128,10 @@ def shown_tree(post: ExpertPosterior, rows: Any, chain: int, max_draws: int | No
             leaf = number
             while leaf < own.model.n_gate:
                 leaf = own.model.children(leaf)[0]
-            says = tuple(experts_in_words(own, means[1][leaf], means[2][leaf - own.model.n_gate]))
+            says = tuple(leaf_in_words(own, means, leaf - own.model.n_gate))
         nodes.append(
             ShownNode(
-                _condition(own.model, means[0], number),
+                _condition(own.model, means, number),
                 tuple(place[child] for child in children),
                 summarised(weight[:, None] / table.n_row),
                 _histogram(own.model, share, number),
@@ -156,11 +154,12 @@ def _numbers(model: ExpertModel, node: np.ndarray, dispersion: np.ndarray) -> It
         yield number, children
 
 
-def _condition(model: ExpertModel, gates: np.ndarray, number: int) -> str:
+def _condition(model: ExpertModel, means: Means, number: int) -> str:
     if number == 0:
         return ""
     parent = model.parent(number)
-    return ways_in_words(model, gates, parent)[model.children(parent).index(number)]
+    ways = ways_in_words(model, means.gate, parent, means.memory)
+    return ways[model.children(parent).index(number)].text
 
 
 def _node_shares(post: ExpertPosterior, leaves: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 from bayesjpt.defaults import INTERVAL
 from bayesjpt.experts.tree import N_BIN, ShownNode, ShownTree
 from bayesjpt.queries.marginals import Masses
-from bayesjpt.report.svg import FONT, bold, element, path, text, title, width
+from bayesjpt.report.svg import BOLD, FONT, bold, element, fitted, path, text, title, width, wrapped
 from bayesjpt.report.tree import Picture
 from bayesjpt.report.tree_svg import BLUE, GREY, INK, LINE, MARGIN, ORANGE, PALE
 from bayesjpt.report.tree_text import indented, percent, quoted
@@ -97,6 +97,14 @@ def _bars(histogram: np.ndarray) -> str:
     return "".join(_BLOCKS[int(np.ceil(share * (len(_BLOCKS) - 1) - 1e-3))] for share in histogram)
 
 
+def _condition(words: str, x: float, y: float, room: float) -> list[str]:
+    """Return a condition on one line of a card, or on two smaller ones; the card's title has the whole."""
+    if fitted(words, room / BOLD, 11.0) == words:
+        return [bold(words, x, y + 17.0, room=room, fill=INK)]
+    lines = enumerate(wrapped(words, room / BOLD, 9.5))
+    return [bold(line, x, y + 12.0 + 11.0 * k, room=room, size=9.5, fill=INK) for k, line in lines]
+
+
 class _Drawing:
     """Places of cards, and what is drawn on them."""
 
@@ -160,8 +168,8 @@ class _Drawing:
         drawn = [
             title("; ".join([*_facts(node), *node.says])),
             element("rect", x=x, y=y, width=CARD, height=HIGH, rx=6, fill="#ffffff", stroke=LINE),
-            bold(node.condition or "all rows", left, y + 17.0, room=room, fill=INK),
-            text(_with_interval(node.share, percent), left, y + 32.0, room=room, size=10.0, fill=PALE),
+            *_condition(node.condition or "all rows", left, y, room),
+            text(_with_interval(node.share, percent), left, y + 34.0, room=room, size=10.0, fill=PALE),
             *self._histogram(node.histogram, left, y + 38.0),
             *self._deviance(node, left + BARS + 16.0, y),
         ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,10 +172,12 @@ class ExpertTree:
         transitions: str = "leaf",
     ):
         model = pm.modelcontext(None)
-        if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth <= _LARGEST_DEPTH:
+        if isinstance(depth, bool) or not isinstance(depth, Integral) or not 0 <= depth <= _LARGEST_DEPTH:
             raise ModelError(f"depth={depth!r}", f"a whole number from 0 to {_LARGEST_DEPTH}")
-        if isinstance(branches, bool) or not isinstance(branches, int) or branches < 2 or branches**depth > 64:
+        depth = int(depth)
+        if isinstance(branches, bool) or not isinstance(branches, Integral) or branches < 2 or branches**depth > 64:
             raise ModelError(f"branches={branches!r}", "a whole number from 2, and at most 64 leaves: branches^depth")
+        branches = int(branches)
         check_series(depth, branches, time, series, transitions)
         check_name(name, "a tree of experts named")
         before = set(model.free_RVs)

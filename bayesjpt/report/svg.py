@@ -12,7 +12,7 @@ FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 _NARROW = frozenset("iIjl.,:;'|!()[]{}`ft /\\-")
 _WIDE = frozenset("mwMW@%")
 _LATIN = 0x02AF
-_BOLD = 1.1
+BOLD = 1.1
 _UNHOLDABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -48,7 +48,7 @@ def text(words: str, x: float, y: float, *, room: float = float("inf"), size: fl
 
 def bold(words: str, x: float, y: float, *, room: float = float("inf"), size: float = 11.0, **attributes) -> str:
     """Return a text in bold, which is wider."""
-    return text(words, x, y, room=room / _BOLD, size=size, font_weight="bold", **attributes)
+    return text(words, x, y, room=room / BOLD, size=size, font_weight="bold", **attributes)
 
 
 def width(words: str, size: float) -> float:

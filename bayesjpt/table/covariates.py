@@ -6,6 +6,7 @@ Chosen from training rows and frozen, as the schema is. It knows nothing of what
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -96,6 +97,29 @@ class Covariates:
                 out[:, k] = values == member.code
         return out
 
+    def column_of(self, member: Covariate) -> Column:
+        """Return the column that a covariate is made from."""
+        return self.schema.columns[self.schema.index(member.column)]
+
+    def average(self) -> np.ndarray:
+        """Return the row of average covariates, float64 (n_covariate,): numbers at their mean, labels at their shares.
+
+        Of numbers that are taken as they are, not as z-scores, it is 0.
+        """
+        out = np.zeros(1 + len(self.members))
+        out[0] = 1.0
+        for k, member in enumerate(self.members, start=1):
+            if member.code >= 0:
+                shares = label_shares(self.column_of(member))
+                out[k] = shares[1] - shares[0] if shares.size == 2 else shares[member.code]
+        return out
+
+    @property
+    def n_redundant(self) -> int:
+        """How many columns of the matrix follow from others by design: indicators of a column add up to 1."""
+        n_indicator = Counter(member.column for member in self.members if member.code >= 0)
+        return sum(n > 1 for n in n_indicator.values())
+
     def to_list(self) -> list[list[Any]]:
         """Return the members as numbers, texts and lists."""
         return [[m.name, m.column, m.code, m.centre, m.scale] for m in self.members]
@@ -145,6 +169,24 @@ def _of_column(table: Table, position: int) -> list[Covariate]:
     check_size(column.name, seen)
     scale = spread_of(seen)
     return [Covariate(column.name, column.name, -1, float(seen.mean()), scale)] if scale else []
+
+
+def label_shares(column: Column) -> np.ndarray:
+    """Return the shares of a column's labels among training rows that have one of them, float64 (n_label,).
+
+    Examples
+    --------
+    >>> import bayesjpt as bj
+    >>> label_shares(bj.as_table({"kind": ["a", "b", "b", "c"]}).schema.columns[0]).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    n_label = len(column.labels)
+    shares = np.array(column.frequencies[:n_label])
+    if column.other and len(column.frequencies) > n_label:
+        # half a row was added to each, to "other" too, of which there is none
+        shares = np.maximum(shares - column.frequencies[-1], 0.0)
+    total = shares.sum()
+    return shares / total if shares.size and total > 0.0 else np.full(n_label, 1.0 / n_label)
 
 
 def spread_of(values: np.ndarray) -> float:
