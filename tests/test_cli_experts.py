@@ -82,6 +82,27 @@ def test_trees_are_fitted_by_em(csv, tmp_path, capfd):
     assert "--method" in refused(capfd, "fit", csv, "-o", fit, "--method", "em", "--quiet")
 
 
+def test_a_constant_column_is_told_once(csv, tmp_path, capfd):
+    pd.read_csv(csv).assign(same=2.5, alike="u").to_csv(csv, index=False)
+    loud = [option for option in SHORT if option != "--quiet"]
+    own = ["fit", csv, "-o", tmp_path / "fit.nc", *loud, "--target", "y", "--depth", "0"]
+    status, _, err = run(capfd, *own)
+    assert status == 0
+    assert "constant columns, which say nothing about others: 'same', 'alike'" in err
+    assert "single value" not in err
+    status, _, err = run(capfd, *own, "--kind", "same=real")
+    assert status == 0
+    assert "others: 'alike'" in err
+    assert "covariates with a single value are left out: same" in err
+
+
+def test_a_target_without_a_name_is_refused_by_its_option(csv, tmp_path, capfd):
+    for empty in ("", " , "):
+        text = refused(capfd, "fit", csv, "-o", tmp_path / "fit.nc", *SHORT, "--target", empty)
+        assert f"--target {empty!r}, which names no column" in text
+        assert "[]" not in text
+
+
 def test_options_of_the_other_learners_are_refused(csv, tmp_path, capfd):
     fit = tmp_path / "fit.nc"
     assert "--target" in refused(capfd, "fit", csv, "-o", fit, *SHORT)

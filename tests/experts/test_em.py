@@ -150,6 +150,17 @@ def test_what_diverges_without_a_ridge_is_named():
         bj.fit_experts(rows, target="y", depth=0, method="em", ridge=0.0, kinds={"x": "real", "z": "real"}, rng=1)
 
 
+def test_indicators_of_three_labels_are_not_called_collinear():
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"k": rng.choice(["a", "b", "c"], 80), "x": rng.normal(size=80), "y": rng.normal(size=80)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bj.fit_experts(rows, target="y", depth=0, method="em", ridge=0.0, rng=1)
+    rows["again"] = (rows["k"] == "a").map({True: "yes", False: "no"})
+    with pytest.warns(BayesjptWarning, match="collinear covariates"):
+        bj.fit_experts(rows, target="y", depth=0, method="em", ridge=0.0, rng=1)
+
+
 def test_all_queries_work_on_the_one_draw(tmp_path):
     rows = regimes(300, 1)
     post = bj.fit_experts(rows, target="y", depth=1, method="em", rng=1)

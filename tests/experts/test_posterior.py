@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.integrate
+from scipy.special import expit, softmax
 
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, QueryError, SchemaError, TableError
+from bayesjpt.experts.gate_words import at_average, gate_in_words
+from bayesjpt.experts.words import chance, linear
+from bayesjpt.table.covariates import Covariate, Covariates, make_covariates
+from bayesjpt.table.schema import Column, Schema
 from tests.experts import naive
 
 EXACT = 1e-12
@@ -237,3 +244,138 @@ def test_the_tree_is_told_in_words(posts):
     assert "if " in text
     assert "give or take" in text
     assert "<pre>" in posts["all"]._repr_html_()
+
+
+def probabilities(gate: np.ndarray, columns: dict) -> np.ndarray:
+    """Return the probability of yes in each row of the table that covariates are made of."""
+    table = bj.as_table(columns)
+    return expit(make_covariates(table, table.names).matrix(table) @ gate)
+
+
+def told(gate: np.ndarray, columns: dict) -> str:
+    table = bj.as_table(columns)
+    return gate_in_words(gate, make_covariates(table, table.names)).text
+
+
+def chances(lo: float, hi: float) -> str:
+    return f"{chance(lo)} to {chance(hi)}"
+
+
+KIND = {"kind": ["b", "a", "b", "a", "b"]}
+COLOR = {"color": ["red", "green", "blue", "red", "red"]}
+
+
+@pytest.mark.parametrize("intercept", [-2.0, -0.3, 0.0, 1.7])
+@pytest.mark.parametrize("slope", [-1.5, 0.2, 1.5])
+def test_gates_on_a_label_tell_its_probability_whatever_the_intercept(intercept, slope):
+    gate = np.array([intercept, slope])
+    p = probabilities(gate, KIND)
+    assert told(gate, KIND) == f"with probability {chance(p[0])} where kind=b, otherwise {chance(p[1])}"
+
+
+def test_gates_that_no_row_crosses_go_nearly_always_one_way():
+    assert told(np.array([-20.0, 6.0]), KIND) == "nearly never (probability <0.001)"
+    assert told(np.array([20.0, 6.0]), KIND) == "nearly always (probability >0.999)"
+    gate = np.array([-4.0, 0.3])
+    assert told(gate, KIND) == f"nearly never (probability at most {chance(probabilities(gate, KIND).max())})"
+
+
+def test_gates_on_labels_tell_them_by_their_probabilities():
+    gate = np.array([0.5, -0.5, -0.6, 3.0])  # blue, green, red
+    red, green, blue = probabilities(gate, COLOR)[:3]
+    assert told(gate, COLOR) == f"with probability {chance(red)} where color=red, otherwise {chances(green, blue)}"
+    gate[0] = -9.0
+    assert told(gate, COLOR).startswith("nearly never")
+    gate = np.array([-2.0, 0.5, 1.0, 1.5])
+    red, green, blue = (chance(p) for p in probabilities(gate, COLOR)[:3])
+    each = f"{red} where color=red, {green} where color=green, {blue} where color=blue"
+    assert told(gate, COLOR) == f"with probability {each}"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_said_of_a_gate_holds_in_the_rows(seed):
+    """Cuts lie among the rows, where the probability is a half; elsewhere all rows are within what is told."""
+    rng, seen = np.random.default_rng(seed), set()
+    columns = {"x": rng.normal(50.0, 3.0, 40).round(6)}
+    for _ in range(50):
+        gate = rng.normal(0.0, [3.0, 1.0])
+        p, text = probabilities(gate, columns), told(gate, columns)
+        if text.startswith("x "):
+            sign, cut = re.match(r"x ([<>]) (\S+) \(", text).groups()
+            above = columns["x"] > float(cut)
+            assert np.array_equal(p > 0.5, above if sign == ">" else ~above)
+            assert 0.0 < above.mean() < 1.0
+        elif text.startswith("nearly"):
+            assert (p < 0.05).all() if "never" in text else (p > 0.95).all()
+        else:
+            lo, hi, more = re.match(r"with probability (\S+?)(?: to (\S+), more where x is (\S+))?$", text).groups()
+            assert lo == chance(p.min())
+            assert hi is None or hi == chance(p.max())
+            assert more in (None, "larger" if gate[1] > 0.0 else "smaller")
+        seen.add(text.split(" ")[0])
+    assert seen == {"x", "nearly", "with"}
+
+
+PREDICTORS = {
+    "days": pd.date_range("2020-01-01", periods=60, freq="D"),
+    "seconds": pd.date_range("2020-01-01", periods=60, freq="s"),
+    "year": 1990 + np.arange(60) // 2,
+    "large": 123456789.0 + 0.5 * np.arange(60),
+    "negative": -5000.0 + 0.5 * np.arange(60),
+    "small": 0.1 * np.arange(60.0),
+    "kind": np.where(np.arange(60) % 3 == 0, "a", "b"),
+}
+
+
+@pytest.mark.parametrize("name", PREDICTORS)
+def test_the_terms_that_are_told_add_up_to_the_predictor(name):
+    kind = "category" if name == "kind" else "real"
+    table = bj.as_table(pd.DataFrame({name: PREDICTORS[name]}), kinds={name: kind})
+    covariates, coefficients = make_covariates(table, [name]), np.array([2.0, 0.7])
+    text = linear(coefficients, covariates)
+    days = table.values[0] if kind == "real" else None
+    pattern = rf"(\S+) ([+-]) (\S+) (?:\({name} ([+-]) (\S+?)(?:, in (\w+))?\)|{name}(?:=b)?)$"
+    first, sign, slope, minus, origin, unit = re.match(pattern, text).groups()
+    if name == "kind":
+        x = np.asarray(PREDICTORS[name]) == "b"
+    elif unit is not None:
+        since = (np.datetime64(origin, "us") - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+        x = (days - since) * {"days": 1.0, "seconds": 86_400.0}[unit]
+    else:
+        x = days + float(f"{minus}{origin}") if origin else days
+    found = float(first) + (-1.0 if sign == "-" else 1.0) * float(slope) * x
+    np.testing.assert_allclose(found, covariates.matrix(table) @ coefficients, atol=0.02)
+
+
+def test_dates_are_told_as_dates():
+    day, rng = np.arange(60), np.random.default_rng(1)
+    rows = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=60, freq="D")})
+    rows["y"] = np.where(day < 30, 1.0, 5.0) + 0.1 * rng.normal(size=60)
+    text = bj.fit_experts(rows, target="y", depth=1, experts="gaussian", method="em", rng=1).explain()
+    assert re.search(r"when [<>] 2020-01-(29|30|31) \(sharp\)", text)
+    assert text.count("(when - 2020-01-31, in days)") == 2
+    assert "e+" not in text
+    text = bj.fit_experts(rows, target="when", depth=0, experts="gaussian", method="em", rng=1).explain()
+    assert re.search(r"when: 20(19|20)-\d\d-\d\d [+] [.0-9]+ y, give or take [.0-9]+ days$", text)
+
+
+def test_labels_are_told_at_the_average_of_the_covariates():
+    rng = np.random.default_rng(0)
+    lab = np.where(rng.random(200) < 0.1, "a", "b")
+    y = np.where(lab == "a", "k", np.where(rng.random(200) < 0.9, "l", "m"))
+    post = bj.fit_experts({"lab": lab, "y": y}, target="y", depth=0, method="em", rng=1)
+    row = post.model.covariates.matrix(post.read({"lab": lab})).mean(axis=0)
+    most = softmax(post.coefficients.node[0, 0, 0] @ row)[1]
+    assert most > 0.8
+    assert f"y: 'l' {most:.2f}, " in post.explain()
+    assert post.explain().endswith("at average covariates")
+
+
+def test_average_covariates_are_the_mean_of_the_rows():
+    table = bj.as_table(frame())
+    covariates = make_covariates(table, ["x", "color", "two", "count"])
+    np.testing.assert_allclose(covariates.average(), covariates.matrix(table).mean(axis=0), atol=1e-12)
+    taken_as_it_is = Covariates(Schema((Column("x0", "real", (0.0, 1.0)),)), (Covariate("x0", "x0", -1, 0.0, 1.0),))
+    assert at_average(covariates) == " at average covariates"
+    assert at_average(taken_as_it_is) == " at covariates of 0"
+    assert at_average(make_covariates(table, [])) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, FitFileError, LearnerError, QueryError, TableError
 from bayesjpt.experts.series import ExpertSeriesPosterior
+from bayesjpt.experts.words import chance
 from tests.experts import series_naive
 from tests.statistics import LARGEST_Z
 
@@ -51,6 +53,56 @@ def test_regimes_that_rows_alone_do_not_tell_are_found(fitted):
     assert float(gain) > 0.1
     assert "follows itself" in post.explain()
     assert 0.85 < float(post.transition_probabilities().sel(leaf_before=0, leaf=0).mean()) < 1.0
+
+
+def one_draw(post: ExpertSeriesPosterior, gate: np.ndarray, offset: np.ndarray) -> ExpertSeriesPosterior:
+    """Return the posterior of one draw with other gates, (n_gate, n_covariate), and offsets, (n_gate, n_slot)."""
+    own = post.of_chain(0).some_draws(1)
+    coefficients = own.coefficients._replace(gate=gate[None, None])
+    return replace(own, coefficients=coefficients, memory=own.memory._replace(offset=offset[None, None]))
+
+
+def test_gates_are_told_given_the_leaf_before(fitted):
+    post, rows = fitted
+    text = one_draw(post, np.array([[0.2, 0.01]]), np.array([[-9.0, 9.0]])).explain()
+    gate = "after leaf 0 nearly never (probability <0.001); after leaf 1 nearly always (probability >0.999)"
+    assert f"\n{gate}:\n    leaf 1: y: " in text
+    assert "\nelse:\n    leaf 0: y: " in text
+    sharp = one_draw(post, np.array([[0.2, 6.0]]), np.array([[-1.0, 4.0]]))
+    x = sharp.model.covariates.members[0]
+    cuts = [x.centre - x.scale * (0.2 + offset) / 6.0 for offset in (-1.0, 4.0)]
+    gate = f"after leaf 0 if x > {cuts[0]:.4g} (sharp); after leaf 1 if x > {cuts[1]:.4g} (sharp)"
+    assert f"\n{gate}:\n" in sharp.explain()
+    assert gate in str(sharp.tree(rows))
+    assert gate.replace(">", "<") in str(sharp.tree(rows))
+    alike = one_draw(post, np.array([[0.2, 6.0]]), np.zeros((1, 2))).explain()
+    assert f"\nif x > {x.centre - x.scale * 0.2 / 6.0:.4g} (sharp):\n" in alike
+
+
+@pytest.mark.parametrize("transitions", ["leaf", "decision"])
+def test_gates_of_many_leaves_before_are_told_by_their_ends(transitions):
+    own = {"target": "y", "given": ["x"], "depth": 3, "transitions": transitions, **ORDER, **SHORT}
+    post = bj.fit_experts(regimes(20), **(own | {"draws": 1, "tune": 1, "chains": 1}))
+    text = post.explain()
+    table = post.transition_probabilities().values[0, 0]
+    right = table[1:, 4:].sum(axis=1)  # of the root, by the leaf before
+    if transitions == "leaf":
+        least, most = int(right.argmin()), int(right.argmax())
+        ends = f"{chance(right[least])} after leaf {least} to {chance(right[most])} after leaf {most}"
+        assert f"\nwith probability {ends} at average covariates:\n" in text
+    else:
+        assert "after leaves 0, 1, 2 and 3 " in text.splitlines()[2]
+        np.testing.assert_allclose(right[:4], right[0])
+
+
+def test_average_covariates_of_transitions_are_those_of_the_rows():
+    rows = regimes(60).assign(kind=lambda frame: np.where(frame["t"] % 7 == 0, "u", "v"))
+    post = bj.fit_experts(rows, target="y", given=[], gates=["kind", "id", "x"], depth=1, **ORDER, **SHORT)
+    row = post.model.gate_covariates.matrix(post.read(rows)).mean(axis=0)
+    for draw in ((0, 0), (1, 9)):
+        gate, offset = post.coefficients.gate[draw], post.memory.offset[draw]
+        own = series_naive.transition(gate, offset, row, 1, "leaf")
+        np.testing.assert_allclose(post.transition_probabilities().values[draw][2], own, rtol=1e-9)
 
 
 def test_draws_do_not_depend_on_cores_or_on_the_order_of_rows(fitted):

@@ -134,7 +134,12 @@ def test_words_pictures_and_files_know_the_ways(post, tmp_path):
 
 def test_weights_without_covariates_are_told_as_probabilities():
     fit = bj.fit_experts(bands(60), target="y", gates=[], depth=1, branches=4, **SHORT)
-    assert fit.explain().count("always with probability") == 4
+    ways = [line for line in fit.explain().splitlines() if line.startswith("with probability 0.")]
+    assert len(ways) == 4
+    assert "always" not in fit.explain()
+    two = bj.fit_experts(bands(60), target="y", gates=[], depth=1, **SHORT).explain().splitlines()
+    assert two[2].startswith("with probability 0.")
+    assert two[4] == "else:"
 
 
 @pytest.mark.parametrize(

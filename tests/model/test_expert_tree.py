@@ -108,6 +108,12 @@ def test_covariates_may_be_random_variables_of_the_model():
     assert np.isfinite(list(model.point_logps().values())).all()
 
 
+def test_depth_and_branches_may_be_integers_of_numpy():
+    with pm.Model() as model:
+        bj.ExpertTree("y", *rows("gaussian"), depth=np.int64(1), branches=np.int32(3))
+    assert len(model.coords["y_leaf"]) == 3
+
+
 def test_what_makes_no_sense_is_refused():
     frame, y = rows("gaussian")
     with pm.Model():
