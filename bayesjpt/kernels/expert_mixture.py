@@ -229,8 +229,9 @@ def _real_quantile(kind, level, start, bracket, tolerance, n, parts, terms):
 def _count_quantile(level, start, bracket, n, parts):
     """Return the smallest count with cumulative probability `level` of a mixture of Poissons."""
     weight, mean, _ = parts
-    lo, hi = math.floor(bracket[0]), math.ceil(bracket[1])  # F(lo) < level <= F(hi)
-    v = min(max(math.floor(start), lo + 1.0), hi)
+    # NumPy's floor stays a float; that of math is an int64 here, which ends at 9.2e18
+    lo, hi = np.floor(bracket[0]), np.ceil(bracket[1])  # F(lo) < level <= F(hi)
+    v = min(max(np.floor(start), lo + 1.0), hi)
     for _ in range(_MOST_STEPS):
         below, mass = _poisson_at(v, n, weight, mean)
         if below >= level:
@@ -242,9 +243,12 @@ def _count_quantile(level, start, bracket, n, parts):
             lo = v
         if hi - lo <= 1.0:
             return hi
-        after = math.floor(v + (level - below) / mass) if mass > 0.0 else lo
+        after = np.floor(v + (level - below) / mass) if mass > 0.0 else lo
         if not lo < after < hi:
-            after = math.floor(0.5 * (lo + hi))
+            after = np.floor(0.5 * (lo + hi))
+            # no float lies between both ends
+            if not lo < after < hi:
+                return hi
         v = after
     return hi
 

@@ -63,6 +63,17 @@ def test_quantiles_of_counts_are_the_smallest_that_reach_their_level(scale):
             assert before < level <= at * (1.0 + 1e-12)
 
 
+@pytest.mark.parametrize("mean", [1e17, 1e20, 5e21])
+def test_quantiles_of_counts_beyond_64_bits_are_those_of_the_normal_that_they_are_near(mean):
+    levels = [0.025, 0.5, 0.975]
+    alone = np.ones((1, 1, 1)), np.full((1, 1, 1), mean), np.ones((1, 1))
+    found = _predicted(POISSON, alone, levels)[0]
+    # numbers next to each other differ by less than 2e-5 deviations
+    np.testing.assert_allclose((found - mean) / np.sqrt(mean), [0.0, *scipy.stats.norm.ppf(levels)], atol=1e-4)
+    far = np.array([[[0.5, 0.5]]]), np.array([[[3.0, mean]]]), np.ones((1, 2))
+    np.testing.assert_allclose(_predicted(POISSON, far, [0.25, 0.75])[0, 1:], [3.0, mean], rtol=1e-9)
+
+
 def test_tails_of_normals_are_those_of_scipy():
     size = np.linspace(0.0, 8.5, 2_001)
     found = np.array([_scaled_tail(each) for each in size])
