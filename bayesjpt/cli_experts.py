@@ -108,16 +108,18 @@ def kinds(kind: list[str] | None, step: str | None, series: str | None, schema: 
     return [*(kind or []), *(entry for entry in time_kinds if entry.rpartition("=")[0] not in known)]
 
 
-def rows(reader: TableReader, path: Path, post: ExpertPosterior) -> Table:
-    """Return new rows as a fit reads them, those of series with their times."""
+def rows(reader: TableReader, path: Path, post: ExpertPosterior, *, targets: bool) -> Table:
+    """Return new rows as a fit reads them, with targets if asked for; those of series always, with their times."""
     from bayesjpt.experts.series import ExpertSeriesPosterior
 
     if not isinstance(post, ExpertSeriesPosterior):
-        return reader.rows(path, post.model.schema)
+        return reader.rows(path, post.model.read_schema(targets=targets))
     order = {post.time: "real"} | ({} if post.series is None else {post.series: "category"})
     # what columns are is known from the fit: covariates of a short file may look like running numbers
-    known = {column.name: "category" if column.base == "category" else "real" for column in post.model.schema}
-    return post.read(reader.rows_of_kinds(path, order | known))
+    schema = post.model.read_schema(targets=True)
+    known = {column.name: "category" if column.base == "category" else "real" for column in schema}
+    unused = {column.name: "aside" for column in schema.set_aside}
+    return post.read(reader.rows_of_kinds(path, unused | order | known))
 
 
 def predicted(
@@ -155,7 +157,7 @@ def show_tree(
     if columns is not None:
         raise QueryError("--columns with a fit of experts", "no columns: leaves are shown in words")
     post = load_experts(fit)
-    view = post.tree(rows(reader, table, post), chain or 0, max_draws=draws)
+    view = post.tree(rows(reader, table, post, targets=True), chain or 0, max_draws=draws)
     show_picture(view, output, len(view.data.leaves()))
 
 

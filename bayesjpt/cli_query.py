@@ -299,7 +299,7 @@ def predict(
     if cli_experts.is_experts(fit):
         with _asking():
             found = cli_experts.predicted(
-                fit, lambda post: cli_experts.rows(reader, table, post), target, interval, draws
+                fit, lambda post: cli_experts.rows(reader, table, post, targets=False), target, interval, draws
             )
     else:
         post = _load(fit)

@@ -62,6 +62,19 @@ def test_series_are_predicted_one_step_ahead(csv, tmp_path, capfd):
     assert "--method" in refused(capfd, "fit", tmp_path / "series.csv", "-o", fit, *learner, *own, *order)
 
 
+@pytest.mark.parametrize("order", [[], ["--step", "day"]])
+def test_columns_that_are_not_in_use_may_hold_anything(csv, tmp_path, capfd, order):
+    rows = pd.read_csv(csv).assign(day=np.arange(80.0), note=np.linspace(0.0, 1.0, 80))
+    rows.to_csv(tmp_path / "fitted.csv", index=False)
+    fit = tmp_path / "fit.nc"
+    own = ["--target", "y", "--given", "a", "--depth", "1", *order]
+    assert run(capfd, "fit", tmp_path / "fitted.csv", "-o", fit, *SHORT, *own)[0] == 0
+    status, expected, _ = run(capfd, "predict", fit, tmp_path / "fitted.csv")
+    assert status == 0
+    rows.assign(kind="w", note="text").to_csv(tmp_path / "new.csv", index=False)
+    assert run(capfd, "predict", fit, tmp_path / "new.csv")[:2] == (0, expected)
+
+
 def test_labels_get_probabilities(csv, tmp_path, capfd):
     fit = tmp_path / "fit.nc"
     assert run(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "kind", "--given", "a,y")[0] == 0

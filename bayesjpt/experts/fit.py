@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -229,7 +229,8 @@ def fit_experts(
             cores=cores,
             rng=generator,
         )
-    model, rows = make_model(table, target, given, gates, depth=depth, experts=experts, kinds=kinds)
+    gaps = missing is not None
+    model, rows = make_model(table, target, given, gates, depth=depth, experts=experts, kinds=kinds, gaps=gaps)
     tell_single_values(model, table, given, gates, kinds)
     model = replace(model, branches=branches)
     if method == "mean_field":
@@ -353,12 +354,11 @@ def make_model(
     depth: int,
     experts: str | Mapping[str, str],
     kinds: Mapping[str, str] | None = None,
+    gaps: bool = False,
 ) -> tuple[ExpertModel, Table]:
-    """Return what is fitted, and the rows it is fitted to."""
+    """Return what is fitted, and the rows it is fitted to; without `gaps` those lack no covariate."""
     read = as_table(table, kinds=kinds)
-    targets = (target,) if isinstance(target, str) else tuple(target)
-    if not targets or len(set(targets)) < len(targets):
-        raise LearnerError(f"target={target!r}", "one or several different columns")
+    targets = targets_of(target)
     positions = [_position(read, name) for name in targets]
     wanted = dict(experts) if isinstance(experts, Mapping) else experts
     values = [read.values[position, read.observed[position]] for position in positions]
@@ -374,6 +374,7 @@ def make_model(
         missing = int((~full).sum())
         warn(f"{missing} rows without a value of the target are left out")
         read = read.take(full)
+    numbers = np.flatnonzero(full)
     strange = np.zeros(read.n_row, bool)
     for name in targets:
         column = read.schema.columns[read.schema.index(name)]
@@ -381,9 +382,12 @@ def make_model(
             strange |= read.values[read.schema.index(name)] >= len(column.labels)
     if strange.any():
         warn(f"{int(strange.sum())} rows with a label of the target that its schema does not know are left out")
-        read = read.take(~strange)
+        read, numbers = read.take(~strange), numbers[~strange]
     covariates = make_covariates(read, names)
     gate_covariates = covariates if gate_names == names else make_covariates(read, gate_names)
+    if not gaps:
+        covariates.refuse_missing(read, numbers)
+        gate_covariates.refuse_missing(read, numbers)
     model = ExpertModel(read.schema, targets, covariates, gate_covariates, depth, chosen, np.zeros(len(targets)))
     units = model.units(model.target_cells(read)[0])
     offset = np.array([offset_of(name, own) for name, own in zip(chosen, units, strict=True)])
@@ -441,6 +445,19 @@ def room(model: ExpertModel, n_draw: int) -> Coefficients:
         precision=np.empty((n_draw, model.depth + 1, n_target)),
         noise=np.empty((n_draw, n_target)),
     )
+
+
+def targets_of(target: object) -> tuple[str, ...]:
+    """Return the names of targets; raise `LearnerError` for what is no name, and no names that all differ."""
+    names = (target,) if isinstance(target, str) else tuple(target) if isinstance(target, Iterable) else ()
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise LearnerError(
+            f"target={target!r}",
+            "one or several different columns, by name",
+            "Name them: target='y' or target=['y', 'z'].",
+            command="Name them: --target y or --target y,z.",
+        )
+    return names
 
 
 def names_of(names: object) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def variance_parts(post: ExpertPosterior, rows: Any) -> PlainAnswers:
 
 def _moments(post: ExpertPosterior, rows: Any) -> tuple[np.ndarray, dict[str, Any]]:
     """Return mean, variance within and between, float64 (3, n_chain, n_draw, n_feature, n_row), and coordinates."""
-    model, table = post.model, post.read(rows)
+    model, table = post.model, post.read(rows, targets=False)
     numbers = positions_of(None, model.response)
     if not table.n_row:
         raise TableError("no rows", "one at least")

@@ -13,12 +13,13 @@ from bayesjpt.table.table import Table, as_table
 
 
 def check_joint(joint: Posterior, names: Sequence[str]) -> None:
-    """Raise `QueryError` unless a posterior has all covariates."""
+    """Raise `QueryError` for what is no posterior, or one without some covariate."""
+    remedy = "Fit it: bj.fit(covariates)."
+    if not isinstance(joint, Posterior):
+        raise QueryError(f"a {type(joint).__name__} to draw missing covariates from", "a Posterior of them", remedy)
     lacking = [name for name in names if name not in joint.schema.names]
     if lacking:
-        raise QueryError(
-            f"a posterior without the covariate {lacking[0]!r}", "one of all covariates", "Fit it: bj.fit(covariates)."
-        )
+        raise QueryError(f"a posterior without the covariate {lacking[0]!r}", "one of all covariates", remedy)
 
 
 def imputed(joint: Posterior, table: Table, names: Sequence[str], n: int, rng: np.random.Generator) -> list[Table]:

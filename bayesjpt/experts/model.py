@@ -19,7 +19,7 @@ from bayesjpt.families.skewed import is_skewed
 from bayesjpt.kernels.expert_pairs import Leaves
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, MULTINOMIAL, POISSON, Task
 from bayesjpt.table.covariates import Covariates, check_size, spread_of
-from bayesjpt.table.schema import Column, Schema
+from bayesjpt.table.schema import Column, Schema, SetAside
 from bayesjpt.table.table import Table
 
 KINDS = {name: code for code, name in KIND_NAMES.items()}
@@ -35,7 +35,7 @@ class ExpertModel:
     Parameters
     ----------
     schema : Schema
-        Of all columns that are used, under which rows are read.
+        Of the training table. Rows of questions are read under that of the columns in use, `read_schema`.
     targets : tuple of str
     covariates, gate_covariates : Covariates
         Of experts, and of gates; without any, weights are the same for all rows.
@@ -91,6 +91,16 @@ class ExpertModel:
     def response(self) -> Schema:
         """The schema of the targets alone, over which the circuit is."""
         return Schema(tuple(self.schema.columns[self.schema.index(name)] for name in self.targets))
+
+    def read_schema(self, *, targets: bool) -> Schema:
+        """Return the schema that rows of a question are read under: of covariates in use, and of targets if asked for.
+
+        Other columns of the training table are excluded: what new rows hold there changes no answer.
+        """
+        used = {*self.covariate_columns, *(self.targets if targets else ())}
+        columns = tuple(column for column in self.schema if column.name in used)
+        others = tuple(SetAside(column.name, "not in use") for column in self.schema if column.name not in used)
+        return Schema(columns, (*self.schema.set_aside, *others))
 
     @cached_property
     def kind(self) -> np.ndarray:

@@ -51,8 +51,9 @@ class ExpertPosterior:
 
     Notes
     -----
-    Rows are data frames, Tables or dicts of columns, with all covariates; the targets are looked at by `log_density`
-    and `log_mass` alone. Answers have the dims of those of `Posterior` given rows: (chain, draw, ..., obs_id).
+    Rows are data frames, Tables or dicts of columns, with all covariates. Targets are looked at by `log_density`,
+    `log_mass` and `tree` alone, and columns that the fit does not use by nothing. Answers have the dims of those of
+    `Posterior` given rows: (chain, draw, ..., obs_id).
     """
 
     model: ExpertModel
@@ -104,9 +105,13 @@ class ExpertPosterior:
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
-    def read(self, rows: Any) -> Table:
-        """Return rows of covariates, and of targets where they are there, as a Table of the fit's schema."""
-        if isinstance(rows, Table) and rows.schema == self.model.schema:
+    def read(self, rows: Any, *, targets: bool = True) -> Table:
+        """Return rows as a Table of the fit's covariates, and of its targets where they are there.
+
+        Other columns are not looked at; without `targets` these are not, either.
+        """
+        schema = self.model.read_schema(targets=targets)
+        if isinstance(rows, Table) and all(column in rows.schema.columns for column in schema):
             return rows
         frame = rows.to_frame() if isinstance(rows, Table) else rows
         if isinstance(frame, Mapping):
@@ -114,7 +119,7 @@ class ExpertPosterior:
                 name: [cells] if isinstance(cells, str) or np.ndim(cells) == 0 else cells
                 for name, cells in frame.items()
             }
-        return as_table(frame, schema=self.model.schema, ignore_new=True)
+        return as_table(frame, schema=schema, ignore_new=True)
 
     def matrices(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
         """Return the covariates of experts and gates, float64 (n_version, n_row, n_covariate) each."""
@@ -132,7 +137,7 @@ class ExpertPosterior:
 
         Draws are numbered over all chains, those of a chain side by side.
         """
-        x, gate_x = self.matrices(self.read(rows))
+        x, gate_x = self.matrices(self.read(rows, targets=False))
         return self._params(x, gate_x)
 
     def _params(self, x: np.ndarray, gate_x: np.ndarray) -> Params:
@@ -168,7 +173,7 @@ class ExpertPosterior:
         >>> post.at({"x": 1.0}).probability("y > 0").sizes
         Frozen({'chain': 2, 'draw': 5})
         """
-        table = self.read(row)
+        table = self.read(row, targets=False)
         if table.n_row != 1:
             raise QueryError(f"{table.n_row} rows", "one row of covariates")
         log_weight, theta = self.params(table)
@@ -222,7 +227,7 @@ class ExpertPosterior:
     def _asked(self, rows: Any, ask: Callable[[Posterior], PlainAnswer | PlainAnswers]) -> Any:
         """Return the answer to a question of `Posterior` for every row, which becomes the last axis."""
         answers, n_row = [], 0
-        for _, params in self._parts(self.read(rows)):
+        for _, params in self._parts(self.read(rows, targets=False)):
             n_part = params.theta.shape[1]
             pairs = Params(*(array.reshape(1, array.shape[0] * n_part, array.shape[2]) for array in params))
             answers.append((ask(Posterior(self.model.circuit, self.model.response, pairs)), n_part))
@@ -376,7 +381,7 @@ class ExpertPosterior:
         """
         n, generator = complete.check_count(n, "n"), complete.as_rng(rng)
         found = []
-        for _, params in self._parts(self.read(rows)):
+        for _, params in self._parts(self.read(rows, targets=False)):
             n_part = params.theta.shape[1]
             draw = np.concatenate(
                 [complete.even_draws(n, self.n_chain * self.n_draw, generator) for _ in range(n_part)]
@@ -407,7 +412,7 @@ class ExpertPosterior:
         from bayesjpt.experts.predict import prediction
         from bayesjpt.queries.predict import as_frame
 
-        table = self.read(rows)
+        table = self.read(rows, targets=False)
         return as_frame(prediction(self.some_draws(max_draws), table, self._target(target), interval), rows)
 
     def explain(self, chain: int = 0) -> str:

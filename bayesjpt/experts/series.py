@@ -120,16 +120,20 @@ class ExpertSeriesPosterior(ExpertPosterior):
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
-    def read(self, rows: Any) -> OrderedTable:
-        """Return rows of whole series as a Table of the fit's schema that knows their order."""
-        if isinstance(rows, OrderedTable) and rows.schema == self.model.schema:
+    def read(self, rows: Any, *, targets: bool = True) -> OrderedTable:
+        """Return rows of whole series, with their order, as a Table of the fit's covariates and targets.
+
+        Targets are looked at whatever `targets` says, since those of the rows before count in all questions.
+        """
+        schema = self.model.read_schema(targets=True)
+        if isinstance(rows, OrderedTable) and all(column in rows.schema.columns for column in schema):
             return rows
         frame, order = read_order(rows, self.time, self.series, self.model.covariate_columns)
         if frame is None:  # times alone: all targets are missing
-            table = complete.empty_rows(self.model.schema, order.rows.size)
+            table = complete.empty_rows(schema, order.rows.size)
         else:
             frame = frame.to_frame() if isinstance(frame, Table) else frame
-            table = as_table(frame, schema=self.model.schema, ignore_new=True)
+            table = as_table(frame, schema=schema, ignore_new=True)
         return OrderedTable(table.schema, table.values, table.observed, table.unseen, order=order)
 
     def some_draws(self, max_draws: int | None) -> ExpertSeriesPosterior:

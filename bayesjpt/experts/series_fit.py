@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesjpt.errors import LearnerError, SamplingError, TableError, warn
 from bayesjpt.experts.em import Search
-from bayesjpt.experts.fit import make_model, make_prior, names_of, room, tell_single_values
+from bayesjpt.experts.fit import make_model, make_prior, names_of, room, targets_of, tell_single_values
 from bayesjpt.experts.missing import check_joint, imputed
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.experts.series import ExpertSeriesPosterior
@@ -49,7 +49,7 @@ def fit_series(
     `chain` is (draws, tune, chains, start); with a `search` each chain is one for the optimum, and one draw.
     """
     draws, tune, chains, start = chain
-    targets = [target] if isinstance(target, str) else list(target)
+    targets = targets_of(target)
     for name, what in ((time, "time"), (series, "series")):
         if name is not None and not isinstance(name, str):
             raise LearnerError(f"{what}={name!r}", "the name of a column")
@@ -63,12 +63,13 @@ def fit_series(
     frame, order = read_order(table, time, series, modelled)
     if frame is None:
         raise TableError("no column beside time and series", "the target")
-    wanted = None
-    if kinds is not None:
+    wanted = kinds
+    if isinstance(kinds, Mapping):  # what else it may be is refused where the frame is read
         wanted = {name: kind for name, kind in kinds.items() if name in modelled or name not in (time, series)}
     read = as_table(frame, kinds=wanted or None)
     known = _known(read, targets)[order.rows]
-    model, _ = make_model(read.take(order.rows[known]), targets, given, gates, depth=depth, experts=experts)
+    # gaps are refused below, where all rows are there in the order of the table
+    model, _ = make_model(read.take(order.rows[known]), targets, given, gates, depth=depth, experts=experts, gaps=True)
     tell_single_values(model, table, given, gates, wanted)
     rows = Table(model.schema, read.values, read.observed, read.unseen)
     prior = make_prior(model)

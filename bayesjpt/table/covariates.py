@@ -86,7 +86,7 @@ class Covariates:
         out = np.ones((table.n_row, 1 + len(self.members)))
         for k, member in enumerate(self.members, start=1):
             position = table.schema.index(member.column)
-            _refuse_missing(table, position)
+            _refuse_missing(table, position, np.arange(table.n_row))
             values = table.values[position]
             facts = table.schema.columns[position]
             if member.code < 0:
@@ -119,6 +119,18 @@ class Covariates:
         """How many columns of the matrix follow from others by design: indicators of a column add up to 1."""
         n_indicator = Counter(member.column for member in self.members if member.code >= 0)
         return sum(n > 1 for n in n_indicator.values())
+
+    def refuse_missing(self, table: Table, numbers: np.ndarray) -> None:
+        """Raise `TableError` for a missing cell of a covariate in rows taken from a larger table.
+
+        Parameters
+        ----------
+        table : Table
+        numbers : int64 (n_row,)
+            Position of each row in the larger table, by which the message tells it.
+        """
+        for name in self.columns:
+            _refuse_missing(table, table.schema.index(name), numbers)
 
     def to_list(self) -> list[list[Any]]:
         """Return the members as numbers, texts and lists."""
@@ -212,11 +224,11 @@ def check_size(name: str, values: np.ndarray) -> None:
         raise TableError(f"column {name!r} holds {largest:.3g}", f"numbers below {_LARGEST:g}", "Divide the column.")
 
 
-def _refuse_missing(table: Table, position: int) -> None:
+def _refuse_missing(table: Table, position: int, numbers: np.ndarray) -> None:
     n_missing = table.n_row - int(table.observed[position].sum())
     if n_missing:
         column: Column = table.schema.columns[position]
-        where = int(np.flatnonzero(~table.observed[position])[0]) + 1
+        where = int(numbers[~table.observed[position]][0]) + 1
         raise TableError(
             f"no column {column.name!r}"
             if n_missing == table.n_row > 1

@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 import bayesjpt as bj
-from bayesjpt.errors import BayesjptWarning, LearnerError, TableError
+from bayesjpt.errors import BayesjptWarning, LearnerError, QueryError, TableError
 
 SHORT = {"draws": 20, "tune": 40, "chains": 2, "rng": 1}
 
@@ -146,11 +146,34 @@ def test_counts_and_times_are_found():
         ({"draws": 0}, "draws=0"),
         ({"given": ["y"]}, "both target and covariate"),
         ({"start": "warm"}, "cart"),
+        ({"target": 3}, "target=3; expected one or several different columns, by name"),
+        ({"target": None}, "target=None"),
+        ({"target": ["y", 3]}, "target=.'y', 3."),
+        ({"target": ["y", "y"]}, "several different columns"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, words):
     with pytest.raises(LearnerError, match=words):
-        bj.fit_experts(regimes(50, 1), target="y", **changes)
+        bj.fit_experts(regimes(50, 1), **{"target": "y", **changes})
+
+
+@pytest.mark.parametrize("other", [3, regimes(5, 1)])
+def test_missing_covariates_are_drawn_from_posteriors_alone(other):
+    expected = r"^a (int|DataFrame) to draw missing covariates from; expected a Posterior of them\. Fit it: bj\.fit"
+    with pytest.raises(QueryError, match=expected):
+        bj.fit_experts(regimes(50, 1), target="y", missing=other)
+
+
+def test_a_gap_is_told_by_its_row_of_the_table_where_rows_are_left_out():
+    frame = regimes(60, 1)
+    frame.loc[:2, "y"] = np.nan
+    frame.loc[[1, 9], "x"] = np.nan
+    for fit in (bj.fit_experts, bj.OnlineExperts):
+        with (
+            pytest.warns(BayesjptWarning, match="3 rows without a value of the target"),
+            pytest.raises(TableError, match="1 missing cells of the covariate 'x', the first in row 10"),
+        ):
+            fit(frame, target="y", given=["x"])
 
 
 def test_rows_without_the_target_are_left_out_with_a_warning():

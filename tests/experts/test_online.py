@@ -183,6 +183,15 @@ def test_numbers_that_gamma_experts_cannot_give_are_refused(value):
     assert np.isfinite(online.posterior().log_density(rows)).all()
 
 
+@pytest.mark.filterwarnings("ignore:constant columns")
+def test_a_covariate_that_was_constant_in_the_first_rows_may_vary_later():
+    rows = regimes(50, 1)
+    plain = bj.OnlineExperts(rows, target="y", depth=1, rng=1).partial_fit(rows)
+    online = bj.OnlineExperts(rows.assign(place=1.0), target="y", depth=1, rng=1)
+    online.partial_fit(rows.assign(place=np.arange(50.0)))
+    np.testing.assert_array_equal(online.posterior().log_density(rows), plain.posterior().log_density(rows))
+
+
 def test_mistakes_are_refused_by_name():
     rows = regimes(50, 1)
     for changes, words in (

@@ -232,6 +232,28 @@ def test_an_unseen_label_of_a_covariate_has_no_indicator():
     np.testing.assert_array_equal(post.model.covariates.matrix(table)[0, 2:], 0.0)
 
 
+@pytest.mark.filterwarnings("ignore:constant columns")
+@pytest.mark.parametrize("other", [[9.0, -9.0], ["text", "more"], [np.inf, 1.0]])
+def test_columns_that_are_not_in_use_may_hold_anything(other):
+    rows = frame()[["x", "real"]].assign(unused=frame()["time"], constant=1.0)
+    post = bj.fit_experts(rows, target="real", given=["x", "constant"], depth=1, draws=2, tune=2, chains=1, rng=1)
+    new = rows.head(2)
+    changed = new.assign(unused=other, constant=other)
+    pd.testing.assert_frame_equal(post.predict(changed), post.predict(new))
+    np.testing.assert_array_equal(post.log_density(changed), post.log_density(new))
+
+
+def test_targets_are_looked_at_where_densities_are_asked_for_alone(posts):
+    post, new = posts["count"], frame().head(2)
+    impossible = new.assign(count=[-1, -2])
+    pd.testing.assert_frame_equal(post.predict(impossible), post.predict(new))
+    np.testing.assert_array_equal(post.expectation(impossible), post.expectation(new))
+    np.testing.assert_array_equal(post.probability("count > 2", impossible), post.probability("count > 2", new))
+    pd.testing.assert_frame_equal(post.sample(3, impossible, rng=1), post.sample(3, new, rng=1))
+    with pytest.raises(SchemaError, match="'count' holds -1 in row 1"):
+        post.log_density(impossible)
+
+
 def test_unknown_covariates_and_targets_are_refused(posts):
     with pytest.raises(SchemaError, match="sise"):
         bj.fit_experts(frame(), target="real", given=["sise"])

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt.errors import BayesjptWarning, FitFileError, LearnerError, QueryError, TableError
+from bayesjpt.errors import BayesjptWarning, FitFileError, LearnerError, QueryError, SchemaError, TableError
 from bayesjpt.experts.series import ExpertSeriesPosterior
 from bayesjpt.experts.words import chance
 from tests.experts import series_naive
@@ -285,11 +285,17 @@ def test_rows_without_an_order_are_refused(rows, chosen, message):
         ({"given": 5}, "covariates 5; expected a list"),
         ({"transitions": "all"}, "one of leaf, decision"),
         ({"time": 3}, "time=3"),
+        ({"target": 3}, "target=3; expected one or several different columns, by name"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(chosen, message):
     with pytest.raises(LearnerError, match=message):
-        bj.fit_experts(regimes(20), target="y", **(ORDER | SHORT | chosen))
+        bj.fit_experts(regimes(20), **({"target": "y"} | ORDER | SHORT | chosen))
+
+
+def test_kinds_that_are_no_mapping_are_refused():
+    with pytest.raises(SchemaError, match="kinds is a list"):
+        bj.fit_experts(regimes(20), target="y", kinds=["real"], **ORDER, **SHORT)
 
 
 def test_a_fit_is_no_start_of_series(fitted):
@@ -321,6 +327,14 @@ def test_missing_covariates_are_imputed_from_a_posterior_of_them():
     assert np.isfinite(post.sample_series(2, rows, rng=1)[["y"]].to_numpy()).all()
     with pytest.raises(QueryError, match="'x'"):
         bj.fit_experts(rows, target="y", given=["x"], missing=joint.marginal(["y"]), **ORDER, **SHORT)
+
+
+@pytest.mark.filterwarnings("ignore:constant columns")
+def test_columns_that_are_not_in_use_may_hold_anything_over_time():
+    rows = regimes(20).assign(constant=1.0)
+    post = bj.fit_experts(rows, target="y", given=["x", "constant"], depth=1, **ORDER, **SHORT)
+    changed = rows.assign(regime="text", constant=2.0)
+    pd.testing.assert_frame_equal(post.predict(changed), post.predict(rows))
 
 
 def test_time_is_a_covariate_where_it_is_asked_for():
