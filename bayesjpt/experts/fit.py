@@ -127,7 +127,7 @@ def fit_experts(
         As in `bj.as_table`, for a data frame.
     missing : Posterior, optional
         Of all covariates, from ``bj.fit``: missing ones are drawn from it given the others, for each chain anew, and
-        in questions too. Without it a missing covariate is an error.
+        in questions too, as `ExpertPosterior.with_missing` says. Without it a missing covariate is an error.
     time, series : str, optional
         Columns that say when a row is, a number or a date, and to which series it belongs; all to one unless given.
         With `time`, gates depend on the leaf of the row before: a hidden Markov decision tree, by ``gibbs`` or ``em``

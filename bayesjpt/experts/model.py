@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ KINDS = {name: code for code, name in KIND_NAMES.items()}
 LARGEST_DEPTH = 6
 LARGEST_TREE = 64
 """Leaves."""
+_LEAST_UNIT = 1e-300
+"""Of a target: a density in it is a finite number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,10 +230,12 @@ def chosen_expert(column: Column, wanted: str, values: np.ndarray | None = None)
 def as_real(column: Column, values: np.ndarray, support: tuple[float, float]) -> Column:
     """Return a target of numbers as a column with a density on some support, in units of its spread.
 
-    Of values that are all one number, but for rounding, the unit is the resolution.
+    A number in one row says nothing of spread: the unit is then its size, 1 for 0, however many digits are written.
+    In n rows it is 1 / sqrt(n) of that, about the deviation that one row as far off would make. It is at least the
+    resolution.
     """
     check_size(column.name, values)
-    scale = spread_of(values) or max(column.resolution, 1e-300) if values.size else 1.0
+    scale = spread_of(values) or _unit_without_spread(values, column.resolution)
     centre = float(values.mean()) if values.size else 0.0
     return replace(
         column,
@@ -243,6 +248,12 @@ def as_real(column: Column, values: np.ndarray, support: tuple[float, float]) ->
         location=centre,
         scale=scale,
     )
+
+
+def _unit_without_spread(values: np.ndarray, resolution: float) -> float:
+    """Return the unit of a target that is one number, or has none."""
+    size = float(np.abs(values).max(initial=0.0)) or 1.0
+    return max(size / math.sqrt(max(values.size, 1)), resolution, _LEAST_UNIT)
 
 
 def offset_of(expert: str, values: np.ndarray) -> float:

@@ -206,7 +206,12 @@ class ExpertPosterior:
         ----------
         joint : Posterior
             Of the covariates, as `bj.fit` of a table with these columns makes it. Draws of the experts take turns
-            with a few imputations of every row.
+            with ten imputations of every row.
+
+        Notes
+        -----
+        The imputations of all rows of a question are drawn together: the same rows get the same answers, but beside
+        other rows that lack covariates those of a row differ by the Monte Carlo error of ten draws.
         """
         check_joint(joint, self.model.covariate_columns)
         return replace(self, missing=joint)
@@ -270,7 +275,8 @@ class ExpertPosterior:
     def log_density(self, rows: Any) -> Any:
         """Return the log density of the targets given the covariates, in nats; dims (chain, draw, obs_id).
 
-        Per user's unit of real targets; missing targets are marginalised.
+        Per user's unit of real targets; missing targets are marginalised. Those of all labels add up to 1 less the
+        share of "other", unless the table was read with ``other=False``.
         """
         table = self.read(rows)
         if not table.n_row:
@@ -322,6 +328,8 @@ class ExpertPosterior:
 
     def probability(self, event: Any, rows: Any) -> Any:
         """Return the probability of an event of the targets given each row; dims (chain, draw, obs_id).
+
+        Labels that training never showed, "other", have a small share, unless the table was read with ``other=False``.
 
         Parameters
         ----------

@@ -184,6 +184,28 @@ def test_rows_without_the_target_are_left_out_with_a_warning():
     assert post.settings["rows"] == 55
 
 
+def _predicted_of_equal_rows(value: float, n: int) -> np.ndarray:
+    """Return mean and interval of the first of n rows with one value of the target."""
+    frame = pd.DataFrame({"x": np.linspace(0.0, 1.0, n), "y": np.full(n, value)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesjptWarning)  # constant columns
+        post = bj.fit_experts(frame, target="y", experts="gaussian", kinds={"y": "real"}, depth=1, **SHORT)
+    return post.predict(frame.head(1)).to_numpy()[0]
+
+
+def test_one_row_is_answered_widely_however_many_digits_it_has():
+    _, lower, upper = _predicted_of_equal_rows(3.26, 1)
+    assert upper - lower > 3.26
+    for value in (3.2598431, 3.259843123456789):
+        np.testing.assert_allclose(_predicted_of_equal_rows(value, 1)[1:], [lower, upper], rtol=1e-2)
+    _, lower, upper = _predicted_of_equal_rows(0.0, 1)
+    assert upper - lower > 1.0
+
+
+def test_many_equal_rows_are_answered_surely():
+    np.testing.assert_allclose(_predicted_of_equal_rows(3.2598431, 300)[1:], 3.2598431, atol=1e-4)
+
+
 def test_rows_whose_label_the_schema_does_not_know_are_left_out():
     old = bj.as_table(pd.DataFrame({"x": np.arange(12.0), "k": np.tile(["a", "b", "c"], 4)}))
     new = pd.DataFrame({"x": np.arange(9.0), "k": ["a", "b", "c"] * 2 + ["d", "a", "b"]})
