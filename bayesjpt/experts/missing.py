@@ -11,6 +11,9 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.sample import sample
 from bayesjpt.table.table import Table, as_table
 
+N_IMPUTATION = 10
+"""Of each row of a question with missing covariates; draws take turns with them."""
+
 
 def check_joint(joint: Posterior, names: Sequence[str]) -> None:
     """Raise `QueryError` for what is no posterior, or one without some covariate."""

@@ -17,7 +17,7 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import CONFIDENCE, INTERVAL
 from bayesjpt.defaults_experts import PAIR_BYTES
 from bayesjpt.errors import QueryError, TableError
-from bayesjpt.experts.missing import check_joint, imputed
+from bayesjpt.experts.missing import N_IMPUTATION, check_joint, imputed
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.families import features
 from bayesjpt.kernels.expert_evidence import fill_leaf_shares, fill_log_density
@@ -126,7 +126,7 @@ class ExpertPosterior:
         versions = [table]
         if self.missing is not None:  # the same imputations for all questions about the same rows
             rng = np.random.default_rng(0)
-            versions = imputed(self.missing, table, self.model.covariate_columns, _N_IMPUTATION, rng)
+            versions = imputed(self.missing, table, self.model.covariate_columns, N_IMPUTATION, rng)
         experts, gates = self.model.covariates, self.model.gate_covariates
         return np.stack([experts.matrix(each) for each in versions]), np.stack(
             [gates.matrix(each) for each in versions]
@@ -206,12 +206,8 @@ class ExpertPosterior:
         ----------
         joint : Posterior
             Of the covariates, as `bj.fit` of a table with these columns makes it. Draws of the experts take turns
-            with ten imputations of every row.
-
-        Notes
-        -----
-        The imputations of all rows of a question are drawn together: the same rows get the same answers, but beside
-        other rows that lack covariates those of a row differ by the Monte Carlo error of ten draws.
+            with ten imputations of every row. Those of all rows of a question are drawn together: the same rows get
+            the same answers, but beside others that lack covariates a row's differ by the error of ten draws.
         """
         check_joint(joint, self.model.covariate_columns)
         return replace(self, missing=joint)
@@ -503,7 +499,3 @@ class ExpertPosterior:
 
     def _repr_html_(self) -> str:
         return f"<p><b>{html.escape(repr(self))}</b></p><pre>{html.escape(self.explain())}</pre>"
-
-
-_N_IMPUTATION = 10
-"""Of each row with missing covariates; draws take turns with them."""
