@@ -106,10 +106,7 @@ class ExpertPosterior:
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def read(self, rows: Any, *, targets: bool = True) -> Table:
-        """Return rows as a Table of the fit's covariates, and of its targets where they are there.
-
-        Other columns are not looked at; without `targets` these are not, either.
-        """
+        """Return rows as a Table of the fit's covariates, and with `targets` of those targets that are there."""
         schema = self.model.read_schema(targets=targets)
         if isinstance(rows, Table) and all(column in rows.schema.columns for column in schema):
             return rows
