@@ -58,6 +58,11 @@ nats a row on iris, .35 on cars, .03 on heart and diabetes (docs/results.md)."""
 CUTSET_MIN_ROWS, CUTSET_MIN_COLUMNS, CUTSET_BINS, CUTSET_DRAWS = 300, 4, 8, 2
 """Delta and sigma of Di Mauro et al. (2017); intervals by which numbers are judged; draws of each of some networks."""
 
+CUTSET_MIXED_COUNT, CUTSET_MIXED_SHARE, CUTSET_MIXED_COLUMNS = 25, 0.01, 1
+"""In place of delta and sigma where there are numbers, which depend on others by splits alone: rows, or share of the
+table's, the larger holds. Of 25, 50 and 100 rows 25 are best on held-out rows of iris, wine and abalone, by .1 to .6
+nats a row against 50 (docs/explanation/cutset.md); the share bounds the circuits of large tables."""
+
 # --- learners: hidden Chow-Liu trees, mixtures of trees --------------------------------------------------------------
 
 HCLT_STATES, TREE_COMPONENTS = 8, 16

@@ -13,11 +13,13 @@ import bayesjpt.queries.methods  # queries become methods
 from bayesjpt.errors import BayesjptWarning, CheckpointError, LearnerError, SamplingError
 from bayesjpt.fitting import ensemble
 from bayesjpt.fitting.ensemble import Crew, Ensemble
+from bayesjpt.fitting.learning import LearnerFunction
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.sampler.checkpoint import Checkpoint
 from bayesjpt.sampler.structures_folder import StructuresFolder, structures_done
 from tests import examples as ex
+from tests.structure.test_cutset import binary
 
 FEW = {"draws": 6, "tune": 3, "progress": False}
 
@@ -109,6 +111,24 @@ def test_trees_that_hold_rows_out_at_random_see_all_rows(table, monkeypatch):
     found = ensemble.Ensemble((bj.learn_jpt,), 2, 1, {"validation": 0.2}, {}, "bootstrap", 1)
     assert found.rows(1, table, np.random.default_rng(1)) is table
     assert not taken
+
+
+@pytest.mark.parametrize(("n_row", "n_column", "options"), [(250, 6, {}), (400, 4, {}), (250, 6, {"prune": 0.2})])
+def test_networks_that_nothing_divides_are_learned_from_samples(rng, n_row, n_column, options):
+    table = bj.as_table(binary(rng, n_row, n_column), other=False)
+    found = Ensemble((LearnerFunction("cutset"),), 4, 1, options, {}, "bootstrap", 1)
+    seen = [found.rows(k, table, np.random.default_rng(k)).values for k in range(4)]
+    assert seen[0] is table.values
+    assert len({values.tobytes() for values in seen}) == 4
+    divided = Ensemble(
+        (LearnerFunction("cutset"),), 4, 1, options | {"min_rows": 100, "min_columns": 2}, {}, "bootstrap", 1
+    )
+    assert divided.rows(1, table, np.random.default_rng(1)) is table
+
+
+def test_default_networks_of_few_rows_differ(rng):
+    post = bj.fit(binary(rng, 250), "cutset", seed=1, progress=False)
+    assert len({one.circuit.digest() for one in post.by_structure()}) > 1
 
 
 def test_leaves_that_end_where_their_rows_end_are_learned_from_all_rows(table, monkeypatch):

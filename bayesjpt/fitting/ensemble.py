@@ -27,6 +27,7 @@ from bayesjpt.defaults import DRAWN_ESS, ESS, HALVED_ROWS, LEARN_ROWS, QUICK_ROW
 from bayesjpt.errors import LearnerError, ModelError, SamplingError
 from bayesjpt.executors import Future, lost_processes_told
 from bayesjpt.fitting.learning import LearnerFunction, StoppedError
+from bayesjpt.structure.cutset import divides
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.evidence import chosen_rows
 from bayesjpt.table.table import Table
@@ -99,25 +100,30 @@ class Ensemble:
         if chosen.n_row < table.n_row:
             return chosen
         table = chosen
-        if number < len(self.learners) or self._chooses_at_random(number):
+        if number < len(self.learners) or self._chooses_at_random(number, table):
             return table
         if self.resampling == "half":
             n = math.ceil(STRUCTURE_ROWS * table.n_row)
             return table.take(np.sort(rng.choice(table.n_row, n, replace=False)))
-        if self.resampling == "bootstrap" and not self._draws_at_random(number):
+        if self.resampling == "bootstrap" and not self._draws_at_random(number, table):
             return table.take(np.sort(rng.integers(table.n_row, size=table.n_row)))
         return table
 
-    def _draws_at_random(self, number: int) -> bool:
+    def _draws_at_random(self, number: int, table: Table) -> bool:
         """Return whether a structure's learner finds another one with another seed: ours without chance are known."""
         held_out = {"jpt": "validation", "cutset": "prune"}
-        name = self.learner(number).__name__.removeprefix("learn_")
+        name = self._name(number)
+        if name == "cutset" and not divides(table, self.options):
+            return False
         return name not in held_out or bool(self.options.get(held_out[name]))
 
-    def _chooses_at_random(self, number: int) -> bool:
+    def _chooses_at_random(self, number: int, table: Table) -> bool:
         """Return whether chance alone decides on a structure, so that rows need not differ for structures to do so."""
-        name = self.learner(number).__name__.removeprefix("learn_")
-        return name == "cutset" and self.options.get("select", "random") == "random"
+        is_random = self.options.get("select", "random") == "random"
+        return self._name(number) == "cutset" and is_random and divides(table, self.options)
+
+    def _name(self, number: int) -> str:
+        return self.learner(number).__name__.removeprefix("learn_")
 
     def learn(self, number: int, table: Table | Dataset, stop: threading.Event) -> Circuit:
         """Return a structure; the first is that of a fit of one structure with the same seed.

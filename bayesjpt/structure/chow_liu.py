@@ -87,6 +87,11 @@ def independent_log_likelihood(bins: Bins, rows: np.ndarray, columns: np.ndarray
     return float(_alone(bins.code, bins.n_bin, np.asarray(rows, np.int64), np.asarray(columns, np.int64)))
 
 
+def bins_in_use(bins: Bins, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return how many bins of each column hold any of the rows, int64 (n_column,)."""
+    return _in_use(bins.code, bins.n_bin, np.asarray(rows, np.int64), np.asarray(columns, np.int64))
+
+
 @kernel
 def x_log_x(x):
     """Return x log x, 0 at 0."""
@@ -169,6 +174,23 @@ def _entropy_terms(count, at, j):
         value += x_log_x(float(count[b]))
         first -= count[b]
     return value + x_log_x(float(first)) - x_log_x(float(known))
+
+
+@kernel
+def _in_use(code, n_bin, rows, columns):
+    found = np.zeros(columns.size, np.int64)
+    most = 0
+    for column in columns:
+        most = max(most, n_bin[column])
+    seen = np.empty(most, np.bool_)
+    for j in range(columns.size):
+        x = code[columns[j]]
+        seen[:] = False
+        for row in rows:
+            if x[row] >= 0 and not seen[x[row]]:
+                seen[x[row]] = True
+                found[j] += 1
+    return found
 
 
 @kernel

@@ -11,8 +11,9 @@ Columns of labels are split into all of their labels, columns of numbers at a th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,11 +23,12 @@ from bayesjpt.circuit.build import ColumnLeaf, Dictionary, Node, Product, Sum, b
 from bayesjpt.circuit.networks import expand
 from bayesjpt.circuit.paths import Condition, Division, Region, divided, halves
 from bayesjpt.circuit.trees import Tree
+from bayesjpt.errors import LearnerError
 from bayesjpt.families.label import label_groups
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
 from bayesjpt.structure.bins import bins_of
-from bayesjpt.structure.chow_liu import chow_liu, independent_log_likelihood
+from bayesjpt.structure.chow_liu import bins_in_use, chow_liu, independent_log_likelihood
 from bayesjpt.structure.label_networks import Growth, grow_network, is_grown_here
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
@@ -42,7 +44,7 @@ def learn_cutset(
     select: str = "random",
     leaf: str = "chow_liu",
     min_rows: float | None = None,
-    min_columns: int = defaults.CUTSET_MIN_COLUMNS,
+    min_columns: int | None = None,
     ess: float = defaults.ESS,
     prune: float = 0.0,
     subspace: float = 1.0,
@@ -63,20 +65,25 @@ def learn_cutset(
         How the column of a split is chosen. ``random``: any that divides the rows; the fastest, and the best where
         many networks are averaged. ``entropy``: that which lowers the mean entropy of all columns most.
         ``likelihood``: that which makes the rows most probable, each side with a leaf of its own, and none where that
-        does not make up for half the logarithm of the rows (BIC); takes n_column times as long.
+        does not make up for half the logarithm of the rows (BIC); takes n_column times as long. With other columns
+        than of two labels both judgements charge so much for each probability that a split adds.
     leaf : str, optional
         What leaves are: ``chow_liu`` trees; ``bernoulli``, all columns of labels apart; or ``dictionary``, the
         likelihoods of each column, as other learners have. Columns of numbers have those in any case.
     min_rows : int or float, optional
-        Sub-populations of at most so many rows are not divided: a number of rows, or a share of the table's.
+        Sub-populations of at most so many rows are not divided: a number of rows, or a share of the table's. Unless
+        given 300 of a table of labels; with columns of numbers 25 rows or 1 %, whichever is more, since splits alone
+        say what numbers have to do with other columns.
     min_columns : int, optional
-        Neither are those with at most so many columns that are not split yet.
+        Neither are those with at most so many columns that are not split yet, numbers counted always: 4 of a table of
+        labels, 1 with columns of numbers.
     ess : float, optional
         Imaginary rows (smoothing): of any two columns whose dependence is judged, and of each split of the circuit,
         whose weights begin at their posterior mean.
     prune : float, optional
         Share of rows, in [0, 1), held out while the network grows. Splits that do not make them more probable are
-        taken back, from the leaves upwards. Leaves are then filled with all rows.
+        taken back, from the leaves upwards; those to which none of them comes are kept. Leaves are then filled with all
+        rows.
     subspace : float, optional
         Share of the columns, in (0, 1], among which ``entropy`` and ``likelihood`` choose, drawn anew for each
         sub-population: networks of an ensemble then differ more, and cost less.
@@ -89,7 +96,7 @@ def learn_cutset(
     Raises
     ------
     LearnerError
-        Where a setting makes no sense, `rng` is not a Generator, or the table is empty.
+        Where a setting makes no sense, `rng` is not a Generator, the table is empty, or `prune` holds out no row.
     CircuitError
         Where `dictionary` offers a column no family.
 
@@ -128,29 +135,64 @@ def learn_cutset(
     settings = Settings(
         select=base.check_choice("select", select, SELECTS),
         leaf=base.check_choice("leaf", leaf, LEAVES),
-        min_rows=base.rows_of("min_rows", defaults.CUTSET_MIN_ROWS if min_rows is None else min_rows, table.n_row),
-        min_columns=base.check_count("min_columns", min_columns),
+        min_rows=_least_rows(table, min_rows),
+        min_columns=_least_columns(table, min_columns),
         ess=base.check_positive("ess", ess),
         subspace=base.check_between("subspace", base.check_positive("subspace", subspace), 0.0, 1.0),
     )
-    held_out = base.check_share("prune", prune)
+    n_out = _held_out_rows(table, base.check_share("prune", prune))
     learner = _Learner(table, settings, rng, progress)
     growth = learner.growth()
-    if growth is not None and held_out == 0.0 and is_grown_here(learner.bins, growth.select):
+    if growth is not None and n_out == 0 and is_grown_here(learner.bins, growth.select):
         network, count = grow_network(learner.bins, growth, rng)
         if progress is not None:
             progress(table.n_row, table.n_row)
         return expand(network, table.schema, count, settings.ess).circuit
     rows = np.arange(table.n_row)
-    if held_out > 0.0:
+    if n_out > 0:
         order = rng.permutation(table.n_row)
-        n_out = int(held_out * table.n_row)
         root = learner.grown(np.sort(order[n_out:]))
         learner.pruned(root, np.sort(order[:n_out]))
         learner.filled(root, rows)
     else:
         root = learner.grown(rows)
     return build_circuit(learner.node(root), table, dictionary, ess=settings.ess)
+
+
+def divides(table: Table, options: Mapping[str, Any]) -> bool:
+    """Return whether `learn_cutset` may divide a table: of one that it does not, every seed gives the same circuit."""
+    min_rows, min_columns = options.get("min_rows"), options.get("min_columns")
+    return table.n_row > _least_rows(table, min_rows) and table.n_column > _least_columns(table, min_columns)
+
+
+def _is_of_labels(table: Table) -> bool:
+    return all(column.base == "category" for column in table.schema.columns)
+
+
+def _least_rows(table: Table, min_rows: float | None) -> int:
+    if min_rows is not None:
+        return base.rows_of("min_rows", min_rows, table.n_row)
+    if _is_of_labels(table):
+        return defaults.CUTSET_MIN_ROWS
+    return max(defaults.CUTSET_MIXED_COUNT, int(defaults.CUTSET_MIXED_SHARE * table.n_row))
+
+
+def _least_columns(table: Table, min_columns: int | None) -> int:
+    if min_columns is not None:
+        return base.check_count("min_columns", min_columns)
+    return defaults.CUTSET_MIN_COLUMNS if _is_of_labels(table) else defaults.CUTSET_MIXED_COLUMNS
+
+
+def _held_out_rows(table: Table, share: float) -> int:
+    """Return the rows that pruning holds out; raise where it would hold out none, and take back what nothing judged."""
+    n_out = int(share * table.n_row)
+    if share > 0.0 and n_out == 0:
+        raise LearnerError(
+            f"prune is {share:g}, which holds out none of {table.n_row} rows",
+            "0, or a share that holds out at least one row",
+            "Hold out a fifth of the rows: prune=0.2.",
+        )
+    return n_out
 
 
 @dataclass(frozen=True)
@@ -176,6 +218,10 @@ class _Part:
         That may be split.
     region : Region
         What the splits above leave of each column.
+    split, children : optional
+        What divides it, and into what.
+    value : _Value, optional
+        Of a leaf of all rows, once it has been asked for.
     """
 
     rows: np.ndarray
@@ -183,6 +229,7 @@ class _Part:
     region: Region
     split: _Split | None = None
     children: tuple[_Part, ...] = ()
+    value: _Value | None = None
 
 
 @dataclass(frozen=True)
@@ -194,6 +241,13 @@ class _Split:
     regions: tuple[Region, ...]
 
 
+class _Value(NamedTuple):
+    """What a leaf makes of rows: their log likelihood at its best, and how many probabilities it has for that."""
+
+    log_likelihood: float
+    n_parameter: int
+
+
 class _Learner:
     """Grows, prunes and fills a network over one table."""
 
@@ -202,6 +256,9 @@ class _Learner:
         self.columns = table.schema.columns
         self.is_labels = np.array([column.base == "category" for column in self.columns])
         self.bins, self.cuts = bins_of(table)
+        self._sorted: dict[int, np.ndarray] = {}
+        # of two labels alone splits are judged as published: what leaves have is not charged
+        self.is_binary = bool(self.is_labels.all() and (self.bins.n_bin <= 2).all())
 
     # --- growth
 
@@ -232,8 +289,7 @@ class _Learner:
         return part.rows.size > self.settings.min_rows and len(part.columns) > self.settings.min_columns
 
     def _children(self, part: _Part, split: _Split) -> tuple[_Part, ...]:
-        # a column of labels is split into all of its labels: nothing of it is left; numbers may be cut again
-        left = tuple(c for c in part.columns if c != split.column or not self.is_labels[c])
+        left = self._left(part, split)
         sides = self._sides(part.rows, split)
         return tuple(
             _Part(rows, left, region)
@@ -278,9 +334,7 @@ class _Learner:
     def _chosen(self, part: _Part) -> _Split | None:
         if self.settings.select == "random":
             return self._random(part)
-        if self.settings.select == "entropy":
-            return self._best(part, self._entropy_gain, 0.0)
-        return self._best(part, self._likelihood_gain, 0.5 * math.log(part.rows.size))
+        return self._best(part)
 
     def _random(self, part: _Part) -> _Split | None:
         for column in self.rng.permutation(part.columns).tolist():
@@ -314,39 +368,108 @@ class _Learner:
                 if known.size and (known != known[0]).any():
                     yield split, sides
 
-    def _best(self, part: _Part, gain, least: float) -> _Split | None:
+    def _best(self, part: _Part) -> _Split | None:
+        gain, least = self._entropy_gain, 0.0
+        if self.settings.select == "likelihood":
+            gain, least = self._likelihood_gain, 0.5 * math.log(part.rows.size)
         best, found = least, None
-        before = gain(part.rows, part.columns)
         for split, sides in self._candidates(part):
-            left = tuple(c for c in part.columns if c != split.column or not self.is_labels[c])
-            counts = np.bincount(sides[sides >= 0], minlength=len(split.regions))
-            value = self._label_value(counts) if gain == self._likelihood_gain else 0.0
-            value += sum(gain(part.rows[sides == side], left) for side in range(counts.size) if counts[side])
-            if value - before > best:
-                best, found = value - before, split
+            value = gain(part, split, sides)
+            if value > best:
+                best, found = value, split
         return found
 
-    def _label_value(self, counts: np.ndarray) -> float:
-        # 0 log 0: a label that no row has adds nothing
-        counts = counts[counts > 0]
-        return float((counts * np.log(counts / counts.sum())).sum())
+    def _entropy_gain(self, part: _Part, split: _Split, sides: np.ndarray) -> float:
+        """Return the rows times the fall of the mean entropy of columns, each by itself.
 
-    def _entropy_gain(self, rows: np.ndarray, columns: Sequence[int]) -> float:
-        """Return minus the entropy of all columns by themselves, times the rows."""
-        scale = 1.0 / max(len(columns), 1)
-        return scale * independent_log_likelihood(self.bins, rows, np.array(columns, np.intp))
+        Of two labels alone as published: the mean of all columns before, and of those that are left behind a split.
+        Else, since columns of many labels are uncertain by themselves, of the other columns alone before and behind,
+        less BIC's price of their probabilities.
+        """
+        left = self._left(part, split)
+        ways = self._ways(part.rows, sides, split)
+        if self.is_binary:
+            before = self._alone(self._known(part.rows, sides), part.columns).log_likelihood / len(part.columns)
+            return sum(self._alone(way, left).log_likelihood / max(len(left), 1) for way in ways) - before
+        others = tuple(column for column in left if column != split.column)
+        before = self._alone(self._known(part.rows, sides), others)
+        behind = [self._alone(way, others) for way in ways]
+        gained = sum(value.log_likelihood for value in behind) - before.log_likelihood
+        n_more = sum(value.n_parameter for value in behind) - before.n_parameter
+        return (gained - 0.5 * math.log(part.rows.size) * n_more) / max(len(others), 1)
 
-    def _likelihood_gain(self, rows: np.ndarray, columns: Sequence[int]) -> float:
-        """Return the log likelihood of rows under a leaf."""
+    def _likelihood_gain(self, part: _Part, split: _Split, sides: np.ndarray) -> float:
+        """Return what a split, with a leaf on each side, adds to the log likelihood of the rows under one leaf.
+
+        Of two labels alone as published: BIC's price of a split is that of one probability, and `_best` asks for it.
+        Else every further probability has its price too: a split into many ways adds many, and so does one beside
+        columns of many labels.
+        """
+        left = self._left(part, split)
+        ways = self._ways(part.rows, sides, split)
+        counts = np.array([way.size for way in ways])
+        before = self._value_before(part, sides)
+        behind = [self._leaf_value(way, left) for way in ways]
+        value = float((counts * np.log(counts / counts.sum())).sum())
+        value += sum(one.log_likelihood for one in behind)
+        value -= before.log_likelihood
+        if self.is_binary:
+            return value
+        n_more = len(ways) - 1 + sum(one.n_parameter for one in behind) - before.n_parameter
+        return value - 0.5 * math.log(part.rows.size) * max(n_more - 1, 0)
+
+    def _value_before(self, part: _Part, sides: np.ndarray) -> _Value:
+        """Return the value of one leaf of the rows that a split is judged by; that of all rows is found once."""
+        known = self._known(part.rows, sides)
+        if known.size < part.rows.size:
+            return self._leaf_value(known, part.columns)
+        if part.value is None:
+            part.value = self._leaf_value(part.rows, part.columns)
+        return part.value
+
+    def _left(self, part: _Part, split: _Split) -> tuple[int, ...]:
+        """Return the columns that may be split below: of labels nothing is left, numbers may be cut again."""
+        return tuple(c for c in part.columns if c != split.column or not self.is_labels[c])
+
+    def _known(self, rows: np.ndarray, sides: np.ndarray) -> np.ndarray:
+        # a split is judged by rows that have its cell, before and behind it: fewer rows would be a gain by themselves
+        return rows if (sides >= 0).all() else rows[sides >= 0]
+
+    def _ways(self, rows: np.ndarray, sides: np.ndarray, split: _Split) -> list[np.ndarray]:
+        """Return the rows of each side that has any."""
+        found = [rows[sides == side] for side in range(len(split.regions))]
+        return [way for way in found if way.size]
+
+    def _alone(self, rows: np.ndarray, columns: Sequence[int]) -> _Value:
+        """Return the value of a leaf of columns that are independent of each other."""
+        of = np.array(columns, np.intp)
+        return _Value(independent_log_likelihood(self.bins, rows, of), int((self._n_used(rows, of) - 1).sum()))
+
+    def _leaf_value(self, rows: np.ndarray, columns: Sequence[int]) -> _Value:
+        """Return the value of the leaf that `_leaf` builds: a tree of the columns of labels, numbers apart."""
         if self.settings.leaf != "chow_liu":
-            return independent_log_likelihood(self.bins, rows, np.array(columns, np.intp))
-        return chow_liu(self.bins, rows, np.array(columns, np.intp), self.settings.ess).log_likelihood
+            return self._alone(rows, columns)
+        of = np.array(columns, np.intp)
+        labels, numbers = of[self.is_labels[of]], of[~self.is_labels[of]]
+        tree = chow_liu(self.bins, rows, labels, self.settings.ess)
+        n_used = self._n_used(rows, labels)
+        n_above = np.where(tree.parents >= 0, n_used[tree.parents], 1) if labels.size else n_used
+        apart = self._alone(rows, numbers.tolist())
+        n_parameter = int(((n_used - 1) * n_above).sum()) + apart.n_parameter
+        return _Value(tree.log_likelihood + apart.log_likelihood, n_parameter)
+
+    def _n_used(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the bins of columns whose probabilities rows tell, int64 (n,): two of two labels in any case."""
+        return np.maximum(bins_in_use(self.bins, rows, columns), np.minimum(self.bins.n_bin[columns], 2))
 
     # --- pruning
 
     def pruned(self, root: _Part, held_out: np.ndarray) -> None:
-        """Take back splits that do not make held-out rows more probable, from the leaves upwards."""
-        rows = {id(root): held_out}
+        """Take back splits that do not make held-out rows more probable, from the leaves upwards.
+
+        Splits that no held-out row comes to are kept: nothing speaks against them.
+        """
+        rows, n_known = {id(root): held_out}, {}
         order = [root]
         # parents first: the list grows while it is walked
         for part in order:
@@ -354,16 +477,18 @@ class _Learner:
                 sides = self._sides(rows[id(part)], part.split)
                 divided_rows = self._divided(rows[id(part)], sides, part.split)
                 rows |= {id(child): child_rows for child, child_rows in zip(part.children, divided_rows, strict=True)}
+                # a missing cell is not foretold, by a leaf or by a split
+                n_known[id(part)] = np.bincount(sides[sides >= 0], minlength=len(part.children))
                 order += part.children
         score: dict[int, float] = {}
         # children first: what a subtree is worth is known when its split is judged
         for part in reversed(order):
             alone = self._held_out_score(part, rows[id(part)])
-            if part.split is not None:
+            if part.split is not None and rows[id(part)].size:
                 # one row more for each way, as circuits start: no logarithm of 0
                 n = np.array([child.rows.size for child in part.children]) + 1.0
-                n_out = np.array([rows[id(child)].size for child in part.children])
-                below = float((n_out * np.log(n / n.sum())).sum()) + sum(score[id(child)] for child in part.children)
+                below = float((n_known[id(part)] * np.log(n / n.sum())).sum())
+                below += sum(score[id(child)] for child in part.children)
                 if below <= alone:
                     part.split, part.children = None, ()
                 else:
@@ -371,28 +496,58 @@ class _Learner:
             score[id(part)] = alone
 
     def _held_out_score(self, part: _Part, held_out: np.ndarray) -> float:
-        """Return the log likelihood of held-out rows' bins under a leaf filled with the part's rows."""
+        """Return the log likelihood of held-out rows' bins under the leaf that `_leaf` builds, of the part's rows.
+
+        Densities of numbers are relative to the table's rows (`_score_of_numbers`).
+        """
         columns = np.array(part.columns, np.intp)
         if not held_out.size or not columns.size:
             return 0.0
-        parents = np.full(columns.size, -1)
+        labels = columns[self.is_labels[columns]]
+        parents = np.full(labels.size, -1)
         if self.settings.leaf == "chow_liu" and part.rows.size:
-            parents = chow_liu(self.bins, part.rows, columns, self.settings.ess).parents
+            parents = chow_liu(self.bins, part.rows, labels, self.settings.ess).parents
         total = 0.0
-        for column, parent in zip(columns.tolist(), parents.tolist(), strict=True):
+        for column, parent in zip(labels.tolist(), parents.tolist(), strict=True):
             n = int(self.bins.n_bin[column])
-            n_above = int(self.bins.n_bin[columns[parent]]) if parent >= 0 else 1
+            n_above = int(self.bins.n_bin[labels[parent]]) if parent >= 0 else 1
             tables = []
             for rows in (part.rows, held_out):
                 x = self.bins.code[column, rows]
-                above = self.bins.code[columns[parent], rows] if parent >= 0 else np.zeros_like(x)
+                above = self.bins.code[labels[parent], rows] if parent >= 0 else np.zeros_like(x)
                 known = (x >= 0) & (above >= 0)
                 # both bins of a pair in one number: parent's rows, then the column's
                 cell = above[known].astype(np.intp) * n + x[known]
                 tables.append(np.bincount(cell, minlength=n * n_above).reshape(n_above, n))
             share = tables[0] + self.settings.ess / n
             total += float((tables[1] * np.log(share / share.sum(axis=1, keepdims=True))).sum())
-        return total
+        numbers = columns[~self.is_labels[columns]]
+        return total + sum(self._score_of_numbers(part, held_out, column) for column in numbers.tolist())
+
+    def _score_of_numbers(self, part: _Part, held_out: np.ndarray, column: int) -> float:
+        """Return the log density of held-out numbers under the shares of bins of a part's rows.
+
+        Within a bin, density is that of the table's rows: a threshold may divide a bin, and what it tells of a number
+        there is no news, whether a split or a leaf says it.
+        """
+        values = self._sorted_values(column)
+        lo, hi = part.region.get(column, (-math.inf, math.inf))
+        ends = np.concatenate([[0], np.searchsorted(values, self.cuts[column]), [values.size]])
+        inside = np.searchsorted(values, lo), np.searchsorted(values, hi, side="right")
+        # how many of the table's rows each bin has left in the part's region: those held out are among them
+        n_left = np.diff(np.clip(ends, *inside))
+        count, count_out = (
+            np.bincount(code[code >= 0], minlength=n_left.size)
+            for code in (self.bins.code[column, part.rows], self.bins.code[column, held_out])
+        )
+        seen = count_out > 0
+        share = count[seen] + self.settings.ess * n_left[seen] / n_left.sum()
+        return float((count_out[seen] * np.log(share / (count.sum() + self.settings.ess) / n_left[seen])).sum())
+
+    def _sorted_values(self, column: int) -> np.ndarray:
+        if column not in self._sorted:
+            self._sorted[column] = np.sort(self.table.values[column, self.table.observed[column]])
+        return self._sorted[column]
 
     def filled(self, root: _Part, rows: np.ndarray) -> None:
         """Give the parts of a network other rows."""

@@ -11,8 +11,13 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.paths import tree_nodes
+from bayesjpt.circuit.recognised import recognise
 from bayesjpt.errors import LearnerError
+from bayesjpt.structure import cutset as module
 from bayesjpt.structure.cutset import LEAVES, SELECTS, learn_cutset
+from tests.structure import naive_cutset as naive
+
+EQUAL = 1e-9
 
 
 def binary(rng: np.random.Generator, n_row: int = 600, n_column: int = 6) -> pd.DataFrame:
@@ -87,9 +92,154 @@ def test_mixed_tables_are_fitted(rng, select, missing):
         min_columns=2,
     )
     assert np.isfinite(post.log_density(frame)).all()
-    closed = ["draws" in one.settings for one in post.by_structure()]
-    assert len(closed) == 2
     assert float(post.probability("colour = 'red' and n > 5").mean()) > 0.15
+    # what size has to do with a: it is about 0 where a is 0, and 4 where a is 1
+    if select != "random":
+        assert float(post.probability("size > 2", given="a = '1'").mean()) > 0.9
+        assert float(post.probability("size > 2", given="a = '0'").mean()) < 0.1
+
+
+def with_number(rng: np.random.Generator, n_row: int, n_coin: int = 4) -> pd.DataFrame:
+    """Return a label, a number that is 4 larger where it is "yes", and coins."""
+    a = rng.integers(2, size=n_row)
+    coins = {f"z{k}": rng.choice(["u", "v"], n_row) for k in range(n_coin)}
+    return pd.DataFrame({"a": np.where(a == 1, "yes", "no"), "x": rng.normal(size=n_row) + 4.0 * a, **coins})
+
+
+def fraction_above(circuit, table: bj.Table) -> float:
+    post = bj.Posterior.from_circuit(circuit, table.schema)
+    return float(post.probability("x > 2", given="a = 'yes'").mean())
+
+
+@pytest.mark.parametrize("select", ["entropy", "likelihood"])
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_splits_say_what_numbers_have_to_do_with_labels(rng, select, leaf):
+    table = bj.as_table(with_number(rng, 3000), other=False)
+    circuit = learn_cutset(table, 1, select=select, leaf=leaf, min_rows=100, min_columns=1)
+    assert fraction_above(circuit, table) > 0.95
+    # and no more than that: coins say nothing
+    assert {node.column for node in tree_nodes(circuit) if node.children} <= {0, 1}
+
+
+@pytest.mark.parametrize("select", SELECTS)
+def test_numbers_depend_on_labels_in_a_default_network(rng, select):
+    table = bj.as_table(with_number(rng, 1000, n_coin=1), other=False)
+    assert fraction_above(learn_cutset(table, 1, select=select), table) > 0.9
+
+
+def test_labels_alone_are_divided_as_published(rng):
+    frame = with_number(rng, 250)
+    labels = bj.as_table(frame.drop(columns="x"), other=False)
+    found = recognise(learn_cutset(labels, 1), labels.schema)
+    assert found is not None
+    assert found.network.n_tree == 1
+    splits = [node.column for node in tree_nodes(learn_cutset(bj.as_table(frame, other=False), 1)) if node.children]
+    assert 1 in splits
+
+
+@pytest.mark.parametrize("select", ["entropy", "likelihood"])
+@pytest.mark.parametrize("n_label", [3, 5, 20])
+def test_a_column_of_many_labels_that_says_nothing_is_not_split(rng, select, n_label):
+    hidden = rng.integers(2, size=2000)
+    frame = pd.DataFrame({f"b{k}": hidden ^ (rng.random(2000) < 0.2) for k in range(8)}).astype(int).astype(str)
+    frame["g"] = [f"g{i}" for i in rng.integers(n_label, size=2000)]
+    table = bj.as_table(frame, other=False)
+    splits = [node for node in tree_nodes(learn_cutset(table, 1, select=select, min_rows=300)) if node.children]
+    assert splits
+    assert 8 not in {node.column for node in splits}
+
+
+@pytest.mark.parametrize("select", ["entropy", "likelihood"])
+def test_missing_cells_are_no_gain(rng, select):
+    frame = pd.DataFrame(rng.integers(2, size=(1000, 5)), columns=list("abcde")).astype(str)
+    frame["b"] = frame["a"].where(rng.random(1000) < 0.9, frame["b"])
+    frame["e"] = frame["e"].where(rng.random(1000) < 0.3)
+    root = tree_nodes(learn_cutset(bj.as_table(frame, other=False), 1, select=select, leaf="bernoulli"))[0]
+    assert root.column in (0, 1)
+
+
+def learner_of(table: bj.Table, select: str, leaf: str = "chow_liu") -> tuple[module._Learner, naive.Columns]:
+    """Return a learner, and its columns as the slow twin takes them."""
+    settings = module.Settings(select, leaf, 10, 1, 1.0)
+    learner = module._Learner(table, settings, np.random.default_rng(1), None)
+    columns = naive.Columns(learner.bins.code, learner.bins.n_bin.tolist(), learner.is_labels.tolist(), 1.0)
+    return learner, columns
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("is_mixed", [False, True])
+@pytest.mark.parametrize("leaf", ["chow_liu", "bernoulli"])
+def test_gains_are_those_of_the_definition(rng, leaf, is_mixed, missing):
+    frame = mixed(rng, 150) if is_mixed else binary(rng, 150, 4)
+    frame = frame.mask(rng.random(frame.shape) < missing)
+    learner, columns = learner_of(bj.as_table(frame, other=False), "likelihood", leaf)
+    of_leaf = tuple(range(len(columns.n_bin)))
+    part = module._Part(np.arange(150), of_leaf, {})
+    n_seen = 0
+    for split, sides in learner._candidates(part):
+        ways = [np.flatnonzero(sides == side).tolist() for side in range(len(split.regions))]
+        expected = naive.likelihood_gain(columns, of_leaf, split.column, ways, leaf == "chow_liu")
+        assert learner._likelihood_gain(part, split, sides) == pytest.approx(expected, abs=EQUAL)
+        expected = naive.entropy_gain(columns, of_leaf, split.column, ways)
+        assert learner._entropy_gain(part, split, sides) == pytest.approx(expected, abs=EQUAL)
+        n_seen += 1
+    assert n_seen >= (15 if is_mixed else 4)
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_held_out_scores_are_those_of_the_definition(rng, is_mixed):
+    table = bj.as_table(mixed(rng, 300) if is_mixed else binary(rng, 300, 4), other=False)
+    learner, columns = learner_of(table, "random")
+    root = module._Part(np.arange(200), tuple(range(table.n_column)), {})
+    parts = [(root, np.arange(200, 300))]
+    # a threshold within a bin, and one within what is left of that bin
+    for column, threshold in ((5, 0.2), (5, 0.3)) if is_mixed else ((0, np.nan), (1, np.nan)):
+        part, held_out = parts[-1]
+        part.split = learner._split_at(part, column, threshold)
+        part.children = learner._children(part, part.split)
+        ways = learner._divided(held_out, learner._sides(held_out, part.split), part.split)
+        parts += zip(part.children, ways, strict=True)
+    for part, held_out in parts:
+        inside = np.ones((table.n_column, 300), bool)
+        for column, region in part.region.items():
+            if not columns.is_label[column]:
+                lo, hi = region
+                inside[column] = (table.values[column] >= lo) & (table.values[column] <= hi)
+        expected = naive.held_out_score(columns, part.columns, part.rows, held_out, inside)
+        assert learner._held_out_score(part, held_out) == pytest.approx(expected, abs=EQUAL)
+
+
+def test_pruning_keeps_thresholds_that_labels_depend_on():
+    def step(n_row: int, seed: int) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=n_row)
+        y = {f"y{k}": ((x > 0.1) ^ (rng.random(n_row) < 0.2)).astype(int).astype(str) for k in range(3)}
+        return pd.DataFrame({"x": x, **y})
+
+    table, fresh = bj.as_table(step(3000, 0), other=False), step(3000, 99)
+
+    def density(seed: int, prune: float) -> float:
+        circuit = learn_cutset(table, seed, min_rows=300, min_columns=1, prune=prune)
+        return float(bj.Posterior.from_circuit(circuit, table.schema).log_density(fresh).mean())
+
+    gains = [density(seed, 0.2) - density(seed, 0.0) for seed in range(6)]
+    assert np.mean(gains) > -0.03
+    assert min(gains) > -0.1
+
+
+def test_pruning_that_holds_out_no_row_is_refused(rng):
+    with pytest.raises(LearnerError, match=r"prune is 0.001, which holds out none of 600 rows"):
+        learn_cutset(bj.as_table(binary(rng)), rng, prune=0.001)
+
+
+def test_splits_that_no_held_out_row_comes_to_are_kept(rng):
+    table = bj.as_table(binary(rng), other=False)
+    learner, _ = learner_of(table, "random")
+    root = learner.grown(np.arange(table.n_row))
+    grown = [part.split for part in (root, *root.children)]
+    learner.pruned(root, np.arange(0))
+    assert all(split is not None for split in grown)
+    assert [part.split for part in (root, *root.children)] == grown
 
 
 def test_numbers_are_split_at_thresholds(rng):
