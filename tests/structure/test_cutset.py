@@ -195,9 +195,10 @@ def test_held_out_scores_are_those_of_the_definition(rng, is_mixed):
     # a threshold within a bin, and one within what is left of that bin
     for column, threshold in ((5, 0.2), (5, 0.3)) if is_mixed else ((0, np.nan), (1, np.nan)):
         part, held_out = parts[-1]
-        part.split = learner._split_at(part, column, threshold)
-        part.children = learner._children(part, part.split)
-        ways = learner._divided(held_out, learner._sides(held_out, part.split), part.split)
+        split = learner._split_at(part, column, threshold)
+        assert split is not None
+        part.children = learner._children(part, split)
+        ways = learner._divided(held_out, learner._sides(held_out, split), split)
         parts += zip(part.children, ways, strict=True)
     for part, held_out in parts:
         inside = np.ones((table.n_column, 300), bool)
@@ -205,7 +206,7 @@ def test_held_out_scores_are_those_of_the_definition(rng, is_mixed):
             if not columns.is_label[column]:
                 lo, hi = region
                 inside[column] = (table.values[column] >= lo) & (table.values[column] <= hi)
-        expected = naive.held_out_score(columns, part.columns, part.rows, held_out, inside)
+        expected = naive.held_out_score(columns, part.columns, part.rows.tolist(), held_out.tolist(), inside)
         assert learner._held_out_score(part, held_out) == pytest.approx(expected, abs=EQUAL)
 
 
