@@ -27,7 +27,7 @@ from bayesjpt.defaults import DRAWN_ESS, ESS, HALVED_ROWS, LEARN_ROWS, QUICK_ROW
 from bayesjpt.errors import LearnerError, ModelError, SamplingError
 from bayesjpt.executors import Future, lost_processes_told
 from bayesjpt.fitting.learning import LearnerFunction, StoppedError
-from bayesjpt.structure.cutset import divides
+from bayesjpt.structure.cutset_limits import divides
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.evidence import chosen_rows
 from bayesjpt.table.table import Table

@@ -11,9 +11,8 @@ Columns of labels are split into all of their labels, columns of numbers at a th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +26,9 @@ from bayesjpt.errors import LearnerError
 from bayesjpt.families.label import label_groups
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
-from bayesjpt.structure.bins import bins_of
-from bayesjpt.structure.chow_liu import bins_in_use, chow_liu, independent_log_likelihood
+from bayesjpt.structure.chow_liu import chow_liu
+from bayesjpt.structure.cutset_leaves import Leaves, Value
+from bayesjpt.structure.cutset_limits import least_columns, least_rows
 from bayesjpt.structure.label_networks import Growth, grow_network, is_grown_here
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
@@ -135,8 +135,8 @@ def learn_cutset(
     settings = Settings(
         select=base.check_choice("select", select, SELECTS),
         leaf=base.check_choice("leaf", leaf, LEAVES),
-        min_rows=_least_rows(table, min_rows),
-        min_columns=_least_columns(table, min_columns),
+        min_rows=least_rows(table, min_rows),
+        min_columns=least_columns(table, min_columns),
         ess=base.check_positive("ess", ess),
         subspace=base.check_between("subspace", base.check_positive("subspace", subspace), 0.0, 1.0),
     )
@@ -157,30 +157,6 @@ def learn_cutset(
     else:
         root = learner.grown(rows)
     return build_circuit(learner.node(root), table, dictionary, ess=settings.ess)
-
-
-def divides(table: Table, options: Mapping[str, Any]) -> bool:
-    """Return whether `learn_cutset` may divide a table: of one that it does not, every seed gives the same circuit."""
-    min_rows, min_columns = options.get("min_rows"), options.get("min_columns")
-    return table.n_row > _least_rows(table, min_rows) and table.n_column > _least_columns(table, min_columns)
-
-
-def _is_of_labels(table: Table) -> bool:
-    return all(column.base == "category" for column in table.schema.columns)
-
-
-def _least_rows(table: Table, min_rows: float | None) -> int:
-    if min_rows is not None:
-        return base.rows_of("min_rows", min_rows, table.n_row)
-    if _is_of_labels(table):
-        return defaults.CUTSET_MIN_ROWS
-    return max(defaults.CUTSET_MIXED_COUNT, int(defaults.CUTSET_MIXED_SHARE * table.n_row))
-
-
-def _least_columns(table: Table, min_columns: int | None) -> int:
-    if min_columns is not None:
-        return base.check_count("min_columns", min_columns)
-    return defaults.CUTSET_MIN_COLUMNS if _is_of_labels(table) else defaults.CUTSET_MIXED_COLUMNS
 
 
 def _held_out_rows(table: Table, share: float) -> int:
@@ -220,7 +196,7 @@ class _Part:
         What the splits above leave of each column.
     split, children : optional
         What divides it, and into what.
-    value : _Value, optional
+    value : Value, optional
         Of a leaf of all rows, once it has been asked for.
     """
 
@@ -229,7 +205,7 @@ class _Part:
     region: Region
     split: _Split | None = None
     children: tuple[_Part, ...] = ()
-    value: _Value | None = None
+    value: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -241,22 +217,14 @@ class _Split:
     regions: tuple[Region, ...]
 
 
-class _Value(NamedTuple):
-    """What a leaf makes of rows: their log likelihood at its best, and how many probabilities it has for that."""
-
-    log_likelihood: float
-    n_parameter: int
-
-
 class _Learner:
     """Grows, prunes and fills a network over one table."""
 
     def __init__(self, table: Table, settings: Settings, rng: np.random.Generator, progress: Progress | None):
         self.table, self.settings, self.rng, self.progress = table, settings, rng, progress
         self.columns = table.schema.columns
-        self.is_labels = np.array([column.base == "category" for column in self.columns])
-        self.bins, self.cuts = bins_of(table)
-        self._sorted: dict[int, np.ndarray] = {}
+        self.leaves = Leaves(table, settings.leaf == "chow_liu", settings.ess)
+        self.is_labels, self.bins, self.cuts = self.leaves.is_labels, self.leaves.bins, self.leaves.cuts
         # of two labels alone splits are judged as published: what leaves have is not charged
         self.is_binary = bool(self.is_labels.all() and (self.bins.n_bin <= 2).all())
 
@@ -389,11 +357,11 @@ class _Learner:
         left = self._left(part, split)
         ways = self._ways(part.rows, sides, split)
         if self.is_binary:
-            before = self._alone(self._known(part.rows, sides), part.columns).log_likelihood / len(part.columns)
-            return sum(self._alone(way, left).log_likelihood / max(len(left), 1) for way in ways) - before
+            before = self.leaves.alone(self._known(part.rows, sides), part.columns).log_likelihood / len(part.columns)
+            return sum(self.leaves.alone(way, left).log_likelihood / max(len(left), 1) for way in ways) - before
         others = tuple(column for column in left if column != split.column)
-        before = self._alone(self._known(part.rows, sides), others)
-        behind = [self._alone(way, others) for way in ways]
+        before = self.leaves.alone(self._known(part.rows, sides), others)
+        behind = [self.leaves.alone(way, others) for way in ways]
         gained = sum(value.log_likelihood for value in behind) - before.log_likelihood
         n_more = sum(value.n_parameter for value in behind) - before.n_parameter
         return (gained - 0.5 * math.log(part.rows.size) * n_more) / max(len(others), 1)
@@ -409,7 +377,7 @@ class _Learner:
         ways = self._ways(part.rows, sides, split)
         counts = np.array([way.size for way in ways])
         before = self._value_before(part, sides)
-        behind = [self._leaf_value(way, left) for way in ways]
+        behind = [self.leaves.value(way, left) for way in ways]
         value = float((counts * np.log(counts / counts.sum())).sum())
         value += sum(one.log_likelihood for one in behind)
         value -= before.log_likelihood
@@ -418,13 +386,13 @@ class _Learner:
         n_more = len(ways) - 1 + sum(one.n_parameter for one in behind) - before.n_parameter
         return value - 0.5 * math.log(part.rows.size) * max(n_more - 1, 0)
 
-    def _value_before(self, part: _Part, sides: np.ndarray) -> _Value:
+    def _value_before(self, part: _Part, sides: np.ndarray) -> Value:
         """Return the value of one leaf of the rows that a split is judged by; that of all rows is found once."""
         known = self._known(part.rows, sides)
         if known.size < part.rows.size:
-            return self._leaf_value(known, part.columns)
+            return self.leaves.value(known, part.columns)
         if part.value is None:
-            part.value = self._leaf_value(part.rows, part.columns)
+            part.value = self.leaves.value(part.rows, part.columns)
         return part.value
 
     def _left(self, part: _Part, split: _Split) -> tuple[int, ...]:
@@ -439,28 +407,6 @@ class _Learner:
         """Return the rows of each side that has any."""
         found = [rows[sides == side] for side in range(len(split.regions))]
         return [way for way in found if way.size]
-
-    def _alone(self, rows: np.ndarray, columns: Sequence[int]) -> _Value:
-        """Return the value of a leaf of columns that are independent of each other."""
-        of = np.array(columns, np.intp)
-        return _Value(independent_log_likelihood(self.bins, rows, of), int((self._n_used(rows, of) - 1).sum()))
-
-    def _leaf_value(self, rows: np.ndarray, columns: Sequence[int]) -> _Value:
-        """Return the value of the leaf that `_leaf` builds: a tree of the columns of labels, numbers apart."""
-        if self.settings.leaf != "chow_liu":
-            return self._alone(rows, columns)
-        of = np.array(columns, np.intp)
-        labels, numbers = of[self.is_labels[of]], of[~self.is_labels[of]]
-        tree = chow_liu(self.bins, rows, labels, self.settings.ess)
-        n_used = self._n_used(rows, labels)
-        n_above = np.where(tree.parents >= 0, n_used[tree.parents], 1) if labels.size else n_used
-        apart = self._alone(rows, numbers.tolist())
-        n_parameter = int(((n_used - 1) * n_above).sum()) + apart.n_parameter
-        return _Value(tree.log_likelihood + apart.log_likelihood, n_parameter)
-
-    def _n_used(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the bins of columns whose probabilities rows tell, int64 (n,): two of two labels in any case."""
-        return np.maximum(bins_in_use(self.bins, rows, columns), np.minimum(self.bins.n_bin[columns], 2))
 
     # --- pruning
 
@@ -483,7 +429,7 @@ class _Learner:
         score: dict[int, float] = {}
         # children first: what a subtree is worth is known when its split is judged
         for part in reversed(order):
-            alone = self._held_out_score(part, rows[id(part)])
+            alone = self.leaves.held_out_score(part.columns, part.region, part.rows, rows[id(part)])
             if part.split is not None and rows[id(part)].size:
                 # one row more for each way, as circuits start: no logarithm of 0
                 n = np.array([child.rows.size for child in part.children]) + 1.0
@@ -494,60 +440,6 @@ class _Learner:
                 else:
                     alone = below
             score[id(part)] = alone
-
-    def _held_out_score(self, part: _Part, held_out: np.ndarray) -> float:
-        """Return the log likelihood of held-out rows' bins under the leaf that `_leaf` builds, of the part's rows.
-
-        Densities of numbers are relative to the table's rows (`_score_of_numbers`).
-        """
-        columns = np.array(part.columns, np.intp)
-        if not held_out.size or not columns.size:
-            return 0.0
-        labels = columns[self.is_labels[columns]]
-        parents = np.full(labels.size, -1)
-        if self.settings.leaf == "chow_liu" and part.rows.size:
-            parents = chow_liu(self.bins, part.rows, labels, self.settings.ess).parents
-        total = 0.0
-        for column, parent in zip(labels.tolist(), parents.tolist(), strict=True):
-            n = int(self.bins.n_bin[column])
-            n_above = int(self.bins.n_bin[labels[parent]]) if parent >= 0 else 1
-            tables = []
-            for rows in (part.rows, held_out):
-                x = self.bins.code[column, rows]
-                above = self.bins.code[labels[parent], rows] if parent >= 0 else np.zeros_like(x)
-                known = (x >= 0) & (above >= 0)
-                # both bins of a pair in one number: parent's rows, then the column's
-                cell = above[known].astype(np.intp) * n + x[known]
-                tables.append(np.bincount(cell, minlength=n * n_above).reshape(n_above, n))
-            share = tables[0] + self.settings.ess / n
-            total += float((tables[1] * np.log(share / share.sum(axis=1, keepdims=True))).sum())
-        numbers = columns[~self.is_labels[columns]]
-        return total + sum(self._score_of_numbers(part, held_out, column) for column in numbers.tolist())
-
-    def _score_of_numbers(self, part: _Part, held_out: np.ndarray, column: int) -> float:
-        """Return the log density of held-out numbers under the shares of bins of a part's rows.
-
-        Within a bin, density is that of the table's rows: a threshold may divide a bin, and what it tells of a number
-        there is no news, whether a split or a leaf says it.
-        """
-        values = self._sorted_values(column)
-        lo, hi = part.region.get(column, (-math.inf, math.inf))
-        ends = np.concatenate([[0], np.searchsorted(values, self.cuts[column]), [values.size]])
-        inside = np.searchsorted(values, lo), np.searchsorted(values, hi, side="right")
-        # how many of the table's rows each bin has left in the part's region: those held out are among them
-        n_left = np.diff(np.clip(ends, *inside))
-        count, count_out = (
-            np.bincount(code[code >= 0], minlength=n_left.size)
-            for code in (self.bins.code[column, part.rows], self.bins.code[column, held_out])
-        )
-        seen = count_out > 0
-        share = count[seen] + self.settings.ess * n_left[seen] / n_left.sum()
-        return float((count_out[seen] * np.log(share / (count.sum() + self.settings.ess) / n_left[seen])).sum())
-
-    def _sorted_values(self, column: int) -> np.ndarray:
-        if column not in self._sorted:
-            self._sorted[column] = np.sort(self.table.values[column, self.table.observed[column]])
-        return self._sorted[column]
 
     def filled(self, root: _Part, rows: np.ndarray) -> None:
         """Give the parts of a network other rows."""

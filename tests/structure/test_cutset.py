@@ -207,7 +207,9 @@ def test_held_out_scores_are_those_of_the_definition(rng, is_mixed):
                 lo, hi = region
                 inside[column] = (table.values[column] >= lo) & (table.values[column] <= hi)
         expected = naive.held_out_score(columns, part.columns, part.rows.tolist(), held_out.tolist(), inside)
-        assert learner._held_out_score(part, held_out) == pytest.approx(expected, abs=EQUAL)
+        assert learner.leaves.held_out_score(part.columns, part.region, part.rows, held_out) == pytest.approx(
+            expected, abs=EQUAL
+        )
 
 
 def test_pruning_keeps_thresholds_that_labels_depend_on():

@@ -1,0 +1,36 @@
+"""When parts of a cutset network are divided: of labels alone as published, of numbers until few rows are left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bayesjpt import defaults
+from bayesjpt.structure import base
+from bayesjpt.table.table import Table
+
+
+def divides(table: Table, options: Mapping[str, Any]) -> bool:
+    """Return whether `learn_cutset` may divide a table: of one that it does not, every seed gives the same circuit."""
+    min_rows, min_columns = options.get("min_rows"), options.get("min_columns")
+    return table.n_row > least_rows(table, min_rows) and table.n_column > least_columns(table, min_columns)
+
+
+def _is_of_labels(table: Table) -> bool:
+    return all(column.base == "category" for column in table.schema.columns)
+
+
+def least_rows(table: Table, min_rows: float | None) -> int:
+    """Return the rows of which a part may be divided if it has more; raise where the setting makes no sense."""
+    if min_rows is not None:
+        return base.rows_of("min_rows", min_rows, table.n_row)
+    if _is_of_labels(table):
+        return defaults.CUTSET_MIN_ROWS
+    return max(defaults.CUTSET_MIXED_COUNT, int(defaults.CUTSET_MIXED_SHARE * table.n_row))
+
+
+def least_columns(table: Table, min_columns: int | None) -> int:
+    """Return the columns of which a part may be divided if it has more left; raise as `least_rows`."""
+    if min_columns is not None:
+        return base.check_count("min_columns", min_columns)
+    return defaults.CUTSET_MIN_COLUMNS if _is_of_labels(table) else defaults.CUTSET_MIXED_COLUMNS
