@@ -229,6 +229,10 @@ TREE_COLUMNS = 8
 TREE_DRAWS = 40
 """Draws that their bands are computed from, as many as commands use: two of them lie beyond either end of a band."""
 
+SHOWN_DRAWS = 200
+"""Draws of a structure whose posterior is in closed form, where its own intervals are shown: ten lie beyond either end,
+which is then known to a seventh of the interval's half width."""
+
 # --- command line ----------------------------------------------------------------------------------------------------
 
 COMMAND_DRAWS = 24

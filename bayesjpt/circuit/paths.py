@@ -22,7 +22,7 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.possible import LABEL_FAMILIES, Interval, Labels, possible
-from bayesjpt.families import categorical
+from bayesjpt.families import categorical, registry
 from bayesjpt.families.record import ColumnFacts
 
 Region = Mapping[int, Interval | Labels]
@@ -137,7 +137,7 @@ def regions(circuit: Circuit, nodes: Iterable[int]) -> list[Region]:
 def tree_nodes(circuit: Circuit) -> tuple[TreeNode, ...]:
     """Return splits and leaves of a circuit's tree, the root first and parents before children.
 
-    A circuit that does not begin with a hard sum is a tree of one leaf.
+    A circuit that does not begin with a split is a tree of one leaf.
     """
     values = possible(circuit)
     found: list[TreeNode] = []
@@ -164,7 +164,7 @@ def tree_nodes(circuit: Circuit) -> tuple[TreeNode, ...]:
 def splits_of_tree(circuit: Circuit) -> np.ndarray:
     """Return bool (n_node,): the hard sums of the tree that a circuit begins with.
 
-    A tree of labels below it is no part of that: its sums share their children, and a row passes one in each column.
+    A tree of labels, below it or in its place, is no part of that: a row passes a sum of it in each column.
     """
     tree = np.zeros(circuit.n_node, bool)
     n_parent = np.bincount(circuit.child, minlength=circuit.n_node)
@@ -172,10 +172,48 @@ def splits_of_tree(circuit: Circuit) -> np.ndarray:
     while pending:
         node = pending.pop()
         children = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]
-        if circuit.kind[node] == arrays.HARD and (n_parent[children] == 1).all():
+        is_split = circuit.kind[node] == arrays.HARD and (n_parent[children] == 1).all()
+        if is_split and not begins_tree_of_labels(circuit, node):
             tree[node] = True
             pending += children.tolist()
     return tree
+
+
+def begins_with_split(circuit: Circuit) -> bool:
+    """Return whether conditions tell rows apart first of all."""
+    return bool(splits_of_tree(circuit)[-1])
+
+
+def begins_tree_of_labels(circuit: Circuit, node: int) -> bool:
+    """Return whether a hard sum is the root of a tree of labels, and no split of rows.
+
+    Each way is a label of the root's column, or begins with it and goes on with the columns that depend on it. Parts of
+    a split begin with what is not decided; the label that their rows have in common comes last.
+    """
+    labels = set()
+    columns = set()
+    ways = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]].tolist()
+    for way in ways:
+        is_product = circuit.kind[way] == arrays.PRODUCT
+        label, *others = circuit.child[circuit.child_ptr[way] : circuit.child_ptr[way + 1]] if is_product else [way]
+        if not _is_label(circuit, label):
+            return False
+        if any(circuit.kind[other] != arrays.HARD and not _begins_with_label(circuit, other) for other in others):
+            return False
+        labels.add(int(label))
+        columns.add(int(circuit.leaf_var[circuit.leaf_of[label]]))
+    return len(labels) == len(ways) and len(columns) == 1
+
+
+def _begins_with_label(circuit: Circuit, node: int) -> bool:
+    """Return whether a node is a column of one label in a tree, alone or with the columns that depend on it."""
+    return _is_label(circuit, circuit.child[circuit.child_ptr[node]] if circuit.kind[node] == arrays.PRODUCT else node)
+
+
+def _is_label(circuit: Circuit, node: int) -> bool:
+    """Return whether a node is a leaf without parameters, as trees of labels have them."""
+    leaf = circuit.leaf_of[node]
+    return bool(leaf >= 0 and circuit.leaf_family[leaf] == registry.number("label"))
 
 
 def allowed_labels(circuit: Circuit, leaf: int) -> np.ndarray | None:

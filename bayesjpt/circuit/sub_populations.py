@@ -7,8 +7,8 @@
          └─ product       2
 
 The root of a table whose columns fall into independent groups is a product; then the sums of its widest factor count.
-Of a tree these are its leaves; a component of a mixture that is a tree of labels is one. They are the same in all draws
-of a structure, and in no two structures.
+Of a tree these are its leaves; a tree of labels is one, be it a component of a mixture or the whole. They are the same
+in all draws of a structure, and in no two structures.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.paths import begins_tree_of_labels
 from bayesjpt.circuit.scope import scopes
 
 
@@ -40,30 +41,16 @@ def sub_populations(circuit: Circuit, n_column: int) -> list[int]:
                 return [circuit.n_node - 1]
             top = max(factors, key=lambda node: int(width[node]))
     found: list[int] = []
-    pending = [(top, False)]
-    n_parent = np.bincount(circuit.child, minlength=circuit.n_node)
+    pending = [top]
     while pending:
-        node, in_mixture = pending.pop()
+        node = pending.pop()
         kind = circuit.kind[node]
-        is_split = kind == arrays.HARD and not (in_mixture and _is_tree_of_labels(circuit, node, n_parent))
-        if kind == arrays.LATENT or is_split:
-            in_mixture |= bool(kind == arrays.LATENT)
+        if kind == arrays.LATENT or (kind == arrays.HARD and not begins_tree_of_labels(circuit, node)):
             # a stack: the leftmost child comes off it first
-            pending += [(child, in_mixture) for child in reversed(children(circuit, node))]
+            pending += reversed(children(circuit, node))
         elif node not in found:
             found.append(node)
     return found
-
-
-def _is_tree_of_labels(circuit: Circuit, node: int, n_parent: np.ndarray) -> bool:
-    """Return whether a hard sum begins a tree of labels: its ways have the label, or sums that share their children."""
-    for way in children(circuit, node):
-        if circuit.kind[way] == arrays.LEAF:
-            return True
-        for below in children(circuit, way):
-            if circuit.kind[below] == arrays.HARD and (n_parent[children(circuit, below)] > 1).any():
-                return True
-    return False
 
 
 _COLUMNS = (arrays.LEAF, arrays.LIKELIHOOD)

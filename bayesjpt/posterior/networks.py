@@ -132,6 +132,10 @@ class NetworkDraws:
         """Return the posterior of some draws of every chain, as `Posterior.take_draws`."""
         return replace(self, draws=self.draws[kept])
 
+    def with_draws(self, n_draw: int) -> NetworkDraws:
+        """Return the same posterior with the first draws of each chain, however many are kept."""
+        return replace(self, draws=np.arange(n_draw))
+
     def posterior(self) -> Posterior:
         """Return the Posterior, with its circuit and all draws."""
         circuit, edge_of = expand(self.network, self.schema, *self.usual_prior)

@@ -18,7 +18,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.complete import check_count
 from bayesjpt.queries.differences import percent, rounded
 from bayesjpt.queries.membership import names_of_sub_populations
-from bayesjpt.queries.representative import representative, whose
+from bayesjpt.queries.representative import enough_draws_of, representative, whose
 from bayesjpt.queries.resolve import position_of, value_name
 from bayesjpt.queries.shallow import leaf_masses, shallow
 from bayesjpt.table.schema import Column
@@ -194,7 +194,7 @@ def components(post: Posterior, column: str, *, k: int = COMPONENTS) -> Componen
     check_count(k, "k")
     position = position_of(column, post.schema)
     source = representative(post, [position])
-    one, facts = source.post, post.schema.columns[position]
+    one, facts = enough_draws_of(post, source), post.schema.columns[position]
     mixture = shallow(one, position)
     order = np.argsort(-mixture.weight.mean(axis=0), kind="stable")[:k]
     weight = mixture.weight[:, order]

@@ -23,12 +23,13 @@ from bayesjpt.queries.density import log_density
 from bayesjpt.queries.differences import facts_of, features_of
 from bayesjpt.queries.event import Event, rendered_name
 from bayesjpt.queries.evidence import Evidence, as_evidence
-from bayesjpt.queries.explain_tree import Leaves, begins_with_tree, leaves_of_answer
+from bayesjpt.queries.explain_tree import Leaves, is_tree, leaves_of_answer
 from bayesjpt.queries.grammar import as_event
 from bayesjpt.queries.marginals import summarised
 from bayesjpt.queries.paths import conditions
 from bayesjpt.queries.probability import log_probability, probability
 from bayesjpt.queries.resolve import value_name
+from bayesjpt.queries.some_draws import enough_draws
 from bayesjpt.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -198,7 +199,8 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
 
     A tree (`learn_jpt`) says itself which rows belong together, and says the same in every draw: its sub-populations
     are its leaves, called by the conditions of their paths, with posterior means and credible intervals. Under each
-    draw their shares add up, and so do the products of `weight_given` and `probability`.
+    draw their shares add up, and so do the products of `weight_given` and `probability`. Where the posterior of the
+    explained structure is in closed form and few draws of it are kept, 200 are drawn for this.
 
     Parameters
     ----------
@@ -246,9 +248,10 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAIN
     number = int(np.argsort(flat, kind="stable")[flat.size // 2])
     if flat[number] == 0.0:
         raise QueryError("an event of probability zero", "one that happens", "There is nothing to explain.")
-    if begins_with_tree(chosen):
-        leaves = leaves_of_answer(chosen, event, given, evidence, _columns_of(chosen, event, evidence))
-        parts, table = _by_leaf(chosen, leaves)
+    if is_tree(chosen):
+        shown = enough_draws(post, structure)
+        leaves = leaves_of_answer(shown, event, given, evidence, _columns_of(shown, event, evidence))
+        parts, table = _by_leaf(shown, leaves)
         return Explanation(*text, None, None, structure, parts, k, answer, table)
     one = one_draw(chosen, number)
     choices = _split(one, event, given, evidence, k)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesjpt.circuit import arrays
-from bayesjpt.circuit.paths import TreeNode, tree_nodes
+from bayesjpt.circuit.paths import TreeNode, begins_with_split, tree_nodes
+from bayesjpt.circuit.trees import label_parents
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.density import log_density
 from bayesjpt.queries.event import Event
@@ -42,9 +43,12 @@ class Leaves(NamedTuple):
     probability: np.ndarray
 
 
-def begins_with_tree(post: Posterior) -> bool:
-    """Return whether rows are told apart by conditions first of all."""
-    return bool(post.circuit.kind[-1] == arrays.HARD)
+def is_tree(post: Posterior) -> bool:
+    """Return whether conditions tell rows apart first of all, or all rows are one tree of labels."""
+    circuit = post.circuit
+    if begins_with_split(circuit):
+        return True
+    return not (circuit.kind == arrays.LATENT).any() and bool(label_parents(circuit, circuit.n_node - 1))
 
 
 def leaves_of_answer(post: Posterior, event: Event, given, evidence: Evidence, columns: set[int]) -> Leaves:

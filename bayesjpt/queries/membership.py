@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesjpt.circuit.arrays import HARD, Params
-from bayesjpt.circuit.paths import regions
+from bayesjpt.circuit.arrays import Params
+from bayesjpt.circuit.paths import begins_with_split, regions
 from bayesjpt.circuit.sub_populations import above, sub_populations
 from bayesjpt.errors import QueryError
 from bayesjpt.kernels.passes import make_graph, numbers_in
@@ -165,7 +165,7 @@ def _membership(post: Posterior, rows: Table) -> PlainAnswer:
         "obs_id": np.arange(rows.n_row),
         "sub_population": np.arange(found.shape[2]),
     }
-    if post.circuit.kind[-1] == HARD:
+    if begins_with_split(post.circuit):
         coords["conditions"] = ("sub_population", names_of_sub_populations(post))
     values = found.reshape(post.n_chain, post.n_draw, *found.shape[1:])
     return PlainAnswer("membership", ("chain", "draw", "obs_id", "sub_population"), values, coords)
@@ -174,7 +174,7 @@ def _membership(post: Posterior, rows: Table) -> PlainAnswer:
 def names_of_sub_populations(post: Posterior) -> list[str]:
     """Return what the sub-populations of one structure are called: a tree's by their conditions, others by numbers."""
     nodes = sub_populations(post.circuit, len(post.schema))
-    if post.circuit.kind[-1] != HARD:
+    if not begins_with_split(post.circuit):
         return [str(number) for number in range(len(nodes))]
     return [conditions(region, post.schema) for region in regions(post.circuit, nodes)]
 

@@ -23,7 +23,7 @@ from bayesjpt.queries.distribution import quantile
 from bayesjpt.queries.marginals import Masses, summarised
 from bayesjpt.queries.paths import condition
 from bayesjpt.queries.probability import probability
-from bayesjpt.queries.representative import compared, mean_probabilities, representative, whose
+from bayesjpt.queries.representative import compared, enough_draws_of, mean_probabilities, representative, whose
 from bayesjpt.queries.route import below
 from bayesjpt.queries.some_draws import some_draws
 
@@ -183,7 +183,8 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
     source = representative(post, range(len(post.schema)))
     one = source.post
     nodes = sub_populations(one.circuit, len(one.schema))
-    weight = node_probabilities(one.plan(), one.flat().log_weight, nodes)
+    many = enough_draws_of(post, source)
+    weight = node_probabilities(many.plan(), many.flat().log_weight, nodes)
     boxes = compared(one, range(len(one.schema)))
     whole = mean_probabilities(one, boxes)
     found = []
@@ -196,6 +197,9 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
             continue
         support = summarised(probability(post, event).values.reshape(-1, 1))
         if support.mean[0] >= min_support:
+            # of the same circuit, so nodes have the same numbers
+            group = below(many, node, range(len(one.schema)), {})
+            assert group is not None
             within = summarised(probability(group, event).values.reshape(-1, 1))
             found.append(Pattern(event, support, within, summarised(weight[:, [number]]), number))
     distinct = {part.event: part for part in reversed(found)}  # two sub-populations may have one densest part
@@ -228,7 +232,8 @@ def _densest(group: Posterior, position: int, coverage: float) -> str:
     """Return the shortest interval of a column, or its fewest labels, of at least some probability, as a condition."""
     column = group.schema.columns[position]
     if column.base == "category":
-        share = mean_probabilities(group, compared(group, [position]))[:-1]  # "other" is no label to be looked for
+        # "other", where the list of labels is open, is no label to be looked for
+        share = mean_probabilities(group, compared(group, [position]))[: len(column.labels)]
         order = np.argsort(-share, kind="stable")
         n = min(int((np.cumsum(share[order]) < coverage).sum()) + 1, share.size)
         return condition(column, tuple(sorted(order[:n].tolist()))) if n < share.size else ""

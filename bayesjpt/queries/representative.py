@@ -16,7 +16,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import Box
 from bayesjpt.queries.distribution import quantile
 from bayesjpt.queries.given import box_log_probability
-from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.queries.some_draws import enough_draws, some_draws
 
 _DECILES = np.arange(0.1, 0.95, 0.1)
 
@@ -66,6 +66,11 @@ def representative(post: Posterior, columns: Sequence[int]) -> Representative:
     weights = np.array([each.post.n_chain * each.post.n_draw for each in found], np.float64)
     middle = np.average(answers, axis=0, weights=weights)
     return found[int(np.argmin(np.abs(np.array(answers) - middle).max(axis=1)))]
+
+
+def enough_draws_of(post: Posterior, source: Representative) -> Posterior:
+    """Return what represents a posterior, with as many draws as its intervals need."""
+    return source.post if source.chain is not None else enough_draws(post, source.structure)
 
 
 def _chain(post: Posterior, chain: int) -> Posterior:

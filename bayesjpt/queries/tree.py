@@ -23,18 +23,22 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries.complete import check_count
 from bayesjpt.queries.event import rendered_name
-from bayesjpt.queries.explain_tree import begins_with_tree
+from bayesjpt.queries.explain_tree import is_tree
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summaries, summarised
 from bayesjpt.queries.paths import condition, conditions
 from bayesjpt.queries.resolve import names_of, position_of
 from bayesjpt.queries.route import below, node_weights
-from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.queries.some_draws import enough_draws, some_draws
 from bayesjpt.queries.stability import answers_of, distances
 from bayesjpt.queries.type_shares import type_shares
 from bayesjpt.table.schema import Column, Schema
 
 TREE_CELLS = 60
 """Cells of a column of numbers in them: two pixels each."""
+
+
+CHOW_LIU = "Chow-Liu tree"
+"""Of columns, in the place of a tree of splits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +119,8 @@ class TreeData:
     structure, n_structure : int
         Which of how many structures it is.
     kind : str
-        What it is called: a joint probability tree, or a cutset network where trees of labels stand in its leaves.
+        What it is called: a joint probability tree, a cutset network where trees of labels stand in its leaves, or a
+        Chow-Liu tree where no rows are split from it.
     """
 
     nodes: tuple[ViewNode, ...]
@@ -129,8 +134,10 @@ class TreeData:
     kind: str = "Joint probability tree"
 
     def heading(self) -> str:
-        """Return what it is, and of how many leaves."""
+        """Return what it is, and of how many leaves where rows are split."""
         n_leaves = self.nodes[0].n_leaves
+        if self.kind == CHOW_LIU:
+            return self.kind
         return f"{self.kind} of {n_leaves} {'leaf' if n_leaves == 1 else 'leaves'}"
 
     def whose(self) -> str:
@@ -167,7 +174,7 @@ def tree_data(
     check_count(max_leaves, "max_leaves")
     check_count(max_columns, "max_columns")
     structure, n_structure = _nearest_tree(post), len(post.by_structure())
-    post = post.by_structure()[structure]
+    post = enough_draws(post, structure)
     nodes = tree_nodes(post.circuit)
     weight = node_weights(post, nodes)
     children = _opened(nodes, weight.mean(axis=0), max_leaves)
@@ -210,20 +217,21 @@ def tree_data(
     has_trees = any(node.follows for node in made) or any(
         label_parents(post.circuit, node.node) for node in nodes if not node.children
     )
-    kind = "Cutset network" if has_trees else TreeData.kind
+    kind = TreeData.kind if not has_trees else CHOW_LIU if len(nodes) == 1 else "Cutset network"
     return TreeData(tuple(made), tuple(axes), tuple(whole), hidden, *n_draws, structure, n_structure, kind)
 
 
 def _nearest_tree(post: Posterior) -> int:
     """Return the structure that is shown: of those that begin with a tree, the one whose answers are nearest to all."""
     structures = post.by_structure()
-    trees = [number for number, structure in enumerate(structures) if begins_with_tree(structure)]
+    trees = [number for number, structure in enumerate(structures) if is_tree(structure)]
     if not trees:
         raise QueryError(
             "a fit whose rows are not told apart by splits",
             "a joint probability tree or a cutset network",
-            'Fit one: bj.fit(table, learner="jpt"); where that finds no split, lower min_rows.',
-            command="Fit one: bayesjpt fit TABLE --learner jpt; where that finds no split, lower --min-rows.",
+            'Fit one: bj.fit(table, learner="jpt"), or "cutset" for labels; where that finds no split, lower min_rows.',
+            command="Fit one: bayesjpt fit TABLE --learner jpt, or cutset for labels; where that finds no split, lower "
+            "--min-rows.",
         )
     if len(structures) == 1:
         return 0

@@ -7,9 +7,15 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import bayesjpt as bj
-from bayesjpt.circuit.paths import splits_of_tree, tree_nodes
+from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
+from bayesjpt.circuit.paths import Division, splits_of_tree, tree_nodes
+from bayesjpt.circuit.trees import Tree
+from bayesjpt.defaults import INTERVAL
+from bayesjpt.errors import QueryError
+from bayesjpt.queries.some_draws import enough_draws
 from tests.structure.test_cutset import binary
 
 EXACT = 1e-9
@@ -40,6 +46,12 @@ def joint(post, states) -> np.ndarray:
     return np.exp(density.reshape(-1, len(states)))
 
 
+def joint_of(post: bj.Posterior, structure: int, states: pd.DataFrame) -> np.ndarray:
+    """Return the probability of each state under draws that a structure is shown with, (n_draw, n_state)."""
+    density = enough_draws(post, structure).log_density(states).transpose("chain", "draw", "obs_id").values
+    return np.exp(density.reshape(-1, len(states)))
+
+
 def share(joint: np.ndarray, event, given=None) -> np.ndarray:
     """Return the probability of some states given others, float64 (n_draw,); both are bool (n_state,)."""
     given = np.ones(joint.shape[1], bool) if given is None else given
@@ -62,9 +74,9 @@ def test_trees_of_labels_are_no_part_of_the_tree_that_is_shown(post):
         assert splits_of_tree(one.circuit).sum() == sum(bool(node.children) for node in nodes)
 
 
-def test_tree_shows_shares_and_labels_of_its_parts(post, states, joint):
+def test_tree_shows_shares_and_labels_of_its_parts(post, states):
     data = post.tree(max_draws=None, max_leaves=100).data
-    own = joint.reshape(N_STRUCTURE, -1, len(states))[data.structure]
+    own = joint_of(post, data.structure, states)
     parts = [data.nodes[position] for position in data.parts()]
     assert len(parts) > 2
     assert len(data.axes) == N_COLUMN
@@ -93,9 +105,9 @@ def test_mode_is_the_most_probable_state(post, states, joint):
     assert (rows == states.to_numpy()[joint.argmax(axis=1)]).all()
 
 
-def test_explanation_tells_what_each_part_contributes(post, states, joint):
+def test_explanation_tells_what_each_part_contributes(post, states):
     found = post.explain("b = '1'", "c = '0'")
-    own = joint.reshape(N_STRUCTURE, -1, len(states))[found.structure]
+    own = joint_of(post, found.structure, states)
     event, given = meets(states, "b = '1'"), meets(states, "c = '0'")
     total = sum(part.weight_given * part.probability for part in found.parts)
     assert total == pytest.approx(share(own, event, given).mean(), rel=0.05)
@@ -130,3 +142,91 @@ def test_a_saved_fit_answers_as_before(post, states, joint, tmp_path):
     density = again.log_density(states).transpose("chain", "draw", "obs_id").values.reshape(joint.shape)
     assert np.array_equal(np.exp(density), joint)
     assert str(again.tree()) == str(post.tree())
+
+
+N_TABLE = 12
+"""Their mean width is known to .02: that of one interval, of 200 draws, to .064."""
+
+CLOSE = 0.15
+"""Of a mean width, relative."""
+
+
+def test_intervals_of_one_structure_are_as_wide_as_its_posterior():
+    widths: dict[str, list[float]] = {"tree": [], "explain": [], "patterns": [], "components": []}
+    for seed in range(N_TABLE):
+        rng = np.random.default_rng(seed)
+        a = rng.random(600) < 0.4
+        frame = pd.DataFrame({f"x{k}": np.where(rng.random(600) < 0.92, a, ~a) for k in range(5)}).astype(int)
+        table = bj.as_table(frame.astype(str), other=False)
+        post = bj.fit(table, "cutset", select="entropy", seed=seed, progress=False, n_structures=3, min_rows=200)
+        nodes = post.tree().data.nodes
+        split = nodes[nodes[0].children[0]].column
+        n_one = int(frame[split].sum())
+        exact = np.ptp(stats.beta(n_one + 0.5, 600 - n_one + 0.5).ppf([0.5 - INTERVAL / 2, 0.5 + INTERVAL / 2]))
+        first, largest = nodes[nodes[0].children[0]], post.patterns(min_support=0.0).parts[0].weight
+        parts = {
+            "tree": (first.lo, first.hi),
+            "explain": post.explain(f"{split} = '1'").parts[0].intervals["weight"],
+            "patterns": (largest.lo[0], largest.hi[0]),
+            "components": post.components(split).parts[0].weight_interval,
+        }
+        for name, ends in parts.items():
+            widths[name].append(float(np.ptp(ends) / exact))
+    for name, found in widths.items():
+        assert np.mean(found) == pytest.approx(1.0, abs=CLOSE), name
+
+
+def test_more_draws_begin_with_those_that_are_kept(post):
+    shown = post.tree(max_draws=None).data
+    assert shown.n_draw == shown.n_draw_shown == 200
+    whole = bj.fit(post.reference, "cutset", n_structures=2, seed=1, progress=False, draws=300)
+    assert whole.tree().data.n_draw == 300
+
+
+@pytest.fixture(scope="module")
+def chain_of_labels() -> bj.Posterior:
+    """Return a fit whose networks are single trees: each column follows the one before."""
+    rng = np.random.default_rng(3)
+    columns = [rng.random(800) < 0.4]
+    for _ in range(3):
+        columns.append(np.where(rng.random(800) < 0.9, columns[-1], ~columns[-1]))
+    frame = pd.DataFrame(np.array(columns, int).T, columns=list("abcd")).astype(str)
+    table = bj.as_table(frame, other=False)
+    return bj.fit(table, "cutset", min_rows=5000, n_structures=2, seed=1, progress=False)
+
+
+def test_a_tree_of_labels_without_splits_is_shown_as_such(chain_of_labels):
+    post = chain_of_labels
+    view = post.tree()
+    (root,) = view.data.nodes
+    assert len(root.follows) == 3
+    assert view.data.heading() == "Chow-Liu tree"
+    assert sum(", follows" in line for line in str(view).splitlines()) == 3
+    assert "Chow-Liu tree" in view.to_svg()
+    assert "follows" in view.to_dot()
+    explanation = post.explain("b = '1'", "a = '1'")
+    assert [part.conditions for part in explanation.parts] == [""]
+    assert explanation.parts[0].weight == 1.0
+    membership = post.by_structure()[0].membership(post.reference)
+    assert membership.sizes["sub_population"] == 1
+    assert "conditions" not in membership.coords
+
+
+def test_two_columns_are_a_tree_of_labels(chain_of_labels):
+    table = bj.as_table(chain_of_labels.reference.to_frame()[["a", "b"]].astype(str), other=False)
+    circuit = build_circuit(Tree(np.arange(2), np.array([-1, 0]), np.arange(table.n_row)), table)
+    view = bj.Posterior.from_circuit(circuit, table.schema).tree()
+    assert str(view).splitlines()[0].startswith("Chow-Liu tree;")
+    assert view.data.nodes[0].follows == (("b", "a"),)
+
+
+def test_one_label_beside_numbers_is_split_and_no_tree(rng):
+    frame = pd.DataFrame({"a": np.repeat(["u", "v"], 200), "x": np.repeat([0.0, 9.0], 200) + rng.normal(size=400)})
+    table = bj.as_table(frame, kinds={"x": "real"}, other=False)
+    halves = np.split(np.arange(400), 2)
+    parts = [Product((Tree(np.array([0]), np.array([-1]), rows), ColumnLeaf(1, rows))) for rows in halves]
+    circuit = build_circuit(Sum(tuple(parts), (200, 200), Division(0, ((0,), (1,)))), table)
+    assert [bool(node.children) for node in tree_nodes(circuit)] == [True, False, False]
+    whole = Product((Tree(np.array([0]), np.array([-1]), np.arange(400)), ColumnLeaf(1, np.arange(400))))
+    with pytest.raises(QueryError, match="not told apart by splits"):
+        bj.Posterior.from_circuit(build_circuit(whole, table), table.schema).tree()
