@@ -150,13 +150,16 @@ def ways(
     Raises
     ------
     CircuitError
-        For columns that hold no labels, stand there twice, or have none left.
+        For columns that are not in the schema, hold no labels, stand there twice, or have none left.
     """
     columns = np.asarray(tree.columns).tolist()
     if not columns or len(set(columns)) < len(columns) or len(tree.parents) != len(columns):
         raise CircuitError(
             f"a tree of {len(columns)} columns and {len(tree.parents)} parents", "each column once, with a parent"
         )
+    missing = [position for position in columns if position not in range(len(schema))]
+    if missing:
+        raise CircuitError(f"column {missing[0]} in a tree of a table of {len(schema)}", _positions(len(schema)))
     found = []
     for position in columns:
         column = schema.columns[position]
@@ -190,7 +193,7 @@ def grow_tree(
     Raises
     ------
     CircuitError
-        Where parents go round in a circle, or are none of the columns.
+        Where parents go round in a circle, or are none of the columns, and for rows that the table does not have.
     """
     n_way = np.array([len(each) for each in allowed], np.int64)
     last = max(int(groups.max(initial=0)), *(each[-1] for each in allowed))  # rows need not show all labels
@@ -203,7 +206,7 @@ def grow_tree(
     order, kid_ptr, kid = grow_order(parents)
     if order.size < parents.size:
         raise CircuitError("parents that go round in a circle", "a tree, or several")
-    rows, columns = np.ascontiguousarray(tree.rows, np.int64), np.ascontiguousarray(tree.columns, np.int64)
+    rows, columns = _rows_of(tree, groups.shape[1]), np.ascontiguousarray(tree.columns, np.int64)
     count, count_at = _count(groups, rows, columns, parents, n_way, way)
     if tree.tables is not None:
         for position, table in enumerate(tree.tables):
@@ -214,6 +217,23 @@ def grow_tree(
             order, parents, kid_ptr, kid, n_way, np.array(leaf_node, np.int32), count, count_at, np.int64(first)
         )
     )
+
+
+def _rows_of(tree: Tree, n_row: int) -> np.ndarray:
+    """Return the rows of a tree, int64 (n,); kernels read them without looking whether they are there."""
+    rows = np.asarray(tree.rows)
+    if rows.size == 0:
+        return np.empty(0, np.int64)
+    if rows.dtype.kind not in "iu":
+        raise CircuitError(f"rows of type {rows.dtype} in a tree", _positions(n_row))
+    if rows.min() < 0 or rows.max() >= n_row:
+        wrong = int(rows[(rows < 0) | (rows >= n_row)][0])
+        raise CircuitError(f"row {wrong} in a tree of a table of {n_row}", _positions(n_row))
+    return np.ascontiguousarray(rows, np.int64)
+
+
+def _positions(n: int) -> str:
+    return f"positions from 0 to {n - 1}" if n else "none"
 
 
 def split_shares(circuit: Circuit) -> np.ndarray:

@@ -205,12 +205,37 @@ def test_imaginary_rows_of_a_split_are_divided_over_its_ways(rng):
         ((-1, 0, 4, 2), (0, 1, 2, 3), "positions"),
         ((-1, 0, 0, 2), (0, 1, 2, 2), "each column once"),
         ((-1, 0, 0, 2), (0, 1, 2, 4), "'size' of numbers"),
+        ((-1, 0, 0, 2), (0, 1, 2, 9), "column 9 in a tree of a table of 5; expected positions from 0 to 4"),
+        ((-1, 0, 0, 2), (0, 1, 2, -1), "column -1 in a tree"),
     ],
 )
 def test_what_is_no_tree_of_labels_is_refused(rng, parents, columns, message):
     table = make_table(rng)
     with pytest.raises(CircuitError, match=message):
         build_circuit(Tree(np.array(columns), np.array(parents), np.arange(200)), table)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([0, 200], "row 200 in a tree of a table of 200; expected positions from 0 to 199"),
+        ([0, 10**9], "row 1000000000 in"),
+        ([0, -1], "row -1 in"),
+        ([True, False], "rows of type bool"),
+        ([0.0, 1.5], "rows of type float64"),
+    ],
+)
+def test_rows_that_the_table_does_not_have_are_refused(rng, rows, message):
+    table = make_table(rng)
+    with pytest.raises(CircuitError, match=message):
+        build_circuit(whole(table, rows=np.array(rows)), table)
+
+
+def test_a_tree_of_no_rows_has_weights_of_the_prior_alone(rng):
+    table = make_table(rng)
+    circuit = build_circuit(whole(table, rows=np.array([], int)), table)
+    hard = circuit.kind[circuit.edge_parent()] == arrays.HARD
+    np.testing.assert_allclose(np.exp(circuit.start_log_weight[hard]), split_shares(circuit)[hard])
 
 
 def test_groups_that_leave_a_label_out_are_refused(rng):
