@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesjpt import cli_compare, cli_experts, cli_query, cli_report, cli_splines, defaults, defaults_experts
+from bayesjpt import (
+    cli_compare,
+    cli_experts,
+    cli_learners,
+    cli_query,
+    cli_report,
+    cli_splines,
+    defaults,
+    defaults_experts,
+)
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, decided_of, left_of, reads_table
@@ -57,16 +66,6 @@ Learner = Annotated[
         "or, of fit, experts: columns (--target) given others."
     ),
 ]
-Epsilon = Annotated[float | None, typer.Option(help="Learner jpt: mean squared error of a histogram's distribution.")]
-MinRows = Annotated[
-    float | None,
-    typer.Option("--min-rows", help="Learner: rows below which nothing is split; a share below 1, a count from 1."),
-]
-Threshold = Annotated[float | None, typer.Option(help="Learner mspn: dependence (0 to 1) below which columns part.")]
-Select = Annotated[str | None, typer.Option(help="Learner cutset: how splits are chosen: random, entropy, likelihood.")]
-Ess = Annotated[float | None, typer.Option(help=f"Imaginary rows of each split: {defaults.ESS:g}.")]
-States = Annotated[int | None, typer.Option(help=f"Learner hclt: states of each variable: {defaults.HCLT_STATES}.")]
-Components = Annotated[int | None, typer.Option(help=f"Learner tree_mixture: trees: {defaults.TREE_COMPONENTS}.")]
 Structures = Annotated[
     int, typer.Option("--structures", help="Structures that are learned and averaged; 1 for a single posterior.")
 ]
@@ -182,9 +181,9 @@ def types(
         typer.Option(help=f"Rows to learn from at most, drawn at random, or all: {defaults.TYPE_ROWS}."),
     ] = None,
     learner: Learner = "mspn",
-    min_rows: MinRows = None,
-    epsilon: Epsilon = None,
-    threshold: Threshold = None,
+    min_rows: cli_learners.MinRows = None,
+    epsilon: cli_learners.Epsilon = None,
+    threshold: cli_learners.Threshold = None,
     structures: Annotated[
         int | None,
         typer.Option("--structures", help=f"Sample this many structures; {defaults.TYPE_STRUCTURES} for --full."),
@@ -223,7 +222,7 @@ def types(
         "families": _names(families),
         "sampler": sampler,
     }
-    chosen |= _learner_options(min_rows, threshold, epsilon)
+    chosen |= cli_learners.given_options(learner, min_rows=min_rows, threshold=threshold, epsilon=epsilon)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     began = perf_counter()
     with _warnings(quiet):
@@ -241,13 +240,18 @@ def fit(
     table: TablePath,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write, netCDF.")],
     learner: Learner = "mspn",
-    min_rows: MinRows = None,
-    epsilon: Epsilon = None,
-    threshold: Threshold = None,
-    select: Select = None,
-    ess: Ess = None,
-    states: States = None,
-    components: Components = None,
+    min_rows: cli_learners.MinRows = None,
+    epsilon: cli_learners.Epsilon = None,
+    threshold: cli_learners.Threshold = None,
+    select: cli_learners.Select = None,
+    leaf: cli_learners.Leaf = None,
+    min_columns: cli_learners.MinColumns = None,
+    prune: cli_learners.Prune = None,
+    subspace: cli_learners.Subspace = None,
+    ess: cli_learners.Ess = None,
+    states: cli_learners.States = None,
+    components: cli_learners.Components = None,
+    edges: cli_learners.Edges = None,
     bins: cli_splines.Bins = None,
     n_bins: cli_splines.NBins = None,
     order: cli_splines.Order = None,
@@ -291,14 +295,16 @@ def fit(
         raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
     if output.is_dir():
         raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
-    of_trees = {"select": select, "ess": ess, "states": states, "components": components}
-    of_trees |= {"bins": bins, "n_bins": n_bins, "order": order}
+    of_learner = {"min_rows": min_rows, "epsilon": epsilon, "threshold": threshold, "select": select, "leaf": leaf}
+    of_learner |= {"min_columns": min_columns, "prune": prune, "subspace": subspace, "n_states": states}
+    of_learner |= {"n_components": components, "edges": edges, "bins": bins, "n_bins": n_bins, "order": order}
     of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
     of_experts |= {"method": method, "ridge": ridge, "passes": passes, "grow": grow}
     of_experts |= {"branches": branches, "step": step, "series": series}
     if learner == cli_experts.LEARNER:
         others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time, "workers": workers}
-        cli_experts.check_learner(learner, others | _learner_options(min_rows, threshold, epsilon) | of_trees)
+        others |= {cli_learners.FLAGS[name].removeprefix("--"): value for name, value in of_learner.items()}
+        cli_experts.check_learner(learner, others | {"ess": ess})
         of_experts |= {
             "given": cli_experts.names(given),
             "draws": draws,
@@ -314,9 +320,8 @@ def fit(
         return
     cli_experts.check_learner(learner, of_experts)
     chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}
-    chosen |= _learner_options(min_rows, threshold, epsilon)
-    chosen |= _given(select=select, ess=ess, n_states=states, n_components=components)
-    chosen |= _given(bins=bins, n_bins=n_bins, order=order)
+    chosen |= cli_learners.given_options(learner, **of_learner)
+    chosen |= {} if ess is None else {"ess": cli_learners.ess_of(ess)}
     chosen["families"] = _names(families)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:
@@ -431,18 +436,6 @@ def _fit(table: Table | Dataset, quiet: bool, **chosen: Any) -> Posterior:
             on_phase=None if quiet else tell_phase,
             **chosen,
         )
-
-
-def _learner_options(min_rows: float | None, threshold: float | None, epsilon: float | None) -> dict[str, Any]:
-    """Return the options that were given; a whole number of rows is a count, anything else a share."""
-    if min_rows is not None and min_rows >= 1 and float(min_rows).is_integer():
-        min_rows = int(min_rows)
-    return _given(min_rows=min_rows, threshold=threshold, epsilon=epsilon)
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    """Return the options that were given."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _names(families: str | None) -> list[str] | None:

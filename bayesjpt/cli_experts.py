@@ -167,7 +167,7 @@ def show_picture(view: Picture, output: Path | None, n_leaf: int) -> None:
         typer.echo(view)
     else:
         view.save(output)
-        typer.echo(f"Wrote {output}: {n_leaf} leaves", err=True)
+        typer.echo(f"Wrote {output}: {n_leaf} {'leaf' if n_leaf == 1 else 'leaves'}", err=True)
 
 
 def check_no_tree(table: Path | None, chain: int | None) -> None:

@@ -26,8 +26,9 @@ _PANEL = "Reading the table"
 
 _OF_LEARNING = frozenset(
     """
-    learner min_rows epsilon threshold select ess states components structures weights draws tune thin chains cores
-    workers prior type_prior sampler families target given depth experts branches method ridge passes grow step series
+    learner min_rows epsilon threshold select leaf min_columns prune subspace ess states components edges structures
+    weights draws tune thin chains cores workers prior type_prior sampler families target given depth experts branches
+    method ridge passes grow step series
     """.split()  # noqa: SIM905 - a line for each would say no more
 )
 """Options that a first answer needs no word about; commands that learn show them in a panel of their own."""

@@ -243,7 +243,8 @@ def test_resume_without_a_checkpoint_is_refused(csv, tmp_path, capfd):
     ("learner", "options"),
     [
         ("cutset", "--select entropy --ess 2 --min-rows 40"),
-        ("tree_mixture", "--components 2 --ess 2"),
+        ("cutset", "--leaf bernoulli --min-columns 2 --prune 0.2 --subspace 0.5"),
+        ("tree_mixture", "--components 2 --edges shared --ess 2"),
         ("hclt", "--states 2"),
         ("wmispn", "--bins frequency --n-bins 2 --order 3"),
     ],
@@ -277,8 +278,29 @@ def test_closed_lists_of_labels_are_fitted_written_and_read_back(csv, tmp_path, 
 
 def test_fit_refuses_options_of_another_learner(csv, tmp_path, capfd):
     asked = ["fit", csv, "-o", tmp_path / "fit.nc"]
-    assert "'n_components'" in refused(capfd, *asked, "--learner", "hclt", "--components", "2")
+    text = refused(capfd, *asked, "--learner", "hclt", "--components", "2")
+    assert text == "bayesjpt: --components with --learner hclt; expected one of --states"
+    text = refused(capfd, *asked, "--learner", "cutset", "--states", "5")
+    names = "--min-rows, --select, --leaf, --min-columns, --prune, --subspace"
+    assert text == f"bayesjpt: --states with --learner cutset; expected one of {names}"
+    assert "--threshold with --learner jpt" in refused(capfd, "types", csv, "--learner", "jpt", "--threshold", "0.2")
     assert "--states" in refused(capfd, *asked, "--learner", "experts", "--target", "size", "--states", "2")
+
+
+@pytest.mark.parametrize(("ess", "kept"), [("drawn", "drawn"), ("bdeu:4", "BDeu(rows=4.0)")])
+def test_imaginary_rows_are_drawn_or_divided_where_the_command_says_so(csv, tmp_path, capfd, ess, kept):
+    lines = [line.split(",") for line in csv.read_text().splitlines()]
+    at = lines[0].index("colour")
+    labels = tmp_path / "labels.csv"
+    labels.write_text("\n".join(f"{line[at]},{line[at]}{k % 2}" if k else "a,b" for k, line in enumerate(lines)))
+    asked = ["fit", labels, "-o", tmp_path / "fit.nc", "--learner", "cutset", "--structures", "2", "--quiet"]
+    status, _, _ = run(capfd, *asked, "--ess", ess)
+    assert status == 0
+    assert bj.load(tmp_path / "fit.nc").settings["ess"] == kept
+    for wrong in ("many", "bd:3", "bdeu:", "drawn:2"):
+        assert f"--ess {wrong}; expected a positive number, drawn, or bdeu:ROWS" in refused(
+            capfd, *asked, "--ess", wrong
+        )
 
 
 @pytest.mark.parametrize(("option", "value"), [("--order", "7"), ("--n-bins", "0"), ("--bins", "equal")])

@@ -47,11 +47,8 @@ _DTYPES = {
 
 
 def networks_of(post: StackedPosterior) -> list[NetworkDraws] | None:
-    """Return the networks of an ensemble that keeps no draws; None of others, and of more draws than `MAX_DRAWS`.
-
-    Files say how many imaginary rows each sum has, and know of no sample that all sums divide.
-    """
-    found = [one for one in post.members() if isinstance(one, NetworkDraws) and not isinstance(one.ess, BDeu)]
+    """Return the networks of an ensemble that keeps no draws; None of others, and of more draws than `MAX_DRAWS`."""
+    found = [one for one in post.members() if isinstance(one, NetworkDraws)]
     if len(found) < len(post.members()) or max(one.n_chain * one.n_draw for one in found) > MAX_DRAWS:
         return None
     return found
@@ -71,8 +68,17 @@ def arrays_of(networks: list[NetworkDraws]) -> dict[str, tuple[tuple[str, ...], 
 
 def attributes_of(networks: list[NetworkDraws]) -> dict[str, str]:
     """Return what is written beside the arrays, as JSON."""
-    facts = [{"seed": one.seed, "ess": one.ess} for one in networks]
+    facts = [{"seed": one.seed, "ess": _written(one.ess)} for one in networks]
     return {"arrays": json.dumps(list(_DTYPES)), "networks": json.dumps(facts)}
+
+
+_DIVIDED = "divided"
+"""What imaginary rows are called that all sums of a circuit divide."""
+
+
+def _written(ess: float | BDeu | None) -> float | dict[str, float] | None:
+    """Return imaginary rows as JSON has them."""
+    return {_DIVIDED: float(ess.rows)} if isinstance(ess, BDeu) else ess
 
 
 def read_networks(
@@ -110,9 +116,14 @@ def read_networks(
             raise FitFileError("counts that do not fit the tables, or below 0", f"{network.n_entry} numbers from 0")
         if not 0 < draws.size * n_chain <= MAX_DRAWS or (draws < 0).any():
             raise FitFileError(f"{draws.size} draws of {n_chain} chains, or numbers below 0", f"1 to {MAX_DRAWS}")
-        seed, ess = fact["seed"], fact["ess"]
-        if type(seed) is not int or seed < 0 or not (ess is None or (type(ess) is float and 0.0 < ess < np.inf)):
-            raise FitFileError(f"seed {seed!r} or imaginary rows {ess!r}", "a number from 0, and one above 0")
+        seed, written = fact["seed"], fact["ess"]
+        divided = isinstance(written, dict) and list(written) == [_DIVIDED]
+        ess = written[_DIVIDED] if divided else written
+        is_rows = type(ess) is float and 0.0 < ess < np.inf
+        if type(seed) is not int or seed < 0 or not (is_rows or written is None):
+            raise FitFileError(f"seed {seed!r} or imaginary rows {written!r}", "a number from 0, and one above 0")
+        if divided:
+            ess = BDeu(ess)
         found.append(NetworkDraws(network, in_few_bytes(count), ess, schema, seed, n_chain, draws, reference, noted))
     return found
 

@@ -226,12 +226,12 @@ def _nearest_tree(post: Posterior) -> int:
     structures = post.by_structure()
     trees = [number for number, structure in enumerate(structures) if is_tree(structure)]
     if not trees:
+        python, command = _remedies(str(post.settings.get("learner", "")).removeprefix("learn_"))
         raise QueryError(
             "a fit whose rows are not told apart by splits",
             "a joint probability tree or a cutset network",
-            'Fit one: bj.fit(table, learner="jpt"), or "cutset" for labels; where that finds no split, lower min_rows.',
-            command="Fit one: bayesjpt fit TABLE --learner jpt, or cutset for labels; where that finds no split, lower "
-            "--min-rows.",
+            python,
+            command=command,
         )
     if len(structures) == 1:
         return 0
@@ -239,6 +239,20 @@ def _nearest_tree(post: Posterior) -> int:
     shares = type_shares(post).draws["type_share"].to_numpy()
     distance = distances(post.split(answers_of(post, shares).values), post.weights)
     return min(trees, key=distance.__getitem__)
+
+
+def _remedies(learner: str) -> tuple[str, str]:
+    """Return what helps where a learner found no split, or makes none: in Python, and at the command line."""
+    if learner == "cutset":
+        words = "Learn it again with a lower {0}min{1}rows or {0}min{1}columns: parts of fewer are not split."
+        return words.format("", "_"), words.format("--", "-")
+    if learner == "jpt":
+        words = "Learn it again with a lower {0}min{1}rows; where columns do not depend on each other none is split."
+        return words.format("", "_"), words.format("--", "-")
+    return (
+        'Fit one: bj.fit(table, learner="jpt"), or learner="cutset" of columns of labels.',
+        "Fit one: bayesjpt fit TABLE --learner jpt, or --learner cutset of columns of labels.",
+    )
 
 
 def _opened(nodes: Sequence[TreeNode], share: np.ndarray, max_leaves: int) -> dict[int, tuple[int, ...]]:
@@ -283,9 +297,17 @@ def _conditions_of_edges(
         column = _split(nodes, position).column
         before = nodes[position].region.get(column)
         for child in kept:
-            words = condition(schema.columns[column], _added(nodes[child].region[column], before))
+            added = _added(nodes[child].region[column], before)
+            words = condition(schema.columns[column], _true_or_false(schema.columns[column], added))
             texts[child] = rendered_name(schema.columns[column].name), words
     return texts
+
+
+def _true_or_false(column: Column, part: Interval | Labels) -> Interval | Labels:
+    """Return what a part is in words: of what is true or false the one label, though "other" would go with it."""
+    if isinstance(part, Interval) or column.dtype != "boolean":
+        return part
+    return tuple(code for code in part if code < len(column.labels)) or part
 
 
 def _added(part: Interval | Labels, before: Interval | Labels | None) -> Interval | Labels:
@@ -308,7 +330,9 @@ def _marginals(
     marginals = []
     for axis, (cells, atoms), summary in zip(axes, masses, summaries(part, axes, masses), strict=True):
         if axis.position in follows:
-            summary = f"{summary}, follows {few.schema.names[follows[axis.position]]}"
+            above = follows[axis.position]
+            is_shown = any(other.position == above for other in axes)
+            summary = f"{summary}, follows {few.schema.names[above]}{'' if is_shown else ' (not shown)'}"
         held = node.region.get(axis.position)
         allowed = (held.lo, held.hi) if isinstance(held, Interval) and not axis.labels else None
         is_decided = held is not None and bool(axis.labels) and _is_group(few.schema.columns[axis.position], held)

@@ -21,7 +21,7 @@ from bayesjpt.queries.marginals import Axis, Masses
 from bayesjpt.queries.tree import Marginal, TreeData, ViewNode
 from bayesjpt.report.svg import FONT, bold, element, fitted, path, text, title, width, wrapped
 from bayesjpt.report.tree_columns import Panel, drawn_panels, height_of, panel_of, rows_of_panels
-from bayesjpt.report.tree_text import percent, percents
+from bayesjpt.report.tree_text import not_shown, percent, percents
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8c959f"
 """Okabe and Ito's colours, which people tell apart whatever they see."""
@@ -229,7 +229,7 @@ class _Drawing:
             )
             drawn.append(text(words, x + 22.0, y, size=10.5, fill=PALE))
             x += 22.0 + width(words, 10.5) + 22.0
-        hidden = f"Not shown: {', '.join(self.data.hidden)}" if self.data.hidden else ""
+        hidden = not_shown(self.data.hidden) if self.data.hidden else ""
         whose = f"Of {self.data.whose()}" if self.data.whose() else ""
         words = "; ".join(part for part in (hidden, whose) if part)
         if words:

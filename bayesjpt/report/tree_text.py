@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from bayesjpt.defaults import INTERVAL
 from bayesjpt.queries.tree import TreeData, ViewNode
+
+_NAMES_WIDTH = 64
+"""Characters of names of columns that are not shown: with what stands around them a line of a terminal."""
 
 
 def percent(share: float) -> str:
@@ -57,8 +61,23 @@ def tree_text(data: TreeData) -> str:
             if not marginal.is_decided:
                 lines.append(f"{below}      {axis.name:<{wide}}  {marginal.summary}")
     if data.hidden:
-        lines.append(f"Not shown: {', '.join(data.hidden)}")
+        lines.append(not_shown(data.hidden))
     return "\n".join(lines)
+
+
+def not_shown(names: Sequence[str]) -> str:
+    """Return which columns are not shown on one line, the first of them by name.
+
+    Examples
+    --------
+    >>> not_shown(["age"]), not_shown([f"question {number}" for number in range(30)])
+    ('Not shown: age', 'Not shown: question 0, question 1, question 2, question 3, question 4 and 25 others')
+    """
+    ends = accumulate(len(name) + 2 for name in names)
+    n = max(sum(end <= _NAMES_WIDTH for end in ends), 1)
+    n = len(names) if n == len(names) - 1 else n  # "and 1 others" would say less than its name
+    rest = f" and {len(names) - n} others" if n < len(names) else ""
+    return f"Not shown: {', '.join(names[:n])}{rest}"
 
 
 def tree_dot(data: TreeData) -> str:

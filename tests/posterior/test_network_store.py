@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
@@ -47,6 +49,15 @@ def test_networks_come_back_with_their_draws_and_counts(saved, table):
     np.testing.assert_array_equal(loaded.weights, post.weights)
     assert loaded.settings == post.settings
     assert loaded.by_structure()[1].circuit.digest() == post.by_structure()[1].circuit.digest()
+
+
+def test_networks_with_one_imaginary_sample_of_all_sums_come_back(table, tmp_path):
+    own = replace(draws_of(table), ess=bj.BDeu(7.0))
+    StackedPosterior([own], [1.0]).save(tmp_path / "fit.nc")
+    (one,) = bj.load(tmp_path / "fit.nc").members()
+    assert isinstance(one, NetworkDraws)
+    assert one.ess == bj.BDeu(7.0)
+    np.testing.assert_array_equal(one.table_weights(np.arange(2)), own.table_weights(np.arange(2)))
 
 
 @pytest.mark.parametrize(("largest", "dtype"), [(255, np.uint8), (256, np.uint16), (65_536, np.uint32)])

@@ -230,3 +230,55 @@ def test_one_label_beside_numbers_is_split_and_no_tree(rng):
     whole = Product((Tree(np.array([0]), np.array([-1]), np.arange(400)), ColumnLeaf(1, np.arange(400))))
     with pytest.raises(QueryError, match="not told apart by splits"):
         bj.Posterior.from_circuit(build_circuit(whole, table), table.schema).tree()
+
+
+def test_columns_that_are_not_shown_are_counted_and_said_where_others_follow_them(rng):
+    columns = [rng.random(400) < 0.5]
+    for _ in range(39):
+        columns.append(np.where(rng.random(400) < 0.9, columns[-1], ~columns[-1]))
+    order = rng.permutation(40)
+    frame = pd.DataFrame({f"question_{k}": np.array(columns[at], int) for k, at in enumerate(order)}).astype(str)
+    post = bj.fit(
+        bj.as_table(frame, other=False), "cutset", min_rows=5000, n_structures=2, draws=1, seed=1, progress=False
+    )
+    view = post.tree(max_columns=3)
+    lines = str(view).splitlines()
+    assert lines[-1] == "Not shown: question_3, question_4, question_5, question_6, question_7 and 32 others"
+    assert all(len(line) <= 88 for line in lines)
+    shown = [axis.name for axis in view.data.axes]
+    follows = [line.split(", follows ")[1] for line in lines if ", follows " in line]
+    assert follows
+    for name in follows:
+        assert name.endswith(" (not shown)") == (name.removesuffix(" (not shown)") not in shown)
+    assert "and 32 others" in view.to_svg()
+
+
+def test_a_split_of_what_is_true_or_false_names_the_label(rng):
+    a = rng.random(400) < 0.5
+    frame = pd.DataFrame({"a": a} | {f"x{k}": np.where(rng.random(400) < 0.9, a, ~a) for k in range(5)})
+    assert all(column.dtype == "boolean" and column.other for column in bj.as_table(frame).schema)
+    post = bj.fit(frame, "cutset", select="entropy", min_rows=150, n_structures=1, draws=2, seed=1, progress=False)
+    data = post.tree().data
+    assert len(data.nodes) > 2
+    for node in data.nodes[1:]:
+        assert node.condition in (f"{node.column} = 'True'", f"{node.column} = 'False'")
+        # as an event it holds all rows of the part, "other" among them
+        assert post.probability(node.conditions).mean() == pytest.approx(node.weight, rel=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("learner", "python", "command"),
+    [
+        ("cutset", "a lower min_rows or min_columns", "a lower --min-rows or --min-columns"),
+        ("jpt", "a lower min_rows;", "a lower --min-rows;"),
+        ("hclt", 'learner="cutset" of columns of labels', "--learner cutset of columns of labels"),
+    ],
+)
+def test_a_fit_without_splits_says_what_helps(rng, learner, python, command):
+    table = bj.as_table(binary(rng, 60, 3), other=False)
+    options = {"leaf": "bernoulli"} if learner == "cutset" else {"min_rows": 60} if learner == "jpt" else {}
+    post = bj.fit(table, learner, n_structures=1, draws=1, tune=1, chains=1, seed=1, progress=False, **options)
+    with pytest.raises(QueryError) as error:
+        post.tree()
+    assert python in str(error.value)
+    assert command in error.value.at_the_command_line()
