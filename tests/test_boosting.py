@@ -121,6 +121,7 @@ def test_a_fit_has_draws_by_shares_and_one_seed_one_answer(table):
         ({"checkpoint": "folder"}, "none"),
         ({"time": 1.0}, "even weights"),
         ({"weights": "boosted"}, "one of even, stacking, boosting"),
+        ({"leaf": "dictionary"}, "leaf = 'dictionary'; expected leaves that are counts of labels"),
     ],
 )
 def test_what_cannot_be_boosted_is_told(table, change, words):
@@ -129,8 +130,11 @@ def test_what_cannot_be_boosted_is_told(table, change, words):
         bj.fit(table, **asked)
 
 
-@pytest.mark.parametrize("column", [[0.31, 1.7, 0.2, 5.5] * 10, ["a", None, "b", None] * 10])
-def test_numbers_and_missing_cells_are_refused(column):
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [([0.31, 1.7, 0.2, 5.5] * 10, "'x' of numbers"), (["a", None, "b", None] * 10, "'x' with missing cells")],
+)
+def test_numbers_and_missing_cells_are_refused(column, words):
     frame = pd.DataFrame({"x": column, "y": ["a", "b"] * 20})
-    with pytest.raises(LearnerError, match="expected complete rows of labels"):
+    with pytest.raises(LearnerError, match=f"column {words}; expected complete rows of labels"):
         bj.fit(bj.as_table(frame), "cutset", n_structures=2, weights="boosting", seed=1, progress=False)

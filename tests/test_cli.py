@@ -276,6 +276,18 @@ def test_closed_lists_of_labels_are_fitted_written_and_read_back(csv, tmp_path, 
     )
 
 
+def test_closed_lists_of_labels_of_several_files_are_fitted(csv, tmp_path, capfd):
+    (tmp_path / "files").mkdir()
+    head, *lines = csv.read_text().splitlines()
+    for number, part in enumerate((lines[:50], lines[50:])):
+        (tmp_path / "files" / f"{number}.csv").write_text("\n".join([head, *part]) + "\n")
+    networks = ["--learner", "cutset", "--structures", "2", "--seed", "1", "--quiet", "--closed"]
+    status, _, err = run(capfd, "fit", tmp_path / "files", "-o", tmp_path / "fit.nc", *networks)
+    assert status == 0, err
+    colour = next(c for c in bj.load(tmp_path / "fit.nc").schema if c.name == "colour")
+    assert colour.code_names == ("red", "white")
+
+
 def test_fit_refuses_options_of_another_learner(csv, tmp_path, capfd):
     asked = ["fit", csv, "-o", tmp_path / "fit.nc"]
     text = refused(capfd, *asked, "--learner", "hclt", "--components", "2")

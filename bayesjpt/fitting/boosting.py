@@ -133,11 +133,21 @@ def _network(ensemble: Ensemble, number: int, rows: Table, learnt_from: Table, n
     found = network_draws(circuit, rows, fixed_ess, ensemble.seed_of(number), n_chain=n_chain, n_draw=1)
     if found is None:
         raise LearnerError(
-            "boosting of columns of numbers or missing cells", "complete rows of labels",
+            f"boosting of {_what_has_no_counts(rows)}", "complete rows of labels",
             "Ask for even weights", command="Ask for --weights even",
         )  # fmt: skip
     settings = {"learner": learner.__name__, "seed": ensemble.seed_of(number), "draws": INDEPENDENT}
     return replace(found, settings=settings)
+
+
+def _what_has_no_counts(table: Table) -> str:
+    """Return in words why a network of a table is not in closed form."""
+    for column, observed in zip(table.schema, table.observed, strict=True):
+        if column.base != "category":
+            return f"column {column.name!r} of numbers"
+        if not observed.all():
+            return f"column {column.name!r} with missing cells"
+    return "a network whose leaves are no counts of labels"
 
 
 def _mean_log_density(network: NetworkDraws, table: Table) -> np.ndarray:

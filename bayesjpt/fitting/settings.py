@@ -106,6 +106,12 @@ class FitSettings:
             raise LearnerError(found, "several structures by cutset")
         if self.checkpoint is not None:
             raise LearnerError(f"weights = {BOOSTING!r} with a checkpoint", "none: each network waits for those before")
+        if self.options.get("leaf") == "dictionary":
+            raise LearnerError(
+                f"weights = {BOOSTING!r} of networks with leaf = 'dictionary'", "leaves that are counts of labels",
+                "Ask for leaf='chow_liu' or leaf='bernoulli', or for even weights",
+                command="Ask for --leaf chow_liu or --leaf bernoulli, or for --weights even",
+            )  # fmt: skip
 
     def of_rows(self, table: Table | Dataset) -> FitSettings:
         """Return the settings for a table: of many rows fewer sweeps, unless their number was given.

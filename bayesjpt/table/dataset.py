@@ -182,6 +182,7 @@ def dataset(
     *,
     folder: str | Path | None = None,
     kinds: Mapping[str, str] | None = None,
+    other: bool = True,
     executor: Submits | None = None,
     progress: bool = True,
     **reading: Unpack[ReadingOptions],
@@ -199,6 +200,8 @@ def dataset(
         given, a temporary one, which is removed with the Dataset.
     kinds : mapping from str to str, optional
         As in `bayesjpt.as_table`.
+    other : bool
+        Whether lists of labels are open, as in `bayesjpt.as_table`. Closed lists hold the labels of all rows.
     executor : optional
         An object with ``submit``, such as those of `concurrent.futures`: processes that read and arrange a file each,
         into a folder that all of them can write. No effect on the rows.
@@ -243,7 +246,9 @@ def dataset(
     check_executor(executor)
     run = run_by(executor)
     files = open_files(paths, run)
+    closed = {} if other else {"other": False}
     inputs = {"files": files.stamps(), "kinds": dict(kinds or {}), "reading": {k: str(v) for k, v in reading.items()}}
+    inputs |= closed
     target = None if folder is None else Path(folder).absolute()  # processes elsewhere look for it, too
     if target is not None and (target / _FACTS).is_file():
         return _reopened(target, inputs)
@@ -252,7 +257,7 @@ def dataset(
     if target is not None and target.exists() and any(target.iterdir()):
         raise TableError(f"folder {str(target)!r} holds something else", "an empty folder, or one of the same rows")
     with announced(f"Reading {len(files.paths)} file{'s' * (len(files.paths) > 1)}", progress):
-        schema, n_row = decide_schema(files, kinds, dict(reading), run)
+        schema, n_row = decide_schema(files, kinds, dict(reading) | closed, run)
     try:
         made = _new_folder(target)
     except OSError as error:

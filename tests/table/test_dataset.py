@@ -261,3 +261,18 @@ def test_values_that_nobody_foresaw_are_rounded_with_one_warning(tmp_path, monke
         rows = bj.dataset(written(frame, tmp_path))
     assert len(caught) == 1
     assert rows.arrays(0, 2_000)[0][0][outside].tolist() == [2.0] * 3
+
+
+def test_closed_lists_hold_the_labels_of_all_rows(tmp_path):
+    frame = a_frame(300)
+    frame["rare"] = np.where(np.arange(300) == 299, "once", "often")
+    written(frame, tmp_path / "files", [100, 250])
+    rows = bj.dataset(tmp_path / "files", folder=tmp_path / "arranged", other=False, progress=False)
+    assert_same(rows, bj.as_table(frame, other=False))
+    labels = [column for column in rows.schema if column.base == "category"]
+    assert labels
+    assert not any(column.other for column in labels)
+    again = bj.dataset(tmp_path / "files", folder=tmp_path / "arranged", other=False, progress=False)
+    assert again.schema == rows.schema
+    with pytest.raises(TableError, match="holds other rows"):  # of open lists
+        bj.dataset(tmp_path / "files", folder=tmp_path / "arranged", progress=False)
