@@ -188,7 +188,7 @@ def lines(name: str, data: Data, learner: str, n_structure: int, asked: Asked, s
 
     Mean test log likelihood and its standard error, standard deviation over seeds, times, figures.
     """
-    groups = groups_of(data, learner, n_structure, asked)
+    groups, width = groups_of(data, learner, n_structure, asked), setting_width(asked)
     settings, choosing = [], []
     for group in groups:
         began = time.process_time()
@@ -200,14 +200,14 @@ def lines(name: str, data: Data, learner: str, n_structure: int, asked: Asked, s
     for group, setting, seconds in zip(groups, settings, choosing, strict=True):
         if group.name in kept:
             scores[group.name] += [scored(data, group, setting, seed) for seed in seeds[1:]]
-        who = f"{group.n_member:4d} {group.name:13s} {setting!s:14s}"
+        who = f"{group.n_member:4d} {group.name:13s} {setting!s:{width}s}"
         yield line(name, data, scores[group.name], who, seconds)
     if learner == "best":
         together = [stacked({name: scores[name][k] for name in kept}) for k in range(len(seeds))]
         weights = np.mean([list(one.weights.values()) for one in together], axis=0).tolist()
         shares = dict(zip(kept, weights, strict=True))
         told = ",".join(f"{shares.get(group.name, 0.0):.2f}" for group in groups)
-        yield line(name, data, together, f"{len(kept):4d} {learner:13s} {told:14s}", sum(choosing))
+        yield line(name, data, together, f"{len(kept):4d} {learner:13s} {told:{width}s}", sum(choosing))
 
 
 def scored(data: Data, group: Group, setting: Setting, seed: int) -> Score:
@@ -232,10 +232,20 @@ def line(name: str, data: Data, scores: Sequence[Score], who: str, choosing: flo
     )
 
 
-HEADER = (
-    f"{'set':10s} {'mean':>4s} {'learner':13s} {'setting':14s} {'valid':>9s} {'test':>9s} {'se':>6s} {'sd':>6s} "
-    f"{'C++':>8s} {'sourced':>8s} {'cm':>8s} {'choose':>7s} {'learn':>6s} {'fit':>6s} {'score':>6s} {'% in train':>5s}"
-)
+def setting_width(asked: Asked) -> int:
+    """Return how wide the widest setting may be, or the weights of the five groups of ``best``."""
+    judged = replace(asked, select=[*asked.select, "likelihood"], subspace=min(asked.subspace, SUBSPACE))
+    settings = [setting for learner in ("cutset", *SAMPLED) for setting in settings_of(learner, judged)]
+    return max(24, *(len(str(setting)) for setting in settings))
+
+
+def header(width: int) -> str:
+    """Return the names of the columns, that of the setting so wide."""
+    return (
+        f"{'set':10s} {'mean':>4s} {'learner':13s} {'setting':{width}s} {'valid':>9s} {'test':>9s} {'se':>6s} "
+        f"{'sd':>6s} {'C++':>8s} {'sourced':>8s} {'cm':>8s} {'choose':>7s} {'learn':>6s} {'fit':>6s} {'score':>6s} "
+        f"{'% in train':>5s}"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -267,7 +277,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     structures = [0] if told.learner in SAMPLED else told.structures or structures
     folder = told.data / "binary20"
     sets = told.sets or sorted(path.name.removesuffix(".train.data.gz") for path in folder.glob("*.train.data.gz"))
-    print(HEADER)
+    print(header(setting_width(asked)))
     for name in sets:
         data = read_set(folder, name)
         for n_structure in structures:

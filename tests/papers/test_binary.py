@@ -38,6 +38,17 @@ def test_a_set_in_miniature_is_scored_beside_no_figures(data, capsys):
     assert abs(float(words[5]) + 5 * np.log(2.0)) < 0.3
 
 
+def test_figures_stand_below_their_names_whatever_the_setting(data, capsys):
+    asked = "--structures 2 --select likelihood --min-rows 60 --ess 0.2 --subspace 0.5 --leaf bernoulli"
+    binary.main(["--data", str(data), *asked.split()])
+    header, line = capsys.readouterr().out.splitlines()
+    assert line.split()[3] == "likelihood,60,0.2,0.5,bernoulli"
+    for name in ("valid", "test", "se"):
+        end = header.index(f" {name} ") + len(name) + 1
+        assert line[end - 1].isdigit()
+        assert line[end] == " "
+
+
 def test_groups_of_learners_are_stacked(data, capsys):
     chain = "--states 2 --components 2 --chains 1 --sweeps 4 --structures 2 --seeds 2 --learner best"
     binary.main(["--data", str(data), *chain.split()])
