@@ -195,19 +195,21 @@ def begins_tree_of_labels(circuit: Circuit, node: int) -> bool:
     ways = circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]].tolist()
     for way in ways:
         is_product = circuit.kind[way] == arrays.PRODUCT
-        label, *others = circuit.child[circuit.child_ptr[way] : circuit.child_ptr[way + 1]] if is_product else [way]
+        inside = circuit.child[circuit.child_ptr[way] : circuit.child_ptr[way + 1]].tolist() if is_product else [way]
+        label, *others = inside
         if not _is_label(circuit, label):
             return False
         if any(circuit.kind[other] != arrays.HARD and not _begins_with_label(circuit, other) for other in others):
             return False
-        labels.add(int(label))
+        labels.add(label)
         columns.add(int(circuit.leaf_var[circuit.leaf_of[label]]))
     return len(labels) == len(ways) and len(columns) == 1
 
 
 def _begins_with_label(circuit: Circuit, node: int) -> bool:
     """Return whether a node is a column of one label in a tree, alone or with the columns that depend on it."""
-    return _is_label(circuit, circuit.child[circuit.child_ptr[node]] if circuit.kind[node] == arrays.PRODUCT else node)
+    is_product = circuit.kind[node] == arrays.PRODUCT
+    return _is_label(circuit, int(circuit.child[circuit.child_ptr[node]]) if is_product else node)
 
 
 def _is_label(circuit: Circuit, node: int) -> bool:

@@ -117,13 +117,12 @@ def read_networks(
         if not 0 < draws.size * n_chain <= MAX_DRAWS or (draws < 0).any():
             raise FitFileError(f"{draws.size} draws of {n_chain} chains, or numbers below 0", f"1 to {MAX_DRAWS}")
         seed, written = fact["seed"], fact["ess"]
-        divided = isinstance(written, dict) and list(written) == [_DIVIDED]
-        ess = written[_DIVIDED] if divided else written
-        is_rows = type(ess) is float and 0.0 < ess < np.inf
-        if type(seed) is not int or seed < 0 or not (is_rows or written is None):
+        is_divided = isinstance(written, dict) and list(written) == [_DIVIDED]
+        rows = written[_DIVIDED] if is_divided else written
+        is_number = isinstance(rows, float) and 0.0 < rows < np.inf
+        if type(seed) is not int or seed < 0 or not (is_number or written is None):
             raise FitFileError(f"seed {seed!r} or imaginary rows {written!r}", "a number from 0, and one above 0")
-        if divided:
-            ess = BDeu(ess)
+        ess = None if written is None else BDeu(float(rows)) if is_divided else float(rows)
         found.append(NetworkDraws(network, in_few_bytes(count), ess, schema, seed, n_chain, draws, reference, noted))
     return found
 

@@ -67,6 +67,7 @@ ALLOWED = {
     "cli_compare": {"typer"},
     "cli_report": {"typer"},
     "cli_schema": {"typer"},
+    "cli_learners": {"typer"},
     "cli_splines": {"typer"},
     "cli_types": {"typer"},
     "cli_text": {"typer"},
