@@ -118,7 +118,7 @@ def read_networks(
             raise FitFileError(f"{draws.size} draws of {n_chain} chains, or numbers below 0", f"1 to {MAX_DRAWS}")
         seed, written = fact["seed"], fact["ess"]
         is_divided = isinstance(written, dict) and list(written) == [_DIVIDED]
-        rows = written[_DIVIDED] if is_divided else written
+        rows: Any = written[_DIVIDED] if is_divided else written
         is_number = isinstance(rows, float) and 0.0 < rows < np.inf
         if type(seed) is not int or seed < 0 or not (is_number or written is None):
             raise FitFileError(f"seed {seed!r} or imaginary rows {written!r}", "a number from 0, and one above 0")

@@ -197,8 +197,8 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
             continue
         support = summarised(probability(post, event).values.reshape(-1, 1))
         if support.mean[0] >= min_support:
-            # of the same circuit, so nodes have the same numbers
-            group = below(many, node, range(len(one.schema)), {})
+            # of the same circuit, so nodes have the same numbers; the event is about these columns alone
+            group = below(many, node, apart, {})
             assert group is not None
             within = summarised(probability(group, event).values.reshape(-1, 1))
             found.append(Pattern(event, support, within, summarised(weight[:, [number]]), number))
