@@ -56,7 +56,8 @@ nats a row on iris, .35 on cars, .03 on heart and diabetes (docs/results.md)."""
 # --- learner: cutset networks ----------------------------------------------------------------------------------------
 
 CUTSET_MIN_ROWS, CUTSET_MIN_COLUMNS, CUTSET_BINS, CUTSET_DRAWS = 300, 4, 8, 2
-"""Delta and sigma of Di Mauro et al. (2017); intervals by which numbers are judged; draws of each of some networks."""
+"""Delta and sigma of Di Mauro et al. (2017); intervals by which numbers are judged; draws of each of some networks of
+labels, whose posterior is known."""
 
 CUTSET_MIXED_COUNT, CUTSET_MIXED_SHARE, CUTSET_MIXED_COLUMNS = 25, 0.01, 1
 """In place of delta and sigma where there are numbers, which depend on others by splits alone: rows, or share of the

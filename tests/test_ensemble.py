@@ -306,3 +306,15 @@ def test_phases_are_reported(table):
     told = []
     bj.fit(table, by_chance, n_structures=2, seed=5, on_phase=lambda phase, seconds: told.append(phase), **FEW)
     assert told == ["compile", "structures"]
+
+
+def test_networks_of_labels_keep_few_draws_and_networks_of_numbers_as_many_as_others():
+    """Of labels a network's posterior is known, and draws are made from it where they are asked for."""
+    rng = np.random.default_rng(3)
+    labels = pd.DataFrame(rng.choice(["yes", "no"], (60, 3)), columns=list("abc"))
+    options = {"n_structures": 2, "tune": 2, "seed": 1, "progress": False}
+    assert bj.fit(labels, "cutset", **options).by_structure()[0].n_draw == 2
+    numbers = labels.assign(size=rng.normal(size=60).round(2))
+    post = bj.fit(numbers, "cutset", **options)
+    assert post.by_structure()[0].n_draw == 20
+    assert str(post.tree()).startswith("Cutset network of")

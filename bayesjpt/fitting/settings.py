@@ -56,6 +56,8 @@ class FitSettings:
     ----------
     options : dict
         Of the learner, as given; `learner_options` is what it is called with.
+    in_closed_form : bool
+        Whether structures keep counts in place of draws, so that few draws will do: known of a table (`of_rows`).
     """
 
     learner: Learner | Sequence[Learner] = "mspn"
@@ -78,6 +80,7 @@ class FitSettings:
     checkpoint: str | Path | None = None
     resume: bool = False
     time: float | None = None
+    in_closed_form: bool = False
     progress: bool = True
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -114,7 +117,9 @@ class FitSettings:
             )  # fmt: skip
 
     def of_rows(self, table: Table | Dataset) -> FitSettings:
-        """Return the settings for a table: of many rows fewer sweeps, unless their number was given.
+        """Return the settings for a table: few draws of networks of labels, fewer sweeps of many rows.
+
+        What was given stays.
 
         Raises
         ------
@@ -130,13 +135,23 @@ class FitSettings:
             raise ModelError(f"sampler = {self.sampler!r} of rows in files", "blocked", "Take a Table of some rows.")
         if self.executor is not None:
             _warn_of_few_rows(table.n_row, self.executor)
+        settings = replace(self, in_closed_form=self._has_closed_form(table))
         if table.n_row <= SHORT_ROWS or not self.several:
-            return self
-        schedule, share = self.schedule, math.sqrt(SHORT_ROWS / table.n_row)
+            return settings
+        schedule, share = settings.schedule, math.sqrt(SHORT_ROWS / table.n_row)
         tune, draws = (max(FEWEST_SWEEPS, round(share * n)) for n in (schedule.n_tune, schedule.n_draw))
         return replace(
-            self, tune=tune if self.tune is None else self.tune, draws=draws if self.draws is None else self.draws
+            settings, tune=tune if self.tune is None else self.tune, draws=draws if self.draws is None else self.draws
         )
+
+    def _has_closed_form(self, table: Table | Dataset) -> bool:
+        """Return whether all structures will be networks of labels of complete rows."""
+        from bayesjpt.table.table import Table
+
+        has_counts = self.learners == ["cutset"] and self.options.get("leaf") != "dictionary"
+        if not has_counts or not isinstance(table, Table) or not table.observed.all():
+            return False
+        return all(column.base == "category" for column in table.schema.columns)
 
     def check_options(self, table: Table | Dataset) -> None:
         """Raise for options of learners that make no sense for a table."""
@@ -160,7 +175,7 @@ class FitSettings:
         """Sweeps of each chain, with defaults for what was left open."""
         from bayesjpt.sampler.schedule import Schedule
 
-        few = CUTSET_DRAWS if self.learners == ["cutset"] else STRUCTURE_DRAWS
+        few = CUTSET_DRAWS if self.in_closed_form else STRUCTURE_DRAWS
         chains, tune, draws = (STRUCTURE_CHAINS, STRUCTURE_TUNE, few) if self.several else (CHAINS, TUNE, DRAWS)
         return Schedule(
             n_chain=int(chains if self.chains is None else self.chains),

@@ -217,7 +217,9 @@ def tree_data(
     has_trees = any(node.follows for node in made) or any(
         label_parents(post.circuit, node.node) for node in nodes if not node.children
     )
-    kind = TreeData.kind if not has_trees else CHOW_LIU if len(nodes) == 1 else "Cutset network"
+    # beside columns of numbers leaves may hold no tree of labels: the circuit is that of a joint probability tree
+    is_network = has_trees or str(post.settings.get("learner", "")).removeprefix("learn_") == "cutset"
+    kind = CHOW_LIU if has_trees and len(nodes) == 1 else "Cutset network" if is_network else TreeData.kind
     return TreeData(tuple(made), tuple(axes), tuple(whole), hidden, *n_draws, structure, n_structure, kind)
 
 
