@@ -6,6 +6,7 @@ over columns that say nothing about a population (`aside`), to what the values a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,7 @@ from bayesjpt.table.excluded import kind_to_suggest, nearly_read, set_aside_reas
 from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, tokens_text, without_tokens
 from bayesjpt.table.overrides import KINDS, LABEL_KINDS, NOTHING, Override
 from bayesjpt.table.schema import Column, Schema, SetAside, closest
+from bayesjpt.table.unreadable import Unreadable, unreadable_text, without_unreadable
 
 
 def overrides_of_kinds(kinds: Mapping[str, str] | None, names: Sequence[str]) -> dict[str, Override]:
@@ -55,6 +57,7 @@ class _Decided:
     set_aside: list[SetAside] = field(default_factory=list)
     constant: list[str] = field(default_factory=list)
     tokens: list[tuple[str, str]] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     remedies: dict[str, str] = field(default_factory=dict)
 
@@ -86,6 +89,8 @@ def decide_schema(
         _tell(made.notes)
     if made.tokens:
         warn(f"read as missing among numbers: {tokens_text(made.tokens)}")
+    if made.unreadable:
+        warn(unreadable_text(made.unreadable))
     if made.constant:
         warn(f"constant columns, which say nothing about others: {', '.join(made.constant)}")
     return Schema(tuple(made.columns), tuple(made.set_aside)), made.read
@@ -99,7 +104,10 @@ def _decide_next(cells: Cells, override: Override, decided: _Decided) -> None:
     if cells.excluded or not (cells.n_distinct or override.base in ("real", "integer", "category")):
         _exclude(cells, override, decided)
         return
-    view = interpret(cells, decided.hints)
+    view, unreadable = interpret(cells, decided.hints), None
+    if view.stored == "text" and override.base not in ("category", "aside"):
+        cells, unreadable = without_unreadable(cells, decided.hints)
+        view = interpret(cells, decided.hints) if unreadable else view
     found = set_aside_reason(cells, view) if override.base is None or override.source else None
     if override.base == "aside":
         found = found or "left out on request"
@@ -113,6 +121,7 @@ def _decide_next(cells: Cells, override: Override, decided: _Decided) -> None:
         return
     column, view = decide(cells, view, override, hints=decided.hints)
     decided.notes += [note for note in dict.fromkeys((cells.note, view.note)) if note]
+    decided.unreadable += [unreadable] if unreadable else []
     decided.columns.append(column)
     decided.read.append(view)
     if column.n_distinct == 1 and override.base is None:
@@ -131,9 +140,29 @@ def _exclude(cells: Cells, override: Override, decided: _Decided) -> None:
 
 
 def _tell(notes: Sequence[str]) -> None:
-    more = f"; and {len(notes) - _N_NOTES} columns more" if len(notes) > _N_NOTES else ""
-    warn(f"{'; '.join(notes[:_N_NOTES])}{more}")
+    """Warn of how columns were read; what is said of several of them is said once."""
+    columns: dict[str, list[str]] = {}
+    for note in notes:
+        found = _IS_READ.fullmatch(note)
+        columns.setdefault(found[2] if found else note, []).append(found[1] if found else "")
+    parts, n_column = [], 0
+    for remark, heads in columns.items():
+        room = max(_N_NOTES - n_column, 0)
+        n_column += len(heads)
+        if room and heads[0]:
+            first, *others = heads[:room]
+            others = [head.replace(" is read as ", " as ") for head in others]
+            parts.append(
+                ", ".join([first, *others]) + (remark.replace(" reads it ", " reads them ") if others else remark)
+            )
+        elif room:
+            parts.append(remark)
+    more = f"; and {n_column - _N_NOTES} columns more" if n_column > _N_NOTES else ""
+    warn(f"{'; '.join(parts)}{more}")
 
+
+_IS_READ = re.compile(r"('.*' in column .* is read as [^\s,]+)(.*)")
+"""A note on an ambiguous column: what was read, and why and how to read it otherwise."""
 
 _N_NOTES = 4
 

@@ -83,8 +83,9 @@ def read_text(content: bytes, name: str, reading: Reading, *, as_written: bool) 
         if len(content) >= _LARGE_BYTES:
             table = _by_arrow(content, layout, as_written)
             if table is not None:
-                return _without_empty_end(table, layout), layout.separator
-        return _without_empty_end(_by_csv(content, layout, name, reading.header is None), layout), layout.separator
+                return _without_empty_end(table, layout, name), layout.separator
+        table = _by_csv(content, layout, name, reading.header is None)
+        return _without_empty_end(table, layout, name), layout.separator
     except csv.Error as error:
         raise TableError(f"file {name!r} cannot be read: {error}") from None
 
@@ -260,7 +261,10 @@ def _by_csv(content: bytes, layout: Layout, name: str, may_end: bool) -> list[Ce
                     f"{len(names)} as in the {'header line' if layout.has_header else 'first one'}",
                     "Put quotes around cells that hold the separator.",
                 )
-        n_below = preamble.n_below(rows) if may_end and not n_row and len(rows) < _N_ROW_CHUNK else 0
+        is_whole = may_end and not n_row and len(rows) < _N_ROW_CHUNK
+        n_below = preamble.n_below(rows) if is_whole else 0
+        if is_whole and not n_below:
+            preamble.tell_of_total(name, rows)
         if n_below:
             preamble.tell_below(name, rows[-n_below:], is_kept_by_option=True)
             rows = rows[:-n_below]
@@ -273,10 +277,13 @@ def _by_csv(content: bytes, layout: Layout, name: str, may_end: bool) -> list[Ce
     ]
 
 
-def _without_empty_end(table: list[Cells], layout: Layout) -> list[Cells]:
-    """Return columns but for those that a separator at the end of each line makes, without name and cells."""
+def _without_empty_end(table: list[Cells], layout: Layout, name: str) -> list[Cells]:
+    """Return columns but for those without name and cells.
+
+    A separator at the beginning or end of each line makes such a column; of others a warning tells.
+    """
     n_row = table[0].codes.size
-    return [cells for cells, name in zip(table, layout.header, strict=True) if name or cells.n_observed or not n_row]
+    return preamble.without_empty(table, layout.header, name) if n_row else table
 
 
 def _by_arrow(content: bytes, layout: Layout, as_written: bool) -> list[Cells] | None:

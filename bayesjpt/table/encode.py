@@ -25,7 +25,9 @@ from bayesjpt.table.interpret import (
 )
 from bayesjpt.table.numeric import check_standardised
 from bayesjpt.table.schema import Column, Schema, closest
+from bayesjpt.table.unreadable import Unreadable, new_cells_without_unreadable, unreadable_text
 from bayesjpt.table.written_dates import DateNotation
+from bayesjpt.table.written_numbers import is_currency
 from bayesjpt.table.yes_no import same_answer
 
 UNSEEN = ("other", "error", "missing")
@@ -86,6 +88,7 @@ def encode(
     news: list[str] = []
     tokens: list[tuple[str, str]] = []
     beyond: list[str] = []
+    unreadable: list[Unreadable] = []
     for position, (cells, column) in enumerate(zip(table, schema, strict=True)):
         if cells is None:
             values[position] = filler(column)
@@ -103,6 +106,7 @@ def encode(
                 labels[:-1][known != len(column.labels)] = None
                 unknown[position] = labels[cells.codes]
         else:
+            cells = _readable(cells, column, unreadable)
             cells = _as_numbers(cells, column, beyond, outside)
             known = cells.distinct
         row = np.append(known, np.nan)[cells.codes]
@@ -110,6 +114,8 @@ def encode(
         values[position] = row if observed[position].all() else np.where(observed[position], row, filler(column))
     if tokens:
         warn(f"read as missing: {tokens_text(tokens)}")
+    if unreadable:
+        warn(unreadable_text(unreadable))
     if news:
         warn(f'labels not seen in training, read as "other": {"; ".join(news)}')
     if beyond:
@@ -167,6 +173,17 @@ def _spelled_as(label: str, cells: Cells, column: Column) -> str:
     if column.dtype == "datetime" and cells.stored == "text":
         return cells_of.label_as_stored(label, "datetime") or label
     return label
+
+
+def _readable(cells: Cells, column: Column, unreadable: list[Unreadable]) -> Cells:
+    """Return cells without the few that are no numbers, or dates, as the column's are; those are appended."""
+    if cells.stored != "text" or _as_written(cells, column) is not None:
+        return cells
+    kept, found = new_cells_without_unreadable(cells, column.dtype)
+    if found is None or _as_written(kept, column) is None:
+        return cells
+    unreadable.append(found)
+    return kept
 
 
 def _as_numbers(cells: Cells, column: Column, beyond: list[str], outside: str) -> Cells:
@@ -234,7 +251,9 @@ def _as_written(cells: Cells, column: Column) -> Cells | None:
     found = spelled_number(cells)
     if found is None and isinstance(column.notation, DateNotation):
         return spelled_datetime(cells)
-    return found
+    unit = "" if found is None or found.notation is None else getattr(found.notation, "suffix", "").strip()
+    known = getattr(column.notation, "suffix", "").strip()
+    return None if unit and unit != known and not is_currency(unit) else found
 
 
 def _outside(values: np.ndarray, interval: tuple[float, float]) -> np.ndarray:

@@ -8,13 +8,14 @@ its own evidence, so its schema is that of `bayesjpt.as_table`.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bayesjpt.defaults import MAX_LABELS
-from bayesjpt.errors import BayesjptError, TableError
+from bayesjpt.errors import BayesjptError, BayesjptWarning, TableError, warn
 from bayesjpt.executors import Run, in_turn
 from bayesjpt.table.batches import Files
 from bayesjpt.table.schema import Schema
@@ -224,7 +225,15 @@ def decide_schema(
     if not n_row:
         raise TableError(f"{len(files.paths)} file{'s' * (len(files.paths) > 1)} without rows", "at least one row")
     rows, numbers = _gather(files, run).table()
-    try:
-        return as_table(rows, kinds=kinds, **dict(reading or {})).schema, n_row
-    except BayesjptError as error:
-        raise error_in_whole(error, numbers) from None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BayesjptWarning)
+        try:
+            schema = as_table(rows, kinds=kinds, **dict(reading or {})).schema
+        except BayesjptError as error:
+            raise error_in_whole(error, numbers) from None
+    for each in caught:
+        if issubclass(each.category, BayesjptWarning):
+            warn(in_whole(str(each.message), numbers))
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    return schema, n_row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import numpy as np
@@ -124,6 +125,18 @@ def nearly_read(cells: Cells) -> str:
             row, value = cells.first(odd)
             return f"; most cells are {kind}, the first that is not is {value!r} in row {row}"
     return ""
+
+
+def first_odd(reason: str) -> tuple[str, int] | None:
+    """Return the text and row that `nearly_read` tells in the reason of a column; None where it tells none.
+
+    Examples
+    --------
+    >>> first_odd("text: 160 labels; most cells are numbers, the first that is not is 'call us' in row 21")
+    ('call us', 21)
+    """
+    found = re.search(r"the first that is not is ('.*'|\".*\") in row (\d+)$", reason)
+    return (str(ast.literal_eval(found[1])), int(found[2])) if found else None
 
 
 def _in_row_order(view: Cells) -> bool:

@@ -12,7 +12,13 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.reading import Reading
 from bayesjpt.table.written_dates import DateNotation, date_readings
-from bayesjpt.table.written_numbers import NumberNotation, NumberReadings, number_readings, plain_decimal
+from bayesjpt.table.written_numbers import (
+    NumberNotation,
+    NumberReadings,
+    number_readings,
+    plain_decimal,
+    stray_units,
+)
 from bayesjpt.table.yes_no import yes_no
 
 Notation = NumberNotation | DateNotation
@@ -115,6 +121,8 @@ def spelled_number(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
     found = number_readings(cells.distinct.tolist())
     if found is None:
         return plain
+    if found.notations[0].suffix and stray_units(cells.distinct.tolist(), cells.counts()):
+        return None
     decimal = hints.decimal if by_option else found.likely_decimal or hints.decimal
     chosen = next((k for k, one in enumerate(found.notations) if one.decimal == decimal), 0)
     notation = found.notations[chosen]
@@ -186,8 +194,9 @@ def _dates(hints: Hints) -> Callable[[Cells], Cells | None]:
         if len(found.notations) > 1 and not hints.order_by.startswith("the option"):
             day = cells_of.value_label(notation.value(found.example) or 0.0, "datetime")[:10]
             by = f", {hints.order_by}" if hints.order_by and notation.order == hints.order else ""
-            first = "month" if notation.order == "dmy" else "day"
-            note = f"{found.example!r} in column {cells.name!r} is read as {day}{by} ({first} first reads it otherwise)"
+            is_day_first = notation.order == "dmy"
+            option = f"day_first={not is_day_first}, or --{'month' if is_day_first else 'day'}-first,"
+            note = f"{found.example!r} in column {cells.name!r} is read as {day}{by} ({option} reads it otherwise)"
         return replace(cells.retold(stored, found.values[chosen]), notation=notation, note=note)
 
     return read

@@ -11,6 +11,7 @@ import numpy as np
 
 from bayesjpt.errors import warn
 from bayesjpt.table import header as header_of
+from bayesjpt.table.cells import Cells
 from bayesjpt.table.written_numbers import number_readings
 
 _MOST_ROWS = 30
@@ -32,6 +33,9 @@ _ROUNDING = 1e-6
 
 _N_LAST = 200
 """Rows before the last ones, which must be fuller."""
+
+_N_NUMBERS = 5
+"""Columns without names that a note tells by their numbers."""
 
 _LONGEST_TITLE = 40
 """Characters of a title that a note repeats."""
@@ -212,6 +216,38 @@ def tell_below(name: str, rows: Sequence[Sequence[str]], *, is_kept_by_option: b
     verb, them = ("is", "it") if len(rows) == 1 else ("are", "them")
     option = f"; header=True, or --header, keeps {them}" if is_kept_by_option else ""
     warn(f"{rows_are} of {name!r} ({clipped}), below the table, {verb} left out{option}")
+
+
+def tell_of_total(name: str, rows: Sequence[Sequence[Any]], text: Callable[[Any], str] = str.strip) -> None:
+    """Warn that the last row of a table, which is kept, may be one of totals, or means, as its first cell says."""
+    if len(rows) < 3 or len(rows[0]) < 2:
+        return
+    title = text(rows[-1][0])
+    kind = _KINDS.get(_label(title))
+    if kind is None or any(_label(text(row[0])) == _label(title) for row in rows[:-1]):
+        return
+    of_those = "the sum" if kind == "total" else "the mean"
+    warn(
+        f"the last row of {name!r} ({title}) may hold {kind}s, but not every cell is {of_those} of those above: it is "
+        f"kept as row {len(rows)}; delete it from the file if it does"
+    )
+
+
+def without_empty(table: Sequence[Cells], header: Sequence[str], name: str) -> list[Cells]:
+    """Return columns but for those that have neither name nor cells, with a warning unless they are the first or last.
+
+    A separator at the beginning or end of each line makes those.
+    """
+    is_kept = [bool(text) or cells.n_observed > 0 for cells, text in zip(table, header, strict=True)]
+    known = [k for k, kept in enumerate(is_kept) if kept]
+    inside = [str(k + 1) for k in range(known[0], known[-1]) if not is_kept[k]] if known else []
+    if inside:
+        numbers = ", ".join(inside[:_N_NUMBERS]) + (
+            f" and {len(inside) - _N_NUMBERS} more" * (len(inside) > _N_NUMBERS)
+        )
+        are = "column {} of {!r} is" if len(inside) == 1 else "columns {} of {!r} are"
+        warn(f"{are.format(numbers, name)} left out: without a name and empty")
+    return [cells for cells, kept in zip(table, is_kept, strict=True) if kept]
 
 
 def tell(name: str, n_row: int, first: Sequence[str]) -> None:

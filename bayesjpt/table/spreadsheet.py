@@ -118,13 +118,14 @@ def _columns(rows: list[list[Any]], name: str, reading: Reading) -> list[Cells]:
     else:
         names = header_of.numbered(len(first), first, name, is_stated=reading.header is False)
     table = [object_cells(one, [_cell(row[k]) for row in rows]) for k, one in enumerate(names)]
-    return [cells for cells, text in zip(table, first, strict=True) if text or cells.n_observed or not has_header]
+    return preamble.without_empty(table, first, name) if has_header else table
 
 
 def _above_end(rows: list[list[Any]], name: str) -> list[list[Any]]:
     """Return rows without totals and remarks below them."""
     n_below = preamble.n_below(rows, _text)
     if not n_below:
+        preamble.tell_of_total(name, rows, _text)
         return rows
     last = [[_text(cell) for cell in row] for row in rows[-n_below:]]
     preamble.tell_below(name, last, is_kept_by_option=True)

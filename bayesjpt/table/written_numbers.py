@@ -51,6 +51,9 @@ _MOST_UNITS = 12
 _LEAST_PLAIN = 3
 """Different numbers without a mark from which their sizes are evidence."""
 
+_STRAY_SHARE, _LEAST_BARE = 0.05, 20
+"""A word behind so few of a column's numbers is no unit of theirs, where so many cells have none."""
+
 _N_FIRST = 50
 """Texts that are looked at before all are."""
 
@@ -335,6 +338,36 @@ def units_of(texts: Iterable[str]) -> tuple[str, ...]:
             if unit:
                 found.setdefault(unit.casefold(), unit)
     return tuple(sorted(found.values())) if 1 < len(found) <= _MOST_UNITS else ()
+
+
+def stray_units(texts: Sequence[str], counts: np.ndarray) -> list[int]:
+    """Return which texts are numbers with a word that hardly another number has, such as ``4O`` among whole numbers.
+
+    A currency may stand before the first number alone, as in accounts, and is none.
+
+    Parameters
+    ----------
+    texts : sequence of str (n_text,)
+    counts : int64 (n_text,)
+        Cells of each.
+
+    Examples
+    --------
+    >>> stray_units(["41", "4O", "52"], np.array([30, 1, 20])), stray_units(["41 cm", "52"], np.array([30, 20]))
+    ([1], [])
+    """
+    marked: list[int] = []
+    n_bare = n_marked = 0
+    for k, text in enumerate(texts):
+        parts = _parted(text)
+        if parts is None:
+            continue
+        if parts.prefix or not parts.suffix or is_currency(parts.suffix.strip()):
+            n_bare += int(counts[k])
+        else:
+            marked.append(k)
+            n_marked += int(counts[k])
+    return marked if n_bare >= _LEAST_BARE and n_marked <= _STRAY_SHARE * (n_bare + n_marked) else []
 
 
 def mixed_decimals(texts: Iterable[str]) -> tuple[str, ...]:

@@ -152,8 +152,18 @@ def test_rows_are_told_by_their_numbers_in_the_whole_table(tmp_path, few_rows):
         bj.dataset(late(tmp_path, pa.array(values)))
     texts = [str(each) for each in numbers()]
     texts[LATE] = "oops"
-    with pytest.raises(SchemaError, match=f"holds 'oops' in row {LATE + 1};"):
+    with pytest.warns(BayesjptWarning, match=rf"'oops' in column 'c' \(first in row {LATE + 1}\)"):
         bj.dataset(late(tmp_path, pa.array(texts)))
+    chosen = chosen_rows(N_MANY, 300, 0).tolist()
+    damaged = list(texts)
+    for row in [row for row in range(LATE, LATE + 40) if row not in chosen][:15]:  # too many of the rows read at once
+        damaged[row] = "oops"
+    with pytest.raises(SchemaError, match=f"holds 'oops' in row {LATE + 1};"):
+        bj.dataset(late(tmp_path, pa.array(damaged)))
+    damaged = list(texts)
+    damaged[LATE], damaged[chosen[250]] = "5", "ooh"
+    with pytest.warns(BayesjptWarning, match=rf"'ooh' in column 'c' \(first in row {chosen[250] + 1}\)"):
+        bj.dataset(late(tmp_path, pa.array(damaged)))
     texts[LATE] = "3.5"
     with pytest.warns(BayesjptWarning, match=rf"first in row {LATE + 1}\)"):
         bj.dataset(late(tmp_path, pa.array(texts)))

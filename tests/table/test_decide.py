@@ -298,7 +298,7 @@ class TestSetAside:
         assert str(defaults.MAX_LABELS) in reason
 
     def test_text_column_of_mostly_numbers_is_set_aside_naming_the_first_that_is_none(self):
-        reason = set_aside_of([str(i % 200) for i in range(500)] + ["many"])
+        reason = set_aside_of([str(i % 200) for i in range(500)] + ["many"] * 50)
         assert "'many' in row 501" in reason
 
     @pytest.mark.parametrize("start", [0, 1, 1_000, -7])
@@ -316,7 +316,7 @@ class TestSetAside:
         assert set_aside_of(rng.permutation(50)) is None
 
     def test_distinct_texts_of_mostly_numbers_are_set_aside_naming_the_first_that_is_none(self):
-        reason = set_aside_of([f"{i}.5" for i in range(50)] + ["many"])
+        reason = set_aside_of([f"{i}.5" for i in range(50)] + ["many", "few", "none at all", "a lot"])
         assert "identifier" in reason
         assert "'many' in row 51" in reason
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import warnings
 
 import numpy as np
 import openpyxl
@@ -355,8 +356,14 @@ def test_last_rows_that_may_be_part_of_the_table_are_kept(tmp_path, last):
     rows = [["a", "b", "c"], *GROWN, *last]
     workbook(tmp_path / "t.xlsx", {"A": rows})
     (tmp_path / "t.csv").write_text("\n".join(",".join(map(str, row)) for row in rows))
+    is_new = [row[0] for row in rows].count(last[-1][0]) == 1
     for name in ("t.xlsx", "t.csv"):
-        assert read_cells(tmp_path / name)[0][0].codes.size == len(rows) - 1
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert read_cells(tmp_path / name)[0][0].codes.size == len(rows) - 1
+        told = [str(one.message) for one in caught]
+        assert len(told) == (is_new and last[-1][0] in ("Total", "average"))
+        assert all(f"({last[-1][0]}) may hold" in one and f"kept as row {len(rows) - 1};" in one for one in told)
 
 
 @pytest.mark.parametrize(
@@ -377,6 +384,20 @@ def test_totals_means_and_remarks_apart_are_left_out_unless_the_option_says_not(
     with pytest.warns(BayesjptWarning, match="below the table, .* left out; header=True, or --header, keeps"):
         assert read_cells(tmp_path / "t.csv")[0][0].codes.size == len(GROWN)
     assert read_cells(tmp_path / "t.csv", reading=Reading(header=True))[0][0].codes.size == len(rows) - 1
+
+
+def test_an_empty_column_without_a_name_is_told_unless_it_is_at_an_end(tmp_path):
+    lines = ["a,,b,", *(f"{k}.5,,{'xy'[k % 2]}," for k in range(6))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    workbook(tmp_path / "t.xlsx", {"A": [[cell or None for cell in line.split(",")] for line in lines]})
+    for name in ("t.csv", "t.xlsx"):
+        with pytest.warns(
+            BayesjptWarning, match=f"^column 2 of '{name}.*' is left out: without a name and empty$"
+        ) as told:
+            assert [cells.name for cells in read_cells(tmp_path / name)[0]] == ["a", "b"]
+        assert len(told) == 1
+    (tmp_path / "t.csv").write_text("\n".join(f",{line.replace(',,', ',')}" for line in lines))
+    assert [cells.name for cells in read_cells(tmp_path / "t.csv")[0]] == ["a", "b"]
 
 
 def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(tmp_path):

@@ -380,3 +380,23 @@ def test_times_of_day_are_written_as_they_were_read_to_typed_files_too(tmp_path)
     table = as_table(pd.DataFrame({"at": ["14:30", "09:05", None, "23:59"], "x": [1.5, 2.5, 0.5, 7.25]}))
     write_table(table, tmp_path / "t.parquet")
     assert pd.read_parquet(tmp_path / "t.parquet")["at"].fillna("").tolist() == ["14:30", "09:05", "", "23:59"]
+
+
+def test_what_is_said_of_several_columns_is_said_once_with_the_option():
+    texts = ["1,234", "5,678", "9,012"]
+    with pytest.warns(BayesjptWarning) as told:
+        as_table({f"c{k}": texts for k in range(6)} | {"y": ["a", "b", "a"]})
+    assert [str(one.message) for one in told] == [
+        "'1,234' in column 'c0' is read as 1234, '1,234' in column 'c1' as 1234, '1,234' in column 'c2' as 1234, "
+        "'1,234' in column 'c3' as 1234 (decimal=',', or --decimal , reads them otherwise); and 2 columns more"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [("03/04/2020", "day_first=True, or --day-first,"), ("03.04.2020", "day_first=False, or --month-first,")],
+)
+def test_an_ambiguous_date_tells_the_option_that_reads_it_otherwise(text, option):
+    with pytest.warns(BayesjptWarning) as told:
+        as_table({"d": [text, text.replace("03", "05")], "y": ["a", "b"]})
+    assert f"({option} reads it otherwise)" in str(told[0].message)

@@ -1,0 +1,139 @@
+"""Columns of numbers or dates with a few cells that are neither: typing errors, remarks, days that no calendar has.
+
+Such a cell must not cost the column. It is read as missing, and a warning names it. What says something about a number
+that it does not spell, such as ``<5`` or ``90+``, is no such cell: missing, it would be a wrong answer.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bayesjpt.table import cells as cells_of
+from bayesjpt.table.cells import Cells
+from bayesjpt.table.interpret import NO_HINTS, Hints, spelled_datetime, spelled_number, without_tokens
+from bayesjpt.table.written_dates import date_readings
+from bayesjpt.table.written_numbers import number_readings, stray_units
+
+_LEAST_READ = 20
+"""Cells that are read; fewer say nothing about the others."""
+
+_FEW_NUMBERS = 20
+"""Different numbers up to which they may be labels, as the text beside them then is."""
+
+_MOST_CELLS = 0.05
+_FEW_CELLS, _FEW_TEXTS = 0.02, 3
+"""Share of cells that are not read: at most the first, and the second where they are of more than so many texts."""
+
+_TELLS_OF_NUMBERS = re.compile(r"[<>≤≥≈~+]|\d ?[-–/] ?\d|[^\W\d_]{2,}\W*\d|\d\W*\w+ \w")  # noqa: RUF001 - a dash of ranges
+"""``<5``, ``90+``, ``10-20``, ``over 90``, ``5 or more``."""
+
+_N_NAMED, _N_SHOWN = 4, 40
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """The cells of a column that were read as missing: the first one, its row from 1, and how many texts there are."""
+
+    column: str
+    text: str
+    row: int
+    n_text: int
+
+
+def without_unreadable(cells: Cells, hints: Hints = NO_HINTS) -> tuple[Cells, Unreadable | None]:
+    """Return cells of texts without the few that are no numbers, or dates, as all others are; and what those were.
+
+    The cells as they are, and None, where they are too many, or the others may be labels.
+    """
+    if cells.stored != "text" or cells.labels or cells.n_distinct < 2:
+        return cells, None
+    for is_odd, read, n_least in ((_odd_numbers, _numbers, _FEW_NUMBERS + 1), (_odd_dates, spelled_datetime, 1)):
+        kept, found = _without(cells, is_odd)
+        if found is not None and kept.n_distinct >= n_least and read(kept, hints) is not None:
+            return kept, found
+    return cells, None
+
+
+def new_cells_without_unreadable(cells: Cells, dtype: str) -> tuple[Cells, Unreadable | None]:
+    """Return what `without_unreadable` does of new rows, of whose column it is known what it holds."""
+    if cells.stored != "text" or cells.labels:
+        return cells, None
+    return _without(cells, _odd_dates if dtype == "datetime" else _odd_numbers)
+
+
+def _numbers(cells: Cells, hints: Hints) -> Cells | None:
+    is_code = cells_of.zero_padded(cells) or cells_of.inexact(cells)
+    return None if is_code else spelled_number(cells, hints)
+
+
+def _without(cells: Cells, odd_of: Callable[[Cells, np.ndarray], list[int] | None]) -> tuple[Cells, Unreadable | None]:
+    counts = cells.counts()
+    odd = odd_of(cells, counts)
+    if not odd or int(counts.sum() - counts[odd].sum()) < _LEAST_READ:
+        return cells, None
+    gone = np.zeros(cells.n_distinct, bool)
+    gone[odd] = True
+    row, text = cells.first(odd)
+    kept, _ = without_tokens(replace(cells_of.without_distinct(cells, gone), note=""))
+    return kept, Unreadable(cells.name, text, row, len(odd))
+
+
+def _odd_numbers(cells: Cells, counts: np.ndarray) -> list[int] | None:
+    """Return which distinct texts are no numbers; None where they are too many, or tell of numbers all the same."""
+    units = set(stray_units(cells.distinct.tolist(), counts))
+
+    def is_number(k: int, text: str) -> bool:
+        return k not in units and (cells_of.number_of_text(text) is not None or number_readings([text]) is not None)
+
+    odd = _odd(cells, counts, is_number)
+    if odd is None or any(k not in units and _TELLS_OF_NUMBERS.search(cells.distinct[k]) for k in odd):
+        return None
+    return odd
+
+
+def _odd_dates(cells: Cells, counts: np.ndarray) -> list[int] | None:
+    return _odd(cells, counts, lambda _, text: date_readings([text]) is not None)
+
+
+def _odd(cells: Cells, counts: np.ndarray, is_read: Callable[[int, str], bool]) -> list[int] | None:
+    """Return the distinct texts that are not read, tokens for missing numbers apart; None once they are too many."""
+    n_cell, n_odd = int(counts.sum()), 0
+    odd: list[int] = []
+    for k, text in enumerate(cells.distinct.tolist()):
+        if text in cells_of.NO_NUMBER_TOKENS or is_read(k, text):
+            continue
+        odd.append(k)
+        n_odd += int(counts[k])
+        if n_odd > (_MOST_CELLS if len(odd) <= _FEW_TEXTS else _FEW_CELLS) * n_cell:
+            return None
+    return odd
+
+
+def unreadable_text(found: Sequence[Unreadable]) -> str:
+    """Return a warning that cells were read as missing, and what to do about it.
+
+    Examples
+    --------
+    >>> unreadable_text([Unreadable("price", "call us", 57, 1)]).partition("missing: ")[2].partition(";")[0]
+    "'call us' in column 'price' (first in row 57)"
+    """
+    parts = []
+    for one in found[:_N_NAMED]:
+        more = f" and {one.n_text - 1} more" if one.n_text > 1 else ""
+        parts.append(f"{_clipped(one.text)!r}{more} in column {one.column!r} (first in row {one.row})")
+    if len(found) > _N_NAMED:
+        parts.append(f"and {len(found) - _N_NAMED} columns more")
+    token = f"{found[0].column}={found[0].text}"
+    return (
+        f"read as missing, being no numbers or dates as the other cells are: {'; '.join(parts)}; mend "
+        f"them, or say that they are missing with na={token!r}, or --na {shlex.quote(token)}"
+    )
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _N_SHOWN else f"{text[: _N_SHOWN - 3]}..."
