@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesjpt.defaults import MAX_BOXES
 from bayesjpt.errors import QueryError
-from bayesjpt.queries.event import And, Event, Leaf, Not, Or, rendered_name
+from bayesjpt.queries.event import And, Between, Comparison, Event, Leaf, Membership, Not, Or, rendered_name
 from bayesjpt.queries.grammar import as_event
 from bayesjpt.queries.intervals import Intervals, domain_of, intersection
 from bayesjpt.queries.partition import Formula, Formulas, disjoint_products
@@ -248,8 +248,14 @@ def why_null(union: Sequence[Box], schema: Schema, event: Event | None = None) -
     'the event contradicts itself: no row can be in it'
     >>> why_null((), schema, as_event("x < 1 and x > 2"))
     "the event contradicts itself on column 'x': no row can be in it"
+    >>> whole = Schema((Column("n", "integer", (0.0, np.inf)),))
+    >>> why_null((), whole, as_event("n = 2.5"))
+    "column 'n' holds whole numbers: no row can be in n == 2.5"
     """
     if not union:
+        fraction = None if event is None else _asks_for_fraction(event, schema)
+        if fraction is not None:
+            return f"column {fraction.column!r} holds whole numbers: no row can be in {fraction!r}"
         names = ", ".join(map(repr, event.columns)) if event is not None else ""
         where = f" on column{'s' * (', ' in names)} {names}" if names else ""
         return f"the event contradicts itself{where}: no row can be in it"
@@ -263,6 +269,30 @@ def why_null(union: Sequence[Box], schema: Schema, event: Event | None = None) -
         f"column {column.name!r} is continuous: P({name} == {rendered}) is 0; ask for "
         f"{name} between {_cell_end(column, value, -0.5)} and {_cell_end(column, value, 0.5)}, or give it as evidence"
     )
+
+
+def _asks_for_fraction(event: Event, schema: Schema) -> Leaf | None:
+    """Return the comparison that empties an event because its column holds whole numbers alone; None for none."""
+    if isinstance(event, And | Or):
+        found = [_asks_for_fraction(part, schema) for part in event.parts]
+        if isinstance(event, Or) and None in found:
+            return None
+        return next((leaf for leaf in found if leaf is not None), None)
+    if not isinstance(event, Leaf):
+        return None
+    column = schema.columns[position_of(event.column, schema)]
+    if column.base != "integer" or values_of(event, column):
+        return None
+    match event:
+        case Comparison(_, "==", float() as value):
+            is_between = not value.is_integer()
+        case Membership(_, values):
+            is_between = all(isinstance(value, float) and not value.is_integer() for value in values)
+        case Between(_, float() as lo, float() as hi):
+            is_between = np.ceil(lo) > np.floor(hi)
+        case _:
+            is_between = False
+    return event if is_between else None
 
 
 def _cell_end(column: Column, value: float, share: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -25,6 +26,7 @@ from bayesjpt.queries.event import (
 )
 from bayesjpt.queries.intervals import Domain, Intervals, domain_of, intersection
 from bayesjpt.table import cells as cells_of
+from bayesjpt.table.excluded import first_odd
 from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.overrides import LABEL_KINDS
 from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
@@ -65,6 +67,15 @@ def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
                 f"column {name!r} was summed out of this posterior",
                 remedy="Name it in post.marginal([...]) too, or ask the posterior that has it.",
                 command="Ask the fit that has it.",
+                place=place,
+            )
+        odd = first_odd(column.reason) if column.name == name else None
+        if odd is not None:
+            token = f"{name}={odd[0]}"
+            raise EventError(
+                f"column {name!r} is not part of the model; it is left out: {column.reason}",
+                remedy=f"Mend such cells, or read them as missing with na={token!r}, and fit again.",
+                command=f"Mend such cells, or read them as missing with --na {shlex.quote(token)}, and fit again.",
                 place=place,
             )
         if column.name == name:
@@ -266,7 +277,7 @@ def _code(column: Column, value: Value, place: Place | None) -> float:
         remedy = f"Write '{text}' in single quotes." if in_quotes else f"Its labels are {_rendered_labels(column)}."
         _refuse_kind(column, value, kind, remedy, place)
     if label not in names:
-        raise EventError(f"column {column.name!r} has no label {label!r}", closest(label, names), place=place)
+        raise EventError(f"column {column.name!r} has no label {label!r}", closest(label, column.labels), place=place)
     return float(names.index(label))
 
 

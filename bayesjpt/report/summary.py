@@ -5,12 +5,14 @@ from __future__ import annotations
 import html
 import math
 import re
+import shlex
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bayesjpt.queries.look_at import notes_of_left_out
 from bayesjpt.queries.types import UNSURE, ColumnType, Types
+from bayesjpt.table.excluded import first_odd
 
 if TYPE_CHECKING:
     from bayesjpt.queries.type_shares import ColumnShares, TypeShares
@@ -175,9 +177,17 @@ def _left_out(columns: Sequence[SetAside]) -> list[str]:
     odd: dict[str, list[str]] = {}
     for column in columns:
         for note in notes_of_left_out(column):
-            odd.setdefault(note, []).append(column.name)
+            odd.setdefault(note, []).append(_with_odd_cell(column))
     lines = _listed("left out: ", [f"{column.name}, {short_reason(column.reason)}" for column in columns])
     return lines + [_one_line(f"look at, {note}: ", names) for note, names in odd.items()]
+
+
+def _with_odd_cell(column: SetAside) -> str:
+    """Return the name of a column that was left out with the first cell that is no number, or date, and a remedy."""
+    odd = first_odd(column.reason)
+    if odd is None:
+        return column.name
+    return f"{column.name} ({odd[0]!r} in row {odd[1]}: --na {shlex.quote(f'{column.name}={odd[0]}')})"
 
 
 def _listed(start: str, entries: Sequence[str]) -> list[str]:

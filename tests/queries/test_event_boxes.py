@@ -13,6 +13,7 @@ import bayesjpt as bj
 from bayesjpt.errors import QueryError
 from bayesjpt.queries.boxes import CERTAIN, Box, boxes, complement, contains, intersect, intersections, why_null
 from bayesjpt.queries.event import all_of, any_of
+from bayesjpt.queries.grammar import as_event
 from bayesjpt.table.schema import Column, Schema
 from tests import examples as ex
 from tests.conftest import SEED
@@ -309,6 +310,27 @@ def test_null_date_is_explained_in_dates():
 
 def test_contradiction_is_explained_as_one():
     assert "contradicts itself" in why_null(boxes("real > 1 and real < 0", SCHEMA), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("event", "fraction"),
+    [
+        ("count = 2.5", "count == 2.5"),
+        ("count in (2.5, 3.5) and real > 1", "count in (2.5, 3.5)"),
+        ("count between 2.2 and 2.8", "count between 2.2 and 2.8"),
+        ("count = 2.5 or count = 3.5", "count == 2.5"),
+    ],
+)
+def test_a_fraction_of_whole_numbers_is_explained_by_its_column(event, fraction):
+    found = why_null(boxes(event, SCHEMA), SCHEMA, as_event(event))
+    assert found == f"column 'count' holds whole numbers: no row can be in {fraction}"
+
+
+@pytest.mark.parametrize(
+    "event", ["count < 0", "count = 2.5 or (real > 1 and real < 0)", "not count = 2.5 and real > 1 and real < 0"]
+)
+def test_other_contradictions_are_not_laid_to_whole_numbers(event):
+    assert "contradicts itself" in why_null((), SCHEMA, as_event(event))
 
 
 @pytest.mark.parametrize("event", ["real = 1 or count = 1", "`with atoms` = 0", "real > 1", "count = 1"])

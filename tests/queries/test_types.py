@@ -13,7 +13,9 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.queries.look_at import codes_for_missing, notes_of, notes_of_left_out, written_as_text
+from bayesjpt.queries.resolve import position_of
 from bayesjpt.queries.types import DECLARED, LIKELY, RECORD, SURE, UNSURE, certainty, types
+from bayesjpt.report import summary
 from bayesjpt.table import excluded
 from bayesjpt.table.cells import from_text
 from bayesjpt.table.schema import Column, Schema, SetAside
@@ -205,6 +207,15 @@ def test_the_first_text_that_is_no_date_is_told():
     cells = from_text("day", [*(f"{k:02}.03.2023" for k in range(1, 29)), "Total"], np.arange(29))
     assert excluded.nearly_read(cells) == "; most cells are dates, the first that is not is 'Total' in row 29"
     assert notes_of_left_out(SetAside("day", excluded.nearly_read(cells))) == ("dates as text",)
+
+
+def test_the_first_odd_cell_of_a_column_that_was_left_out_is_told_with_its_remedy():
+    reason = "text: 160 labels; most cells are numbers, the first that is not is '<5' in row 21"
+    lines = summary._left_out([SetAside("price", reason), SetAside("name", "identifier: 300 distinct texts")])
+    assert lines[1:] == ["look at, numbers as text: price ('<5' in row 21: --na 'price=<5')"]
+    with pytest.raises(QueryError, match="na='price=<5', and fit again") as caught:
+        position_of("price", Schema((), (SetAside("price", reason),)))
+    assert "--na 'price=<5', and fit again" in caught.value.at_the_command_line()
 
 
 def test_a_word_for_no_answer_beside_two_labels_is_to_be_looked_at(rng):
