@@ -119,7 +119,7 @@ def unreadable_text(found: Sequence[Unreadable]) -> str:
 
     Examples
     --------
-    >>> unreadable_text([Unreadable("price", "call us", 57, 1)]).partition("missing: ")[2].partition(";")[0]
+    >>> unreadable_text([Unreadable("price", "call us", 57, 1)]).partition(" are: ")[2].partition(";")[0]
     "'call us' in column 'price' (first in row 57)"
     """
     parts = []

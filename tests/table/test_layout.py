@@ -386,20 +386,6 @@ def test_totals_means_and_remarks_apart_are_left_out_unless_the_option_says_not(
     assert read_cells(tmp_path / "t.csv", reading=Reading(header=True))[0][0].codes.size == len(rows) - 1
 
 
-def test_an_empty_column_without_a_name_is_told_unless_it_is_at_an_end(tmp_path):
-    lines = ["a,,b,", *(f"{k}.5,,{'xy'[k % 2]}," for k in range(6))]
-    (tmp_path / "t.csv").write_text("\n".join(lines))
-    workbook(tmp_path / "t.xlsx", {"A": [[cell or None for cell in line.split(",")] for line in lines]})
-    for name in ("t.csv", "t.xlsx"):
-        with pytest.warns(
-            BayesjptWarning, match=f"^column 2 of '{name}.*' is left out: without a name and empty$"
-        ) as told:
-            assert [cells.name for cells in read_cells(tmp_path / name)[0]] == ["a", "b"]
-        assert len(told) == 1
-    (tmp_path / "t.csv").write_text("\n".join(f",{line.replace(',,', ',')}" for line in lines))
-    assert [cells.name for cells in read_cells(tmp_path / "t.csv")[0]] == ["a", "b"]
-
-
 def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(tmp_path):
     workbook(tmp_path / "t.xlsx", {"A": ROWS})
     with pytest.raises(TableError, match=r"^file 't.xlsx' has no sheet 'C'; expected one of 'A'"):

@@ -1,14 +1,16 @@
-"""Columns of numbers or dates in which a few cells are neither."""
+"""Columns of numbers or dates in which a few cells are neither, and columns without name and cells."""
 
 from __future__ import annotations
 
 import datetime
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pytest
 
 from bayesjpt.errors import BayesjptWarning, SchemaError
+from bayesjpt.table.read import read_cells
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import as_table, read_table
 from bayesjpt.table.unreadable import Unreadable, unreadable_text
@@ -140,3 +142,20 @@ def test_a_warning_names_few_columns_and_clips_long_texts():
     assert "and 1 more in column 'c1' (first in row 2)" in told
     assert "and 2 columns more" in told
     assert "x" * 60 not in told.partition("; mend them")[0]
+
+
+def test_an_empty_column_without_a_name_is_told_unless_it_is_at_an_end(tmp_path):
+    lines = ["a,,b,", *(f"{k}.5,,{'xy'[k % 2]}," for k in range(6))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    book = openpyxl.Workbook()
+    for line in lines:
+        book.worksheets[0].append([cell or None for cell in line.split(",")])
+    book.save(tmp_path / "t.xlsx")
+    for name in ("t.csv", "t.xlsx"):
+        with pytest.warns(
+            BayesjptWarning, match=f"^column 2 of '{name}.*' is left out: without a name and empty$"
+        ) as told:
+            assert [cells.name for cells in read_cells(tmp_path / name)[0]] == ["a", "b"]
+        assert len(told) == 1
+    (tmp_path / "t.csv").write_text("\n".join(f",{line.replace(',,', ',')}" for line in lines))
+    assert [cells.name for cells in read_cells(tmp_path / "t.csv")[0]] == ["a", "b"]
