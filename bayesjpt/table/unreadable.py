@@ -29,6 +29,9 @@ _MOST_CELLS = 0.05
 _FEW_CELLS, _FEW_TEXTS = 0.02, 3
 """Share of cells that are not read: at most the first, and the second where they are of more than so many texts."""
 
+_MANY_TEXTS = 30
+"""Texts that are not read, from which on a column is of texts if most of those looked at are: there may be millions."""
+
 _TELLS_OF_NUMBERS = re.compile(r"[<>≤≥≈~+]|\d ?[-–/] ?\d|[^\W\d_]{2,}\W*\d|\d\W*\w+ \w")  # noqa: RUF001 - a dash of ranges
 """``<5``, ``90+``, ``10-20``, ``over 90``, ``5 or more``."""
 
@@ -85,12 +88,14 @@ def _without(cells: Cells, odd_of: Callable[[Cells, np.ndarray], list[int] | Non
 
 def _odd_numbers(cells: Cells, counts: np.ndarray) -> list[int] | None:
     """Return which distinct texts are no numbers; None where they are too many, or tell of numbers all the same."""
+
+    def is_number(_: int, text: str) -> bool:
+        return cells_of.number_of_text(text) is not None or number_readings([text]) is not None
+
+    if _odd(cells, counts, is_number) is None:
+        return None  # before units are looked for: most columns of texts end here
     units = set(stray_units(cells.distinct.tolist(), counts))
-
-    def is_number(k: int, text: str) -> bool:
-        return k not in units and (cells_of.number_of_text(text) is not None or number_readings([text]) is not None)
-
-    odd = _odd(cells, counts, is_number)
+    odd = _odd(cells, counts, lambda k, text: k not in units and is_number(k, text))
     if odd is None or any(k not in units and _TELLS_OF_NUMBERS.search(cells.distinct[k]) for k in odd):
         return None
     return odd
@@ -104,14 +109,18 @@ def _odd(cells: Cells, counts: np.ndarray, is_read: Callable[[int, str], bool]) 
     """Return the distinct texts that are not read, tokens for missing numbers apart; None once they are too many."""
     n_cell, n_odd = int(counts.sum()), 0
     odd: list[int] = []
-    for k, text in enumerate(cells.distinct.tolist()):
+    # in no order: texts stand side by side where they are sorted
+    for n_seen, k in enumerate(np.random.default_rng(0).permutation(cells.n_distinct).tolist(), start=1):
+        text = str(cells.distinct[k])
         if text in cells_of.NO_NUMBER_TOKENS or is_read(k, text):
             continue
         odd.append(k)
         n_odd += int(counts[k])
         if n_odd > (_MOST_CELLS if len(odd) <= _FEW_TEXTS else _FEW_CELLS) * n_cell:
             return None
-    return odd
+        if len(odd) > _MANY_TEXTS and 2 * len(odd) > n_seen:
+            return None
+    return sorted(odd)
 
 
 def unreadable_text(found: Sequence[Unreadable]) -> str:
