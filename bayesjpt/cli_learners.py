@@ -32,7 +32,8 @@ MinColumns = Annotated[
     int | None,
     typer.Option(
         "--min-columns",
-        help=f"Learner cutset: columns, so many at most, that no split parts: {defaults.CUTSET_MIN_COLUMNS}.",
+        help=f"Learner cutset: columns, so many at most, that no split parts: {defaults.CUTSET_MIN_COLUMNS}, or "
+        f"{defaults.CUTSET_MIXED_COLUMNS} where some hold numbers.",
     ),
 ]
 Prune = Annotated[

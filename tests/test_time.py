@@ -64,6 +64,15 @@ def test_fit_of_many_rows_without_a_structure_in_time_is_a_draft(long_table, tmp
     assert same(bj.fit(long_table, resume=True, **options), bj.fit(long_table, n_structures=2, seed=5, cores=1, **FEW))
 
 
+def test_a_draft_that_has_too_few_rows_does_not_end_the_fit(long_table):
+    """A thousandth of the rows of a draft is none: the first structure is waited for."""
+    table = bj.as_table(pd.DataFrame(np.random.default_rng(3).choice(["yes", "no"], (600, 3)), columns=list("abc")))
+    with pytest.warns(BayesjptWarning, match="the time is up: 1 of 2 structures are kept"):
+        post = bj.fit(table, "cutset", n_structures=2, seed=5, cores=1, time=0.001, prune=0.005, **FEW)
+    assert len(post.by_structure()) == 1
+    assert "draft" not in post.settings
+
+
 def test_structures_that_are_done_leave_no_draft(long_table):
     slow, calls = bj.learn_jpt, []
 

@@ -24,7 +24,7 @@ import numpy as np
 from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.circuit.priors import check_concentrations
 from bayesjpt.defaults import DRAWN_ESS, ESS, HALVED_ROWS, LEARN_ROWS, QUICK_ROWS, WATCH_SECONDS
-from bayesjpt.errors import LearnerError, ModelError, SamplingError
+from bayesjpt.errors import BayesjptError, LearnerError, ModelError, SamplingError
 from bayesjpt.executors import Future, lost_processes_told
 from bayesjpt.fitting.learning import LearnerFunction, StoppedError
 from bayesjpt.structure.cutset_limits import divides
@@ -234,7 +234,9 @@ class Ensemble:
         few, learnt_from_few = table.take(chosen), learnt_from.take(chosen)
         here = replace(self, executor=None, resampling=resampling_of(learnt_from_few))
         post = here.fit(number, few, learnt_from_few, schedule, stop)
-        return post and replace(post, settings={**post.settings, "draft": f"{n} of {table.n_row} rows"})
+        if post is None:
+            return None
+        return replace(post, settings={**post.settings, "draft": f"{n} of {table.n_row} rows"})
 
 
 DRAFT_SHARE, FEWEST_DRAFT_ROWS = 0.25, 100
@@ -344,7 +346,7 @@ class Crew:
                 number, result = self._next()
                 if number is None:
                     break
-                self._any_done = True
+                self._any_done |= result is not None
                 yield number, result
         except KeyboardInterrupt:
             self.interrupted = True
@@ -393,7 +395,7 @@ class Crew:
                 result = error
                 self._stop.set()
             self._found.put((number, result))
-            if self._is_over():
+            if result is not None and self._is_over():
                 return
 
 
@@ -438,14 +440,17 @@ def fit_structures(
 
     def work(number: int, stop: threading.Event) -> Posterior | NetworkDraws | None:
         if number == DRAFT:
-            return ensemble.draft(n_draft, wanted[0], table, learnt_from, schedules[wanted[0]], stop)
+            try:
+                return ensemble.draft(n_draft, wanted[0], table, learnt_from, schedules[wanted[0]], stop)
+            except BayesjptError:  # few rows may be too few for what is asked; all of them will tell
+                return None
         return elsewhere.fit(number, table, learnt_from, schedules[number], stop)
 
     crew = Crew(work, ensemble.n_thread, deadline, _any_done=bool(done))
     try:
         for number, post in crew.results([*([DRAFT] if n_draft else []), *wanted]):
             if number == DRAFT:
-                drafts.append(post)
+                drafts += [] if post is None else [post]
             else:
                 done[number] = post
                 keep(number, post)
