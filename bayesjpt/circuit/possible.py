@@ -76,11 +76,15 @@ class Possible(NamedTuple):
         n, shift = int(self.n_code[place]), int(self.shift[place])
         return np.uint64(2**_BITS - 1 if n >= _BITS else ((1 << n) - 1) << shift)
 
-    def codes(self, node: int, place: int) -> np.ndarray:
-        """Return the codes that reach a node in a column of labels, ascending; by its place in `flagged`."""
+    def reaches(self, node: int, place: int) -> np.ndarray:
+        """Return bool (n_code,): which codes reach a node in a column of labels; by its place in `flagged`."""
         at = self.shift[place] + np.arange(self.n_code[place])
         flags = self.bits[node, self.word[place] + at // _BITS] >> (at % _BITS).astype(np.uint64)
-        return np.flatnonzero(flags & np.uint64(1))
+        return (flags & np.uint64(1)).astype(bool)
+
+    def codes(self, node: int, place: int) -> np.ndarray:
+        """Return the codes that reach a node in a column of labels, ascending; by its place in `flagged`."""
+        return np.flatnonzero(self.reaches(node, place))
 
     def region(self, node: int) -> dict[int, Interval | Labels]:
         """Return what is left of each column that is restricted at a node: an interval, or codes of labels."""

@@ -6,7 +6,11 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.possible import Possible, possible
+from bayesjpt.numerics.jit import kernel
 from bayesjpt.table.schema import Schema
+
+_FEW = 64
+"""Sets of codes that are compared one by one; more are sorted."""
 
 
 def routes(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
@@ -26,7 +30,8 @@ def routes(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
     split = values.split_columns(circuit)
     column = split[circuit.edge_parent()]
     lower, upper = np.full(circuit.n_edge, -np.inf), np.full(circuit.n_edge, np.inf)
-    order = np.argsort(column, kind="stable")
+    # small numbers are sorted by their digits, in a tenth of the time
+    order = np.argsort(column.astype(np.int16) if len(schema) < 2**15 else column, kind="stable")
     begin = np.searchsorted(column, np.arange(len(schema) + 1), sorter=order)
     for place, bounded in enumerate(values.bounded.tolist()):
         edges = order[begin[bounded] : begin[bounded + 1]]
@@ -42,7 +47,7 @@ def routes(circuit: Circuit, schema: Schema) -> dict[str, np.ndarray]:
         reaching, number = _distinct(values, circuit.child[edges], place)
         label_at[edges] = n_flag + schema.columns[flagged].n_label * number
         for node in reaching.tolist():
-            flags.append(np.isin(np.arange(schema.columns[flagged].n_label), values.codes(node, place)))
+            flags.append(values.reaches(node, place))
             n_flag += flags[-1].size
     return {
         "split_column": split,
@@ -57,7 +62,28 @@ def _distinct(values: Possible, nodes: np.ndarray, place: int) -> tuple[np.ndarr
     """Return nodes that stand for all that the same codes of a column reach, and which of them each node is alike."""
     words = values.bits[nodes, values.words(place)] & values.mask(place)
     if words.shape[1] == 1:
+        first, number = _number(words[:, 0], _FEW)
+        if first.size <= _FEW:
+            return nodes[first], number
         _, first, number = np.unique(words[:, 0], return_index=True, return_inverse=True)
     else:
         _, first, number = np.unique(words, axis=0, return_index=True, return_inverse=True)
     return nodes[first], number.ravel()
+
+
+@kernel
+def _number(words, most):
+    """Return where each distinct word stands first, and which of them each word is; of more than `most`, that many."""
+    first, number = np.empty(most + 1, np.int64), np.empty(words.size, np.int64)
+    n = 0
+    for i in range(words.size):
+        k = 0
+        while k < n and words[first[k]] != words[i]:
+            k += 1
+        if k == n:
+            first[n] = i
+            n += 1
+            if n > most:
+                break
+        number[i] = k
+    return first[:n].copy(), number

@@ -20,6 +20,12 @@ from bayesjpt.numerics.rising import log_rising
 _BLOCK = 256
 """Rows that are routed together: with a hundred columns they fill the first cache."""
 
+_APART = 64
+"""Rows between columns of a block besides: a power of two apart, they would share few places of the cache."""
+
+_TOGETHER = 16
+"""Rows that loops take at once."""
+
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 """Bits to the upper half of two numbers in one, and those of the lower half."""
 
@@ -45,7 +51,7 @@ def count_rows(network: Network, codes: np.ndarray) -> np.ndarray:
     count = np.zeros(network.n_entry, np.int64)
     begin, rows = _rows_by_part(network.split, network.way_ptr, network.way, codes)
     _count_ways(network.split, network.way_ptr, network.way, codes, count)
-    _count(rows, begin, network.tree_ptr, _places(network), codes, count)
+    _count(rows, begin, network.tree_ptr, _places(network), network.n_group, codes, count)
     return count
 
 
@@ -60,8 +66,8 @@ def fill_scores(network: Network, log_weight: np.ndarray, codes: np.ndarray, out
     """
     begin, rows = _rows_by_part(network.split, network.way_ptr, network.way, codes)
     _score(
-        rows, begin, network.split, network.way_ptr, network.way, network.tree_ptr, _places(network), codes,
-        log_weight, out,
+        rows, begin, network.split, network.way_ptr, network.way, network.tree_ptr, _places(network), network.n_group,
+        codes, log_weight, out,
     )  # fmt: skip
 
 
@@ -206,18 +212,53 @@ def _count_ways(split, way_ptr, way, codes, count):
 
 
 @kernel
-def _count(rows, begin, tree_ptr, places, codes, count):
+def _count(rows, begin, tree_ptr, places, n_group, codes, count):
+    block = np.zeros((codes.shape[1], _BLOCK + _APART), codes.dtype)
     for part in range(begin.size - 1):
-        for k in range(begin[part], begin[part + 1]):
-            x = codes[rows[k]]
-            for place in range(tree_ptr[part], tree_ptr[part + 1]):
-                count[_at(x, places, place)] += 1
+        of_tree = places[tree_ptr[part] : tree_ptr[part + 1]]
+        for lo in range(begin[part], begin[part + 1], _BLOCK):
+            some = rows[lo : min(lo + _BLOCK, begin[part + 1])]
+            _turn(codes, some, of_tree, block)
+            for place in range(len(of_tree)):
+                own, above, stride = _columns(of_tree, place)
+                x, y = block[own, : some.size], block[above, : some.size]
+                of_place = count[of_tree[place, 0] >> _HALF :]
+                if n_group[own] == 2 and n_group[above] == 2 and stride > 0:
+                    _count_four(y, x, of_place)
+                else:
+                    _count_entries(stride, y, x, of_place)
 
 
 @kernel
-def _score(rows, begin, split, way_ptr, way, tree_ptr, places, codes, log_weight, out):
-    n_draw = log_weight.shape[0]
-    entry, of_ways = np.empty(len(places), np.uint64), np.empty(n_draw)
+def _count_four(above, x, out):
+    n_above, n_x, n_both = np.int64(0), np.int64(0), np.int64(0)
+    for k in range(x.size):  # sums, of which none waits for an entry that was just written
+        n_above += np.int64(above[k])
+        n_x += np.int64(x[k])
+        n_both += np.int64(above[k] & x[k])
+    out[0] += x.size - n_above - n_x + n_both
+    out[1] += n_x - n_both
+    out[2] += n_above - n_both
+    out[3] += n_both
+
+
+@kernel
+def _count_entries(stride, above, x, out):
+    for k in range(x.size):
+        out[stride * np.uint64(above[k]) + np.uint64(x[k])] += 1
+
+
+@kernel
+def _columns(places, k):
+    """Return the column of a place, that of its parent, and the entries from one group of the parent to the next."""
+    return places[k, 1] >> _HALF, places[k, 1] & _LOW, places[k, 0] & _LOW
+
+
+@kernel
+def _score(rows, begin, split, way_ptr, way, tree_ptr, places, n_group, codes, log_weight, out):
+    n_draw, n_column = log_weight.shape[0], codes.shape[1]
+    of_ways, total = np.empty(n_draw), np.empty(_BLOCK)
+    block = np.zeros((n_column, _BLOCK + _APART), codes.dtype)
     for part in range(begin.size - 1):
         if begin[part] == begin[part + 1]:
             continue
@@ -228,63 +269,71 @@ def _score(rows, begin, split, way_ptr, way, tree_ptr, places, codes, log_weight
             for draw in range(n_draw):
                 of_ways[draw] += log_weight[draw, one]
             at = np.int64(way[one])
-        first, last = tree_ptr[part], tree_ptr[part + 1]
-        row_entry = entry[: last - first]
-        of_tree = places[first:last]
-        if n_draw == 1:
-            for k in range(begin[part], begin[part + 1]):
-                out[0, rows[k]] = of_ways[0] + _summed(codes[rows[k]], of_tree, log_weight[0])
-            continue
-        for k in range(begin[part], begin[part + 1]):
-            _fill_entries(codes[rows[k]], of_tree, row_entry)
+        of_tree = places[tree_ptr[part] : tree_ptr[part + 1]]
+        for lo in range(begin[part], begin[part + 1], _BLOCK):
+            some = rows[lo : min(lo + _BLOCK, begin[part + 1])]
+            _turn(codes, some, of_tree, block)
             for draw in range(n_draw):
-                out[draw, rows[k]] = of_ways[draw] + _gathered(log_weight[draw], row_entry)
+                total[:] = of_ways[draw]
+                _add_tables(log_weight[draw], of_tree, n_group, block, some.size, total)
+                for k in range(some.size):
+                    out[draw, some[k]] = total[k]
 
 
 @kernel
-def _at(x, places, k):
-    """Return the table entry of a row's codes at a place; no index is signed, since numba tests those for signs."""
-    where, what = places[k, 0], places[k, 1]
-    return (where >> _HALF) + (where & _LOW) * np.uint64(x[what & _LOW]) + np.uint64(x[what >> _HALF])
+def _turn(codes, rows, of_tree, block):
+    """Fill block, (n_column, at least rows.size), with some rows' codes of the columns of a tree, column by column."""
+    flat, begin = codes.reshape(-1), np.empty(_BLOCK, np.uint64)
+    for k in range(rows.size):
+        begin[k] = np.uint64(rows[k]) * np.uint64(codes.shape[1])
+    for place in range(len(of_tree)):
+        column = of_tree[place, 1] >> _HALF
+        _gather(flat, begin[: rows.size], column, block[column])
 
 
 @kernel
-def _fill_entries(x, of_tree, out):
+def _gather(flat, begin, column, out):
+    for k in range(begin.size):
+        out[k] = flat[begin[k] + column]
+
+
+@kernel
+def _add_tables(table, of_tree, n_group, block, n_row, total):
+    """Add to the first rows of total what the tables of a tree say of the codes in block.
+
+    So many rows are taken that none is left over for a loop of single rows: those behind the last have any codes, and
+    their totals are not read.
+    """
+    n = min(-(-n_row // _TOGETHER) * _TOGETHER, total.size)
+    for place in range(len(of_tree)):
+        own, above, stride = _columns(of_tree, place)
+        of_place = table[of_tree[place, 0] >> _HALF :]
+        if n_group[own] == 2 and stride == 0:
+            _add_one_of_two(of_place[0], of_place[1], block[own, :n], total[:n])
+        elif n_group[own] == 2 and n_group[above] == 2:
+            _add_one_of_four(of_place, block[above, :n], block[own, :n], total[:n])
+        else:
+            _add_entries(of_place, stride, block[above, :n], block[own, :n], total[:n])
+
+
+@kernel
+def _add_one_of_two(w0, w1, x, out):
     for k in range(out.size):
-        out[k] = _at(x, of_tree, k)
+        out[k] += w1 if x[k] != 0 else w0
 
 
 @kernel
-def _summed(x, of_tree, table):
-    """Return what `_gathered` does of the entries of a row, which are not kept for other draws."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    n = len(of_tree)
-    whole = n - n % 4
-    for k in range(0, whole, 4):
-        a += table[_at(x, of_tree, k)]
-        b += table[_at(x, of_tree, k + 1)]
-        c += table[_at(x, of_tree, k + 2)]
-        d += table[_at(x, of_tree, k + 3)]
-    for k in range(whole, n):
-        a += table[_at(x, of_tree, k)]
-    # added up as in `_gathered`: a draw scores alike by itself and among others
-    return (a + b) + (c + d)
+def _add_one_of_four(table, above, x, out):
+    w0, w1, w2, w3 = table[0], table[1], table[2], table[3]
+    for k in range(out.size):
+        a, b = w1 if x[k] != 0 else w0, w3 if x[k] != 0 else w2  # choices are made for many rows at once
+        out[k] += b if above[k] != 0 else a
 
 
 @kernel
-def _gathered(table, entry):
-    """Return the sum of some entries of a table: in four sums, of which none waits for the others."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    n = entry.size
-    whole = n - n % 4
-    for k in range(0, whole, 4):
-        a += table[entry[k]]
-        b += table[entry[k + 1]]
-        c += table[entry[k + 2]]
-        d += table[entry[k + 3]]
-    for k in range(whole, n):
-        a += table[entry[k]]
-    return (a + b) + (c + d)
+def _add_entries(table, stride, above, x, out):
+    for k in range(out.size):
+        out[k] += table[stride * np.uint64(above[k]) + np.uint64(x[k])]
 
 
 @kernel

@@ -261,8 +261,7 @@ def up(graph, weight, m, s):
             for j in range(first + 1, last):
                 if graph.fold[j]:
                     rows.fold(top, total)
-                rows.add(m[graph.child[j]], top)
-                rows.multiply(s[graph.child[j]], total)
+                rows.add_and_multiply(m[graph.child[j]], s[graph.child[j]], top, total)
         else:
             top[:] = -np.inf
             total[:] = 0.0

@@ -27,6 +27,14 @@ def multiply(x, out):
 
 
 @kernel
+def add_and_multiply(x, factor, m, s):
+    """Add x to m, and multiply s by factor."""
+    for i in range(s.size):
+        m[i] += x[i]
+        s[i] *= factor[i]
+
+
+@kernel
 def add_gathered(table, code, out):
     """Add table[code] to out."""
     for i in range(out.size):
@@ -168,6 +176,37 @@ def least(x):
     for i in range(x.size):
         value = x[i] if x[i] < value else value
     return value
+
+
+@kernel
+def only_term(x, factor, shift, m, term, s):
+    """Where x + shift is possible, set m to it and s and the term to factor; return in how many m was possible before.
+
+    Where x + shift is impossible the term is 0.
+    """
+    n_more = 0
+    for i in range(s.size):
+        t = x[i] + shift
+        n_more += (t > -np.inf) & (m[i] > -np.inf)
+        m[i] = t if t > -np.inf else m[i]
+        s[i] = factor[i] if t > -np.inf else s[i]
+        term[i] = factor[i] if t > -np.inf else 0.0
+    return n_more
+
+
+@kernel
+def only_of_two(x0, x1, f0, f1, w0, w1, m, s, e0, e1):
+    """Do as `only_term` for both children of a sum, in one pass."""
+    n_more = 0
+    for i in range(s.size):
+        a, b = x0[i] + w0, x1[i] + w1
+        p, q = f0[i] if a > -np.inf else 0.0, f1[i] if b > -np.inf else 0.0
+        n_more += (a > -np.inf) & (b > -np.inf)
+        m[i] = b if b > -np.inf else a
+        s[i] = p + q
+        e0[i] = p
+        e1[i] = q
+    return n_more
 
 
 @kernel

@@ -256,6 +256,31 @@ def _sum_of_shared(plan, log_weight, work, node, terms, n):
     return True
 
 
+@inlined
+def _take_only(plan, log_weight, work, node, n):
+    """Fill the pair of a sum, and its terms, where each row has a single possible child; return how many have more."""
+    at, first, last = work.node_at[node], plan.child_ptr[node], plan.child_ptr[node + 1]
+    m, s = work.m[at, :n], work.s[at, :n]
+    n_more = 0
+    if last - first == 2 and work.node_at[plan.child[first]] >= 0 and work.node_at[plan.child[first + 1]] >= 0:
+        one, other = work.node_at[plan.child[first]], work.node_at[plan.child[first + 1]]
+        edge, next_edge = work.edge_at[first], work.edge_at[first + 1]
+        n_more = rows.only_of_two(
+            work.m[one, :n], work.m[other, :n], work.s[one, :n], work.s[other, :n], log_weight[first],
+            log_weight[first + 1], m, s, work.term[edge, :n], work.term[next_edge, :n],
+        )  # fmt: skip
+    else:
+        m[:] = -np.inf
+        s[:] = 0.0
+        for e in range(first, last):
+            source, term = work.node_at[plan.child[e]], work.term[work.edge_at[e], :n]
+            if source < 0:
+                term[:] = 0.0
+            else:
+                n_more += rows.only_term(work.m[source, :n], work.s[source, :n], log_weight[e], m, term, s)
+    return n_more
+
+
 @apart
 @kernel
 def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
@@ -338,11 +363,17 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
                     rows.add_gathered(table, cells.code[cells.code_row[column], lo : lo + n], m)
                 else:
                     source = work.node_at[child]
-                    rows.add(work.m[source, :n], m)
                     # leaves have s = 1
-                    if plan.kind[child] != LEAF_KIND:
-                        rows.multiply(work.s[source, :n], s)
+                    if plan.kind[child] == LEAF_KIND:
+                        rows.add(work.m[source, :n], m)
+                    else:
+                        rows.add_and_multiply(work.m[source, :n], work.s[source, :n], m, s)
         else:
+            # a known cell decides for one child, whose exponential of 0 is 1
+            if plan.split_column[node] >= 0 and _take_only(plan, log_weight, work, node, n) == 0:
+                if some_missing:
+                    rows.one_unless(work.seen[at, :n], m, s)
+                continue
             alive, only = 0, first
             for e in range(first, last):
                 source = work.node_at[plan.child[e]]

@@ -246,14 +246,17 @@ def _nearest_tree(post: Posterior) -> int:
 def _remedies(learner: str) -> tuple[str, str]:
     """Return what helps where a learner found no split, or makes none: in Python, and at the command line."""
     if learner == "cutset":
-        words = "Learn it again with a lower {0}min{1}rows or {0}min{1}columns: parts of fewer are not split."
+        words = (
+            "Learn it again with a lower {0}min{1}rows or {0}min{1}columns: parts of fewer are not split, nor "
+            "rows that are alike."
+        )
         return words.format("", "_"), words.format("--", "-")
     if learner == "jpt":
         words = "Learn it again with a lower {0}min{1}rows; where columns do not depend on each other none is split."
         return words.format("", "_"), words.format("--", "-")
     return (
-        'Fit one: bj.fit(table, learner="jpt"), or learner="cutset" of columns of labels.',
-        "Fit one: bayesjpt fit TABLE --learner jpt, or --learner cutset of columns of labels.",
+        'Fit one: bj.fit(table, learner="jpt"), or learner="cutset".',
+        "Fit one: bayesjpt fit TABLE --learner jpt, or --learner cutset.",
     )
 
 

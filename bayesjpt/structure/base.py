@@ -241,6 +241,13 @@ def check_share(name: str, value: float) -> float:
     return float(value)
 
 
+def check_positive_share(name: str, value: float) -> float:
+    """Return a setting, or raise `LearnerError` unless it is a share in (0, 1], so that something is taken."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 < value <= 1.0:
+        raise LearnerError(f"{name} is {_rendered(value)}", "a share above 0, to 1")
+    return float(value)
+
+
 def check_positive(name: str, value: float) -> float:
     """Return a setting, or raise `LearnerError` unless it is a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 < value < math.inf:

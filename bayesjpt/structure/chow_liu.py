@@ -259,8 +259,11 @@ def pack_bits(code, rows, columns):
     bits = np.zeros((columns.size, (rows.size + 63) // 64), np.uint64)
     for j in range(columns.size):
         x = code[columns[j]]
-        for i in range(rows.size):
-            bits[j, i >> 6] |= np.uint64(x[rows[i]]) << np.uint64(i & 63)
+        for w in range(bits.shape[1]):
+            word = np.uint64(0)
+            for i in range(w * 64, min(w * 64 + 64, rows.size)):
+                word |= np.uint64(x[rows[i]]) << np.uint64(i & 63)
+            bits[j, w] = word
     return bits
 
 
@@ -275,35 +278,57 @@ def information_of_two(n_a, n_b, n_ab, m, cell, margin):
 
 
 @kernel
+def _take_out(x, place, n):
+    """Take one entry out of the first n + 1: those behind it move down."""
+    for i in range(place, n):
+        x[i] = x[i + 1]
+
+
+@kernel
 def _tree_of_two(code, rows, columns, table):
-    """Return the parents of `chow_liu`, for columns of two bins whose cells are all known; `table` is a `log_table`."""
-    n, m = columns.size, rows.size
+    """Return (parents, count, with_parent), int64 (n,): the parents of `chow_liu`, and the rows in the second group of
+    each column, and of both it and its parent.
+
+    All columns have two bins, whose cells are all known; `table` is a `log_table`. Loops over the columns that are
+    left, ascending, take no branch: which of two is larger cannot be foreseen.
+    """
+    n, m = columns.size, np.uint64(rows.size)
     bits = pack_bits(code, rows, columns)
-    count = np.empty(n, np.int64)
+    cell, margin = table[1], table[2]
+    # unsigned: numba looks at a signed index whether it is negative
+    count, both, left = np.empty(n, np.uint64), np.empty(n, np.uint64), np.arange(n).astype(np.uint64)
+    alone = np.empty(n)
     for j in range(n):
-        count[j] = count_bits(bits[j])
-    parents, best, joined = np.full(n, -1, np.int64), np.full(n, -np.inf), np.zeros(n, np.bool_)
-    current = 0
-    for _ in range(1, n):
-        joined[current] = True
-        following = -1
-        for k in range(n):
-            if joined[k]:
-                continue
-            both = count_both_bits(bits[current], bits[k])
-            found = information_of_two(count[current], count[k], both, m, table[1], table[2])
-            if found > best[k]:
-                best[k], parents[k] = found, current
-            if following < 0 or best[k] > best[following]:
-                following = k
-        current = following
-    return parents
+        count[j] = np.uint64(count_bits(bits[j]))
+        alone[j] = margin[count[j]] + margin[m - count[j]]
+    parents, with_parent, best = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.full(n, -np.inf)
+    current, place = np.uint64(0), 0
+    for n_left in range(n - 1, 0, -1):
+        _take_out(left, place, n_left)
+        for i in range(n_left):
+            both[i] = np.uint64(count_both_bits(bits[current], bits[left[i]]))
+        n_a, of_a = count[current], alone[current]
+        most, place = -np.inf, 0
+        for i in range(n_left):
+            k, n_ab = left[i], both[i]
+            found = cell[n_ab] + cell[n_a - n_ab] + cell[count[k] - n_ab] + cell[m + n_ab - n_a - count[k]]
+            found = found - of_a - alone[k]
+            # strictly: of equal trees the one that Prim finds first
+            parents[k] = np.int64(current) if found > best[k] else parents[k]
+            with_parent[k] = np.int64(n_ab) if found > best[k] else with_parent[k]
+            best[k] = found if found > best[k] else best[k]
+            place = i if best[k] > most else place
+            most = best[k] if best[k] > most else most
+        current = left[place]
+    return parents, count.astype(np.int64), with_parent
 
 
 @kernel
 def tree_of_bins(code, n_bin, rows, columns, table):
-    """Return the parents of `chow_liu` where no cell is missing; `table` is a `log_table` of at least as many rows."""
+    """Return the parents of `chow_liu` where no cell is missing, and the counts of `_tree_of_two`, empty unless all
+    columns have two bins; `table` is a `log_table` of at least as many rows.
+    """
     for column in columns:
         if n_bin[column] != 2:
-            return _chow_liu(code, n_bin, rows, columns, table[3, 0])[0]
+            return _chow_liu(code, n_bin, rows, columns, table[3, 0])[0], np.empty(0, np.int64), np.empty(0, np.int64)
     return _tree_of_two(code, rows, columns, table)

@@ -138,7 +138,7 @@ def learn_cutset(
         min_rows=least_rows(table, min_rows),
         min_columns=least_columns(table, min_columns),
         ess=base.check_positive("ess", ess),
-        subspace=base.check_between("subspace", base.check_positive("subspace", subspace), 0.0, 1.0),
+        subspace=base.check_positive_share("subspace", subspace),
     )
     n_out = _held_out_rows(table, base.check_share("prune", prune))
     learner = _Learner(table, settings, rng, progress)
@@ -166,7 +166,7 @@ def _held_out_rows(table: Table, share: float) -> int:
         raise LearnerError(
             f"prune is {share:g}, which holds out none of {table.n_row} rows",
             "0, or a share that holds out at least one row",
-            "Hold out a fifth of the rows: prune=0.2.",
+            "Hold out a fifth of the rows: prune=0.2." if table.n_row >= 5 else "Prune nothing: prune=0.",
         )
     return n_out
 

@@ -81,7 +81,7 @@ def grow_network(bins: Bins, growth: Growth, rng: np.random.Generator) -> Counte
     Cost: O(n_column^2 n_row / 64) for the trees in the leaves; by entropy as much a level; by likelihood n_column
     times as much a level.
     """
-    split, way_ptr, way, way_count, tree_ptr, column, parent, lo, hi, rows = _grow(
+    split, way_ptr, way, way_count, tree_ptr, column, parent, known, lo, hi, rows = _grow(
         bins.code, bins.n_bin, np.int64(growth.select), growth.has_trees, growth.min_rows, growth.min_columns,
         growth.ess, growth.subspace, rng,
     )  # fmt: skip
@@ -91,7 +91,7 @@ def grow_network(bins: Bins, growth: Growth, rng: np.random.Generator) -> Counte
     )
     count = np.zeros(network.n_entry, np.int64)
     copy_into(way_count, count)
-    _count_tables(bins.code, bins.n_bin, split, tree_ptr, column, parent, lo, hi, rows, table_ptr, count)
+    _count_tables(bins.code, bins.n_bin, split, tree_ptr, column, parent, known, lo, hi, rows, table_ptr, count)
     return Counted(network, count)
 
 
@@ -107,6 +107,17 @@ def _divides(x, rows):
 @kernel
 def _part_by(x, n_way, rows, spare, end):
     """Bring the rows of each way together, in their order; `end` receives where each way ends, int64 (n_way,)."""
+    if n_way == 2:  # each row is written for both ways, and one of them goes on
+        n, n_other = 0, 0
+        for i in range(rows.size):
+            row = rows[i]
+            other = x[row] > 0
+            rows[n], spare[n_other] = row, row
+            n += not other
+            n_other += other
+        copy_into(spare[:n_other], rows[n:])
+        end[0], end[1] = n, rows.size
+        return
     end[:n_way] = 0
     for i in range(rows.size):
         end[x[rows[i]]] += 1
@@ -132,6 +143,7 @@ def _grow(code, n_bin, select, has_trees, min_rows, min_columns, ess, subspace, 
     split, way_ptr, tree_ptr = np.empty(64, np.int32), np.zeros(65, np.int64), np.zeros(65, np.int64)
     way, way_count, n_way = np.empty(128, np.int32), np.empty(128, np.int64), 0
     column, parent, n_place = np.empty(4096, np.int64), np.empty(4096, np.int64), 0
+    own, joint = np.empty(4096, np.int64), np.empty(4096, np.int64)
     stack = np.zeros((n_column * most + 1, 4), np.int64)  # a path splits each column once, and leaves its ways behind
     stack[0] = -1, 0, 0, n_row
     depth, part = 1, 0
@@ -182,9 +194,14 @@ def _grow(code, n_bin, select, has_trees, min_rows, min_columns, ess, subspace, 
             n_way += n_bin[c]
         else:
             column, parent = with_room(column, n_place + free.size), with_room(parent, n_place + free.size)
+            own, joint = with_room(own, n_place + free.size), with_room(joint, n_place + free.size)
             copy_into(free, column[n_place:])
+            own[n_place : n_place + free.size] = -1
             if has_trees:
-                copy_into(tree_of_bins(code, n_bin, part_rows, free, table), parent[n_place:])
+                parents, count, with_parent = tree_of_bins(code, n_bin, part_rows, free, table)
+                copy_into(parents, parent[n_place:])
+                copy_into(count, own[n_place:])
+                copy_into(with_parent, joint[n_place:])
             else:
                 parent[n_place : n_place + free.size] = -1
             n_place += free.size
@@ -192,18 +209,28 @@ def _grow(code, n_bin, select, has_trees, min_rows, min_columns, ess, subspace, 
         way_ptr[part], tree_ptr[part] = n_way, n_place
     return (
         split[:part].copy(), way_ptr[: part + 1].copy(), way[:n_way].copy(), way_count[:n_way].copy(),
-        tree_ptr[: part + 1].copy(), column[:n_place].copy(), parent[:n_place].copy(), lo[:part], hi[:part], rows,
+        tree_ptr[: part + 1].copy(), column[:n_place].copy(), parent[:n_place].copy(),
+        np.stack((own[:n_place], joint[:n_place]), axis=1), lo[:part], hi[:part], rows,
     )  # fmt: skip
 
 
 @kernel
-def _count_tables(code, n_bin, split, tree_ptr, column, parent, lo, hi, rows, table_ptr, count):
+def _count_tables(code, n_bin, split, tree_ptr, column, parent, known, lo, hi, rows, table_ptr, count):
+    """Fill the counts of tables; `known`, int64 (n_place, 2), are the rows in the second group of each column, -1 where
+    they are to be counted, and of both it and its parent.
+    """
     for part in range(split.size):
         part_rows, first = rows[lo[part] : hi[part]], tree_ptr[part]
         for place in range(first, tree_ptr[part + 1]):
             x, n = code[column[place]], n_bin[column[place]]
             out = count[table_ptr[place] : table_ptr[place + 1]]
-            if parent[place] < 0:
+            n_x, n_both = known[place]
+            if n_x >= 0 and parent[place] < 0:
+                out[0], out[1] = part_rows.size - n_x, n_x
+            elif n_x >= 0:
+                n_y = known[first + parent[place], 0]
+                out[0], out[1], out[2], out[3] = part_rows.size - n_y - n_x + n_both, n_x - n_both, n_y - n_both, n_both
+            elif parent[place] < 0:
                 for row in part_rows:
                     out[x[row]] += 1
             else:

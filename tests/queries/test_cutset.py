@@ -271,7 +271,7 @@ def test_a_split_of_what_is_true_or_false_names_the_label(rng):
     [
         ("cutset", "a lower min_rows or min_columns", "a lower --min-rows or --min-columns"),
         ("jpt", "a lower min_rows;", "a lower --min-rows;"),
-        ("hclt", 'learner="cutset" of columns of labels', "--learner cutset of columns of labels"),
+        ("hclt", 'or learner="cutset"', "or --learner cutset"),
     ],
 )
 def test_a_fit_without_splits_says_what_helps(rng, learner, python, command):
