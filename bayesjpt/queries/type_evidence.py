@@ -35,9 +35,10 @@ _N_LOCATION, _N_SPREAD = 33, 10
 """Grid of numbers: locations over the middle 98 % of the values, spreads from a 32nd of that range to all of it."""
 
 _LATENT = np.linspace(-2.4, 2.4, 17)
-_LATENT_SPREAD = np.exp(np.linspace(-1.8, 0.2, 6))
+_LATENT_SPREAD = np.exp(np.linspace(-1.8, 0.2, 11))
 _BETWEEN = np.array([0.02, 0.3, 0.6, 0.9])
-"""Grid of ordered levels: mean and spread of a latent normal in a part, and how far means of parts lie apart."""
+"""Grid of ordered levels: mean and spread of a latent normal in a part, and how far means of parts lie apart. A mean of
+0 and a spread of 1, which make a part like the whole column, are on it."""
 
 _CONCENTRATION = np.array([1.0, 3.0, 10.0, 30.0, 100.0, 300.0])
 """Of a part's shares of unordered levels around those of the whole column; the last is nearly independence."""
@@ -316,8 +317,8 @@ def _ordinal(counts: np.ndarray, share: np.ndarray, log_mass: np.ndarray) -> flo
     within = counts @ log_mass.T
     found = []
     for between in _BETWEEN:
-        log_prior = -0.5 * (middle / between) ** 2
-        log_prior -= 0.5 * ((np.log(spread) - 0.5 * np.log(1.0 - between**2)) / 0.3) ** 2
+        log_prior = -0.5 * (middle / between) ** 2  # parts with much the same mean have much the same spread
+        log_prior -= 0.5 * ((np.log(spread) - 0.5 * np.log(1.0 - between**2)) / min(between, 0.3)) ** 2
         found.append(float(log_sum(within + log_prior - log_sum(log_prior, 0), 1).sum()))
     return _log_mean(found) - float((counts @ np.log(share)).sum())
 

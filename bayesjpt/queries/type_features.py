@@ -28,13 +28,29 @@ _YEARS = (1500.0, 2100.0)
 _LARGEST_COUNT = 1e9
 """Larger whole numbers are amounts or codes, and digits of their factorials would be lost."""
 
+_MOST_DECIMALS = 4
+"""Digits after the point up to which numbers are looked at for a common step."""
+
+_ROUND = frozenset({"1.00", "2.50", "5.00"})
+"""Digits of the steps in which people give amounts."""
+
+_MOST_DIGITS = 3
+"""Digits beyond two from which more say no more."""
+
+_LEAST_STEPS, _STEPS_FILLED = 4, 0.7
+"""Different values, and the share that they are of all multiples of their step in between, from which numbers go in
+steps: 0, 5, 10, ..., 50, but not the codes 10, 20, 80."""
+
+_LEAST_SCALE, _LONGEST_SCALE = 4, 11
+"""Values of a scale that people rate on: 1 to 4, 0 to 10. Three may as well be codes."""
+
 _CALENDAR = frozenset(
     {(1.0, 31.0), (1.0, 12.0), (1.0, 7.0), (0.0, 6.0), (0.0, 23.0), (0.0, 59.0), (1.0, 4.0), (1.0, 53.0)}
 )
 """Ends of days, months, weekdays, hours, minutes, quarters and weeks."""
 
-_MOST_NEAR = 3.0
-"""Nats from which a column counts as no more crowded near its least value."""
+_MOST_RARE = 3.0
+"""Nats from which the largest value of a column counts as no rarer."""
 
 _RARE = 3.0
 """What is rare: levels below zero, periods that are no levels, an unknown order of labels. The larger a
@@ -101,28 +117,58 @@ def describe(column: Column) -> Described:
             return Described(None, order, {"nominal": {}, "binary": {}})
         return Described(None, order, _of_two_labels(order) if n_values(column) == 2 else _of_labels(order))
     seen = _seen(column, numbers)
-    return Described(numbers, None, _of_two_numbers(seen) if column.n_distinct == 2 else _of_numbers(column, seen))
+    return Described(
+        numbers, None, _of_two_numbers(seen) if column.n_distinct == 2 else _of_numbers(column, seen, numbers)
+    )
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a column of numbers looks like."""
+    """What a column of numbers looks like; `step` is what all of them are multiples of, 0 where that is not known."""
 
     whole: bool
     least: float
     largest: float
     mean: float
+    step: float = 0.0
+    last_share: float = math.nan
 
 
 def _seen(column: Column, numbers: np.ndarray | None) -> _Seen:
     if numbers is not None:
         share = np.asarray(column.frequencies[: numbers.size])
-        mean = float(share @ numbers / share.sum()) if share.size == numbers.size and share.sum() > 0.0 else math.nan
-        return _Seen(bool((numbers % 1.0 == 0.0).all()), float(numbers.min()), float(numbers.max()), mean)
+        known = share.size == numbers.size and share.sum() > 0.0
+        mean = float(share @ numbers / share.sum()) if known else math.nan
+        last = float(share[numbers.argmax()] / share.sum()) if known else math.nan
+        whole = bool((numbers % 1.0 == 0.0).all())
+        return _Seen(whole, float(numbers.min()), float(numbers.max()), mean, _step(numbers), last)
     ends = (column.resolution, column.minimum, column.maximum)
     # whole numbers are read as real beside atoms, or on request; of others the most frequent grid may be that of 1
     amounts = bool(column.atoms) and all(x % 1.0 == 0.0 for x in ends)
-    return _Seen(column.base == "integer" or amounts, column.minimum, column.maximum, column.mean)
+    whole = column.base == "integer" or amounts
+    step, last = 0.0 if whole else column.resolution, math.nan
+    if column.levels:
+        levels = np.asarray(column.levels)
+        kept = (levels >= column.minimum) & (levels <= column.maximum)  # codes for missing cells are left out
+        share = np.asarray(column.frequencies)[kept]
+        if kept.any():
+            step, last = _step(levels[kept]), float(share[-1] / share.sum())
+    return _Seen(whole, column.minimum, column.maximum, column.mean, step, last)
+
+
+def _step(numbers: np.ndarray) -> float:
+    """Return the largest decimal number of which all numbers are multiples; 0 where they have too many digits.
+
+    Examples
+    --------
+    >>> _step(np.array([0.0, 10.0, 25.0])), _step(np.array([0.5, 1.0, 2.5])), _step(np.array([1.0, 2.0, 5.0]))
+    (5.0, 0.5, 1.0)
+    """
+    for digit in range(_MOST_DECIMALS + 1):
+        scaled = numbers * 10.0**digit
+        if np.abs(scaled).max() < _LARGEST_COUNT and (np.abs(scaled - np.rint(scaled)) < 1e-6).all():
+            return float(np.gcd.reduce(np.rint(scaled).astype(np.int64))) / 10.0**digit
+    return 0.0
 
 
 def _numbers(column: Column) -> np.ndarray | None:
@@ -170,7 +216,7 @@ def _of_labels(order: KnownOrder | None) -> dict[str, dict[str, float]]:
     return {"ordinal": features, "nominal": {}}
 
 
-def _of_numbers(column: Column, seen: _Seen) -> dict[str, dict[str, float]]:
+def _of_numbers(column: Column, seen: _Seen, numbers: np.ndarray | None) -> dict[str, dict[str, float]]:
     least, largest = seen.least, seen.largest
     features: dict[str, dict[str, float]] = {}
     if column.base != "category" and np.isfinite(column.support).all() and column.n_distinct > 1:
@@ -179,17 +225,20 @@ def _of_numbers(column: Column, seen: _Seen) -> dict[str, dict[str, float]]:
         features["real"] = {"numbers: real": 1.0, "below zero": float(least < 0.0)}
         if least >= 0.0:
             features["positive"] = {"numbers: positive": 1.0}
+    years, thin = _are_years(seen), _thins_out(column, seen)
+    for name in ("real", "positive", "interval"):
+        if name in features:
+            features[name] |= {"in steps": _RARE * float(_in_steps(column, seen)), "digits": _digits(seen, numbers)}
     if seen.whole and least >= 0.0 and largest <= _LARGEST_COUNT:
         usual = seen.mean if math.isfinite(seen.mean) else largest  # a single large number says little
         small = -0.5 * math.log(max(usual, 1.0) / MAX_INTEGER_LEVELS)
         features["count"] = {
             "numbers: count": 1.0,
             "small numbers": small,
+            "thins out": thin,
             "from 0": float(least == 0.0),
-            "mostly near the least": _near_the_least(seen),
         }
     if 1 < column.n_distinct <= MAX_LABELS:
-        years = seen.whole and _YEARS[0] <= least and largest <= _YEARS[1]
         few = math.log(MAX_INTEGER_LEVELS / column.n_distinct)
         shared = {
             "few values": max(few, 0.0) if years else few,  # periods, however many
@@ -199,7 +248,8 @@ def _of_numbers(column: Column, seen: _Seen) -> dict[str, dict[str, float]]:
             "levels not whole": float(not seen.whole),
         }
         features |= {name: {f"numbers: {name}": 1.0, **shared} for name in DISCRETE}
-        features["nominal"] |= {"few codes": few, "codes near the least": _near_the_least(seen)}
+        features["nominal"]["few codes"] = few
+        features["ordinal"]["scale"] = _RARE * float(_is_scale(column, seen)) * (1.0 - thin / _MOST_RARE)
         features["ordinal"]["calendar"] = float(seen.whole and (least, largest) in _CALENDAR)
     for name in _TYPES_OF_NAMES.get(said_by_name(column.name), ()):
         if name in features:
@@ -207,9 +257,38 @@ def _of_numbers(column: Column, seen: _Seen) -> dict[str, dict[str, float]]:
     return features
 
 
-def _near_the_least(seen: _Seen) -> float:
-    """Return by how many nats the mean is nearer to a least value of 0 or 1 than to the middle of the range."""
-    if seen.least not in (0.0, 1.0) or not seen.largest > seen.least or not math.isfinite(seen.mean):
+def _are_years(seen: _Seen) -> bool:
+    return seen.whole and _YEARS[0] <= seen.least and seen.largest <= _YEARS[1]
+
+
+def _in_steps(column: Column, seen: _Seen) -> bool:
+    """Return whether numbers go in round steps other than 1, as percentages and prices do and codes do not."""
+    if seen.step in (0.0, 1.0) or column.n_distinct < _LEAST_STEPS:
+        return False
+    filled = column.n_distinct / (1.0 + (seen.largest - seen.least) / seen.step)
+    return f"{seen.step:.2e}"[:4] in _ROUND and filled > _STEPS_FILLED
+
+
+def _is_scale(column: Column, seen: _Seen) -> bool:
+    """Return whether the values are all whole numbers from 0 or 1 to the end of a scale that people rate on."""
+    n = column.n_distinct
+    inside = seen.step == 1.0 and seen.least in (0.0, 1.0) and seen.largest - seen.least == n - 1.0
+    return inside and _LEAST_SCALE <= n <= _LONGEST_SCALE
+
+
+def _thins_out(column: Column, seen: _Seen) -> float:
+    """Return by how many nats the largest value is rarer than all are on average: counts have no end, scales do."""
+    if not math.isfinite(seen.last_share):
         return 0.0
-    above = max(seen.mean - seen.least, 1e-9 * seen.largest)
-    return min(max(math.log(0.5 * (seen.largest - seen.least) / above), 0.0), _MOST_NEAR)
+    return min(max(-math.log(seen.last_share * max(column.n_distinct, 1)), 0.0), _MOST_RARE)
+
+
+def _digits(seen: _Seen, numbers: np.ndarray | None) -> float:
+    """Return by how many digits numbers that are not whole have more than two; codes such as .25, .5, 1 have few."""
+    if seen.whole:
+        return 0.0
+    if numbers is None:
+        n = 1 + math.floor(math.log10(max(abs(seen.least), abs(seen.largest), seen.step) / seen.step))
+    else:
+        n = max(len(f"{abs(x):.6f}".replace(".", "").strip("0")) for x in numbers.tolist())
+    return float(min(max(n - 2, 0), _MOST_DIGITS))

@@ -20,7 +20,14 @@ from bayesjpt.queries.look_at import notes_of, notes_of_left_out, one_hot_groups
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.type_evidence import Parts
 from bayesjpt.queries.type_features import DISCRETE
-from bayesjpt.queries.type_probability import LEAST_REPEATED, TypeProbability, cells_of_values, type_probability
+from bayesjpt.queries.type_probability import (
+    AS_YEARS,
+    LEAST_REPEATED,
+    YEAR,
+    TypeProbability,
+    cells_of_values,
+    type_probability,
+)
 from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.schema import Column, SetAside, closest
 from bayesjpt.table.table import Table
@@ -50,11 +57,11 @@ class ColumnType:
     ----------
     name, base : str
     type : str
-        The most probable of real, positive, interval, count, ordinal, nominal and binary; ``constant`` and ``date`` by
-        rule.
+        The most probable of real, positive, interval, count, ordinal, nominal and binary; ``constant``, ``date``
+        and ``year`` by rule.
     probability : float
         Of that type; 1 by rule. A column of two values that is called binary is nominal and ordinal as well, so that
-        their probabilities count for it.
+        their probabilities count for it; so do those of counts, ordinal and nominal labels for years.
     certainty : str
         ``sure`` above 85 %, ``likely`` above 60 %, ``unsure`` below; ``declared`` where the data or the user say
         whether labels have an order.
@@ -263,6 +270,8 @@ def _answer(column: Column, judgement: TypeProbability, repeats: bool) -> Column
     probability = judgement.probabilities.get(judgement.most_probable, 1.0)
     if repeats and judgement.most_probable == "binary":  # the other types of labels say the same of two values
         probability = min(sum(judgement.probabilities.get(name, 0.0) for name in ("binary", *DISCRETE)), 1.0)
+    if judgement.most_probable == YEAR:
+        probability = min(sum(judgement.probabilities.get(name, 0.0) for name in AS_YEARS), 1.0)
     known = known_order(column.labels) if column.base == "category" else None
     order = () if known is None else known.ranked
     if judgement.is_declared:

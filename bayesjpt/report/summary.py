@@ -43,10 +43,11 @@ _WORDS = {
     "binary": "binary",
     "constant": "constant",
     "date": "date",
+    "year": "number, whole (year)",
 }
 """Types in the words of the table."""
 
-_SHORT = _WORDS | {"positive": "positive", "count": "whole", "interval": "bounded"}
+_SHORT = _WORDS | {"positive": "positive", "count": "whole", "interval": "bounded", "year": "year"}
 """The same where two of them stand side by side."""
 
 
