@@ -24,6 +24,9 @@ ANNOUNCED_SECONDS = _seconds(os.environ.get("BAYESJPT_ANNOUNCED_SECONDS", ""))
 """Seconds after which a phase is long enough for a line when it begins, and one when it ends; ``inf`` for silence."""
 
 
+FIRST_TIME = "; the first time compiles what it needs"
+"""What is said of a phase that takes much longer once."""
+
 _INSIDE = contextvars.ContextVar("_INSIDE", default=False)
 """Whether another phase speaks, or is silent, for those within it."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesjpt.announced import announced
+from bayesjpt.announced import FIRST_TIME, announced
 from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
 from bayesjpt.errors import BayesjptWarning
@@ -47,7 +47,7 @@ def compare(
         if quiet:
             warnings.simplefilter("ignore", BayesjptWarning)
         tables = [_rows(path, reader, quiet) for path in (first, second)]
-        with announced("comparing", not quiet):
+        with announced(f"comparing{FIRST_TIME}", not quiet):
             found = compare(*tables, seed=seed, names=_names(first, second))
     if output is not None:
         lines = [asdict(column) | {"verdict": column.verdict} for column in found.columns]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesjpt import cli_experts, defaults
-from bayesjpt.announced import announced
+from bayesjpt.announced import FIRST_TIME, announced
 from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
 from bayesjpt.cli_text import explained_text, outliers_text, pairs_text, without_types
@@ -424,7 +424,7 @@ def _oddest(answers: PlainAnswers) -> np.ndarray:
 
 def _asking() -> AbstractContextManager[None]:
     """Say that an answer takes its time, where it does."""
-    return announced("asking the fit; the first time compiles what it needs", True)
+    return announced(f"asking the fit{FIRST_TIME}", True)
 
 
 def _load(fit: Path) -> Posterior:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesjpt import defaults
-from bayesjpt.announced import announced
+from bayesjpt.announced import FIRST_TIME, announced
 from bayesjpt.cli_reading import TableReader, kinds_of, left_of, reads_table
 from bayesjpt.errors import BayesjptError, BayesjptWarning
 
@@ -82,7 +82,7 @@ def report(
             chosen = {"learner": learner, "n_structures": structures, "cores": cores, "seed": seed}
             post = _fitted(rows, quiet, time=left_of(time, began), **chosen)
             post, name = post.noted(table=source.name, n_row=rows.n_row), source.name
-        with announced("writing the report", not quiet):
+        with announced(f"writing the report{FIRST_TIME}", not quiet):
             report(post, output, table=rows, name=name, command=_command(post, source))
     typer.echo(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB", err=True)
 

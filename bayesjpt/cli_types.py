@@ -76,7 +76,7 @@ def fitted(
     table: Table, rows: int | None, quick: bool, quiet: bool, learner: dict[str, Any], sampler: dict[str, Any]
 ) -> Posterior:
     """Return the posterior whose types are wanted: the learner's estimate, unless an option asks for sweeps."""
-    from bayesjpt.announced import announced
+    from bayesjpt.announced import FIRST_TIME, announced
     from bayesjpt.fitting.for_types import estimate_for_types
 
     given = [name for name, value in sampler.items() if value is not None and name not in ("seed", "cores")]
@@ -88,27 +88,30 @@ def fitted(
         return sampled(table, rows, quiet, learner, sampler)
     options = {key: value for key, value in learner.items() if key in ("min_rows", "threshold", "epsilon")}
     options |= {"families": learner["families"], "seed": sampler["seed"]}
-    with announced("learning a structure", not quiet):
+    with announced(f"learning a structure{FIRST_TIME}", not quiet):
         return estimate_for_types(table, learner["learner"], n_rows=rows, **options)
 
 
 def sampled(table: Table, rows: int | None, quiet: bool, learner: dict[str, Any], sampler: dict[str, Any]) -> Posterior:
     """Return the posterior of a few structures, with sweeps, for the shares of likelihoods."""
-    from bayesjpt.announced import announced
+    from bayesjpt.announced import FIRST_TIME, announced
     from bayesjpt.fitting.for_types import fit_for_types
 
     options = {key: value for key, value in learner.items() if key != "learner"}
-    with announced("learning and sampling structures", not quiet):
+    with announced(f"learning and sampling structures{FIRST_TIME}", not quiet):
         return fit_for_types(table, learner["learner"], n_rows=rows, progress=False, **options, **sampler)
 
 
 def show(table: Table, post: Posterior, name: str, view: Shown, *, quiet: bool, draws: Callable[[], Posterior]) -> None:
     """Print the types of a table's columns; `draws` is called for the posterior that diagnostics describe."""
     from bayesjpt.announced import announced
+    from bayesjpt.queries.type_evidence import compile_parts
     from bayesjpt.queries.type_shares import type_shares
     from bayesjpt.queries.types import types
     from bayesjpt.report.summary import shares_text, types_text, why_text, wrapped
 
+    with announced("compiling what judges columns, once", not quiet):
+        compile_parts(post)
     with announced("judging the columns", not quiet):
         result = types(post, table)
     if view.why is not None:

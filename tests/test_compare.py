@@ -150,3 +150,15 @@ def test_command_prints_text_and_json(rng, tmp_path, capfd):
     found = json.loads(capfd.readouterr().out)
     assert found["tables"] == ["a.csv", "b.csv"]
     assert {column["name"]: column["verdict"] for column in found["columns"]}["rings"] == "differs"
+
+
+def test_conditions_on_two_labels_name_the_one_that_is_meant():
+    rng = np.random.default_rng(3)
+
+    def rows(p: float) -> pd.DataFrame:
+        seen = rng.random(400) < p
+        return pd.DataFrame({"bin": seen.astype(int), "x": rng.normal(size=400) + 2.0 * seen})
+
+    events = [part.event for part in bj.compare(rows(0.2), rows(0.6)).parts]
+    assert any("bin = '0'" in event for event in events)
+    assert not any("!=" in event or "other" in event for event in events)

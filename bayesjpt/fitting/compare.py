@@ -13,7 +13,7 @@ import numpy as np
 from bayesjpt.errors import BayesjptError, BayesjptWarning, SamplingError, TableError
 
 if TYPE_CHECKING:
-    from bayesjpt.circuit.paths import Region
+    from bayesjpt.circuit.paths import Interval, Labels, Region
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.table.schema import Column
     from bayesjpt.table.table import Table
@@ -449,6 +449,15 @@ def _which(table: Table, regions: Sequence[Region]) -> np.ndarray:
     return met.argmax(axis=0)
 
 
+def _met(table: Table, k: int, part: Interval | Labels) -> Interval | Labels:
+    """Return a condition on a column without the code of other labels, where the tables have none."""
+    from bayesjpt.circuit.paths import Interval
+
+    if isinstance(part, Interval) or (table.values[k] == len(table.schema.columns[k].labels)).any():
+        return part
+    return tuple(code for code in part if code < len(table.schema.columns[k].labels)) or part
+
+
 def _parts(table: Table, regions: Sequence[Region], counts: Sequence[np.ndarray]) -> tuple[Part, ...]:
     """Return the parts whose shares differ most, where it is certain that they do."""
     from scipy.special import betaincinv
@@ -463,6 +472,7 @@ def _parts(table: Table, regions: Sequence[Region], counts: Sequence[np.ndarray]
             ends = betaincinv(inside, outside, [0.05, 0.95]).tolist()
             intervals.append((float(n_rows[k] / max(n_rows.sum(), 1.0)), *ends))
         first, second = intervals
+        region = {k: _met(table, k, part) for k, part in region.items()}
         if region and (first[1] > second[2] or second[1] > first[2]):
             found.append(Part(conditions(region, table.schema), first, second))
     return tuple(sorted(found, key=lambda part: -abs(part.first[0] - part.second[0]))[:_SHOWN_PARTS])

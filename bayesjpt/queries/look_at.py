@@ -50,6 +50,9 @@ _TIME_UNITS = (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9))
 _TIME_RANGE = (631_152_000.0, 2_145_916_800.0)
 """Seconds since 1970 of the years 1990 to 2038, between which all moments of a table are supposed to lie."""
 
+_LEAST_MOMENTS = 20
+"""Different values from which whole numbers between these may be moments without a name that says so."""
+
 _FIRST_DAY, _LAST_DAY, _LEAST_DAYS = 18_000_101, 21_001_231, 10
 """Days written as numbers, and how many different ones make it no chance: one in three such numbers is a day."""
 
@@ -144,10 +147,14 @@ def calendar_days(year: np.ndarray, month: np.ndarray) -> np.ndarray:
 
 def _time_unit(column: Column, cells: np.ndarray | None) -> list[str]:
     """Return the unit of a column that seems to count from 1970 on, in a list; an empty one for other columns."""
-    if cells is None or column.dtype != "number" or column.base == "category" or not _TIME_NAME.fullmatch(column.name):
+    if cells is None or column.dtype != "number" or column.base == "category":
         return []
     lo, hi = column.minimum, column.maximum
-    return [unit for unit, scale in _TIME_UNITS if _TIME_RANGE[0] * scale <= lo and hi <= _TIME_RANGE[1] * scale]
+    # seconds are as large as many amounts and keys are; milliseconds need no name that says so
+    units = (
+        _TIME_UNITS if _TIME_NAME.fullmatch(column.name) else _TIME_UNITS[1:] * (column.n_distinct >= _LEAST_MOMENTS)
+    )
+    return [unit for unit, scale in units if _TIME_RANGE[0] * scale <= lo and hi <= _TIME_RANGE[1] * scale]
 
 
 def one_hot_groups(table: Table) -> list[tuple[str, str, int]]:

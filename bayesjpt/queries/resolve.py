@@ -266,8 +266,9 @@ def _code(column: Column, value: Value, place: Place | None) -> float:
         case "number":
             number = cells_of.number_of_text(value) if isinstance(value, str) else float(value)
             label = label if number is None or math.isinf(number) else cells_of.number_label(number)
-        case "text" if column.is_yes_no and label is not None:
-            label = same_answer(label, column.labels) or label
+        case "text" if column.is_yes_no and (label is not None or isinstance(value, bool)):
+            text = rendered_value(value) if label is None else label
+            label = same_answer(text, column.labels) or text
         case "datetime":
             label = None if label is None else cells_of.label_as_stored(label, "datetime") or label
     if label is None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -105,6 +105,12 @@ class Parts:
                 slots[..., which] = filled
             found += list(slots)
         return found
+
+
+def compile_parts(post: Posterior) -> None:
+    """Compile what finds the parts of rows, or load it from the disk cache, by asking for those of a single row."""
+    if post.reference is not None and post.reference.n_row:
+        _ = Parts(replace(post, reference=post.reference.take(np.zeros(1, np.int64)))).by_draw
 
 
 def type_evidence(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesjpt.defaults import INTERVAL, OUTLIER_DRAWS
+from bayesjpt.posterior.convert import reference_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.dependence import dependence
 from bayesjpt.queries.distribution import quantile
@@ -47,6 +48,9 @@ SUPPORT = 0.01
 ROWS, ODD = 1000, 10
 """Rows among which the oddest are looked for, drawn at random from larger tables, and how many of them are shown."""
 
+
+_LOOKED_AT = 5
+"""Times as many of the oddest rows are looked at, for cells that are out of what was to be expected."""
 
 _ENDS = (0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL)
 
@@ -127,7 +131,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class OddRow:
-    """A row that little lies near: its number in the table, from 1, its worst cell, and what was to be expected."""
+    """A row that little lies near, its worst cell, and what was to be expected of it.
+
+    The number in the table is from 1, and 0 where the fit does not tell it. The column is empty where no cell is out of
+    what was to be expected, but all of them together are.
+    """
 
     row: int
     column: str
@@ -234,7 +242,7 @@ class Contents:
                 else:
                     notes.append(_ORDER if note.startswith("--kind") else note)
             if answer.certainty == UNSURE and not answer.look_at and answer.second:
-                notes.append(f"type not sure, {' or '.join(sorted((answer.type, answer.second)))}")
+                notes.append(f"type not sure, {words_of(answer).replace('/', ' or ')}")
             if column.n_row and column.n_missing > 0.5 * column.n_row:
                 notes.append("more than half of the cells are missing")
             for note in notes:
@@ -419,11 +427,15 @@ def _odd_rows(
     number = np.arange(rows.n_row)
     if rows.n_row > ROWS:
         number = np.sort(rng.choice(rows.n_row, ROWS, replace=False))
-    scored = rows.take(number)
+    scored, place = rows.take(number), number + 1
+    if not whole:
+        n_fitted = post.settings.get("n_row")
+        kept = reference_rows(n_fitted) if isinstance(n_fitted, int) else np.empty(0, np.int64)
+        place = kept[number] + 1 if kept.size == rows.n_row else np.zeros_like(number)
     found = outliers(post, scored)
     score, responsible = found["score"], found["responsible"]
-    order = [row for row in np.argsort(-score, kind="stable").tolist() if responsible[row]][:ODD]
-    expected: dict[int, str] = {}
+    order = [row for row in np.argsort(-score, kind="stable").tolist() if responsible[row]][: _LOOKED_AT * ODD]
+    expected: dict[int, tuple[str, bool]] = {}
     for name in dict.fromkeys(str(responsible[row]) for row in order):
         part_rows = [row for row in order if responsible[row] == name]
         expected |= dict(zip(part_rows, _expected(post, name, scored.take(part_rows)), strict=True))
@@ -433,22 +445,38 @@ def _odd_rows(
         column = post.schema.columns[k]
         value = texts(column, scored.values[k, [row]])[0]
         is_far = float(score[row]) > math.log(_ODD * number.size)
-        place = int(number[row]) + 1 if whole else 0
-        odd.append(OddRow(place, column.name, value, expected[row], float(score[row]), is_far))
-    return tuple(odd), int(number.size)
+        words, inside = expected[row]
+        if inside and is_far:
+            odd.append(OddRow(int(place[row]), "", "", "", float(score[row]), is_far))
+        elif not inside:
+            odd.append(OddRow(int(place[row]), column.name, value, words, float(score[row]), is_far))
+    return tuple(odd[:ODD]), int(number.size)
 
 
-def _expected(post: Posterior, name: str, rows: Table) -> list[str]:
-    """Return what the other cells of rows say of a column: an interval, or its two most probable labels."""
+def _expected(post: Posterior, name: str, rows: Table) -> list[tuple[str, bool]]:
+    """Return what the other cells of rows say of a column, and whether its own cell is within that.
+
+    That is an interval, or the two most probable labels; a label is within where it is no rarer than what an interval
+    leaves out on one side.
+    """
     k = post.schema.index(name)
     column = post.schema.columns[k]
     if column.base == "category":
-        return [_likely_labels(column.labels, values) for values in prediction(post, name, rows, max_draws=None).values]
+        told = prediction(post, name, rows, max_draws=None).values
+        codes = rows.values[k].astype(np.int64).tolist()
+        return [
+            (_likely_labels(column.labels, values), code < len(column.labels) and values[code] >= _ENDS[0])
+            for values, code in zip(told, codes, strict=True)
+        ]
     others = rows.observed.copy()
     others[k] = False
     ends = quantile(post, _ENDS, [name], Table(rows.schema, rows.values, others)).values.mean(axis=(0, 1))[:, 0]
     words = [[_number(column, end) for end in both] for both in ends.T.tolist()]
-    return [lo if lo == hi else f"{lo} to {hi}" for lo, hi in words]
+    inside = (rows.values[k] >= ends[0]) & (rows.values[k] <= ends[1])
+    return [
+        (lo if lo == hi else f"{lo} to {hi}", bool(within))
+        for (lo, hi), within in zip(words, inside.tolist(), strict=True)
+    ]
 
 
 def _likely_labels(names: Sequence[str], values: np.ndarray) -> str:

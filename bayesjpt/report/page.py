@@ -69,6 +69,7 @@ def page_html(contents: Contents, command: str) -> str:
             for part in sorted(contents.patterns.parts, key=lambda part: -part.weight.mean[0])
         ],
         outliers=_about_outliers(contents),
+        numbered=all(odd.row for odd in contents.odd),
         gaps=sorted((c for c in contents.columns if c.n_missing), key=lambda c: -c.n_missing),
         complete=_complete(contents),
         share=lambda n, of: f"{100.0 * n / of:.1f} %" if of else "",
@@ -117,7 +118,10 @@ def _about_outliers(contents: Contents) -> str:
         if far
         else "None stands out: such rows are met by chance in a table of this size."
     )
-    return f"{looked}{found} A score of 2.3 is reached by one in ten usual rows, 4.6 by one in a hundred."
+    unknown = (
+        " The fit does not tell which rows of the table these are." if any(not odd.row for odd in contents.odd) else ""
+    )
+    return f"{looked}{found}{unknown} A score of 2.3 is reached by one in ten usual rows, 4.6 by one in a hundred."
 
 
 def _complete(contents: Contents) -> str:

@@ -47,21 +47,26 @@ _WORDS = {
 }
 """Types in the words of the table."""
 
-_SHORT = _WORDS | {"positive": "positive", "count": "whole", "interval": "bounded", "year": "year"}
+_SHORT = _WORDS | {"count": "whole", "interval": "bounded", "year": "year"}
 """The same where two of them stand side by side."""
 
 
 def words_of(column: ColumnType) -> str:
     """Return a column's type in a few words, and both where it is unsure: ``label, 3``, ``label/order``."""
     if column.certainty == UNSURE and column.second:
-        both = [_SHORT[column.type], _SHORT[column.second]]
+        both = [_short(column, column.type), _short(column, column.second)]
         return "/".join(sorted(both) if set(both) == {"label", "order"} else both)
     words = _WORDS[column.type]
-    if column.type == "positive" and column.is_above_zero:
-        return "number > 0"
+    if column.type == "positive":
+        return _short(column, column.type)
     if column.type == "ordinal" and 0 < len(column.order) < column.n_distinct:
         return f"{words}, {len(column.order)} + {column.n_distinct - len(column.order)}"
     return f"{words}, {column.n_distinct}" if column.type in ("nominal", "ordinal") else words
+
+
+def _short(column: ColumnType, kind: str) -> str:
+    """Return a type of a column in a word or two."""
+    return "number > 0" if kind == "positive" and column.is_above_zero else _SHORT[kind]
 
 
 def types_text(result: Types, name: str | None = None, n_fitted: int | None = None) -> str:

@@ -247,9 +247,15 @@ def number_of_text(text: str) -> float | None:
 
 
 def spelled_boolean(cells: Cells) -> Cells | None:
-    """Return text cells that say true and false alone, in any case, as booleans; None otherwise."""
-    lowered = [text.lower() for text in cells.distinct[:_N_SPELLINGS]]
+    """Return text cells that say true and false alone, in any case, as booleans; None otherwise.
+
+    Of one spelling each, true and false or TRUE and FALSE, they are labels: answers give the text back.
+    """
+    written = cells.distinct[:_N_SPELLINGS].tolist()
+    lowered = [text.lower() for text in written]
     if cells.n_distinct > _N_SPELLINGS or not set(lowered) <= {"true", "false"}:
+        return None
+    if set(written) in ({"true", "false"}, {"TRUE", "FALSE"}):
         return None
     return cells.retold("boolean", np.array([float(text == "true") for text in lowered]))
 

@@ -198,3 +198,12 @@ def test_atoms_are_left_out(rng):
     kept = ~np.isin(post.reference.values[0], ex.ZEROS.atoms)
     assert found.n_cell in (0, int(kept.sum()))
     assert kept.sum() < post.reference.n_row
+
+
+@pytest.mark.parametrize("n_part", [1, 2, 4])
+@pytest.mark.parametrize("shares", [(0.2, 0.2, 0.2, 0.2, 0.2), (0.05, 0.05, 0.1, 0.3, 0.5)])
+def test_parts_that_are_alike_say_little_of_order_or_labels(shares, n_part):
+    """Both allow for independence: what hangs together with nothing may be ordered or not."""
+    counts = [np.tile(200.0 / n_part * np.array(shares), (n_part, 1))]
+    nats, _ = evidence_of_counts(counts, np.arange(5.0), 1.0, ("ordinal", "nominal"))
+    assert abs(nats["ordinal"] - nats["nominal"]) < 1.6

@@ -306,3 +306,30 @@ def test_codes_for_missing_cells_do_not_stretch_a_picture_and_labels_stand_in_th
     picture = column_svg(found.columns[2]).partition(".")[2]
     places = [picture.index(label) for label in ("never", "sometimes", "always", "Don&#x27;t know")]
     assert places == sorted(places)
+
+
+def test_rows_that_a_fit_keeps_have_their_number_or_are_said_to_have_none(post, table):
+    from bayesjpt.posterior.convert import reference_rows
+    from bayesjpt.report.contents import contents_of
+    from bayesjpt.report.page import page_html
+
+    known = post.noted(n_row=table.n_row)
+    told, untold = (contents_of(p, None, name="t", held_out=None, rng=np.random.default_rng(1)) for p in (known, post))
+    assert {odd.row for odd in told.odd} <= set((reference_rows(table.n_row) + 1).tolist())
+    assert {odd.row for odd in untold.odd} == {0}
+    page = page_html(untold, "bayesjpt report fit.nc -o report.html")
+    assert "does not tell which rows" in page
+    assert 'class="n">row</th>' not in page
+    assert "does not tell which rows" not in page_html(told, "bayesjpt report fit.nc -o report.html")
+
+
+def test_cells_within_what_was_expected_are_no_outliers(post, table):
+    from bayesjpt.report.contents import contents_of
+
+    found = contents_of(post, table, name="t", held_out=None, rng=np.random.default_rng(1))
+    assert found.odd
+    for odd in found.odd:
+        if odd.column in ("size", "rings"):
+            lo, hi = (float(end) for end in odd.expected.split(" to "))
+            assert not lo < float(odd.value) < hi
+        assert odd.column or odd.is_far

@@ -99,7 +99,7 @@ def of(*columns, left_out=(), n_row=None) -> Types:
         ("ordinal", SURE, "nominal", "order, 3"),
         ("ordinal", UNSURE, "nominal", "label/order"),
         ("nominal", UNSURE, "ordinal", "label/order"),
-        ("positive", UNSURE, "count", "positive/whole"),
+        ("positive", UNSURE, "count", "number >= 0/whole"),
         ("constant", SURE, "", "constant"),
     ],
 )

@@ -459,3 +459,10 @@ def test_numbers_in_several_units_are_left_out_for_that_reason():
     reasons = {column.name: column.reason for column in table.schema.set_aside}
     assert reasons["weight"].startswith("numbers in g and kg: 58 texts")
     assert reasons["price"].startswith("numbers in $ and €: 58 texts")
+
+
+@pytest.mark.parametrize("values", [["true", "false", "true"], ["TRUE", "FALSE", "FALSE"]])
+def test_true_and_false_of_one_spelling_keep_it(values):
+    column = column_of(values)
+    assert column.labels == tuple(sorted(set(values)))
+    assert column.is_yes_no
