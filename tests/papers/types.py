@@ -103,11 +103,16 @@ def answer_types(path: Path, settings: Settings) -> tuple[dict[str, Answer], str
     n_row = table.n_row
     post = estimate_for_types(table, n_rows=settings.max_rows, seed=settings.seed)
     result = post.types()
-    answers = {column.name: Answer(column.type, _kind(column), column.because) for column in result.columns}
+    answers = {column.name: Answer(_type(column), _kind(column), column.because) for column in result.columns}
     answers |= {column.name: Answer(SET_ASIDE, "other", column.reason) for column in result.left_out}
     note = f"{n_row} rows" if n_row <= settings.max_rows else f"{n_row} rows, {settings.max_rows} of them fitted"
     unsure = sum(column.certainty == UNSURE for column in result.columns)
     return answers, note + (f", {unsure} types unsure" if unsure else "")
+
+
+def _type(column: ColumnType) -> str:
+    """Return the type of a column; of years, which have a word of their own, the most probable one."""
+    return max(column.probabilities, key=column.probabilities.__getitem__) if column.type == "year" else column.type
 
 
 def _kind(column: ColumnType) -> str:
