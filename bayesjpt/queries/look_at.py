@@ -184,6 +184,7 @@ def _runs_of_indicators(schema: Schema) -> list[tuple[str, list[int]]]:
     runs: list[tuple[str, list[int]]] = []
     for position, column in enumerate(schema.columns):
         is_indicator = column.base == "category" and column.labels in (("0", "1"), ("False", "True"), ("no", "yes"))
+        is_indicator |= column.is_yes_no and column.n_distinct == 2
         stem = re.split(r"[_.:=\- ][^_.:=\- ]*$", column.name)[0] if is_indicator else ""
         stem = "" if stem == column.name else stem
         if runs and stem and runs[-1][0] == stem:

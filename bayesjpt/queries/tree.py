@@ -310,7 +310,7 @@ def _conditions_of_edges(
 
 def _true_or_false(column: Column, part: Interval | Labels) -> Interval | Labels:
     """Return what a part is in words: of what is true or false the one label, though "other" would go with it."""
-    if isinstance(part, Interval) or column.dtype != "boolean":
+    if isinstance(part, Interval) or not (column.dtype == "boolean" or column.is_yes_no):
         return part
     return tuple(code for code in part if code < len(column.labels)) or part
 
