@@ -110,7 +110,7 @@ class Parts:
 def compile_parts(post: Posterior) -> None:
     """Compile what finds the parts of rows, or load it from the disk cache, by asking for those of a single row."""
     if post.reference is not None and post.reference.n_row:
-        _ = Parts(replace(post, reference=post.reference.take(np.zeros(1, np.int64)))).by_draw
+        _ = Parts(replace(post.by_structure()[0], reference=post.reference.take(np.zeros(1, np.int64)))).by_draw
 
 
 def type_evidence(

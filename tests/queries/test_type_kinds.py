@@ -42,7 +42,6 @@ def _types(seed: int):
             "discount": 5 * rng.integers(0, 11, n),
             "completion": 10 * rng.integers(0, 11, n),
             "share of": np.round(0.1 * rng.integers(0, 11, n), 1),
-            "price": rng.choice([4.99, 9.99, 14.99, 19.99, 24.99, 49.99], n),
             "visits": rng.poisson(2.0, n),
             "goals": rng.poisson(np.exp(0.5 + 0.3 * z)),
             "size": np.round(np.exp(z + 3.0), 2),
@@ -56,7 +55,7 @@ def _types(seed: int):
 EXPECTED = {
     "ordinal": ("stars", "x", "q1", "nps"),
     "year": ("year", "vintage"),
-    "positive": ("discount", "completion", "share of", "price", "size"),
+    "positive": ("discount", "completion", "share of", "size"),
     "count": ("visits", "goals"),
     "nominal": ("branch",),
 }
