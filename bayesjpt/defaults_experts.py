@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 DEPTH = 2
 DRAWS = 100
 TUNE = 200
@@ -11,6 +13,10 @@ GATE_PRECISION = (1.0, 1.0)
 PRECISION = (2.0, 1.0)
 """Shape and rate of the gamma priors of precisions: coefficients are then a Student's t, whose variance exists where
 draws of leaves without rows enter answers."""
+ROOT_VARIANCE = 4.0
+PATH_VARIANCE = 1.0
+LOG_LINK_SCALE = 1.0
+
 NOISE_SHAPE = 2.0
 NOISE_RATE = (1.0, 2.0)
 """Variances of gaussian experts: inverse gamma, around half of the target's variance before any row."""
@@ -40,3 +46,21 @@ GROWTH_PASSES = 5
 """Of EM before a split is judged."""
 FORGETTING = 0.9999
 """Of `bj.OnlineExperts`, a row: what gates and experts were while they still moved is forgotten after 10,000 rows."""
+
+
+def precision_bounds(log_linked: np.ndarray, n_column: int, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rates of the priors of precisions, and what these are at least, float64 (2, n_response) each.
+
+    Of the root in the first row, of other levels in the second.
+
+    Parameters
+    ----------
+    log_linked : bool (n_response,)
+        Whose means are exponentials.
+    n_column : int
+        Of covariates, the intercept left out.
+    depth : int
+    """
+    least = (1.0 + n_column) * np.array([1.0 / ROOT_VARIANCE, max(depth, 1) / PATH_VARIANCE])
+    least = np.where(log_linked, least[:, None], 0.0)
+    return np.where(log_linked, LOG_LINK_SCALE / np.maximum(least, 1e-300), PRECISION[1]), least

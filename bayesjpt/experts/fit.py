@@ -34,7 +34,7 @@ from bayesjpt.experts.start import begin, check_same_model, check_start, go_on, 
 from bayesjpt.families import features
 from bayesjpt.kernels.expert_series_start import TRANSITIONS
 from bayesjpt.kernels.expert_sweep import Prior, run_chain
-from bayesjpt.kernels.expert_tree import Coefficients
+from bayesjpt.kernels.expert_tree import LOG_LINKED, Coefficients
 from bayesjpt.numerics.generator import as_generator
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.covariates import make_covariates
@@ -420,11 +420,15 @@ def make_prior(model: ExpertModel) -> Prior:
     for family, column in zip(model.families, model.response, strict=True):
         _, scale = features.offset_and_scale(family.scaling, column)
         floor.append(max((column.resolution / scale) ** 2 / 12.0, defaults_experts.LEAST_VARIANCE))
+    rate, least = defaults_experts.precision_bounds(
+        np.isin(model.kind, LOG_LINKED), len(model.covariates.columns), model.depth
+    )
     return Prior(
         gate_shape=defaults_experts.GATE_PRECISION[0],
         gate_rate=defaults_experts.GATE_PRECISION[1],
         precision_shape=defaults_experts.PRECISION[0],
-        precision_rate=defaults_experts.PRECISION[1],
+        precision_rate=rate,
+        least_precision=least,
         noise_shape=defaults_experts.NOISE_SHAPE,
         noise_rate_shape=defaults_experts.NOISE_RATE[0],
         noise_rate_rate=defaults_experts.NOISE_RATE[1],

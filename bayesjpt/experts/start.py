@@ -29,7 +29,9 @@ def first_state(model: ExpertModel, prior: Prior) -> Coefficients:
         node=np.zeros((model.n_node, int(model.at[-1]), len(model.covariates.names))),
         dispersion=np.maximum(dispersion, np.where(model.kind == GAUSSIAN, prior.floor, 0.0)),
         gate_precision=np.full(1, prior.gate_shape / prior.gate_rate),
-        precision=np.full((model.depth + 1, len(model.targets)), prior.precision_shape / prior.precision_rate),
+        precision=np.maximum(prior.precision_shape / prior.precision_rate, prior.least_precision)[
+            np.minimum(np.arange(model.depth + 1), 1)
+        ],
         noise=np.full(len(model.targets), prior.noise_rate_shape / prior.noise_rate_rate),
     )
 

@@ -33,7 +33,7 @@ from bayesjpt.kernels.expert_tree import (
     fill_products,
 )
 from bayesjpt.numerics.borrowed import borrowed
-from bayesjpt.numerics.draw import draw_gamma, draw_gamma_below
+from bayesjpt.numerics.draw import draw_gamma, draw_gamma_above, draw_gamma_below
 from bayesjpt.numerics.incomplete_gamma import log_gamma_p
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.normal_draw import draw_normal
@@ -48,8 +48,10 @@ class Prior(NamedTuple):
     ----------
     gate_shape, gate_rate : float
         Of the precision of gates' coefficients around 0.
-    precision_shape, precision_rate : float
+    precision_shape : float
         Of the precisions of experts' coefficients around their parent's.
+    precision_rate, least_precision : float64 (2, n_response)
+        Rates of these, and what they are at least: of the root, and of all other levels.
     noise_shape : float
         Of gaussian experts' precisions, whose rate is shared and drawn.
     noise_rate_shape, noise_rate_rate : float
@@ -63,7 +65,8 @@ class Prior(NamedTuple):
     gate_shape: float
     gate_rate: float
     precision_shape: float
-    precision_rate: float
+    precision_rate: np.ndarray
+    least_precision: np.ndarray
     noise_shape: float
     noise_rate_shape: float
     noise_rate_rate: float
@@ -310,10 +313,9 @@ def _update_precisions(task, state, prior, rng):
                     for k in range(n_covariate):
                         centre = state.node[(node - 1) // n_way, h, k] if node > 0 else 0.0
                         squares += (state.node[node, h, k] - centre) ** 2
-            n = (last - first) * n_predictor * n_covariate
-            state.precision[level, c] = draw_gamma(
-                prior.precision_shape + 0.5 * n, prior.precision_rate + 0.5 * squares, rng
-            )
+            n, below = (last - first) * n_predictor * n_covariate, min(level, 1)
+            shape, rate = prior.precision_shape + 0.5 * n, prior.precision_rate[below, c] + 0.5 * squares
+            state.precision[level, c] = draw_gamma_above(shape, rate, prior.least_precision[below, c], rng)
             first, last = last, n_way * last + 1
     squares = 0.0
     for g in range(state.gate.shape[0]):

@@ -31,6 +31,8 @@ LOGISTIC = 1
 MULTINOMIAL = 2
 POISSON = 3
 GAMMA = 4
+LOG_LINKED = (POISSON, GAMMA)
+"""Whose means are exponentials of predictors."""
 
 KIND_NAMES = {
     GAUSSIAN: "gaussian",
