@@ -16,6 +16,7 @@ draws of leaves without rows enter answers."""
 ROOT_VARIANCE = 4.0
 PATH_VARIANCE = 1.0
 LOG_LINK_SCALE = 1.0
+LOG_LINK_RIDGE = 0.25
 
 NOISE_SHAPE = 2.0
 NOISE_RATE = (1.0, 2.0)

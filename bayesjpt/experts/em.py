@@ -26,7 +26,7 @@ from bayesjpt.kernels.expert_em import (
     penalty_of,
 )
 from bayesjpt.kernels.expert_sweep import Prior
-from bayesjpt.kernels.expert_tree import GAUSSIAN, Coefficients, Task
+from bayesjpt.kernels.expert_tree import GAUSSIAN, LOG_LINKED, Coefficients, Task
 
 OPTIMISERS = ("em", "least_squares")
 """Methods whose answer is one state; others make draws around one."""
@@ -80,7 +80,16 @@ def make_penalty(model: ExpertModel, prior: Prior, ridge: float) -> Penalty:
     rows, variance = defaults_experts.IMAGINARY_ROWS
     some = ridge > 0.0
     precision = prior.log_shape_deviation**-2 if some else 0.0
-    return Penalty(float(ridge), rows if some else 0.0, variance, prior.log_shape_mean, precision, prior.floor)
+    return Penalty(float(ridge), expert_ridges(model, ridge), rows if some else 0.0, variance, prior.log_shape_mean, precision, prior.floor)
+
+
+def expert_ridges(model: ExpertModel, ridge: float) -> np.ndarray:
+    """Return the ridge of each target's experts, float64 (n_target,): bounded from below where means are exponentials.
+
+    0 stays 0, which asks for the most likely coefficients.
+    """
+    least = defaults_experts.LOG_LINK_RIDGE * (1.0 + len(model.covariates.columns)) if ridge > 0.0 else 0.0
+    return np.where(np.isin(model.kind, LOG_LINKED), max(least, ridge), ridge)
 
 
 def optimise(model: ExpertModel, task: Task, prior: Prior, search: Search, first: Optimum) -> Optimum:

@@ -90,8 +90,10 @@ def penalty_information(model: ExpertModel, penalty: Penalty, optimum: Optimum) 
     """Return the diagonal of minus the Hessian of the penalty, which has nothing beside it, float64 (n,)."""
     layout = Layout(model, optimum.opened)
     diagonal = np.full(layout.size, penalty.ridge)
+    expert_ridge = np.repeat(penalty.expert_ridge, np.diff(model.at) * len(model.covariates.names))
     for k, leaf in enumerate(layout.leaves):
-        own = layout.leaf(k)[layout.n_slope :]
+        slopes, own = np.split(layout.leaf(k), [layout.n_slope])
+        diagonal[slopes] = expert_ridge
         gaussian = 0.5 * penalty.n_row * penalty.variance / optimum.state.dispersion[leaf, layout.free]
         diagonal[own] = np.where(model.kind[layout.free] == GAUSSIAN, gaussian, penalty.log_shape_precision)
     return diagonal

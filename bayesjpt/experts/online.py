@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import LearnerError, TableError
-from bayesjpt.experts.em import check_search
+from bayesjpt.experts.em import check_search, expert_ridges
 from bayesjpt.experts.fit import make_model, make_prior, tell_single_values
 from bayesjpt.experts.model import LARGEST_DEPTH
 from bayesjpt.experts.posterior import ExpertPosterior
@@ -93,10 +93,12 @@ class OnlineExperts:
         tell_single_values(self.model, rows, given, gates, kinds)
         prior = make_prior(self.model)
         self._floor = prior.floor
+        expert_most = 1.0 / np.repeat(expert_ridges(self.model, self.ridge), np.diff(self.model.at))
+        self._most = np.append(expert_most, 1.0 / self.ridge)
         self._state, _ = begin(self.model, self.model.task(table), prior, "cart", generator)
         shape, n_gate_covariate = self._state.node.shape, self._state.gate.shape[1]
         self._memory = Memory(
-            np.tile(np.eye(shape[2]) / self.ridge, (self.model.n_leaf, shape[1], 1, 1)),
+            np.tile(np.eye(shape[2]) * expert_most[:, None, None], (self.model.n_leaf, 1, 1, 1)),
             np.tile(np.eye(n_gate_covariate) / self.ridge, (self.model.n_gate, 1, 1)),
             np.full(self.model.n_leaf, defaults_experts.IMAGINARY_ROWS[0]),
         )
@@ -128,7 +130,7 @@ class OnlineExperts:
             right = "a known one in each" if of_labels or not observed[c, row] else "numbers above 0, of gamma experts"
             raise TableError(f"{what} of the target {self.model.targets[c]!r} in row {row + 1}", right)
         task = self.model.task(table)
-        learn_rows(task, self._state, self._memory, self.forgetting, 1.0 / self.ridge, self._floor)
+        learn_rows(task, self._state, self._memory, self.forgetting, self._most, self._floor)
         self.n_row += table.n_row
         return self
 

@@ -54,7 +54,9 @@ class Penalty(NamedTuple):
     Attributes
     ----------
     ridge : float
-        Precision of all coefficients, intercepts too, around 0.
+        Precision of gates' coefficients, intercepts too, around 0.
+    expert_ridge : float64 (n_response,)
+        Of the coefficients of experts.
     n_row, variance : float
         Imaginary rows of every gaussian expert, and their squared residual.
     log_shape_mean, log_shape_precision : float
@@ -64,6 +66,7 @@ class Penalty(NamedTuple):
     """
 
     ridge: float
+    expert_ridge: np.ndarray
     n_row: float
     variance: float
     log_shape_mean: float
@@ -241,7 +244,7 @@ def penalty_of(task, state, opened, penalty):
         if active[node] and node >= n_gate:
             for c in range(task.kind.size):
                 for h in range(task.at[c], task.at[c + 1]):
-                    total -= 0.5 * penalty.ridge * dot(state.node[node, h], state.node[node, h])
+                    total -= 0.5 * penalty.expert_ridge[c] * dot(state.node[node, h], state.node[node, h])
                 dispersion = state.dispersion[node - n_gate, c]
                 if task.kind[c] == GAUSSIAN:
                     total -= 0.5 * penalty.n_row * (math.log(dispersion) + penalty.variance / dispersion)
@@ -311,7 +314,7 @@ def regress_gate(task, state, penalty, posterior, gate, cases):
 def _improve_labels(task, state, penalty, node, c, cases, n_case):
     """Fit the coefficients of a label given those of the others, one label after the other."""
     first, last = task.at[c], task.at[c + 1]
-    gain = 0.0
+    gain, ridge = 0.0, penalty.expert_ridge[c]
     for h in range(first, last):
         for i in range(n_case):
             row = cases.row[i]
@@ -323,7 +326,7 @@ def _improve_labels(task, state, penalty, node, c, cases, n_case):
                     others = top + math.log(math.exp(others - top) + math.exp(eta - top))
             cases.shift[i] = -others
             cases.y[i] = 1.0 if int(task.y[c, row]) == h - first else 0.0
-        gain += newton_step(LOGISTIC, task.x, cases, n_case, 1.0, penalty.ridge, state.node[node, h])
+        gain += newton_step(LOGISTIC, task.x, cases, n_case, 1.0, ridge, state.node[node, h])
     return gain
 
 
@@ -357,13 +360,13 @@ def improve_leaf(task, state, penalty, posterior, at_leaf, cases, gram, n_step):
             # one matrix for all gaussian responses: they share covariates and weights
             add_weighted(task.x[cases.row[i]], cases.weight[i], gram)
     for c in range(task.kind.size):
-        kind, coefficient = task.kind[c], state.node[node, task.at[c]]
+        kind, coefficient, ridge = task.kind[c], state.node[node, task.at[c]], penalty.expert_ridge[c]
         for i in range(n_case):
             cases.y[i] = task.y[c, cases.row[i]]
             cases.shift[i] = task.offset[c]
         if kind == GAUSSIAN:
             variance = state.dispersion[at_leaf, c]
-            squares = gaussian_step(task.x, cases, n_case, gram, variance, penalty.ridge, coefficient)
+            squares = gaussian_step(task.x, cases, n_case, gram, variance, ridge, coefficient)
             squares += penalty.n_row * penalty.variance
             # of a leaf without rows or penalty any variance is as good: the old one stays
             if weight + penalty.n_row > 0.0:
@@ -374,7 +377,7 @@ def improve_leaf(task, state, penalty, posterior, at_leaf, cases, gram, n_step):
                 gain = _improve_labels(task, state, penalty, node, c, cases, n_case)
             else:
                 shape = state.dispersion[at_leaf, c]
-                gain = newton_step(kind, task.x, cases, n_case, shape, penalty.ridge, coefficient)
+                gain = newton_step(kind, task.x, cases, n_case, shape, ridge, coefficient)
             if gain <= _SOLVED * (1.0 + n_case):
                 break
         if kind == GAMMA and n_case > 0:

@@ -134,7 +134,7 @@ def _learn_gates(task, state, memory, row, share, forgetting, most):
     for gate in range(state.gate.shape[0]):
         # before the step: the residual is that of the coefficients that did not know the row
         before = dot(x, state.gate[gate])
-        forget_and_add(memory.gate[gate], x, share[gate], forgetting, most, gain)
+        forget_and_add(memory.gate[gate], x, share[gate], forgetting, most[most.size - 1], gain)
         odds = believed_log_odds(share[2 * gate + 1], share[2 * gate + 2])
         _move(state.gate[gate], gain, share[gate] * (odds - before))
 
@@ -177,7 +177,7 @@ def _learn_leaf(task, state, memory, row, at_leaf, weight, forgetting, most, flo
             else:
                 _, slope, curvature = slopes(kind, task.y[c, row], eta[h], state.dispersion[at_leaf, c])
             curvature = max(curvature, _LEAST_CURVATURE)
-            forget_and_add(memory.node[at_leaf, h], x, weight * curvature, forgetting, most, gain)
+            forget_and_add(memory.node[at_leaf, h], x, weight * curvature, forgetting, most[h], gain)
             size = weight * slope
             if kind != GAUSSIAN:
                 size = _bounded_move(size, dot(x, gain))
@@ -203,8 +203,9 @@ def learn_row(task, state, memory, row, share, forgetting, most, floor):
         Changed in place.
     row : int
     share : float64 (n_node,)
-    forgetting, most : float
-        As of `forget_and_add`.
+    forgetting : float
+    most : float64 (n_predictor + 1,)
+        As of `forget_and_add`, of each predictor of the experts and, at the end, of gates.
     floor : float64 (n_response,)
         Least variance of a gaussian expert.
     """

@@ -21,22 +21,27 @@ from bayesjpt.errors import ModelError
 from bayesjpt.kernels.expert_series_start import seen_rows
 from bayesjpt.kernels.expert_start import begin_paths, begin_ways
 from bayesjpt.kernels.expert_sweep import Prior, draw_given_paths, fill_paths
-from bayesjpt.kernels.expert_tree import GAUSSIAN, MULTINOMIAL, Coefficients, Task
+from bayesjpt.kernels.expert_tree import GAUSSIAN, LOG_LINKED, MULTINOMIAL, Coefficients, Task
 from bayesjpt.model.blocks import variables_of
 from bayesjpt.model.expert_responses import Response
 from bayesjpt.model.internals import dataclass_state
 
 _NO_FLOOR = 1e-200
 """Variances of the model have none; the sweep asks for one."""
+_ROUNDING = 1e-16
 
 
 class ExpertBlock(NamedTuple):
-    """What a step has to know of a tree, ``transitions`` if over time; the tag ``expert_block`` of its variables."""
+    """What a step has to know of a tree, ``transitions`` if over time; the tag ``expert_block`` of its variables.
+
+    ``n_column`` is the number of covariates, of which priors of experts with a log link depend.
+    """
 
     name: str
     responses: tuple[Response, ...]
     depth: int
     branches: int
+    n_column: int
     transitions: str = ""
 
 
@@ -98,7 +103,7 @@ class ExpertGibbs(BlockedStep):
         }
         self.blocked, self.tune, self.begun = blocked, True, False
         self.rng = pm.util.get_random_generator(rng)
-        self._task, self._prior = self._read(model), _prior(len(self._block.responses))
+        self._task, self._prior = self._read(model), _prior(self._block)
         self._leaf = np.zeros(self._task.x.shape[0], np.int64)
         point = model.initial_point()
         self._moved(point, np.random.default_rng(0), begin=True)  # compiles before workers are forked
@@ -143,6 +148,9 @@ class ExpertGibbs(BlockedStep):
             name: np.exp(point[full]) if logged else np.array(point[full], np.float64)
             for name, (full, logged) in self._value_names.items()
         }
+        for c, own in enumerate(self._block.responses):
+            # PyMC's value of a bounded variable is the logarithm of what lies above the bound
+            values[f"precision{own.suffix}"] += self._least_precision[:, c]
         responses, n_way = self._block.responses, self._block.branches
         level, n_leaf = levels(self._block.depth, n_way), n_way**self._block.depth
 
@@ -182,7 +190,7 @@ class ExpertGibbs(BlockedStep):
             step = step * np.sqrt(state.precision[level, c])[:, None, None]
             values |= {
                 f"step{own.suffix}": step if own.kind == MULTINOMIAL else step[:, 0],
-                f"precision{own.suffix}": state.precision[:, c],
+                f"precision{own.suffix}": self._above_least(state.precision[:, c], c),
                 f"noise{own.suffix}": state.noise[c],
                 f"variance{own.suffix}": state.dispersion[:, c],
                 f"shape{own.suffix}": state.dispersion[:, c],
@@ -192,6 +200,15 @@ class ExpertGibbs(BlockedStep):
             for name, (full, logged) in self._value_names.items()
             if name in values
         }
+
+    @property
+    def _least_precision(self) -> np.ndarray:
+        """What precisions are at least, float64 (level, response); 0 where they have no bound."""
+        return self._prior.least_precision[np.minimum(np.arange(self._block.depth + 1), 1)]
+
+    def _above_least(self, precision: np.ndarray, c: int) -> np.ndarray:
+        """Return how far a response's precisions lie above their bound, which they may be but for rounding."""
+        return np.maximum(precision - self._least_precision[:, c], _ROUNDING * precision)
 
     @classmethod
     def claims(cls, rv) -> bool:
@@ -264,12 +281,14 @@ def task_of(model: pm.Model, block: ExpertBlock) -> tuple[Task, np.ndarray]:
     return task, seen
 
 
-def _prior(n_response: int) -> Prior:
+def _prior(block: ExpertBlock) -> Prior:
+    log_linked = np.isin([own.kind for own in block.responses], LOG_LINKED)
     return Prior(
         *defaults_experts.GATE_PRECISION,
-        *defaults_experts.PRECISION,
+        defaults_experts.PRECISION[0],
+        *defaults_experts.precision_bounds(log_linked, block.n_column, block.depth),
         defaults_experts.NOISE_SHAPE,
         *defaults_experts.NOISE_RATE,
         *defaults_experts.LOG_SHAPE,
-        np.full(n_response, _NO_FLOOR),
+        np.full(log_linked.size, _NO_FLOOR),
     )

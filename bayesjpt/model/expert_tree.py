@@ -21,7 +21,7 @@ from pytensor.tensor.random.type import RandomType
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import ModelError, warn
-from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, MULTINOMIAL
+from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, LOG_LINKED, MULTINOMIAL
 from bayesjpt.model.expert_density import logistic_weights, mixture_logp, mixture_random, signature, softmax_weights
 from bayesjpt.model.expert_responses import Response, Responses, check_name, read_responses, tell_missing
 from bayesjpt.model.expert_series import add_offsets, add_series, check_series, read_rows
@@ -203,7 +203,8 @@ class ExpertTree:
         x = pt.concatenate([pt.ones((matrix.shape[0], 1)), matrix], axis=1)
         x.name = covariates_name(model.name_for(name))
         log_odds = _log_odds(name, x) if depth else None
-        leaves = [part for response in responses.each for part in _leaves(name, response, x, (depth, branches))]
+        n_column = len(names) if covariates is None else len(covariates.columns)
+        leaves = [part for own in responses.each for part in _leaves(name, own, x, (depth, branches), n_column)]
         dims, by_column = None, responses.values.ndim == 2
         if by_column:
             model.add_coord(f"{name}_response", [response.name for response in responses.each])
@@ -238,7 +239,7 @@ class ExpertTree:
         out.tag.covariates = covariates
         out.tag.explained = Explained(responses, covariates, tuple(names), (depth, branches), own, *steps)
         if _is_data(matrix):
-            block = ExpertBlock(out.name, responses.each, depth, branches, own)
+            block = ExpertBlock(out.name, responses.each, depth, branches, n_column, own)
             for variable in set(model.free_RVs) - before:
                 variable.tag.expert_block = block
         return out
@@ -360,13 +361,13 @@ def _log_odds(name: str, x: Any) -> Any:
     return x @ pm.Normal(f"{name}_gate", 0.0, precision**-0.5, dims=(f"{name}_gate_node", f"{name}_covariate")).T
 
 
-def _leaves(name: str, response: Response, x: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
+def _leaves(name: str, response: Response, x: Any, shape: tuple[int, int], n_column: int) -> tuple[Any, Any]:
     """Register a response's variables, and return its leaves' predictors and what else their densities have.
 
     Predictors are in the user's units, (row, leaf[, label]), of a tree of some depth and ways; the other is (leaf,).
     """
     suffix, n_leaf, dims = response.suffix, shape[1] ** shape[0], f"{name}_leaf"
-    eta = response.offset + response.scale * _predictors(name, response, x, shape)
+    eta = response.offset + response.scale * _predictors(name, response, x, shape, n_column)
     if response.kind == GAUSSIAN:
         noise = pm.Gamma(f"{name}_noise{suffix}", *defaults_experts.NOISE_RATE)
         variance = pm.InverseGamma(f"{name}_variance{suffix}", defaults_experts.NOISE_SHAPE, noise, dims=dims)
@@ -377,7 +378,7 @@ def _leaves(name: str, response: Response, x: Any, shape: tuple[int, int]) -> tu
     return eta, pt.ones(n_leaf)
 
 
-def _predictors(name: str, response: Response, x: Any, shape: tuple[int, int]) -> Any:
+def _predictors(name: str, response: Response, x: Any, shape: tuple[int, int], n_column: int) -> Any:
     """Return x . b of the leaves of a tree of some depth and ways, (row, leaf[, label])."""
     depth, n_way = shape
     level, suffix = levels(depth, n_way), response.suffix
@@ -389,7 +390,7 @@ def _predictors(name: str, response: Response, x: Any, shape: tuple[int, int]) -
         while at > 0:
             at = (at - 1) // n_way
             above[node, at] = 1.0
-    precision = pm.Gamma(f"{name}_precision{suffix}", *defaults_experts.PRECISION, dims=f"{name}_level")
+    precision = _precision(f"{name}_precision{suffix}", response, depth, n_column, dims=f"{name}_level")
     dims = [f"{name}_node", f"{name}_covariate"]
     if response.kind == MULTINOMIAL:
         dims.insert(1, f"{name}_label{suffix}")
@@ -399,3 +400,15 @@ def _predictors(name: str, response: Response, x: Any, shape: tuple[int, int]) -
     coefficient = pm.Deterministic(f"{name}_coefficient{suffix}", pt.tensordot(above, sized, axes=1), dims=dims)
     leaves = coefficient[n_node - n_way**depth :]
     return pt.tensordot(x, leaves, axes=[[1], [leaves.ndim - 1]])
+
+
+def _precision(name: str, response: Response, depth: int, n_column: int, *, dims: str) -> Any:
+    """Register the precisions of steps by level, which are bounded from below where means are exponentials."""
+    shape, rate = defaults_experts.PRECISION
+    if response.kind not in LOG_LINKED:
+        return pm.Gamma(name, shape, rate, dims=dims)
+    rates, least = (
+        column[np.minimum(np.arange(depth + 1), 1), 0]
+        for column in defaults_experts.precision_bounds(np.ones(1, bool), n_column, depth)
+    )
+    return pm.Truncated(name, pm.Gamma.dist(shape, rates), lower=least, dims=dims)

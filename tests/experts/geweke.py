@@ -40,7 +40,9 @@ def make_prior(**changes) -> Prior:
         "gate_shape": 6.0,
         "gate_rate": 4.0,
         "precision_shape": 8.0,
-        "precision_rate": 4.0,
+        "precision_rate": np.array([[4.0], [3.0]]),
+        # of which the hyperprior's own draws, of mean 2 and 8/3, are cut off often
+        "least_precision": np.array([[1.5], [2.0]]),
         "noise_shape": 3.0,
         "noise_rate_shape": 6.0,
         "noise_rate_rate": 4.0,
@@ -48,7 +50,11 @@ def make_prior(**changes) -> Prior:
         "log_shape_deviation": 0.5,
         "floor": np.full(1, 0.3),
     }
-    return Prior(**{**own, **changes})
+    own |= changes
+    shape = (2, own["floor"].size)
+    for name in ("precision_rate", "least_precision"):
+        own[name] = np.broadcast_to(own[name], shape).copy()
+    return Prior(**own)
 
 
 def make_task(*kinds: str, gates: bool = True) -> Task:
@@ -76,7 +82,11 @@ def prior_draw(task: Task, prior: Prior, shape: tuple[int, int], rng: np.random.
         weight = rng.dirichlet(np.ones(n_way), gate.shape[0] // (n_way - 1))
         gate, gate_precision = np.log(weight[:, 1:] / weight[:, :1]).reshape(-1, 1), 1.0
     n_response = task.kind.size
-    precision = rng.gamma(prior.precision_shape, 1.0 / prior.precision_rate, (depth + 1, n_response))
+    below = np.minimum(np.arange(depth + 1), 1)
+    precision = np.zeros((depth + 1, n_response))
+    while (short := precision <= prior.least_precision[below]).any():
+        drawn = rng.gamma(prior.precision_shape, 1.0 / prior.precision_rate[below])
+        precision = np.where(short, drawn, precision)
     levels = np.repeat(np.arange(depth + 1), n_way ** np.arange(depth + 1))
     own = np.repeat(np.arange(n_response), np.diff(task.at))  # the response of each predictor
     node = np.zeros((levels.size, int(task.at[-1]), n))

@@ -53,7 +53,8 @@ def penalised(task, state, penalty) -> float:
     """Return the penalised log likelihood of a complete tree."""
     leaves = leaves_of(state)
     total = scipy.special.logsumexp(joint(task, state), axis=1).sum()
-    total -= 0.5 * penalty.ridge * ((state.gate**2).sum() + (leaves**2).sum())
+    total -= 0.5 * penalty.ridge * (state.gate**2).sum()
+    total -= 0.5 * (np.repeat(penalty.expert_ridge, np.diff(task.at)) @ (leaves**2).sum(axis=(0, 2)))
     for c, kind in enumerate(task.kind):
         own = state.dispersion[:, c]
         if kind == GAUSSIAN:
@@ -130,7 +131,7 @@ def _expert(kind, own, first):
         curvature = mean * (1 - mean) if kind == LOGISTIC else mean
         return (weight * (y - mean))[:, None], (weight * curvature)[:, None, None]
 
-    b = _newton(task.x, first, penalty.ridge, slopes)
+    b = _newton(task.x, first, penalty.expert_ridge[c], slopes)
     eta = task.x @ b[0] + offset
     if kind == GAUSSIAN:
         squares = (weight * (y - eta) ** 2).sum() + penalty.n_row * penalty.variance

@@ -50,9 +50,10 @@ def learned(forgetting: float, *, error: bool = False):
     model, task, prior = task_of(regimes(120, 1), depth=2)
     share = hard_shares(model, 120)
     state, memory = first_state(model, prior), empty_memory(model)
+    most = np.full(int(model.at[-1]) + 1, 1.0 / RIDGE)
     for row in range(120):
         own = 0.9 * share[row] if error else share[row]
-        learn_row(task, state, memory, row, own, forgetting, 1.0 / RIDGE, prior.floor)
+        learn_row(task, state, memory, row, own, forgetting, most, prior.floor)
     return model, task, state, share
 
 

@@ -17,6 +17,7 @@ import scipy.stats
 
 import bayesjpt as bj
 from bayesjpt import ExpertPosterior
+from bayesjpt.defaults_experts import precision_bounds
 from bayesjpt.errors import BayesjptWarning, ModelError, TableError
 from bayesjpt.experts.fit import make_model
 from bayesjpt.kernels.expert_tree import KIND_NAMES
@@ -55,7 +56,12 @@ def at_leaves(model: pm.Model, point: dict, x: np.ndarray, Y: pd.DataFrame) -> d
     """Return each response's log density at each leaf, (row, leaf), by SciPy from the model's variables."""
     out = {}
     for name in Y:
-        deviation = np.exp(point[f"y_precision_{name}_log__"]) ** -0.5
+        if name in ("visits", "failure"):  # bounded from below: PyMC's value is the logarithm of what lies above
+            _, least = precision_bounds(np.ones(1, bool), 2, depth=2)
+            precision = np.exp(point[f"y_precision_{name}_interval__"]) + least[[0, 1, 1], 0]
+        else:
+            precision = np.exp(point[f"y_precision_{name}_log__"])
+        deviation = precision**-0.5
         step, depth = point[f"y_step_{name}"], deviation.size - 1
         node = step * deviation[np.repeat(np.arange(depth + 1), 2 ** np.arange(depth + 1))].reshape(
             -1, *[1] * (step.ndim - 1)

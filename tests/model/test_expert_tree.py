@@ -144,21 +144,31 @@ def test_a_point_and_the_coefficients_of_a_sweep_say_the_same(kind):
         np.testing.assert_allclose(again[name], value, rtol=1e-12, atol=1e-12)
 
 
-def test_the_prior_is_that_of_the_sweep():
-    model, _ = tree("gaussian")
+@pytest.mark.parametrize("kind", ["gaussian", "gamma", "poisson"])
+def test_the_prior_is_that_of_the_sweep(kind):
+    model, _ = tree(kind)
     step, point = ExpertGibbs(model=model), a_point(model, 4)
     state, prior = step._state(point), step._prior
     gamma = scipy.stats.gamma
     expected = gamma.logpdf(state.gate_precision, prior.gate_shape, scale=1 / prior.gate_rate).sum()
     expected += scipy.stats.norm.logpdf(state.gate, 0.0, state.gate_precision[0] ** -0.5).sum()
-    expected += gamma.logpdf(state.precision, prior.precision_shape, scale=1 / prior.precision_rate).sum()
+    below = np.minimum(np.arange(DEPTH + 1), 1)
+    own = gamma(prior.precision_shape, scale=1 / prior.precision_rate[below])
+    # at least the bound: a density is that of the gamma, divided by its mass above
+    assert (state.precision > prior.least_precision[below]).all()
+    assert (prior.least_precision > 0.0).all() == (kind != "gaussian")
+    expected += (own.logpdf(state.precision) - own.logsf(prior.least_precision[below])).sum()
     for number in range(2 ** (DEPTH + 1) - 1):
         deviation = state.precision[int(np.log2(number + 1)), 0] ** -0.5
         centre = state.node[(number - 1) // 2] if number else 0.0
         # per unit of the step, not of the coefficient
         expected += (scipy.stats.norm.logpdf(state.node[number], centre, deviation) + np.log(deviation)).sum()
-    expected += gamma.logpdf(state.noise, prior.noise_rate_shape, scale=1 / prior.noise_rate_rate).sum()
-    expected += scipy.stats.invgamma.logpdf(state.dispersion, prior.noise_shape, scale=state.noise).sum()
+    if kind == "gaussian":
+        expected += gamma.logpdf(state.noise, prior.noise_rate_shape, scale=1 / prior.noise_rate_rate).sum()
+        expected += scipy.stats.invgamma.logpdf(state.dispersion, prior.noise_shape, scale=state.noise).sum()
+    if kind == "gamma":
+        deviation = prior.log_shape_deviation
+        expected += scipy.stats.lognorm.logpdf(state.dispersion, deviation, scale=np.exp(prior.log_shape_mean)).sum()
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
         terms = model.compile_logp(vars=model.free_RVs, jacobian=False)
     np.testing.assert_allclose(terms(point), expected, rtol=1e-9)
