@@ -14,10 +14,11 @@ PRECISION = (2.0, 1.0)
 """Shape and rate of the gamma priors of precisions: coefficients are then a Student's t, whose variance exists where
 draws of leaves without rows enter answers."""
 ROOT_VARIANCE = 4.0
-PATH_VARIANCE = 1.0
-LOG_LINK_SCALE = 1.0
-LOG_LINK_RIDGE = 0.25
-
+PATH_VARIANCE = 0.5
+"""Largest variances a priori of a Poisson or gamma expert's log mean where covariates are ordinary: of the root, and of
+what all levels below add. Means of exponentials then exist; see `docs/explanation/experts.md`."""
+LOG_LINK_RIDGE = 1.0
+"""One over the largest variance of such a log mean where coefficients are optimised."""
 NOISE_SHAPE = 2.0
 NOISE_RATE = (1.0, 2.0)
 """Variances of gaussian experts: inverse gamma, around half of the target's variance before any row."""
@@ -59,9 +60,10 @@ def precision_bounds(log_linked: np.ndarray, n_column: int, depth: int) -> tuple
     log_linked : bool (n_response,)
         Whose means are exponentials.
     n_column : int
-        Of covariates, the intercept left out.
+        Of covariates, the intercept left out. In ordinary rows their squares are about 1, and indicators' less.
     depth : int
+        Of the tree, along which variances add up.
     """
-    least = (1.0 + n_column) * np.array([1.0 / ROOT_VARIANCE, max(depth, 1) / PATH_VARIANCE])
-    least = np.where(log_linked, least[:, None], 0.0)
-    return np.where(log_linked, LOG_LINK_SCALE / np.maximum(least, 1e-300), PRECISION[1]), least
+    least = (1.0 + n_column) * np.array([1.0 / ROOT_VARIANCE, max(depth, 1) / PATH_VARIANCE])[:, None]
+    # in units of the bound a gamma of rate 1: half of the largest variance on the average
+    return np.where(log_linked, 1.0 / least, PRECISION[1]), np.where(log_linked, least, 0.0)

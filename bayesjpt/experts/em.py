@@ -80,7 +80,15 @@ def make_penalty(model: ExpertModel, prior: Prior, ridge: float) -> Penalty:
     rows, variance = defaults_experts.IMAGINARY_ROWS
     some = ridge > 0.0
     precision = prior.log_shape_deviation**-2 if some else 0.0
-    return Penalty(float(ridge), expert_ridges(model, ridge), rows if some else 0.0, variance, prior.log_shape_mean, precision, prior.floor)
+    return Penalty(
+        float(ridge),
+        expert_ridges(model, ridge),
+        rows if some else 0.0,
+        variance,
+        prior.log_shape_mean,
+        precision,
+        prior.floor,
+    )
 
 
 def expert_ridges(model: ExpertModel, ridge: float) -> np.ndarray:

@@ -114,7 +114,7 @@ def fit_experts(
         the same columns, from the last draws of whose chains this one goes on.
     ridge : float, optional
         Of all methods but ``gibbs``: the precision of coefficients around 0, 0.1 unless
-        given. Above 0, each gaussian expert's variance has one imaginary row with a tenth of the target's variance,
+        given, and more where a Poisson or gamma expert would have no plausible mean. Above 0, each gaussian expert's variance has one imaginary row with a tenth of the target's variance,
         too. 0 is maximum likelihood, which often has no finite optimum; a warning then names what diverges.
     passes : int, optional
         Of all methods but ``gibbs``: over the rows, at most; 100 unless given. EM stops where one gains less than

@@ -32,7 +32,8 @@ class OnlineExperts:
     forgetting : float
         Above 0 and at most 1: t rows later a row counts forgetting^t. 1 forgets nothing.
     ridge : float
-        Precision of coefficients around 0, before any row and where rows say nothing.
+        Precision of coefficients around 0, before any row and where rows say nothing; more of Poisson and gamma
+        experts, as of `bj.fit_experts`.
 
     Raises
     ------

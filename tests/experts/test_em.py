@@ -114,7 +114,8 @@ def test_trees_with_closed_gates_are_trees_without_them():
     # nor has it a penalty of what is closed
     leaves = first.state.node[[3, 5, 6]]
     only = penalty._replace(n_row=0.0, log_shape_precision=0.0)
-    expected = -0.25 * ((first.state.gate[[0, 2]] ** 2).sum() + (leaves**2).sum())
+    expected = -0.25 * (first.state.gate[[0, 2]] ** 2).sum()
+    expected -= 0.5 * np.repeat(penalty.expert_ridge, np.diff(model.at)) @ (leaves**2).sum(axis=(0, 2))
     np.testing.assert_allclose(penalty_of(task, first.state, opened, only), expected, rtol=1e-12)
 
 

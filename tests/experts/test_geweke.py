@@ -38,8 +38,14 @@ def test_sweeps_with_gates_of_three_ways_have_it_too(gates):
 
 @pytest.mark.parametrize(
     "error",
-    [{"noise_shape": 3.5}, {"floor": np.full(1, 0.2)}, {"gate_rate": 5.0}, {"precision_rate": 5.0}],
-    ids=["a missing half row", "a wrong truncation", "gates", "coefficients"],
+    [
+        {"noise_shape": 3.5},
+        {"floor": np.full(1, 0.2)},
+        {"gate_rate": 5.0},
+        {"precision_rate": 5.0},
+        {"least_precision": 0.0},
+    ],
+    ids=["a missing half row", "a wrong truncation", "gates", "coefficients", "no bound of precisions"],
 )
 def test_a_planted_error_is_found(error):
     direct, chain = compare(make_task("gaussian"), 2, make_prior(), make_prior(**error), N_WRONG, seed=3)

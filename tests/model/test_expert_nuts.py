@@ -95,3 +95,28 @@ def test_they_do_for_two_responses_that_share_a_tree():
     assert np.abs((one - other) / np.hypot(one_error, other_error)).max() < LARGEST_Z
     assert other_n.min() > 100
     assert one_n.min() > 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["poisson", "gamma"])
+def test_they_do_where_means_are_exponentials(kind):
+    frame, _ = regimes()
+    rng = np.random.default_rng(2)
+    mean = np.exp(np.where(frame["x"] > 0.5, 2.0 + 0.3 * frame["x"], 0.5 - 0.3 * frame["x"]))
+    y = rng.poisson(mean) if kind == "poisson" else rng.gamma(4.0, mean / 4.0)
+    with pm.Model() as model:
+        bj.ExpertTree("y", frame, y, depth=1, experts=kind)
+    both = []
+    new = NEW.assign(y=[3, 2, 5, 9, 12, 15])
+    for idata in sampled(model):
+        post = bj.ExpertPosterior.from_idata(idata, model)
+        precision = np.log(idata.posterior["y_precision"].values)
+        each = (
+            np.asarray(post.log_density(new)),
+            np.log(np.asarray(post.expectation(NEW))).reshape(*precision.shape[:2], -1),
+        )
+        both.append(told(np.concatenate([*each, precision], axis=-1)))
+    (one, one_error, one_n), (other, other_error, other_n) = both
+    assert np.abs((one - other) / np.hypot(one_error, other_error)).max() < LARGEST_Z
+    assert other_n.min() > 100
+    assert one_n.min() > 400
