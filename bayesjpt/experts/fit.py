@@ -113,9 +113,10 @@ def fit_experts(
         ``cart``: a tree of hard splits learned greedily from a random half of the rows; ``random``; or another fit of
         the same columns, from the last draws of whose chains this one goes on.
     ridge : float, optional
-        Of all methods but ``gibbs``: the precision of coefficients around 0, 0.1 unless
-        given, and more where a Poisson or gamma expert would have no plausible mean. Above 0, each gaussian expert's variance has one imaginary row with a tenth of the target's variance,
-        too. 0 is maximum likelihood, which often has no finite optimum; a warning then names what diverges.
+        Of all methods but ``gibbs``: the precision of coefficients around 0, 0.1 unless given. Above 0 it is at least
+        1 + the number of covariates for Poisson and gamma experts, which have no plausible means otherwise, and each
+        gaussian expert's variance has one imaginary row with a tenth of the target's variance, too. 0 is maximum
+        likelihood, which often has no finite optimum; a warning then names what diverges.
     passes : int, optional
         Of all methods but ``gibbs``: over the rows, at most; 100 unless given. EM stops where one gains less than
         1e-7 nats a row.

@@ -62,9 +62,10 @@ class ExpertTree:
 
     Registers, all prefixed by the name: coefficients of gates (``y_gate``) and their precision, the steps of experts'
     coefficients from those of their parent (``y_step``) and the sums (``y_coefficient``), precisions of the steps by
-    level (``y_precision``, of Poisson and gamma experts bounded from below); variances (``y_variance``) of gaussian experts, whose prior has the rate ``y_noise``, or
-    shapes (``y_shape``) of gamma ones; and the data (``y_covariates`` and ``y_data``), but what is ``pm.Data`` already.
-    Several responses share the gates, and each has its own of all others: ``y_step_height`` of the column height.
+    level (``y_precision``, of Poisson and gamma experts bounded from below); variances (``y_variance``) of gaussian
+    experts, whose prior has the rate ``y_noise``, or shapes (``y_shape``) of gamma ones; and the data
+    (``y_covariates`` and ``y_data``), but what is ``pm.Data`` already. Several responses share the gates, and each has
+    its own of all others: ``y_step_height`` of the column height.
 
     Parameters
     ----------
