@@ -19,7 +19,7 @@ from bayesjpt.kernels.expert_series_sweep import fill_evidence
 from bayesjpt.kernels.expert_tree import KIND_NAMES, MULTINOMIAL
 from bayesjpt.model.expert_series import _series_random
 from bayesjpt.model.expert_series_step import ExpertSeriesGibbs
-from bayesjpt.model.expert_step import ExpertGibbs, _prior
+from bayesjpt.model.expert_step import ExpertGibbs, _prior, block_of
 from tests.statistics import LARGEST_Z
 
 N_ROW = 14
@@ -103,7 +103,7 @@ def test_the_gradient_is_that_of_differences():
 
 def test_the_prior_of_offsets_is_that_of_the_sweep():
     model, _ = tree("gaussian")
-    offset, prior = np.random.default_rng(2).normal(size=(3, 4)), _prior(1)
+    offset, prior = np.random.default_rng(2).normal(size=(3, 4)), _prior(block_of(model["y_offset"]))
     gamma = scipy.stats.gamma.logpdf(1.7, prior.gate_shape, scale=1.0 / prior.gate_rate)
     expected = gamma + scipy.stats.norm.logpdf(offset, 0.0, 1.7**-0.5).sum()
     point = model.initial_point() | {"y_offset": offset, "y_offset_precision_log__": np.log(1.7)}
