@@ -17,6 +17,17 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: 2 * _LONGEST // 3]} ... {text[-_LONGEST // 3 + 5 :]}"
 
 
+def counted(n: int, noun: str, plural: str | None = None) -> str:
+    """Return a number and its noun, which agree.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(1200, "row"), counted(2, "leaf", "leaves")
+    ('1 row', '1200 rows', '2 leaves')
+    """
+    return f"{n} {noun if n == 1 else plural or noun + 's'}"
+
+
 class BayesjptError(Exception):
     """Something that the user can mend; the message is one line.
 

@@ -27,14 +27,23 @@ from bayesjpt.experts.em import (
 from bayesjpt.experts.grow import grown
 from bayesjpt.experts.laplace import laplace_draws, tell_no_optimum
 from bayesjpt.experts.mean_field import ascend, check_kinds, mean_field_draws
-from bayesjpt.experts.missing import check_joint, imputed
+from bayesjpt.experts.missing import check_joint, complete_rows, filled_matrices, make_gaps, own_gaps
 from bayesjpt.experts.model import LARGEST_DEPTH, LARGEST_TREE, ExpertModel, experts_of, offset_of, with_targets
 from bayesjpt.experts.posterior import ExpertPosterior
-from bayesjpt.experts.start import begin, check_same_model, check_start, go_on, last_draw
+from bayesjpt.experts.start import (
+    begin,
+    begin_with_gaps,
+    check_same_model,
+    check_start,
+    go_on,
+    go_on_with_gaps,
+    last_draw,
+)
 from bayesjpt.families import features
+from bayesjpt.kernels.expert_gaps import run_chain_with_gaps
 from bayesjpt.kernels.expert_series_start import TRANSITIONS
 from bayesjpt.kernels.expert_sweep import Prior, run_chain
-from bayesjpt.kernels.expert_tree import LOG_LINKED, Coefficients
+from bayesjpt.kernels.expert_tree import LOG_LINKED, Coefficients, Task
 from bayesjpt.numerics.generator import as_generator
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.covariates import make_covariates
@@ -127,8 +136,11 @@ def fit_experts(
     kinds : mapping from str to str, optional
         As in `bj.as_table`, for a data frame.
     missing : Posterior, optional
-        Of all covariates, from ``bj.fit``: missing ones are drawn from it given the others, for each chain anew, and
-        in questions too, as `ExpertPosterior.with_missing` says. Without it a missing covariate is an error.
+        Of all covariates, from ``bj.fit``. With ``gibbs`` the missing covariates of a row are drawn in each sweep,
+        among candidates from it given the row's others, by how well the targets agree with them; over time, too.
+        Other methods leave rows with missing covariates out (``em`` over time only their targets), with a warning. New
+        rows are averaged over imputations, as `ExpertPosterior.with_missing` says. Without it a missing covariate is
+        an error.
     time, series : str, optional
         Columns that say when a row is, a number or a date, and to which series it belongs; all to one unless given.
         With `time`, gates depend on the leaf of the row before: a hidden Markov decision tree, by ``gibbs`` or ``em``
@@ -230,8 +242,9 @@ def fit_experts(
             cores=cores,
             rng=generator,
         )
-    gaps = missing is not None
-    model, rows = make_model(table, target, given, gates, depth=depth, experts=experts, kinds=kinds, gaps=gaps)
+    model, rows = make_model(
+        table, target, given, gates, depth=depth, experts=experts, kinds=kinds, gaps=missing is not None
+    )
     tell_single_values(model, table, given, gates, kinds)
     model = replace(model, branches=branches)
     if method == "mean_field":
@@ -239,11 +252,13 @@ def fit_experts(
     if not isinstance(start, str):
         check_same_model(model, start.model)
     prior = make_prior(model)
-    tables = [rows]
     if missing is not None:
         check_joint(missing, model.covariate_columns)
-        tables = imputed(missing, rows, model.covariate_columns, chains, generator)
-    tasks = [model.task(each) for each in tables]
+        if method != "gibbs":
+            rows = complete_rows(model, rows, method)
+    gaps = None if missing is None else make_gaps(model, missing, rows, generator)
+    x, gate_x = filled_matrices(model, rows, gaps)
+    task = Task(x, gate_x, model.units(model.target_cells(rows)[0]), model.kind, model.at, model.offset)
     seeds = generator.bit_generator.seed_seq.spawn(chains)  # pyright: ignore[reportAttributeAccessIssue] - it has it
     settings = {
         "depth": depth,
@@ -255,17 +270,24 @@ def fit_experts(
     no_optimum = [0] * chains
 
     def sample(chain: int) -> Coefficients:
-        own, task = np.random.Generator(np.random.PCG64(seeds[chain])), tasks[chain % len(tasks)]
+        own, kept = np.random.Generator(np.random.PCG64(seeds[chain])), room(model, draws)
+        if gaps is None:
+            if isinstance(start, str):
+                state, leaf = begin(model, task, prior, start, own)
+            else:
+                state, leaf = go_on(last_draw(start, chain), task, own)
+            run_chain(task, state, prior, leaf, own, tune, kept)
+            return kept
+        filled, chosen = own_gaps(task, gaps)
         if isinstance(start, str):
-            state, leaf = begin(model, task, prior, start, own)
+            state, leaf = begin_with_gaps(model, filled, chosen, prior, start, own)
         else:
-            state, leaf = go_on(last_draw(start, chain), task, own)
-        kept = room(model, draws)
-        run_chain(task, state, prior, leaf, own, tune, kept)
+            state, leaf = go_on_with_gaps(last_draw(start, chain), filled, chosen, own)
+        run_chain_with_gaps(filled, chosen, state, prior, leaf, own, tune, kept)
         return kept
 
     def search_best(chain: int) -> tuple[Coefficients, Optimum]:
-        own, task = np.random.Generator(np.random.PCG64(seeds[chain])), tasks[chain % len(tasks)]
+        own = np.random.Generator(np.random.PCG64(seeds[chain]))
         if not isinstance(start, str):
             state = last_draw(start, chain)
             first = Optimum(state, opened_in(model, state), np.zeros(0))
@@ -293,7 +315,7 @@ def fit_experts(
             settings |= record_of(search, [found for _, found in pairs], branches) | {"method": method}
             tell_no_optimum(no_optimum)
             if search.ridge == 0.0:
-                tell_divergence(model, tasks[0], prior, pairs[0][1])
+                tell_divergence(model, task, prior, pairs[0][1])
     drawn = Coefficients(*(np.stack(arrays) for arrays in zip(*kept, strict=True)))
     if not all(np.isfinite(array).all() for array in drawn):
         raise SamplingError("a draw that is not finite", remedy="Rescale covariates with values far from all others.")

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from bayesjpt.errors import LearnerError, SamplingError, TableError, warn
+from bayesjpt.errors import LearnerError, SamplingError, TableError, counted, warn
 from bayesjpt.experts.em import Search
 from bayesjpt.experts.fit import make_model, make_prior, names_of, room, targets_of, tell_single_values
-from bayesjpt.experts.missing import check_joint, imputed
+from bayesjpt.experts.missing import check_joint, filled_matrices, make_gaps, own_gaps
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.experts.series import ExpertSeriesPosterior
 from bayesjpt.experts.series_em import optimise_series
 from bayesjpt.experts.series_model import begin_series, steps_of
+from bayesjpt.experts.start import FIRST_COMPARED
+from bayesjpt.kernels.expert_gaps import Gaps, fill_gaps_of_steps, room_for, run_series_chain_with_gaps
 from bayesjpt.kernels.expert_series import Memory
 from bayesjpt.kernels.expert_series_start import TRANSITIONS, Start, not_hopeless, slots
 from bayesjpt.kernels.expert_series_sweep import run_series_chain
@@ -73,12 +75,27 @@ def fit_series(
     tell_single_values(model, table, given, gates, wanted)
     rows = Table(model.schema, read.values, read.observed, read.unseen)
     prior = make_prior(model)
-    tables = [rows]
+    gaps = None
     if missing is not None:
         check_joint(missing, model.covariate_columns)
-        tables = imputed(missing, rows, model.covariate_columns, chains, rng)
-    tasks = [_task(model, each, order.rows, known) for each in tables]
-    steps = steps_of(model, order, known, transitions)
+        gaps = make_gaps(model, missing, rows, rng)
+    task = _task(model, rows, gaps, order.rows, known)
+    steps = begun_steps = steps_of(model, order, known, transitions)
+    if gaps is not None:
+        gaps = gaps._replace(place=np.argsort(order.rows)[gaps.place])
+        # a step without its covariates says nothing to experts until these are drawn given its targets
+        whole = known.copy()
+        whole[gaps.place] = False
+        if not whole.any():
+            raise TableError("no row with a value of the target and all covariates", "one at least")
+        begun_steps = steps._replace(seen=whole)
+        if search is not None:
+            steps, n = begun_steps, int((known & ~whole).sum())
+            if n:
+                warn(
+                    f"the targets of {counted(n, 'step')} without a covariate are left out by method {search.method}; "
+                    "gibbs uses them"
+                )
     n_slot = slots(depth, transitions)[2]
     seeds = rng.bit_generator.seed_seq.spawn(chains)  # pyright: ignore[reportAttributeAccessIssue] - it has it
     kept_states = [room(model, draws) for _ in range(chains)]
@@ -88,25 +105,27 @@ def fit_series(
     generators = [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
 
     def begun(number: int) -> Start:
-        return begin_series(model, tasks[number % len(tasks)], steps, prior, start, generators[number])
+        return begin_series(model, task, begun_steps, prior, start, generators[number])
 
     def run(number: int, first: Start) -> None:
-        own, task, (_, state, memory, leaf) = generators[number], tasks[number % len(tasks)], first
+        own, (_, state, memory, leaf) = generators[number], first
         if search is not None:
             found = optimise_series(model, task, steps, prior, search, (state, memory))
             for kept, array in zip((*kept_states[number], *kept_memory[number]), (*found[0], *found[1]), strict=True):
                 kept[0] = array
             traces[number] = found.trace
             return
-        key = np.uint64(own.integers(2**62))
-        run_series_chain(
-            task, steps, state, memory, prior, leaf, own, key, tune, kept_states[number], kept_memory[number]
-        )
+        key, kept = np.uint64(own.integers(2**62)), (kept_states[number], kept_memory[number])
+        if gaps is None:
+            run_series_chain(task, steps, state, memory, prior, leaf, own, key, tune, *kept)
+            return
+        filled, chosen = own_gaps(task, gaps)
+        many = chosen._replace(n_compared=FIRST_COMPARED)
+        fill_gaps_of_steps(filled, many, steps, state, memory, leaf, room_for(filled, many), own)
+        run_series_chain_with_gaps(filled, chosen, steps, state, memory, prior, leaf, own, key, tune, *kept)
 
     with ThreadPoolExecutor(max_workers=min(chains, cores or os.cpu_count() or 1)) as pool:
-        starts = list(pool.map(begun, range(chains)))
-        if len(tasks) == 1:  # rows of several imputations have densities that do not compare
-            starts = not_hopeless(starts)
+        starts = not_hopeless(list(pool.map(begun, range(chains))))
         list(pool.map(run, range(chains), starts))
     drawn = Coefficients(*(np.stack(arrays) for arrays in zip(*kept_states, strict=True)))
     memory = Memory(*(np.stack(arrays) for arrays in zip(*kept_memory, strict=True)))
@@ -144,9 +163,12 @@ def _known(read: Table, targets: Sequence[str]) -> np.ndarray:
     return known
 
 
-def _task(model: ExpertModel, rows: Table, order: np.ndarray, known: np.ndarray) -> Task:
-    """Return rows in an order as kernels take them; targets of rows that are not known are ones."""
+def _task(model: ExpertModel, rows: Table, gaps: Gaps | None, order: np.ndarray, known: np.ndarray) -> Task:
+    """Return rows in an order as kernels take them; targets of rows that are not known are ones.
+
+    Rows that lack covariates have the first of their candidates in `gaps`, whose places are those of the table.
+    """
     values = model.target_cells(rows)[0][:, order]
     y = np.where(known, model.units(np.where(known, values, 1.0)), 1.0)
-    x, gate_x = model.covariates.matrix(rows), model.gate_covariates.matrix(rows)
+    x, gate_x = filled_matrices(model, rows, gaps)
     return Task(x[order], gate_x[order], y, model.kind, model.at, model.offset)

@@ -9,14 +9,20 @@ import numpy as np
 from bayesjpt import defaults_experts
 from bayesjpt.errors import LearnerError
 from bayesjpt.experts.model import ExpertModel
+from bayesjpt.kernels.expert_gaps import Gaps, fill_gaps, room_for
+from bayesjpt.kernels.expert_series_start import seen_rows
 from bayesjpt.kernels.expert_start import begin_paths, begin_ways
-from bayesjpt.kernels.expert_sweep import Prior, fill_paths
+from bayesjpt.kernels.expert_sweep import Prior, fill_paths, sweep
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, Coefficients, Task
 
 if TYPE_CHECKING:
     from bayesjpt.experts.posterior import ExpertPosterior
 
 STARTS = ("cart", "random")
+_COMPLETE_SWEEPS = 20
+"""Of complete rows alone, before the others take covariates that agree with a state."""
+FIRST_COMPARED = 200
+"""Candidates of a row that a first state compares; sweeps compare fewer, and come near in several."""
 
 
 def first_state(model: ExpertModel, prior: Prior) -> Coefficients:
@@ -89,3 +95,31 @@ def go_on(state: Coefficients, task: Task, rng: np.random.Generator) -> tuple[Co
     leaf = np.zeros(task.x.shape[0], np.int64)
     fill_paths(task, state, rng, leaf)
     return state, leaf
+
+
+def begin_with_gaps(
+    model: ExpertModel, task: Task, gaps: Gaps, prior: Prior, start: str, rng: np.random.Generator
+) -> tuple[Coefficients, np.ndarray]:
+    """Return a state and the leaf of each row, where some rows lack covariates: of sweeps over the complete rows.
+
+    Covariates drawn without a look at targets would have blurred the splits. Fewer complete rows than coefficients say
+    nothing; a chain then begins with such covariates.
+    """
+    full = np.ones(task.x.shape[0], bool)
+    full[gaps.place] = False
+    if full.sum() < task.x.shape[1]:
+        return begin(model, task, prior, start, rng)
+    known = seen_rows(task, full)
+    state, leaf = begin(model, known, prior, start, rng)
+    for _ in range(_COMPLETE_SWEEPS):
+        sweep(known, state, prior, leaf, rng)
+    return go_on_with_gaps(state, task, gaps, rng)
+
+
+def go_on_with_gaps(
+    state: Coefficients, task: Task, gaps: Gaps, rng: np.random.Generator
+) -> tuple[Coefficients, np.ndarray]:
+    """Return a state and paths of the rows drawn given it, after missing covariates, which `task` has then."""
+    many = gaps._replace(n_compared=FIRST_COMPARED)
+    fill_gaps(task, many, state, room_for(task, many), rng)
+    return go_on(state, task, rng)
