@@ -314,7 +314,8 @@ def fit(
         }
         with _warnings(quiet):
             decided = decided_of(cli_experts.kinds(kind, step, series, schema), schema, closed)
-            read = _read(reader, table, quiet, decided)
+            with cli_experts.steps_by_option(reader, table, step, series):
+                read = _read(reader, table, quiet, decided)
             asked = None if schema is not None else decided["kinds"] or {}
             cli_experts.fit_and_save(read, output, quiet, asked=asked, seed=seed, **of_experts)
         return

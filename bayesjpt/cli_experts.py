@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,8 @@ import typer
 
 from bayesjpt import defaults, defaults_experts
 from bayesjpt.announced import announced
-from bayesjpt.errors import BayesjptError, BayesjptWarning, LearnerError, QueryError
+from bayesjpt.errors import BayesjptError, BayesjptWarning, LearnerError, QueryError, SchemaError, TableError
+from bayesjpt.table.schema import closest
 
 if TYPE_CHECKING:
     from bayesjpt.cli_reading import TableReader
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from bayesjpt.table.table import Table
 
 LEARNER = "experts"
+_SETTINGS = "depth|branches|draws|tune|chains|cores|experts|method|ridge|passes|grow|time|series"
 
 Method = Annotated[
     str | None, typer.Option(help="Learner experts: gibbs, em, least_squares, laplace or mean_field; gibbs.")
@@ -92,11 +95,43 @@ def fit_and_save(
             any_of = "|".join(map(re.escape, told))
             only = rf"covariates with a single value are left out: ({any_of})(, ({any_of}))*\Z"
             warnings.filterwarnings("ignore", only, BayesjptWarning)
-        post = fit_experts(table, target=targets, rng=seed, **options)
+        try:
+            post = fit_experts(table, target=targets, rng=seed, **options)
+        except LearnerError as error:
+            raise _in_options(error) from error
     post.save(output)
     if not quiet:
         typer.echo(f"Wrote {output}")
         typer.echo(post.explain())  # which begins with what the fit is of
+
+
+def _in_options(error: LearnerError) -> LearnerError:
+    """Return an error that names settings as options of the command: --depth 9 for depth=9."""
+
+    def option(found: re.Match) -> str:
+        name = {"time": "step"}.get(found[1], found[1])
+        return f"--{name}" if found[2] == "True" else f"--{name} {found[2]}"
+
+    def said(text: str | None) -> str | None:
+        return None if text is None else re.sub(rf"\b({_SETTINGS})=([\w.+-]+|'[^']*')", option, text)
+
+    expected = re.sub(rf"\A({_SETTINGS}) with ", r"--\1 with ", error.expected or "")
+    command = error.remedy if error.command is None else error.command
+    return LearnerError(said(error.found) or "", said(expected) or None, said(error.remedy), command=said(command))
+
+
+@contextmanager
+def steps_by_option(reader: TableReader, path: Path, step: str | None, series: str | None) -> Iterator[None]:
+    """Name the option where a table that cannot be read lacks the column of times or series."""
+    try:
+        yield
+    except SchemaError:
+        known = [cells.name for cells in reader.cells(path)]
+        for name, option in ((step, "--step"), (series, "--series")):
+            if name is not None and name not in known:
+                found = f"{option} {name!r}, a column that the table does not have"
+                raise LearnerError(found, closest(name, known)) from None
+        raise
 
 
 def kinds(kind: list[str] | None, step: str | None, series: str | None, schema: Any) -> list[str] | None:
@@ -113,7 +148,14 @@ def rows(reader: TableReader, path: Path, post: ExpertPosterior, *, targets: boo
     from bayesjpt.experts.series import ExpertSeriesPosterior
 
     if not isinstance(post, ExpertSeriesPosterior):
-        return reader.rows(path, post.model.read_schema(targets=targets))
+        table = reader.rows(path, post.model.read_schema(targets=targets))
+        bare = [name for name in post.model.covariate_columns if not table.observed[table.schema.index(name)].any()]
+        if bare:  # a table under a schema has all its columns, those that the file lacks without values
+            known = [cells.name for cells in reader.cells(path)]
+            absent = [name for name in bare if name not in known]
+            if absent:
+                raise TableError(f"{path} has no column {absent[0]!r}", "all covariates of the fit")
+        return table
     order = {post.time: "real"} | ({} if post.series is None else {post.series: "category"})
     # what columns are is known from the fit: covariates of a short file may look like running numbers
     schema = post.model.read_schema(targets=True)
@@ -129,6 +171,8 @@ def predicted(
     from bayesjpt.experts.predict import prediction
     from bayesjpt.experts.store import load_experts
 
+    if draws is not None and draws < 1:
+        raise QueryError(f"--draws {draws}", "a whole number from 1")
     post = load_experts(fit).some_draws(draws)
     known = list(post.targets)
     if target is None and len(known) > 1:

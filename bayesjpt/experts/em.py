@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesjpt import defaults_experts
-from bayesjpt.errors import LearnerError, warn
+from bayesjpt.errors import LearnerError, counted, warn
 from bayesjpt.experts.model import ExpertModel, first_leaf_of_a_single_expert
 from bayesjpt.experts.start import begin, first_state
 from bayesjpt.kernels.expert_em import (
@@ -208,11 +208,13 @@ def tell_divergence(model: ExpertModel, task: Task, prior: Prior, found: Optimum
     log_odds = np.abs(each @ task.gate_x.T).max(axis=1, initial=0.0) * (posterior[gates] > 0.5)
     separating = int((log_odds.max(axis=1, initial=0.0) > _SURE).sum())
     if separating:
-        reasons.append(f"{separating} gates that separate their rows")
+        reasons.append(
+            "1 gate that separates its rows" if separating == 1 else f"{separating} gates that separate their rows"
+        )
     leaves = np.flatnonzero(active[model.n_gate :])
     few = int((posterior[model.n_gate + leaves].sum(axis=1) < task.x.shape[1]).sum())
     if few:
-        reasons.append(f"{few} leaves with fewer rows than coefficients")
+        reasons.append(f"{counted(few, 'leaf', 'leaves')} with fewer rows than coefficients")
     sure = exact = 0
     for leaf in leaves:
         held = posterior[model.n_gate + leaf] > 0.5
@@ -223,9 +225,11 @@ def tell_divergence(model: ExpertModel, task: Task, prior: Prior, found: Optimum
             else:
                 sure += bool(eta[:, model.at[c] : model.at[c + 1]].max(initial=0.0) > _SURE)
     if sure:
-        reasons.append(f"{sure} experts that are sure of their rows")
+        reasons.append(
+            "1 expert that is sure of its rows" if sure == 1 else f"{sure} experts that are sure of their rows"
+        )
     if exact:
-        reasons.append(f"{exact} experts without noise")
+        reasons.append(f"{counted(exact, 'expert')} without noise")
     pairs = ((task.x, model.covariates), (task.gate_x, model.gate_covariates))
     if any(np.linalg.matrix_rank(x) < x.shape[1] - covariates.n_redundant for x, covariates in pairs):
         reasons.append("collinear covariates")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesjpt import defaults_experts
-from bayesjpt.errors import LearnerError, SamplingError, warn
+from bayesjpt.errors import LearnerError, SamplingError, counted, warn
 from bayesjpt.experts.em import (
     OPTIMISERS,
     Optimum,
@@ -27,9 +27,10 @@ from bayesjpt.experts.em import (
 from bayesjpt.experts.grow import grown
 from bayesjpt.experts.laplace import laplace_draws, tell_no_optimum
 from bayesjpt.experts.mean_field import ascend, check_kinds, mean_field_draws
-from bayesjpt.experts.missing import check_joint, complete_rows, filled_matrices, make_gaps, own_gaps
-from bayesjpt.experts.model import LARGEST_DEPTH, LARGEST_TREE, ExpertModel, experts_of, offset_of, with_targets
+from bayesjpt.experts.missing import DRAW_GAPS, check_joint, complete_rows, filled_matrices, make_gaps, own_gaps
+from bayesjpt.experts.model import LARGEST_DEPTH, ExpertModel, experts_of, offset_of, with_targets
 from bayesjpt.experts.posterior import ExpertPosterior
+from bayesjpt.experts.settings import check_branches, check_method, check_order
 from bayesjpt.experts.start import (
     begin,
     begin_with_gaps,
@@ -41,23 +42,12 @@ from bayesjpt.experts.start import (
 )
 from bayesjpt.families import features
 from bayesjpt.kernels.expert_gaps import run_chain_with_gaps
-from bayesjpt.kernels.expert_series_start import TRANSITIONS
 from bayesjpt.kernels.expert_sweep import Prior, run_chain
 from bayesjpt.kernels.expert_tree import LOG_LINKED, Coefficients, Task
 from bayesjpt.numerics.generator import as_generator
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.table.covariates import make_covariates
+from bayesjpt.table.covariates import FILL_GAPS, make_covariates
 from bayesjpt.table.table import Table, as_table
-
-_SEARCHED = {"ridge", "passes", "grow"}
-METHODS = {
-    "gibbs": {"draws", "tune"},
-    "em": _SEARCHED,
-    "least_squares": _SEARCHED,
-    "laplace": _SEARCHED | {"draws"},
-    "mean_field": {"draws", "ridge", "passes"},
-}
-"""Methods, and the settings that belong to each alone."""
 
 
 def fit_experts(
@@ -191,7 +181,7 @@ def fit_experts(
     generator = as_generator(rng)
     if generator is None:
         raise LearnerError(f"rng = {rng!r}", "None, a seed from 0, or a generator of NumPy")
-    _check_method(method, draws=draws, tune=tune, ridge=ridge, passes=passes, grow=grow or None)
+    check_method(method, draws=draws, tune=tune, ridge=ridge, passes=passes, grow=grow or None)
     one = method in OPTIMISERS
     draws = (1 if one else defaults_experts.DRAWS) if draws is None else draws
     tune = defaults_experts.TUNE if tune is None else tune
@@ -209,7 +199,7 @@ def fit_experts(
     depth, branches, draws, tune, chains = int(depth), int(branches), int(draws), int(tune), int(chains)
     if depth > LARGEST_DEPTH:
         raise LearnerError(f"depth={depth}", f"at most {LARGEST_DEPTH}: a tree has 2^depth leaves")
-    _check_branches(branches, depth, method=method, grow=grow, time=time)
+    check_branches(branches, depth, method=method, grow=grow, time=time)
     search = check_search(method, ridge, passes)
     check_start(start)
     if grow and (not isinstance(start, str) or start != "cart"):
@@ -217,7 +207,7 @@ def fit_experts(
         raise LearnerError(f"grow=True with {named}", "start='cart': trees grow from one leaf")
     if search.ridge == 0.0 and method in ("laplace", "mean_field"):
         raise LearnerError(f"ridge={ridge!r} with method={method!r}", "a number above 0: it is the prior's precision")
-    _check_order(time, series, transitions, method, start)
+    check_order(time, series, transitions, method, start)
     if time is not None and (grow or search.ridge == 0.0):
         found = "grow=True" if grow else "ridge=0"
         raise LearnerError(f"{found} with the column of time {time!r}", "grow=False and a ridge above 0")
@@ -243,7 +233,15 @@ def fit_experts(
             rng=generator,
         )
     model, rows = make_model(
-        table, target, given, gates, depth=depth, experts=experts, kinds=kinds, gaps=missing is not None
+        table,
+        target,
+        given,
+        gates,
+        depth=depth,
+        experts=experts,
+        kinds=kinds,
+        gaps=missing is not None,
+        remedy=DRAW_GAPS,
     )
     tell_single_values(model, table, given, gates, kinds)
     model = replace(model, branches=branches)
@@ -322,52 +320,6 @@ def fit_experts(
     return ExpertPosterior(model, drawn, settings, missing)
 
 
-def _check_method(method: str, **chosen: Any) -> None:
-    """Raise `LearnerError` for an unknown method, or for settings of another one."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise LearnerError(f"method={method!r}", f"one of {', '.join(METHODS)}")
-    others = {name: value for name, value in chosen.items() if value is not None and name not in METHODS[method]}
-    for name, value in others.items():
-        using = ", ".join(known for known, names in METHODS.items() if name in names)
-        raise LearnerError(f"{name}={value!r} with method={method!r}", f"{name} with {using} alone")
-
-
-def _check_branches(branches: int, depth: int, *, method: str, grow: bool, time: str | None) -> None:
-    """Raise `LearnerError` for trees that are too large, and for gates of several ways where only two are there."""
-    if branches**depth > LARGEST_TREE:
-        raise LearnerError(
-            f"branches={branches} with depth={depth}", f"branches^depth, the leaves, at most {LARGEST_TREE}"
-        )
-    if branches > 2 and (method not in ("gibbs", "em") or grow or time is not None):
-        other = "grow=True" if grow else f"time={time!r}" if time is not None else f"method={method!r}"
-        raise LearnerError(
-            f"branches={branches} with {other}", "branches=2, or method gibbs or em without grow and time"
-        )
-
-
-def _check_order(
-    time: str | None, series: str | None, transitions: str, method: str, start: str | ExpertPosterior
-) -> None:
-    """Raise `LearnerError` for settings of series without time, and for those that series do not have."""
-    if time is None and series is not None:
-        raise LearnerError(
-            f"series={series!r} without time",
-            "the column of time, too",
-            "Name it: time=COLUMN.",
-            command="Name it: --step COLUMN.",
-        )
-    if time is None and transitions != TRANSITIONS[0]:
-        raise LearnerError(f"transitions={transitions!r} without time", "the column of time, too")
-    if time is not None and method not in ("gibbs", "em"):
-        raise LearnerError(
-            f"method={method!r} with the column of time {time!r}",
-            "gibbs or em, the methods of series",
-            command="Leave --step out, or choose one of these with --method.",
-        )
-    if time is not None and not isinstance(start, str):
-        raise LearnerError(f"a fit as start with the column of time {time!r}", "a start by name: cart or random")
-
-
 def make_model(
     table: Any,
     target: str | Sequence[str],
@@ -378,8 +330,9 @@ def make_model(
     experts: str | Mapping[str, str],
     kinds: Mapping[str, str] | None = None,
     gaps: bool = False,
+    remedy: str = FILL_GAPS,
 ) -> tuple[ExpertModel, Table]:
-    """Return what is fitted, and the rows it is fitted to; without `gaps` those lack no covariate."""
+    """Return what is fitted, and the rows it is fitted to; without `gaps` those lack no covariate, or see `remedy`."""
     read = as_table(table, kinds=kinds)
     targets = targets_of(target)
     positions = [_position(read, name) for name in targets]
@@ -394,8 +347,8 @@ def make_model(
     read = with_targets(read, targets, chosen)
     full = read.observed[[read.schema.index(name) for name in targets]].all(axis=0)
     if not full.all():
-        missing = int((~full).sum())
-        warn(f"{missing} rows without a value of the target are left out")
+        n = int((~full).sum())
+        warn(f"{counted(n, 'row')} without a value of the target {'is' if n == 1 else 'are'} left out")
         read = read.take(full)
     numbers = np.flatnonzero(full)
     strange = np.zeros(read.n_row, bool)
@@ -404,13 +357,15 @@ def make_model(
         if column.base == "category":
             strange |= read.values[read.schema.index(name)] >= len(column.labels)
     if strange.any():
-        warn(f"{int(strange.sum())} rows with a label of the target that its schema does not know are left out")
+        n = int(strange.sum())
+        left = "is left out" if n == 1 else "are left out"
+        warn(f"{counted(n, 'row')} with a label of the target that its schema does not know {left}")
         read, numbers = read.take(~strange), numbers[~strange]
     covariates = make_covariates(read, names)
     gate_covariates = covariates if gate_names == names else make_covariates(read, gate_names)
     if not gaps:
-        covariates.refuse_missing(read, numbers)
-        gate_covariates.refuse_missing(read, numbers)
+        covariates.refuse_missing(read, numbers, remedy)
+        gate_covariates.refuse_missing(read, numbers, remedy)
     model = ExpertModel(read.schema, targets, covariates, gate_covariates, depth, chosen, np.zeros(len(targets)))
     units = model.units(model.target_cells(read)[0])
     offset = np.array([offset_of(name, own) for name, own in zip(chosen, units, strict=True)])

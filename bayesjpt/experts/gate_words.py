@@ -164,10 +164,14 @@ def _bound(p: float, how: str) -> str:
 
 def _by_label(rest: float, slopes: np.ndarray, members: list[Covariate]) -> str:
     """Return the probabilities of yes by the label of one column; `rest` is the log odds without it."""
+    p = expit(rest + slopes) if len(members) > 1 else expit(rest + slopes * np.array([1.0, -1.0]))
+    if p.max() < _SELDOM:
+        return f"nearly never (probability {_bound(p.max(), 'at most')} at average covariates)"
+    if p.min() > 1.0 - _SELDOM:
+        return f"nearly always (probability {_bound(p.min(), 'at least')} at average covariates)"
     if len(members) == 1:  # of two labels, -1 and 1
-        here, other = chance(expit(rest + slopes[0])), chance(expit(rest - slopes[0]))
+        here, other = chance(p[0]), chance(p[1])
         return f"with probability {here} where {members[0].name}, otherwise {other}"
-    p = expit(rest + slopes)
     is_likely = p > 0.5
     for alone in (is_likely, ~is_likely):
         if alone.sum() == 1:

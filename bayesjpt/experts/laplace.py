@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bayesjpt.errors import warn
+from bayesjpt.errors import counted, warn
 from bayesjpt.experts.em import Optimum, completed, copied
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.kernels.expert_em import Penalty, fill_active, fill_posteriors
@@ -242,7 +242,8 @@ def laplace_draws(
 def tell_no_optimum(found: Sequence[int]) -> None:
     """Warn of chains whose optimum is none in some directions; their numbers are `found`, one a chain."""
     if any(found):
+        none = f"{counted(max(found), 'direction')} in which the search has not found an optimum"
         warn(
-            f"{max(found)} directions in which the search has not found an optimum, in {sum(n > 0 for n in found)} of "
-            f"{len(found)} chains: draws are too wide or too narrow there. Give more passes=, or a larger ridge=."
+            f"{none}, in {sum(n > 0 for n in found)} of {counted(len(found), 'chain')}: draws are too wide or too "
+            "narrow there. Give more passes=, or a larger ridge=."
         )

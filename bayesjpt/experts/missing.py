@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from bayesjpt.errors import LearnerError, QueryError, counted, warn
+from bayesjpt.errors import LearnerError, QueryError, TableError, counted, warn
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.kernels.expert_gaps import Gaps
 from bayesjpt.kernels.expert_tree import Task
@@ -21,6 +22,17 @@ CANDIDATES = 200
 covariates leave open, about two of them are that near; with few, the nearest is far off, and noise seems larger."""
 COMPARED = 20
 """Of the candidates, in a sweep: each costs a row's density, about a tenth of a microsecond a leaf."""
+DRAW_GAPS = "Leave the rows out, or draw what is missing: fit_experts(..., missing=bj.fit(covariates))."
+_ADD = "Add it, or average over what it may be: fit.with_missing(bj.fit(covariates))."
+AVERAGE_GAPS = "Leave the rows out, or average over imputations: fit.with_missing(bj.fit(covariates))."
+
+
+def check_columns(names: Sequence[str], frame: Any) -> None:
+    """Raise `TableError` for a covariate of which a data frame or dict has no column."""
+    known = list(frame) if isinstance(frame, Mapping) else getattr(frame, "columns", names)
+    absent = [name for name in names if name not in known]
+    if absent:
+        raise TableError(f"no column {absent[0]!r}", "all covariates of the fit", _ADD)
 
 
 def check_joint(joint: Posterior, names: Sequence[str]) -> None:
@@ -106,7 +118,7 @@ def make_gaps(model: ExpertModel, joint: Posterior, table: Table, rng: np.random
 def filled_matrices(model: ExpertModel, table: Table, gaps: Gaps | None) -> tuple[np.ndarray, np.ndarray]:
     """Return covariates of experts and gates, of rows that lack some the first candidate."""
     if gaps is None:
-        return model.covariates.matrix(table), model.gate_covariates.matrix(table)
+        return model.covariates.matrix(table, DRAW_GAPS), model.gate_covariates.matrix(table, DRAW_GAPS)
     full = np.ones(table.n_row, bool)
     full[gaps.place] = False
     known = table.take(full)

@@ -218,9 +218,12 @@ def chosen_expert(column: Column, wanted: str, values: np.ndarray | None = None)
         skewed = values is not None and lengths and is_skewed(values)
         return "gamma" if skewed else fitting[0]
     if wanted not in fitting:
+        what = f"is {column.base} from {column.minimum:g}"
+        if column.base == "category":
+            what = f"has {len(column.labels)} labels"
         raise LearnerError(
-            f"{wanted} experts for column {column.name!r}, which is {column.base} from {column.minimum:g}",
-            f"one of {', '.join(fitting)}",
+            f"{wanted} experts for column {column.name!r}, which {what}",
+            fitting[0] if len(fitting) == 1 else f"one of {', '.join(fitting)}",
             f"Override what the column is with kinds={{{column.name!r}: ...}}.",
             command=f"Override what the column is with --kind {shlex.quote(column.name)}=...",
         )

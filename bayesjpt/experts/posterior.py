@@ -16,8 +16,8 @@ import numpy as np
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import CONFIDENCE, INTERVAL
 from bayesjpt.defaults_experts import PAIR_BYTES
-from bayesjpt.errors import QueryError, TableError
-from bayesjpt.experts.missing import N_IMPUTATION, check_joint, imputed
+from bayesjpt.errors import QueryError, TableError, counted
+from bayesjpt.experts.missing import AVERAGE_GAPS, N_IMPUTATION, check_columns, check_joint, imputed
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.families import features
 from bayesjpt.kernels.expert_evidence import fill_leaf_shares, fill_log_density
@@ -27,6 +27,7 @@ from bayesjpt.kernels.expert_tree import Coefficients
 from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries import complete, distribution, mode, probability
+from bayesjpt.table.frames import with_lists
 from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.possible import seen_labels
 from bayesjpt.table.table import Table, as_table
@@ -110,12 +111,9 @@ class ExpertPosterior:
         schema = self.model.read_schema(targets=targets)
         if isinstance(rows, Table) and all(column in rows.schema.columns for column in schema):
             return rows
-        frame = rows.to_frame() if isinstance(rows, Table) else rows
-        if isinstance(frame, Mapping):
-            frame = {
-                name: [cells] if isinstance(cells, str) or np.ndim(cells) == 0 else cells
-                for name, cells in frame.items()
-            }
+        frame = rows.to_frame() if isinstance(rows, Table) else with_lists(rows)
+        if self.missing is None:
+            check_columns(self.model.covariate_columns, frame)
         return as_table(frame, schema=schema, ignore_new=True)
 
     def matrices(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -125,9 +123,8 @@ class ExpertPosterior:
             rng = np.random.default_rng(0)
             versions = imputed(self.missing, table, self.model.covariate_columns, N_IMPUTATION, rng)
         experts, gates = self.model.covariates, self.model.gate_covariates
-        return np.stack([experts.matrix(each) for each in versions]), np.stack(
-            [gates.matrix(each) for each in versions]
-        )
+        x = np.stack([experts.matrix(each, AVERAGE_GAPS) for each in versions])
+        return x, np.stack([gates.matrix(each, AVERAGE_GAPS) for each in versions])
 
     def params(self, rows: Any) -> Params:
         """Return the weights and parameters of `circuit` for each pair, with axes (draw, row) in front.
@@ -492,7 +489,8 @@ class ExpertPosterior:
         given = ", ".join(self.model.covariates.columns) or "nothing"
         kinds = ", ".join(f"{name} ({kind})" for name, kind in zip(self.targets, self.model.experts, strict=True))
         n_leaf = self.settings.get("leaves", self.model.n_leaf)  # of a tree that grew, those that are its own
-        return f"ExpertPosterior({kinds} given {given}; {n_leaf} leaves, {self.n_chain} chains x {self.n_draw} draws)"
+        leaves = counted(int(n_leaf), "leaf", "leaves")
+        return f"ExpertPosterior({kinds} given {given}; {leaves}, {self.n_chain} chains x {self.n_draw} draws)"
 
     def _repr_html_(self) -> str:
         return f"<p><b>{html.escape(repr(self))}</b></p><pre>{html.escape(self.explain())}</pre>"

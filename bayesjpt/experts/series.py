@@ -16,6 +16,7 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.defaults import INTERVAL
 from bayesjpt.errors import QueryError
 from bayesjpt.experts.gate_words import at_average
+from bayesjpt.experts.missing import check_columns
 from bayesjpt.experts.posterior import ExpertPosterior
 from bayesjpt.kernels.expert_evidence import fill_evidence
 from bayesjpt.kernels.expert_pairs import fill_params
@@ -133,6 +134,8 @@ class ExpertSeriesPosterior(ExpertPosterior):
             table = complete.empty_rows(schema, order.rows.size)
         else:
             frame = frame.to_frame() if isinstance(frame, Table) else frame
+            if self.missing is None:
+                check_columns(self.model.covariate_columns, frame)
             table = as_table(frame, schema=schema, ignore_new=True)
         return OrderedTable(table.schema, table.values, table.observed, table.unseen, order=order)
 

@@ -159,7 +159,8 @@ def _known(read: Table, targets: Sequence[str]) -> np.ndarray:
     if len(targets) > 1 and all(name in read.names for name in targets):
         n_part = int((read.observed[[read.schema.index(name) for name in targets]].any(axis=0) & ~known).sum())
     if n_part:
-        warn(f"{n_part} rows without a value of some target are steps without any")
+        are = "is a step" if n_part == 1 else "are steps"
+        warn(f"{counted(n_part, 'row')} without a value of some target {are} without any")
     return known
 
 

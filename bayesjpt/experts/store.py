@@ -114,6 +114,8 @@ def load_experts(path: Any) -> ExpertPosterior:
 
 def _read(file: SafeFile) -> ExpertPosterior:
     found = file.text(_GROUP, "format")
+    if found.startswith("bayesjpt fit"):
+        raise FitFileError("a saved joint distribution", "a mixture of experts", "Open it with bj.load.")
     of_series = found.startswith(SERIES_FORMAT.rstrip("0123456789"))
     check_format(found, SERIES_FORMAT if of_series else FORMAT)
     schema = Schema.from_dict(file.json(_GROUP, "schema"))

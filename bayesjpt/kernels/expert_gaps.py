@@ -16,12 +16,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesjpt.kernels.expert_series import fill_memory_odds, path_probability
+from bayesjpt.kernels.expert_series import fill_memory_odds
 from bayesjpt.kernels.expert_series_sweep import draw_given_series_paths, fill_before, fill_series_paths
 from bayesjpt.kernels.expert_sweep import draw_given_paths, fill_paths, record
-from bayesjpt.kernels.expert_tree import Task, bounded, dot, fill_log_density, leaf_log_likelihood
+from bayesjpt.kernels.expert_tree import (
+    Task,
+    add_log_likelihoods,
+    as_columns,
+    bounded,
+    dot,
+    fill_log_density,
+    fill_path_weights,
+    fill_products,
+)
 from bayesjpt.numerics.counter_rng import sweep_key
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.logistic import log_expit_both
 
 
 class Gaps(NamedTuple):
@@ -143,52 +153,84 @@ def run_chain_with_gaps(task, gaps, state, prior, leaf, rng, n_skip, kept):
 
 
 @kernel
-def _log_path(gate_x, gate, leaf):
-    """Return the log probability of a leaf in a row without one before, gates having two ways."""
-    node, out = gate.shape[0] + leaf, 0.0
+def _fill_log_next(task, state, memory_odds, row, leaf, out):
+    """Fill out, float64 (n_leaf,), with log probabilities of the leaf of a row given each leaf of the row before."""
+    n_gate = state.gate.shape[0]
+    for k in range(out.size):
+        out[k] = 0.0
+    node = n_gate + leaf[row]
     while node > 0:
         parent = (node - 1) // 2
-        log_odds = bounded(dot(gate_x, gate[parent]))
-        out += (log_odds if node == 2 * parent + 2 else 0.0) - math.log1p(math.exp(log_odds))
+        base = bounded(dot(task.gate_x[row], state.gate[parent]))
+        for k in range(out.size):
+            left, right = log_expit_both(-base - memory_odds[parent, k])
+            out[k] += right if node == 2 * parent + 2 else left
         node = parent
-    return out
 
 
 @kernel
 def fill_gaps_of_steps(task, gaps, steps, state, memory, leaf, room, rng):
-    """Draw the covariates of all steps that lack some given their targets, coefficients and all paths.
+    """Draw the covariates and leaves of all steps that lack some, step by step, given all other leaves.
 
-    A step's covariates matter to its own gates, given the leaf before, and to its own experts, where targets are seen.
-    Parameters are those of `fill_gaps` and of `bayesjpt.kernels.expert_series_sweep.series_sweep`.
+    Parameters
+    ----------
+    task, gaps, state, room, rng
+        As of `fill_gaps`.
+    steps, memory
+        As of `bayesjpt.kernels.expert_series_sweep.series_sweep`.
+    leaf : int64 (n_row,)
+        Overwritten at these steps.
+
+    Notes
+    -----
+    P(x, z) is in proportion to P(z | z before, x) p(y | z, x) P(z after | z, x after). Given its leaf alone, covariates
+    would hardly get away from those that fit there. Cost: a row's log densities for each candidate that is compared.
     """
-    n, n_leaf = gaps.n_compared, state.dispersion.shape[0]
-    n_gate = state.gate.shape[0]
-    compared, log_weight = np.empty((gaps.place.size, n), np.int64), np.empty(room.x.shape[0])
+    n, n_leaf, n_gate = gaps.n_compared, state.dispersion.shape[0], state.gate.shape[0]
+    columns = as_columns(state)
+    log_odds, eta, after = np.empty(n_gate), np.empty(columns.leaf.shape[1]), np.empty(n_leaf)
+    compared, weight = np.empty((gaps.place.size, n), np.int64), np.empty((n, n_leaf))
     before, memory_odds = np.empty(leaf.size, np.int64), np.empty((n_gate, n_leaf))
-    base, eta = np.empty(n_gate), np.empty(state.node.shape[1])
-    fill_before(steps.first, leaf, before)
+    fill_before(steps.first, leaf, before)  # of which only the beginnings of series are looked at: leaves change
     fill_memory_odds(steps.slot, steps.sign, memory.offset, memory_odds)
+    memory_odds = np.log(memory_odds)
     _draw_compared(gaps, rng, compared)
     _fill_room(gaps, compared, room)
     for k in range(gaps.place.size):
         row = gaps.place[k]
+        after[:] = 0.0
+        if row + 1 < leaf.size and before[row + 1] >= 0:
+            _fill_log_next(task, state, memory_odds, row + 1, leaf, after)
+        top = -np.inf
         for j in range(n):
-            at = k * n + j
-            if before[row] < 0:
-                log_weight[at] = _log_path(room.gate_x[at], state.gate, leaf[row])
-            else:
-                for g in range(n_gate):
-                    base[g] = math.exp(bounded(dot(room.gate_x[at], state.gate[g])))
-                log_weight[at] = math.log(path_probability(base, memory_odds, before[row], leaf[row]))
+            fill_products(room.gate_x[k * n + j], columns.gate, log_odds)
+            for g in range(n_gate):
+                log_odds[g] = bounded(log_odds[g])
+                if before[row] >= 0:
+                    log_odds[g] += memory_odds[g, leaf[row - 1]]
+            fill_path_weights(log_odds, 2, weight[j])
             if steps.seen[row]:
-                node = state.node[n_gate + leaf[row]]
-                log_weight[at] += leaf_log_likelihood(room, at, node, state.dispersion[leaf[row]], eta)
-    _choose(task, gaps, compared, log_weight, rng)
+                add_log_likelihoods(room, k * n + j, state.dispersion, columns, eta, weight[j])
+            for z in range(n_leaf):
+                weight[j, z] += after[z]
+                top = max(top, weight[j, z])
+        level = rng.random()
+        if top > -np.inf:  # else the step is impossible, by overflow, whatever it has: it keeps that
+            total = 0.0
+            for at in range(n * n_leaf):
+                total += math.exp(weight[at // n_leaf, at % n_leaf] - top)
+            left, at = level * total, 0
+            while at < n * n_leaf - 1 and left >= math.exp(weight[at // n_leaf, at % n_leaf] - top):
+                left -= math.exp(weight[at // n_leaf, at % n_leaf] - top)
+                at += 1
+            leaf[row] = at % n_leaf
+            gaps.chosen[k] = compared[k, at // n_leaf]
+        task.x[row], task.gate_x[row] = gaps.x[k, gaps.chosen[k]], gaps.gate_x[k, gaps.chosen[k]]
 
 
 @kernel
 def run_series_chain_with_gaps(task, gaps, steps, state, memory, prior, leaf, rng, key, n_skip, kept, kept_memory):
-    """Do as `run_series_chain` does, drawing missing covariates given paths in each sweep."""
+    """Do as `run_series_chain` does, drawing missing covariates with the leaves of their steps in each sweep."""
     room = room_for(task, gaps)
     for k in range(n_skip + kept.gate.shape[0]):
         draw_given_series_paths(task, steps, state, memory, prior, leaf, rng)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
 
-from bayesjpt.errors import ModelError, warn
+from bayesjpt.errors import ModelError, counted, warn
 from bayesjpt.families.skewed import is_skewed
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, LOGISTIC, MULTINOMIAL, POISSON
 from bayesjpt.table.cells import Cells, is_whole
@@ -137,8 +137,10 @@ def tell_missing(responses: Responses, *, steps: bool) -> None:
     seen, some = responses.seen, responses.table.observed.any(axis=0)
     n = int((some & ~seen).sum() if steps else (~seen).sum())
     if n:
-        what = "are steps without any" if steps else "have a log density of 0"
-        warn(f"{n} rows without a value of {'some' if len(responses.each) > 1 else 'the'} response {what}")
+        one = n == 1
+        what = ("is a step" if one else "are steps") + " without any" if steps else "has" if one else "have"
+        what += "" if steps else " a log density of 0"
+        warn(f"{counted(n, 'row')} without a value of {'some' if len(responses.each) > 1 else 'the'} response {what}")
 
 
 def _has_columns(name: str, y: Any) -> bool:
@@ -157,7 +159,9 @@ def _closed(table: Table) -> Table:
     n_label = np.array([len(column.labels) if column.base == "category" else np.inf for column in columns])
     strange = table.observed & (table.values >= n_label[:, None])
     if strange.any():
-        warn(f"{int(strange.any(axis=0).sum())} rows with a label of y that its schema does not know count as missing")
+        n = int(strange.any(axis=0).sum())
+        count = "counts" if n == 1 else "count"
+        warn(f"{counted(n, 'row')} with a label of y that its schema does not know {count} as missing")
     return Table(Schema(tuple(columns), table.schema.set_aside), table.values, table.observed & ~strange)
 
 

@@ -102,9 +102,9 @@ class ExpertTree:
     Raises
     ------
     ModelError
-        For a depth or expert that makes no sense for y, infinite values, constants of gaussian and gamma experts,
-        lengths of time, a slash in a name, numbers of rows that differ, and a column of y that is a covariate, time or
-        series, too.
+        Outside a model; for a depth or expert that makes no sense for y, infinite values, missing covariates, constants
+        of gaussian and gamma experts, lengths of time, a slash in a name, numbers of rows that differ, and a column of
+        y that is a covariate, time or series, too.
     TableError
         For numbers whose squares overflow, and for times that are missing, no numbers or dates, or the same in two rows
         of a series.
@@ -172,7 +172,10 @@ class ExpertTree:
         series: Any = None,
         transitions: str = "leaf",
     ):
-        model = pm.modelcontext(None)
+        try:
+            model = pm.modelcontext(None)
+        except TypeError as error:
+            raise ModelError("bj.ExpertTree outside a model", "a model around it", "with pm.Model(): ...") from error
         if isinstance(depth, bool) or not isinstance(depth, Integral) or not 0 <= depth <= _LARGEST_DEPTH:
             raise ModelError(f"depth={depth!r}", f"a whole number from 0 to {_LARGEST_DEPTH}")
         depth = int(depth)
@@ -341,10 +344,12 @@ def _covariates(name: str, X: Any, responses: Responses) -> tuple[Any, list[str]
         if silent:
             warn(f"covariates with a single value are left out: {', '.join(silent)}")
         matrix, names = covariates.matrix(table)[:, 1:], list(covariates.names[1:])
-    if not np.isfinite(matrix).all() or matrix.shape[0] != n_row:
-        raise ModelError(
-            f"covariates of {name!r} of {matrix.shape[0]} rows for {n_row} values", "as many rows, of finite numbers"
-        )
+    if matrix.shape[0] != n_row:
+        raise ModelError(f"covariates of {name!r} of {matrix.shape[0]} rows for {n_row} values", "as many rows")
+    if not np.isfinite(matrix).all():
+        row, k = (int(at) for at in np.argwhere(~np.isfinite(matrix))[0])
+        found = f"{matrix[row, k]:g} in row {row + 1} of the covariate {names[k]!r}, column {k + 1}"
+        raise ModelError(found, "finite numbers", "Leave the row out, or fill it in: bj.fit(covariates).impute(...).")
     return pm.Data(f"{name}_covariates", matrix), names, covariates
 
 

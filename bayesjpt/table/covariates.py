@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesjpt.errors import SchemaError, TableError
+from bayesjpt.errors import SchemaError, TableError, counted
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 
@@ -25,6 +25,7 @@ _ROUNDING = 1e-14
 """Spread of values, over the largest of them, up to which they are one number."""
 
 INTERCEPT = "intercept"
+FILL_GAPS = "Leave the rows out, or fill the gaps first: bj.fit(covariates).impute(covariates)."
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,10 @@ class Covariates:
     def columns(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(member.column for member in self.members))
 
-    def matrix(self, table: Table) -> np.ndarray:
+    def matrix(self, table: Table, remedy: str = FILL_GAPS) -> np.ndarray:
         """Return the design matrix, float64 (n_row, n_covariate), of rows read under a schema with these columns.
+
+        `remedy` is what an error for missing cells offers.
 
         An unseen label has none of the indicators of its column. Of two labels a single covariate is made, -1 and 1,
         and 0 is an unseen one.
@@ -86,7 +89,7 @@ class Covariates:
         out = np.ones((table.n_row, 1 + len(self.members)))
         for k, member in enumerate(self.members, start=1):
             position = table.schema.index(member.column)
-            _refuse_missing(table, position, np.arange(table.n_row))
+            _refuse_missing(table, position, np.arange(table.n_row), remedy)
             values = table.values[position]
             facts = table.schema.columns[position]
             if member.code < 0:
@@ -120,7 +123,7 @@ class Covariates:
         n_indicator = Counter(member.column for member in self.members if member.code >= 0)
         return sum(n > 1 for n in n_indicator.values())
 
-    def refuse_missing(self, table: Table, numbers: np.ndarray) -> None:
+    def refuse_missing(self, table: Table, numbers: np.ndarray, remedy: str = FILL_GAPS) -> None:
         """Raise `TableError` for a missing cell of a covariate in rows taken from a larger table.
 
         Parameters
@@ -128,9 +131,10 @@ class Covariates:
         table : Table
         numbers : int64 (n_row,)
             Position of each row in the larger table, by which the message tells it.
+        remedy : str
         """
         for name in self.columns:
-            _refuse_missing(table, table.schema.index(name), numbers)
+            _refuse_missing(table, table.schema.index(name), numbers, remedy)
 
     def to_list(self) -> list[list[Any]]:
         """Return the members as numbers, texts and lists."""
@@ -224,16 +228,16 @@ def check_size(name: str, values: np.ndarray) -> None:
         raise TableError(f"column {name!r} holds {largest:.3g}", f"numbers below {_LARGEST:g}", "Divide the column.")
 
 
-def _refuse_missing(table: Table, position: int, numbers: np.ndarray) -> None:
+def _refuse_missing(table: Table, position: int, numbers: np.ndarray, remedy: str) -> None:
     n_missing = table.n_row - int(table.observed[position].sum())
     if n_missing:
         column: Column = table.schema.columns[position]
         where = int(numbers[~table.observed[position]][0]) + 1
         raise TableError(
-            f"no column {column.name!r}"
+            f"no value of the covariate {column.name!r} in any of {table.n_row} rows"
             if n_missing == table.n_row > 1
-            else f"{n_missing} missing cells of the covariate {column.name!r}, the first in row {where}",
+            else f"{counted(n_missing, 'missing cell')} of the covariate {column.name!r}, the first in row {where}",
             "a value in each row",
-            "Leave the rows out, or average over imputations: fit_experts(..., missing=bj.fit(covariates)).",
+            remedy,
             command="Leave the rows out, or fill the gaps first: bayesjpt fit, then bayesjpt impute.",
         )

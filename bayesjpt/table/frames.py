@@ -34,6 +34,21 @@ _TYPES = {
 }
 
 
+def with_lists(frame: Any) -> Any:
+    """Return rows with their cells in lists, where they are a dict of single cells or one row of a data frame.
+
+    Examples
+    --------
+    >>> with_lists({"x": 1.5, "kind": "a"})
+    {'x': [1.5], 'kind': ['a']}
+    """
+    if hasattr(frame, "to_dict") and np.ndim(frame) == 1:
+        frame = frame.to_dict()
+    if not isinstance(frame, Mapping):
+        return frame
+    return {name: [cells] if isinstance(cells, str) or np.ndim(cells) == 0 else cells for name, cells in frame.items()}
+
+
 def frame_cells(frame: Any) -> list[Cells]:
     """Return the cells of each column of a data frame, of an array, or of a mapping from names to columns.
 

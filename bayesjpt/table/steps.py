@@ -9,10 +9,10 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from bayesjpt.errors import TableError, warn
+from bayesjpt.errors import TableError, counted, warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
-from bayesjpt.table.frames import frame_cells
+from bayesjpt.table.frames import frame_cells, with_lists
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
@@ -80,10 +80,7 @@ def read_order(frame: Any, time: str, series: str | None, modelled: Sequence[str
     table = frame
     if isinstance(frame, Table):
         frame = frame.to_frame()
-    if isinstance(frame, Mapping):
-        frame = {
-            name: [cells] if isinstance(cells, str) or np.ndim(cells) == 0 else cells for name, cells in frame.items()
-        }
+    frame = with_lists(frame)
     known = {cells.name: cells for cells in frame_cells(frame)}
     for what, name in (("time", time), ("series", series)):
         if name is not None and name not in known:
@@ -127,7 +124,7 @@ def _check_whole(cells: Cells, what: str) -> None:
     if cells.n_missing:
         row = int(np.flatnonzero(cells.codes < 0)[0]) + 1
         raise TableError(
-            f"{cells.n_missing} missing cells of the column {cells.name!r}, the first in row {row}",
+            f"{counted(cells.n_missing, 'missing cell')} of the column {cells.name!r}, the first in row {row}",
             f"the {what} of each row",
             "Leave the rows out.",
         )
@@ -144,7 +141,10 @@ def _check_times(order: Order, moments: np.ndarray, time: str) -> None:
             raise TableError(
                 f"rows {pair[0]} and {pair[1]} at the same {time!r}" + (f" of series {name!r}" if name else ""),
                 "one row at a time",
-                "Say which series a row belongs to: series=COLUMN.",
+                "Leave one of them out, or give it another time."
+                if name
+                else "Name the column of series: series=COLUMN.",
+                command=None if name else "Name the column of series: --series COLUMN.",
             )
         usual = float(np.median(steps)) if steps.size else 0.0
         # times on no grid have no gaps
@@ -152,7 +152,7 @@ def _check_times(order: Order, moments: np.ndarray, time: str) -> None:
             n_gap += int((steps > _LONGEST_STEP * usual).sum())
     if n_gap:
         warn(
-            f"{n_gap} gaps in {time!r}; the rows on both sides are taken as "
+            f"{counted(n_gap, 'gap')} in {time!r}; the rows on both sides are taken as "
             "following each other. Enter a missed step as a row without a target"
         )
 

@@ -93,30 +93,40 @@ def test_candidates_of_a_whole_chain_have_the_posterior_of_quadrature():
     np.testing.assert_allclose(seen, expected, atol=FREQUENCY_TOLERANCE)
 
 
-def test_candidates_of_steps_are_drawn_given_their_paths():
+def test_candidates_of_steps_have_the_posterior_of_enumeration_given_other_leaves():
     rng = np.random.default_rng(3)
     state, memory = made_state(rng, 1), Memory(np.array([[1.5, -1.0]]), np.ones(1))
-    task = made_task(GAUSSIAN, [0.3, -0.5, 0.9, 0.2], [0.1, 0.0, 0.0, 0.4])
+    task = made_task(GAUSSIAN, [0.3, -0.5, 0.9, 0.2], [0.0, 0.0, 0.0, 0.4])
     steps = Steps(np.array([0, 4]), np.array([True, True, False, True]), np.array([[0, 1]]), np.ones((1, 2)))
-    leaf, candidates = np.array([1, 0, 1, 1]), [[-1.5, -0.4, 0.3, 1.2], [0.7, -0.9, 0.0, 2.0], [0.0, 1.0, 2.0, -2.0]]
-    expected = []
-    for row, own in zip((0, 1, 2), candidates, strict=True):
-        log_weight = []
-        for x in own:
-            each = np.array([1.0, x])
-            log_odds = state.gate[0] @ each + (memory.offset[0, leaf[row - 1]] if row else 0.0)
-            value = np.log(expit(log_odds if leaf[row] else -log_odds))
-            if steps.seen[row]:
-                expert = scipy.stats.norm(state.node[1 + leaf[row], 0] @ each, np.sqrt(state.dispersion[leaf[row], 0]))
-                value += expert.logpdf(task.y[0, row])
-            log_weight.append(value)
-        expected.append(softmax(log_weight))
-    gaps = made_gaps([0, 1, 2], candidates, 3)
-    room, seen = room_for(task, gaps), np.zeros((3, 4))
+    candidates = [[-1.5, -0.4, 0.3, 1.2], [0.7, -0.9, 0.0, 2.0], [0.0, 1.0, 2.0, -2.0]]
+
+    def log_step(row: int, x: float, leaf: int, before: int) -> float:
+        each = np.array([1.0, x])
+        log_odds = state.gate[0] @ each + (memory.offset[0, before] if row else 0.0)
+        value = np.log(expit(log_odds if leaf else -log_odds))
+        expert = scipy.stats.norm(state.node[1 + leaf, 0] @ each, np.sqrt(state.dispersion[leaf, 0]))
+        return value + (expert.logpdf(task.y[0, row]) if steps.seen[row] else 0.0)
+
+    one = np.array(
+        [[[[log_step(t, x, z, k) for x in candidates[t]] for z in (0, 1)] for k in (0, 1)] for t in range(3)]
+    )
+    log_weight = np.full((4, 4, 4, 2, 2, 2), -np.inf)
+    for a, b, c in np.ndindex(4, 4, 4):
+        for z in np.ndindex(2, 2, 2):
+            value = one[0, 0, z[0], a] + one[1, z[0], z[1], b] + one[2, z[1], z[2], c]
+            log_weight[(a, b, c, *z)] = value + log_step(3, 0.4, 1, z[2])
+    joint = softmax(log_weight)
+    expected = [joint.sum(axis=tuple(k for k in range(6) if k != t)) for t in range(6)]
+    gaps, leaf = made_gaps([0, 1, 2], candidates, 3), np.array([1, 0, 1, 1])
+    room, seen, leaves = room_for(task, gaps), np.zeros((3, 4)), np.zeros(3)
     for _ in range(N_DRAW):
         fill_gaps_of_steps(task, gaps, steps, state, memory, leaf, room, rng)
         seen[[0, 1, 2], gaps.chosen] += 1.0 / N_DRAW
-    np.testing.assert_allclose(seen, expected, atol=FREQUENCY_TOLERANCE)
+        leaves += leaf[:3] / N_DRAW
+    np.testing.assert_allclose(seen, expected[:3], atol=FREQUENCY_TOLERANCE)
+    np.testing.assert_allclose(leaves, [own[1] for own in expected[3:]], atol=FREQUENCY_TOLERANCE)
+    np.testing.assert_array_equal(task.x[:3], gaps.x[[0, 1, 2], gaps.chosen])
+    assert leaf[3] == 1
 
 
 def test_draws_are_the_same_wherever_a_run_of_sweeps_is_cut():
