@@ -171,7 +171,7 @@ def test_a_gap_is_told_by_its_row_of_the_table_where_rows_are_left_out():
     for fit in (bj.fit_experts, bj.OnlineExperts):
         with (
             pytest.warns(BayesjptWarning, match="3 rows without a value of the target"),
-            pytest.raises(TableError, match="1 missing cells of the covariate 'x', the first in row 10"),
+            pytest.raises(TableError, match="1 missing cell of the covariate 'x', the first in row 10"),
         ):
             fit(frame, target="y", given=["x"])
 
@@ -211,7 +211,7 @@ def test_rows_whose_label_the_schema_does_not_know_are_left_out():
     new = pd.DataFrame({"x": np.arange(9.0), "k": ["a", "b", "c"] * 2 + ["d", "a", "b"]})
     with pytest.warns(BayesjptWarning, match="not seen in training"):
         rows = bj.as_table(new, schema=old.schema)
-    with pytest.warns(BayesjptWarning, match="1 rows with a label"):
+    with pytest.warns(BayesjptWarning, match="1 row with a label"):
         post = bj.fit_experts(rows, target="k", depth=0, **SHORT)
     assert post.settings["rows"] == 8
 

@@ -36,7 +36,7 @@ def test_rows_of_one_regression_stay_one_leaf():
     post = bj.fit_experts(rows, target="y", depth=3, method="em", grow=True, rng=1)
     single = bj.fit_experts(rows, target="y", depth=0, method="em", rng=1)
     assert post.settings["leaves"] == 1
-    assert "; 1 leaves" in repr(post)
+    assert "; 1 leaf" in repr(post)
     np.testing.assert_allclose(post.expectation(rows), single.expectation(rows), atol=1e-6)
 
 

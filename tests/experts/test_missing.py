@@ -103,14 +103,10 @@ def test_steps_without_covariates_are_learned_from():
     holes, _ = line(400, 4)
     holes["t"] = np.arange(400)
     joint = joint_of(holes[["x", "z"]])
-    own = {"target": "y", "given": ["x", "z"], "time": "t", "depth": 1, "missing": joint}
+    own = {"target": "y", "given": ["x", "z"], "time": "t", "depth": 0, "missing": joint}
+    new, n = NEW.assign(t=[1, 2, 3]), int(holes["x"].isna().sum())
     post = bj.fit_experts(holes, draws=50, tune=100, chains=2, rng=1, **own)
-    np.testing.assert_allclose(
-        post.predict(NEW.assign(t=[1, 2, 3]))["mean"] / [4.0, 2.0, -4.0], 1.0, atol=0.5 * SLOPE_TOLERANCE
-    )
-    n = int(holes["x"].isna().sum())
+    np.testing.assert_allclose(post.predict(new)["mean"] / [4.0, 2.0, -4.0], 1.0, atol=0.5 * SLOPE_TOLERANCE)
     with pytest.warns(BayesjptWarning, match=f"the targets of {n} steps without a covariate are left out by method em"):
         post = bj.fit_experts(holes, method="em", rng=1, **own)
-    np.testing.assert_allclose(
-        post.predict(NEW.assign(t=[1, 2, 3]))["mean"] / [4.0, 2.0, -4.0], 1.0, atol=0.5 * SLOPE_TOLERANCE
-    )
+    np.testing.assert_allclose(post.predict(new)["mean"] / [4.0, 2.0, -4.0], 1.0, atol=0.5 * SLOPE_TOLERANCE)

@@ -202,7 +202,7 @@ def test_a_missing_covariate_is_refused_by_name_or_averaged_over(posts):
     post = posts["real"]
     rows = frame().head(3)[["x", "color"]]
     rows.loc[1, "x"] = np.nan
-    with pytest.raises(TableError, match="1 missing cells of the covariate 'x', the first in row 2"):
+    with pytest.raises(TableError, match="1 missing cell of the covariate 'x', the first in row 2"):
         post.expectation(rows)
     table = bj.as_table(frame()[["x", "color"]])
     joint = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)

@@ -256,7 +256,7 @@ def changed(**cells: list) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("rows", "chosen", "message"),
     [
-        (changed(t=[None]), {}, "1 missing cells of the column 't', the first in row 1"),
+        (changed(t=[None]), {}, "1 missing cell of the column 't', the first in row 1"),
         (changed(id=[None]), {}, "missing cells of the column 'id'"),
         (changed(t=[0, np.inf]), {}, "'t' holds inf in row 2; expected times that are finite"),
         (changed(t=[1]), {}, "rows 1 and 2 at the same 't' of series 'a'"),

@@ -95,7 +95,7 @@ def several():
     """Return a model of five kinds of responses, its tree, and a few draws of it with all that PyMC adds."""
     X, Y = rows()
     with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
-        with pytest.warns(BayesjptWarning, match="1 rows without a value of some response have a log density of 0"):
+        with pytest.warns(BayesjptWarning, match="1 row without a value of some response has a log density of 0"):
             tree = bj.ExpertTree("y", X, Y, depth=2, experts={"failure": "gamma"})
         idata = pm.sample(draws=N_DRAW, tune=5, chains=2, **QUIET)
         pm.compute_log_likelihood(idata, progressbar=False)
@@ -241,7 +241,7 @@ def over_time():
     X, Y = rows()
     X, Y = X.assign(t=np.arange(N_ROW))[["t", "x"]].head(7), Y[["height", "sick"]].head(7)
     with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
-        with pytest.warns(BayesjptWarning, match="1 rows without a value of some response are steps without any"):
+        with pytest.warns(BayesjptWarning, match="1 row without a value of some response is a step without any"):
             tree = bj.ExpertTree("y", X, Y, depth=1, time="t")
         idata = pm.sample(draws=2, tune=3, chains=1, **QUIET)
         pm.compute_log_likelihood(idata, progressbar=False)
@@ -475,7 +475,7 @@ def test_a_constant_covariate_is_told_of_once():
             late,
             [None, *range(1, N_ROW)],
             [
-                "1 rows without a value of the response have a log density of 0",
+                "1 row without a value of the response has a log density of 0",
                 "covariates with a single value are left out: same",
             ],
         ),

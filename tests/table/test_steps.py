@@ -68,7 +68,7 @@ def test_times_that_order_nothing_are_refused(frame, message):
 
 
 def test_gaps_are_told_where_times_are_on_a_grid():
-    with pytest.warns(BayesjptWarning, match="1 gaps in 't'"):
+    with pytest.warns(BayesjptWarning, match="1 gap in 't'"):
         read_order({"t": [1, 2, 3, 5, 6]}, "t", None, [])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
