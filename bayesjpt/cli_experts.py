@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -110,7 +111,7 @@ def _in_options(error: LearnerError) -> LearnerError:
 
     def option(found: re.Match) -> str:
         name = {"time": "step"}.get(found[1], found[1])
-        return f"--{name}" if found[2] == "True" else f"--{name} {found[2]}"
+        return f"--{name}" if found[2] == "True" else f"--{name} {shlex.quote(found[2].strip(chr(39)))}"
 
     def said(text: str | None) -> str | None:
         return None if text is None else re.sub(rf"\b({_SETTINGS})=([\w.+-]+|'[^']*')", option, text)

@@ -121,9 +121,9 @@ def test_the_command_line_speaks_of_its_options(tmp_path, capfd):
     line = ["fit", tmp_path / "rows.csv", "-o", fit, "--learner", "experts", "--target", "y", "--quiet"]
     for options, said in (
         (["--depth", "9"], "--depth 9"),
-        (["--grow"], "--grow with --method 'gibbs'; expected --grow with"),
+        (["--grow"], "--grow with --method gibbs; expected --grow with"),
         (["--draws", "0"], "--draws 0"),
-        (["--method", "no"], "--method 'no'"),
+        (["--method", "no"], "--method no"),
         (["--method", "em", "--ridge", "-1"], "--ridge -1.0"),
         (["--branches", "9", "--depth", "3"], "--branches 9 with --depth 3"),
     ):

@@ -257,14 +257,14 @@ def changed(**cells: list) -> pd.DataFrame:
     ("rows", "chosen", "message"),
     [
         (changed(t=[None]), {}, "1 missing cell of the column 't', the first in row 1"),
-        (changed(id=[None]), {}, "missing cells of the column 'id'"),
+        (changed(id=[None]), {}, "missing cell of the column 'id'"),
         (changed(t=[0, np.inf]), {}, "'t' holds inf in row 2; expected times that are finite"),
         (changed(t=[1]), {}, "rows 1 and 2 at the same 't' of series 'a'"),
         (changed(), {"series": None}, "at the same 't'"),
         (changed(), {"time": "when"}, "no column 'when'"),
         (changed(), {"series": "which"}, "no column 'which'"),
         (changed(), {"time": "word"}, "numbers or dates"),
-        (changed(x=[None]), {}, "missing cells of the covariate 'x'"),
+        (changed(x=[None]), {}, "missing cell of the covariate 'x'"),
     ],
 )
 def test_rows_without_an_order_are_refused(rows, chosen, message):
