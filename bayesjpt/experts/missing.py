@@ -20,6 +20,8 @@ N_IMPUTATION = 10
 CANDIDATES = 200
 """Drawn for the missing covariates of a training row. Where targets tell a number to a hundredth of what its other
 covariates leave open, about two of them are that near; with few, the nearest is far off, and noise seems larger."""
+CANDIDATE_BYTES = 256 * 2**20
+"""Of the candidates of all rows; many rows have fewer each, and at least `COMPARED`."""
 COMPARED = 20
 """Of the candidates, in a sweep: each costs a row's density, about a tenth of a microsecond a leaf."""
 DRAW_GAPS = "Leave the rows out, or draw what is missing: fit_experts(..., missing=bj.fit(covariates))."
@@ -96,10 +98,11 @@ def make_gaps(model: ExpertModel, joint: Posterior, table: Table, rng: np.random
         Training rows.
     rng : numpy.random.Generator
     """
-    n, place = CANDIDATES, np.flatnonzero(lacking(model, table))
-    names = model.covariate_columns
+    names, place = model.covariate_columns, np.flatnonzero(lacking(model, table))
     if not place.size:
         return None
+    n_bytes = 8 * place.size * (len(model.covariates.names) + len(model.gate_covariates.names))
+    n = max(min(CANDIDATES, CANDIDATE_BYTES // n_bytes), COMPARED)
     rows = table.take(place)
     known = as_table(rows.to_frame()[[name for name in joint.schema.names if name in names]], schema=joint.schema)
     drawn = as_table(sample(joint, n, known, rng=rng).to_frame()[list(names)], schema=table.schema)

@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, LearnerError
+from bayesjpt.experts import fit, missing
 
 NEW = pd.DataFrame({"x": [2.0, 1.0, -2.0], "z": [0.0, 0.0, 0.0]})
 SLOPE_TOLERANCE = 0.08  # of a slope of 2; about three of its standard errors
@@ -28,6 +29,18 @@ def line(n: int, seed: int, n_more: int = 0) -> tuple[pd.DataFrame, pd.DataFrame
 def joint_of(frame: pd.DataFrame) -> bj.Posterior:
     table = bj.as_table(frame)
     return bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+
+
+def test_candidates_of_many_rows_are_fewer(monkeypatch):
+    holes, _ = line(200, 2)
+    joint = joint_of(holes[["x", "z"]])
+    made = []
+    monkeypatch.setattr(fit, "make_gaps", lambda *args: made.append(missing.make_gaps(*args)) or made[-1])
+    monkeypatch.setattr(missing, "CANDIDATE_BYTES", 2 * 50 * 8 * 3 * holes["x"].isna().sum())
+    post = bj.fit_experts(holes, target="y", missing=joint, rng=1, depth=0, draws=50, chains=2)
+    assert made[0].x.shape[1] == 50
+    # fewer are farther from the truth
+    np.testing.assert_allclose(post.predict(NEW)["mean"] / [4.0, 2.0, -4.0], 1.0, atol=SLOPE_TOLERANCE)
 
 
 @pytest.mark.parametrize("depth", [0, 2])
