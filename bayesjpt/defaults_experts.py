@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterable
 
 DEPTH = 2
 DRAWS = 100
@@ -50,20 +50,24 @@ FORGETTING = 0.9999
 """Of `bj.OnlineExperts`, a row: what gates and experts were while they still moved is forgotten after 10,000 rows."""
 
 
-def precision_bounds(log_linked: np.ndarray, n_column: int, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rates of the priors of precisions, and what these are at least, float64 (2, n_response) each.
+def precision_bounds(
+    log_linked: Iterable[bool], n_column: int, depth: int
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Return the rates of the priors of precisions, and what these are at least, each a table (2, n_response).
 
     Of the root in the first row, of other levels in the second.
 
     Parameters
     ----------
-    log_linked : bool (n_response,)
+    log_linked : iterable of bool, n_response of them
         Whose means are exponentials.
     n_column : int
         Of covariates, the intercept left out. In ordinary rows their squares are about 1, and indicators' less.
     depth : int
         Of the tree, along which variances add up.
     """
-    least = (1.0 + n_column) * np.array([1.0 / ROOT_VARIANCE, max(depth, 1) / PATH_VARIANCE])[:, None]
+    bounds = [(1.0 + n_column) / ROOT_VARIANCE, (1.0 + n_column) * max(depth, 1) / PATH_VARIANCE]
+    kinds = list(log_linked)
     # in units of the bound a gamma of rate 1: half of the largest variance on the average
-    return np.where(log_linked, 1.0 / least, PRECISION[1]), np.where(log_linked, least, 0.0)
+    rates = [[1.0 / bound if is_log else PRECISION[1] for is_log in kinds] for bound in bounds]
+    return rates, [[bound if is_log else 0.0 for is_log in kinds] for bound in bounds]

@@ -295,10 +295,12 @@ def _mark_below(plan, node, alive, marked, n):
 
 
 @kernel
-def _mark_above(plan, leads, decides, alone, alive, marked, n):
-    """Mark the nodes that lead to marked ones, and what these need besides; count as in `_mark_below`."""
+def _mark_above(plan, lead, leads, decides, alone, alive, marked, n):
+    """Mark the nodes that lead to marked ones, and what these need besides; count as in `_mark_below`.
+
+    `lead` are the nodes that `leads` tells.
+    """
     # ascending, children first: what leads to a marked node is marked before its own parents are looked at
-    lead = np.flatnonzero(leads)
     for node in lead:
         needed = node == alive.size - 1
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
@@ -373,6 +375,7 @@ def _make_routes(plan, values, observed, half):
     for node in range(n_node):
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
             leads[node] |= leads[plan.child[e]]
+    lead = np.flatnonzero(leads)
     rows, party_ptr, start = _descend(plan, leads, decides, values, observed, half)
     leader = rows[party_ptr[:-1]]
     exit_ptr, exits, digest, n_open = _find_exits(plan, leads, decides, start, leader, values, observed, half)
@@ -399,7 +402,7 @@ def _make_routes(plan, values, observed, half):
                 for at in range(exit_ptr[party], exit_ptr[party + 1]):
                     n = _mark_below(plan, exits[at], alive, found, n)
         segment_ptr[segment + 1] = place
-        n = _mark_above(plan, leads, decides, alone, alive, found, n)
+        n = _mark_above(plan, lead, leads, decides, alone, alive, found, n)
         at = live_ptr[segment]
         if at + n > live.size:
             live = _longer(live, at + n)

@@ -13,6 +13,10 @@ from bayesjpt.kernels.cells import Cells, Work
 from bayesjpt.kernels.routes import no_routes, segment_of
 from bayesjpt.numerics.jit import kernel
 
+_APART = 8
+"""Numbers, a line of the cache, behind each buffer. Blocks are powers of two: so far apart, the first rows of all nodes
+would share a few places of the cache, and a segment of few rows would find none of them there again."""
+
 
 def block_rows(plan: Plan, max_bytes: int, cells: Cells | None = None) -> int:
     """Return how many rows to evaluate together: 1,024, or less where the workspace would exceed `max_bytes`.
@@ -61,9 +65,9 @@ def make_work(plan, cells, n_block):
         np.arange(plan.kind.size).astype(np.int32),
         # no segment yet: where rows are routed, the first block lays its own out
         np.full(1, 0 if cells.live.size == 0 else -1, np.int64),
-        np.zeros((n_valued, n_block)),
-        np.zeros((n_valued, n_block)),
-        np.zeros((n_term, n_block)),
+        np.zeros((n_valued, n_block + _APART)),
+        np.zeros((n_valued, n_block + _APART)),
+        np.zeros((n_term, n_block + _APART)),
         np.zeros((n_dictionary, longest)),
         np.zeros((2, longest)),
         np.zeros(cells.n_table[0]),

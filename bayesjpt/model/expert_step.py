@@ -286,7 +286,7 @@ def _prior(block: ExpertBlock) -> Prior:
     return Prior(
         *defaults_experts.GATE_PRECISION,
         defaults_experts.PRECISION[0],
-        *defaults_experts.precision_bounds(log_linked, block.n_column, block.depth),
+        *map(np.array, defaults_experts.precision_bounds(log_linked, block.n_column, block.depth)),
         defaults_experts.NOISE_SHAPE,
         *defaults_experts.NOISE_RATE,
         *defaults_experts.LOG_SHAPE,

@@ -414,7 +414,7 @@ def _precision(name: str, response: Response, depth: int, n_column: int, *, dims
     if response.kind not in LOG_LINKED:
         return pm.Gamma(name, shape, rate, dims=dims)
     rates, least = (
-        column[np.minimum(np.arange(depth + 1), 1), 0]
-        for column in defaults_experts.precision_bounds(np.ones(1, bool), n_column, depth)
+        np.array(column)[np.minimum(np.arange(depth + 1), 1), 0]
+        for column in defaults_experts.precision_bounds([True], n_column, depth)
     )
     return pm.Truncated(name, pm.Gamma.dist(shape, rates), lower=least, dims=dims)

@@ -12,7 +12,7 @@ from bayesjpt.kernels.expert_sweep import Prior, draw_given_paths, fill_paths
 from bayesjpt.kernels.expert_tree import GAUSSIAN, LOGISTIC, Coefficients, Task
 from tests.experts.naive import path_probabilities
 
-PRIOR = Prior(1.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 0.0, 1.5, np.full(1, 1e-10))
+PRIOR = Prior(1.0, 1.0, 2.0, np.ones((2, 1)), np.zeros((2, 1)), 2.0, 1.0, 2.0, 0.0, 1.5, np.full(1, 1e-10))
 N_DRAW = 20_000
 FREQUENCY_TOLERANCE = 0.02  # over four standard errors of a frequency, of draws that depend on the last one
 

@@ -57,8 +57,8 @@ def at_leaves(model: pm.Model, point: dict, x: np.ndarray, Y: pd.DataFrame) -> d
     out = {}
     for name in Y:
         if name in ("visits", "failure"):  # bounded from below: PyMC's value is the logarithm of what lies above
-            _, least = precision_bounds(np.ones(1, bool), 2, depth=2)
-            precision = np.exp(point[f"y_precision_{name}_interval__"]) + least[[0, 1, 1], 0]
+            _, ((root,), (other,)) = precision_bounds([True], 2, depth=2)
+            precision = np.exp(point[f"y_precision_{name}_interval__"]) + np.array([root, other, other])
         else:
             precision = np.exp(point[f"y_precision_{name}_log__"])
         deviation = precision**-0.5
