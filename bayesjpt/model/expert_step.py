@@ -283,10 +283,12 @@ def task_of(model: pm.Model, block: ExpertBlock) -> tuple[Task, np.ndarray]:
 
 def _prior(block: ExpertBlock) -> Prior:
     log_linked = np.isin([own.kind for own in block.responses], LOG_LINKED)
+    rate, least = defaults_experts.precision_bounds(log_linked, block.n_column, block.depth)
     return Prior(
         *defaults_experts.GATE_PRECISION,
         defaults_experts.PRECISION[0],
-        *map(np.array, defaults_experts.precision_bounds(log_linked, block.n_column, block.depth)),
+        np.array(rate),
+        np.array(least),
         defaults_experts.NOISE_SHAPE,
         *defaults_experts.NOISE_RATE,
         *defaults_experts.LOG_SHAPE,
