@@ -124,14 +124,18 @@ def describe(column: Column) -> Described:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a column of numbers looks like; `step` is what all of them are multiples of, 0 where that is not known."""
+    """What a column of numbers looks like.
+
+    `step` is what all of them are multiples of, 0 where that is not known; `shares` those of its different values, from
+    the least to the largest, where they are counted.
+    """
 
     whole: bool
     least: float
     largest: float
     mean: float
     step: float = 0.0
-    last_share: float = math.nan
+    shares: np.ndarray | None = None
 
 
 def _seen(column: Column, numbers: np.ndarray | None) -> _Seen:
@@ -139,21 +143,21 @@ def _seen(column: Column, numbers: np.ndarray | None) -> _Seen:
         share = np.asarray(column.frequencies[: numbers.size])
         known = share.size == numbers.size and share.sum() > 0.0
         mean = float(share @ numbers / share.sum()) if known else math.nan
-        last = float(share[numbers.argmax()] / share.sum()) if known else math.nan
+        in_order = share[np.argsort(numbers)] / share.sum() if known else None
         whole = bool((numbers % 1.0 == 0.0).all())
-        return _Seen(whole, float(numbers.min()), float(numbers.max()), mean, _step(numbers), last)
+        return _Seen(whole, float(numbers.min()), float(numbers.max()), mean, _step(numbers), in_order)
     ends = (column.resolution, column.minimum, column.maximum)
     # whole numbers are read as real beside atoms, or on request; of others the most frequent grid may be that of 1
     amounts = bool(column.atoms) and all(x % 1.0 == 0.0 for x in ends)
     whole = column.base == "integer" or amounts
-    step, last = 0.0 if whole else column.resolution, math.nan
+    step, in_order = 0.0 if whole else column.resolution, None
     if column.levels:
         levels = np.asarray(column.levels)
         kept = (levels >= column.minimum) & (levels <= column.maximum)  # codes for missing cells are left out
         share = np.asarray(column.frequencies)[kept]
         if kept.any():
-            step, last = _step(levels[kept]), float(share[-1] / share.sum())
-    return _Seen(whole, column.minimum, column.maximum, column.mean, step, last)
+            step, in_order = _step(levels[kept]), share / share.sum()
+    return _Seen(whole, column.minimum, column.maximum, column.mean, step, in_order)
 
 
 def _step(numbers: np.ndarray) -> float:
@@ -277,10 +281,16 @@ def _is_scale(column: Column, seen: _Seen) -> bool:
 
 
 def _thins_out(column: Column, seen: _Seen) -> float:
-    """Return by how many nats the largest value is rarer than all are on average: counts have no end, scales do."""
-    if not math.isfinite(seen.last_share):
+    """Return by how many nats the largest value is rarer than all are on average: counts have no end, scales do.
+
+    Counts are commonest near their beginning, 0 or 1. Of values that begin elsewhere it is the less, the nearer the
+    commonest is to the end: ratings that are given as 3 to 9 and mostly as 6 thin out on both sides.
+    """
+    if seen.shares is None or seen.shares.size < 2:
         return 0.0
-    return min(max(-math.log(seen.last_share * max(column.n_distinct, 1)), 0.0), _MOST_RARE)
+    rare = min(max(-math.log(seen.shares[-1] * max(column.n_distinct, 1)), 0.0), _MOST_RARE)
+    peak = 0.0 if seen.least in (0.0, 1.0) else float(seen.shares.argmax()) / (seen.shares.size - 1.0)
+    return rare * (1.0 - peak)
 
 
 def _digits(seen: _Seen, numbers: np.ndarray | None) -> float:

@@ -101,6 +101,21 @@ def test_a_few_amounts_in_one_notation_are_numbers_to_the_types():
     assert "positive" in describe(column).features
 
 
+def test_ratings_that_are_rare_at_both_ends_look_less_like_counts_than_numbers_that_begin_at_0():
+    shares = (0.005, 0.035, 0.33, 0.44, 0.16, 0.029, 0.001)
+
+    def thins_out(least: int, shares: tuple[float, ...]) -> float:
+        levels = tuple(float(least + i) for i in range(len(shares)))
+        ends = {"minimum": levels[0], "maximum": levels[-1], "n_distinct": len(levels)}
+        column = Column("x", "integer", (0.0, math.inf), levels=levels, frequencies=shares, **ends)
+        return describe(column).features["count"]["thins out"]
+
+    assert thins_out(0, shares) == thins_out(1, shares) == 3.0
+    assert thins_out(3, shares) == pytest.approx(1.5)
+    assert thins_out(3, tuple(sorted(shares, reverse=True))) == 3.0
+    assert thins_out(3, tuple(sorted(shares))) == 0.0
+
+
 def test_numbers_with_known_ends_are_intervals():
     share = Column("x", "real", (0.0, 1.0), resolution=0.01, minimum=0.1, maximum=0.9, n_distinct=80)
     assert set(describe(share).features) == {"interval", "ordinal", "nominal"}
