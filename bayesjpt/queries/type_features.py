@@ -122,6 +122,14 @@ def describe(column: Column) -> Described:
     )
 
 
+def least_number(column: Column) -> float:
+    """Return the least number of a column, also of one whose labels are numbers; NaN of other labels."""
+    if column.base != "category":
+        return column.minimum
+    numbers = _numbers(column)
+    return math.nan if numbers is None else float(numbers.min())
+
+
 @dataclass(frozen=True)
 class _Seen:
     """What a column of numbers looks like.

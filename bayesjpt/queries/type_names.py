@@ -20,6 +20,8 @@ _HOW_MANY = frozenset(
 """First of several words: n_rooms, Anzahl Zimmer."""
 _COUNTED = frozenset({"count", "counts", "anzahl"})
 """Last of several words: page count."""
+_COUNTS = frozenset({"quantity", "qty", "stuckzahl", "quantite", "cantidad", "quantidade", "quantita"})
+"""By themselves or last: whole ones are numbers of pieces."""
 _RANKS = frozenset(
     """
     grade rank level rating stage priority severity quality satisfaction education degree year month weekday quarter
@@ -30,8 +32,9 @@ _RANKS = frozenset(
 _MEASUREMENTS = frozenset(
     """
     length width height depth weight area volume distance thickness diameter radius speed temperature pressure density
-    price cost amount income salary wage revenue balance budget duration percent percentage share ratio rate mean avg
-    average lange breite hohe gewicht flache abstand temperatur preis kosten betrag einkommen gehalt umsatz dauer anteil
+    price cost amount income salary wage revenue balance budget discount fee tax duration percent percentage share ratio
+    rate mean avg average lange breite hohe gewicht flache abstand temperatur preis kosten betrag einkommen gehalt
+    umsatz dauer anteil rabatt
     longueur largeur hauteur poids prix montant salaire duree longitud altura peso precio importe ingreso duracion
     lunghezza larghezza altezza prezzo importo
     """.split()  # noqa: SIM905 - a line for each would say no more
@@ -47,8 +50,8 @@ def said_by_name(name: str) -> str:
 
     Examples
     --------
-    >>> [said_by_name(name) for name in ("No of rooms", "n_rooms", "Anzahl Zimmer", "pageCount", "number")]
-    ['count', 'count', 'count', 'count', '']
+    >>> [said_by_name(name) for name in ("No of rooms", "n_rooms", "Anzahl Zimmer", "pageCount", "qty", "number")]
+    ['count', 'count', 'count', 'count', 'count', '']
     >>> [said_by_name(name) for name in ("sepal_length", "Preis (EUR)", "school year", "Priorität", "x3", "serial no")]
     ['measurement', 'measurement', 'rank', 'rank', '', '']
     """
@@ -58,6 +61,8 @@ def said_by_name(name: str) -> str:
         of = words[0] in _HOW_MANY_OF and words[1] in _OF
         if of or words[0] in _HOW_MANY or words[-1] in _COUNTED:
             return COUNT
+    if words[-1:] and words[-1] in _COUNTS:
+        return COUNT
     for word in (*words[-1:], *words[:1]):  # the last word says what it is, and the first does where `of` follows
         if word in _RANKS:
             return RANK

@@ -19,7 +19,7 @@ from bayesjpt.queries.column_summary import summary_of
 from bayesjpt.queries.look_at import notes_of, notes_of_left_out, one_hot_groups
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.type_evidence import Parts
-from bayesjpt.queries.type_features import DISCRETE
+from bayesjpt.queries.type_features import DISCRETE, least_number
 from bayesjpt.queries.type_probability import (
     AS_YEARS,
     LEAST_REPEATED,
@@ -290,7 +290,7 @@ def _answer(column: Column, judgement: TypeProbability, repeats: bool) -> Column
         because=judgement.because,
         reason=column.reason,
         rivals=judgement.rivals,
-        is_above_zero=column.base != "category" and column.minimum > 0.0,
+        is_above_zero=least_number(column) > 0.0,
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.queries.type_evidence import NOTHING, TypeEvidence
-from bayesjpt.queries.type_features import DISCRETE, NAME, describe
+from bayesjpt.queries.type_features import DISCRETE, NAME, describe, least_number
 from bayesjpt.queries.type_probability import (
     EVIDENCE,
     OF_LABELS,
@@ -114,6 +114,14 @@ def test_ratings_that_are_rare_at_both_ends_look_less_like_counts_than_numbers_t
     assert thins_out(3, shares) == pytest.approx(1.5)
     assert thins_out(3, tuple(sorted(shares, reverse=True))) == 3.0
     assert thins_out(3, tuple(sorted(shares))) == 0.0
+
+
+def test_the_least_number_is_that_of_labels_too_that_are_numbers():
+    made = {"price": [9.99, 4.99, 14.99], "fee": [0.0, 3.99, 9.95], "kind": ["a", "b", "c"]}
+    frame = pd.concat([pd.DataFrame(made)] * 30, ignore_index=True)
+    columns = bj.as_table(frame, kinds=dict.fromkeys(("price", "fee"), "category")).schema.columns
+    assert [least_number(column) for column in columns[:2]] == [4.99, 0.0]
+    assert math.isnan(least_number(columns[2]))
 
 
 def test_numbers_with_known_ends_are_intervals():
