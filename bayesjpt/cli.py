@@ -124,7 +124,8 @@ Time = Annotated[
     typer.Option("--time", help="Seconds, with reading: structures done by then are the fit, or a draft."),
 ]
 Kind = Annotated[
-    list[str] | None, typer.Option("--kind", help="COLUMN=KIND: real, integer, category, ordinal, nominal, aside.")
+    list[str] | None,
+    typer.Option("--kind", help="COLUMN=KIND: real, integer, date, category, ordinal, nominal, aside."),
 ]
 SchemaPath = Annotated[
     Path | None, typer.Option("--schema", help="Document that says what each column is; see `bayesjpt schema`.")

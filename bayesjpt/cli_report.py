@@ -37,7 +37,8 @@ Structures = Annotated[int, typer.Option("--structures", help="Of a table: struc
 Cores = Annotated[int | None, typer.Option(help="Of a table: threads.")]
 Seed = Annotated[int | None, typer.Option(help="Of a table: same seed, same page.")]
 Kind = Annotated[
-    list[str] | None, typer.Option("--kind", help="COLUMN=real|integer|category|ordinal|nominal|aside; repeatable.")
+    list[str] | None,
+    typer.Option("--kind", help="COLUMN=real|integer|date|category|ordinal|nominal|aside; repeatable."),
 ]
 SchemaPath = Annotated[Path | None, typer.Option("--schema", help="Document that says what each column is.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no warnings.")]

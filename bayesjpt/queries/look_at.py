@@ -56,7 +56,6 @@ _LEAST_MOMENTS = 20
 _FIRST_DAY, _LAST_DAY, _LEAST_DAYS = 18_000_101, 21_001_231, 10
 """Days written as numbers, and how many different ones make it no chance: one in three such numbers is a day."""
 
-AS_DAYS = "days as numbers"
 AS_TEXT, DATES_AS_TEXT, IS_CONSTANT = "numbers as text", "dates as text", "constant"
 ALL_DIFFERENT = "all different"
 MAY_BE_MISSING = "missing? "
@@ -90,8 +89,8 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
             notes += written_as_text(column.labels, column.reason) if is_text else []
             notes += [f"copy of {schema.columns[copies[position]].name}"] if position in copies else []
             notes += _of_labels(column, cells, is_ordered=answer.type == "ordinal")
-            notes += [f"{unit} since 1970?" for unit in _time_unit(column, cells)]
-            notes += [AS_DAYS] if _counts_days(column, cells) else []
+            may_be_dates = _counts_days(column, cells) or _counts_from_1970(column, cells)
+            notes += [f"--kind {shlex.quote(f'{column.name}=date')}"] if may_be_dates else []
             is_open = answer.certainty == "unsure" and {answer.type, answer.second} == {"nominal", "ordinal"}
             notes += [f"--kind {shlex.quote(f'{column.name}=ordinal')}"] if is_open and not notes else []
         found.append(tuple(notes))
@@ -145,16 +144,16 @@ def calendar_days(year: np.ndarray, month: np.ndarray) -> np.ndarray:
     return days[within] + (leap & (within == 2))
 
 
-def _time_unit(column: Column, cells: np.ndarray | None) -> list[str]:
-    """Return the unit of a column that seems to count from 1970 on, in a list; an empty one for other columns."""
+def _counts_from_1970(column: Column, cells: np.ndarray | None) -> bool:
+    """Return whether the numbers of a column seem to count from 1970 on."""
     if cells is None or column.dtype != "number" or column.base == "category":
-        return []
+        return False
     lo, hi = column.minimum, column.maximum
     # seconds are as large as many amounts and keys are; milliseconds need no name that says so
     units = (
         _TIME_UNITS if _TIME_NAME.fullmatch(column.name) else _TIME_UNITS[1:] * (column.n_distinct >= _LEAST_MOMENTS)
     )
-    return [unit for unit, scale in units if _TIME_RANGE[0] * scale <= lo and hi <= _TIME_RANGE[1] * scale]
+    return any(_TIME_RANGE[0] * scale <= lo and hi <= _TIME_RANGE[1] * scale for _, scale in units)
 
 
 def one_hot_groups(table: Table) -> list[tuple[str, str, int]]:

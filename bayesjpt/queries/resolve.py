@@ -30,6 +30,7 @@ from bayesjpt.table.excluded import first_odd
 from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.overrides import LABEL_KINDS
 from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
+from bayesjpt.table.written_dates import COUNTED, DateNotation
 from bayesjpt.table.yes_no import same_answer
 
 _RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -238,8 +239,9 @@ def _number(column: Column, value: Value, place: Place | None) -> float:
 
 def _date(column: Column, value: Value, place: Place | None) -> float:
     day = _days_of(value) if isinstance(value, str) else None
-    if day is None and isinstance(value, str) and column.notation is not None:
-        day = column.notation.value(value)
+    is_counted = isinstance(column.notation, DateNotation) and column.notation.order in COUNTED
+    if day is None and column.notation is not None and (isinstance(value, str) or (is_counted and value == value)):
+        day = column.notation.value(value if isinstance(value, str) else cells_of.number_label(value))
     if day is None:
         _refuse_kind(column, value, "dates", "Write '2020-01-31' or '2020-01-31T12:30' in single quotes.", place)
     return day

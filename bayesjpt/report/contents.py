@@ -240,7 +240,8 @@ class Contents:
                 elif note.startswith(MAY_BE_MISSING):
                     found.setdefault(_CODE, []).append(f"{name} ({note.removeprefix(MAY_BE_MISSING)})")
                 else:
-                    notes.append(_ORDER if note.startswith("--kind") else note)
+                    is_date = note.rstrip("'").endswith("=date")
+                    notes.append((_DATE if is_date else _ORDER) if note.startswith("--kind") else note)
             if answer.certainty == UNSURE and not answer.look_at and answer.second:
                 notes.append(f"type not sure, {words_of(answer).replace('/', ' or ')}")
             if column.n_row and column.n_missing > 0.5 * column.n_row:
@@ -263,6 +264,7 @@ class Contents:
 
 _IS_CODE = ": missing?"
 _CODE = "a code for missing cells? --na COLUMN=CODE says so"
+_DATE = "are these dates? --kind COLUMN=date says so"
 _ORDER = "are these labels ordered? --kind COLUMN=ordinal says so"
 
 _N_NAMED = 12

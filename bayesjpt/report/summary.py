@@ -107,7 +107,9 @@ def _title(result: Types, name: str | None) -> str:
 def _cells(column: ColumnType) -> tuple[str, ...]:
     look_at = "; ".join(column.look_at)
     if look_at.startswith("--kind") and display_width(look_at) > _LONGEST_KIND:
-        look_at = "order? --kind"  # a clipped command is none
+        look_at = (
+            "dates? --kind" if look_at.rstrip("'").endswith("=date") else "order? --kind"
+        )  # a clipped command is none
     return column.name, words_of(column), column.certainty, column.values, look_at
 
 

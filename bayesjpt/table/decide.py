@@ -101,7 +101,7 @@ def _decide_next(cells: Cells, override: Override, decided: _Decided) -> None:
     if override.base != "category":
         cells, dropped = _without_tokens(cells, override)
         decided.tokens += dropped if override.base != "aside" else []
-    if cells.excluded or not (cells.n_distinct or override.base in ("real", "integer", "category")):
+    if cells.excluded or not (cells.n_distinct or override.base in ("real", "integer", "date", "category")):
         _exclude(cells, override, decided)
         return
     view, unreadable = interpret(cells, decided.hints), None
@@ -204,6 +204,8 @@ def decide(cells: Cells, view: Cells, override: Override = NOTHING, *, hints: Hi
         )
     if override.base in ("integer", "real"):
         view = numeric.on_request(cells, override, hints)
+    elif override.base == "date":
+        view, override = numeric.dates_on_request(cells, override, hints), replace(override, base="real")
     if view.stored in ("number", "datetime"):
         numeric.check_finite(view)
         if override.base == "category" and cells_of.inexact(cells):

@@ -29,6 +29,7 @@ FORMAT = 1
 KEYS = {
     "real": ("support", "resolution", "location", "scale", "atoms", "families"),
     "integer": ("support", "location", "scale", "families"),
+    "date": ("support", "resolution", "location", "scale", "atoms", "families"),
     "category": ("labels", "other", "families"),
 }
 """What may be decided about a column of each base."""
@@ -42,9 +43,9 @@ back: bayesjpt types TABLE --schema FILE, or bj.read_table(path, schema="FILE").
 A section per column. All its keys but `base` may be left out, and so may whole sections: what is not written is
 decided from the rows, as is everything that stands in comments.
 
-base        "real" (density per unit), "integer" (probability of each whole number), "category" (probability of each
-            label), or "aside": left out. Write another base to bring a column back or to change it, and delete
-            the keys that the new base does not have.
+base        "real" (density per unit), "date" (the same, of dates and times), "integer" (probability of each whole
+            number), "category" (probability of each label), or "aside": left out. Write another base to bring a
+            column back or to change it, and delete the keys that the new base does not have.
 labels      of a category: all of them, in their order; what the rows hold must be listed.
 other       of a category: true for a little probability of labels that the rows do not show, false for none.
 support     least and largest possible value, such as [0.0, inf].
@@ -381,7 +382,8 @@ def _section(column: Column) -> str:
     from bayesjpt.families import registry
 
     lines = [f"[column.{toml.text(column.name)}]", toml.comments(column.reason), toml.comments(_facts(column))]
-    lines.append(f"base = {toml.text(column.base)}")
+    is_date = column.dtype == "datetime" and column.base == "real"
+    lines.append(f"base = {toml.text('date' if is_date else column.base)}")
     for key in KEYS[column.base]:
         value = getattr(column, key)
         if key == "labels":

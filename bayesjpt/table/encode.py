@@ -26,7 +26,7 @@ from bayesjpt.table.interpret import (
 from bayesjpt.table.numeric import check_standardised
 from bayesjpt.table.schema import Column, Schema, closest
 from bayesjpt.table.unreadable import Unreadable, new_cells_without_unreadable, unreadable_text
-from bayesjpt.table.written_dates import DateNotation
+from bayesjpt.table.written_dates import COUNTED, DateNotation
 from bayesjpt.table.written_numbers import is_currency
 from bayesjpt.table.yes_no import same_answer
 
@@ -197,6 +197,9 @@ def _as_numbers(cells: Cells, column: Column, beyond: list[str], outside: str) -
     view = cells
     if cells.stored == "text":
         view = _as_written(cells, column) or cells
+    elif cells.stored == "number" and isinstance(column.notation, DateNotation) and column.notation.order in COUNTED:
+        days = [column.notation.value(cells_of.number_label(value)) for value in cells.distinct.tolist()]
+        view = cells if None in days else cells.retold("datetime", np.array(days, np.float64))
     if view.stored != column.dtype:
         _refuse_text(cells, column)
     infinite = np.flatnonzero(np.isinf(view.distinct))

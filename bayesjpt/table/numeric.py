@@ -17,6 +17,7 @@ from bayesjpt.table.interpret import Hints, spelled_datetime, spelled_number
 from bayesjpt.table.labels import smoothed
 from bayesjpt.table.overrides import Override
 from bayesjpt.table.schema import Column
+from bayesjpt.table.written_dates import counted_dates, date_readings
 
 MAX_ORDERED_LEVELS = 100
 """Distinct values; up to these an integer column has levels where its shares are worth knowing one by one: where some
@@ -270,6 +271,35 @@ def on_request(cells: Cells, override: Override, hints: Hints) -> Cells:
         "numbers",
         "Ask for 'category', or mend the cell.",
     )
+
+
+def dates_on_request(cells: Cells, override: Override, hints: Hints) -> Cells:
+    """Return cells as the dates that somebody asked for, or raise `SchemaError` naming the first that is none.
+
+    Numbers are days such as 20240131, or seconds, milliseconds, micro- or nanoseconds since 1970.
+    """
+    view = cells
+    if cells.stored == "text" and not cells.labels:
+        view = spelled_datetime(cells, hints) or cells_of.spelled_number(cells) or cells
+    if view.stored == "number":
+        found = counted_dates(view.distinct)
+        view = view if found is None else replace(view.retold("datetime", found[1]), notation=found[0])
+    if view.stored == "datetime":
+        return view
+    texts = cells_of.labels_of(cells)
+    odd = [i for i, text in enumerate(texts) if not date_readings([text]) and not _is_counted(text)]
+    row = cells.first(odd or range(cells.n_distinct))[0]
+    label = texts[int(cells.codes[row - 1])]
+    raise SchemaError(
+        f"{override.at('base')} asks for 'date' but column {cells.name!r} holds {label!r} in row {row}",
+        "dates, numbers such as 20240131, or seconds, ms, us or ns since 1970",
+        "Ask for 'category' or 'real', or mend the cell.",
+    )
+
+
+def _is_counted(text: str) -> bool:
+    number = cells_of.number_of_text(text)
+    return number is not None and counted_dates(np.array([number])) is not None
 
 
 def check_finite(view: Cells) -> None:

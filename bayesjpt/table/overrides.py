@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-KINDS = ("category", "integer", "real", "aside")
-"""What may be asked of a column: one of the three bases, or to leave it out."""
+KINDS = ("category", "integer", "real", "date", "aside")
+"""What may be asked of a column: one of the three bases, dates (which are real), or to leave it out."""
 
 LABEL_KINDS = {"ordinal": ("ordinal",), "nominal": ("categorical",)}
 """What labels may be asked to be, and the only likelihood that says so."""

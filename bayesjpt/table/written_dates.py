@@ -1,6 +1,7 @@
 """Dates and times as people write them: ``28.02.2024``, ``2/28/24 1:05 PM``, ``28. Februar 2024``, ``14:30``.
 
-Which number is the day is decided on the whole column: a 28 in one cell tells for all.
+Which number is the day is decided on the whole column: a 28 in one cell tells for all. Numbers such as 20240228, and
+seconds since 1970, are dates where somebody says so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from bayesjpt.table.cells import number_label, number_of_text
 
 _MONTHS = {
     "en": "january february march april may june july august september october november december",
@@ -51,9 +54,17 @@ _MONTH = re.compile(
 _YEAR_MONTH = re.compile(r"(?P<y>\d{4})(?P<s>[/-])(?P<m>\d{2})")
 _CLOCK = re.compile(_TIME)
 ORDERS = ("ymd", "dmy", "mdy")
+DIGITS, EPOCH = "digits", "epoch"
+COUNTED = (DIGITS, EPOCH)
+"""Orders of dates that are stored as numbers: year, month and day in eight digits, and a count since 1970."""
+_DIGITS = re.compile(r"(\d{4})(\d{2})(\d{2})")
+_TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+_EPOCHS = (315_532_800.0, 4_102_444_800.0)
+"""Seconds since 1970 of the years 1980 to 2100, between which the unit of a count is looked for."""
 _MARKS = re.compile(r"%[YymneBbdHklMSfpz]")
 _PATTERN = re.compile(r"(?:%[YymneBbdHkIlMSfpz]|[^%])*")
 _MICROSECONDS = 1e6
+_DAY_SECONDS = 86_400.0
 _EPOCH = datetime.datetime(1970, 1, 1)
 """Naive, as are all moments here: in UTC."""
 
@@ -65,9 +76,11 @@ class DateNotation:
     Parameters
     ----------
     order : str
-        ``ymd``, ``dmy`` or ``mdy``; ``name`` where months have names, ``month`` without days, ``clock`` for times.
+        ``ymd``, ``dmy`` or ``mdy``; ``name`` where months have names, ``month`` without days, ``clock`` for times,
+        ``digits`` for 20241231, ``epoch`` for a count since 1970.
     pattern : str
-        As of ``strftime``; ``%e``, ``%n``, ``%k``, ``%l`` are day, month and hour (of 24 and 12) without a zero before.
+        Of a count its unit, ``s``, ``ms``, ``us`` or ``ns``. Otherwise as of ``strftime``; ``%e``, ``%n``, ``%k``,
+        ``%l`` are day, month and hour (of 24 and 12) without a zero before.
     language : str
         Of the names of months.
     """
@@ -79,6 +92,8 @@ class DateNotation:
     def __post_init__(self):
         if not _PATTERN.fullmatch(self.pattern) or self.language not in MONTHS:
             raise ValueError(f"pattern {self.pattern!r} of dates")
+        if self.order == EPOCH and self.pattern not in _TICKS:
+            raise ValueError(f"unit {self.pattern!r} of a count since 1970")
 
     def value(self, text: str) -> float | None:
         """Return the days since 1970-01-01 (of times the minutes, or seconds, since midnight) that a text spells.
@@ -89,7 +104,12 @@ class DateNotation:
         1.0
         >>> DateNotation("clock", "%H:%M").value("14:30")
         870.0
+        >>> DateNotation("digits", "%Y%m%d").value("19700102"), DateNotation("epoch", "ms").value("43200000")
+        (1.0, 0.5)
         """
+        if self.order == EPOCH:
+            ticks = number_of_text(text)
+            return None if ticks is None else ticks / _TICKS[self.pattern] / _DAY_SECONDS
         found = _moment(text, self.order)
         if self.order == "clock" and found is not None and "%S" not in self.pattern:
             return found / 60.0
@@ -103,6 +123,8 @@ class DateNotation:
         >>> DateNotation("name", "%e. %B %Y", "de").text(1.25)
         '2. Januar 1970'
         """
+        if self.order == EPOCH:
+            return str(round(value * _DAY_SECONDS * _TICKS[self.pattern]))
         unit = 1.0 if self.order != "clock" else 86_400.0 if "%S" in self.pattern else 1_440.0
         ticks = round(value / unit * 86_400 * _MICROSECONDS)
         try:
@@ -123,6 +145,8 @@ class DateNotation:
 
     def in_words(self) -> str:
         """Return how dates are written, for the reason of a decision."""
+        if self.order == EPOCH:
+            return f"counted in {self.pattern}"
         example = self.text(_EXAMPLE if self.order != "clock" else 870.0 * (60.0 if "%S" in self.pattern else 1.0))
         unit = ", in seconds since midnight" if "%S" in self.pattern else ", in minutes since midnight"
         return f"written as {example}{unit if self.order == 'clock' else ''}"
@@ -164,13 +188,36 @@ def date_readings(texts: Sequence[str]) -> DateReadings | None:
     return DateReadings(notations, values, example)
 
 
+def counted_dates(numbers: np.ndarray) -> tuple[DateNotation, np.ndarray] | None:
+    """Return how numbers, float64 (n,), stand for dates, and the days since 1970-01-01; None where they do not.
+
+    Examples
+    --------
+    >>> counted_dates(np.array([20240131.0, 20240201.0]))
+    (DateNotation(order='digits', pattern='%Y%m%d', language='en'), array([19753., 19754.]))
+    >>> counted_dates(np.array([1.7e12]))[0].pattern, counted_dates(np.array([20240132.0, 3.0]))
+    ('ms', None)
+    """
+    found = [_moment(number_label(number), DIGITS) for number in numbers.tolist()]
+    if None not in found:
+        return DateNotation(DIGITS, "%Y%m%d"), np.array(found, np.float64)
+    for unit, scale in _TICKS.items():
+        if _EPOCHS[0] * scale <= numbers.min() and numbers.max() <= _EPOCHS[1] * scale:
+            return DateNotation(EPOCH, unit), numbers / scale / _DAY_SECONDS
+    return None
+
+
 def _moment(text: str, order: str) -> float | None:
     """Return the days since 1970-01-01 of a text whose parts come in some order; seconds of a clock."""
     text = text.strip()
     if order == "clock":
         found = _CLOCK.fullmatch(text)
         return None if found is None or found["z"] else _seconds(found)
-    parts = _parts(text, order)
+    if order == DIGITS:
+        found = _DIGITS.fullmatch(text)
+        parts = None if found is None else (found, *(int(part) for part in found.groups()))
+    else:
+        parts = _parts(text, order)
     if parts is None:
         return None
     found, year, month, day = parts

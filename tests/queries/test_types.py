@@ -136,7 +136,11 @@ def test_notes_on_labels_name_those_without_an_answer_those_spelled_twice_and_ke
 
 @pytest.mark.parametrize(
     ("name", "scale", "notes"),
-    [("timestamp", 1.0, ("s since 1970?",)), ("created_at", 1e3, ("ms since 1970?",)), ("number", 1.0, ())],
+    [
+        ("timestamp", 1.0, ("--kind timestamp=date",)),
+        ("created_at", 1e3, ("--kind created_at=date",)),
+        ("number", 1.0, ()),
+    ],
 )
 def test_moments_counted_from_1970_are_to_be_looked_at(rng, name, scale, notes):
     column = answered({name: (1.7e9 + rng.permutation(N) * 977) * scale})[name]
@@ -144,7 +148,7 @@ def test_moments_counted_from_1970_are_to_be_looked_at(rng, name, scale, notes):
     assert column.values.startswith(f"{1.7e9 * scale:.0f} to 17002") or not notes
 
 
-@pytest.mark.parametrize(("odd", "notes"), [(20240229, ("days as numbers",)), (20230229, ()), (20241301, ())])
+@pytest.mark.parametrize(("odd", "notes"), [(20240229, ("--kind day=date",)), (20230229, ()), (20241301, ())])
 def test_days_written_as_numbers_are_to_be_looked_at(rng, odd, notes):
     days = pd.date_range("2023-11-20", periods=N).strftime("%Y%m%d").astype(int).to_numpy().copy()
     days[0] = odd

@@ -382,7 +382,7 @@ def test_table_is_refused_beside_a_document(frame):
         ("[column]\n\nx = 3", ["line 3", "column 'x' is 3", '[column."x"]']),
         ("[column.x]\n", ["line 1", "column 'x' has no base", "'real'"]),
         ('[column.x]\nbase = "reel"', ["line 2", "base of column 'x' is 'reel'", "one like 'real'"]),
-        ("[column.x]\nbase = 3", ["line 2", "is 3", "'category', 'integer', 'real', 'aside'"]),
+        ("[column.x]\nbase = 3", ["line 2", "is 3", "'category', 'integer', 'real', 'date', 'aside'"]),
         ('[column.x]\nbase = "real"\n\nresolutoin = 1', ["line 4", "'resolutoin'", "'x'", "one like 'resolution'"]),
         ('[column.a.b]\nbase = "real"', ["line 1", "unknown key 'b' of column 'a'", "Quote", '[column."a.b"]']),
         ('[column.x]\nbase = "real"\nlabels = ["a"]', ["line 3", "labels", "base is 'real'", "base 'category'"]),
