@@ -100,7 +100,7 @@ def estimate_for_types(
         For a seed that makes no sense.
     """
     from bayesjpt.fitting.learning import check_learners, check_options, learn, restricted
-    from bayesjpt.posterior.convert import reference_rows
+    from bayesjpt.posterior.convert import reference_of
     from bayesjpt.posterior.draws import Posterior
 
     check_learners([learner], 1)
@@ -111,4 +111,4 @@ def estimate_for_types(
     rows = rows_for_types(table, n_rows, seed)
     circuit = learn(restricted(rows, families), learner, np.random.default_rng(seed), False, options)
     estimate = Posterior.from_circuit(circuit, table.schema)
-    return replace(estimate, reference=rows.take(reference_rows(rows.n_row)), settings={"n_row": rows.n_row})
+    return replace(estimate, reference=reference_of(rows), settings={"n_row": rows.n_row})

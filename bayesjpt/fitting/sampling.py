@@ -86,7 +86,7 @@ def sample(
 
 def to_posterior(circuit: Circuit, table: Table | Dataset, draws: Draws, settings: dict[str, Any]) -> Posterior:
     """Return the posterior that draws of a table make."""
-    from bayesjpt.posterior.convert import reference_rows
+    from bayesjpt.posterior.convert import reference_of
     from bayesjpt.posterior.draws import Posterior
 
     stats = {"n_active_edges": draws.n_active_edges}
@@ -97,6 +97,6 @@ def to_posterior(circuit: Circuit, table: Table | Dataset, draws: Draws, setting
         schema=table.schema,
         params=draws.params,
         sample_stats=stats,
-        reference=table.take(reference_rows(table.n_row)),
+        reference=reference_of(table),
         settings=settings,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from bayesjpt.table.table import Table
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from bayesjpt.table.dataset import Dataset
 
 REFERENCE_ROWS = 200
 """Rows whose log density is followed by the convergence battery, and which a saved fit keeps."""
@@ -90,6 +93,16 @@ def reference_table(schema: Schema, values: np.ndarray, missing: np.ndarray) -> 
 def reference_rows(n_row: int) -> np.ndarray:
     """Return the positions of the rows that a posterior keeps for reference, spread over the table."""
     return np.unique(np.linspace(0, n_row - 1, REFERENCE_ROWS).astype(int))
+
+
+def reference_of(table: Table | Dataset) -> Table:
+    """Return the rows of a table that its posteriors keep for reference: the same object for all structures."""
+    if table not in _REFERENCE:
+        _REFERENCE[table] = table.take(reference_rows(table.n_row))
+    return _REFERENCE[table]
+
+
+_REFERENCE: WeakKeyDictionary[Table | Dataset, Table] = WeakKeyDictionary()
 
 
 def to_datatree(post: Posterior, name: str = "x") -> xr.DataTree:

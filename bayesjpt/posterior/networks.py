@@ -27,7 +27,7 @@ from bayesjpt.circuit.recognised import recognise
 from bayesjpt.circuit.split_prior import shares_of_entries
 from bayesjpt.circuit.trees import group_rows
 from bayesjpt.kernels.networks import count_rows, draw_log_weights, log_evidence
-from bayesjpt.posterior.convert import reference_rows
+from bayesjpt.posterior.convert import reference_of
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -161,8 +161,7 @@ def network_draws(
         return None
     count = in_few_bytes(count_rows(found.network, rows_of(table)))
     draws = np.arange(n_draw)
-    reference = table.take(reference_rows(table.n_row))
-    return NetworkDraws(found.network, count, ess, table.schema, seed, n_chain, draws, reference)
+    return NetworkDraws(found.network, count, ess, table.schema, seed, n_chain, draws, reference_of(table))
 
 
 def in_few_bytes(count: np.ndarray) -> np.ndarray:
