@@ -253,6 +253,10 @@ def _log_scale_normaliser(tau, theta, hyper):
     return total
 
 
+def _by_name(column: ColumnFacts) -> bool:
+    return plausible.holds_zeros(column) or plausible.is_far_from_zero(column)
+
+
 FAMILY = Family.of(
     globals(),
     gamma_posterior,
@@ -286,5 +290,5 @@ FAMILY = Family.of(
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=4,
-    by_name=plausible.holds_zeros,
+    by_name=_by_name,
 )

@@ -285,4 +285,5 @@ FAMILY = Family.of(
     priors={"default": default_prior, "abda": abda_prior},
     constants=_constants,
     n_stats=4,
+    by_name=plausible.is_far_from_zero,
 )

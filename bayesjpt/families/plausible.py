@@ -115,6 +115,19 @@ def holds_zeros(column: ColumnFacts) -> bool:
     return column.minimum == 0.0 and 0.0 not in column.atoms
 
 
+_LEAST_SPREAD = 1e-5
+"""Of the size of a column's numbers."""
+
+
+def is_far_from_zero(column: ColumnFacts) -> bool:
+    """Return whether numbers are so close to each other, seen from 0, that a family that begins at 0 is of no use.
+
+    A gamma would have a shape of 10^10 and more, which is a normal, with half of the digits lost; so would a lognormal;
+    an exponential is much wider (`is_too_wide`).
+    """
+    return column.scale < _LEAST_SPREAD * abs(column.location)
+
+
 def is_too_wide(column: ColumnFacts, least_variance: float) -> bool:
     """Return whether a family whose variance is at least so large, in the user's units, is implausible for a column."""
     sd = column.deviation_without_atoms

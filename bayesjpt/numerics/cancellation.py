@@ -1,4 +1,4 @@
-"""Logarithms of sums and differences, and log(1 + x) - x, without cancellation."""
+"""Logarithms of sums and differences, log(1 + x) - x and exp(x) - 1 - x, without cancellation."""
 
 from __future__ import annotations
 
@@ -34,6 +34,17 @@ def logaddexp(a, b):
     if hi == -np.inf or hi == np.inf:
         return hi
     return hi + math.log1p(math.exp(-abs(a - b)))
+
+
+@kernel
+def expm1_minus(x):
+    """Return exp(x) - 1 - x, to a few units in the last place near 0 too."""
+    if abs(x) > 0.5:
+        return math.expm1(x) - x
+    total = 1.0
+    for k in range(16, 2, -1):
+        total = 1.0 + x / k * total
+    return 0.5 * x * x * total
 
 
 @kernel

@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from bayesjpt.numerics.apart import apart
-from bayesjpt.numerics.cancellation import log1mexp, log1p_minus, logaddexp
+from bayesjpt.numerics.cancellation import expm1_minus, log1mexp, log1p_minus, logaddexp
 from bayesjpt.numerics.gaussian import mills_ratio, normal_quantile
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.quadrature import FEW_NODES, FEW_WEIGHTS, NODES, WEIGHTS, is_slight
@@ -214,6 +214,20 @@ def gamma_p(a, x):
     return math.exp(_log_tails(a, x)[0])
 
 
+@kernel
+def _log_middle(lo, hi):
+    """Return (centre, middle, half): log(x / centre) for x from lo to hi is middle - half to middle + half.
+
+    To its last digits where the ends are close, whatever the centre's own rounding.
+    """
+    if hi > 2.0 * lo:
+        half = 0.5 * (math.log(hi) - math.log(lo))
+        return lo * math.exp(half), 0.0, half
+    centre = 0.5 * (lo + hi)
+    below, above = math.log1p((lo - centre) / centre), math.log1p((hi - centre) / centre)
+    return centre, 0.5 * (above + below), 0.5 * (above - below)
+
+
 @apart
 @kernel
 def log_gamma_interval(a, lo, hi):
@@ -227,13 +241,12 @@ def log_gamma_interval(a, lo, hi):
     if hi <= lo or hi <= 0.0:
         return -np.inf
     if lo > 0.0 and hi <= 1.5 * lo and 0.0 < a < np.inf:
-        half = 0.5 * math.log1p((hi - lo) / lo)
-        centre = lo * math.exp(half)
+        centre, middle, half = _log_middle(lo, hi)
         if is_slight(half * (abs(a - centre) + half * centre), half * half * centre):
             total = 0.0
             for i in range(FEW_NODES.size):
-                t = half * FEW_NODES[i]
-                total += FEW_WEIGHTS[i] * math.exp(a * t - centre * math.expm1(t))
+                t = middle + half * FEW_NODES[i]
+                total += FEW_WEIGHTS[i] * math.exp((a - centre) * t - centre * expm1_minus(t))
             return log_poisson_mass(a, centre) + math.log(a * half * total)
     lower_hi, upper_hi = _log_tails(a, hi)
     if lo <= 0.0:
@@ -249,12 +262,11 @@ def log_gamma_interval(a, lo, hi):
     # a difference of tails that loses at most two bits; closer ones are integrated
     if larger - smaller > 0.25:
         return larger + log1mexp(larger - smaller)
-    half = 0.5 * (math.log(hi) - math.log(lo) if hi > 2.0 * lo else math.log1p((hi - lo) / lo))
-    centre = lo * math.exp(half)
+    centre, middle, half = _log_middle(lo, hi)
     total = 0.0
     for i in range(NODES.size):
-        t = half * NODES[i]
-        total += WEIGHTS[i] * math.exp(a * t - centre * math.expm1(t))
+        t = middle + half * NODES[i]
+        total += WEIGHTS[i] * math.exp((a - centre) * t - centre * expm1_minus(t))
     return log_poisson_mass(a, centre) + math.log(a) + math.log(half * total)
 
 
@@ -267,15 +279,14 @@ def gamma_mean_between(a, lo, hi):
     terms nearly cancel, by the mass under Gamma(a + 1, 1), and on a cell of recorded values by one quadrature.
     """
     if lo > 0.0 and lo < hi <= 1.5 * lo and 0.0 < a < np.inf:
-        half = 0.5 * math.log1p((hi - lo) / lo)
-        centre = lo * math.exp(half)
+        centre, middle, half = _log_middle(lo, hi)
         if is_slight(half * (abs(a - centre) + 1.0 + half * centre), half * half * centre):
             total = 0.0
             first = 0.0
             for i in range(FEW_NODES.size):
-                t = half * FEW_NODES[i]
+                t = middle + half * FEW_NODES[i]
                 growth = math.expm1(t)
-                density = FEW_WEIGHTS[i] * math.exp(a * t - centre * growth)
+                density = FEW_WEIGHTS[i] * math.exp((a - centre) * t - centre * expm1_minus(t))
                 total += density
                 first += density * growth
             return centre + centre * (first / total)

@@ -78,7 +78,7 @@ def _frozen(intervals: np.ndarray) -> np.ndarray:
         return intervals
     frozen = np.array(intervals, np.float64).reshape(-1, 2)
     assert frozen.size
-    assert (np.diff(frozen.ravel()) >= 0.0).all()
+    assert (frozen.ravel()[:-1] <= frozen.ravel()[1:]).all()
     assert (frozen[1:, 0] > frozen[:-1, 1]).all()
     frozen.flags.writeable = False
     return frozen

@@ -17,6 +17,7 @@ from bayesjpt.queries.boxes import Box
 from bayesjpt.queries.distribution import quantile
 from bayesjpt.queries.given import box_log_probability
 from bayesjpt.queries.some_draws import enough_draws, some_draws
+from bayesjpt.table.numeric import LARGEST_NUMBER
 
 _DECILES = np.arange(0.1, 0.95, 0.1)
 
@@ -89,7 +90,8 @@ def compared(post: Posterior, columns: Sequence[int]) -> list[Box]:
     deciles: dict[int, np.ndarray] = {}
     if numbers:
         few = some_draws(post, _N_DRAW)[1]
-        found = quantile(few, list(_DECILES), [post.schema.names[c] for c in numbers]).values.mean(axis=(0, 1))
+        found = quantile(few, list(_DECILES), [post.schema.names[c] for c in numbers]).values
+        found = found.clip(-LARGEST_NUMBER, LARGEST_NUMBER).mean(axis=(0, 1))  # some draw's may be infinite
         deciles = dict(zip(numbers, found.T, strict=True))
     boxes: list[Box] = []
     for c in columns:

@@ -38,6 +38,10 @@ would fill."""
 LARGEST_STANDARDISED = 1e150
 """Scale units from the location; beyond, squares overflow float64."""
 
+LARGEST_NUMBER, LEAST_UNIT = 1e300, 1e-290
+"""Size of a number, and the larger of a column's spread and grid. Sums and differences of numbers as large, draws some
+spreads beyond them, and densities of numbers as close are finite, and have all their digits."""
+
 ATOM_MIN_WHOLE_SPREAD = 100.0
 """Interquartile range of the other whole numbers from which an atom turns whole numbers into a real column: amounts
 (hundreds and more) have one, counts with many zeros stay counts."""
@@ -101,9 +105,9 @@ def real(view: Cells, reason: str, override: Override) -> Column:
     Raises
     ------
     SchemaError
-        Where a value is outside the support that was asked for, or too far out in scale units.
+        Where a value is outside the support that was asked for, too large, or too far out in scale units.
     """
-    check_span(view)
+    check_size(view)
     distinct, counts = view.distinct, view.counts()
     found = atoms_of.find(distinct, counts)
     atoms = tuple(distinct[found].tolist())
@@ -116,6 +120,12 @@ def real(view: Cells, reason: str, override: Override) -> Column:
     width, note = _resolution(view, kept, spread)
     if override.resolution is not None and override.resolution != width:
         width, note = override.resolution, f"resolution as {override.source} says"
+    if max(spread, width) < LEAST_UNIT:
+        raise SchemaError(
+            f"column {view.name!r} holds numbers that differ by {max(spread, width):.0e}",
+            f"a spread of at least {LEAST_UNIT:.0e}",
+            "Multiply the column.",
+        )
     width = max(width, np.finfo(np.float64).tiny)  # half of a narrower cell may be 0
     column = _numbers(view, "real", "; ".join([reason, note, *notes]), override)
     held = {float(distinct[i]): int(counts[i]) for i in np.flatnonzero(np.isin(distinct, atoms))} if atoms else {}
@@ -140,6 +150,7 @@ def real(view: Cells, reason: str, override: Override) -> Column:
 
 def constant(view: Cells, reason: str, override: Override) -> Column:
     """Return what a column of one number or date is: an atom over a uniform background of its own size."""
+    check_size(view)
     value = float(view.distinct[0])
     size = max(abs(value), 1.0)
     if view.stored == "datetime":
@@ -149,10 +160,9 @@ def constant(view: Cells, reason: str, override: Override) -> Column:
     else:
         width = resolution.grid(view.distinct, view.counts()) or resolution.fallback(view.distinct, 0.0)
         width = max(width, size / defaults.MAX_SIGNIFICANT)  # narrower cells of the background have no mass left
-    largest = np.finfo(np.float64).max
     whole = replace(
         override,
-        support=override.support or (max(value - size, -largest), min(value + size, largest)),
+        support=override.support or (value - size, value + size),
         families=override.families or ("uniform",),
         atoms=(value,) if override.atoms is None else override.atoms,
     )
@@ -326,13 +336,15 @@ def check_exact(cells: Cells, override: Override) -> None:
         )
 
 
-def check_span(view: Cells) -> None:
-    """Raise `SchemaError` where the largest value less the smallest overflows."""
-    lowest, highest = float(view.distinct[0]), float(view.distinct[-1])
-    if highest - lowest == np.inf:
+def check_size(view: Cells) -> None:
+    """Raise `SchemaError` naming the first number that is too large to calculate with."""
+    large = np.flatnonzero(np.abs(view.distinct) > LARGEST_NUMBER)
+    if large.size:
+        row, value = view.first(large)
         raise SchemaError(
-            f"column {view.name!r} holds numbers from {lowest:.3g} to {highest:.3g}, whose difference is no number",
-            remedy="Divide the column by 10, or read the extremes as missing.",
+            f"column {view.name!r} holds {value:g} in row {row}",
+            f"numbers of at most {LARGEST_NUMBER:.0e} in size",
+            "Divide the column, or read the extremes as missing.",
         )
 
 

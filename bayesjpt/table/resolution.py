@@ -82,7 +82,10 @@ def grid(distinct: np.ndarray, counts: np.ndarray) -> float | None:
     slack = (1.0 - GRID_SHARE) * weights.sum()
     repeated = max(3.0, 2.0 * float(np.median(weights)))
     spared = None
+    span = float(distinct[-1] - distinct[0])
     for width in _widths(values, weights, summarise(distinct, counts)[1], slack):
+        if 0.0 < span < width * (1.0 - GRID_TOLERANCE):
+            continue  # different numbers that are all as good as one point of the grid
         off = weights[~_on_grid(values, width)]
         if off.sum() <= slack:
             return width if spared is None or spared < GRID_GAIN * width else spared

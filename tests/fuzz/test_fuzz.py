@@ -34,8 +34,9 @@ def test_a_column_of_one_extreme_number_is_fitted(value):
     assert outcome(pd.DataFrame({"same": [value] * 10}), 0) == "fitted"
 
 
-def test_a_column_of_numbers_next_to_zero_is_fitted():
-    assert outcome(pd.DataFrame({"next": [0.0, 0.0, 5e-324, 0.0, 1e-308, 5e-324]}), 0) == "fitted"
+def test_a_column_of_numbers_next_to_zero_is_refused_with_an_error_of_ours():
+    found = outcome(pd.DataFrame({"next": [0.0, 0.0, 5e-324, 0.0, 1e-308, 5e-324]}), 0)
+    assert found.startswith("SchemaError")
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,18 @@ def test_a_column_of_numbers_next_to_zero_is_fitted():
 )
 def test_a_column_as_wide_as_numbers_go_is_fitted_or_refused_with_an_error_of_ours(values):
     assert outcome(pd.DataFrame({"wide": values}), 0)
+
+
+@pytest.mark.parametrize("spread", [1e-6, 1e-8, 1e-10, 1e-12])
+@pytest.mark.parametrize("at", [3239.172339, 1.7e18])
+def test_numbers_far_from_zero_and_close_together_answer_every_query_in_a_joint_tree(at, spread, rng):
+    columns = {"a": 0.32 + 2e-4 * rng.normal(size=25), "far": at * (1.0 + spread * rng.normal(size=25))}
+    assert outcome(pd.DataFrame(columns), 0, "jpt") == "fitted"
+
+
+def test_the_variance_of_numbers_next_to_zero_beside_an_atom_is_a_number(rng):
+    values = np.where(rng.random(40) < 0.4, 0.0, -2.177166e-255 * (1.0 + 1e-7 * rng.normal(size=40)))
+    assert outcome(pd.DataFrame({"tiny": values, "is": rng.random(40) < 0.5}), 0) == "fitted"
 
 
 def test_a_column_whose_mean_is_far_from_most_of_its_numbers_is_fitted():

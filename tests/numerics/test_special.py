@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.special
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,6 +82,20 @@ def test_gamma_interval_adds_over_its_parts(a, deviate, log_width, share):
     # an end is known to half a unit in its last place: as a share of the interval, and through the density's slope
     spacing = 2e-16 * (lo / (hi - lo) + abs(a - lo))
     assert parts == pytest.approx(whole, abs=ROUNDING * (1.0 + abs(whole)) + 4.0 * spacing)
+
+
+@pytest.mark.parametrize("a", [1e10, 1e15, 1e20])
+@pytest.mark.parametrize(("deviate", "width"), [(-1.0, 0.01), (0.3, 1.0), (2.0, 0.3), (2.0, 3.0), (6.0, 0.2)])
+def test_gamma_interval_of_a_large_shape_is_that_of_a_normal(a, deviate, width):
+    lo = a + deviate * math.sqrt(a)
+    hi = lo + width * math.sqrt(a)
+    ends = (lo - a) / math.sqrt(a), (hi - a) / math.sqrt(a)
+    log_normal = math.log(scipy.integrate.quad(scipy.stats.norm.pdf, *ends, epsrel=1e-13)[0])
+    skewness = 2.0 / math.sqrt(a)
+    assert special.log_gamma_interval(a, lo, hi) == pytest.approx(log_normal, abs=100.0 * skewness + 1e-12)
+    middle = lo + 0.37 * (hi - lo)
+    parts = special.logaddexp(special.log_gamma_interval(a, lo, middle), special.log_gamma_interval(a, middle, hi))
+    assert parts == pytest.approx(special.log_gamma_interval(a, lo, hi), abs=ROUNDING * (1.0 + abs(log_normal)))
 
 
 def test_gamma_interval_agrees_with_quadrature_in_the_far_tail():

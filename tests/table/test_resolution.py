@@ -128,3 +128,10 @@ def test_fallback_of_a_constant_is_a_thousandth_of_it(value):
 
 def test_fallback_of_zeros_is_one():
     assert resolution.fallback(np.zeros(1), 0.0) == 1.0
+
+
+def test_no_grid_is_wider_than_the_values_are_apart(rng):
+    stamps = np.unique(1.7e18 + rng.integers(0, 1_000_000, 40))
+    assert resolution.grid(stamps, np.ones(stamps.size, np.int64)) is None
+    hundreds = 1.7e9 + 100.0 * np.arange(3)
+    assert resolution.grid(hundreds, np.full(3, 9)) == 100.0
