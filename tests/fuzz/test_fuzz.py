@@ -73,6 +73,11 @@ def test_a_tree_holds_whole_numbers_up_to_the_largest_that_are_told_apart(top, r
     assert outcome(pd.DataFrame({"whole": rng.integers(1, top, 60)}), 0, "jpt") == "fitted"
 
 
+@pytest.mark.parametrize("top", [2**50, 2**53])
+def test_splines_hold_whole_numbers_up_to_the_largest_that_are_told_apart(top, rng):
+    assert outcome(pd.DataFrame({"whole": rng.integers(1, top, 25)}), 0, "wmispn", every_query=True) == "fitted"
+
+
 def test_a_tree_does_not_part_numbers_that_likelihoods_cannot_tell_apart(rng):
     x = rng.uniform(-300.0, -10.0, 60)
     assert outcome(pd.DataFrame({"x": x, "tiny": np.exp(x), "square": x**2}), 0, "jpt") == "fitted"
