@@ -392,7 +392,7 @@ def test_bad_table_is_refused_naming_what_is_wrong(tmp_path, capfd, content, wor
         (["--rows", "few"], ["--rows few", "or all"]),
         (["--json", "--csv"], ["--json and --csv"]),
         (["--quick", "--draws", "3"], ["--quick with --draws"]),
-        (["--kind", "size=colour"], ["'colour'", "category, integer, real, aside, ordinal, nominal"]),
+        (["--kind", "size=colour"], ["'colour'", "category, integer, real, date, aside, ordinal, nominal"]),
         (["--kind", "size"], ["--kind size"]),
         (["--kind", "sise=real"], ["'sise'", "'size'"]),
         (["--draws", "many"], ["--draws"]),

@@ -106,7 +106,7 @@ def test_dates_beyond_the_calendar_are_refused_with_column_row_and_year(command,
     assert "column 'day' holds a date of the year 3170843 in row 3" in refused(capfd, *command, path)
 
 
-@pytest.mark.parametrize("scale", [1e300, 1e-300])
+@pytest.mark.parametrize("scale", [1e299, 1e-299])
 def test_extreme_scales_are_no_mistake(scale, tmp_path, capfd):
     path = text_file(tmp_path / "t.csv", {"x": scale * np.arange(1, N + 1) * 1.25})
     status, out, err = run(capfd, "schema", path)

@@ -38,7 +38,7 @@ would fill."""
 LARGEST_STANDARDISED = 1e150
 """Scale units from the location; beyond, squares overflow float64."""
 
-LARGEST_NUMBER, LEAST_UNIT = 1e300, 1e-290
+LARGEST_NUMBER, LEAST_UNIT = 1e301, 1e-301
 """Size of a number, and the larger of a column's spread and grid. Sums and differences of numbers as large, draws some
 spreads beyond them, and densities of numbers as close are finite, and have all their digits."""
 

@@ -264,7 +264,7 @@ def _rows_of(table, region) -> np.ndarray:
 def test_split_that_leaves_a_single_number_to_one_side_is_a_leaf(rng):
     x = np.repeat(1.0 + np.finfo(float).eps * np.arange(3), 40)
     frame = pd.DataFrame({"x": x, "y": np.repeat([0.0, 3.0, 9.0], 40) + rng.normal(size=120)})
-    circuit = learn_jpt(bj.as_table(frame), rng, min_rows=10, max_leaves=3, features=["x"])
+    circuit = learn_jpt(bj.as_table(frame, kinds={"x": "real"}), rng, min_rows=10, max_leaves=3, features=["x"])
     check_circuit(circuit, 2)
     assert int((circuit.kind == arrays.PRODUCT).sum()) == 2
 

@@ -150,7 +150,7 @@ def test_scale_is_never_below_the_resolution():
     assert column.scale >= column.resolution == 0.5
 
 
-@pytest.mark.parametrize("factor", [1e-280, 1e-150, 1e150, 1e299])
+@pytest.mark.parametrize("factor", [1e-300, 1e-150, 1e150, 1e300])
 def test_extreme_magnitudes_are_standardised(rng, factor):
     column = column_of(factor * rng.normal(size=50))
     assert 0.0 < column.resolution < column.scale < math.inf
@@ -202,13 +202,13 @@ class TestConstant:
         assert column.minimum == column.maximum == column.location == value
         assert 0.0 < column.resolution <= column.scale == size
 
-    @pytest.mark.parametrize("values", [[1.7e308] * 3, [1.0, 2.5, -2e300]])
+    @pytest.mark.parametrize("values", [[1.7e308] * 3, [1.0, 2.5, -2e301]])
     def test_numbers_that_are_too_large_to_calculate_with_are_named(self, values):
-        with pytest.raises(SchemaError, match=r"holds (1\.7e\+308 in row 1|-2e\+300 in row 3); expected numbers of at"):
+        with pytest.raises(SchemaError, match=r"holds (1\.7e\+308 in row 1|-2e\+301 in row 3); expected numbers of at"):
             column_of(values)
 
     def test_numbers_that_are_too_close_to_each_other_are_refused(self):
-        with pytest.raises(SchemaError, match=r"numbers that differ by .*; expected a spread of at least 1e-290"):
+        with pytest.raises(SchemaError, match=r"numbers that differ by .*; expected a spread of at least 1e-301"):
             column_of([1e-308, 5e-324, 3e-310])
 
     def test_constant_date_is_an_atom(self):
