@@ -9,6 +9,7 @@ import numpy as np
 from bayesjpt.queries.look_at import codes_for_missing
 from bayesjpt.table.cells import value_label
 from bayesjpt.table.schema import Column
+from bayesjpt.table.written_dates import EPOCH, DateNotation
 
 _N_LABEL = 12
 """Labels that are named at most; a line has room for fewer."""
@@ -16,12 +17,14 @@ _N_LABEL = 12
 _LARGE_SHARE = 0.3
 """Share of the cells from which the one value that they hold is shown."""
 
-
 _LARGE = 1e9
 """From here on whole numbers are rounded, unless that makes two of them one."""
 
 _MOST_DIGITS = 17
 """Of a float64."""
+
+_MANY_DAYS = 10.0
+"""Days between moments from which these are told by their days alone."""
 
 
 def summary_of(column: Column, kind: str, is_open: bool, order: Sequence[str], cells: np.ndarray | None) -> str:
@@ -98,6 +101,9 @@ def between(column: Column, lo: float, hi: float, n_digit: int = 4) -> str:
 
 def value_text(column: Column, value: float, n_digit: int = 4) -> str:
     """Return a value, a date, or a number with so many digits where it is not whole."""
+    if isinstance(column.notation, DateNotation) and column.notation.order == EPOCH:  # people read no counts of seconds
+        whole_days = column.maximum - column.minimum > _MANY_DAYS
+        return value_label(float(np.floor(value) if whole_days else value), "datetime")
     if column.notation is not None and column.base != "category":
         return column.text(float(value))
     if column.dtype == "datetime":

@@ -50,6 +50,12 @@ def test_new_rows_answers_events_and_files_keep_them(unit, tmp_path):
     assert bj.load(tmp_path / "fit.nc").schema.columns[0].notation == table.schema.columns[0].notation
 
 
+def test_counts_of_seconds_are_summarised_as_days():
+    table = table_of("s", kinds={"day": "date"})
+    post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+    assert post.types(table)["day"].values.startswith("2023-11-20 to 2024-01-18")
+
+
 def test_files_that_are_read_in_parts_have_the_same_dates(tmp_path):
     frame = pd.DataFrame({"day": np.tile(counted("digits"), 10), "x": np.arange(600) % 7})
     for part in range(2):
