@@ -36,17 +36,18 @@ from bayesjpt.numerics.tilted import tilted_mean, tilted_variance
 
 _LEAST_SUM = 1e-290
 _N_BISECTION = 60
-_WITH_HALVES = 2.0**51
+_WITH_HALVES = 2.0**52
 
 
 @kernel
 def _cells_between(lo, hi, constants):
     """Return the ends of what carries the mass of lo ... hi: on whole numbers, the cells of those inside."""
     if constants[STEP] > 0.0:
+        # halves beside larger whole numbers round to whole ones: there a cell lies on the side of 0
         first, last = np.ceil(lo), np.floor(hi)
-        # halves beside larger whole numbers round to whole ones: there a cell begins at its number
-        below = first - 0.5 if abs(first) < _WITH_HALVES else first
-        return below, last + 0.5 if abs(last) < _WITH_HALVES else last + 1.0
+        below = first - 0.5 if abs(first) < _WITH_HALVES else first - 1.0 if first > 0.0 else first
+        above = last + 0.5 if abs(last) < _WITH_HALVES else last + 1.0 if last < 0.0 else last
+        return below, above
     return lo, hi
 
 

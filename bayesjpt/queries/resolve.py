@@ -239,9 +239,11 @@ def _number(column: Column, value: Value, place: Place | None) -> float:
 
 def _date(column: Column, value: Value, place: Place | None) -> float:
     day = _days_of(value) if isinstance(value, str) else None
-    is_counted = isinstance(column.notation, DateNotation) and column.notation.order in COUNTED
-    if day is None and column.notation is not None and (isinstance(value, str) or (is_counted and value == value)):
-        day = column.notation.value(value if isinstance(value, str) else cells_of.number_label(value))
+    if day is None and isinstance(value, str) and column.notation is not None:
+        day = column.notation.value(value)
+    if day is None and isinstance(value, int | float) and not isinstance(value, bool):
+        is_counted = isinstance(column.notation, DateNotation) and column.notation.order in COUNTED
+        day = column.notation.value_of_number(float(value)) if is_counted else None
     if day is None:
         _refuse_kind(column, value, "dates", "Write '2020-01-31' or '2020-01-31T12:30' in single quotes.", place)
     return day

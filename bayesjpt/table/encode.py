@@ -197,9 +197,8 @@ def _as_numbers(cells: Cells, column: Column, beyond: list[str], outside: str) -
     view = cells
     if cells.stored == "text":
         view = _as_written(cells, column) or cells
-    elif cells.stored == "number" and isinstance(column.notation, DateNotation) and column.notation.order in COUNTED:
-        days = [column.notation.value(cells_of.number_label(value)) for value in cells.distinct.tolist()]
-        view = cells if None in days else cells.retold("datetime", np.array(days, np.float64))
+    elif cells.stored == "number":
+        view = _as_counted(cells, column) or cells
     if view.stored != column.dtype:
         _refuse_text(cells, column)
     infinite = np.flatnonzero(np.isinf(view.distinct))
@@ -243,6 +242,14 @@ def _rounded(view: Cells, column: Column, beyond: list[str]) -> Cells:
     return view.retold(view.stored, np.rint(view.distinct) + 0.0)
 
 
+def _as_counted(cells: Cells | None, column: Column) -> Cells | None:
+    """Return numbers as the days that they stand for in a column of counted dates; None where they stand for none."""
+    if cells is None or not isinstance(column.notation, DateNotation) or column.notation.order not in COUNTED:
+        return None
+    days = [column.notation.value_of_number(value) for value in cells.distinct.tolist()]
+    return None if None in days else cells.retold("datetime", np.array(days, np.float64))
+
+
 def _as_written(cells: Cells, column: Column) -> Cells | None:
     """Return texts as numbers or days: as the training table spells them, or in any other way that they agree on."""
     if column.notation is not None:
@@ -250,7 +257,7 @@ def _as_written(cells: Cells, column: Column) -> Cells | None:
         if None not in values:
             return cells.retold(column.dtype, np.array(values, np.float64))
     if column.dtype == "datetime":
-        return spelled_datetime(cells)
+        return spelled_datetime(cells) or _as_counted(spelled_number(cells), column)
     found = spelled_number(cells)
     if found is None and isinstance(column.notation, DateNotation):
         return spelled_datetime(cells)
@@ -294,8 +301,8 @@ def _refuse_text(cells: Cells, column: Column) -> None:
     odd: Sequence[int] = range(cells.n_distinct)
     if cells.stored == "text" and column.dtype == "number":
         odd = [i for i, text in enumerate(cells.distinct) if cells_of.number_of_text(text) is None] or odd
-    if cells.stored == "text" and column.notation is not None:
-        odd = [i for i, text in enumerate(cells.distinct) if column.notation.value(text) is None] or odd
+    if cells.stored in ("text", "number") and column.notation is not None:
+        odd = [i for i, text in enumerate(cells_of.labels_of(cells)) if column.notation.value(text) is None] or odd
     row, _ = cells.first(odd)
     label = cells_of.labels_of(cells)[int(cells.codes[row - 1])]
     expected = "dates" if column.dtype == "datetime" else "numbers"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -124,7 +125,8 @@ def real(view: Cells, reason: str, override: Override) -> Column:
         raise SchemaError(
             f"column {view.name!r} holds numbers that differ by {max(spread, width):.0e}",
             f"a spread of at least {LEAST_UNIT:.0e}",
-            "Multiply the column.",
+            f"Multiply the column, or leave it out with {override.remedy(view.name, 'aside')}.",
+            command=f"Multiply the column, or leave it out with {override.command(view.name, 'aside')}.",
         )
     width = max(width, np.finfo(np.float64).tiny)  # half of a narrower cell may be 0
     column = _numbers(view, "real", "; ".join([reason, note, *notes]), override)
@@ -289,27 +291,36 @@ def dates_on_request(cells: Cells, override: Override, hints: Hints) -> Cells:
     Numbers are days such as 20240131, or seconds, milliseconds, micro- or nanoseconds since 1970.
     """
     view = cells
-    if cells.stored == "text" and not cells.labels:
-        view = spelled_datetime(cells, hints) or cells_of.spelled_number(cells) or cells
+    if cells.stored == "text":
+        view = spelled_datetime(cells, hints) or spelled_number(cells, hints) or cells
     if view.stored == "number":
         found = counted_dates(view.distinct)
         view = view if found is None else replace(view.retold("datetime", found[1]), notation=found[0])
     if view.stored == "datetime":
         return view
     texts = cells_of.labels_of(cells)
-    odd = [i for i, text in enumerate(texts) if not date_readings([text]) and not _is_counted(text)]
-    row = cells.first(odd or range(cells.n_distinct))[0]
-    label = texts[int(cells.codes[row - 1])]
+    ways = [_way(text) for text in texts]
+    row = cells.first([i for i, way in enumerate(ways) if not way] or range(cells.n_distinct))[0]
+    first = int(cells.codes[row - 1])
+    other = next((i for i, way in enumerate(ways) if way != ways[first]), first)
+    beside = f" and {texts[other]!r} in row {cells.first([other])[0]}" if ways[first] and other != first else ""
+    missing = f"{cells.name}={texts[first]}"
     raise SchemaError(
-        f"{override.at('base')} asks for 'date' but column {cells.name!r} holds {label!r} in row {row}",
-        "dates, numbers such as 20240131, or seconds, ms, us or ns since 1970",
-        "Ask for 'category' or 'real', or mend the cell.",
+        f"{override.at('base')} asks for 'date' but column {cells.name!r} holds {texts[first]!r} in row {row}{beside}",
+        "dates, all written in one way, numbers such as 20240131, or s, ms, us or ns since 1970 (of 1971 to 2100)",
+        f"Mend the cell, or read it as missing with na={{{cells.name!r}: [{texts[first]!r}]}}.",
+        command=f"Mend the cell, or read it as missing with --na {shlex.quote(missing)}.",
     )
 
 
-def _is_counted(text: str) -> bool:
+def _way(text: str) -> str:
+    """Return how a date is written, in a word; an empty one where a text is none."""
     number = cells_of.number_of_text(text)
-    return number is not None and counted_dates(np.array([number])) is not None
+    if number is not None:
+        found = counted_dates(np.array([number]))
+        return "" if found is None else found[0].pattern
+    readings = date_readings([text])
+    return "" if readings is None else readings.notations[0].order
 
 
 def check_finite(view: Cells) -> None:

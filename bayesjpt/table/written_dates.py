@@ -59,8 +59,9 @@ COUNTED = (DIGITS, EPOCH)
 """Orders of dates that are stored as numbers: year, month and day in eight digits, and a count since 1970."""
 _DIGITS = re.compile(r"(\d{4})(\d{2})(\d{2})")
 _TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-_EPOCHS = (315_532_800.0, 4_102_444_800.0)
-"""Seconds since 1970 of the years 1980 to 2100, between which the unit of a count is looked for."""
+_EPOCHS = (31_536_000.0, 4_102_444_800.0)
+"""Seconds since 1970 of the years 1971 to 2100, between which counts lie: so one number has one unit, and none that is
+written as 20240131 is a count."""
 _MARKS = re.compile(r"%[YymneBbdHklMSfpz]")
 _PATTERN = re.compile(r"(?:%[YymneBbdHkIlMSfpz]|[^%])*")
 _MICROSECONDS = 1e6
@@ -98,6 +99,8 @@ class DateNotation:
     def value(self, text: str) -> float | None:
         """Return the days since 1970-01-01 (of times the minutes, or seconds, since midnight) that a text spells.
 
+        None where it spells none, of a count where it lies outside 1971 to 2100.
+
         Examples
         --------
         >>> DateNotation("dmy", "%d.%m.%Y").value("02.01.1970")
@@ -107,13 +110,20 @@ class DateNotation:
         >>> DateNotation("digits", "%Y%m%d").value("19700102"), DateNotation("epoch", "ms").value("43200000")
         (1.0, 0.5)
         """
-        if self.order == EPOCH:
-            ticks = number_of_text(text)
-            return None if ticks is None else ticks / _TICKS[self.pattern] / _DAY_SECONDS
+        if self.order in COUNTED:
+            number = number_of_text(text)
+            return None if number is None else self.value_of_number(number)
         found = _moment(text, self.order)
         if self.order == "clock" and found is not None and "%S" not in self.pattern:
             return found / 60.0
         return found
+
+    def value_of_number(self, number: float) -> float | None:
+        """Return the days since 1970-01-01 of a number that stands for a date; None where it stands for none."""
+        if self.order == DIGITS:
+            return _moment(number_label(number), DIGITS)
+        scale = _TICKS[self.pattern]
+        return number / scale / _DAY_SECONDS if _EPOCHS[0] * scale <= number <= _EPOCHS[1] * scale else None
 
     def text(self, value: float) -> str:
         """Return a date as the column spells it, to the unit that it spells.
@@ -198,12 +208,15 @@ def counted_dates(numbers: np.ndarray) -> tuple[DateNotation, np.ndarray] | None
     >>> counted_dates(np.array([1.7e12]))[0].pattern, counted_dates(np.array([20240132.0, 3.0]))
     ('ms', None)
     """
-    found = [_moment(number_label(number), DIGITS) for number in numbers.tolist()]
-    if None not in found:
-        return DateNotation(DIGITS, "%Y%m%d"), np.array(found, np.float64)
-    for unit, scale in _TICKS.items():
-        if _EPOCHS[0] * scale <= numbers.min() and numbers.max() <= _EPOCHS[1] * scale:
-            return DateNotation(EPOCH, unit), numbers / scale / _DAY_SECONDS
+    for notation in (DateNotation(DIGITS, "%Y%m%d"), *(DateNotation(EPOCH, unit) for unit in _TICKS)):
+        days = np.empty(numbers.size)
+        for position, number in enumerate(numbers.tolist()):
+            day = notation.value_of_number(number)
+            if day is None:
+                break
+            days[position] = day
+        else:
+            return notation, days
     return None
 
 

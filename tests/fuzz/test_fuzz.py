@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bayesjpt as bj
 from tests.fuzz.fits import LEARNERS, outcome
 from tests.fuzz.tables import frames
 from tests.strategies import law, long_law
@@ -73,9 +74,13 @@ def test_a_tree_holds_whole_numbers_up_to_the_largest_that_are_told_apart(top, r
     assert outcome(pd.DataFrame({"whole": rng.integers(1, top, 60)}), 0, "jpt") == "fitted"
 
 
-@pytest.mark.parametrize("top", [2**50, 2**53])
+@pytest.mark.parametrize("top", [2**50, 2**53, -(2**53)])
 def test_splines_hold_whole_numbers_up_to_the_largest_that_are_told_apart(top, rng):
-    assert outcome(pd.DataFrame({"whole": rng.integers(1, top, 25)}), 0, "wmispn", every_query=True) == "fitted"
+    whole = np.append(rng.integers(min(top, 1), max(top, 1), 24), top)
+    frame = pd.DataFrame({"whole": whole})
+    assert outcome(frame, 0, "wmispn", every_query=True) == "fitted"
+    post = bj.fit(frame, "wmispn", n_structures=1, draws=2, tune=2, chains=1, seed=1, progress=False)
+    assert (post.probability(bj.col("whole") == top) > 0.0).all()
 
 
 def test_a_tree_does_not_part_numbers_that_likelihoods_cannot_tell_apart(rng):

@@ -74,21 +74,63 @@ def test_dates_written_as_texts_are_dates_on_request_too():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ([20240131, 20240230], "'20240230' in row 2"),
+        ([20240131, 20240230], "'20240230' in row 2; expected"),
         ([1.5, 2.5], "'1.5' in row 1"),
         (["2024-01-31", "never"], "'never' in row 2"),
         ([True, False], "'True' in row 1"),
-        ([1_700_000_000, 1_700_000_000_000], "row 1"),
+        ([1_700_000_000, 0, 0], "'0' in row 2; expected"),
+        ([1_700_000_000, 1_700_000_000_000], "'1700000000' in row 1 and '1700000000000' in row 2; expected dates, all"),
+        (["2024-01-31", "20240201"], "'2024-01-31' in row 1 and '20240201' in row 2"),
+        (["2024-01-31", "01.02.2024"], "'2024-01-31' in row 1 and '01.02.2024' in row 2"),
     ],
 )
 def test_what_is_no_date_is_named(values, words):
-    frame = pd.DataFrame({"day": values * 20, "x": range(2 * 20)})
+    frame = pd.DataFrame({"day": values * 20, "x": range(len(values) * 20)})
     with pytest.raises(bj.errors.SchemaError, match=r"asks for 'date' but column 'day' holds") as error:
         bj.as_table(frame, kinds={"day": "date"})
     assert words in str(error.value)
 
 
-def test_new_rows_that_are_no_days_are_named():
-    table = table_of("digits", kinds={"day": "date"})
-    with pytest.raises(bj.errors.SchemaError, match="'20230231' in row 1; expected dates"):
-        bj.as_table(pd.DataFrame({"day": [20230231], "x": [1]}), schema=table.schema)
+@pytest.mark.parametrize(
+    ("unit", "odd"), [("digits", 20230231), ("digits", np.inf), ("ms", 1_700_000_000), ("s", 0), ("s", 1e30)]
+)
+def test_new_rows_that_are_no_days_are_named(unit, odd):
+    schema = table_of(unit, kinds={"day": "date"}).schema
+    days = [*counted(unit)[:2].tolist(), odd]
+    for cells in (days, [f"{day}" for day in days]):
+        with pytest.raises(bj.errors.BayesjptError, match=r"in row 3"):
+            bj.as_table(pd.DataFrame({"day": cells, "x": [1, 2, 3]}), schema=schema)
+
+
+@pytest.mark.parametrize("event", ["day < true", "day < '2023'", "day < 20231220", "day = 5"])
+def test_events_about_what_is_no_moment_are_refused(event):
+    table = table_of("s", kinds={"day": "date"})
+    post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+    with pytest.raises(bj.errors.QueryError, match="'day' holds dates"):
+        post.probability(event)
+
+
+@pytest.mark.parametrize("spelled", ["{}.0", "{:,}", "{} s"])
+def test_numbers_in_other_notations_are_dates_in_training_and_in_new_rows(spelled):
+    texts = [spelled.format(value) for value in counted("s").tolist()]
+    frame = pd.DataFrame({"day": texts, "x": np.arange(60) % 7})
+    table = bj.as_table(frame, kinds={"day": "date"})
+    assert table.schema.columns[0].minimum == (DAYS[0] - pd.Timestamp(0)).days
+    assert np.array_equal(bj.as_table(frame, schema=table.schema).values, table.values)
+
+
+def test_whole_numbers_with_gaps_are_dates_in_training_and_in_new_rows(tmp_path):
+    days = pd.Series(counted("digits")).astype(float)
+    days[[3, 30]] = np.nan  # pandas writes 20231120.0
+    pd.DataFrame({"day": days, "x": np.arange(60) % 7}).to_csv(tmp_path / "t.csv", index=False)
+    table = bj.read_table(tmp_path / "t.csv", kinds={"day": "date"})
+    again = bj.read_table(tmp_path / "t.csv", schema=table.schema)
+    assert table.schema.columns[0].n_missing == 2
+    assert np.array_equal(again.values, table.values)
+
+
+@pytest.mark.parametrize("values", [counted("digits"), DAYS.strftime("%Y-%m-%d"), DAYS])
+def test_categoricals_of_dates_are_dates_on_request(values):
+    frame = pd.DataFrame({"day": pd.Categorical(values), "x": np.arange(60) % 7})
+    column = bj.as_table(frame, kinds={"day": "date"}).schema.columns[0]
+    assert (column.dtype, column.minimum) == ("datetime", 19681.0)
