@@ -244,7 +244,7 @@ def test_resume_without_a_checkpoint_is_refused(csv, tmp_path, capfd):
     ("learner", "options"),
     [
         ("cutset", "--select entropy --ess 2 --min-rows 40"),
-        ("cutset", "--leaf bernoulli --min-columns 2 --prune 0.2 --subspace 0.5"),
+        ("cutset", "--leaf bernoulli --min-columns 2 --prune 0.2 --select entropy --subspace 0.5"),
         ("tree_mixture", "--components 2 --edges shared --ess 2"),
         ("hclt", "--states 2"),
         ("wmispn", "--bins frequency --n-bins 2 --order 3"),

@@ -86,7 +86,7 @@ def learn_cutset(
         rows.
     subspace : float, optional
         Share of the columns, in (0, 1], among which ``entropy`` and ``likelihood`` choose, drawn anew for each
-        sub-population: networks of an ensemble then differ more, and cost less.
+        sub-population: networks of an ensemble then differ more, and cost less. Below 1 refused with ``random``.
     dictionary : callable, optional
         ``(column) -> families`` of columns of numbers, and of all columns where `leaf` is ``dictionary``; by default
         every family that suits the column.
@@ -140,6 +140,8 @@ def learn_cutset(
         ess=base.check_positive("ess", ess),
         subspace=base.check_positive_share("subspace", subspace),
     )
+    if settings.subspace < 1.0 and select == "random":
+        raise LearnerError(f"subspace = {subspace!r} with select = 'random'", "'entropy' or 'likelihood', which choose")
     n_out = _held_out_rows(table, base.check_share("prune", prune))
     learner = _Learner(table, settings, rng, progress)
     growth = learner.growth()

@@ -296,6 +296,7 @@ def test_constant_columns_and_columns_without_cells_in_a_part(rng):
         ({"min_columns": 0}, "min_columns"),
         ({"ess": -1.0}, "ess is -1.0"),
         ({"prune": 1.0}, "prune is 1.0"),
+        ({"subspace": 0.5}, r"subspace = 0.5 with select = 'random'; expected 'entropy' or 'likelihood'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(rng, options, message):
