@@ -79,9 +79,10 @@ def information(found: Recognised, table: Table, part: int, rows: np.ndarray) ->
     return total
 
 
-@pytest.mark.parametrize("subspace", [1.0, 0.5])
+@pytest.mark.parametrize(
+    ("select", "subspace"), [*((select, 1.0) for select in cutset.SELECTS), ("entropy", 0.5), ("likelihood", 0.5)]
+)
 @pytest.mark.parametrize("leaf", ["chow_liu", "bernoulli"])
-@pytest.mark.parametrize("select", cutset.SELECTS)
 def test_compiled_growth_is_that_with_objects(rng, monkeypatch, select, leaf, subspace):
     table = bj.as_table(binary(rng, 600, 7), other=False)
     options = {"select": select, "leaf": leaf, "min_rows": 60, "min_columns": 2, "ess": ESS, "subspace": subspace}
