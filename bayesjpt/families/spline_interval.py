@@ -46,8 +46,7 @@ def _cells_between(lo, hi, constants):
         # halves beside larger whole numbers round to whole ones: there a cell lies on the side of 0
         first, last = np.ceil(lo), np.floor(hi)
         below = first - 0.5 if abs(first) < _WITH_HALVES else first - 1.0 if first > 0.0 else first
-        above = last + 0.5 if abs(last) < _WITH_HALVES else last + 1.0 if last < 0.0 else last
-        return below, above
+        return below, last + 0.5 if abs(last) < _WITH_HALVES else last + 1.0 if last < 0.0 else last
     return lo, hi
 
 

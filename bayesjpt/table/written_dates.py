@@ -107,8 +107,8 @@ class DateNotation:
         1.0
         >>> DateNotation("clock", "%H:%M").value("14:30")
         870.0
-        >>> DateNotation("digits", "%Y%m%d").value("19700102"), DateNotation("epoch", "ms").value("43200000")
-        (1.0, 0.5)
+        >>> DateNotation("digits", "%Y%m%d").value("19700102"), DateNotation("epoch", "ms").value("1728043200000")
+        (1.0, 20000.5)
         """
         if self.order in COUNTED:
             number = number_of_text(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -79,10 +81,14 @@ def information(found: Recognised, table: Table, part: int, rows: np.ndarray) ->
     return total
 
 
-@pytest.mark.parametrize(
-    ("select", "subspace"), [*((select, 1.0) for select in cutset.SELECTS), ("entropy", 0.5), ("likelihood", 0.5)]
-)
-@pytest.mark.parametrize("leaf", ["chow_liu", "bernoulli"])
+GROWTHS = [
+    (select, leaf, subspace)
+    for select, leaf, subspace in itertools.product(cutset.SELECTS, ("chow_liu", "bernoulli"), (1.0, 0.5))
+    if select != "random" or subspace == 1.0
+]
+
+
+@pytest.mark.parametrize(("select", "leaf", "subspace"), GROWTHS)
 def test_compiled_growth_is_that_with_objects(rng, monkeypatch, select, leaf, subspace):
     table = bj.as_table(binary(rng, 600, 7), other=False)
     options = {"select": select, "leaf": leaf, "min_rows": 60, "min_columns": 2, "ess": ESS, "subspace": subspace}
@@ -96,7 +102,7 @@ def test_compiled_growth_is_that_with_objects(rng, monkeypatch, select, leaf, su
     assert fast.network.n_tree > 2
     for name in ("split", "way", "tree_ptr", "column"):
         np.testing.assert_array_equal(getattr(fast.network, name), getattr(slow.network, name))
-    # trees of equal information may differ, since rounding decides between them
+    # trees of equal information may differ, since rounding decides between them (between splits, too: 1 table of 30)
     every = np.arange(table.n_row)
     assert information(fast, table, 0, every) == pytest.approx(information(slow, table, 0, every), abs=EQUAL)
     if leaf == "bernoulli":
