@@ -241,9 +241,9 @@ def _date(column: Column, value: Value, place: Place | None) -> float:
     day = _days_of(value) if isinstance(value, str) else None
     if day is None and isinstance(value, str) and column.notation is not None:
         day = column.notation.value(value)
-    if day is None and isinstance(value, int | float) and not isinstance(value, bool):
-        is_counted = isinstance(column.notation, DateNotation) and column.notation.order in COUNTED
-        day = column.notation.value_of_number(float(value)) if is_counted else None
+    notation = column.notation
+    if isinstance(notation, DateNotation) and notation.order in COUNTED and not isinstance(value, bool | str):
+        day = notation.value_of_number(value)
     if day is None:
         _refuse_kind(column, value, "dates", "Write '2020-01-31' or '2020-01-31T12:30' in single quotes.", place)
     return day
