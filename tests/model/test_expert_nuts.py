@@ -58,7 +58,7 @@ def sampled(model: pm.Model) -> tuple:
         # one side of the mirror, so that no chain begins between both
         begin = {"y_gate": np.array([[0.0, 4.0]])}
         step = pm.NUTS(target_accept=0.9)
-        nuts = pm.sample(draws=500, tune=400, chains=2, step=step, initvals=begin, **own)
+        nuts = pm.sample(draws=1000, tune=400, chains=2, step=step, initvals=begin, **own)
     return swept, nuts
 
 
