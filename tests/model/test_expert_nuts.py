@@ -54,7 +54,7 @@ def sampled(model: pm.Model) -> tuple:
     """Return draws by sweeps and by NUTS."""
     own = {"random_seed": 1, "cores": 1, "progressbar": False, "compute_convergence_checks": False}
     with pytensor.config.change_flags(mode="NUMBA"), model:  # NUTS takes a million gradients
-        swept = pm.sample(draws=2000, tune=300, chains=4, **own)
+        swept = pm.sample(draws=4000, tune=300, chains=4, **own)
         # one side of the mirror, so that no chain begins between both
         begin = {"y_gate": np.array([[0.0, 4.0]])}
         step = pm.NUTS(target_accept=0.9)
