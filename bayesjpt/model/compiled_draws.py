@@ -20,7 +20,7 @@ from pytensor.compile import optdb
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
-from pytensor.tensor.basic import MakeVector
+from pytensor.tensor.basic import Alloc, MakeVector
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.basic import BetaRV, GammaRV, NormalRV
 from pytensor.tensor.random.op import RandomVariable
@@ -94,8 +94,10 @@ def draw_parameters(rng, n, number, first, second, limit):
 @apart
 @kernel
 def draw_segments(rng, concentration, ptr):
-    """Return float64 (n,): one Dirichlet vector a segment."""
-    out = np.empty(concentration.size)
+    """Return float64 (n,): one Dirichlet vector a segment; a concentration of size one serves all."""
+    out = np.empty(ptr[-1])
+    if concentration.size != out.size:
+        concentration = np.full(out.size, concentration[0])
     ours.fill_segments(concentration, ptr, out, rng)
     return out
 
@@ -202,6 +204,13 @@ def _only(size: Variable) -> Variable:
     return size.owner.inputs[0] if size.owner and isinstance(size.owner.op, MakeVector) else size
 
 
+def _once(x: Variable) -> Variable:
+    """Return a number that was repeated to a vector as a vector of one, else x."""
+    # PyTensor's loop that repeats it makes numba compile the text of an error, which takes seconds
+    repeated = x.owner is not None and isinstance(x.owner.op, Alloc) and x.owner.inputs[0].type.ndim == 0
+    return pt.shape_padleft(x.owner.inputs[0]) if repeated else x
+
+
 def _unexpanded(x: Variable) -> Variable:
     """Return the vector that was expanded to a matrix (1, n), before or after elementwise operations; else x."""
     if x.owner is None:
@@ -227,7 +236,7 @@ def compiled_draw(fgraph, node) -> list | None:
     if isinstance(op, ours.SegmentDirichletRV):
         if kind.ndim != 1:
             return None
-        new = DrawnSegments(kind).make_node(rng, parameters[0], pt.constant(op.segments.ptr))
+        new = DrawnSegments(kind).make_node(rng, _once(parameters[0]), pt.constant(op.segments.ptr))
     elif type(op) is CircuitRowsRV:
         missing, *given = parameters
         log_weight, theta = map(_unexpanded, given)
