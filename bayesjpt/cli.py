@@ -256,6 +256,8 @@ def fit(
     bins: cli_splines.Bins = None,
     n_bins: cli_splines.NBins = None,
     order: cli_splines.Order = None,
+    p_value: cli_splines.PValue = None,
+    penalty: cli_splines.Penalty = None,
     structures: Structures = defaults.STRUCTURES,
     weights: Weights = "even",
     draws: Draws = None,
@@ -299,6 +301,7 @@ def fit(
     of_learner = {"min_rows": min_rows, "epsilon": epsilon, "threshold": threshold, "select": select, "leaf": leaf}
     of_learner |= {"min_columns": min_columns, "prune": prune, "subspace": subspace, "n_states": states}
     of_learner |= {"n_components": components, "edges": edges, "bins": bins, "n_bins": n_bins, "order": order}
+    of_learner |= {"p_value": p_value, "penalty": penalty}
     of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
     of_experts |= {"method": method, "ridge": ridge, "passes": passes, "grow": grow}
     of_experts |= {"branches": branches, "step": step, "series": series}

@@ -57,7 +57,8 @@ FLAGS = {
     name: f"--{name.removeprefix('n_').replace('_', '-')}"
     for name in (
         "min_rows", "epsilon", "threshold", "select", "leaf", "min_columns", "prune", "subspace", "n_states",
-        "n_components", "edges", "bins", "order",
+        "n_components", "edges", "bins", "order", "p_value",
+        "penalty",
     )
 } | {"n_bins": "--n-bins"}  # fmt: skip
 """Options of learners by their names in Python."""

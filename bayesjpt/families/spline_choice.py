@@ -148,20 +148,22 @@ def choose(z: np.ndarray, ends: tuple[float, float], least: float, rule: Rule, *
             n_spline = breaks.size + order - 2
             score = log_likelihood - 0.5 * (n_spline - 1) * np.log(z.size)
             if best is None or score > best.score:
-                best = Choice(order, breaks, log_likelihood, score, _reason(rule, order, breaks.size - 1, z.size))
+                reason = _reason(rule, order, breaks.size - 1, z.size, n_distinct)
+                best = Choice(order, breaks, log_likelihood, score, reason)
     assert best is not None
     return best
 
 
-def _reason(rule: Rule, order: int, n_bin: int, n: int) -> str:
+def _reason(rule: Rule, order: int, n_bin: int, n: int, n_distinct: int) -> str:
     """Return why a leaf has this order and number of bins."""
     free = [name for name, fixed in (("bins", rule.n_bins), ("order", rule.order)) if not fixed]
     text = f"order {order}, {n_bin} bin{'s' * (n_bin > 1)}, from {n} value{'s' * (n > 1)}"
     text += f"; {' and '.join(free)} by BIC" if free else "; as asked for"
-    if rule.order > order:
-        text += f"; order {rule.order} needs more distinct values"
-    if rule.n_bins > n_bin:
-        text += f"; {rule.n_bins} bins would be narrower than a resolution"
+    least_order, least_bins = rule.order or rule.least_order, rule.n_bins or rule.least_bins
+    if least_order > order:
+        text += f"; order {least_order} needs more than {n_distinct} distinct value{'s' * (n_distinct > 1)}"
+    if least_bins > n_bin:
+        text += f"; {least_bins} bins would be empty or narrower than a resolution"
     return text
 
 

@@ -416,13 +416,15 @@ def _mark_seen(plan, cells, work, nodes, lo, n):
         if slot >= 0:
             rows.negate(cells.missing[plan.slot_column[slot], lo : lo + n], seen)
             continue
-        seen[:] = False
+        # only an observed cell rules out all children of a sum, as where an event has removed the part it lies in
+        seen[:] = plan.kind[node] != PRODUCT_KIND
         for e in range(plan.child_ptr[node], plan.child_ptr[node + 1]):
             source = work.node_at[plan.child[e]]
             if source >= 0:
-                rows.either(work.seen[source, :n], seen)
                 if plan.kind[node] != PRODUCT_KIND:  # all children of a sum have its scope
+                    copy_into(work.seen[source, :n], seen)
                     break
+                rows.either(work.seen[source, :n], seen)
 
 
 @inlined

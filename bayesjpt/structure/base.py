@@ -222,7 +222,7 @@ def check_count(name: str, value: int, most: int | None = None) -> int:
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
     """Return a setting, or raise `LearnerError` unless it is one of some words."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise LearnerError(f"{name} is {_rendered(value)}", f"one of {', '.join(choices)}")
     return value
 
@@ -292,5 +292,8 @@ def rows_of(name: str, value: float, n_row: int) -> int:
 
 def _rendered(value: object) -> str:
     """Return a value in words short enough for a one-line message."""
-    text = repr(value)
-    return text if len(text) <= 40 else f"a {type(value).__name__}"
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write whole numbers of thousands of digits
+        text = ""
+    return text if 0 < len(text) <= 40 else f"a {type(value).__name__}"

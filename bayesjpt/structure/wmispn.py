@@ -22,7 +22,8 @@ from bayesjpt.circuit.build import Dictionary, Node, build_circuit
 from bayesjpt.families import registry, spline_choice
 from bayesjpt.families.record import Family
 from bayesjpt.families.spline_basis import MAX_ORDER
-from bayesjpt.families.spline_choice import LEAF_RULE, RULES, Rule
+from bayesjpt.families.spline_choice import LEAF_RULE, RULES, SPLINE_MAX_BINS, Rule
+from bayesjpt.families.spline_layout import N_BIN
 from bayesjpt.kernels.naive_bayes import assign_rows
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Columns, Progress, Rows, Task
@@ -81,13 +82,13 @@ def learn_wmispn(
         ``mean``, the fullest bin at the mean of its values, again and again. Leaves divide their own values so, too.
     n_bins : int, optional
         Bins of every column and leaf. Unless given, the Bayesian information criterion chooses 1 to 10 of them for
-        each; a column has two at least while the structure is learned.
+        each. While the structure is learned a column has two at least.
     order : int, optional
         Order of the polynomials, 1 (constants) to 6. Unless given, the criterion chooses it. A leaf with fewer distinct
         values than that needs has a lower one.
     p_value : float, optional
         Columns between which the G-test finds less than that stay together, in [0, 1]. At 0 columns are always
-        separated, at 1 those that hold more than one code stay together.
+        separated, at 1 those between which G is not 0 stay together.
     min_rows : int or float, optional
         A sub-population of at most so many rows is not divided further: a number of rows, or a share of the table's.
         50 rows or 5 % unless given, whichever is more.
@@ -258,15 +259,15 @@ def _codes(values: np.ndarray, column: Column, rule: Rule) -> np.ndarray:
     rest = values[~atom]
     codes = np.empty(values.size, np.int32)
     codes[atom] = np.searchsorted(column.atoms, values[atom])
-    if rest.size and np.ptp(rest) > 0.0:
+    values_of_rest, code = np.unique(rest, return_inverse=True)
+    if values_of_rest.size > max(rule.n_bins or SPLINE_MAX_BINS, 2):
         # the column's own choice, in two bins at least: one would tell nothing
         constants = spline_choice.leaf_constants(column, rest, -np.inf, np.inf, rule=rule)
-        if not rule.n_bins and constants[1] < 2.0:
+        if constants[N_BIN] < 2.0:
             constants = spline_choice.leaf_constants(column, rest, -np.inf, np.inf, rule=rule._replace(n_bins=2))
         breaks = spline_choice.breaks_in_units_of(column, constants)
-        codes[~atom] = len(column.atoms) + np.searchsorted(breaks[1:-1], rest, side="right")
-    else:
-        codes[~atom] = len(column.atoms)
+        code = np.searchsorted(breaks[1:-1], rest, side="right")
+    codes[~atom] = len(column.atoms) + code
     return codes
 
 

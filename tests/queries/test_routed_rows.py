@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bayesjpt.circuit.build import ColumnLeaf, Node, Product, Sum, build_circuit
 from bayesjpt.circuit.paths import Condition
 from bayesjpt.queries.condition import condition
-from bayesjpt.queries.density import log_density
+from bayesjpt.queries.density import log_density, log_mass
 from bayesjpt.queries.distribution import cdf, quantile
 from bayesjpt.queries.moments import expectation, variance
 from bayesjpt.queries.probability import probability
-from bayesjpt.table.table import Table
+from bayesjpt.structure.cutset import learn_cutset
+from bayesjpt.structure.jpt import learn_jpt
+from bayesjpt.table.table import Table, as_table
 from tests import examples as ex
 
 N_ROW = 150
@@ -78,3 +81,25 @@ def test_split_that_boxes_share_brings_whole_products_into_a_segment(rng):
     log_probability = np.log(probability(post, event).values)[..., None]
     found = log_density(condition(post, event), rows).values
     np.testing.assert_allclose(found, log_density(post, rows).values - log_probability, rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("learn", [learn_jpt, learn_cutset])
+@pytest.mark.parametrize(
+    ("event", "inside", "outside"),
+    [("s in ('a', 'b')", {"s": "a"}, {"s": "c"}), ("x < -1 or x > 8", {"x": -2.0}, {"x": 2.0})],
+)
+def test_rows_that_an_event_rules_out_have_no_mass_whatever_they_lack(learn, event, inside, outside, rng):
+    """Alone or beside others: a row for which no branch of a split is left does not lack its columns."""
+    s = rng.choice(list("abc"), 400)
+    x, y = (rng.normal(6.0 * (s == "a") - 3.0 * (s == "b")).round(3), rng.normal(6.0 * (s == "a")).round(3))
+    table = as_table(pd.DataFrame({"s": s, "x": x, "y": y}))
+    given = condition(ex.random_posterior(learn(table, rng), table, rng, n_draw=2), event)
+    rows = pd.DataFrame([outside, inside, outside | {"y": 1.0}], columns=["s", "x", "y"])
+    rows = rows.astype({"s": object, "x": float, "y": float})
+    for verb in (log_density, log_mass):
+        together = verb(given, rows).values
+        assert np.isfinite(together[..., 1]).all()
+        assert (together[..., [0, 2]] == -np.inf).all()
+        for row in range(3):
+            alone = verb(given, rows.iloc[[row]]).values[..., 0]
+            np.testing.assert_allclose(alone, together[..., row], rtol=ROUNDING)
