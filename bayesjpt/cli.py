@@ -35,6 +35,7 @@ from bayesjpt.cli_reading import TableReader, decided_of, left_of, reads_table
 from bayesjpt.cli_text import tell_codes, tell_phase, warning_shower, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 from bayesjpt.learners import LEARNERS
+from bayesjpt.user_paths import as_output
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
@@ -294,10 +295,7 @@ def fit(
 ) -> None:
     """Fit a table and save the draws; `bayesjpt.load` and ArviZ read the file."""
     began = perf_counter()
-    if not output.parent.is_dir():
-        raise FitFileError(f"no folder {str(output.parent)!r} to write {output.name!r} into")
-    if output.is_dir():
-        raise FitFileError(f"{str(output)!r} is a folder", "the name of a file to write")
+    as_output(output, FitFileError)  # before the work
     of_learner = {"min_rows": min_rows, "epsilon": epsilon, "threshold": threshold, "select": select, "leaf": leaf}
     of_learner |= {"min_columns": min_columns, "prune": prune, "subspace": subspace, "n_states": states}
     of_learner |= {"n_components": components, "edges": edges, "bins": bins, "n_bins": n_bins, "order": order}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def check_output(output: Path | None) -> bool:
     """Return True, or raise `SchemaError` where the output exists."""
-    if output is not None and output.exists():
+    if output is not None and os.path.exists(output):
         raise SchemaError(
             f"{str(output)!r} exists, and may hold your decisions",
             "the name of a new file",

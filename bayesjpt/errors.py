@@ -10,11 +10,14 @@ _PACKAGE = os.path.dirname(__file__)
 _LONGEST = 300
 """Characters of each of them; a file from anywhere may hold names and labels of any length."""
 
+_LONGEST_WARNING = 1000
+"""Characters of a warning, which may list columns."""
 
-def _shortened(text: str) -> str:
+
+def _shortened(text: str, longest: int = _LONGEST) -> str:
     """Return a text on one line, its middle left out where it is long."""
     text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else f"{text[: 2 * _LONGEST // 3]} ... {text[-_LONGEST // 3 + 5 :]}"
+    return text if len(text) <= longest else f"{text[: 2 * longest // 3]} ... {text[-longest // 3 + 5 :]}"
 
 
 def counted(n: int, noun: str, plural: str | None = None) -> str:
@@ -116,4 +119,4 @@ class BayesjptWarning(UserWarning):
 
 def warn(message: str) -> None:
     """Warn with a `BayesjptWarning`, at the line of the user's that called the package."""
-    warnings.warn(message, BayesjptWarning, skip_file_prefixes=(_PACKAGE,))
+    warnings.warn(_shortened(message, _LONGEST_WARNING), BayesjptWarning, skip_file_prefixes=(_PACKAGE,))

@@ -66,7 +66,7 @@ def replace_file(path: str | Path, content: bytes | memoryview | str) -> None:
     if isinstance(content, str):
         content = content.encode()
     path = Path(path)
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         path.write_bytes(content)
         return
     path = Path(os.path.realpath(path))

@@ -6,7 +6,6 @@ What is read is checked as if it came from anywhere, and no code runs from it (`
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +20,10 @@ from bayesjpt.kernels.expert_tree import Coefficients
 from bayesjpt.posterior import check
 from bayesjpt.posterior.draws import check_format
 from bayesjpt.posterior.hdf5 import SafeFile
-from bayesjpt.posterior.store import check_is_no_folder, read_with, write_tree
+from bayesjpt.posterior.store import read_with, write_tree
 from bayesjpt.table.covariates import Covariate, Covariates
 from bayesjpt.table.schema import Schema
+from bayesjpt.user_paths import as_file, as_output
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,13 +51,13 @@ def save(post: ExpertPosterior, path: Any) -> None:
     FitFileError
         Where the file cannot be written. A file that was there before is then left as it was.
     """
-    check_is_no_folder(path)
+    as_output(path, FitFileError)
     write_tree(_tree(post, post.coefficients._asdict(), {"format": FORMAT}), path)
 
 
 def save_series(post: ExpertSeriesPosterior, path: Any) -> None:
     """Write a fit of series, as `save` does: a format of its own, with memory and the names of time and series."""
-    check_is_no_folder(path)
+    as_output(path, FitFileError)
     arrays = {**post.coefficients._asdict(), "memory": post.memory.offset, "memory_precision": post.memory.precision}
     order = {"transitions": post.transitions, "time": post.time, "series": post.series}
     write_tree(_tree(post, arrays, {"format": SERIES_FORMAT, "order": json.dumps(order)}), path)
@@ -106,9 +106,7 @@ def load_experts(path: Any) -> ExpertPosterior:
     >>> bj.load_experts(path)
     ExpertPosterior(y (gaussian) given x; 2 leaves, 1 chains x 3 draws)
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FitFileError(f"no file {str(path)!r}")
+    path = as_file(path, FitFileError)
     return read_with(path, _read)
 
 

@@ -12,6 +12,7 @@ from bayesjpt.errors import FitFileError, QueryError
 from bayesjpt.learners import LEARNERS
 from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.user_paths import as_output, as_path
 
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table
@@ -25,14 +26,10 @@ _SUFFIXES = (".html", ".htm")
 
 def check_page(path: str | Path) -> Path:
     """Return a path, or raise `QueryError` where a page cannot be written there, before time is spent."""
-    path = Path(path)
+    path = as_path(path, FitFileError)
     if path.suffix.lower() not in _SUFFIXES:
         raise QueryError(f"file {path.name!r} is of an unknown kind", "a name that ends in .html")
-    if not path.parent.is_dir():
-        raise FitFileError(f"no folder {str(path.parent)!r} to write {path.name!r} into")
-    if path.is_dir():
-        raise FitFileError(f"{str(path)!r} is a folder", "the name of a file to write")
-    return path
+    return as_output(path, FitFileError)
 
 
 @query_method

@@ -18,11 +18,12 @@ from bayesjpt.defaults import ALPHA, ESS, GAMMA
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.families import registry
 from bayesjpt.kernels.samplers import BLOCKED, check_sampler
-from bayesjpt.model.blocks import TYPE_PRIOR
+from bayesjpt.model.blocks import TYPE_PRIOR, check_name
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
 from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
 from bayesjpt.model.flat_vectors import placed, type_weights
 from bayesjpt.model.groups import (
+    GROUP,
     KAPPA,
     FrozenGroups,
     GroupedRows,
@@ -36,6 +37,10 @@ from bayesjpt.model.imputed import GAP, IMPUTED, CompletedRows, ImputedCells, ga
 from bayesjpt.model.priors import parameter_variable, scale_variable, type_prior_variable, weight_variable
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
+
+_OWN_VARIABLES = ("data", "missing", "type_weights", TYPE_PRIOR, PACKED.strip("_"), IMPUTED.strip("_"))
+_OWN_DIMS = ("obs_id", "feature", "likelihood", "column_type", GROUP, GAP.strip("_"))
+"""Behind a block's name and an underscore; beside those of its layout and of the factors of its priors."""
 
 
 class CircuitMixture:
@@ -177,6 +182,7 @@ class CircuitMixture:
         if group is not None and not transforms:
             _check_grouped_sweeps(name, expressions, type_prior, sampler)
         full = model.name_for(name)  # of a named submodel: PyMC gives its prefix to variables, and not to dims
+        _check_free(model, name, full, layout, priors)
         _add_coords(model, full, layout, data)
         types = priors.column_types
         if types.n_weight:
@@ -214,8 +220,7 @@ def _imputed(name: str, frozen: FrozenCircuit, data: Table, given: tuple) -> Any
 
 
 def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:
-    if not isinstance(name, str) or not name:
-        raise ModelError(f"block name {name!r}", "a non-empty string")
+    check_name(model, name)
     if not isinstance(data, Table):
         raise ModelError(
             f"data of type {type(data).__name__}",
@@ -230,8 +235,17 @@ def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:
     except CircuitError as error:
         raise ModelError(error.found, error.expected, error.remedy) from None
     check_samplable(circuit, data.schema)
-    if f"{name}_data" in model or name in model:
-        raise ModelError(f"a block or variable {name!r} in a model that has one of that name", "another name")
+
+
+def _check_free(model: pm.Model, name: str, full: str, layout: Layout, priors: Priors) -> None:
+    """Raise where the model has a variable or a coordinate already that the block would make: before it makes any."""
+    scales = map(scale_name, np.unique(priors.scales.family).tolist())
+    own = (*_OWN_VARIABLES, *layout.names(), *scales, *(f"{GROUP}_{weight.name}" for weight in layout.weights))
+    taken = [f"{name}_{suffix}" for suffix in own if f"{name}_{suffix}" in model]
+    dims = (*_OWN_DIMS, *layout.dims())
+    taken += [f"{full}_{suffix}" for suffix in dims if f"{full}_{suffix}" in model.coords]
+    if taken:
+        raise ModelError(f"block {name!r} in a model that has {taken[0]!r} already", "another name")
 
 
 def _rows(name: str, data: Table) -> tuple[Any, Any]:

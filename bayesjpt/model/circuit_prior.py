@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from bayesjpt.circuit.average import average
 from bayesjpt.circuit.plan import POINT, make_plan
 from bayesjpt.errors import ModelError
 from bayesjpt.kernels.sampling import sample_rows
+from bayesjpt.model.blocks import check_name
 from bayesjpt.model.cell_density import CellDensity
 from bayesjpt.model.distributions import apply_rv
 from bayesjpt.model.internals import (
@@ -281,7 +282,8 @@ class CircuitPrior:
     max_draws : int, default 20
         Draws of the posterior that are averaged, evenly spread over chains and structures.
     **options
-        As every PyMC distribution takes them, such as ``observed=`` or ``default_transform=None``.
+        As every PyMC distribution takes them, such as ``observed=`` or ``default_transform=None``; but for dims and
+        shape, which follow from `n`.
 
     Returns
     -------
@@ -326,10 +328,17 @@ class CircuitPrior:
         max_draws: int = MAX_DRAWS,
         **options: Any,
     ):
-        if not isinstance(n, int | np.integer) or n < 1:
+        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise ModelError(f"n={n!r} rows of {name!r}", "a whole number from 1")
+        given = [option for option in ("dims", "shape", "size") if option in options]
+        if given:
+            raise ModelError(f"{given[0]}= of {name!r}", "n=, the number of rows, which says as much")
         population, is_cells = _population_of(post, columns, max_draws)
         model = pm.modelcontext(None)
+        check_name(model, name)
+        observed = options.get("observed")
+        if observed is not None and np.ndim(observed) and np.shape(observed)[0] != n:
+            raise ModelError(f"{np.shape(observed)[0]} observed rows of {name!r}", f"n={n} of them")
         row, column = f"{model.name_for(name)}_row", f"{model.name_for(name)}_column"
         model.add_coord(row, np.arange(n))
         if is_cells:
@@ -360,6 +369,8 @@ def _population_of(post: Posterior, columns: Sequence[str] | str | None, max_dra
     if not isinstance(max_draws, int | np.integer) or max_draws < 1:
         raise ModelError(f"max_draws={max_draws!r}", "a whole number from 1")
     is_cells = isinstance(columns, str)
+    if not (columns is None or is_cells or isinstance(columns, Iterable)):
+        raise ModelError(f"columns={columns!r}", "names of columns")
     names = (columns,) if is_cells else tuple(post.schema.names if columns is None else columns)
     known = {column.name: column for column in post.schema}
     unusable = [name for name in names if name in known and (known[name].base != "real" or known[name].atoms)]

@@ -17,6 +17,7 @@ from bayesjpt.circuit.arrays import LATENT, Params
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.type_prior import no_column_types
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
+from bayesjpt.errors import FitFileError, ModelError
 from bayesjpt.kernels import chain
 from bayesjpt.kernels.chain import ChainState
 from bayesjpt.kernels.concentration import log_allocations
@@ -39,6 +40,7 @@ from bayesjpt.model.concentration_step import ConcentrationGibbs
 from bayesjpt.model.gaps import check_gaps
 from bayesjpt.model.groups import FrozenGroups
 from bayesjpt.model.internals import STEP_METHODS, dataclass_state, make_initial_point_fn
+from bayesjpt.posterior.check import check_parameters
 from bayesjpt.table.encode import filler
 
 SAME_POINT = 1e-9
@@ -312,7 +314,21 @@ class CircuitGibbs(BlockedStep):
         n_tune = self.n_tune if self._may_be_even else 0
         start = chain.init(self._sweeper, self.rng, key, at_random=at_random, n_tune=n_tune)
         values = self._merged(point, start.params) | {full: point[full] for full in given}
-        return start._replace(params=self._params(values))
+        params = self._params(values)
+        if given:
+            self._check_start(params, given)
+        return start._replace(params=params)
+
+    def _check_start(self, params: Params, given: set[str]) -> None:
+        """Raise `ModelError` where a start that the user gave is no value of its variable."""
+        n = self._frozen.circuit.n_theta
+        try:
+            check_parameters(self._layout, Params(params.log_weight, params.theta[..., :n]))
+        except FitFileError as error:
+            names = ", ".join(sorted(given))
+            raise ModelError(f"starting values of {names}: {error.found}", error.expected) from None
+        if not (np.isfinite(params.theta).all() and (params.theta[n:] > 0.0).all()):
+            raise ModelError(f"starting values of {', '.join(sorted(given))} with numbers not above 0", "positive ones")
 
     def learned_point(self) -> dict[str, np.ndarray]:
         """Return values of the block's variables at the learner's estimate."""

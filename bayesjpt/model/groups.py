@@ -61,6 +61,8 @@ class Groups:
             raise no_order from None
         if values.ndim != 1 or values.size != n_row:
             raise ModelError(f"groups of shape {values.shape} for {n_row} rows", "a label for each row")
+        if values.dtype.kind == "U" and not all(isinstance(label, str) for label in labels):
+            raise ModelError("groups whose labels are texts and others", "labels of one type")
         if any(map(_is_missing, labels)):  # NumPy may have made texts of them
             raise ModelError("a row without a group", "a label for each row", "Make one for rows of no known group")
         try:
@@ -115,7 +117,8 @@ def group_weights(name: str, layout: Layout, shared: dict, groups: Groups, kappa
     kinds = weights_of_groups(layout)
     model = pm.modelcontext(None)
     full = model.name_for(name)
-    model.add_coord(f"{full}_{GROUP}", groups.labels.tolist())
+    labels = groups.labels
+    model.add_coord(f"{full}_{GROUP}", list(labels) if labels.dtype.kind == "M" else labels.tolist())
     out = {}
     for variable in kinds:
         concentration = kappa * pt.broadcast_to(shared[variable.name], (groups.labels.size, variable.edges.size))

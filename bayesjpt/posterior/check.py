@@ -136,7 +136,7 @@ def check_draws(params: Params, circuit: Circuit, schema: Schema) -> None:
         _fail("different numbers of draws of weights and of parameters", "the same")
     layout = make_layout(circuit, schema)
     for each in (Params(circuit.start_log_weight, circuit.start_theta), params):
-        _check_parameters(layout, each)
+        check_parameters(layout, each)
 
 
 def check_weights(weights: np.ndarray) -> None:
@@ -199,7 +199,8 @@ def check_lengths(
                 _fail(f"{size_of[name]} numbers of {name!r} in structure {number}", f"{n_kept} draws of {size}")
 
 
-def _check_parameters(layout: Layout, params: Params) -> None:
+def check_parameters(layout: Layout, params: Params) -> None:
+    """Raise `FitFileError` unless weights and parameters, (..., n), are such as a circuit can have."""
     for name, array in layout.split(params).items():
         if not np.isfinite(array).all():
             _fail(f"{name} holds a number that is not finite", "finite draws")

@@ -31,7 +31,11 @@ def from_model(idata, model, name: str | None = None) -> Posterior:
     """Return the Posterior of a block of a model; see `Posterior.from_idata`."""
     name, frozen = _block(model, name)
     layout = make_layout(frozen.circuit, frozen.schema)
+    if not hasattr(idata, "children") or "posterior" not in idata.children:
+        raise ModelError(f"draws of type {type(idata).__name__} without a posterior", "what pm.sample returned")
     draws = idata["posterior"]
+    if any(draws.sizes.get(dim, 0) == 0 for dim in ("chain", "draw")):
+        raise ModelError("a posterior without chains or draws", "at least one of each, in dims chain and draw")
     values = {}
     for variable in (*layout.weights, *layout.parameters):
         full = f"{name}_{variable.name}"
@@ -48,6 +52,8 @@ def from_model(idata, model, name: str | None = None) -> Posterior:
 
 
 def _block(model, name: str | None) -> tuple[str, Any]:
+    if not hasattr(model, "basic_RVs"):
+        raise ModelError(f"a model of type {type(model).__name__}", "a pm.Model with bj.CircuitMixture")
     blocks = {str(rv.name): rv.owner.op.frozen for rv in model.basic_RVs if hasattr(rv.owner.op, "frozen")}
     if not blocks:
         raise ModelError("the model has no circuit block", "a model with bj.CircuitMixture")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bayesjpt.errors import ModelError
 
 if TYPE_CHECKING:
@@ -43,13 +45,24 @@ def of_group(idata: xr.DataTree, group: Any, name: str | None = None) -> xr.Data
     if name not in blocks:
         raise ModelError(f"group={group!r} of draws without a block whose rows have groups", "no group")
     dim = f"{name}_{_GROUP}"
-    labels = draws[dim].to_numpy().tolist()
-    if group not in labels:
+    labels, wanted = _labels(draws[dim].to_numpy(), group)
+    if wanted not in labels:
         raise ModelError(f"no group {group!r} of block {name!r}", f"one of {', '.join(map(repr, labels))}")
     of_one_group = {
-        full.replace(f"{name}_{_GROUP}_", f"{name}_", 1): draws[full].isel({dim: labels.index(group)}, drop=True)
+        full.replace(f"{name}_{_GROUP}_", f"{name}_", 1): draws[full].isel({dim: labels.index(wanted)}, drop=True)
         for full in full_names
         if full.startswith(f"{name}_{_GROUP}_")
     }
     groups = {path: child.to_dataset() for path, child in idata.children.items()}
     return xr.DataTree.from_dict(groups | {"posterior": draws.assign(of_one_group)})
+
+
+def _labels(values: np.ndarray, group: Any) -> tuple[list[Any], Any]:
+    """Return the labels of groups as users write them, and the one that is asked for in the same spelling."""
+    if values.dtype.kind != "M":
+        return values.tolist(), group
+    try:
+        wanted = str(np.datetime64(group).astype("datetime64[us]"))
+    except (ValueError, TypeError):  # no date: no group is called so
+        wanted = group
+    return [str(label) for label in values.astype("datetime64[us]")], wanted

@@ -88,6 +88,8 @@ def select_column(idata: xr.DataTree, column: str, *, name: str | None = None, m
 
 def _block_name(idata: xr.DataTree, name: str | None) -> str:
     found = []
+    if not hasattr(idata, "children"):
+        raise ModelError(f"draws of type {type(idata).__name__}", "what pm.sample returned")
     if "observed_data" in idata.children:
         observed = idata["observed_data"].data_vars
         found = [key for key, rows in observed.items() if rows.dims == (f"{key}_obs_id", f"{key}_feature")]

@@ -41,6 +41,7 @@ from bayesjpt.posterior.tree import Tree
 from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
+from bayesjpt.user_paths import as_file, as_output
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,14 +59,8 @@ def save(post: Posterior, path) -> None:
     FitFileError
         Where the file cannot be written. A file that was there before is then left as it was.
     """
-    check_is_no_folder(path)  # before the work
+    path = as_output(path, FitFileError)  # before the work
     write_tree(to_tree(post), path)
-
-
-def check_is_no_folder(path) -> None:
-    """Raise `FitFileError` where a path to write to is a folder."""
-    if Path(path).is_dir():
-        raise FitFileError(f"{str(path)!r} is a folder", "the name of a file to write")
 
 
 def write_tree(tree: xr.DataTree, path) -> None:
@@ -201,9 +196,7 @@ def load(path, name: str | None = None) -> Posterior:
     ...
     bayesjpt.errors.FitFileError: no file 'missing.nc'
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FitFileError(f"no file {str(path)!r}")
+    path = as_file(path, FitFileError)
     return read_with(path, lambda file: _read(file, name))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,7 +92,9 @@ def predict(
     import xarray as xr
 
     post = Posterior.from_idata(idata, model, name, group=group)
-    names = [targets] if isinstance(targets, str) else list(targets)
+    names = [targets] if isinstance(targets, str) else list(targets) if isinstance(targets, Iterable) else [targets]
+    if not all(isinstance(target, str) for target in names):
+        raise QueryError(f"targets {targets!r}", "names of columns")
     if not names:
         raise QueryError("no targets", "names of columns")
     taken = [str(target) for target in names if target in AXES]

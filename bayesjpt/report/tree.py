@@ -15,6 +15,7 @@ from bayesjpt.queries.tree import TreeData, tree_data
 from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.report.tree_svg import tree_svg
 from bayesjpt.report.tree_text import tree_dot, tree_text
+from bayesjpt.user_paths import as_path
 
 _SUFFIXES = (".svg", ".dot", ".gv", ".txt")
 
@@ -42,7 +43,7 @@ class Picture(ABC):
         QueryError
             For another suffix, and where the file cannot be written.
         """
-        path = Path(path)
+        path = as_path(path, QueryError)
         writers = {".svg": self.to_svg, ".dot": self.to_dot, ".gv": self.to_dot, ".txt": self.to_text}
         check_picture(path)
         written = writers[path.suffix.lower()]()

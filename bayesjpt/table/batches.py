@@ -19,6 +19,7 @@ from typing import Any
 from bayesjpt.errors import TableError
 from bayesjpt.executors import Run, in_turn
 from bayesjpt.table.delimited import separator_of
+from bayesjpt.user_paths import as_path
 
 PARQUET, ARROW, TEXT = (".parquet",), (".feather", ".arrow", ".ipc"), (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 SUFFIXES = PARQUET + ARROW + TEXT
@@ -74,7 +75,7 @@ class Files:
             Also where they are more or fewer than they were.
         """
         path, n_row = self.paths[number], 0
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise TableError(
                 f"file {path.name!r} is not there any more", f"{str(path)!r}", "Bring it back, or begin anew."
             )
@@ -103,13 +104,15 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     TableError
         Where there is none, or one is of an unknown kind.
     """
+    if not isinstance(paths, str | Path | Sequence):
+        raise TableError(f"files of type {type(paths).__name__}", "a path, or a list of paths")
     entries = [paths] if isinstance(paths, str | Path) else list(paths)
     found: dict[Path, None] = {}
     for entry in entries:
-        path = Path(entry)
-        if path.is_dir():
+        path = as_path(entry, TableError)
+        if os.path.isdir(path):
             files = sorted(each for each in path.iterdir() if each.name.lower().endswith(SUFFIXES))
-        elif path.is_file():
+        elif os.path.isfile(path):
             files = [path]
         else:
             files = sorted(Path(each) for each in glob.glob(str(entry), recursive=True))
@@ -130,7 +133,7 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
 
 def is_several(path: str | Path) -> bool:
     """Return whether a path names a folder, or is a pattern of names."""
-    return Path(path).is_dir() or (any(mark in str(path) for mark in "*?[") and not Path(path).exists())
+    return os.path.isdir(path) or (any(mark in str(path) for mark in "*?[") and not os.path.exists(path))
 
 
 def open_files(paths: str | Path | Sequence[str | Path], run: Run = in_turn) -> Files:

@@ -75,6 +75,8 @@ def read_text(content: bytes, name: str, reading: Reading, *, as_written: bool) 
     TableError
         Where the text is empty or ragged, or its quotes do not close.
     """
+    # the library's own bound is for the whole process; lines were measured when the file was read
+    csv.field_size_limit(max(csv.field_size_limit(), len(content)))
     try:
         if reading.sep is None and reading.header is None and _is_apart_by_spaces(content):
             content, reading = _WIDE_GAP.sub(b" ", _EDGE.sub(b"", content)), replace(reading, sep=" ")
@@ -118,9 +120,6 @@ def _layout(content: bytes, name: str, reading: Reading) -> Layout:
         head = head[1:]
     plain = list(itertools.dropwhile(lambda line: line.startswith("#"), head)) or head
     separator = reading.sep or separator or separator_of(name, plain)
-    limit = csv.field_size_limit()
-    if any(len(line) > limit for line in head):
-        raise csv.Error(f"field larger than field limit ({limit})")
     head_of = _Head.of(head, separator)
     n_above = 0
     if reading.header is None:

@@ -22,6 +22,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table import toml
 from bayesjpt.table.overrides import KINDS, Override
 from bayesjpt.table.schema import Column, Schema, closest
+from bayesjpt.user_paths import as_path
 
 FORMAT = 1
 """Version of the document."""
@@ -116,7 +117,7 @@ def read_schema(path: str | Path) -> SchemaDocument:
     >>> as_table(frame, schema=read_schema(path)).schema.columns[1].labels
     ('3', '2', '1')
     """
-    path = Path(path)
+    path = as_path(path, SchemaError)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -362,7 +363,7 @@ def write_document(schema: Schema, path: str | Path) -> None:
     SchemaError
         Where the file cannot be written.
     """
-    path = Path(path)
+    path = as_path(path, SchemaError)
     try:
         replace_file(path, text_of(schema))
     except OSError as error:

@@ -18,6 +18,7 @@ from bayesjpt.table.cells import Cells
 from bayesjpt.table.delimited import read_text
 from bayesjpt.table.encodings import as_utf8
 from bayesjpt.table.reading import NOTHING_KNOWN, Reading
+from bayesjpt.user_paths import as_file
 
 FREE_EXPANSION_BYTES = 64 * 2**20
 """Bytes that a compressed file may hold however small it is: constant columns, in small files, are nothing to fear."""
@@ -91,12 +92,12 @@ def read_cells(
         Where the file is missing, of an unknown kind, empty, ragged or beyond a limit.
     """
     limits = ReadLimits() if limits is None else limits
+    if not isinstance(limits, ReadLimits):
+        raise TableError(f"limits of type {type(limits).__name__}", "bj.ReadLimits(...)")
     if not isinstance(path, str | Path):
         raise TableError(f"a path of type {type(path).__name__}", "a text or a Path", "Data frames go to bj.as_table.")
-    path = Path(path)
+    path = as_file(path, TableError)
     name = path.name.lower()
-    if not path.is_file():
-        raise TableError(f"no file {str(path)!r}")
     if reading.sheet is not None and not name.endswith(spreadsheet.SUFFIXES):
         raise TableError(f"sheet {reading.sheet!r} of {path.name!r}", "no sheet: the file is no workbook")
     if name.endswith(_TEXT_SUFFIXES):

@@ -65,6 +65,8 @@ class Reading:
     def __post_init__(self):
         tokens = () if self.na is None else (self.na,) if isinstance(self.na, str | int | float) else tuple(self.na)
         object.__setattr__(self, "na", tuple(str(token).strip() for token in tokens))
+        if self.sep is not None and not isinstance(self.sep, str):
+            raise TableError(f"sep {self.sep!r}", "one character, such as ; or tab")
         sep = {"tab": "\t", "\\t": "\t", "space": " "}.get(self.sep or "", self.sep)
         object.__setattr__(self, "sep", sep)
         if sep is not None and (len(sep) != 1 or sep in '"\r\n'):

@@ -18,6 +18,7 @@ from bayesjpt.table.cells import Cells
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 from bayesjpt.table.written_dates import DateNotation
+from bayesjpt.user_paths import as_output, as_path
 
 
 def texts(column: Column, values: np.ndarray, unseen: np.ndarray | None = None) -> list[str]:
@@ -153,17 +154,13 @@ _ARROWS = (".parquet", ".feather")
 
 def check_path(path: str | Path) -> Path:
     """Return the path of a file that can be written to, or raise `TableError`."""
-    path = Path(path)
+    path = as_path(path, TableError)
     if not path.name.lower().endswith(_TEXTS + _ARROWS):
         raise TableError(
             f"file {path.name!r} is of an unknown kind",
             "a name that ends in .csv or .tsv, these with .gz, .parquet or .feather",
         )
-    if path.is_dir():
-        raise TableError(f"{str(path)!r} is a folder", "the name of a file to write")
-    if not path.parent.is_dir():
-        raise TableError(f"no folder {str(path.parent)!r} to write {path.name!r} into")
-    return path
+    return as_output(path, TableError)
 
 
 def is_typed(path: str | Path) -> bool:
@@ -174,7 +171,7 @@ def is_typed(path: str | Path) -> bool:
     >>> is_typed("rows.parquet"), is_typed("rows.csv")
     (True, False)
     """
-    return Path(path).name.lower().endswith(_ARROWS)
+    return as_path(path, TableError).name.lower().endswith(_ARROWS)
 
 
 def write_arrow(frame: Any, path: str | Path) -> None:

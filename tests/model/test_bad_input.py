@@ -1,0 +1,137 @@
+"""What is no name, model, draws, index, target or start is one error of ours, and leaves the model as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.errors import ModelError, QueryError
+
+N_ROW = 60
+QUIET = {"chains": 1, "cores": 1, "progressbar": False, "random_seed": 1, "compute_convergence_checks": False}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    numbers = {"height": rng.normal(170, 10, N_ROW), "kids": rng.poisson(2, N_ROW)}
+    return pd.DataFrame(numbers | {"kind": rng.choice(list("ab"), N_ROW)})
+
+
+@pytest.fixture(scope="module")
+def table(frame):
+    return bj.as_table(frame)
+
+
+@pytest.fixture(scope="module")
+def circuit(table):
+    return bj.learn_mspn(table, 1)
+
+
+@pytest.fixture
+def model(circuit, table):
+    with pm.Model() as model:
+        bj.CircuitMixture("x", circuit, table)
+    return model
+
+
+@pytest.fixture(scope="module")
+def post(circuit, table):
+    return bj.Posterior.from_circuit(circuit, table.schema)
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "coords"),
+    [
+        ("x/y", "other", None),
+        ("x", "x_sum_weights", None),
+        ("x", "x_normal_scale", None),
+        ("x", "x_type_weights", None),
+        ("x", "other", {"x_obs_id": [1, 2, 3]}),
+    ],
+)
+def test_a_name_that_is_taken_is_refused_before_anything_is_made(name, taken, coords, circuit, table):
+    with pm.Model(coords=coords) as model:
+        pm.Normal(taken)
+        variables, dims = set(model.named_vars), set(model.coords)
+        with pytest.raises(ModelError, match="name"):
+            bj.CircuitMixture(name, circuit, table)
+        assert (set(model.named_vars), set(model.coords)) == (variables, dims)
+        bj.CircuitMixture("free", circuit, table)
+
+
+@pytest.mark.parametrize(
+    ("index", "first"),
+    [
+        (pd.MultiIndex.from_product([["a", "b"], range(30)]), "a, 0"),
+        (pd.Index([1, "a", None, 2.5, (1, 2)] * 12, dtype=object), "1"),
+        (pd.date_range("2020-01-01", periods=N_ROW), np.datetime64("2020-01-01")),
+    ],
+)
+def test_any_index_names_rows_of_draws(index, first, model, frame):
+    bj.set_rows(model, frame.set_axis(index))
+    assert model.coords["x_obs_id"][0] == first
+    idata = pm.sample(draws=1, tune=1, model=model, **QUIET)
+    assert idata["observed_data"].sizes["x_obs_id"] == N_ROW
+
+
+def test_draws_and_models_that_are_none_are_told(model, frame):
+    idata = pm.sample(draws=2, tune=1, model=model, **QUIET)
+    for draws in (idata.isel(draw=slice(0, 0)), idata.isel(draw=1), None, "x", {}):
+        with pytest.raises(ModelError):
+            bj.Posterior.from_idata(draws, model)
+    for ask in (
+        lambda: bj.Posterior.from_idata(idata, 5),
+        lambda: bj.set_rows(None, frame),
+        lambda: bj.predict(None, model, frame, targets=["kids"]),
+        lambda: bj.select_column(None, "height"),
+    ):
+        with pytest.raises(ModelError, match="of type"):
+            ask()
+    for targets in (None, 5, ["height", 5]):
+        with pytest.raises(QueryError, match="targets"):
+            bj.predict(idata, model, frame, targets=targets)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("a/b", {}),
+        (5, {}),
+        ("", {}),
+        ("z", {"dims": "q"}),
+        ("z", {"columns": 5}),
+        ("z", {"n": True}),
+        ("z", {"observed": np.zeros(3)}),
+    ],
+)
+def test_options_of_a_prior_that_contradict_each_other_are_refused(name, options, post):
+    with pm.Model() as model, pytest.raises(ModelError):
+        bj.CircuitPrior(name, post, **{"n": 2, "columns": "height"} | options)
+    assert not model.named_vars
+
+
+def test_groups_of_dates_are_asked_for_as_they_are_written(circuit, table):
+    days = pd.date_range("2020-01-01", periods=2)
+    with pm.Model() as model:
+        bj.CircuitMixture("x", circuit, table, group=np.repeat(days.to_numpy(), N_ROW // 2))
+    idata = pm.sample(draws=1, tune=1, model=model, **QUIET)
+    found = [bj.Posterior.from_idata(idata, model, group=day) for day in ("2020-01-02", days[1], days[1].to_numpy())]
+    assert all(np.array_equal(found[0].params.log_weight, other.params.log_weight) for other in found)
+    with pytest.raises(ModelError, match="2020-01-01"):
+        bj.Posterior.from_idata(idata, model, group="2021-01-01")
+    with pm.Model(), pytest.raises(ModelError, match="one type"):
+        bj.CircuitMixture("x", circuit, table, group=["a", 1] * (N_ROW // 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("normal_mu", np.nan), ("normal_variance", -1.0), ("likelihood_weights", 0.9), ("normal_scale", -1.0)],
+)
+def test_a_start_that_is_no_value_of_its_variable_is_named(name, value, model):
+    start = np.full(model[f"x_{name}"].type.shape, value)
+    with pytest.raises(ModelError, match=f"starting values of x_{name}"):
+        pm.sample(draws=1, tune=1, model=model, initvals={f"x_{name}": start}, **QUIET)
