@@ -247,7 +247,7 @@ def test_resume_without_a_checkpoint_is_refused(csv, tmp_path, capfd):
         ("cutset", "--leaf bernoulli --min-columns 2 --prune 0.2 --select entropy --subspace 0.5"),
         ("tree_mixture", "--components 2 --edges shared --ess 2"),
         ("hclt", "--states 2"),
-        ("wmispn", "--bins frequency --n-bins 2 --order 3"),
+        ("wmispn", "--bins frequency --n-bins 2 --order 3 --p-value 0.01 --penalty 0.1"),
     ],
 )
 def test_fit_by_learners_with_options_of_their_own(csv, tmp_path, capfd, learner, options):

@@ -15,7 +15,7 @@ from scipy.interpolate import BSpline
 
 from bayesjpt.families import features, registry, spline, spline_basis, spline_choice
 from bayesjpt.families.record import OK
-from bayesjpt.families.spline_choice import RULES, Rule, choose
+from bayesjpt.families.spline_choice import LEAF_RULE, RULES, Rule, choose
 from tests.families.examples import CHANGE, COUNT, EXAMPLES, POSITIVE, REAL, draw_chain, identify
 from tests.families.splines import Spline, SplineDistribution, m_splines
 from tests.statistics import LARGEST_Z, batch_z
@@ -280,7 +280,9 @@ def test_values_without_a_wide_gap_have_the_breaks_of_the_rule(rng):
 def test_few_distinct_values_lower_the_order_and_the_reason_says_so():
     found = choose(np.array([0.0, 1.0, 1.0, 2.0]), (0.0, 2.0), 0.1, Rule(n_bins=1, order=6))
     assert found.order == 3
-    assert "order 6 needs more distinct values" in found.reason
+    assert "order 6 needs more than 3 distinct values" in found.reason
+    unasked = choose(np.array([1.0, 2.0, 2.0]), (0.0, 3.0), 0.1, LEAF_RULE)
+    assert "order 4 needs more than 2 distinct values" in unasked.reason
     assert "asked for" in found.reason
 
 

@@ -227,6 +227,25 @@ def test_leaves_have_the_order_and_bins_that_were_asked_for(rng):
         assert circuit.constants_of(leaf)[:2].tolist() == [4.0, 3.0]
 
 
+# --- codes
+
+
+@pytest.mark.parametrize("bins", ["width", "frequency", "mean"])
+def test_few_different_numbers_have_a_code_each(bins, rng):
+    x = rng.choice([0.0, 1.0, 999.0], 300)
+    y = np.where(x == 1.0, 5.5, 1.5) + (x == 999.0) * rng.choice([0.0, 4.0], 300)
+    table = table_of(x, y)
+    codes = binned(table, Rule(bins=bins, n_bins=5))
+    assert [np.unique(codes[:, column]).size for column in (0, 1)] == [3, 2]
+    assert learn_wmispn(table, rng, bins=bins).n_leaf > 2  # 0 and 1 fell into one bin, and y seemed independent
+
+
+def test_a_single_bin_of_leaves_does_not_part_dependent_columns(rng):
+    x = rng.normal(size=500)
+    table = table_of(x, x + 0.05 * rng.normal(size=500))
+    assert learn_wmispn(table, rng, n_bins=1, order=6).n_leaf > 2
+
+
 # --- columns, never their bits
 
 
