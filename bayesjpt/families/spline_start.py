@@ -1,8 +1,11 @@
 """The smooth distribution that the weights of a spline leaf begin at, and that their prior is centred on.
 
-A leaf of 25 values says little beyond where they are, how far they spread and whether they are skew. So this is a
-normal distribution or, where a column is not negative, that or a log-normal one, in proportion to how probable they
-make the values; expressed in the leaf's splines and tails.
+A leaf of 25 values says little beyond where they are, how far they spread and whether they are skew. So this is what a
+further value of a normal sample has, a Student t distribution, or, where a column is not negative, that or the one of a
+log-normal sample, in proportion to how probable they make the values; expressed in the leaf's splines and tails.
+
+Reference: Gelman et al. (2013), Bayesian Data Analysis, third edition, section 3.2: a further value of n normal ones,
+under a flat prior, has mean m, scale s sqrt(1 + 1 / n) and n - 1 degrees of freedom.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import stdtr, stdtrit
 
 from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.record import ColumnFacts, Scaling
@@ -23,26 +26,31 @@ _POINTS = (np.arange(60) + 0.5) / 60.0
 _LEAST_SHARE = 1e-6
 _FEW_FOR_SKEWNESS = 3
 _LARGEST_EXCESS = 50.0
+_LEAST_FREEDOM = 3.0
+"""Degrees of freedom at least, for a variance."""
 
 
-class _Gaussian(NamedTuple):
-    """A normal distribution of x, or of log x; over the column's scale."""
+class _Predictive(NamedTuple):
+    """The Student t distribution of a further x, or log x; over the column's scale."""
 
     mean: float
-    deviation: float
+    scale: float
+    freedom: float
     of_logarithm: bool
 
     def cdf(self, x: np.ndarray) -> np.ndarray:
-        return ndtr((self._on_line(x) - self.mean) / self.deviation)
+        return stdtr(self.freedom, (self._on_line(x) - self.mean) / self.scale)
 
     def quantile(self, p: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
-            found = self.mean + self.deviation * ndtri(p)
+            found = self.mean + self.scale * stdtrit(self.freedom, p)
             return np.exp(found) if self.of_logarithm else found
 
     def log_likelihood(self, x: np.ndarray) -> float:
+        """Return that of the values, but for what does not depend on scale and mean."""
         on_line = self._on_line(x)
-        value = -0.5 * ((on_line - self.mean) / self.deviation) ** 2 - math.log(self.deviation)
+        square = ((on_line - self.mean) / self.scale) ** 2
+        value = -0.5 * (self.freedom + 1.0) * np.log1p(square / self.freedom) - math.log(self.scale)
         return float((value - on_line if self.of_logarithm else value).sum())
 
     def _on_line(self, x: np.ndarray) -> np.ndarray:
@@ -65,8 +73,8 @@ def smooth_weights(column: ColumnFacts, values: np.ndarray, constants: np.ndarra
 
     Notes
     -----
-    Nearest is what maximises the likelihood of quantiles. The standard deviation is that of a further value,
-    s sqrt(1 + 1 / n), but at least a quarter of a cell's width.
+    Nearest is what maximises the likelihood of quantiles. The scale is at least a quarter of a cell's width, and there
+    are at least three degrees of freedom.
     """
     n_tail = int(has_lower_tail(constants)) + int(has_upper_tail(constants))
     breaks = breaks_of(constants)
@@ -88,14 +96,15 @@ def smooth_weights(column: ColumnFacts, values: np.ndarray, constants: np.ndarra
     return weights / weights.sum()
 
 
-def _fitted(x: np.ndarray, least: float, alone: float) -> _Gaussian:
-    """Return the normal distribution of a further value, no narrower than `least`; `alone` is that of a single one."""
+def _fitted(x: np.ndarray, least: float, alone: float) -> _Predictive:
+    """Return the distribution of a further value, no narrower than `least`; the scale is `alone` for a single one."""
     n = x.size
-    deviation = math.sqrt(float(x.var()) * n / (n - 1.0) * (1.0 + 1.0 / n)) if n > 1 else alone
-    return _Gaussian(float(x.mean()), max(deviation, least, np.finfo(np.float64).tiny), of_logarithm=False)
+    scale = math.sqrt(float(x.var()) * n / (n - 1.0) * (1.0 + 1.0 / n)) if n > 1 else alone
+    scale = max(scale, least, np.finfo(np.float64).tiny)
+    return _Predictive(float(x.mean()), scale, max(n - 1.0, _LEAST_FREEDOM), of_logarithm=False)
 
 
-def _weights_of(found: _Gaussian, shift: float, constants: np.ndarray) -> np.ndarray:
+def _weights_of(found: _Predictive, shift: float, constants: np.ndarray) -> np.ndarray:
     """Return the weights of splines and tails that come nearest to a distribution between the ends of the leaf.
 
     `shift` is what the distribution's values have more than those of the leaf's units.

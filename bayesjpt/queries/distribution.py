@@ -17,11 +17,20 @@ from bayesjpt.queries.column import as_value
 from bayesjpt.queries.moments import moments
 from bayesjpt.queries.question import Question, ask, known
 from bayesjpt.queries.resolve import value_in
+from bayesjpt.table.numeric import LARGEST_NUMBER
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 
 _LEAST_SHARE = 1e-9
 """On either side of an expectation: quantiles of levels 0 and 1 would be ends of the support."""
+
+
+def mean_quantiles(post: Posterior, q, columns=None, given=None) -> np.ndarray:
+    """Return means over draws of `quantile`, float64 (..., n_column); an infinite end counts as the last number.
+
+    As wide as numbers go, a heavy tail of some draw has no end.
+    """
+    return quantile(post, q, columns, given).values.clip(-LARGEST_NUMBER, LARGEST_NUMBER).mean(axis=(0, 1))
 
 
 @query_method

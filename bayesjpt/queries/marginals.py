@@ -16,7 +16,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.boxes import Box
 from bayesjpt.queries.differences import rounded
-from bayesjpt.queries.distribution import quantile
+from bayesjpt.queries.distribution import mean_quantiles
 from bayesjpt.queries.given import box_log_probability
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.schema import Column
@@ -81,8 +81,7 @@ def axes_of(post: Posterior, positions: Sequence[int], n_cell: int) -> list[Axis
     ends: dict[int, tuple[float, float]] = {}
     if numbers:
         few = some_draws(post, _N_DRAW)[1]
-        found = quantile(few, list(SHOWN_RANGE), [post.schema.names[position] for position in numbers])
-        lo, hi = found.values.mean(axis=(0, 1))
+        lo, hi = mean_quantiles(few, list(SHOWN_RANGE), [post.schema.names[position] for position in numbers])
         ends = {position: (float(lo[j]), float(hi[j])) for j, position in enumerate(numbers)}
     return [_axis(post.schema.columns[position], position, ends.get(position), n_cell) for position in positions]
 
@@ -163,7 +162,7 @@ def summaries(post: Posterior, axes: Sequence[Axis], masses: Sequence[tuple[np.n
     numbers = [axis for axis in axes if not axis.labels]
     deciles: dict[str, np.ndarray] = {}
     if numbers:
-        found = quantile(post, [0.1, 0.9], [axis.name for axis in numbers]).values.mean(axis=(0, 1))
+        found = mean_quantiles(post, [0.1, 0.9], [axis.name for axis in numbers])
         deciles = {axis.name: found[:, j] for j, axis in enumerate(numbers)}
     out = []
     for axis, (cells, _) in zip(axes, masses, strict=True):

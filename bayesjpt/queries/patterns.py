@@ -240,11 +240,12 @@ def _densest(group: Posterior, position: int, coverage: float) -> str:
     begin = (np.arange(_N_STEP) + 0.5) / _N_STEP * (1.0 - coverage)
     levels = np.concatenate([begin, begin + coverage])
     few = some_draws(group, _N_DRAW)[1]
-    lo, hi = quantile(few, levels, column.name).values.mean(axis=(0, 1))[:, 0].reshape(2, -1)
-    ended = np.isfinite(lo) & np.isfinite(hi)  # where numbers span all decades, a tail may go beyond them
+    found = quantile(few, levels, column.name).values[..., 0]
+    # where numbers span all decades, a tail may go beyond them
+    ended = np.isfinite(found).all(axis=(0, 1)).reshape(2, -1).all(axis=0)
     if not ended.any():
         return ""
-    lo, hi = lo[ended], hi[ended]
+    lo, hi = found[..., np.tile(ended, 2)].mean(axis=(0, 1)).reshape(2, -1)
     best = int(np.argmin(hi - lo))
     ends = rounded_outwards(column, float(lo[best]), float(hi[best]))
     # a bound at the end of the support says nothing; without it the condition also holds what a normal gives beyond

@@ -14,10 +14,9 @@ import numpy as np
 from bayesjpt.circuit.arrays import HARD, Params
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import Box
-from bayesjpt.queries.distribution import quantile
+from bayesjpt.queries.distribution import mean_quantiles
 from bayesjpt.queries.given import box_log_probability
 from bayesjpt.queries.some_draws import enough_draws, some_draws
-from bayesjpt.table.numeric import LARGEST_NUMBER
 
 _DECILES = np.arange(0.1, 0.95, 0.1)
 
@@ -90,8 +89,7 @@ def compared(post: Posterior, columns: Sequence[int]) -> list[Box]:
     deciles: dict[int, np.ndarray] = {}
     if numbers:
         few = some_draws(post, _N_DRAW)[1]
-        found = quantile(few, list(_DECILES), [post.schema.names[c] for c in numbers]).values
-        found = found.clip(-LARGEST_NUMBER, LARGEST_NUMBER).mean(axis=(0, 1))  # some draw's may be infinite
+        found = mean_quantiles(few, list(_DECILES), [post.schema.names[c] for c in numbers])
         deciles = dict(zip(numbers, found.T, strict=True))
     boxes: list[Box] = []
     for c in columns:

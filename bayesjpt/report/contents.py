@@ -13,7 +13,7 @@ from bayesjpt.defaults import INTERVAL, OUTLIER_DRAWS
 from bayesjpt.posterior.convert import reference_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.dependence import dependence
-from bayesjpt.queries.distribution import quantile
+from bayesjpt.queries.distribution import mean_quantiles
 from bayesjpt.queries.look_at import MAY_BE_MISSING, codes_for_missing, notes_of_left_out
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summarised, ticks_of
 from bayesjpt.queries.outliers import outliers
@@ -472,7 +472,7 @@ def _expected(post: Posterior, name: str, rows: Table) -> list[tuple[str, bool]]
         ]
     others = rows.observed.copy()
     others[k] = False
-    ends = quantile(post, _ENDS, [name], Table(rows.schema, rows.values, others)).values.mean(axis=(0, 1))[:, 0]
+    ends = mean_quantiles(post, _ENDS, [name], Table(rows.schema, rows.values, others))[:, 0]
     words = [[_number(column, end) for end in both] for both in ends.T.tolist()]
     inside = (rows.values[k] >= ends[0]) & (rows.values[k] <= ends[1])
     return [

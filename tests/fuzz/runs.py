@@ -38,6 +38,7 @@ def run_tables(n: int, seed: int, learners: list[str], counts: Counter[str]) -> 
         except Exception as error:
             if not failed:  # the smallest table that fails comes at the end, which may be late
                 print(f"failure, after {counts.total()} tables: {type(error).__name__}: {error}"[:1000], flush=True)
+                traceback.print_exc()
                 failed.append(learner)
             raise
         if counts.total() % 500 == 0:

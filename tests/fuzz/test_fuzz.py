@@ -69,6 +69,14 @@ def test_columns_over_forty_decades_answer_every_query(n_column, learner, seed):
     assert outcome(frame, seed, learner, every_query=True) == "fitted"
 
 
+def test_quantiles_that_are_infinite_on_both_sides_answer_every_query():
+    wide = [2.8e16, -3.2e16, 2.7e159, -5.4e16, -4.9e70, 2.2e162, -1.9e-187, -4.7e15, -3.8e16, 2.2e-308, -5.7e15, 0.0]
+    small = [2.8e8, 1.5e7, 1.4e8, 0.0, 1.8e8, 5.7e7, 4.5e7, 0.0, 2.5e7, 7.1e7, 1e7, 1.6e8]
+    frame = pd.DataFrame({"none": np.nan, "id": wide, "x": wide, "y": small})
+    for seed in range(4):
+        assert outcome(frame, 35661880 + seed, "jpt", every_query=True) == "fitted"
+
+
 @pytest.mark.parametrize("top", [2**50, 2**51, 2**52, 2**53])
 def test_a_tree_holds_whole_numbers_up_to_the_largest_that_are_told_apart(top, rng):
     assert outcome(pd.DataFrame({"whole": rng.integers(1, top, 60)}), 0, "jpt") == "fitted"
