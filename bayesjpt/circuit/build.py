@@ -23,7 +23,7 @@ from bayesjpt.circuit.paths import Condition, Division, Region, divided, halves
 from bayesjpt.circuit.plan import ATOM
 from bayesjpt.circuit.possible import Interval, Labels
 from bayesjpt.circuit.trees import Tree, codes_of, grow_tree, split_shares, ways
-from bayesjpt.errors import CircuitError
+from bayesjpt.errors import CircuitError, warn
 from bayesjpt.families import categorical, features, label, registry
 from bayesjpt.families.record import Family
 from bayesjpt.families.starts import Members, fill_starts, make_members, start_by_kernel
@@ -235,8 +235,11 @@ class _Arrays:
         members = list(offered) if is_whole else [family for family in offered if _reaches(family, column, part)]
         if not isinstance(part, Interval):
             members = [registry.family("categorical")]
-        elif not is_whole and all(family.name == ATOM for family in members):
-            members.append(registry.family("quantile"))  # the others cannot be drawn on a cell
+        elif not is_whole and _is_poor(members, offered):
+            if not members:
+                names = ", ".join(family.name for family in offered)
+                warn(f"{names} cannot be drawn on a part of column {column.name!r}: quantile stands there")
+            members.append(registry.family("quantile"))
         cells = self.table.values[leaf.column, leaf.rows[self.table.observed[leaf.column, leaf.rows]]]
         if is_whole and all(map(start_by_kernel, members)):
             leaves = self.whole_leaves(leaf.column, cells)
@@ -298,6 +301,15 @@ def _reaches(family: Family, column: Column, part: Interval | Labels) -> bool:
     if family.name != ATOM:
         return family.samplable_on_cell
     return any(part.lo <= atom <= part.hi for atom in column.atoms)
+
+
+def _is_poor(members: Sequence[Family], offered: Sequence[Family]) -> bool:
+    """Return whether a cell has lost likelihoods that cannot be drawn on one, and has a single one left at most.
+
+    A normal distribution alone has mass where a cell that holds two clusters is empty.
+    """
+    left, asked = (sum(family.name != ATOM for family in families) for families in (members, offered))
+    return left < asked and left <= 1 and all(family.name != "quantile" for family in members)
 
 
 def build_circuit(

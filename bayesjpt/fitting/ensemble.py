@@ -232,7 +232,7 @@ class Ensemble:
         """Return the posterior of a structure that is learned from n of the rows and knows no others, as `fit` does."""
         chosen = chosen_rows(table.n_row, n, number)
         few, learnt_from_few = table.take(chosen), learnt_from.take(chosen)
-        here = replace(self, executor=None, resampling=resampling_of(learnt_from_few))
+        here = replace(self, executor=None, resampling=resampling_of(learnt_from_few, self.learners))
         post = here.fit(number, few, learnt_from_few, schedule, stop)
         if post is None:
             return None
@@ -255,16 +255,24 @@ def learn_there(ensemble: Ensemble, number: int, table: Dataset) -> Circuit:
     return ensemble.learn(number, table, threading.Event())
 
 
-def resampling_of(table: Table | Dataset) -> str:
+_SPLITTING = ("jpt", "cutset")
+"""Learners whose leaves are cut at the conditions of their path."""
+
+
+def resampling_of(table: Table | Dataset, learners: Sequence[Any]) -> str:
     """Return what structures of a table are learned from, given the schema that learners see.
 
     Half of a large table; half of few rows make a coarser structure. All rows where a column has likelihoods alone that
-    end where the rows of their leaf end: other rows would be impossible.
+    end where the rows of their leaf end: other rows would be impossible. Where a learner splits columns, such a
+    likelihood stands for those that cannot be drawn on a part of one, too.
     """
     from bayesjpt.families import registry
 
-    if any(all(f.leaf_constants is not None for f in registry.dictionary(column)) for column in table.schema):
-        return "none"
+    splits = any(getattr(each, "__name__", str(each)).removeprefix("learn_") in _SPLITTING for each in learners)
+    for column in table.schema:
+        families = registry.dictionary(column)
+        if all(family.leaf_constants is not None or (splits and not family.samplable_on_cell) for family in families):
+            return "none"
     return "half" if table.n_row >= HALVED_ROWS else "bootstrap"
 
 

@@ -267,7 +267,7 @@ def _fit_one(
             circuit = stored_circuit(folder)
         else:
             rng = np.random.default_rng(learn_seed)
-            rows = learnt_rows(learnt_from, 0, resampling_of(learnt_from))
+            rows = learnt_rows(learnt_from, 0, resampling_of(learnt_from, fit_settings.learners))
             circuit = learn(rows, fit_settings.learners[0], rng, fit_settings.progress, fit_settings.learner_options)
         check_fits(circuit, table)
 
@@ -334,7 +334,7 @@ def _fit_several(
         seed=settings["seed"],
         options=fit_settings.learner_options,
         priors=fit_settings.priors,
-        resampling=resampling_of(learnt_from),
+        resampling=resampling_of(learnt_from, fit_settings.learners),
         n_thread=1 if fit_settings.executor is not None else n_worker(fit_settings.cores, fit_settings.n_structures),
         n_helper=n_helper(fit_settings.cores, fit_settings.n_structures),
         executor=fit_settings.executor,
