@@ -19,9 +19,13 @@ from bayesjpt.circuit.plan import INTERVAL, Plan
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
 from bayesjpt.families.record import N_EXTRA_COEFFICIENTS
-from bayesjpt.families.simplex import SMALLEST
-from bayesjpt.model.distributions import log_normal_cdf
+from bayesjpt.model import cell_tails
+from bayesjpt.model.cell_tails import log_difference
 from bayesjpt.model.node_groups import node_groups
+
+_LOG_2 = 0.6931471805599453
+_FARTHEST = np.float64(1e150)
+"""Units of a family beyond which squares overflow."""
 
 
 class CellFamily(NamedTuple):
@@ -31,14 +35,14 @@ class CellFamily(NamedTuple):
     ----------
     log_density : callable
         ``(z, c) -> (n_leaf, n)``, c the coefficients, (n_leaf, n_coefficient).
-    log_cdf : callable
-        ``(z, theta, constants) -> (n_leaf, n)``.
+    log_tails : callable
+        ``(z, theta, constants) -> two of (n_leaf, n)``: log probability of values up to z, and above z.
     is_positive : bool
         Whether its density below 0 is 0.
     """
 
     log_density: Callable[..., Any]
-    log_cdf: Callable[..., Any]
+    log_tails: Callable[..., Any]
     is_positive: bool = False
 
 
@@ -76,42 +80,13 @@ def _uniform(z, c):
     return pt.switch((z >= c[:, :1]) & (z <= c[:, 1:2]), c[:, 2:3], -np.inf)
 
 
-def _normal_cdf(z, theta, constants):
-    return log_normal_cdf((z - theta[:, 1:2]) / np.sqrt(theta[:, :1]))
-
-
-def _student_t_cdf(z, theta, constants):
-    nu = theta[:, 2:3]
-    t = (z - theta[:, 1:2]) / np.sqrt(theta[:, :1])
-    tail = 0.5 * pt.betainc(0.5 * nu, 0.5, nu / (nu + t**2))
-    return pt.switch(t < 0.0, pt.log(tail), pt.log1p(-tail))
-
-
-def _gamma_cdf(z, theta, constants):
-    return pt.log(pt.gammainc(theta[:, :1], theta[:, 1:2] * pt.maximum(z, 0.0)))
-
-
-def _exponential_cdf(z, theta, constants):
-    return pt.log(-pt.expm1(-theta[:, :1] * pt.maximum(z, 0.0)))
-
-
-def _lognormal_cdf(z, theta, constants):
-    value = log_normal_cdf((pt.log(pt.maximum(z, SMALLEST)) - theta[:, 1:2]) / np.sqrt(theta[:, :1]))
-    return pt.switch(z > 0.0, value, -np.inf)
-
-
-def _uniform_cdf(z, theta, constants):
-    lo, hi = constants[:, :1], constants[:, 1:2]
-    return pt.log(pt.clip((z - lo) / (hi - lo), 0.0, 1.0))
-
-
 CELL_FAMILIES: dict[str, CellFamily] = {
-    "normal": CellFamily(_normal, _normal_cdf),
-    "student_t": CellFamily(_student_t, _student_t_cdf),
-    "gamma": CellFamily(_gamma, _gamma_cdf, True),
-    "exponential": CellFamily(_exponential, _exponential_cdf, True),
-    "lognormal": CellFamily(_lognormal, _lognormal_cdf, True),
-    "uniform": CellFamily(_uniform, _uniform_cdf),
+    "normal": CellFamily(_normal, cell_tails.normal_tails),
+    "student_t": CellFamily(_student_t, cell_tails.student_t_tails),
+    "gamma": CellFamily(_gamma, cell_tails.gamma_tails, True),
+    "exponential": CellFamily(_exponential, cell_tails.exponential_tails, True),
+    "lognormal": CellFamily(_lognormal, cell_tails.lognormal_tails, True),
+    "uniform": CellFamily(_uniform, cell_tails.uniform_tails),
 }
 """Families of real columns with a density of one line, by name."""
 
@@ -124,8 +99,29 @@ class _Leaves(NamedTuple):
     coefficient: np.ndarray
     theta: np.ndarray
     constants: np.ndarray
-    log_cell: np.ndarray  # (n_leaf, 1), log mass of each leaf's cell
-    below: np.ndarray  # (n_leaf, 1), mass below the cell's lower end
+    interval: _Intervals
+
+
+class _Intervals(NamedTuple):
+    """Log masses of leaves to either side of the ends of their intervals, each (n_leaf, 1), exact in both tails.
+
+     below    |   inside   |   above
+    ----------|------------|----------
+              | from_lower ----------
+    ---------- to_upper    |
+    """
+
+    inside: np.ndarray
+    below: np.ndarray
+    above: np.ndarray
+    from_lower: np.ndarray
+    to_upper: np.ndarray
+
+    @property
+    def is_narrow(self) -> np.ndarray:
+        """Whether an interval holds so little that a difference of tails errs by more than a constant density."""
+        tail = np.minimum(self.from_lower, self.to_upper)
+        return self.inside - tail < 0.5 * np.log(np.finfo(float).eps * np.maximum(-tail, 1.0))
 
 
 class CellDensity:
@@ -183,22 +179,39 @@ class CellDensity:
             cut = self._plan.leaf_cut[group.leaves][:, None] == INTERVAL
             if cut.any():
                 lower, upper = (end[group.leaves][:, None] for end in (self._plan.leaf_lower, self._plan.leaf_upper))
-                value = pt.switch((raw >= lower) & (raw <= upper), value - group.log_cell, -np.inf)
+                value = pt.switch((raw >= lower) & (raw <= upper), value - group.interval.inside, -np.inf)
             values.append(value + self._plan.column_log_jacobian[self._column(group)][:, None])
         return self._up(values)
 
     def log_cdf(self, cells) -> Any:
-        """Return the log probability, (n,), of values of one column up to cells, (1, n)."""
-        values = []
-        for group in self._leaves:
-            lower, upper = (end[group.leaves][:, None] for end in (self._plan.leaf_lower, self._plan.leaf_upper))
-            raw = pt.clip(cells[self._column(group)], lower, upper)
-            value = group.family.log_cdf(self._in_units(group, raw), group.theta, group.constants)
-            if (self._plan.leaf_cut[group.leaves] == INTERVAL).any():
-                value = pt.log(pt.maximum(pt.exp(value) - group.below, 0.0)) - group.log_cell
-                value = pt.switch(raw >= upper, 0.0, value)
-            values.append(value)
-        return self._up(values)
+        """Return the log probability, (n,), of values of one column up to cells, (1, n); at most 0."""
+        return _at_most_one(self._up(self._masses(cells, upper=False)), self._up(self._masses(cells, upper=True)))
+
+    def log_ccdf(self, cells) -> Any:
+        """Return the log probability, (n,), of values of one column above cells, (1, n); at most 0."""
+        return _at_most_one(self._up(self._masses(cells, upper=True)), self._up(self._masses(cells, upper=False)))
+
+    def _masses(self, cells, *, upper: bool) -> list:
+        """Return log masses of each group of leaves, (n_leaf, n), above cells or up to them."""
+        return [self._mass(group, cells[self._column(group)], upper) for group in self._leaves]
+
+    def _mass(self, group: _Leaves, raw, upper: bool) -> Any:
+        start, end = (ends[group.leaves][:, None] for ends in (self._plan.leaf_lower, self._plan.leaf_upper))
+        # infinite cells are answered by the ends below: here they are numbers with a slope
+        z = pt.clip(self._in_units(group, pt.clip(raw, start, end)), -_FARTHEST, _FARTHEST)
+        log_lower, log_upper = group.family.log_tails(z, group.theta, group.constants)
+        value = log_upper if upper else log_lower
+        if (self._plan.leaf_cut[group.leaves] == INTERVAL).any():
+            value = _within(group.interval, log_lower, log_upper, upper)
+            is_narrow = group.interval.is_narrow
+            if is_narrow.any():
+                first, last = np.where(is_narrow, start, 0.0), np.where(is_narrow, end, 1.0)
+                share = (last - raw if upper else raw - first) / (last - first)
+                positive = share > 0.0
+                value = pt.switch(is_narrow & positive, pt.log(pt.switch(positive, share, 1.0)), value)
+        value = pt.minimum(value, 0.0)
+        before, after = (0.0, -np.inf) if upper else (-np.inf, 0.0)
+        return pt.switch(raw >= end, after, pt.switch(raw <= start, before, value))
 
     def _in_units(self, group: _Leaves, raw) -> Any:
         feature = self._plan.leaf_value[group.leaves]
@@ -222,13 +235,38 @@ def _leaves_of(circuit: Circuit, plan: Plan, params: Params, leaves: np.ndarray)
     theta = params.theta[circuit.theta_at[leaves][:, None] + np.arange(int(circuit.theta_len[leaves[0]]))]
     constants = circuit.const[circuit.const_at[leaves][:, None] + np.arange(int(circuit.const_len[leaves[0]]))]
     coefficient = np.zeros((leaves.size, theta.shape[1] + constants.shape[1] + N_EXTRA_COEFFICIENTS))
-    log_cell, below = np.zeros((leaves.size, 1)), np.zeros((leaves.size, 1))
+    interval = _Intervals(*(np.full((leaves.size, 1), mass) for mass in (0.0, -np.inf, -np.inf, 0.0, 0.0)))
     for k, leaf in enumerate(leaves):
         family.coefficients(theta[k], constants[k], coefficient[k])
         if plan.leaf_cut[leaf] == INTERVAL:
-            log_cell[k] = family.log_mass(plan.leaf_lo[leaf], plan.leaf_hi[leaf], theta[k], constants[k])
-            below[k] = family.cdf(plan.leaf_lo[leaf], theta[k], constants[k])
-    return _Leaves(CELL_FAMILIES[family.name], leaves, coefficient, theta, constants, log_cell, below)
+            lo, hi = plan.leaf_lo[leaf], plan.leaf_hi[leaf]
+            ends = ((lo, hi), (-np.inf, lo), (hi, np.inf), (lo, np.inf), (-np.inf, hi))
+            for mass, (first, last) in zip(interval, ends, strict=True):
+                mass[k] = family.log_mass(first, last, theta[k], constants[k])
+    return _Leaves(CELL_FAMILIES[family.name], leaves, coefficient, theta, constants, interval)
+
+
+def _within(interval: _Intervals, log_lower: Any, log_upper: Any, upper: bool) -> Any:
+    """Return the log share of leaves' intervals above cells, or up to them, from both tails at the cells.
+
+    Of the two tails whose difference is the mass the ones of the half in which the interval's start (or end) lies: near
+    1 they would cancel.
+    """
+    if upper:
+        by_lower, by_upper = log_difference(interval.to_upper, log_lower), log_difference(log_upper, interval.above)
+        is_low = interval.to_upper < interval.above
+    else:
+        by_lower, by_upper = log_difference(log_lower, interval.below), log_difference(interval.from_lower, log_upper)
+        is_low = interval.below <= interval.from_lower
+    # an interval without mass has no share in any mixture
+    log_cell = np.where(interval.inside > -np.inf, interval.inside, 0.0)
+    return pt.switch(is_low, by_lower, by_upper) - log_cell
+
+
+def _at_most_one(value: Any, opposite: Any) -> Any:
+    """Return a log probability, from that of the opposite where the latter is the smaller one and has the digits."""
+    is_large = opposite < -_LOG_2
+    return pt.switch(is_large, pt.log1p(-pt.exp(pt.switch(is_large, opposite, -1.0))), pt.minimum(value, 0.0))
 
 
 def _log_sum_exp(terms: Any) -> Any:

@@ -23,6 +23,7 @@ from bayesjpt.model.distributions import apply_rv
 from bayesjpt.model.internals import (
     default_transform,
     log_probability,
+    log_probability_above,
     log_probability_up_to,
     numba_core_rv_funcify,
     numba_njit,
@@ -206,6 +207,11 @@ def _prior_rows_logp(op, values, rng, size, dummy, **kwargs):
 @log_probability_up_to.register(PriorCellsRV)
 def _prior_cells_logcdf(op, value, rng, size, dummy, **kwargs):
     return op.population.density.log_cdf(value.ravel()[None, :]).reshape(value.shape)
+
+
+@log_probability_above.register(PriorCellsRV)
+def _prior_cells_logccdf(op, value, rng, size, dummy, **kwargs):
+    return op.population.density.log_ccdf(value.ravel()[None, :]).reshape(value.shape)
 
 
 @support_point.register(PriorCellsRV)

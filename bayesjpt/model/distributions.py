@@ -55,8 +55,10 @@ def as_double(x):
 
 def log_normal_cdf(z):
     """Return the log of the standard normal cdf; PyMC's divides by a float32 square root and is off by 1e-8."""
-    t = -z / _SQRT_2
-    return pt.switch(z < -1.0, pt.log(0.5 * pt.erfcx(t)) - t**2, pt.log1p(-0.5 * pt.erfc(-t)))
+    is_low = z < -1.0
+    # each branch gets arguments at which its value and slope are finite, whichever is taken
+    low, rest = pt.switch(is_low, -z, 1.0) / _SQRT_2, pt.switch(is_low, -1.0, z) / _SQRT_2
+    return pt.switch(is_low, pt.log(0.5 * pt.erfcx(low)) - low**2, pt.log1p(-0.5 * pt.erfc(rest)))
 
 
 def log_gamma_tail(alpha, x):

@@ -9,6 +9,7 @@ from pymc.distributions.distribution import _support_point as support_point
 from pymc.distributions.shape_utils import rv_size_is_none
 from pymc.distributions.transforms import _default_transform as default_transform
 from pymc.initial_point import make_initial_point_fn
+from pymc.logprob.abstract import _logccdf as log_probability_above
 from pymc.logprob.abstract import _logcdf as log_probability_up_to
 from pymc.logprob.abstract import _logprob as log_probability
 from pymc.sampling.mcmc import STEP_METHODS
@@ -21,6 +22,7 @@ __all__ = [
     "dataclass_state",
     "default_transform",
     "log_probability",
+    "log_probability_above",
     "log_probability_up_to",
     "make_initial_point_fn",
     "numba_core_rv_funcify",

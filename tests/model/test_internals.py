@@ -26,6 +26,7 @@ NAMES = {
     ("pymc.initial_point", "make_initial_point_fn"): "telling a user's initial values from PyMC's (CircuitGibbs)",
     ("pymc.logprob.abstract", "_logprob"): "densities of all distributions of a block",
     ("pymc.logprob.abstract", "_logcdf"): "pm.Censored of a CircuitPrior",
+    ("pymc.logprob.abstract", "_logccdf"): "pm.Censored and pm.Truncated of a CircuitPrior, in its upper tail",
     ("pymc.sampling.mcmc", "STEP_METHODS"): "pm.sample() finding our steps; without it NUTS gets the block",
     ("pymc.step_methods.state", "dataclass_state"): "states of our steps, which PyMC copies",
     ("pymc.step_methods.compound", "StepMethodState"): "the same",
