@@ -32,6 +32,7 @@ from bayesjpt.defaults import (
 from bayesjpt.errors import CheckpointError, LearnerError, ModelError, SamplingError, warn
 from bayesjpt.executors import check_executor
 from bayesjpt.fitting.learning import Learner, check_learners, check_options, name_of, smooths_splits
+from bayesjpt.user_paths import as_path
 
 if TYPE_CHECKING:
     from bayesjpt.sampler.schedule import Schedule
@@ -100,6 +101,8 @@ class FitSettings:
         _check_priors(self.prior, self.type_prior, self.sampler)
         if isinstance(self.ess, str) and (self.ess != DRAWN_ESS or self.learners != ["cutset"] or not self.several):
             raise ModelError(f"ess = {self.ess!r}", f"a positive number, or {DRAWN_ESS!r} for several cutset networks")
+        if self.checkpoint is not None:
+            as_path(self.checkpoint, CheckpointError)
         if self.resume and self.checkpoint is None:
             raise CheckpointError("resume without a checkpoint", "the folder of the fit to go on with")
 

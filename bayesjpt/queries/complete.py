@@ -14,10 +14,14 @@ from bayesjpt.kernels.draws import draw_missing
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.numerics.generator import as_generator
 from bayesjpt.posterior.draws import Posterior
+from bayesjpt.posterior.stacked import pooled
+from bayesjpt.queries.boxes import Box
 from bayesjpt.queries.condition import condition
 from bayesjpt.queries.density import log_density
+from bayesjpt.queries.given import box_log_probability
 from bayesjpt.queries.paths import conditions
 from bayesjpt.table.encode import filler
+from bayesjpt.table.resolution import is_recorded
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
@@ -44,11 +48,13 @@ def as_rng(rng: object) -> np.random.Generator:
 
 
 def grid(schema: Schema) -> np.ndarray:
-    """Return float64 (2, n_column): resolution of real columns (0 elsewhere), and grid points per unit.
+    """Return float64 (2, n_column): resolution of real columns with a recording grid (0 elsewhere), points per unit.
 
     The latter is 0 where it is no whole number. Numbers of grid points divided by it are decimals as people write them.
     """
-    resolution = np.array([column.resolution if column.base == "real" else 0.0 for column in schema])
+    resolution = np.array(
+        [column.resolution if column.base == "real" and is_recorded(column) else 0.0 for column in schema]
+    )
     with np.errstate(divide="ignore"):
         per_unit = np.where(resolution > 0.0, 1.0 / np.where(resolution > 0.0, resolution, 1.0), 0.0)
     whole = np.round(per_unit)
@@ -61,6 +67,26 @@ def limits_of(schema: Schema, *, bounds: np.ndarray | None, recorded: bool) -> n
     free = np.array([[-np.inf], [np.inf]]).repeat(len(schema), axis=1)
     on_grid = grid(schema) if recorded else np.zeros((2, len(schema)))
     return np.vstack([free if bounds is None else bounds, on_grid])
+
+
+def constants_kept(post: Posterior, bounds: np.ndarray) -> np.ndarray:
+    """Return bounds, float64 (2, n_column), under which a column of one value has no other.
+
+    What its likelihoods give mass to beside is for rows that hold it; nor is it kept where what is given rules it out.
+    """
+    kept = bounds.copy()
+    for position, column in enumerate(post.schema):
+        if column.base == "category" or column.minimum != column.maximum or not column.atoms:
+            continue
+        if np.isfinite(_log_probability_of(post, position, column.minimum)).all():
+            kept[:, position] = column.minimum
+    return kept
+
+
+@pooled
+def _log_probability_of(post: Posterior, position: int, value: float) -> np.ndarray:
+    """Return float64 (n_draw, 1): of one value of a column, -inf where what is given rules it out."""
+    return box_log_probability(post, post.plan(), [Box({position: np.array([[value, value]])})])
 
 
 def empty_rows(schema: Schema, n_row: int) -> Table:

@@ -17,7 +17,7 @@ from bayesjpt.kernels.path_probability import make_targets
 from bayesjpt.posterior.answer import PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
-from bayesjpt.queries.complete import as_rng, check_count, complete, even_draws, grid, limits_of
+from bayesjpt.queries.complete import as_rng, check_count, complete, constants_kept, even_draws, grid, limits_of
 from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.given import refuse_impossible_rows, row_blocks
 from bayesjpt.queries.moments import moments
@@ -116,7 +116,7 @@ def impute(
     n_imputations = check_count(n_imputations, "n_imputations")
     rng = as_rng(rng)
     rows = as_rows(table, post.schema)
-    limits = limits_of(post.schema, bounds=possible_values(post.schema), recorded=recorded)
+    limits = limits_of(post.schema, bounds=constants_kept(post, possible_values(post.schema)), recorded=recorded)
     completed = []
     for number in even_draws(n_imputations, post.n_chain * post.n_draw, rng):
         draw = np.full(rows.n_row, number)
@@ -175,6 +175,7 @@ def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded:
     answer = np.full((3, rows.n_column, rows.n_row), np.nan)
     values = rows.values.copy()
     tails = [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]
+    kept, highest = constants_kept(post, possible_values(post.schema))
     for number, which, by_draw in _by_draw(post, rows):
         mean = _mean_over_draws(by_draw)
         if post.schema.columns[number].base == "category":
@@ -182,7 +183,8 @@ def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded:
             values[number, which] = best
             by_draw, mean = by_draw[best, :, np.arange(which.size)].T, mean[best, np.arange(which.size)]
         else:
-            values[number, which] = _rounded(post, number, mean, recorded)
+            is_constant = kept[number] == highest[number]
+            values[number, which] = kept[number] if is_constant else _rounded(post, number, mean, recorded)
         answer[0, number, which] = mean
         answer[1:, number, which] = np.quantile(by_draw, tails, axis=0)
     cells = PlainAnswers(
@@ -272,9 +274,9 @@ def _rounded(post: Posterior, number: int, x: np.ndarray, recorded: bool) -> np.
     column = post.schema.columns[number]
     if column.base == "integer":
         return np.clip(np.round(x), *column.support) + 0.0  # no negative zero
-    if not recorded:
-        return x
     resolution, per_unit = grid(post.schema)[:, number]
+    if not recorded or resolution == 0.0:
+        return x
     return (np.round(x / resolution) / per_unit if per_unit else np.round(x / resolution) * resolution) + 0.0
 
 

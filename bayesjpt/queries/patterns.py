@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -176,9 +177,9 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
     >>> sorted(part.event.split(" and ")[0] for part in post.patterns().parts)
     ["kind = 'a'", "kind = 'b'"]
     """
-    if isinstance(min_support, bool) or not 0.0 <= min_support < 1.0:
+    if not isinstance(min_support, Real) or isinstance(min_support, bool) or not 0.0 <= min_support < 1.0:
         raise QueryError(f"min_support={min_support!r}", "a share from 0 to below 1")
-    if isinstance(coverage, bool) or not 0.0 < coverage < 1.0:
+    if not isinstance(coverage, Real) or isinstance(coverage, bool) or not 0.0 < coverage < 1.0:
         raise QueryError(f"coverage={coverage!r}", "a share strictly between 0 and 1")
     source = representative(post, range(len(post.schema)))
     one = source.post

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.complete import as_rng, complete, limits_of
+from bayesjpt.queries.complete import as_rng, complete, constants_kept, limits_of
 from bayesjpt.queries.resolve import position_of
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.frames import index_of
@@ -124,7 +124,7 @@ def predict(
 def _draws(post: Posterior, rows: Table, columns: list[int], rng: np.random.Generator) -> np.ndarray:
     """Return drawn values, float64 (n_target, n_chain, n_draw, n_row)."""
     n_draw = post.n_chain * post.n_draw
-    limits = limits_of(post.schema, bounds=possible_values(post.schema), recorded=True)
+    limits = limits_of(post.schema, bounds=constants_kept(post, possible_values(post.schema)), recorded=True)
     out = np.empty((len(columns), n_draw, rows.n_row))
     n_part = max(_ROWS_AT_ONCE // max(rows.n_row, 1), 1)
     for lo in range(0, n_draw, n_part):

@@ -60,6 +60,8 @@ def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
     EventError
         For a column that is not there, with the closest name, or that was set aside, with the reason.
     """
+    if not isinstance(name, str):
+        raise EventError(f"a column called {name!r}", "a text")
     if name in schema.names:
         return schema.names.index(name)
     for column in schema.set_aside:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,7 @@ def type_shares(post: Posterior, *, interval: float = INTERVAL) -> TypeShares:
     >>> type_shares(bj.Posterior.from_circuit(circuit, table.schema))["grade"].types
     {'nominal': 1.0}
     """
-    if not 0.0 < interval < 1.0:
+    if not isinstance(interval, Real) or not 0.0 < interval < 1.0:
         raise QueryError(f"interval = {interval!r}", "a probability between 0 and 1")
     shares = _shares(post).reshape(post.n_chain, post.n_draw, len(post.schema), len(registry.FAMILIES))
     by_type = np.zeros((*shares.shape[:3], len(TYPES)))

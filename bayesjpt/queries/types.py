@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from bayesjpt.defaults import INTERVAL, TYPE_DRAWS
@@ -235,7 +236,7 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
     >>> post.types()["grade"].type, post.types()["grade"].certainty
     ('ordinal', 'likely')
     """
-    if not 0.0 < interval < 1.0:
+    if not isinstance(interval, Real) or not 0.0 < interval < 1.0:
         raise QueryError(f"interval = {interval!r}", "a probability between 0 and 1")
     if table is not None and table.schema != post.schema:
         raise QueryError("a table whose schema is not the fit's", "the table that was fitted")

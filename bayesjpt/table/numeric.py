@@ -221,7 +221,7 @@ def _resolution(view: Cells, is_other: np.ndarray, spread: float) -> tuple[float
     width = resolution.grid(distinct, view.counts()[is_other])
     if width:
         return width, f"recorded to {width:g}"
-    return resolution.fallback(distinct, spread), "no recording grid, so a thousandth of the spread"
+    return resolution.fallback(distinct, spread), f"{resolution.NO_GRID}, so a thousandth of the spread"
 
 
 def _atom_note(view: Cells, atom: np.ndarray) -> str:

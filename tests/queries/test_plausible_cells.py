@@ -1,0 +1,84 @@
+"""Drawn cells are such as the table holds: constants, positive numbers, nothing in a gap between two clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.errors import BayesjptWarning, QueryError
+
+FEW = {"n_structures": 2, "seed": 1, "progress": False}
+
+
+@pytest.fixture(scope="module", params=["mspn", "jpt"])
+def post(request):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "constant": 7.5,
+            "day": pd.Timestamp("2020-01-01"),
+            "tiny": rng.gamma(0.3, 1e-6, 300),
+            "real": rng.normal(size=300),
+        }
+    )
+    with pytest.warns(BayesjptWarning, match="constant columns"):
+        table = bj.as_table(frame)
+    return bj.fit(table, request.param, **FEW)
+
+
+def holes(post, *names):
+    frame = post.sample(200, rng=2).to_frame()
+    frame[list(names)] = None
+    return bj.as_table(frame, schema=post.schema)
+
+
+def test_a_column_of_one_value_is_drawn_and_filled_with_it(post):
+    rows = post.sample(50_000, rng=1, recorded=True).to_frame()
+    filled = post.impute(holes(post, "constant", "day"), rng=1)[0].to_frame()
+    means = post.impute_mean(holes(post, "constant", "day")).table.to_frame()
+    for frame in rows, filled, means:
+        assert (frame["constant"] == 7.5).all()
+        assert (frame["day"] == pd.Timestamp("2020-01-01")).all()
+    assert post.sample(20_000, rng=1, labels="all").to_frame()["constant"].nunique() > 1  # there is more than that
+
+
+def test_a_column_of_one_value_is_not_kept_where_what_is_given_rules_it_out(post):
+    for rows in post.sample(5, "constant > 10", rng=1), post.condition("constant > 10").sample(5, rng=1):
+        assert (rows.to_frame()["constant"] > 10.0).all()
+    assert (post.sample(3, {"constant": 9.0}, rng=1).to_frame()["constant"] == 9.0).all()
+
+
+def test_numbers_without_a_recording_grid_are_not_rounded(post):
+    filled = post.impute(holes(post, "tiny"), rng=1, recorded=True)[0].to_frame()["tiny"]
+    assert (filled > 0.0).all()
+    assert (post.impute_mean(holes(post, "tiny")).table.to_frame()["tiny"] > 0.0).all()
+
+
+def test_a_joint_tree_leaves_the_gap_between_two_clusters_empty():
+    rng = np.random.default_rng(2)
+    x = np.where(rng.random(1000) < 0.3, rng.normal(0.0, 0.01, 1000), rng.normal(10.0, 0.01, 1000))
+    frame = pd.DataFrame({"x": x} | {f"z{k}": rng.normal(size=1000) for k in range(4)})
+    post = bj.fit(frame, "jpt", **FEW)
+    assert float(post.probability("x between 1 and 9").mean()) < 0.03  # .2 under a normal alone
+
+
+def test_a_likelihood_that_cannot_be_drawn_on_a_cell_is_replaced_and_said():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=300), "z": rng.normal(size=300)})
+    with pytest.warns(BayesjptWarning, match="student_t cannot be drawn on a part of column"):
+        post = bj.fit(frame, "jpt", families=["student_t"], **FEW)
+    assert np.isfinite(post.log_mass(frame).values).all()
+
+
+def test_shares_and_intervals_that_are_none_are_told(post):
+    for ask in (
+        lambda: post.patterns(min_support="a"),
+        lambda: post.patterns(coverage="a"),
+        lambda: post.types(interval="a"),
+        lambda: post.components(None),
+        lambda: post.components(["real"]),
+    ):
+        with pytest.raises(QueryError):
+            ask()
