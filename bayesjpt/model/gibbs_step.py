@@ -14,10 +14,11 @@ import pymc as pm
 from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, StepMethodState
 
 from bayesjpt.circuit.arrays import LATENT, Params
+from bayesjpt.circuit.check_values import check_values
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.type_prior import no_column_types
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
-from bayesjpt.errors import FitFileError, ModelError
+from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.kernels import chain
 from bayesjpt.kernels.chain import ChainState
 from bayesjpt.kernels.concentration import log_allocations
@@ -40,7 +41,6 @@ from bayesjpt.model.concentration_step import ConcentrationGibbs
 from bayesjpt.model.gaps import check_gaps
 from bayesjpt.model.groups import FrozenGroups
 from bayesjpt.model.internals import STEP_METHODS, dataclass_state, make_initial_point_fn
-from bayesjpt.posterior.check import check_parameters
 from bayesjpt.table.encode import filler
 
 SAME_POINT = 1e-9
@@ -323,8 +323,8 @@ class CircuitGibbs(BlockedStep):
         """Raise `ModelError` where a start that the user gave is no value of its variable."""
         n = self._frozen.circuit.n_theta
         try:
-            check_parameters(self._layout, Params(params.log_weight, params.theta[..., :n]))
-        except FitFileError as error:
+            check_values(self._layout, Params(params.log_weight, params.theta[..., :n]))
+        except CircuitError as error:
             names = ", ".join(sorted(given))
             raise ModelError(f"starting values of {names}: {error.found}", error.expected) from None
         if not (np.isfinite(params.theta).all() and (params.theta[n:] > 0.0).all()):

@@ -61,10 +61,10 @@ class Groups:
             raise no_order from None
         if values.ndim != 1 or values.size != n_row:
             raise ModelError(f"groups of shape {values.shape} for {n_row} rows", "a label for each row")
-        if values.dtype.kind == "U" and not all(isinstance(label, str) for label in labels):
-            raise ModelError("groups whose labels are texts and others", "labels of one type")
         if any(map(_is_missing, labels)):  # NumPy may have made texts of them
             raise ModelError("a row without a group", "a label for each row", "Make one for rows of no known group")
+        if values.dtype.kind == "U" and not all(isinstance(label, str) for label in labels):
+            raise ModelError("groups whose labels are texts and others", "labels of one type")
         try:
             self.labels, self.codes = np.unique(values, return_inverse=True)
         except TypeError:

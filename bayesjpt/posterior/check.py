@@ -11,13 +11,11 @@ import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_shapes
-from bayesjpt.circuit.layout import Layout, make_layout
-from bayesjpt.errors import FitFileError
+from bayesjpt.circuit.check_values import WEIGHT_TOLERANCE, check_values
+from bayesjpt.circuit.layout import make_layout
+from bayesjpt.errors import CircuitError, FitFileError
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
-
-WEIGHT_TOLERANCE = 1e-9
-"""By which weights of a sum may miss one: a few thousand rounding errors."""
 
 DTYPES = {
     "kind": np.int8,
@@ -136,7 +134,10 @@ def check_draws(params: Params, circuit: Circuit, schema: Schema) -> None:
         _fail("different numbers of draws of weights and of parameters", "the same")
     layout = make_layout(circuit, schema)
     for each in (Params(circuit.start_log_weight, circuit.start_theta), params):
-        check_parameters(layout, each)
+        try:
+            check_values(layout, each)
+        except CircuitError as error:
+            _fail(error.found, error.expected or "")
 
 
 def check_weights(weights: np.ndarray) -> None:
@@ -197,32 +198,6 @@ def check_lengths(
         for name, size in (("log_weight", size_of["child"]), ("theta", size_of["start_theta"])):
             if size_of[name] != n_kept * size:
                 _fail(f"{size_of[name]} numbers of {name!r} in structure {number}", f"{n_kept} draws of {size}")
-
-
-def check_parameters(layout: Layout, params: Params) -> None:
-    """Raise `FitFileError` unless weights and parameters, (..., n), are such as a circuit can have."""
-    for name, array in layout.split(params).items():
-        if not np.isfinite(array).all():
-            _fail(f"{name} holds a number that is not finite", "finite draws")
-    for variable in layout.weights:
-        weights = np.exp(params.log_weight[..., variable.edges])
-        _check_simplex(variable.name, weights, variable.ptr, least=0.0)
-    for variable in layout.parameters:
-        values = params.theta[..., variable.positions]
-        constraint = variable.parameter.constraint
-        if constraint == "simplex":
-            _check_simplex(variable.name, values, variable.ptr, least=np.nextafter(0.0, 1.0))
-        elif (constraint != "real" and (values <= 0.0).any()) or (constraint == "unit" and (values > 1.0).any()):
-            _fail(
-                f"{variable.name} holds {values.min():g}", "positive numbers" if constraint == "positive" else "0 to 1"
-            )
-
-
-def _check_simplex(name: str, values: np.ndarray, ptr: np.ndarray, *, least: float) -> None:
-    """Conditioning makes weights of zero, sampling does not; parameters are positive always."""
-    total = np.add.reduceat(values, ptr[:-1], axis=-1)
-    if (values < least).any() or (np.abs(total - 1.0) > WEIGHT_TOLERANCE).any():
-        _fail(f"{name} holds numbers that are no shares of one", "positive ones that add up to one")
 
 
 def check_cells(table: Table) -> None:

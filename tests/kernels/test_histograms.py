@@ -208,7 +208,8 @@ def test_latent_sums_rows_without_a_way_and_too_many_values_are_looked_at_row_by
 
 def test_an_impossible_row_is_told_by_its_number():
     case = a_hard_case()
-    edges = [np.arange(case.plan.child_ptr[node], case.plan.child_ptr[node + 1]) for node in case.plan.slot_node]
+    unsplit = case.plan.slot_node[np.isin(case.plan.slot_column, [1, 2])]
+    edges = [np.arange(case.plan.child_ptr[node], case.plan.child_ptr[node + 1]) for node in unsplit]
     told = []
     for sweeper in (sweeper_of(case, case.table.n_row), counting_sweeper(case)):
         params = sweeper.learned()

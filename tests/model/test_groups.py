@@ -253,7 +253,8 @@ def test_other_rows_and_imputation_of_grouped_blocks_are_refused(drawn, case):
         ({"group": pd.Series(["a", None] * 7, dtype="string")}, "without a group"),
         ({"group": [(1,), (1, 2)] * 7}, "no order"),
         ({"kappa": 3.0}, "no groups"),
-        ({"group": ["a", 1] * 7, "kappa": 0.0}, "kappa=0.0"),
+        ({"group": ["a", 1] * 7}, "one type"),
+        ({"group": ["a", "b"] * 7, "kappa": 0.0}, "kappa=0.0"),
         ({"group": ["a", "b"] * 7, "kappa": np.ones(2)}, "kappa="),
     ],
 )

@@ -112,7 +112,7 @@ def test_replaced_file_is_the_new_fit_and_nothing_is_left_beside(post, tmp_path)
 
 
 def test_folder_that_does_not_exist_is_refused(post, tmp_path):
-    with pytest.raises(FitFileError, match="cannot write"):
+    with pytest.raises(FitFileError, match="no folder"):
         post.save(tmp_path / "nowhere" / "fit.nc")
 
 
