@@ -235,12 +235,14 @@ class _Arrays:
         members = list(offered) if is_whole else [family for family in offered if _reaches(family, column, part)]
         if not isinstance(part, Interval):
             members = [registry.family("categorical")]
-        elif not is_whole and _is_poor(members, offered):
+        elif not is_whole and _is_poor(members, offered, part.hi - part.lo > column.resolution):
             if not members:
                 names = ", ".join(family.name for family in offered)
                 warn(f"{names} cannot be drawn on a part of column {column.name!r}: quantile stands there")
             members.append(registry.family("quantile"))
         cells = self.table.values[leaf.column, leaf.rows[self.table.observed[leaf.column, leaf.rows]]]
+        if isinstance(part, Interval) and not is_whole:  # rows of a tree from elsewhere may lie in another part
+            cells = cells[(cells >= part.lo) & (cells <= part.hi)]
         if is_whole and all(map(start_by_kernel, members)):
             leaves = self.whole_leaves(leaf.column, cells)
         else:
@@ -303,13 +305,13 @@ def _reaches(family: Family, column: Column, part: Interval | Labels) -> bool:
     return any(part.lo <= atom <= part.hi for atom in column.atoms)
 
 
-def _is_poor(members: Sequence[Family], offered: Sequence[Family]) -> bool:
-    """Return whether a cell has lost likelihoods that cannot be drawn on one, and has a single one left at most.
+def _is_poor(members: Sequence[Family], offered: Sequence[Family], is_wide: bool) -> bool:
+    """Return whether a cell has no likelihood left that can be drawn on one, or one of several, and room.
 
     A normal distribution alone has mass where a cell that holds two clusters is empty.
     """
     left, asked = (sum(family.name != ATOM for family in families) for families in (members, offered))
-    return left < asked and left <= 1 and all(family.name != "quantile" for family in members)
+    return left == 0 or (left == 1 < asked and is_wide and all(family.name != "quantile" for family in members))
 
 
 def build_circuit(
