@@ -98,6 +98,7 @@ class _Arrays:
         self._shared: dict[tuple[int, str, Labels], int] = {}
         self._labels: dict[tuple[int, Labels], int] = {}
         self._offered: dict[int, tuple[Family, ...]] = {}
+        self._replaced: set[int] = set()
         self._hyper: dict[tuple[int, int], np.ndarray] = {}
         self._members: dict[int, tuple[Members, list[int], list[int], list[int]]] = {}
 
@@ -236,8 +237,10 @@ class _Arrays:
         if not isinstance(part, Interval):
             members = [registry.family("categorical")]
         elif not is_whole and _is_poor(members, offered, part.hi - part.lo > column.resolution):
-            if not members:
-                names = ", ".join(family.name for family in offered)
+            lost = [family.name for family in offered if family.name != ATOM and not family.samplable_on_cell]
+            if lost and all(family.name == ATOM for family in members) and leaf.column not in self._replaced:
+                self._replaced.add(leaf.column)
+                names = ", ".join(lost)
                 warn(f"{names} cannot be drawn on a part of column {column.name!r}: quantile stands there")
             members.append(registry.family("quantile"))
         cells = self.table.values[leaf.column, leaf.rows[self.table.observed[leaf.column, leaf.rows]]]

@@ -12,27 +12,30 @@ WEIGHT_TOLERANCE = 1e-9
 """By which weights of a sum may miss one: a few thousand rounding errors."""
 
 
-def check_values(layout: Layout, params: Params) -> None:
-    """Raise `CircuitError` unless weights and parameters, (..., n), are such as a circuit can have."""
+def check_values(layout: Layout, params: Params, tolerance: float = WEIGHT_TOLERANCE) -> None:
+    """Raise `CircuitError` unless weights and parameters, (..., n), are such as a circuit can have.
+
+    Shares may miss one by `tolerance`.
+    """
     for name, array in layout.split(params).items():
         if not np.isfinite(array).all():
             raise CircuitError(f"{name} holds a number that is not finite", "finite numbers")
     for variable in layout.weights:
         weights = np.exp(params.log_weight[..., variable.edges])
-        _check_simplex(variable.name, weights, variable.ptr, least=0.0)
+        _check_simplex(variable.name, weights, variable.ptr, least=0.0, tolerance=tolerance)
     for variable in layout.parameters:
         values = params.theta[..., variable.positions]
         constraint = variable.parameter.constraint
         if constraint == "simplex":
-            _check_simplex(variable.name, values, variable.ptr, least=np.nextafter(0.0, 1.0))
+            _check_simplex(variable.name, values, variable.ptr, least=np.nextafter(0.0, 1.0), tolerance=tolerance)
         elif (constraint != "real" and (values <= 0.0).any()) or (constraint == "unit" and (values > 1.0).any()):
             raise CircuitError(
                 f"{variable.name} holds {values.min():g}", "positive numbers" if constraint == "positive" else "0 to 1"
             )
 
 
-def _check_simplex(name: str, values: np.ndarray, ptr: np.ndarray, *, least: float) -> None:
+def _check_simplex(name: str, values: np.ndarray, ptr: np.ndarray, *, least: float, tolerance: float) -> None:
     """Conditioning makes weights of zero, sampling does not; parameters are positive always."""
     total = np.add.reduceat(values, ptr[:-1], axis=-1)
-    if (values < least).any() or (np.abs(total - 1.0) > WEIGHT_TOLERANCE).any():
+    if (values < least).any() or (np.abs(total - 1.0) > tolerance).any():
         raise CircuitError(f"{name} holds numbers that are no shares of one", "positive ones that add up to one")

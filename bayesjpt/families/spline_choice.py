@@ -161,7 +161,8 @@ def _reason(rule: Rule, order: int, n_bin: int, n: int, n_distinct: int) -> str:
     text += f"; {' and '.join(free)} by BIC" if free else "; as asked for"
     least_order, least_bins = rule.order or rule.least_order, rule.n_bins or rule.least_bins
     if least_order > order:
-        text += f"; order {least_order} needs more than {n_distinct} distinct value{'s' * (n_distinct > 1)}"
+        needed = least_order + n_bin - 1
+        text += f"; order {least_order} needs {needed} distinct values in so many bins, there are {n_distinct}"
     if least_bins > n_bin:
         text += f"; {least_bins} bins would be empty or narrower than a resolution"
     return text

@@ -266,12 +266,14 @@ def resampling_of(table: Table | Dataset, learners: Sequence[Any]) -> str:
     end where the rows of their leaf end: other rows would be impossible. Where a learner splits columns, such a
     likelihood stands for those that cannot be drawn on a part of one, too.
     """
+    from bayesjpt.circuit.plan import ATOM
     from bayesjpt.families import registry
 
     splits = any(getattr(each, "__name__", str(each)).removeprefix("learn_") in _SPLITTING for each in learners)
     for column in table.schema:
-        families = registry.dictionary(column)
-        if all(family.leaf_constants is not None or (splits and not family.samplable_on_cell) for family in families):
+        families = [family for family in registry.dictionary(column) if family.name != ATOM]
+        ends = [family.leaf_constants is not None or (splits and not family.samplable_on_cell) for family in families]
+        if ends and all(ends) and column.minimum != column.maximum:
             return "none"
     return "half" if table.n_row >= HALVED_ROWS else "bootstrap"
 

@@ -47,7 +47,7 @@ def check_name(model: pm.Model, name: Any) -> None:
     """Raise `ModelError` for a name that PyMC cannot use, or that the model has already."""
     if not isinstance(name, str) or not name or "/" in name:
         raise ModelError(f"block name {name!r}", "a non-empty string without /")
-    if name in model or f"{name}_data" in model:
+    if name in model:
         raise ModelError(f"a block or variable {name!r} in a model that has one of that name", "another name")
 
 

@@ -80,6 +80,16 @@ def _uniform(z, c):
     return pt.switch((z >= c[:, :1]) & (z <= c[:, 1:2]), c[:, 2:3], -np.inf)
 
 
+def _quantile(z, c):
+    n_segment = int(c[0, 0])  # the same in all leaves of a group
+    knots, levels = c[:, None, 1 : n_segment + 2], c[:, None, n_segment + 2 : 2 * n_segment + 2]
+    x = z[:, :, None]
+    # the last knot belongs to the last segment
+    is_last = np.arange(n_segment) == n_segment - 1
+    inside = (x >= knots[:, :, :-1]) & ((x < knots[:, :, 1:]) | (is_last & pt.eq(x, knots[:, :, 1:])))
+    return pt.switch(inside.any(axis=-1), pt.switch(inside, levels, 0.0).sum(axis=-1), -np.inf)
+
+
 CELL_FAMILIES: dict[str, CellFamily] = {
     "normal": CellFamily(_normal, cell_tails.normal_tails),
     "student_t": CellFamily(_student_t, cell_tails.student_t_tails),
@@ -87,6 +97,7 @@ CELL_FAMILIES: dict[str, CellFamily] = {
     "exponential": CellFamily(_exponential, cell_tails.exponential_tails, True),
     "lognormal": CellFamily(_lognormal, cell_tails.lognormal_tails, True),
     "uniform": CellFamily(_uniform, cell_tails.uniform_tails),
+    "quantile": CellFamily(_quantile, cell_tails.quantile_tails),
 }
 """Families of real columns with a density of one line, by name."""
 
@@ -121,7 +132,8 @@ class _Intervals(NamedTuple):
     def is_narrow(self) -> np.ndarray:
         """Whether an interval holds so little that a difference of tails errs by more than a constant density."""
         tail = np.minimum(self.from_lower, self.to_upper)
-        return self.inside - tail < 0.5 * np.log(np.finfo(float).eps * np.maximum(-tail, 1.0))
+        with np.errstate(invalid="ignore"):  # of a leaf without mass, which has no share in any mixture
+            return self.inside - tail < 0.5 * np.log(np.finfo(float).eps * np.maximum(-tail, 1.0))
 
 
 class CellDensity:

@@ -77,6 +77,19 @@ def uniform_tails(z, theta, constants):
     return log_share(0.5 * z - 0.5 * lo), log_share(0.5 * hi - 0.5 * z)
 
 
+def quantile_tails(z, theta, constants):
+    """Return both tails of uniform segments, theta = their probabilities, constants = (step, knots)."""
+    knots = constants[:, None, 1:]
+    width = knots[:, :, 1:] - knots[:, :, :-1]
+    x = z[:, :, None]
+
+    def log_share(part):
+        share = (theta[:, None, :] * pt.clip(part / width, 0.0, 1.0)).sum(axis=-1)
+        return pt.switch(share > 0.0, pt.log(pt.switch(share > 0.0, share, 1.0)), -np.inf)
+
+    return log_share(x - knots[:, :, :-1]), log_share(knots[:, :, 1:] - x)
+
+
 def gamma_tails(z, theta, constants):
     """Return both tails of a gamma, theta = (shape, rate)."""
     shape = theta[:, :1]

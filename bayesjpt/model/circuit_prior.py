@@ -343,7 +343,8 @@ class CircuitPrior:
         model = pm.modelcontext(None)
         check_name(model, name)
         observed = options.get("observed")
-        if observed is not None and np.ndim(observed) and np.shape(observed)[0] != n:
+        # of data of the model, which may be set anew, PyMC compares shapes
+        if isinstance(observed, np.ndarray | Sequence) and np.ndim(observed) and np.shape(observed)[0] != n:
             raise ModelError(f"{np.shape(observed)[0]} observed rows of {name!r}", f"n={n} of them")
         row, column = f"{model.name_for(name)}_row", f"{model.name_for(name)}_column"
         model.add_coord(row, np.arange(n))

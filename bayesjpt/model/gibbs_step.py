@@ -54,6 +54,10 @@ def register_step(step: type[BlockedStep] | None = None) -> None:
         STEP_METHODS.append(step)
 
 
+_START_TOLERANCE = 1e-3
+"""By which shares that a user begins at may miss one: rounded to three digits, or of 32 bits."""
+
+
 @dataclass_state
 class CircuitGibbsState(StepMethodState):
     """What a chain carries from sweep to sweep beside the point."""
@@ -323,7 +327,7 @@ class CircuitGibbs(BlockedStep):
         """Raise `ModelError` where a start that the user gave is no value of its variable."""
         n = self._frozen.circuit.n_theta
         try:
-            check_values(self._layout, Params(params.log_weight, params.theta[..., :n]))
+            check_values(self._layout, Params(params.log_weight, params.theta[..., :n]), _START_TOLERANCE)
         except CircuitError as error:
             names = ", ".join(sorted(given))
             raise ModelError(f"starting values of {names}: {error.found}", error.expected) from None

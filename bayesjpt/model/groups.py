@@ -118,7 +118,7 @@ def group_weights(name: str, layout: Layout, shared: dict, groups: Groups, kappa
     model = pm.modelcontext(None)
     full = model.name_for(name)
     labels = groups.labels
-    model.add_coord(f"{full}_{GROUP}", list(labels) if labels.dtype.kind == "M" else labels.tolist())
+    model.add_coord(f"{full}_{GROUP}", list(labels) if labels.dtype.kind in "mM" else labels.tolist())
     out = {}
     for variable in kinds:
         concentration = kappa * pt.broadcast_to(shared[variable.name], (groups.labels.size, variable.edges.size))

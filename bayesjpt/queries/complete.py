@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -69,24 +70,54 @@ def limits_of(schema: Schema, *, bounds: np.ndarray | None, recorded: bool) -> n
     return np.vstack([free if bounds is None else bounds, on_grid])
 
 
-def constants_kept(post: Posterior, bounds: np.ndarray) -> np.ndarray:
-    """Return bounds, float64 (2, n_column), under which a column of one value has no other.
+def constants_kept(post: Posterior, bounds: np.ndarray, rows: Table) -> np.ndarray:
+    """Return bounds, float64 (2, n_column), under which a column of one value that rows lack has no other.
 
     What its likelihoods give mass to beside is for rows that hold it; nor is it kept where what is given rules it out.
     """
-    kept = bounds.copy()
-    for position, column in enumerate(post.schema):
-        if column.base == "category" or column.minimum != column.maximum or not column.atoms:
-            continue
-        if np.isfinite(_log_probability_of(post, position, column.minimum)).all():
-            kept[:, position] = column.minimum
+    found = [
+        position
+        for position, column in enumerate(post.schema)
+        if column.base != "category" and column.minimum == column.maximum and column.atoms
+    ]
+    found = [position for position in found if not rows.observed[position].all()]
+    if not found:
+        return bounds
+    kept, values = bounds.copy(), np.array([post.schema.columns[position].minimum for position in found])
+    possible = np.isfinite(_log_probability_of(post, found, values)).all(axis=0)
+    kept[:, np.array(found)[possible]] = values[possible]
     return kept
 
 
 @pooled
-def _log_probability_of(post: Posterior, position: int, value: float) -> np.ndarray:
-    """Return float64 (n_draw, 1): of one value of a column, -inf where what is given rules it out."""
-    return box_log_probability(post, post.plan(), [Box({position: np.array([[value, value]])})])
+def _log_probability_of(post: Posterior, positions: Sequence[int], values: np.ndarray) -> np.ndarray:
+    """Return float64 (n_draw, n): of a value of each of some columns, -inf where what is given rules it out."""
+    boxes = [Box({c: np.array([[value, value]])}) for c, value in zip(positions, values.tolist(), strict=True)]
+    return box_log_probability(post, post.plan(), boxes)
+
+
+def complete_within(
+    post: Posterior,
+    rows: Table,
+    draw: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    bounds: np.ndarray,
+    recorded: bool,
+    one_row: bool,
+) -> np.ndarray:
+    """Return what `complete` does, values within bounds, float64 (2, n_column), and constants kept.
+
+    But where a row rules a constant out, as a condition on several columns may: then none is kept.
+    """
+    for kept in constants_kept(post, bounds, rows), bounds:
+        try:
+            limits = limits_of(post.schema, bounds=kept, recorded=recorded)
+            return complete(post, rows, draw, rng, limits=limits, one_row=one_row)
+        except EvidenceError:
+            if kept is bounds:
+                raise
+    raise AssertionError  # the second bounds are the given ones
 
 
 def empty_rows(schema: Schema, n_row: int) -> Table:

@@ -17,7 +17,7 @@ from bayesjpt.kernels.path_probability import make_targets
 from bayesjpt.posterior.answer import PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
-from bayesjpt.queries.complete import as_rng, check_count, complete, constants_kept, even_draws, grid, limits_of
+from bayesjpt.queries.complete import as_rng, check_count, complete_within, constants_kept, even_draws, grid
 from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.given import refuse_impossible_rows, row_blocks
 from bayesjpt.queries.moments import moments
@@ -116,11 +116,11 @@ def impute(
     n_imputations = check_count(n_imputations, "n_imputations")
     rng = as_rng(rng)
     rows = as_rows(table, post.schema)
-    limits = limits_of(post.schema, bounds=constants_kept(post, possible_values(post.schema)), recorded=recorded)
+    bounds = possible_values(post.schema)
     completed = []
     for number in even_draws(n_imputations, post.n_chain * post.n_draw, rng):
         draw = np.full(rows.n_row, number)
-        values = complete(post, rows, draw, rng, limits=limits, one_row=False)
+        values = complete_within(post, rows, draw, rng, bounds=bounds, recorded=recorded, one_row=False)
         completed.append(Table(post.schema, values, np.ones(values.shape, bool), rows.unseen))
     return completed
 
@@ -175,7 +175,7 @@ def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded:
     answer = np.full((3, rows.n_column, rows.n_row), np.nan)
     values = rows.values.copy()
     tails = [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]
-    kept, highest = constants_kept(post, possible_values(post.schema))
+    kept, highest = constants_kept(post, possible_values(post.schema), rows)
     for number, which, by_draw in _by_draw(post, rows):
         mean = _mean_over_draws(by_draw)
         if post.schema.columns[number].base == "category":

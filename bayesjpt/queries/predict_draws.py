@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.complete import as_rng, complete, constants_kept, limits_of
+from bayesjpt.queries.complete import as_rng, complete_within
 from bayesjpt.queries.resolve import position_of
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.frames import index_of
@@ -124,12 +124,13 @@ def predict(
 def _draws(post: Posterior, rows: Table, columns: list[int], rng: np.random.Generator) -> np.ndarray:
     """Return drawn values, float64 (n_target, n_chain, n_draw, n_row)."""
     n_draw = post.n_chain * post.n_draw
-    limits = limits_of(post.schema, bounds=constants_kept(post, possible_values(post.schema)), recorded=True)
+    bounds = possible_values(post.schema)
     out = np.empty((len(columns), n_draw, rows.n_row))
     n_part = max(_ROWS_AT_ONCE // max(rows.n_row, 1), 1)
     for lo in range(0, n_draw, n_part):
         part = np.arange(lo, min(lo + n_part, n_draw))
         repeated = rows.take(np.tile(np.arange(rows.n_row), part.size))
-        values = complete(post, repeated, np.repeat(part, rows.n_row), rng, limits=limits, one_row=False)
+        numbers = np.repeat(part, rows.n_row)
+        values = complete_within(post, repeated, numbers, rng, bounds=bounds, recorded=True, one_row=False)
         out[:, part] = values[columns].reshape(len(columns), part.size, rows.n_row)
     return out.reshape(len(columns), post.n_chain, post.n_draw, rows.n_row)

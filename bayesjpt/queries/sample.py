@@ -13,7 +13,7 @@ from bayesjpt.queries.complete import (
     as_rng,
     check_count,
     complete,
-    constants_kept,
+    complete_within,
     empty_rows,
     even_draws,
     limits_of,
@@ -104,7 +104,10 @@ def sample(
     else:
         rows = evidence.rows.take(np.repeat(np.arange(evidence.rows.n_row), n))
         draw = np.concatenate([even_draws(n, n_draw, rng) for _ in range(evidence.rows.n_row)])
-    bounds = constants_kept(post, seen_labels(post.schema)) if labels == "seen" else None
-    limits = limits_of(post.schema, bounds=bounds, recorded=recorded)
-    values = complete(post, rows, draw, rng, limits=limits, one_row=evidence.one_row)
+    if labels == "seen":
+        bounds = seen_labels(post.schema)
+        values = complete_within(post, rows, draw, rng, bounds=bounds, recorded=recorded, one_row=evidence.one_row)
+    else:
+        limits = limits_of(post.schema, bounds=None, recorded=recorded)
+        values = complete(post, rows, draw, rng, limits=limits, one_row=evidence.one_row)
     return Table(post.schema, values, np.ones(values.shape, bool), rows.unseen)

@@ -11,7 +11,7 @@ import glob
 import itertools
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,9 +104,9 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     TableError
         Where there is none, or one is of an unknown kind.
     """
-    if not isinstance(paths, str | Path | Sequence):
+    if not isinstance(paths, str | os.PathLike | Iterable):
         raise TableError(f"files of type {type(paths).__name__}", "a path, or a list of paths")
-    entries = [paths] if isinstance(paths, str | Path) else list(paths)
+    entries = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: dict[Path, None] = {}
     for entry in entries:
         path = as_path(entry, TableError)

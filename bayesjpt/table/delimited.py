@@ -28,6 +28,8 @@ _SEPARATORS = (",", ";", "\t", "|")
 _N_ROW_CHUNK = 65_536
 _LARGE_BYTES = 2**21
 """From here on loading Arrow takes less time than it saves."""
+_LARGEST_FIELD = 2**31 - 1
+"""A C long holds it on every system."""
 _N_HEAD_LINES = 256
 """Lines in which separator and header are looked for; quoted cells may hold line ends."""
 
@@ -76,7 +78,7 @@ def read_text(content: bytes, name: str, reading: Reading, *, as_written: bool) 
         Where the text is empty or ragged, or its quotes do not close.
     """
     # the library's own bound is for the whole process; lines were measured when the file was read
-    csv.field_size_limit(max(csv.field_size_limit(), len(content)))
+    csv.field_size_limit(max(csv.field_size_limit(), min(len(content), _LARGEST_FIELD)))
     try:
         if reading.sep is None and reading.header is None and _is_apart_by_spaces(content):
             content, reading = _WIDE_GAP.sub(b" ", _EDGE.sub(b"", content)), replace(reading, sep=" ")

@@ -135,3 +135,20 @@ def test_a_start_that_is_no_value_of_its_variable_is_named(name, value, model):
     start = np.full(model[f"x_{name}"].type.shape, value)
     with pytest.raises(ModelError, match=f"starting values of x_{name}"):
         pm.sample(draws=1, tune=1, model=model, initvals={f"x_{name}": start}, **QUIET)
+
+
+def test_a_prior_from_a_joint_tree_of_default_likelihoods_is_that_of_its_draws():
+    rng = np.random.default_rng(2)
+    x = np.where(rng.random(300) < 0.3, rng.normal(0.0, 0.1, 300), rng.normal(10.0, 0.1, 300))
+    table = bj.as_table(pd.DataFrame({"x": x, "z": rng.normal(size=300)}))
+    post = bj.fit(table, "jpt", n_structures=1, draws=2, tune=2, chains=1, seed=1, progress=False)
+    at = np.array([-0.3, 0.0, 0.1, 1.0, 5.0, 9.9, 10.0, 10.2])
+    cells = bj.CircuitPrior.dist(post, "x", max_draws=10)
+    density = np.exp(post.marginal(["x"]).log_density(pd.DataFrame({"x": at})).values).mean(axis=(0, 1))
+    np.testing.assert_allclose(np.exp(pm.logp(cells, at).eval()), density, rtol=1e-12, atol=1e-300)
+    below = post.cdf(at, "x").values.reshape(-1, at.size).mean(axis=0)
+    np.testing.assert_allclose(np.exp(pm.logcdf(cells, at).eval()), below, rtol=1e-12)
+    with pm.Model() as model:
+        pm.Data("seen_data", np.zeros(3))
+        bj.CircuitPrior("seen", post, 3, columns="x", observed=model["seen_data"])
+    assert np.isfinite(model.point_logps()["seen"])

@@ -255,8 +255,8 @@ def test_a_column_with_atoms_and_a_likelihood_without_derivative_are_refused_by_
         bj.CircuitPrior.dist(atoms)
     assert bj.CircuitPrior.dist(atoms, ["real"]).type.ndim == 1
     table = ex.make_table((ex.REAL,), 20, rng)
-    pieces = ex.random_posterior(ex.mixture(table, dictionary=ex.only("quantile")), table, rng)
-    with pytest.raises(ModelError, match="likelihood quantile"):
+    pieces = ex.random_posterior(ex.mixture(table, dictionary=ex.only("spline")), table, rng)
+    with pytest.raises(ModelError, match="likelihood spline"):
         bj.CircuitPrior.dist(pieces)
 
 

@@ -82,3 +82,10 @@ def test_shares_and_intervals_that_are_none_are_told(post):
     ):
         with pytest.raises(QueryError):
             ask()
+
+
+def test_a_row_that_rules_a_constant_out_is_filled_all_the_same(post):
+    given = post.condition("constant > 7.6 or real > 0")
+    rows = bj.as_table(pd.DataFrame({"real": [-0.5], "constant": [None]}), schema=post.schema)
+    filled = given.impute(rows, rng=1)[0].to_frame()
+    assert float(filled["constant"].iloc[0]) > 7.6
