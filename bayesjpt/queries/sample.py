@@ -52,8 +52,9 @@ def sample(
         Round real columns to the grid on which they were recorded. A value whose grid point lies outside the event
         takes the next one inside, or stays as it is where there is none.
     labels : str
-        ``seen``: labels of the training table alone; rows follow the distribution given that no drawn cell is "other".
-        ``all``: "other" is drawn too, as often as the posterior says that a new row has a label of its own.
+        ``seen``: labels of the training table alone; rows follow the distribution given that no drawn cell is "other",
+        and that a column of one value keeps it, unless what is given rules that out. ``all``: "other" is drawn too, as
+        often as the posterior says that a new row has a label of its own.
 
     Returns
     -------
