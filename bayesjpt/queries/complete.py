@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -110,14 +111,13 @@ def complete_within(
 
     But where a row rules a constant out, as a condition on several columns may: then none is kept.
     """
-    for kept in constants_kept(post, bounds, rows), bounds:
-        try:
-            limits = limits_of(post.schema, bounds=kept, recorded=recorded)
+    kept = constants_kept(post, bounds, rows)
+    if kept is not bounds:
+        limits = limits_of(post.schema, bounds=kept, recorded=recorded)
+        with contextlib.suppress(EvidenceError):  # of what is impossible without constants, too, the last line tells
             return complete(post, rows, draw, rng, limits=limits, one_row=one_row)
-        except EvidenceError:
-            if kept is bounds:
-                raise
-    raise AssertionError  # the second bounds are the given ones
+    limits = limits_of(post.schema, bounds=bounds, recorded=recorded)
+    return complete(post, rows, draw, rng, limits=limits, one_row=one_row)
 
 
 def empty_rows(schema: Schema, n_row: int) -> Table:
