@@ -151,11 +151,14 @@ def test_an_interrupt_leaves_every_chain_behind_a_complete_sweep(target, interru
 def test_the_caller_is_asked_to_watch_while_chains_run(target, monkeypatch):
     monkeypatch.setattr("bayesjpt.sampler.chains.WATCH_SECONDS", 1e-4)
     draws = empty_draws(SCHEDULE, target.circuit.n_edge, target.circuit.n_theta)
-    seen = []
-    run_chains(
-        target, SCHEDULE, seeded(), draws, n_thread=1, watches=[lambda: seen.append(threading.current_thread().name)]
-    )
-    assert seen
+    seen, asked = [], threading.Event()
+
+    def watch():
+        seen.append(threading.current_thread().name)
+        asked.set()
+
+    # each chain waits to be watched: a fast machine ends before the first look, a slow one never needs the minute
+    run_chains(target, SCHEDULE, seeded(), draws, n_thread=1, record=lambda _: asked.wait(60), watches=[watch])
     assert set(seen) == {threading.current_thread().name}
 
 
@@ -164,9 +167,14 @@ def test_an_error_of_who_watches_ends_the_run_and_is_raised(target, monkeypatch)
     schedule = Schedule(n_chain=2, n_tune=0, n_draw=10_000)
     draws = empty_draws(schedule, target.circuit.n_edge, target.circuit.n_theta)
 
+    asked = threading.Event()
+
     def full():
+        asked.set()
         raise CheckpointError("cannot write")
 
     with pytest.raises(CheckpointError, match="cannot write"):
-        run_chains(target, schedule, seeded(schedule), draws, n_thread=2, watches=[full])
+        run_chains(
+            target, schedule, seeded(schedule), draws, n_thread=2, record=lambda _: asked.wait(60), watches=[full]
+        )
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("chains-")]
