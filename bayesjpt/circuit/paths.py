@@ -25,6 +25,9 @@ from bayesjpt.circuit.possible import LABEL_FAMILIES, Interval, Labels, possible
 from bayesjpt.families import categorical, registry
 from bayesjpt.families.record import ColumnFacts
 
+_NARROWEST = 1e-290
+"""Width of a cell in the units of likelihoods that parts of it are told from to ten digits: these end at 1e-300."""
+
 Region = Mapping[int, Interval | Labels]
 """What each constrained column may be."""
 
@@ -122,10 +125,10 @@ def divided(region: Region, division: Division, column: ColumnFacts) -> list[Reg
 def _differ(lo: float, hi: float, column: ColumnFacts) -> bool:
     """Return whether the support between two numbers has a width in the units of likelihoods.
 
-    From 1e-320 to 1e-310 it has none where a scale is 1.
+    From 1e-320 to 1e-310 it has none where a scale is 1: floats that small have few digits, and their differences less.
     """
     lo, hi = max(lo, column.support[0]), min(hi, column.support[1])
-    return (lo - column.location) / column.scale < (hi - column.location) / column.scale
+    return (hi - column.location) / column.scale - (lo - column.location) / column.scale > _NARROWEST
 
 
 def regions(circuit: Circuit, nodes: Iterable[int]) -> list[Region]:

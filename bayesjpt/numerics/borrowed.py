@@ -22,7 +22,7 @@ once, and the kernel is given the address. No kernel unpacks such a tuple, which
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -62,7 +62,7 @@ class ByAddress:
     def address(self) -> int:
         """Where its arrays are described as compiled code expects it; lasts as long as this object."""
         # of threads that ask at the same time the first one's words stay, whichever answer is kept
-        return self.__dict__.setdefault("_words", np.array(list(_words(self)), np.int64)).ctypes.data
+        return self.__dict__.setdefault("_words", np.array(_words(self), np.int64)).ctypes.data
 
     @functools.cached_property
     def compiled_type(self) -> Borrowed:
@@ -90,13 +90,17 @@ def _type_of(member: Any) -> types.Type:
     return typeof(member)
 
 
-def _words(arrays: Any) -> Iterator[int]:
-    """Yield the struct of a tuple; of an array: owner, parent, size, item size, address, shape, strides."""
+def _words(arrays: Any) -> list[int]:
+    """Return the struct of a tuple; of an array: owner, parent, size, item size, address, shape, strides."""
+    words: list[int] = []
     for member in arrays:
         if isinstance(member, ByAddress):
-            yield member.address
-            continue
-        yield from (0, 0, member.size, member.itemsize, member.ctypes.data, *member.shape, *member.strides)
+            words.append(member.address)
+        else:
+            words += (0, 0, member.size, member.itemsize, member.__array_interface__["data"][0])
+            words += member.shape
+            words += member.strides
+    return words
 
 
 @typeof_impl.register(ByAddress)

@@ -215,10 +215,13 @@ def confidence_bounds(
 
 @pooled
 def cdf_of_rows(post: Posterior, column: str, given: Table, points: np.ndarray) -> np.ndarray:
-    """Return P(X <= point) given each row, with a point of its own for each, float64 (n_draw, n_row)."""
+    """Return P(X <= point) given each row, float64 (n_draw, n_point, n_row).
+
+    `points` has the shape (n_point, n_row): each row has points of its own.
+    """
     question = ask(post, column, given, "error")
-    numbers = np.broadcast_to(points, (question.n_draw, 1, 1, points.size))
-    return _by_rows(question, fill_row_cdf_at, numbers, 1)[:, 0, 0]
+    numbers = np.broadcast_to(points[:, None], (question.n_draw, points.shape[0], 1, points.shape[1]))
+    return _by_rows(question, fill_row_cdf_at, numbers, points.shape[0])[:, :, 0]
 
 
 def _point(column: Column, value: object) -> float:

@@ -25,6 +25,8 @@ from bayesjpt.table.table import Table, as_table
 _N_STEP = 60
 _FARTHEST = 64.0
 """Ends of an interval are looked for within so many ranges of the training values beyond their ends."""
+_FINE = 0.01
+"""Of a resolution: to what ends are found."""
 _LARGEST, _UNIT = float(np.finfo(float).max), 2.0**10
 """Points beyond the quotient of the two are looked for in such units; a power of two rounds nothing."""
 
@@ -157,24 +159,30 @@ def _numbers(post: Posterior, given: Table, number: int, interval: float) -> np.
     def below(points: np.ndarray) -> np.ndarray:
         return cdf_of_rows(post, name, given, points).mean(axis=0)
 
-    levels = (0.5 * (1.0 - interval), 0.5 * (1.0 + interval))
-    ends = [_smallest(below, column, level, given.n_row) for level in levels]
-    return np.column_stack([mean, *ends])
+    levels = np.array([0.5 * (1.0 - interval), 0.5 * (1.0 + interval)])
+    return np.column_stack([mean, *_smallest(below, column, levels, given.n_row)])
 
 
-def _smallest(below: Callable[[np.ndarray], np.ndarray], column: Column, level: float, n_row: int) -> np.ndarray:
-    """Return the smallest values with a cumulative probability of a level, float64 (n_row,), by bisection."""
+def _smallest(
+    below: Callable[[np.ndarray], np.ndarray], column: Column, levels: np.ndarray, n_row: int
+) -> np.ndarray:
+    """Return the smallest values with cumulative probabilities of some levels, float64 (n_level, n_row).
+
+    By bisection of all levels in one go, since what few rows take is mostly to weigh sub-populations by the row.
+    """
     # next to the largest floats, smaller units keep sums and differences of points finite
     unit = _UNIT if max(abs(column.minimum), abs(column.maximum), column.scale) > _LARGEST / _UNIT else 1.0
     minimum, maximum = float(column.minimum) / unit, float(column.maximum) / unit
     least, most = max(column.support[0], -_LARGEST) / unit, min(column.support[1], _LARGEST) / unit
     reach = max(maximum - minimum, float(column.scale) / unit, float(column.resolution) / unit)
+    shape = len(levels), n_row
 
     def reached_at(points: np.ndarray) -> np.ndarray:
-        return below(unit * points) >= level
+        """Return whether cumulative probabilities reach the levels, of points (n_level, n_row)."""
+        return below(unit * points) >= levels[:, None]
 
-    lo = np.full(n_row, max(minimum - reach, least))
-    hi = np.full(n_row, min(maximum + reach, most))
+    lo = np.full(shape, max(minimum - reach, least))
+    hi = np.full(shape, min(maximum + reach, most))
     size = 2.0 * reach
     while size <= _FARTHEST * reach:
         early, late = reached_at(lo), ~reached_at(hi)
@@ -184,19 +192,14 @@ def _smallest(below: Callable[[np.ndarray], np.ndarray], column: Column, level: 
         hi = np.where(late, np.minimum(hi + size, most), hi)
         size *= 2.0
     at_start = reached_at(lo)
-    fine = max(_FINE * column.resolution / unit, 1e-9 * reach)
-    if column.base == "integer":
+    is_whole = column.base == "integer"
+    fine = 1.0 if is_whole else max(_FINE * column.resolution / unit, 1e-9 * reach)
+    if is_whole:
         lo, hi = np.floor(lo) - 1.0, np.ceil(hi)
     for _ in range(_N_STEP):
-        if (hi - lo).max(initial=0.0) <= (1.0 if column.base == "integer" else fine):
+        if (hi - lo).max(initial=0.0) <= fine:
             break
-        middle = 0.5 * (lo + hi)
-        if column.base == "integer":
-            middle = np.floor(middle)
+        middle = np.floor(0.5 * (lo + hi)) if is_whole else 0.5 * (lo + hi)
         reached = reached_at(middle)
         lo, hi = np.where(reached, lo, middle), np.where(reached, middle, hi)
-    return unit * np.where(at_start & (column.base != "integer"), np.minimum(hi, lo + fine), hi)
-
-
-_FINE = 0.01
-"""Of a resolution: to what ends are found."""
+    return unit * np.where(at_start & (not is_whole), np.minimum(hi, lo + fine), hi)

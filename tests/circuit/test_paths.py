@@ -71,8 +71,9 @@ def test_tree_without_splits_is_one_leaf(table):
         ({0: (0, 2)}, Condition(0, np.nan, (1,)), LABEL),
         ({0: Interval(1.0, 2.0)}, Condition(0, 1.0), REAL),
         ({0: Interval(1.0, 2.0)}, Condition(0, float(np.nextafter(1.0, 2.0))), REAL),
+        ({0: Interval(1e-320, 1.0)}, Condition(0, 7e-320), REAL),
     ],
-    ids=["all above", "all below", "no label", "nothing below", "one number below"],
+    ids=["all above", "all below", "no label", "nothing below", "one number below", "few digits below"],
 )
 def test_condition_with_an_empty_side_has_no_halves(region, condition, column):
     assert halves(region, condition, column) is None
