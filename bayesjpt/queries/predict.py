@@ -163,9 +163,7 @@ def _numbers(post: Posterior, given: Table, number: int, interval: float) -> np.
     return np.column_stack([mean, *_smallest(below, column, levels, given.n_row)])
 
 
-def _smallest(
-    below: Callable[[np.ndarray], np.ndarray], column: Column, levels: np.ndarray, n_row: int
-) -> np.ndarray:
+def _smallest(below: Callable[[np.ndarray], np.ndarray], column: Column, levels: np.ndarray, n_row: int) -> np.ndarray:
     """Return the smallest values with cumulative probabilities of some levels, float64 (n_level, n_row).
 
     By bisection of all levels in one go, since what few rows take is mostly to weigh sub-populations by the row.
