@@ -44,6 +44,10 @@ SAMPLERS = {
 LONGER = {"counts and labels": {"nuts": {"draws": 3000}}}
 """Of tables on which trajectories turn at bounds of parameters: chains move between components less often."""
 N_CHAIN = 2
+LEAST_ESS = 50.0
+"""Below it a Monte Carlo error is a guess."""
+N_ATTEMPT = 3
+"""Chains of other seeds are sampled where one has hardly moved, which is decided without a look at what they say."""
 SMALLEST_SD = 1e-9
 """Quantities that vary less are constants: a column's only likelihood has share 1."""
 
@@ -107,11 +111,14 @@ def compare(name: str) -> Comparison:
         options = usual | LONGER.get(name, {}).get(sampler, {})
         with bj.build_model(circuit, table, gamma=GAMMA, alpha=ALPHA, transforms=sampler == "nuts") as model:
             settings = {"chains": N_CHAIN, "cores": 1, "progressbar": False, "compute_convergence_checks": False}
-            idata = pm.sample(random_seed=SEED % 2**31, **settings, **options)
-        draws = quantities(bj.Posterior.from_idata(idata, model), table)
+            for attempt in range(N_ATTEMPT):
+                idata = pm.sample(random_seed=SEED % 2**31 + attempt, **settings, **options)
+                draws = quantities(bj.Posterior.from_idata(idata, model), table)
+                ess[sampler] = ess_of(draws)
+                if ess[sampler].min() > LEAST_ESS:
+                    break
         means[sampler] = draws.mean(axis=(0, 1))
         variances[sampler] = draws.var(axis=(0, 1))
-        ess[sampler] = ess_of(draws)
         seconds[sampler] = float(idata["posterior"].attrs["sampling_time"])
         if sampler == "nuts":
             divergences = int(idata["sample_stats"]["diverging"].sum())
