@@ -23,7 +23,6 @@ from bayesjpt.queries.density import log_density
 from bayesjpt.queries.given import box_log_probability
 from bayesjpt.queries.paths import conditions
 from bayesjpt.table.encode import filler
-from bayesjpt.table.resolution import is_recorded
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
@@ -55,7 +54,7 @@ def grid(schema: Schema) -> np.ndarray:
     The latter is 0 where it is no whole number. Numbers of grid points divided by it are decimals as people write them.
     """
     resolution = np.array(
-        [column.resolution if column.base == "real" and is_recorded(column) else 0.0 for column in schema]
+        [column.resolution if column.base == "real" and column.has_grid else 0.0 for column in schema]
     )
     with np.errstate(divide="ignore"):
         per_unit = np.where(resolution > 0.0, 1.0 / np.where(resolution > 0.0, resolution, 1.0), 0.0)

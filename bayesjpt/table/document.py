@@ -398,7 +398,8 @@ def _section(column: Column) -> str:
         elif isinstance(value, tuple):
             lines.append(f"{key} = {toml.array([toml.number(part) for part in value])}")
         else:
-            lines.append(f"{key} = {toml.number(value)}")
+            line = f"{key} = {toml.number(value)}"
+            lines.append(toml.comment(line) if key == "resolution" and not column.has_grid else line)
     return "\n".join(lines)
 
 

@@ -118,9 +118,10 @@ def real(view: Cells, reason: str, override: Override) -> Column:
         notes = [f"atoms as {override.source} says"]
     kept = ~found if not found.all() else found
     median, spread, _ = resolution.summarise(distinct[kept], counts[kept])
-    width, note = _resolution(view, kept, spread)
+    width, note = _grid(view, kept)
+    has_grid, width = width > 0.0, width or resolution.fallback(distinct[kept], spread)
     if override.resolution is not None and override.resolution != width:
-        width, note = override.resolution, f"resolution as {override.source} says"
+        has_grid, width, note = True, override.resolution, f"resolution as {override.source} says"
     if max(spread, width) < LEAST_UNIT:
         raise SchemaError(
             f"column {view.name!r} holds numbers that differ by {max(spread, width):.0e}",
@@ -137,6 +138,7 @@ def real(view: Cells, reason: str, override: Override) -> Column:
         mean_without_atoms=mean,
         deviation_without_atoms=deviation,
         resolution=width,
+        has_grid=has_grid,
         location=median if override.location is None else override.location,
         scale=max(spread, width) if override.scale is None else override.scale,
         atoms=atoms,
@@ -212,8 +214,8 @@ def _numbers(view: Cells, base: str, reason: str, override: Override) -> Column:
     )
 
 
-def _resolution(view: Cells, is_other: np.ndarray, spread: float) -> tuple[float, str]:
-    """Return the grid of the values that are no atoms, and how it is described."""
+def _grid(view: Cells, is_other: np.ndarray) -> tuple[float, str]:
+    """Return the width of the grid of the values that are no atoms, 0 where there is none, and how it is described."""
     distinct = view.distinct[is_other]
     if view.stored == "datetime":
         width = resolution.day_grid(distinct)
@@ -221,7 +223,7 @@ def _resolution(view: Cells, is_other: np.ndarray, spread: float) -> tuple[float
     width = resolution.grid(distinct, view.counts()[is_other])
     if width:
         return width, f"recorded to {width:g}"
-    return resolution.fallback(distinct, spread), f"{resolution.NO_GRID}, so a thousandth of the spread"
+    return 0.0, "no recording grid, so a thousandth of the spread"
 
 
 def _atom_note(view: Cells, atom: np.ndarray) -> str:

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesjpt import defaults
 from bayesjpt.table.cells import MICROSECONDS_PER_DAY
-
-if TYPE_CHECKING:
-    from bayesjpt.table.schema import Column
 
 GRID_SHARE = 0.99
 """Share of the values that a recording grid must hold; the rest may be typing errors or another instrument."""
@@ -133,15 +129,6 @@ def day_grid(distinct: np.ndarray) -> float:
         if not (ticks % round(width * MICROSECONDS_PER_DAY)).any():
             return width
     return _DAY_PARTS[-1]
-
-
-NO_GRID = "no recording grid"
-"""What the reason of a column says whose resolution is none of how it was recorded."""
-
-
-def is_recorded(column: Column) -> bool:
-    """Return whether the resolution of a column of numbers is that of a grid on which its values lie."""
-    return NO_GRID not in column.reason
 
 
 def fallback(distinct: np.ndarray, spread: float) -> float:

@@ -21,7 +21,7 @@ from bayesjpt.table.written_dates import DateNotation
 from bayesjpt.table.written_numbers import NumberNotation
 
 BASES = ("real", "integer", "category")
-FORMAT = 6
+FORMAT = 7
 """Version of the plain form that `Schema.to_dict` writes."""
 
 _N_SHOWN = 40
@@ -46,6 +46,8 @@ class Column:
         Smoothed training shares: of the labels and, last, of "other" (category); of the levels (integer).
     resolution : float
         Width of the cell that a recorded value stands for, in the user's units; 1 unless the base is ``real``.
+    has_grid : bool
+        Whether values lie on a grid of that width. Without it the resolution is a thousandth of the spread.
     location, scale : float
         Units used inside: real families see (x - location) / scale, positive ones x / scale.
     mean, minimum, maximum : float
@@ -81,6 +83,7 @@ class Column:
     levels: tuple[float, ...] = ()
     frequencies: tuple[float, ...] = ()
     resolution: float = 1.0
+    has_grid: bool = True
     location: float = 0.0
     scale: float = 1.0
     mean: float = 0.0
@@ -212,7 +215,7 @@ class Schema:
             raise SchemaError(f"a stored schema of format {found!r}", f"format 1 to {FORMAT}")
         added = {name: value for since, new in _ADDED.items() if since > plain["format"] for name, value in new.items()}
         try:
-            columns = tuple(_column_of({**added, **entry}) for entry in plain["columns"])
+            columns = tuple(_column_of({**_implied(entry), **added, **entry}) for entry in plain["columns"])
             set_aside = tuple(SetAside(str(entry["name"]), str(entry["reason"])) for entry in plain["set_aside"])
         except (KeyError, TypeError, ValueError) as error:
             raise SchemaError(
@@ -303,7 +306,14 @@ _ADDED: dict[int, dict[str, Any]] = {
 }
 """What columns hold since each format, with the defaults that those of older ones get."""
 
+
+def _implied(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what columns hold since format 7, and what their reasons said before."""
+    return {"has_grid": "no recording grid" not in str(entry["reason"])}
+
+
 _TEXTS = ("name", "base", "dtype", "reason")
+_FLAGS = ("has_grid", "other", "is_yes_no")
 _COUNTS = ("n_missing", "n_distinct")
 _NAMES = ("labels", "families")
 _TUPLES = ("support", "levels", "frequencies", "atoms", "atom_frequencies", "cell_ends", "cell_shifts")
@@ -324,15 +334,13 @@ def _column_of(entry: Mapping[str, Any]) -> Column:
         value = entry[field.name]
         if field.name in _TEXTS:
             made[field.name] = str(value)
-        elif field.name == "other":
-            made[field.name] = bool(value)
         elif field.name in _COUNTS:
             made[field.name] = int(value)
         elif field.name in _NAMES:
             made[field.name] = tuple(str(name) for name in value)
         elif field.name == "notation":
             made[field.name] = _notation_of(value)
-        elif field.name == "is_yes_no":
+        elif field.name in _FLAGS:
             made[field.name] = bool(value)
         elif field.name in _TUPLES:
             made[field.name] = tuple(float(number) for number in value)

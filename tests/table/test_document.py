@@ -253,6 +253,14 @@ def test_labels_of_numbers_and_booleans_may_be_written_as_such(frame):
     assert column_under(frame, "flag", 'base = "category"\nlabels = [true, false]').labels == ("True", "False")
 
 
+def test_a_column_without_a_grid_gets_none_from_a_document_about_other_rows(rng):
+    first, second = (as_table(pd.DataFrame({"x": rng.normal(size=50)})) for _ in range(2))
+    read = document.parse(document.text_of(first.schema), "schema.toml")
+    (column,) = as_table(second.to_frame(), schema=read).schema
+    assert not column.has_grid
+    assert column.resolution == second.schema.columns[0].resolution != first.schema.columns[0].resolution
+
+
 def test_numbers_of_a_real_column_are_the_documents(frame):
     text = 'base = "real"\nsupport = [-1, 100]\nresolution = 0.5\nlocation = 3\nscale = 2\natoms = [7.0, -1]'
     column = column_under(frame, "price", text)

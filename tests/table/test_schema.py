@@ -67,6 +67,14 @@ def test_stored_schema_of_format_1_is_read_with_defaults(schema):
     assert old.columns == tuple(replace(column, minimum=0.0) for column in schema)
 
 
+def test_stored_schema_of_format_6_has_no_grid_where_its_reason_says_so(schema):
+    plain = schema.to_dict()
+    for entry in plain["columns"]:
+        del entry["has_grid"]
+    plain["columns"][0]["reason"] = "fractional values; no recording grid, so a thousandth of the spread"
+    assert [column.has_grid for column in Schema.from_dict({**plain, "format": 6})][:2] == [False, True]
+
+
 @pytest.mark.parametrize(
     "damage",
     [
