@@ -56,22 +56,25 @@ def _fill_prior(edge_from_ptr, edge_from, log_weights, out):
 
 @kernel
 def _reweight(new, touched, number, log_value, out):
-    """Multiply the prior weights in out, float64 (n_draw, n_edge), by v(child) / v(node), below nodes with evidence."""
+    """Multiply the prior weights in out, float64 (n_draw, n_edge), by v(child), and normalise, at sums with evidence."""
     for node in range(new.kind.size):
         first, last = new.child_ptr[node], new.child_ptr[node + 1]
-        if not touched[node] or new.kind[node] == PRODUCT_KIND:
+        if not touched[node] or new.kind[node] == PRODUCT_KIND or first == last:
             continue
         for draw in range(out.shape[0]):
             weight = out[draw, first:last]
-            total = log_value[number[node], draw]
-            possible = total > -np.inf
             # impossible below this node: its weights keep their proportions
-            if not possible:
-                for w in weight:
-                    total = logaddexp(total, w)
+            if log_value[number[node], draw] > -np.inf:
+                for k in range(weight.size):
+                    weight[k] += log_value[number[new.child[first + k]], draw]
+            # by their own sum: of a value of -1e9 a logarithm has seven digits behind the point
+            largest = weight.max()
+            total = -np.inf
             for k in range(weight.size):
-                child_value = log_value[number[new.child[first + k]], draw] if possible else 0.0
-                weight[k] += child_value - total
+                weight[k] -= largest
+                total = logaddexp(total, weight[k])
+            for k in range(weight.size):
+                weight[k] -= total
 
 
 def conditioned_params(edit: Edit, old: Plan, new: Plan, params: Params) -> tuple[Params, np.ndarray]:

@@ -369,6 +369,15 @@ def test_thousands_of_columns_of_evidence_do_not_underflow(rng):
     )
 
 
+@pytest.mark.parametrize("bound", [1e2, 1e4, 1e6])
+def test_an_event_far_out_is_certain_given_itself(bound, rng):
+    table = ex.make_table((ex.REAL, ex.LABEL, ex.COUNT), 30, rng)
+    post = ex.random_posterior(ex.two_level(table), table, rng)
+    far = f"real > {bound}"
+    assert post.log_probability(far).max() < -50.0
+    assert_same(post.condition(far).log_probability(far).values, 0.0)
+
+
 # --- impossible evidence
 
 

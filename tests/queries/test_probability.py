@@ -104,7 +104,7 @@ def test_probability_given_rows_is_that_of_the_slow_twin(case, seed):
 
 
 @pytest.mark.slow
-@strategies.long_law(80)
+@strategies.long_law(40)
 @hypothesis.given(case=slow.posteriors(), seed=strategies.seeds)
 def test_probability_is_that_of_the_slow_twin_on_many_circuits(case, seed):
     test_probability_is_that_of_the_slow_twin.hypothesis.inner_test(case, seed, 1 + seed % 4)
