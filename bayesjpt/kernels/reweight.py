@@ -56,7 +56,7 @@ def _fill_prior(edge_from_ptr, edge_from, log_weights, out):
 
 @kernel
 def _reweight(new, touched, number, log_value, out):
-    """Multiply prior weights in out, float64 (n_draw, n_edge), by v(child), and normalise them, at sums with evidence."""
+    """Multiply prior weights in out, float64 (n_draw, n_edge), by v(child), and normalise, at sums with evidence."""
     for node in range(new.kind.size):
         first, last = new.child_ptr[node], new.child_ptr[node + 1]
         if not touched[node] or new.kind[node] == PRODUCT_KIND or first == last:
