@@ -16,11 +16,17 @@ from hypothesis import strategies as st
 from tests.fuzz.fits import outcome
 from tests.fuzz.tables import frames
 
+FAILED = "FAILED"
+"""What failures are counted as."""
 
-def run_tables(n: int, seed: int, learners: list[str], counts: Counter[str]) -> None:
-    """Fit so many generated tables and count how often each outcome is met; the exception of a failure is raised."""
-    failed: list[str] = []
+
+def run_tables(n: int, seed: int, learners: list[str], counts: Counter[str], *, smallest: bool = False) -> None:
+    """Fit so many generated tables and count how often each outcome is met; failures are told and counted.
+
+    With `smallest` the first failure ends the run: its table is made smaller as long as it fails, and the exception raised.
+    """
     began = time.perf_counter()
+    phases = (hypothesis.Phase.generate, hypothesis.Phase.shrink)[: 1 + smallest]
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -28,7 +34,7 @@ def run_tables(n: int, seed: int, learners: list[str], counts: Counter[str]) -> 
         deadline=None,
         database=None,
         suppress_health_check=list(hypothesis.HealthCheck),
-        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+        phases=phases,
         print_blob=False,
     )
     @hypothesis.given(frames(), st.integers(0, 2**31 - 1), st.sampled_from(learners))
@@ -36,25 +42,26 @@ def run_tables(n: int, seed: int, learners: list[str], counts: Counter[str]) -> 
         try:
             counts[f"{learner}: {outcome(frame, table_seed, learner)}"] += 1
         except Exception as error:
-            if not failed:  # the smallest table that fails comes at the end, which may be late
-                print(f"failure, after {counts.total()} tables: {type(error).__name__}: {error}"[:1000], flush=True)
-                traceback.print_exc()
-                failed.append(learner)
-            raise
+            if smallest:
+                raise
+            counts[FAILED] += 1
+            print(f"seed {seed}, table {counts.total()}, {learner}: {type(error).__name__}: {error}"[:1000], flush=True)
+            traceback.print_exc()
         if counts.total() % 500 == 0:
             print(f"... seed {seed}: {counts.total()} tables in {time.perf_counter() - began:.0f} s", flush=True)
 
     run()
 
 
-def _counted(n: int, seed: int, learners: list[str]) -> tuple[Counter[str], float, str]:
-    """Return the outcomes of some tables, the processor seconds that they took, and how they failed, if they did."""
-    began, counts, failure = time.process_time(), Counter[str](), ""
+def _counted(n: int, seed: int, learners: list[str], smallest: bool) -> tuple[Counter[str], float]:
+    """Return the outcomes of some tables, and the processor seconds that they took."""
+    began, counts = time.process_time(), Counter[str]()
     try:
-        run_tables(n, seed, learners, counts)
-    except Exception:  # any is a finding: it is told with the seed, beside what other processes counted
-        failure = traceback.format_exc()
-    return counts, time.process_time() - began, failure
+        run_tables(n, seed, learners, counts, smallest=smallest)
+    except Exception:  # any is a finding, and the other processes go on
+        counts[FAILED] += 1
+        traceback.print_exc()
+    return counts, time.process_time() - began
 
 
 def tables(options: argparse.Namespace) -> int:
@@ -64,20 +71,21 @@ def tables(options: argparse.Namespace) -> int:
     seeds = [options.seed + k for k in range(n_process)]
     began = time.perf_counter()
     if n_process == 1:
-        found = [_counted(options.tables, options.seed, options.learners)]
+        found = [_counted(options.tables, options.seed, options.learners, options.smallest)]
     else:
         with ProcessPoolExecutor(n_process, mp_context=multiprocessing.get_context("spawn")) as pool:
-            found = list(pool.map(_counted, shares, seeds, n_process * [options.learners]))
+            others = n_process * [options.learners], n_process * [options.smallest]
+            found = list(pool.map(_counted, shares, seeds, *others))
     counts: Counter[str] = Counter()
-    for of_process, _, _ in found:
+    for of_process, _ in found:
         counts.update(of_process)
     total, seconds = counts.total(), sum(of_process[1] for of_process in found)
     clock = time.perf_counter() - began
     print(f"{total} tables in {clock:.0f} s, {seconds:.0f} processor seconds, seeds {seeds}; outcomes:")
     for text, count in counts.most_common():
         print(f"{count:7d}  {count / total:6.1%}  {text}")
-    for share, seed, (_, _, failure) in zip(shares, seeds, found, strict=True):
-        if failure:
+    for share, seed, (of_process, _) in zip(shares, seeds, found, strict=True):
+        if of_process[FAILED] and not options.smallest:
             learners = " ".join(options.learners)
-            print(f"FAILED; once more: --tables {share} --seed {seed} --learners {learners} --processes 1\n{failure}")
-    return int(any(failure for _, _, failure in found))
+            print(f"the smallest: --tables {share} --seed {seed} --learners {learners} --processes 1 --smallest")
+    return int(counts[FAILED] > 0)
