@@ -23,7 +23,7 @@ FAILED = "FAILED"
 def run_tables(n: int, seed: int, learners: list[str], counts: Counter[str], *, smallest: bool = False) -> None:
     """Fit so many generated tables and count how often each outcome is met; failures are told and counted.
 
-    With `smallest` the first failure ends the run: its table is made smaller as long as it fails, and the exception raised.
+    With `smallest` the first failure ends the run: its table is made smaller as long as it fails, and then raised.
     """
     began = time.perf_counter()
     phases = (hypothesis.Phase.generate, hypothesis.Phase.shrink)[: 1 + smallest]
