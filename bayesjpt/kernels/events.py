@@ -37,12 +37,28 @@ def cut_log_mass(family, ends, cell, units, parameters, constants):
     lo, hi = max(lo, lower), min(hi, upper)
     if not lo <= hi:
         return -np.inf
-    log_mass = dispatch.log_mass(family, lower_end(lo, units), upper_end(hi, units), parameters, constants)
+    offset, scale, resolution = units
+    # in a cell a few floats wide the space between two of them has a probability
+    units = offset, scale, min(resolution, upper - lower)
+    z_lo, z_hi = lower_end(lo, units), upper_end(hi, units)
+    log_mass = dispatch.log_mass(family, z_lo, z_hi, parameters, constants)
     if lower == -np.inf and upper == np.inf:
         return log_mass
-    log_cell = dispatch.log_mass(family, lower_end(lower, units), upper_end(upper, units), parameters, constants)
-    # the cell holds the interval: what is above log 1 is rounding
-    return min(log_mass - log_cell, 0.0) if log_cell > -np.inf else -np.inf
+    z_lower, z_upper = lower_end(lower, units), upper_end(upper, units)
+    if resolution == 0.0:
+        log_cell = dispatch.log_mass(family, z_lower, z_upper, parameters, constants)
+        # the cell holds the interval: what is above log 1 is rounding
+        return min(log_mass - log_cell, 0.0) if log_cell > -np.inf else -np.inf
+    # beside the rest of the cell, not the whole: masses of narrow or far cells have few digits, and shares add up to 1
+    log_rest = -np.inf
+    if lo > lower:
+        log_rest = dispatch.log_mass(family, z_lower, z_lo, parameters, constants)
+    if hi < upper:
+        log_rest = logaddexp(log_rest, dispatch.log_mass(family, z_hi, z_upper, parameters, constants))
+    if max(log_mass, log_rest) == -np.inf:
+        # of a cell so far out that no float tells its mass from 0, all is at one end
+        return 0.0 if lo <= lower else -np.inf
+    return -logaddexp(0.0, log_rest - log_mass) if log_mass > -np.inf else -np.inf
 
 
 @kernel

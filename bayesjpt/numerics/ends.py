@@ -19,6 +19,9 @@ _LARGEST_GAP = 1e-10
 _SMALLEST_FAR = 2.0**51 * _LARGEST_GAP
 """Resolutions from 0 below which no gap is as large: two floats are at most 2^-52 of the larger one apart."""
 
+_FIRST = 5e-324
+"""The smallest float above 0."""
+
 
 @kernel
 def upper_end(x, units):
@@ -52,8 +55,13 @@ def upper_end(x, units):
 
 @kernel
 def lower_end(x, units):
-    """Return where the values from x begin, in units of z: `upper_end` of the float before it, to the last bit."""
+    """Return where the values from x begin, in units of z: `upper_end` of the float before it, to the last bit.
+
+    Values above 0 begin there: a distribution may have all its mass below the first float.
+    """
     offset, scale, resolution = units
+    if x == _FIRST and resolution > 0.0:
+        x = 0.0
     z = (x - offset) / scale
     if resolution > 0.0 and _SMALLEST_FAR * resolution < abs(x) < np.inf:
         before = np.nextafter(x, -np.inf)
