@@ -342,20 +342,23 @@ def leaf_constants(
     """
     whole = column.base == "integer"
     offset, scale = offset_and_scale(Scaling.REAL_LOCATION_SCALE, column)
+    reach = 0.5 if whole else 0.0
     if whole:
         lo, hi = np.ceil(lo), np.floor(hi)
-    elif lo == hi:
+    if lo - reach == hi + reach:  # above 2^52 there are no halves
         lo, hi = -np.inf, np.inf  # a known value, which asks for no distribution
     lo, hi = max(lo, column.support[0]), min(hi, column.support[1])
     x = values if values.size else np.clip([column.minimum, column.maximum], lo, hi)
-    reach = 0.5 if whole else 0.0
     ends = (lo - reach - offset) / scale, (hi + reach - offset) / scale
     z = (x - offset) / scale
     ulps = _ULPS * float(np.spacing(np.abs(z).max()))
     half = np.floor(ulps) + 0.5 if whole else max(0.5 * column.resolution / scale, ulps)
     margin = max(half, SPLINE_MARGIN * float(np.ptp(z)) / max(values.size - 1, 1))
     margin = np.ceil(margin + 0.5) - 0.5 if whole else margin
-    first, last = max(z.min() - margin, ends[0]), min(z.max() + margin, ends[1])
+    first, last = z.min() - margin, z.max() + margin
+    if whole:  # of a margin above 2^52 the half is lost
+        first, last = np.floor(first) + 0.5, np.ceil(last) - 0.5
+    first, last = max(first, ends[0]), min(last, ends[1])
     # a gap narrower than half a cell is no place for a tail
     first = ends[0] if first - ends[0] < half else first
     last = ends[1] if ends[1] - last < half else last

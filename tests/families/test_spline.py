@@ -309,6 +309,14 @@ def test_breaks_of_whole_numbers_lie_between_them(rng):
     np.testing.assert_array_equal(breaks_of(COUNT, constants) % 1.0, 0.5)
 
 
+def test_breaks_of_large_whole_numbers_lie_between_them():
+    # the margin of two values far apart is above 2^52, where floats have no halves; `learned` checks the breaks
+    far = np.array([4182253550000001.0, 2618945120000007.0])
+    for values in (far, -far):
+        learned(CHANGE, values)
+    learned(CHANGE, [2.0**52], 2.0**52, 2.0**52)
+
+
 def test_tails_end_with_the_support_and_the_condition(rng):
     x = np.round(rng.uniform(4.0, 5.0, 300), 1)
     assert learned(POSITIVE, x)[4:6].tolist() == [0.0, np.inf]
