@@ -8,7 +8,8 @@ variance ~ Normal(m0, v0 * variance) truncated above at
 So the standard deviation of z stays below `widest`, and sqrt(E[z^3] / E[z]) = exp(mu + 2 variance) below `largest`: all
 moments exist, and beyond `largest` the density falls faster than z^-3, so that the variance on a cell is of the order
 of its lower end's square, however little of the lognormal lies there.
-The floor, (resolution / maximum)^2 / 12, is the variance of the logarithm's rounding error at the column's maximum.
+The floor, (resolution / maximum)^2 / 12, is the variance of the logarithm's rounding error at the column's maximum; at
+least 1e-11.
 
 A recorded value stands for its cell. Away from 0 the density at the value serves; the cell of 0, [-h, h) with
 h = resolution / (2 scale), gets its average density P(Z < h) / (2 h). `fill_log_density` and `mode` follow this score;
@@ -55,7 +56,8 @@ _VARIANCE, _MU = 0, 1
 _N, _SUM_LOG, _SUM_SQUARES, _N_ZERO = range(4)
 _SMALLEST = 1e-300
 _LARGEST_LOG = 690.0
-_SMALLEST_FLOOR = 1e-20  # below, a logarithm's own rounding error would be of the size of sigma
+_SMALLEST_FLOOR = 1e-11
+"""Below, neighbouring floats would be so far apart that the space between them has a probability, 1e-10 and more."""
 
 
 def _floor(column: ColumnFacts) -> float:

@@ -38,6 +38,8 @@ _N_SUMMED = 1000.0
 _VANISHED = 80.0
 _NEGLIGIBLE = 1e-18
 _TAIL = 5.0
+_WIDE = 1.0
+"""Standard deviations from which the ends of an interval are told apart by themselves."""
 
 
 @kernel
@@ -79,8 +81,12 @@ def _log_mass_between(first, last, theta, constants):
         return max(min(value - distance * (alpha + 0.5 * distance), 0.0), _LOWEST)
     if first == -np.inf:
         value = log_normal_cdf(_lower_edge(last + 1.0, theta, constants))
-    else:
+    elif width < _WIDE:
         value = log_normal_width(_lower_edge(first, theta, constants), width) - log_normal_cdf(-alpha)
+    else:
+        # each end from the anchor: one end and the width lose the digits of the other
+        ends = _lower_edge(first, theta, constants), _lower_edge(last + 1.0, theta, constants)
+        value = log_normal_interval(ends[0], ends[1]) - log_normal_cdf(-alpha)
     return max(min(value, 0.0), _LOWEST)
 
 

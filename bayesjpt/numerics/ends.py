@@ -15,12 +15,36 @@ import numpy as np
 from bayesjpt.numerics.jit import kernel
 
 _LARGEST_GAP = 1e-10
-"""Resolutions between two floats that count as nothing: no leaf has more than 1.4e-10 of its probability there."""
+"""Resolutions, or parts of the smaller one, between two floats that count as nothing: no leaf has more than 1.4e-10 of
+its probability there."""
 _SMALLEST_FAR = 2.0**51 * _LARGEST_GAP
 """Resolutions from 0 below which no gap is as large: two floats are at most 2^-52 of the larger one apart."""
 
 _FIRST = 5e-324
 """The smallest float above 0."""
+_SMALLEST_NEAR = _FIRST / _LARGEST_GAP
+"""Floats nearer to 0 lie so far apart for their size that a gamma or lognormal has a probability between them."""
+
+
+@kernel
+def _between(a, b, own, units):
+    """Return where the values up to a float a end and those from the next, b, begin; `own` where nothing lies between.
+
+    Values above 0 begin there, and those below end there: a distribution may have all its mass below the first float.
+    """
+    offset, scale, resolution = units
+    if a == 0.0 or b == 0.0:
+        return (0.0 - offset) / scale
+    if b - a > _LARGEST_GAP * min(resolution, abs(a), abs(b)):
+        # halves in units of z: between two neighbouring floats there is none for their middle
+        return 0.5 * ((a - offset) / scale) + 0.5 * ((b - offset) / scale)
+    return (own - offset) / scale
+
+
+@kernel
+def _has_neighbours(x, resolution):
+    """Return whether something may lie between x and the floats beside it."""
+    return resolution > 0.0 and (abs(x) < _SMALLEST_NEAR or _SMALLEST_FAR * resolution < abs(x) < np.inf)
 
 
 @kernel
@@ -44,30 +68,18 @@ def upper_end(x, units):
     (1.0, 1.0)
     """
     offset, scale, resolution = units
-    z = (x - offset) / scale
-    if resolution > 0.0 and _SMALLEST_FAR * resolution < abs(x) < np.inf:
-        beyond = np.nextafter(x, np.inf)
-        if beyond - x > _LARGEST_GAP * resolution:
-            # halves in units of z: between two neighbouring floats there is none for their middle
-            z = 0.5 * z + 0.5 * ((beyond - offset) / scale)
-    return z
+    if _has_neighbours(x, resolution):
+        return _between(x, np.nextafter(x, np.inf), x, units)
+    return (x - offset) / scale
 
 
 @kernel
 def lower_end(x, units):
-    """Return where the values from x begin, in units of z: `upper_end` of the float before it, to the last bit.
-
-    Values above 0 begin there: a distribution may have all its mass below the first float.
-    """
+    """Return where the values from x begin, in units of z: `upper_end` of the float before it, to the last bit."""
     offset, scale, resolution = units
-    if x == _FIRST and resolution > 0.0:
-        x = 0.0
-    z = (x - offset) / scale
-    if resolution > 0.0 and _SMALLEST_FAR * resolution < abs(x) < np.inf:
-        before = np.nextafter(x, -np.inf)
-        if x - before > _LARGEST_GAP * resolution:
-            z = 0.5 * ((before - offset) / scale) + 0.5 * z
-    return z
+    if _has_neighbours(x, resolution):
+        return _between(np.nextafter(x, -np.inf), x, x, units)
+    return (x - offset) / scale
 
 
 @kernel

@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from bayesjpt.families import registry
+from bayesjpt.families import features, registry
 from bayesjpt.kernels.events import cut_log_mass
+from bayesjpt.table.schema import Column
 
 FAR = (166_960.77715632773, 166_960.77715633396)
+WHOLE = (-math.inf, math.inf)
 NARROW = (8.962051474000740e-05, 8.962051474009999e-05)
 
 
@@ -25,16 +27,31 @@ NARROW = (8.962051474000740e-05, 8.962051474009999e-05)
         ("lognormal", (4.058855654561528e-03, 5.621676051191627), NARROW, (0.0, 3.548582e-07, 3.548582e-10)),
         ("lognormal", (1.4498949044683116e-10, -4.7292632809233421e35), (4e-13, 1.0), (0.0, 8.2, 8.2e-3)),
         ("lognormal", (3.9e-14, -3.3148372777855706e14), (-math.inf, 1e-24), (0.0, 2.19e-10, 2.19e-13)),
+        ("gamma", (0.03516611326998655, 0.7397647095655052), WHOLE, (0.0, 5e-301, 5e-304)),
+        ("gamma", (0.03516611326998655, 0.7397647095655052), (0.0, 1e-300), (0.0, 5e-301, 5e-304)),
     ],
-    ids=["far", "wide", "tail", "few floats", "gamma", "lognormal", "lost", "below the first float"],
+    ids=["far", "wide", "tail", "few floats", "gamma", "lognormal", "lost", "below the first float", "near 0", "cut"],
 )
 def test_two_parts_of_a_cell_add_up_to_it(family, theta, cell, units):
     number, parameters, nothing = registry.number(family), np.array(theta), np.empty(0)
     lo, hi = max(cell[0], 0.0), cell[1]
-    for part in (0.0, 1e-9, 0.1, 0.5, 0.9):
-        last = lo + part * (hi - lo)
+    for last in (*(lo + part * (min(hi, 1.0) - lo) for part in (0.0, 1e-9, 0.1, 0.5, 0.9)), lo + 5e-324, lo + 1e-323):
         beyond = math.nextafter(last, math.inf)
         parts = [(-math.inf, last), (beyond, math.inf)]
         found = [math.exp(cut_log_mass(number, ends, cell, units, parameters, nothing)) for ends in parts]
         assert min(found) >= 0.0
+        assert sum(found) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_whole_numbers_far_below_their_mean_add_up_to_their_cell():
+    column = Column("n", "integer", (0.0, math.inf), location=1.91903441622175e13, scale=499_118.25, maximum=2e13)
+    family = registry.family("truncated_rounded_normal")
+    theta, constants = np.array([0.00151520982917878, -0.07886613701782025]), family.constants(column)
+    units = *features.offset_and_scale(family.scaling, column), 0.0
+    cell = (-math.inf, 19_190_343_653_999.0)
+    for last in (19_190_343_607_757.0, 19_190_343_650_000.0):
+        found = [
+            math.exp(cut_log_mass(registry.number(family.name), ends, cell, units, theta, constants))
+            for ends in ((-math.inf, last), (last + 1.0, math.inf))
+        ]
         assert sum(found) == pytest.approx(1.0, abs=1e-12)

@@ -12,7 +12,7 @@ from bayesjpt.numerics.ends import lower_end, upper_end
 from tests.strategies import law
 
 NOTHING = 1e-10
-"""Resolutions."""
+"""Resolutions, or parts of the number that is nearer to 0."""
 numbers = st.floats(-1e300, 1e300)
 widths = st.floats(1e-200, 1e200)
 
@@ -21,6 +21,11 @@ widths = st.floats(1e-200, 1e200)
 @given(x=numbers, offset=numbers, scale=widths, resolution=widths)
 @example(x=2.0**60, offset=2.0**60, scale=3.0, resolution=1.0)
 @example(x=0.0, offset=0.0, scale=1e-200, resolution=1e-203)
+@example(x=5e-324, offset=0.0, scale=1e-300, resolution=1e-303)
+@example(x=-5e-324, offset=0.0, scale=1e-300, resolution=1e-303)
+@example(x=-1e-323, offset=0.0, scale=1e-300, resolution=1e-303)
+@example(x=4.94e-314, offset=0.0, scale=1e-300, resolution=1e-303)
+@example(x=5e-314, offset=0.0, scale=1e-300, resolution=1e-303)
 @example(x=-(2.0**60), offset=2.0**59 + 1e3, scale=7.0, resolution=1e3)
 @example(x=math.nextafter(2.0**60, 0.0), offset=0.0, scale=1e-3, resolution=1e-3)
 def test_nothing_lies_between_two_neighbouring_floats(x, offset, scale, resolution):
@@ -30,7 +35,7 @@ def test_nothing_lies_between_two_neighbouring_floats(x, offset, scale, resoluti
     above, below = upper_end(x, units), lower_end(beyond, units)
     z, z_beyond = (x - offset) / scale, (beyond - offset) / scale
     assert z <= above <= below <= z_beyond
-    if beyond - x > NOTHING * resolution or x == 0.0:
+    if beyond - x > NOTHING * min(resolution, abs(x), abs(beyond)):
         assert above == below
     else:
         assert (above, below) == (z, z_beyond)
