@@ -85,6 +85,8 @@ class Plan(NamedTuple):
         Its cell in the user's units.
     leaf_resolution : float64 (n_leaf,)
         Resolution of its column, 0 for atoms and where the column is not real (`bayesjpt.numerics.ends`).
+    leaf_step : float64 (n_leaf,)
+        1 where values are whole numbers or codes of labels, 0 where they are not.
     leaf_raw : int32 (n_leaf,)
         Feature in the user's units, with which its cell is compared: two numbers may be one in units of z. Without a
         cell it is `leaf_value`.
@@ -140,6 +142,7 @@ class Plan(NamedTuple):
     leaf_lower: np.ndarray
     leaf_upper: np.ndarray
     leaf_resolution: np.ndarray
+    leaf_step: np.ndarray
     leaf_raw: np.ndarray
     leaf_update: np.ndarray
     theta_space: np.ndarray
@@ -307,6 +310,7 @@ def _cells(circuit: Circuit, schema: Schema, features: dict[str, np.ndarray]) ->
         "leaf_lower": lower,
         "leaf_upper": upper,
         "leaf_resolution": resolution,
+        "leaf_step": np.where(real, 0.0, 1.0),
     }
 
 

@@ -44,6 +44,8 @@ class Boxes(NamedTuple):
     batch_family, batch_const_at, batch_const_len : int32 (n_batch,)
     batch_offset, batch_scale, batch_resolution : float64 (n_batch,)
         What `bayesjpt.numerics.ends` takes as units.
+    batch_step : float64 (n_batch,)
+        As the plan's.
     condition_column : int32 (n_condition,), interval_ptr : int32 (n_condition + 1,)
     interval_lo, interval_hi : float64 (n_interval,)
     condition_at : int64 (n_condition,), interval_at : int64 (n_interval,)
@@ -69,6 +71,7 @@ class Boxes(NamedTuple):
     batch_offset: np.ndarray
     batch_scale: np.ndarray
     batch_resolution: np.ndarray
+    batch_step: np.ndarray
     condition_column: np.ndarray
     interval_ptr: np.ndarray
     interval_lo: np.ndarray
@@ -209,4 +212,5 @@ def _batches(plan: Plan, leaf_ptr: np.ndarray, leaf: np.ndarray) -> dict[str, np
         "batch_offset": plan.feature_offset[plan.leaf_value[of_batch]],
         "batch_scale": plan.feature_scale[plan.leaf_value[of_batch]],
         "batch_resolution": plan.leaf_resolution[of_batch],
+        "batch_step": plan.leaf_step[of_batch],
     }

@@ -23,13 +23,19 @@ from bayesjpt.numerics.ends import lower_end, upper_end
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.special import logaddexp
 
+_LOST = -1e300
+"""Log mass, as families round it, of a cell so far out that no float tells it from 0: all of it is at one end."""
+
 
 @kernel
 def cut_log_mass(family, ends, cell, units, parameters, constants):
     """Return the log probability, at most 0, of the closed interval `ends` given a leaf's cell, in the user's units.
 
-    `cell` is the pair of the cell's ends, `units` as `upper_end` takes them. The families' units round, so ends are
-    compared in the user's.
+    `cell` is the pair of the cell's ends, `units` as `upper_end` takes them and the distance of neighbouring values, 0
+    unless they are whole numbers. The families' units round, so ends are compared in the user's.
+
+    The interval is weighed against the rest of the cell, not the whole: masses of narrow or far cells have few digits,
+    and shares add up to 1.
     """
     (lo, hi), (lower, upper) = ends, cell
     if lo <= lower and hi >= upper:
@@ -37,7 +43,7 @@ def cut_log_mass(family, ends, cell, units, parameters, constants):
     lo, hi = max(lo, lower), min(hi, upper)
     if not lo <= hi:
         return -np.inf
-    offset, scale, resolution = units
+    offset, scale, resolution, step = units
     # in a cell a few floats wide the space between two of them has a probability
     units = offset, scale, min(resolution, upper - lower)
     z_lo, z_hi = lower_end(lo, units), upper_end(hi, units)
@@ -45,18 +51,19 @@ def cut_log_mass(family, ends, cell, units, parameters, constants):
     if lower == -np.inf and upper == np.inf:
         return log_mass
     z_lower, z_upper = lower_end(lower, units), upper_end(upper, units)
-    if resolution == 0.0:
+    if step > 0.0:
+        # neighbours share no end
+        z_lo, z_hi = upper_end(np.ceil(lo) - step, units), lower_end(np.floor(hi) + step, units)
+    elif resolution == 0.0:
+        # atoms, whose probabilities are parameters
         log_cell = dispatch.log_mass(family, z_lower, z_upper, parameters, constants)
-        # the cell holds the interval: what is above log 1 is rounding
         return min(log_mass - log_cell, 0.0) if log_cell > -np.inf else -np.inf
-    # beside the rest of the cell, not the whole: masses of narrow or far cells have few digits, and shares add up to 1
     log_rest = -np.inf
     if lo > lower:
         log_rest = dispatch.log_mass(family, z_lower, z_lo, parameters, constants)
     if hi < upper:
         log_rest = logaddexp(log_rest, dispatch.log_mass(family, z_hi, z_upper, parameters, constants))
-    if max(log_mass, log_rest) == -np.inf:
-        # of a cell so far out that no float tells its mass from 0, all is at one end
+    if max(log_mass, log_rest) <= _LOST:
         return 0.0 if lo <= lower else -np.inf
     return -logaddexp(0.0, log_rest - log_mass) if log_mass > -np.inf else -np.inf
 
@@ -72,6 +79,7 @@ def _fill_interval(boxes, const, thetas, column, lo, hi, position, out):
     for batch in range(boxes.batch_ptr[column], boxes.batch_ptr[column + 1]):
         family = boxes.batch_family[batch]
         units = boxes.batch_offset[batch], boxes.batch_scale[batch], boxes.batch_resolution[batch]
+        spaced = (*units, boxes.batch_step[batch])
         constants = const[boxes.batch_const_at[batch] : boxes.batch_const_at[batch] + boxes.batch_const_len[batch]]
         for j in range(boxes.batch_first[batch], boxes.batch_first[batch + 1]):
             at, mass = boxes.leaf_at[j], out[j - first]
@@ -85,7 +93,7 @@ def _fill_interval(boxes, const, thetas, column, lo, hi, position, out):
                 cell = (boxes.leaf_lower[j], boxes.leaf_upper[j])
                 for i in range(mass.size):
                     parameters = thetas[i, at : at + boxes.leaf_len[j]]
-                    mass[i] = cut_log_mass(family, (lo, hi), cell, units, parameters, constants)
+                    mass[i] = cut_log_mass(family, (lo, hi), cell, spaced, parameters, constants)
 
 
 @kernel

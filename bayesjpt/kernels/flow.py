@@ -120,13 +120,13 @@ def _fill_log_mass(plan, path_share, thetas, ptr, ends, out):
         feature = plan.leaf_value[leaf]
         column = plan.feature_column[feature]
         first, last = ptr[column], ptr[column + 1]
+        units = plan.feature_offset[feature], plan.feature_scale[feature], plan.leaf_resolution[leaf]
         for draw in range(out.shape[0] if first < last else 0):
             # the logarithm below would be -inf, and adds nothing
             if path_share[node, draw] == 0.0:
                 continue
             _add_intervals(
-                plan.leaf_family[leaf], (plan.leaf_lower[leaf], plan.leaf_upper[leaf]),
-                (plan.feature_offset[feature], plan.feature_scale[feature], plan.leaf_resolution[leaf]),
+                plan.leaf_family[leaf], (plan.leaf_lower[leaf], plan.leaf_upper[leaf]), (*units, plan.leaf_step[leaf]),
                 thetas[draw, plan.theta_at[leaf] : plan.theta_at[leaf] + plan.theta_len[leaf]],
                 plan.const[plan.const_at[leaf] : plan.const_at[leaf] + plan.const_len[leaf]],
                 math.log(path_share[node, draw]), ends[:, first:last], out[draw, first:last],

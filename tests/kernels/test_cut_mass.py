@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from bayesjpt.families import features, registry
 from bayesjpt.kernels.events import cut_log_mass
@@ -38,20 +39,44 @@ def test_two_parts_of_a_cell_add_up_to_it(family, theta, cell, units):
     for last in (*(lo + part * (min(hi, 1.0) - lo) for part in (0.0, 1e-9, 0.1, 0.5, 0.9)), lo + 5e-324, lo + 1e-323):
         beyond = math.nextafter(last, math.inf)
         parts = [(-math.inf, last), (beyond, math.inf)]
-        found = [math.exp(cut_log_mass(number, ends, cell, units, parameters, nothing)) for ends in parts]
+        found = [math.exp(cut_log_mass(number, ends, cell, (*units, 0.0), parameters, nothing)) for ends in parts]
         assert min(found) >= 0.0
         assert sum(found) == pytest.approx(1.0, abs=1e-12)
 
 
-def test_whole_numbers_far_below_their_mean_add_up_to_their_cell():
+def test_whole_numbers_far_from_their_mean_add_up_to_their_cell():
     column = Column("n", "integer", (0.0, math.inf), location=1.91903441622175e13, scale=499_118.25, maximum=2e13)
     family = registry.family("truncated_rounded_normal")
-    theta, constants = np.array([0.00151520982917878, -0.07886613701782025]), family.constants(column)
-    units = *features.offset_and_scale(family.scaling, column), 0.0
-    cell = (-math.inf, 19_190_343_653_999.0)
-    for last in (19_190_343_607_757.0, 19_190_343_650_000.0):
-        found = [
-            math.exp(cut_log_mass(registry.number(family.name), ends, cell, units, theta, constants))
-            for ends in ((-math.inf, last), (last + 1.0, math.inf))
-        ]
-        assert sum(found) == pytest.approx(1.0, abs=1e-12)
+    units = *features.offset_and_scale(family.scaling, column), 0.0, 1.0
+    for theta in ((0.0015152, -0.078866137), (8e-11, 1.6e9), (8e-11, 1.6e28), (8e-11, -1.6e200)):
+        for cell in ((-math.inf, 19_190_343_653_999.0), (19_190_343_600_000.0, 19_190_343_653_999.0)):
+            for last in (19_190_343_607_757.0, 19_190_343_650_000.0):
+                found = [
+                    math.exp(
+                        cut_log_mass(
+                            registry.number(family.name), ends, cell, units, np.array(theta), family.constants(column)
+                        )
+                    )
+                    for ends in ((-math.inf, last), (last + 1.0, math.inf))
+                ]
+                assert sum(found) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_whole_numbers_between_ends_that_are_none():
+    number, theta, cell = registry.number("poisson"), np.array([3.0]), (-math.inf, 9.0)
+    found = [
+        cut_log_mass(number, ends, cell, (0.0, 1.0, 0.0, 1.0), theta, np.empty(0)) for ends in ((2.5, 7.9), (3.0, 7.0))
+    ]
+    mass = scipy.stats.poisson(3.0)
+    assert found == pytest.approx([math.log((mass.cdf(7) - mass.cdf(2)) / mass.cdf(9))] * 2, abs=1e-14)
+
+
+def test_atoms_of_a_cell_add_up_to_it():
+    atoms, theta = (1.0, 1.25, 1.5, 7.0), np.array([0.1, 0.2, 0.3, 0.4])
+    family = registry.family("atom")
+    constants = family.constants(Column("x", "real", (-math.inf, math.inf), atoms=atoms))
+    found = [
+        cut_log_mass(registry.number("atom"), ends, (0.0, 2.0), (0.0, 1.0, 0.0, 0.0), theta, constants)
+        for ends in ((-math.inf, 1.2), (1.25, math.inf))
+    ]
+    assert np.exp(found) == pytest.approx([1 / 6, 5 / 6], abs=1e-15)
