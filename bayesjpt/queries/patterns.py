@@ -21,12 +21,14 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.boxes import Box
 from bayesjpt.queries.differences import percent, rounded_outwards
 from bayesjpt.queries.distribution import quantile
+from bayesjpt.queries.grammar import as_event
 from bayesjpt.queries.marginals import Masses, summarised
 from bayesjpt.queries.paths import condition
 from bayesjpt.queries.probability import probability
 from bayesjpt.queries.representative import compared, enough_draws_of, mean_probabilities, representative, whose
 from bayesjpt.queries.route import below
 from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.table.schema import Column
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -188,23 +190,25 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
     weight = node_probabilities(many.plan(), many.flat().log_weight, nodes)
     boxes = compared(one, range(len(one.schema)))
     whole = mean_probabilities(one, boxes)
-    found = []
+    found: dict[str, Pattern | None] = {}
     for number, node in enumerate(nodes):
         group = below(one, node, range(len(one.schema)), {})
         assert group is not None
         apart = _columns_apart(group, boxes, np.abs(mean_probabilities(group, boxes) - whole))
-        event = " and ".join(text for c in apart if (text := _densest(group, c, coverage)))
-        if not event or weight[:, number].mean() == 0.0:
+        event = " and ".join(_densest(group, apart, coverage))
+        # two sub-populations may have one densest part
+        if not event or event in found or weight[:, number].mean() == 0.0:
             continue
-        support = summarised(probability(post, event).values.reshape(-1, 1))
+        asked = as_event(event)
+        support = summarised(probability(post, asked).values.reshape(-1, 1))
+        found[event] = None
         if support.mean[0] >= min_support:
             # of the same circuit, so nodes have the same numbers; the event is about these columns alone
             group = below(many, node, apart, {})
             assert group is not None
-            within = summarised(probability(group, event).values.reshape(-1, 1))
-            found.append(Pattern(event, support, within, summarised(weight[:, [number]]), number))
-    distinct = {part.event: part for part in reversed(found)}  # two sub-populations may have one densest part
-    parts = sorted(distinct.values(), key=lambda part: -part.support.mean[0])
+            within = summarised(probability(group, asked).values.reshape(-1, 1))
+            found[event] = Pattern(event, support, within, summarised(weight[:, [number]]), number)
+    parts = sorted((part for part in found.values() if part is not None), key=lambda part: -part.support.mean[0])
     return Patterns(tuple(parts), source.structure, source.chain)
 
 
@@ -229,19 +233,36 @@ def _columns_apart(group: Posterior, boxes: Sequence[Box], gap: np.ndarray) -> l
     return sorted(c for c in first if size[c] >= EXPLAINED_DIFFERENCE)
 
 
-def _densest(group: Posterior, position: int, coverage: float) -> str:
-    """Return the shortest interval of a column, or its fewest labels, of at least some probability, as a condition."""
-    column = group.schema.columns[position]
-    if column.base == "category":
-        # "other", where the list of labels is open, is no label to be looked for
-        share = mean_probabilities(group, compared(group, [position]))[: len(column.labels)]
-        order = np.argsort(-share, kind="stable")
-        n = min(int((np.cumsum(share[order]) < coverage).sum()) + 1, share.size)
-        return condition(column, tuple(sorted(order[:n].tolist()))) if n < share.size else ""
+def _densest(group: Posterior, positions: Sequence[int], coverage: float) -> list[str]:
+    """Return the conditions on some columns that say anything: intervals as short, labels as few as hold `coverage`."""
+    columns = [group.schema.columns[position] for position in positions]
+    numbers = [column.name for column in columns if column.base != "category"]
     begin = (np.arange(_N_STEP) + 0.5) / _N_STEP * (1.0 - coverage)
     levels = np.concatenate([begin, begin + coverage])
     few = some_draws(group, _N_DRAW)[1]
-    found = quantile(few, levels, column.name).values[..., 0]
+    ends = dict(zip(numbers, np.moveaxis(quantile(few, levels, numbers).values, -1, 0), strict=True)) if numbers else {}
+    texts = [
+        _shortest(column, ends[column.name]) if column.name in ends else _fewest(group, position, coverage)
+        for position, column in zip(positions, columns, strict=True)
+    ]
+    return [text for text in texts if text]
+
+
+def _fewest(group: Posterior, position: int, coverage: float) -> str:
+    """Return the fewest labels of at least some probability as a condition; nothing where it is all of them."""
+    column = group.schema.columns[position]
+    # "other", where the list of labels is open, is no label to be looked for
+    share = mean_probabilities(group, compared(group, [position]))[: len(column.labels)]
+    order = np.argsort(-share, kind="stable")
+    n = min(int((np.cumsum(share[order]) < coverage).sum()) + 1, share.size)
+    return condition(column, tuple(sorted(order[:n].tolist()))) if n < share.size else ""
+
+
+def _shortest(column: Column, found: np.ndarray) -> str:
+    """Return the shortest of some intervals as a condition; nothing where it ends with the numbers there are.
+
+    `found`, float64 (n_chain, n_draw, 2 n_interval), holds the lower ends of all and then the upper ones.
+    """
     # where numbers span all decades, a tail may go beyond them
     ended = np.isfinite(found).all(axis=(0, 1)).reshape(2, -1).all(axis=0)
     if not ended.any():

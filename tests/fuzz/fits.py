@@ -32,8 +32,7 @@ def outcome(frame: Any, seed: int, learner: str = "mspn", *, every_query: bool =
             raise AssertionError(str(error)) from error
         except BayesjptError as error:
             return f"{type(error).__name__}: {_in_general(error.found)}"
-        for rows in (table, elsewhere(table, np.random.default_rng(seed))):
-            check_rows(post, rows)
+        check_rows(post, with_others(table, np.random.default_rng(seed)))
         check_shares(post)
         if not every_query and seed % ASKED_SHARE != ASKED_SHARE - 1:  # 0, which is drawn most often, is not asked
             return "fitted"
@@ -56,12 +55,12 @@ def check_shares(post: bj.Posterior) -> None:
         assert np.isfinite([column.share, column.lo, column.hi]).all(), f"type shares of {column.name!r}"
 
 
-def elsewhere(table: Table, rng: np.random.Generator) -> Table:
-    """Return rows that training did not show, all inside the columns' supports."""
-    values = table.values.copy()
+def with_others(table: Table, rng: np.random.Generator) -> Table:
+    """Return the rows of a table, and as many that training did not show, all inside the columns' supports."""
+    others = table.values.copy()
     with np.errstate(over="ignore"):
-        _scatter(values, table, rng)
-    return Table(table.schema, values, table.observed)
+        _scatter(others, table, rng)
+    return Table(table.schema, np.hstack([table.values, others]), np.hstack([table.observed, table.observed]))
 
 
 def _scatter(values: np.ndarray, table: Table, rng: np.random.Generator) -> None:
