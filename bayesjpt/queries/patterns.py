@@ -195,7 +195,7 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
         group = below(one, node, range(len(one.schema)), {})
         assert group is not None
         apart = _columns_apart(group, boxes, np.abs(mean_probabilities(group, boxes) - whole))
-        event = " and ".join(_densest(group, apart, coverage))
+        event = " and ".join(filter(None, _densest(group, apart, coverage)))
         # two sub-populations may have one densest part
         if not event or event in found or weight[:, number].mean() == 0.0:
             continue
@@ -234,18 +234,17 @@ def _columns_apart(group: Posterior, boxes: Sequence[Box], gap: np.ndarray) -> l
 
 
 def _densest(group: Posterior, positions: Sequence[int], coverage: float) -> list[str]:
-    """Return the conditions on some columns that say anything: intervals as short, labels as few as hold `coverage`."""
+    """Return the shortest interval or the fewest labels of each column that hold `coverage`, as conditions."""
     columns = [group.schema.columns[position] for position in positions]
     numbers = [column.name for column in columns if column.base != "category"]
     begin = (np.arange(_N_STEP) + 0.5) / _N_STEP * (1.0 - coverage)
     levels = np.concatenate([begin, begin + coverage])
     few = some_draws(group, _N_DRAW)[1]
     ends = dict(zip(numbers, np.moveaxis(quantile(few, levels, numbers).values, -1, 0), strict=True)) if numbers else {}
-    texts = [
+    return [
         _shortest(column, ends[column.name]) if column.name in ends else _fewest(group, position, coverage)
         for position, column in zip(positions, columns, strict=True)
     ]
-    return [text for text in texts if text]
 
 
 def _fewest(group: Posterior, position: int, coverage: float) -> str:

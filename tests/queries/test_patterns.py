@@ -107,7 +107,7 @@ def test_a_condition_holds_its_share_in_the_shortest_interval_or_the_fewest_labe
     table = ex.make_table((*ex.COLUMNS[:3], LABEL), 40, rng)
     post = ex.random_posterior(ex.independent(table), table, rng, n_chain=1, n_draw=1)
     for position, column in enumerate(table.schema):
-        text = _densest(post, position, coverage)
+        (text,) = _densest(post, [position], coverage)
         if column.base == "category":
             share = np.sort([post.probability(f"label = '{label}'").item() for label in column.labels])[::-1]
             fewest = int((np.cumsum(share) < coverage).sum()) + 1
