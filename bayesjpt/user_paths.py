@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -37,13 +38,33 @@ def as_file(path: object, error: type[BayesjptError]) -> Path:
 
 
 def as_output(path: object, error: type[BayesjptError]) -> Path:
-    """Return the path of a file to write, or raise an error of ours where it is a folder, or in none."""
+    """Return the path of a file to write; an error of ours where it is a folder, or in none, or in a closed one."""
     path = as_path(path, error)
     if os.path.isdir(path):
         raise error(f"{str(path)!r} is a folder", "the name of a file to write")
     if not os.path.isdir(path.parent):
         raise error(f"{_why_none(path.parent, 'folder')} to write {path.name!r} into")
+    why = _why_closed(path)
+    if why:
+        raise error(f"{str(path)!r} cannot be written: {why}")
     return path
+
+
+def _why_closed(path: Path) -> str:
+    """Return why a file cannot be written into its folder, as far as the system says so before; else nothing."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        return reason(error)
+    if os.path.exists(path) and not os.path.isfile(path):
+        return ""  # a pipe or device, which is written into
+    folder = os.path.dirname(os.path.realpath(path))  # of links, what they lead to is replaced
+    if os.access(folder, os.W_OK | os.X_OK):
+        return ""
+    is_read_only = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
+    return reason(OSError(errno.EROFS if is_read_only else errno.EACCES, ""))
 
 
 def _why_none(path: Path, kind: str) -> str:

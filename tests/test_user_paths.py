@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -59,6 +60,33 @@ def test_a_closed_folder_is_said(tmp_path, monkeypatch):
     for check in (as_file, as_output):
         with pytest.raises(BayesjptError, match="no permission to look for"):
             check(tmp_path / "shut" / "x.csv", BayesjptError)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_open", "flag", "why"),
+    [
+        (LONG, True, 0, "the name is too long"),
+        ("new.nc", False, 0, "no permission to write into the folder"),
+        ("old.nc", False, 0, "no permission to write into the folder"),
+        ("link.nc", False, 0, "no permission to write into the folder"),
+        ("new.nc", False, getattr(os, "ST_RDONLY", 1), "the file system is read-only"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_the_work(name, is_open, flag, why, tmp_path, monkeypatch):
+    inner, asked = tmp_path / "inner", []
+    inner.mkdir()
+    (inner / "old.nc").touch()
+    (tmp_path / "link.nc").symlink_to(inner / "old.nc")
+    monkeypatch.setattr(os, "access", lambda folder, _: asked.append(folder) or is_open)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flag))
+    with pytest.raises(BayesjptError, match=why):
+        as_output(tmp_path / name if name == "link.nc" else inner / name, BayesjptError)
+    assert asked in ([], [str(inner)])
+
+
+def test_a_device_is_written_into_whatever_its_folder(monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert str(as_output(os.devnull, BayesjptError)) == os.devnull
 
 
 def test_wide_lines_and_long_cells_are_read(tmp_path):
