@@ -48,8 +48,8 @@ def write(prediction: Prediction, path: Path) -> None:
         return
     import pyarrow as pa
 
-    from bayesjpt.table.cells import moments
+    from bayesjpt.table.cells import calendar_moments
 
     is_date = prediction.column.dtype == "datetime" and prediction.column.base != "category"
-    columns = [moments(column) if is_date else column for column in _in_days(prediction).T]
+    columns = [calendar_moments(column) if is_date else column for column in _in_days(prediction).T]
     write_arrow(pa.table(dict(zip(prediction.names, columns, strict=True))), path)

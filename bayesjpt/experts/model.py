@@ -19,7 +19,9 @@ from bayesjpt.families.record import Family
 from bayesjpt.families.skewed import is_skewed
 from bayesjpt.kernels.expert_pairs import Leaves
 from bayesjpt.kernels.expert_tree import GAMMA, GAUSSIAN, KIND_NAMES, MULTINOMIAL, POISSON, Task
+from bayesjpt.kernels.upward import NARROWEST_CELL
 from bayesjpt.table.covariates import Covariates, check_size, spread_of
+from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.schema import Column, Schema, SetAside
 from bayesjpt.table.table import Table
 
@@ -156,6 +158,18 @@ class ExpertModel:
         """Return target values, float64 (n_target, n_row), in the families' units."""
         pairs = zip(self.families, self.response, values, strict=True)
         return np.array([features.to_units(family, column, own) for family, column, own in pairs])
+
+    def recorded_ends(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return ends of the cells of recorded values in the families' units, and logs of shares; (n_target, n_row).
+
+        A cell narrower than its ends can tell apart is a wider one, of which it has a share.
+        """
+        centre, half = recorded_cells(self.response, values)
+        z, pairs = self.units(centre), zip(self.families, self.response, half, strict=True)
+        half = np.array([own / features.offset_and_scale(family.scaling, column)[1] for family, column, own in pairs])
+        reach = np.where(half > 0.0, np.maximum(half, NARROWEST_CELL * np.abs(z)), 0.0)
+        share = np.divide(half, reach, out=np.ones(half.shape), where=reach > 0.0)
+        return z - reach, z + reach, np.log(share)
 
     def target_cells(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
         """Return values and mask of the targets, (n_target, n_row) each."""

@@ -28,7 +28,6 @@ from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries import complete, distribution, mode, probability
 from bayesjpt.table.frames import with_lists
-from bayesjpt.table.heaps import recorded_cells
 from bayesjpt.table.possible import seen_labels
 from bayesjpt.table.table import Table, as_table
 
@@ -292,9 +291,8 @@ class ExpertPosterior:
         """Return the log probability of the targets' recorded cells given the rows; dims (chain, draw, obs_id)."""
         table = self.read(rows)
         values, seen = self.model.target_cells(table)
-        centre, half = recorded_cells(self.model.response, values)
-        lo, hi = self.model.units(centre - half), self.model.units(centre + half)
-        return self._by_row("log_mass", self._log_masses(table, lo, hi, seen))
+        lo, hi, log_share = self.model.recorded_ends(values)
+        return self._by_row("log_mass", self._log_masses(table, lo, hi, seen) + (log_share * seen).sum(axis=0))
 
     def _log_masses(self, table: Table, lo: np.ndarray, hi: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """Return the log probability of each row's own intervals, float64 (n_draw, n_row)."""

@@ -39,8 +39,11 @@ def is_skewed(values: np.ndarray) -> bool:
     """
     if not values.size or not values.min() > 0.0:
         return False
+    # the answer has no unit; next to the largest float their squares would be infinite
+    unit = float(values.max())
+    mean_log = float(np.log(values).mean()) - math.log(unit)
+    values = values / unit
     mean, variance = float(values.mean()), float(values.var())
-    mean_log = float(np.log(values).mean())
     s = math.log(mean) - mean_log
     # of a shape above 50, whose skewness is below .3; beyond, rounding errors would be most of the difference
     if s < 0.01 or not variance > 0.0:

@@ -17,7 +17,7 @@ from bayesjpt.queries.impute import label_probability, near_expectation
 from bayesjpt.queries.moments import expectation
 from bayesjpt.queries.resolve import position_of
 from bayesjpt.queries.some_draws import some_draws
-from bayesjpt.table.cells import moments
+from bayesjpt.table.cells import calendar_moments
 from bayesjpt.table.frames import BACKENDS, build_frame
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table, as_table
@@ -128,7 +128,7 @@ def as_frame(prediction: Prediction, rows: Any) -> Any:
     columns: dict[str, tuple[str, list[Any]]] = {}
     for name, values in zip(prediction.names, prediction.values.T, strict=True):
         is_date = prediction.column.dtype == "datetime" and prediction.column.base != "category"
-        columns[name] = ("datetime", moments(values).tolist()) if is_date else ("number", values.tolist())
+        columns[name] = ("datetime", calendar_moments(values).tolist()) if is_date else ("number", values.tolist())
     package = type(rows).__module__.split(".")[0]
     frame = build_frame(columns, package if package in BACKENDS else "pandas")
     return frame.set_axis(rows.index, axis=0) if package == "pandas" else frame

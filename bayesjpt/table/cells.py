@@ -304,6 +304,11 @@ def moments(values: np.ndarray) -> np.ndarray:
     return out
 
 
+def calendar_moments(values: np.ndarray) -> np.ndarray:
+    """Return `moments` of days, those beyond the years 1 to 9999 moved to their ends: likelihoods have tails there."""
+    return moments(np.clip(values, LEAST_DAY, LARGEST_DAY))
+
+
 def dates(values: np.ndarray) -> np.ndarray:
     """Return datetime64[us] of days since 1970-01-01; NaT for NaN, and for what is beyond any date, infinity too."""
     return moments(np.where(np.abs(values) < FARTHEST_DAY, values, np.nan))

@@ -150,7 +150,7 @@ def restored(column: Column, values: np.ndarray, unseen: np.ndarray | None = Non
 
     if column.base != "category":
         if column.dtype == "datetime":
-            return "datetime", cells_of.moments(values).astype(object)
+            return "datetime", cells_of.calendar_moments(values).astype(object)
         whole = column.resolution == 1.0 and cells_of.is_whole(values)
         return ("integer", values.astype(np.int64).astype(object)) if whole else ("number", values.astype(object))
     known = {} if unseen is None else {row: str(label) for row, label in enumerate(unseen) if label is not None}

@@ -11,6 +11,7 @@ import scipy.stats
 
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, LearnerError, QueryError, TableError
+from bayesjpt.families.skewed import is_skewed
 
 SHORT = {"draws": 20, "tune": 40, "chains": 2, "rng": 1}
 
@@ -111,6 +112,13 @@ def test_a_constant_covariate_is_left_out_by_name():
         with pytest.warns(BayesjptWarning) as told:
             bj.fit_experts(table, target="y", depth=0, draws=1, tune=0, chains=1, rng=1)
         assert [str(each.message) for each in told] == ["covariates with a single value are left out: same"]
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1.0, 1e220])
+def test_skewness_has_no_unit(unit):
+    values = np.random.default_rng(1).exponential(size=60)
+    assert is_skewed(unit * values)
+    assert not is_skewed(unit * (20.0 + values))
 
 
 def test_auto_takes_gamma_for_skewed_positive_numbers():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -151,6 +152,28 @@ def test_masses_of_recorded_cells_are_probabilities(posts):
         assert (mass <= 0.0).all()
         if name in ("two", "three", "count"):
             np.testing.assert_allclose(mass, posts[name].log_density(frame()), rtol=1e-9, atol=1e-9)
+
+
+def test_masses_of_values_far_beyond_the_resolution_are_those_of_the_density():
+    x = np.linspace(0.0, 1.0, 30)
+    for target in ({"y": 3.0 + x + 0.1 * np.sin(40.0 * x)}, {"y": np.exp(np.sin(50.0 * x))}):
+        post = bj.fit_experts({"x": x, **target}, target="y", depth=0, method="em", rng=1)
+        rows = {"x": x[:3], "y": np.array([1e12, 1e15, 7e18])}
+        width = math.log(post.model.response.columns[0].resolution)
+        np.testing.assert_allclose(post.log_mass(rows), post.log_density(rows) + width, rtol=1e-6)
+
+
+def test_dates_beyond_the_calendar_are_its_end():
+    days = np.datetime64("9990-01-01") + np.arange(0, 3000, 100).astype("timedelta64[D]")
+    frame = pd.DataFrame({"x": np.linspace(0.0, 1.0, days.size), "when": days.astype("datetime64[s]")})
+    post = bj.fit_experts(frame, target="when", depth=0, method="em", rng=1)
+    new = pd.DataFrame({"x": [0.1, 0.5, 50.0, 1e9]})
+    last = np.datetime64("9999-12-31T23:59:59")
+    for found in (post.predict(new)["mean"], post.sample(2, new, rng=1)["when"].iloc[::2]):
+        moments = np.array([np.datetime64(value, "s") for value in found.tolist()])
+        assert (moments[1:] >= moments[:-1]).all()
+        assert moments[-1] == last
+        assert np.datetime64("9990-01-01") < moments[1] < last
 
 
 def test_predicted_intervals_hold_their_share_of_the_mixture_over_draws(posts):

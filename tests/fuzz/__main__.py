@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.fuzz.fits import LEARNERS
+from tests.fuzz.fits import EXPERTS, LEARNERS
 from tests.fuzz.runs import tables
 
 
@@ -36,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=20260101, help="of the first process; others count on from there")
-    parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=LEARNERS)
+    parser.add_argument("--learners", nargs="+", choices=(*LEARNERS, EXPERTS), default=LEARNERS)
     parser.add_argument("--smallest", action="store_true", help="end at a failure, with the smallest table that has it")
     parser.add_argument("--files", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant")

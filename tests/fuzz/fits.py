@@ -11,11 +11,14 @@ import numpy as np
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptError, BayesjptWarning, CircuitError, SamplingError
 from bayesjpt.table.table import Table
-from tests.fuzz.questions import ask
+from tests.fuzz.experts import experts_outcome
+from tests.fuzz.questions import ask, next_to
 
 SETTINGS = {"n_structures": 2, "draws": 2, "tune": 2, "chains": 2, "cores": 1, "progress": False}
 ROUNDING = 1e-9
 LEARNERS = ("mspn", "jpt", "cutset", "wmispn", "tree_mixture", "hclt")
+EXPERTS = "experts"
+"""In place of a learner: mixtures of experts of one column given the others."""
 ASKED_SHARE = 5
 """About one of so many fits is asked all queries, which takes longer than the fit."""
 
@@ -27,12 +30,14 @@ def outcome(frame: Any, seed: int, learner: str = "mspn", *, every_query: bool =
         warnings.simplefilter("ignore", BayesjptWarning)
         try:
             table = bj.as_table(frame)
+            if learner == EXPERTS:
+                return experts_outcome(table, np.random.default_rng(seed))
             post = bj.fit(table, learner=learner, seed=seed, **SETTINGS)
         except (CircuitError, SamplingError) as error:  # no table is to blame for it
             raise AssertionError(str(error)) from error
         except BayesjptError as error:
             return f"{type(error).__name__}: {_in_general(error.found)}"
-        check_rows(post, with_others(table, np.random.default_rng(seed)))
+        check_rows(post, next_to(table, np.random.default_rng(seed)))
         check_shares(post)
         if not every_query and seed % ASKED_SHARE != ASKED_SHARE - 1:  # 0, which is drawn most often, is not asked
             return "fitted"
@@ -53,29 +58,6 @@ def check_shares(post: bj.Posterior) -> None:
     """Check that no share of a type is NaN."""
     for column in post.types().shares:
         assert np.isfinite([column.share, column.lo, column.hi]).all(), f"type shares of {column.name!r}"
-
-
-def with_others(table: Table, rng: np.random.Generator) -> Table:
-    """Return the rows of a table, and as many that training did not show, all inside the columns' supports."""
-    others = table.values.copy()
-    with np.errstate(over="ignore"):
-        _scatter(others, table, rng)
-    return Table(table.schema, np.hstack([table.values, others]), np.hstack([table.observed, table.observed]))
-
-
-def _scatter(values: np.ndarray, table: Table, rng: np.random.Generator) -> None:
-    for position, column in enumerate(table.schema):
-        lo, hi = column.support
-        if column.base == "category":
-            values[position] = rng.integers(0, column.n_label, table.n_row)
-        elif column.base == "integer":
-            values[position] = np.clip(values[position] + rng.integers(-20, 21, table.n_row), lo, hi)
-        else:
-            jump = column.scale * rng.standard_cauchy(table.n_row)
-            far = column.location + np.clip(
-                values[position] - column.location + jump, -1e8 * column.scale, 1e8 * column.scale
-            )
-            values[position] = np.clip(np.where(np.isfinite(far), far, column.location), lo, hi)
 
 
 def _in_general(found: str) -> str:

@@ -17,6 +17,8 @@ from bayesjpt.table.table import Table
 
 ROUNDING = 1e-9
 N_SAMPLED = 20
+CALENDAR = -719_162.0, 2_932_896.0
+"""Days from 1970 to the first and the last date that a table may hold."""
 SOME = 6
 """Rows that are asked about one by one."""
 
@@ -46,13 +48,43 @@ def _event(table: Table, rng: np.random.Generator) -> tuple[Event, str]:
     """Return an event about a cell of the table, and the column's name."""
     names = [name for name, seen in zip(table.names, table.observed, strict=True) if seen.any()] or list(table.names)
     name = names[int(rng.integers(len(names)))]
+    return event_about(table, name, rng), name
+
+
+def event_about(table: Table, name: str, rng: np.random.Generator) -> Event:
+    """Return an event about a cell of a column."""
     position = table.schema.index(name)
     column, seen = table.schema.columns[position], table.values[position, table.observed[position]]
     value = float(rng.choice(seen)) if seen.size else float(column.location)
     if column.base == "category":
-        return bj.col(name).isin([column.labels[int(min(value, len(column.labels) - 1))]]), name
+        return bj.col(name).isin([column.labels[int(min(value, len(column.labels) - 1))]])
     bound = _external(column, value)
-    return (bj.col(name) <= bound, bj.col(name) > bound)[int(rng.integers(2))], name
+    return (bj.col(name) <= bound, bj.col(name) > bound)[int(rng.integers(2))]
+
+
+def next_to(table: Table, rng: np.random.Generator) -> Table:
+    """Return the rows of a table, and as many that training did not show, all inside the columns' supports."""
+    others = table.values.copy()
+    with np.errstate(over="ignore"):
+        _scatter(others, table, rng)
+    return Table(table.schema, np.hstack([table.values, others]), np.hstack([table.observed, table.observed]))
+
+
+def _scatter(values: np.ndarray, table: Table, rng: np.random.Generator) -> None:
+    for position, column in enumerate(table.schema):
+        lo, hi = column.support
+        if column.dtype == "datetime":
+            lo, hi = max(lo, CALENDAR[0]), min(hi, CALENDAR[1])
+        if column.base == "category":
+            values[position] = rng.integers(0, column.n_label, table.n_row)
+        elif column.base == "integer":
+            values[position] = np.clip(values[position] + rng.integers(-20, 21, table.n_row), lo, hi)
+        else:
+            jump = column.scale * rng.standard_cauchy(table.n_row)
+            far = column.location + np.clip(
+                values[position] - column.location + jump, -1e8 * column.scale, 1e8 * column.scale
+            )
+            values[position] = np.clip(np.where(np.isfinite(far), far, column.location), lo, hi)
 
 
 def _external(column: Column, value: float) -> Any:
@@ -62,7 +94,7 @@ def _external(column: Column, value: float) -> Any:
     return int(value) if column.base == "integer" else value
 
 
-def _finite(what: str, answer: Any, *, may_be_infinite: bool = False) -> np.ndarray:
+def finite(what: str, answer: Any, *, may_be_infinite: bool = False) -> np.ndarray:
     values = np.asarray(getattr(answer, "values", answer))
     if values.dtype.kind not in "fc":
         return values
@@ -71,15 +103,15 @@ def _finite(what: str, answer: Any, *, may_be_infinite: bool = False) -> np.ndar
     return values
 
 
-def _inside(what: str, values: np.ndarray) -> None:
+def inside(what: str, values: np.ndarray) -> None:
     outside = values[(values < -ROUNDING) | (values > 1.0 + ROUNDING)]
     assert not outside.size, f"{what} {outside[0]!r}"
 
 
 def _probabilities(post: bj.Posterior, event: Event) -> None:
-    is_so, is_not = (_finite("probability", post.probability(each)) for each in (event, ~event))
+    is_so, is_not = (finite("probability", post.probability(each)) for each in (event, ~event))
     for values in (is_so, is_not):
-        _inside("probability", values)
+        inside("probability", values)
     missing = float(np.abs(is_so + is_not - 1.0).max())
     assert missing <= ROUNDING, f"P(A) + P(not A) is off by {missing:.3g}"
 
@@ -97,12 +129,12 @@ def _distribution(post: bj.Posterior, table: Table, rng: np.random.Generator) ->
         points = points[np.isfinite(points)]
         if column.base == "integer":
             points = np.unique(np.rint(points))
-        found = _finite("cdf", post.cdf(points, column.name))
-        _inside("cdf", found)
+        found = finite("cdf", post.cdf(points, column.name))
+        inside("cdf", found)
         steps = np.diff(found[..., 0], axis=-1)
         assert not steps.size or (steps >= -ROUNDING).all(), f"cdf falls by {-steps.min()}"
         # as wide as numbers go, an end of a heavy tail may be none
-        quantiles = _finite("quantile", post.quantile([0.05, 0.5, 0.95], [column.name]), may_be_infinite=True)
+        quantiles = finite("quantile", post.quantile([0.05, 0.5, 0.95], [column.name]), may_be_infinite=True)
         assert (quantiles[..., 1:, 0] >= quantiles[..., :-1, 0]).all(), "quantiles fall"
 
 
@@ -111,26 +143,26 @@ def _moments(post: bj.Posterior, event: Event) -> None:
     for given in (None, event) if names else ():
         for name in names:
             with contextlib.suppress(BayesjptError):
-                _finite("expectation", post.expectation([name], given=given), may_be_infinite=True)
-                spread = _finite("variance", post.variance([name], given=given), may_be_infinite=True)
+                finite("expectation", post.expectation([name], given=given), may_be_infinite=True)
+                spread = finite("variance", post.variance([name], given=given), may_be_infinite=True)
                 assert spread.dtype.kind != "f" or (spread >= 0.0).all(), f"variance {spread.min()}"
 
 
 def _conditioned(post: bj.Posterior, event: Event, rng: np.random.Generator) -> None:
     inside = post.condition(event)
-    again = _finite("probability given itself", inside.probability(event))
+    again = finite("probability given itself", inside.probability(event))
     assert np.abs(again - 1.0).max() <= ROUNDING, f"P(A | A) = {again.ravel()[0]!r}"
     rows = inside.sample(SOME, rng=rng)
     assert np.isfinite(rows.values).all(), "a sampled row of an event is not finite"
     drawn = post.sample(SOME, event, rng=rng)
-    where = _finite("probability given rows", post.probability(event, given=drawn))
+    where = finite("probability given rows", post.probability(event, given=drawn))
     assert (where == 1.0).all(), "a sampled row lies outside the event"
 
 
 def _samples(post: bj.Posterior, table: Table, rng: np.random.Generator) -> None:
     rows = post.sample(N_SAMPLED, rng=rng)
     assert np.isfinite(rows.values).all(), "a sampled row is not finite"
-    assert np.isfinite(_finite("log mass of samples", post.log_mass(rows))).all()
+    assert np.isfinite(finite("log mass of samples", post.log_mass(rows))).all()
     recorded = post.sample(N_SAMPLED, rng=rng, recorded=True)
     back = bj.as_table(recorded.to_frame(), schema=table.schema)
     assert back.n_row == N_SAMPLED, "samples are not accepted back"
@@ -140,40 +172,40 @@ def _filled(post: bj.Posterior, rows: Table, rng: np.random.Generator) -> None:
     empty = Table(rows.schema, rows.values, rows.observed & (rng.random(rows.observed.shape) < 0.5))
     for filled in (post.impute(empty, rng=rng)[0], bj.queries.impute.impute_mean(post, empty).table):
         assert filled.observed.all(), "an imputed cell is missing"
-        _finite("an imputed cell", filled.values)
+        finite("an imputed cell", filled.values)
         kept = filled.values[empty.observed]
         assert (kept == empty.values[empty.observed]).all(), "an observed cell was changed"
 
 
 def _predicted(post: bj.Posterior, rows: Table, name: str) -> None:
     found = bj.queries.predict.prediction(post, name, rows)
-    values = _finite("prediction", found.values, may_be_infinite=True)
+    values = finite("prediction", found.values, may_be_infinite=True)
     if post.schema.columns[post.schema.index(name)].base == "category":
-        _inside("prediction", values)
+        inside("prediction", values)
         assert np.abs(values.sum(axis=1) - 1.0).max(initial=0.0) <= ROUNDING, "predicted shares do not add up to 1"
 
 
 def _rows_apart(post: bj.Posterior, table: Table, rows: Table) -> None:
-    membership = _finite("membership", post.membership(rows))
-    _inside("membership", membership)
-    _inside("comembership", _finite("comembership", post.comembership(rows)))
+    membership = finite("membership", post.membership(rows))
+    inside("membership", membership)
+    inside("comembership", finite("comembership", post.comembership(rows)))
     for score in ("tail", "log_mass"):
         found = post.outliers(rows, score=score)
-        _finite(f"outliers by {score}", found["score"], may_be_infinite=True)
+        finite(f"outliers by {score}", found["score"], may_be_infinite=True)
     found = post.outliers(table, training=True)
-    _finite("outliers of training", found["score"], may_be_infinite=True)
+    finite("outliers of training", found["score"], may_be_infinite=True)
 
 
 def _structure(post: bj.Posterior, name: str, event: Event) -> None:
     if len(post.schema) > 1:
         pairs = np.asarray(post.dependence(normalised=True))[..., *np.triu_indices(len(post.schema), 1)]
-        _inside("dependence", _finite("dependence", pairs))  # a column and itself have none
+        inside("dependence", finite("dependence", pairs))  # a column and itself have none
         marginal = post.marginal([name])
-        _finite("marginal", marginal.probability(event))
+        finite("marginal", marginal.probability(event))
     repr(post.components(name))
     repr(post.patterns())
     repr(post.explain(event))
-    _finite("mode", post.mode().get("log_mass", np.zeros(1)))
+    finite("mode", post.mode().get("log_mass", np.zeros(1)))
     repr(post.types())
 
 

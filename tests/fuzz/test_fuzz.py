@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesjpt as bj
-from tests.fuzz.fits import LEARNERS, outcome
+from tests.fuzz.fits import EXPERTS, LEARNERS, outcome
 from tests.fuzz.tables import frames
 from tests.strategies import law, long_law
 
@@ -28,6 +28,12 @@ DECADES = [
 @given(frame=frames(), seed=seeds, learner=learners)
 def test_generated_table_is_fitted_or_refused_with_an_error_of_ours(frame, seed, learner):
     assert outcome(frame, seed, learner)
+
+
+@law(25)
+@given(frame=frames(), seed=seeds)
+def test_experts_of_a_column_of_a_generated_table_are_fitted_or_refused_with_an_error_of_ours(frame, seed):
+    assert outcome(frame, seed, EXPERTS)
 
 
 @pytest.mark.parametrize("value", [5e-324, 1e-300, -1e-20, 1e300])
@@ -98,6 +104,6 @@ def test_a_tree_does_not_part_numbers_that_likelihoods_cannot_tell_apart(rng):
 
 @pytest.mark.slow
 @long_law(300)
-@given(frame=frames(), seed=seeds, learner=learners)
+@given(frame=frames(), seed=seeds, learner=st.sampled_from((*LEARNERS, EXPERTS)))
 def test_many_generated_tables_are_fitted_or_refused_with_an_error_of_ours(frame, seed, learner):
     assert outcome(frame, seed, learner)
