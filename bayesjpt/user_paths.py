@@ -61,6 +61,8 @@ def _why_closed(path: Path) -> str:
     if os.path.exists(path) and not os.path.isfile(path):
         return ""  # a pipe or device, which is written into
     folder = os.path.dirname(os.path.realpath(path))  # of links, what they lead to is replaced
+    if not os.path.isdir(folder):
+        return f"it is a link into {folder!r}, which is no folder"
     if os.access(folder, os.W_OK | os.X_OK):
         return ""
     is_read_only = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY

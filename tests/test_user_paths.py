@@ -84,6 +84,12 @@ def test_what_cannot_be_written_is_said_before_the_work(name, is_open, flag, why
     assert asked in ([], [str(inner)])
 
 
+def test_a_link_into_no_folder_is_said(tmp_path):
+    (tmp_path / "link.nc").symlink_to(tmp_path / "gone" / "fit.nc")
+    with pytest.raises(BayesjptError, match="which is no folder"):
+        as_output(tmp_path / "link.nc", BayesjptError)
+
+
 def test_a_device_is_written_into_whatever_its_folder(monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert str(as_output(os.devnull, BayesjptError)) == os.devnull

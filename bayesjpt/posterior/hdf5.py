@@ -51,7 +51,8 @@ class SafeFile:
         import h5py
 
         _check_heaps(path)
-        self._file = h5py.File(path, "r")
+        # a file that is being replaced is whole, though its writer holds a lock for a moment
+        self._file = h5py.File(path, "r", locking=False)
         self._n_byte = path.stat().st_size
         self._n_read = 0
         self._checked: dict[str, h5py.Dataset] = {}
@@ -136,7 +137,7 @@ class SafeFile:
     def dims(self, path: str, names: Sequence[str]) -> bool:
         """Return whether the axes of an array are those that netCDF knows by some names, in its group."""
         array, (group, _, _) = self._array(path), path.rpartition("/")
-        if "DIMENSION_LIST" not in array.attrs or len(array.shape) != len(names):
+        if not _refers_to_axes(array) or len(array.shape) != len(names):
             return False
         axes = np.asarray(array.attrs["DIMENSION_LIST"])
         return len(axes) == len(names) and all(
@@ -234,3 +235,15 @@ def _product(shape: Sequence[int]) -> int:
     for size in shape:
         n *= int(size)
     return n
+
+
+def _refers_to_axes(array: h5py.Dataset) -> bool:
+    """Return whether an array names its axes as netCDF does, by lists of references to objects; others crash HDF5."""
+    import h5py
+
+    if not h5py.h5a.exists(array.id, b"DIMENSION_LIST"):
+        return False
+    found = h5py.h5a.open(array.id, b"DIMENSION_LIST")
+    kind = found.get_type()
+    is_list = isinstance(kind, h5py.h5t.TypeVlenID) and kind.get_super().equal(h5py.h5t.STD_REF_OBJ)
+    return is_list and found.shape == (len(array.shape),)

@@ -266,17 +266,32 @@ def _at(name: str) -> str:
     return f"{_GROUP}/{name}"
 
 
+def _settings(file: SafeFile | Tree) -> dict[str, Any]:
+    found = file.json(_GROUP, "settings")
+    if not isinstance(found, dict):
+        raise FitFileError(f"settings that are a {type(found).__name__}", "names with values")
+    return found
+
+
+def _records(file: SafeFile | Tree) -> list[dict[str, Any]]:
+    """Return the settings of each structure."""
+    found = file.json(_GROUP, "structures")
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise FitFileError("settings of structures that are no list of names with values", "one of each structure")
+    return found
+
+
 def _networks(file: SafeFile | Tree) -> StackedPosterior:
     check_format(file.text(_GROUP, "format"), network_store.FORMAT)
     schema = Schema.from_dict(file.json(_GROUP, "schema"))
     check.check_columns(schema)
     weights = np.asarray(file.array(_at("weights")), np.float64)
     check.check_weights(weights)
-    settings = file.json(_GROUP, "structures")
+    settings = _records(file)
     networks = network_store.read_networks(file, _GROUP, schema, _reference(file, schema), settings)
     if weights.size != len(networks):
         raise FitFileError(f"{weights.size} weights of {len(networks)} networks", "one each")
-    return StackedPosterior(networks, weights, file.json(_GROUP, "settings"))
+    return StackedPosterior(networks, weights, _settings(file))
 
 
 def _several(file: SafeFile | Tree) -> StackedPosterior:
@@ -289,7 +304,7 @@ def _several(file: SafeFile | Tree) -> StackedPosterior:
     (n_structure,) = file.shape(_at("weights")) or (0,)
     weights = np.asarray(file.array(_at("weights")), np.float64)
     check.check_weights(weights)
-    n_chain, settings = file.json(_GROUP, "n_chain"), file.json(_GROUP, "structures")
+    n_chain, settings = file.json(_GROUP, "n_chain"), _records(file)
     n_draws = file.array(_at("n_draw"), (n_structure,))
     length = file.array(_at("length"), (n_structure, len(_ARRAYS)))
     check.check_lengths(sizes, length, n_draws, n_chain)
@@ -312,7 +327,7 @@ def _several(file: SafeFile | Tree) -> StackedPosterior:
         check.check_draws(params, circuit, schema)
         stats = {name: value[number] for name, value in stats_parts.items()}
         structures.append(Posterior(circuit, schema, params, stats, reference, settings[number]))
-    return StackedPosterior(structures, weights, file.json(_GROUP, "settings"))
+    return StackedPosterior(structures, weights, _settings(file))
 
 
 def _posterior(file: SafeFile | Tree) -> Posterior:
@@ -334,7 +349,7 @@ def _posterior(file: SafeFile | Tree) -> Posterior:
         params,
         sample_stats=_sample_stats(file, (n_chain, n_draw)),
         reference=_reference(file, schema),
-        settings=file.json(_GROUP, "settings"),
+        settings=_settings(file),
     )
 
 

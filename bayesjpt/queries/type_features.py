@@ -34,6 +34,7 @@ _MOST_DECIMALS = 4
 _ROUND = frozenset({"1.00", "2.50", "5.00"})
 """Digits of the steps in which people give amounts."""
 
+_MOST_STEPS = 1e300
 _MOST_DIGITS = 3
 """Digits beyond two from which more say no more."""
 
@@ -306,7 +307,8 @@ def _digits(seen: _Seen, numbers: np.ndarray | None) -> float:
     if seen.whole:
         return 0.0
     if numbers is None:
-        n = 1 + math.floor(math.log10(max(abs(seen.least), abs(seen.largest), seen.step) / seen.step))
+        ratio = max(abs(seen.least), abs(seen.largest), seen.step) / seen.step
+        n = 1 + math.floor(math.log10(min(ratio, _MOST_STEPS)))
     else:
         n = max(len(f"{abs(x):.6f}".replace(".", "").strip("0")) for x in numbers.tolist())
     return float(min(max(n - 2, 0), _MOST_DIGITS))

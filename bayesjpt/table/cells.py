@@ -42,7 +42,7 @@ FARTHEST_DAY = 1e8
 LEAST_DAY, LARGEST_DAY = -719_162.0, 2_932_896.999_999
 """From 0001-01-01 to the end of 9999-12-31 in days since 1970-01-01: what Python's dates hold."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _INFINITY = re.compile(r"[+-]?(inf|infinity)", re.IGNORECASE)
 _NOT_OF_NUMBERS = re.compile(r"[^0-9+\-.eE\n]")
 _INTEGER = re.compile(r"[+-]?(\d+)(?:\.0*)?")

@@ -108,9 +108,11 @@ def _records(content: bytes, name: str) -> list[tuple[int, Any]]:
 def _loaded(text: str, line: int, name: str) -> Any:
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         at = line + getattr(error, "lineno", 1) - 1
-        words = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
+        is_nested = isinstance(error, RecursionError)
+        # of all other errors of values: Python reads no whole number of more than 4,300 digits
+        words = "it is nested too deeply" if is_nested else getattr(error, "msg", "a number has too many digits")
         raise TableError(
             f"line {at} of {name!r} is no JSON: {words}", "an object a line, or one list of objects"
         ) from None

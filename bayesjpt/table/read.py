@@ -9,7 +9,7 @@ import re
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesjpt.defaults import MAX_EXPANSION, MAX_LINE_BYTES
 from bayesjpt.errors import TableError
@@ -19,6 +19,10 @@ from bayesjpt.table.delimited import read_text
 from bayesjpt.table.encodings import as_utf8
 from bayesjpt.table.reading import NOTHING_KNOWN, Reading
 from bayesjpt.user_paths import as_file
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyarrow import parquet
 
 FREE_EXPANSION_BYTES = 64 * 2**20
 """Bytes that a compressed file may hold however small it is: constant columns, in small files, are nothing to fear."""
@@ -189,10 +193,9 @@ def _read_arrow(path: Path, limits: ReadLimits) -> list[Cells]:
             start = file.read(6)
             file.seek(0)
             if path.name.lower().endswith(".parquet"):
-                about = parquet.ParquetFile(file).metadata
-                _check_cells(path, about.num_rows, about.num_columns, limits)
-                file.seek(0)
-                frame = parquet.read_table(file)
+                stored = parquet.ParquetFile(file)
+                _check_cells(path, stored.metadata.num_rows, stored.metadata.num_columns, limits)
+                frame = _whole(stored, path, limits)
             elif start.startswith(_ARROW_FILE_STARTS):
                 frame = feather.read_table(file)
             else:
@@ -204,6 +207,24 @@ def _read_arrow(path: Path, limits: ReadLimits) -> list[Cells]:
         raise TableError(f"file {path.name!r} holds names or texts that are not UTF-8") from None
     except (ArrowException, OSError, MemoryError) as error:
         raise TableError(f"file {path.name!r} cannot be read: {str(error) or 'it does not fit into memory'}") from None
+
+
+def _whole(stored: parquet.ParquetFile, path: Path, limits: ReadLimits) -> pyarrow.Table:
+    """Return the table of a parquet file, read in parts: a text that repeats takes room in memory, none in the file."""
+    import pyarrow
+
+    parts, n_byte = [], 0
+    for part in stored.iter_batches():
+        parts.append(part)
+        n_byte += part.nbytes
+        if n_byte > limits.expanded(path.stat().st_size):
+            raise TableError(
+                f"{path.name!r} holds more than {n_byte} bytes of cells in {path.stat().st_size} bytes",
+                f"at most {limits.expansion:g} times as many bytes as the file has",
+                "Raise it with limits=bj.ReadLimits(expansion=...).",
+                command="Raise it with --expansion.",
+            )
+    return pyarrow.Table.from_batches(parts, stored.schema_arrow)
 
 
 def _check_cells(path: Path, n_row: int, n_column: int, limits: ReadLimits) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 from pathlib import Path
 
@@ -149,6 +150,32 @@ def test_a_heap_of_texts_without_an_end_is_refused(copy):
     content[at + 16 : at + 32] = bytes(16)  # free space of no size, on which HDF5 stays for ever
     copy.write_bytes(content)
     assert "damaged heap" in refused(copy)
+
+
+@pytest.mark.parametrize("dtype", [h5py.regionref_dtype, np.dtype(np.float64)])
+def test_axes_that_are_named_by_other_than_objects_are_refused(copy, dtype):
+    with h5py.File(copy, "r+") as file:
+        array = file["posterior/x_normal_mu"]
+        one = {"O": [array.regionref[:1]] if dtype == h5py.regionref_dtype else ["x"], "f": [1.0]}[dtype.kind]
+        axes = np.empty(array.ndim, object)
+        for axis in range(array.ndim):
+            axes[axis] = np.array(one, dtype)
+        del array.attrs["DIMENSION_LIST"]
+        array.attrs.create("DIMENSION_LIST", axes, (array.ndim,), h5py.vlen_dtype(dtype))
+    # HDF5 ends the interpreter where it reads lists of regions
+    assert "expected dims" in refused(copy)
+
+
+@pytest.mark.parametrize("settings", ["[1, 2]", "3", '"text"'])
+def test_settings_that_are_no_names_with_values_are_refused(copy, settings):
+    rewrite_attribute(copy, "settings", lambda _: settings)
+    assert "settings" in refused(copy)
+
+
+def test_a_fit_is_opened_while_its_writer_holds_the_lock(saved):
+    with saved.open("rb+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert bj.load(saved).n_draw > 0
 
 
 def test_no_memory_is_an_error_of_ours(saved, monkeypatch):

@@ -441,7 +441,12 @@ def test_objects_with_more_keys_than_a_table_has_columns_are_not_opened(tmp_path
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [('{"x": 1}\n{"x": \n', "line 2 of 't.jsonl' is no JSON"), ("[1, 2]", "an object"), ("{}\n", "is empty")],
+    [
+        ('{"x": 1}\n{"x": \n', "line 2 of 't.jsonl' is no JSON"),
+        (f'{{"x": {"1" * 5000}}}\n', "too many digits"),
+        ("[1, 2]", "an object"),
+        ("{}\n", "is empty"),
+    ],
 )
 def test_bad_json_is_refused_in_one_line(tmp_path, text, message):
     (tmp_path / "t.jsonl").write_text(text)

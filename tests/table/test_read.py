@@ -282,6 +282,14 @@ def test_a_compressed_file_holds_as_much_as_the_limit_at_most(tmp_path, name):
         read_table(path, limits=ReadLimits(expansion=2.0, free_bytes=1000))
 
 
+def test_texts_that_repeat_in_a_parquet_file_count_as_often_as_they_do(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"few": ["a" * 1000, "b"] * 5000}).to_parquet(path)
+    assert read_table(path).n_row == 10_000
+    with pytest.raises(TableError, match="bytes of cells in"):
+        read_table(path, limits=ReadLimits(expansion=2.0, free_bytes=1_000_000))
+
+
 @pytest.mark.parametrize("limits", [{"line_bytes": 0}, {"expansion": float("nan")}, {"free_bytes": "many"}])
 def test_limits_are_positive_numbers(limits):
     with pytest.raises(TableError, match="above 0"):

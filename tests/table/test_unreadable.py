@@ -92,6 +92,15 @@ def test_texts_that_are_many_or_tell_of_a_number_keep_the_column_out(odd):
     assert f"the first that is not is {odd[0]!r} in row 1" in {one.name: one.reason for one in schema.set_aside}["x"]
 
 
+@pytest.mark.filterwarnings("ignore::bayesjpt.errors.BayesjptWarning")
+@pytest.mark.parametrize("unit", ["", " kg"])
+@pytest.mark.parametrize("text", ["x", "1x", "1", "1_", "x ", "1 ", "1-", "1,", "1:"])
+def test_a_long_text_beside_numbers_is_looked_at_in_no_time(text, unit):
+    # an hour and more where the time grows with the square of the length
+    texts = [price + unit for price in PRICES] + [text * 10**6 + "!"]
+    assert as_table({"x": texts, "y": ["a", "b"] * 50 + ["a"]}).n_row == 101
+
+
 def test_few_different_numbers_beside_a_text_stay_labels():
     (column,) = as_table({"x": [*"12345" * 20, "two"]}).schema
     assert column.labels == ("1", "2", "3", "4", "5", "two")
