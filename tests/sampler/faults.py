@@ -160,7 +160,9 @@ def a_cache_shared_by_two_versions(folder: Path) -> str:
     package = folder / "bayesjpt"
     shutil.copytree(ROOT / "bayesjpt", package, ignore=shutil.ignore_patterns("*.nbi", "*.nbc"))
     source = package / "numerics" / "ends.py"
-    versions = [text := source.read_text(), text.replace("z = 0.5 * z + 0.5", "z = 0.25 * z + 0.75")]
+    weighed = "{} * ((a - offset) / scale) + {} * ((b - offset) / scale)"
+    versions = [text := source.read_text(), text.replace(weighed.format(0.5, 0.5), weighed.format(0.25, 0.75))]
+    assert versions[0] != versions[1]
     found = []
     for version in (0, 1, 0, 1):
         source.write_text(versions[version])
