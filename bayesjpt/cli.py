@@ -32,7 +32,7 @@ from bayesjpt import (
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, decided_of, left_of, reads_table
-from bayesjpt.cli_text import tell_codes, tell_phase, warning_shower, without_types
+from bayesjpt.cli_text import names_of, tell_codes, tell_phase, warning_shower, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
 from bayesjpt.learners import LEARNERS
 from bayesjpt.user_paths import as_output
@@ -221,7 +221,7 @@ def types(
         "learner": learner,
         "prior": prior,
         "type_prior": type_prior,
-        "families": _names(families),
+        "families": names_of(families),
         "sampler": sampler,
     }
     chosen |= cli_learners.given_options(learner, min_rows=min_rows, threshold=threshold, epsilon=epsilon)
@@ -325,7 +325,7 @@ def fit(
     chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}
     chosen |= cli_learners.given_options(learner, **of_learner)
     chosen |= {} if ess is None else {"ess": cli_learners.ess_of(ess)}
-    chosen["families"] = _names(families)
+    chosen["families"] = names_of(families)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     if resume and checkpoint is not None and not quiet:
         _tell_progress(checkpoint, structures)
@@ -441,10 +441,6 @@ def _fit(table: Table | Dataset, quiet: bool, **chosen: Any) -> Posterior:
         )
 
 
-def _names(families: str | None) -> list[str] | None:
-    return None if families is None else [name.strip() for name in families.split(",")]
-
-
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status: 0, 2 for a mistake of the user's, 130 for an interrupt."""
     with warnings.catch_warnings():
@@ -456,6 +452,10 @@ def run(arguments: list[str] | None = None) -> int:
             # the mark under a place in an event stands on lines of its own
             typer.echo(f"bayesjpt: {error.at_the_command_line()}", err=True)
             return USER_MISTAKE
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            return _refuse(f"the output cannot be written: {error.strerror or error}")
         except typer.Abort:
             status = INTERRUPTED
         except typer.TyperException as error:

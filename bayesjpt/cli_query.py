@@ -19,7 +19,7 @@ from bayesjpt import cli_experts, defaults
 from bayesjpt.announced import FIRST_TIME, announced
 from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
-from bayesjpt.cli_text import explained_text, outliers_text, pairs_text, without_types
+from bayesjpt.cli_text import explained_text, names_of, outliers_text, pairs_text, without_types
 from bayesjpt.errors import BayesjptError, FitFileError, QueryError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def dependence(
 
     post = _load(fit)
     with _asking():
-        found = dependence(post, _names(columns), normalised=normalised, given=given, max_draws=draws)
+        found = dependence(post, names_of(columns), normalised=normalised, given=given, max_draws=draws)
     values, names = found.values, found.coords["feature"]
     mean = values.mean(axis=(0, 1))
     lo, hi = np.quantile(values, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)], axis=(0, 1))
@@ -344,7 +344,7 @@ def tree(
     post = _load(fit)
     with _asking():
         max_draws = defaults.TREE_DRAWS if draws is None else draws
-        view = tree(post, _names(columns), max_leaves=leaves, max_draws=max_draws)
+        view = tree(post, names_of(columns), max_leaves=leaves, max_draws=max_draws)
     cli_experts.show_picture(view, output, view.data.nodes[0].n_leaves)
     return _tell_stability(post)
 
@@ -394,10 +394,6 @@ def _tell_stability(post: Posterior, move: float | None = None, what: str = "") 
                    f"{math.ceil(100.0 * move):d} % of its interval (95 %).", err=True)  # fmt: skip
     elif "stability" in post.settings:
         typer.echo(without_types(str(post.settings["stability"])), err=True)
-
-
-def _names(columns: str | None) -> list[str] | None:
-    return None if columns is None else [name.strip() for name in columns.split(",")]
 
 
 def _explained(post: Posterior, event: str, given: str | None) -> Explanation:

@@ -28,6 +28,11 @@ _LARGEST_K = 0.7
 """Of the Pareto shape, up to which importance weights are trusted (Vehtari et al., 2024)."""
 
 
+def names_of(listed: str | None) -> list[str] | None:
+    """Return the names of a list with commas; None where nothing was given."""
+    return None if listed is None else [name.strip() for name in listed.split(",")]
+
+
 def explained_text(why: Explanation) -> str:
     """Return which sub-populations carry an answer, a paragraph each."""
     lines = [fill(f"{why.whose().capitalize()}:", _WIDTH)]

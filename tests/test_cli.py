@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -481,3 +482,13 @@ def test_module_is_the_same_command(tmp_path):
     assert done.stdout == ""
     assert done.stderr.startswith("bayesjpt: no file")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="of Linux")
+def test_an_answer_that_cannot_be_printed_is_a_line(csv):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "bayesjpt", "schema", str(csv)], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == cli.USER_MISTAKE
+    assert done.stderr == "bayesjpt: the output cannot be written: No space left on device\n"
