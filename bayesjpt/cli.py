@@ -453,7 +453,7 @@ def run(arguments: list[str] | None = None) -> int:
             typer.echo(f"bayesjpt: {error.at_the_command_line()}", err=True)
             return USER_MISTAKE
         except OSError as error:
-            if error.filename is not None:
+            if type(error) is not OSError or error.errno is None or error.filename is not None:  # a network, a file
                 raise
             return _refuse(f"the output cannot be written: {error.strerror or error}")
         except typer.Abort:
