@@ -25,6 +25,7 @@ from bayesjpt.kernels.gradient import rows_gradient
 from bayesjpt.kernels.samplers import BLOCKED
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model.distributions import apply_rv
+from bayesjpt.model.gaps import check_gaps_of
 from bayesjpt.model.internals import (
     log_probability,
     numba_core_rv_funcify,
@@ -302,6 +303,7 @@ class CircuitRows(Distribution):
 @log_probability.register(CircuitRowsRV)
 def _circuit_rows_logp(op, values, rng, size, missing, log_weight, theta, **kwargs):
     (rows,) = values
+    check_gaps_of(rows)
     log_weight, theta = (p[(0,) * (p.type.ndim - 1)] for p in (log_weight, theta))
     memory = None
     if op.frozen.swept and isinstance(rows, SharedVariable):

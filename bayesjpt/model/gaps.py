@@ -7,22 +7,29 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor
+import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors, graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from bayesjpt.errors import ModelError
-from bayesjpt.model.imputed import ImputedCellsRV, with_fillers
-from bayesjpt.table.schema import Column, Schema
+from bayesjpt.model.taint import tainted
+from bayesjpt.table.encode import with_fillers
+from bayesjpt.table.schema import Schema
 
-N_TRIED, MAX_TRIED = 25, 200
-"""Numbers of a column that factors are tried with, and whole numbers or labels, all of which are up to that many."""
+
+def check_gaps_of(data: Any) -> None:
+    """Do `check_gaps` for the block whose rows are these data, if a model is being worked on that has it."""
+    model = pm.Model.get_context(error_if_none=False)
+    for rows in model.observed_RVs if model is not None else ():
+        if model.rvs_to_values[rows] is data:
+            check_gaps(model, rows)
 
 
 def check_gaps(model: pm.Model, rows: Any) -> None:
     """Raise where a factor outside a block depends on cells of its rows that are missing, and are no variables.
 
-    Such a factor is evaluated with other values in the missing cells of one column after the other, not a number among
-    them: what depends on them changes. A factor of complete columns, or one that looks at the mask, does not.
+    A comparison with such a cell would be false, a sum not a number. A factor of complete columns, of selected rows, or
+    one that looks at the mask first, uses none (`bayesjpt.model.taint`).
 
     Raises
     ------
@@ -38,10 +45,10 @@ def check_gaps(model: pm.Model, rows: Any) -> None:
     for factor in [*basic, *model.potentials]:
         is_variable = factor in set(basic)
         inputs = [x for x in factor.owner.inputs if isinstance(x, TensorVariable)] if is_variable else [factor]
-        is_of_block = factor is rows or isinstance(factor.owner.op, ImputedCellsRV)
+        is_of_block = factor is rows or getattr(factor.owner.op, "completes_rows", False)
         if is_of_block or not {rows, data} & set(ancestors(inputs, blockers=basic)):
             continue
-        columns = _changes(model, inputs, data, missing, schema)
+        columns = _used(model, inputs, data, missing, schema)
         if columns:
             raise ModelError(
                 f"{factor.name} depends on missing cells of block {rows.name!r}, in {', '.join(columns)}",
@@ -50,46 +57,28 @@ def check_gaps(model: pm.Model, rows: Any) -> None:
             )
 
 
-def _changes(model: pm.Model, inputs: list, data: Any, missing: np.ndarray, schema: Schema) -> list[str]:
-    """Return the columns whose missing cells change what a factor is made of."""
+def _used(model: pm.Model, inputs: list, data: Any, missing: np.ndarray, schema: Schema) -> list[str]:
+    """Return the columns whose missing cells a factor is made of, one column after the other."""
     outputs = model.replace_rvs_by_values(inputs)
     free = [v for v in graph_inputs(outputs) if v in set(model.value_vars)]
-    rows = data.type("rows")
+    rows, marks = data.type("rows"), pt.matrix("marks", dtype="bool")
+    used = pt.any(tainted(outputs, data, marks))
     evaluate = pytensor.function(
-        [rows, *free], outputs, givens={data: rows}, mode="FAST_COMPILE", on_unused_input="ignore"
+        [rows, marks, *free], used, givens={data: rows}, mode="FAST_COMPILE", on_unused_input="ignore"
     )
-    at, rng = model.initial_point(), np.random.default_rng(0)
-    # away from the centre, where coefficients are 0 and hide what they multiply
-    point = [at[v.name] + rng.normal(size=at[v.name].shape) * (at[v.name].dtype.kind == "f") for v in free]
+    at = model.initial_point()
     filled = with_fillers(schema, data.get_value(), missing)
-    expected = evaluate(filled, *point)
     found = []
-    for number, column in enumerate(schema):
-        for value in _others(column) if missing[:, number].any() else ():
-            changed = filled.copy()
-            changed[missing[:, number], number] = value
-            if _differ(expected, evaluate, [changed, *point]):
-                found.append(repr(column.name))
-                break
+    for number in np.flatnonzero(missing.any(axis=0)):
+        of_column = missing & (np.arange(len(schema)) == number)
+        try:
+            with np.errstate(all="ignore"):
+                is_used = evaluate(np.where(of_column, np.nan, filled), of_column, *(at[v.name] for v in free))
+        except (IndexError, ValueError):  # not a number, where something is looked up
+            is_used = True
+        if is_used:
+            found.append(repr(schema.columns[number].name))
     return found
-
-
-def _differ(expected: list, evaluate: Any, inputs: list[np.ndarray]) -> bool:
-    try:
-        with np.errstate(all="ignore"):  # not a number, as a whole number
-            answers = list(zip(expected, evaluate(*inputs), strict=True))
-    except (IndexError, ValueError):  # the value is where something is looked up
-        return True
-    return not all(np.array_equal(one, other, equal_nan=True) for one, other in answers)
-
-
-def _others(column: Column) -> list[float]:
-    """Return values to try: whatever is computed from a cell is not a number where that is none, comparisons are."""
-    lo, hi = (0, len(column.labels)) if column.base == "category" else (column.minimum, column.maximum)
-    tried = np.linspace(lo, hi, N_TRIED)
-    if column.base != "real":
-        tried = np.arange(lo, hi + 1.0) if hi - lo < MAX_TRIED else np.rint(tried)
-    return [np.nan, lo - 1.0, *tried.tolist(), hi + 1.0]
 
 
 def _value(variable: Any) -> np.ndarray | None:

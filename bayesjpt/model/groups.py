@@ -26,6 +26,7 @@ from bayesjpt.errors import ModelError
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model.circuit_rows import CircuitRowsRV, FrozenCircuit, rows_density
 from bayesjpt.model.distributions import apply_rv
+from bayesjpt.model.gaps import check_gaps_of
 from bayesjpt.model.internals import log_probability, numba_core_rv_funcify, numba_njit, support_point
 from bayesjpt.model.priors import weight_variable
 from bayesjpt.model.segments import SMALLEST_WEIGHT
@@ -217,6 +218,7 @@ class GroupedRows(Distribution):
 @log_probability.register(GroupedRowsRV)
 def _grouped_rows_logp(op, values, rng, size, missing, code, log_weight, theta, **kwargs):
     (rows,) = values
+    check_gaps_of(rows)
     rows = pt.specify_shape(rows, (op.frozen.codes.size, None))  # groups are those of these very rows
     log_weight = log_weight[(0,) * (log_weight.type.ndim - 2)]
     theta = theta[(0,) * (theta.type.ndim - 1)]

@@ -31,8 +31,9 @@ from bayesjpt.model.internals import (
     support_point,
 )
 from bayesjpt.model.segments import SMALLEST_WEIGHT
+from bayesjpt.model.taint import through
 from bayesjpt.numerics.jit import source_version
-from bayesjpt.table.encode import filler
+from bayesjpt.table.encode import filler, with_fillers
 from bayesjpt.table.possible import possible_values
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -51,11 +52,6 @@ def gap_labels(data: Table) -> list[str]:
 def cell_limits(schema: Schema) -> np.ndarray:
     """Return float64 (4, n_column): least and largest value of missing cells, and no grid."""
     return np.vstack([possible_values(schema), np.zeros((2, len(schema)))])
-
-
-def with_fillers(schema: Schema, values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """Return rows, float64 (n_row, n_column), whose missing cells hold a valid value."""
-    return np.where(missing, [filler(column) for column in schema], values)
 
 
 class CompletedRows(Op):
@@ -78,6 +74,11 @@ class CompletedRows(Op):
         """Return the cotangents of missing cells."""
         (cotangent,) = cotangents
         return [disconnected_type(), disconnected_type(), cotangent[inputs[1].nonzero()]]
+
+
+@through.register(CompletedRows)
+def _completed_rows_taint(op, node, marks):
+    return [None]  # missing cells have values
 
 
 @register_funcify_default_op_cache_key(CompletedRows)
@@ -128,6 +129,8 @@ class ImputedCellsRV(RandomVariable):
     dtype = "float64"
     _print_name = ("ImputedCells", "\\operatorname{ImputedCells}")
     __props__ = ("name", "signature", "dtype", "inplace", "block")
+    completes_rows = True
+    """Depends on the observed cells of rows, by the mask."""
 
     def __init__(self, block: FrozenCircuit | None = None, **kwargs):
         self.block = block

@@ -309,3 +309,8 @@ def _refuse_text(cells: Cells, column: Column) -> None:
     raise SchemaError(
         f"column {column.name!r} holds {label!r} in row {row}", f"{expected}, as in training", "Mend the cell."
     )
+
+
+def with_fillers(schema: Schema, values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Return rows, float64 (n_row, n_column), whose missing cells hold a valid value."""
+    return np.where(missing, [filler(column) for column in schema], values)

@@ -291,6 +291,15 @@ USES = {
     "the data": lambda x, model: pm.Potential("culprit", model["x_data"][:, 0].sum()),
     "a narrow hat": lambda x, model: pm.Potential("culprit", pt.maximum(0.0, 1.0 - 1e6 * pt.abs(x[:, 0] - 0.1)).sum()),
     "a threshold": lambda x, model: pm.Potential("culprit", pt.sum(x[:, 0] > 1.0) * 0.1),
+    "a short interval": lambda x, model: pm.Bernoulli("culprit", pt.where(pt.abs(x[:, 0] - 3.3) < 0.003, 0.9, 0.1),
+                                                      observed=np.zeros(12)),
+    "a choice of a variable": lambda x, model: pm.Potential("culprit", pt.switch(pm.Normal("b") > 5, x[:, 0], 0).sum()),
+    "rows of a variable": lambda x, model: pm.Potential("culprit", x[pm.Categorical("k", np.full(3, 1 / 3)), 0] > 8.0),
+    "a loop": lambda x, model: pm.Potential("culprit", pytensor.scan(lambda c: pt.gt(c, 9.0), x[:, 0],
+                                                                     return_updates=False).sum()),
+    "one of two": lambda x, model: pm.Potential("culprit", pt.sum(pt.or_(x[:, 0] > 9.0, model["x_missing"][:, 1]))),
+    "a product": lambda x, model: pm.Potential("culprit", pt.sum(x @ np.array([1.0, 0.0, 0.0])[: 2])),
+    "set": lambda x, model: pm.Potential("culprit", pt.sum(pt.set_subtensor(pt.zeros(12)[:], x[:, 0] > 9.0))),
     "labels": lambda x, model: pm.Normal("culprit", pm.Normal("e", shape=5)[x[:, 1].astype("int64")], 1.0,
                                          observed=np.zeros(12)),
 }  # fmt: skip
@@ -298,8 +307,42 @@ ALLOWED = {
     "cells that the mask shows": lambda x, model: pm.Potential(
         "p", pt.switch(model["x_missing"][:, 0], 0.0, x[:, 0]).sum()
     ),
+    "cells that are numbers": lambda x, model: pm.Potential(
+        "p", pt.switch(pt.isnan(x[:, 0]), 0.0, x[:, 0] > 9.0).sum()
+    ),
+    "and not missing": lambda x, model: pm.Potential(
+        "p", pt.sum(pt.and_(x[:, 0] > 9.0, ~model["x_missing"][:, 0])) + x.shape[0]
+    ),
+    "complete rows": lambda x, model: pm.Normal(
+        "p", pm.Normal("b") * x[~np.isnan(x_of(model)[:, 0]), 0], 1.0, observed=np.zeros(10)
+    ),
+    "labels of complete rows": lambda x, model: pm.Normal(
+        "p", pm.Normal("e", shape=5)[x[[1, 2, 4, 6, 7], 1].astype("int64")], 1.0, observed=np.zeros(5)
+    ),
+    "a product of complete rows": lambda x, model: pm.Normal(
+        "p", pt.dot(x, pm.Normal("b", shape=2))[[1, 2, 4, 6]], 1.0, observed=np.zeros(4)
+    ),
+    "looked up by 0 in place of missing": lambda x, model: pm.Normal(
+        "p",
+        pm.Normal("e", shape=5)[pt.switch(pt.isnan(x[:, 1]), 0.0, x[:, 1]).astype("int64")],
+        1.0,
+        observed=np.zeros(12),
+    ),
+    "0 put in place of missing": lambda x, model: pm.Potential(
+        "p", pt.sum(pt.set_subtensor(x[:, 0][model["x_missing"][:, 0].nonzero()], 0.0) > 9.0)
+    ),
+    "a mixture of complete rows": lambda x, model: pm.Mixture(
+        "p",
+        np.array([0.5, 0.5]),
+        [pm.Normal.dist(x[[1, 2, 4], 0], 1.0), pm.Normal.dist(0.0, 1.0, shape=3)],
+        observed=np.zeros(3),
+    ),
     "a deterministic": lambda x, model: pm.Deterministic("d", x[:, 0].sum()),
 }
+
+
+def x_of(model) -> np.ndarray:
+    return model["x_data"].get_value()
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
@@ -330,6 +373,16 @@ def test_factors_that_look_at_no_missing_cell_are_fine(use, pair):
     with pm.Model() as model:
         use(bj.CircuitMixture("x", circuit, table), model)
         CircuitGibbs()
+
+
+@pytest.mark.parametrize("evaluate", [pm.Model.logp, pm.Model.compile_dlogp], ids=["density", "gradient"])
+def test_factors_of_missing_cells_are_refused_for_samplers_that_follow_gradients(evaluate, pair):
+    table, circuit = pair
+    with pm.Model() as model:
+        x = bj.CircuitMixture("x", circuit, table, transforms=True)
+        pm.Bernoulli("culprit", pt.where(x[:, 0] > 1.0, 0.9, 0.1), observed=np.zeros(12))
+        with pytest.raises(ModelError, match=r"culprit depends on missing cells of block 'x', in .*impute=True"):
+            evaluate(model)
 
 
 def test_factors_of_a_column_without_gaps_are_fine(pair):
