@@ -9,7 +9,7 @@ from collections.abc import Callable
 from bayesjpt.errors import SchemaError
 from bayesjpt.families import dispatch
 from bayesjpt.families.record import ColumnFacts, Family
-from bayesjpt.numerics.internals import NumbaError
+from bayesjpt.internals import NumbaError
 
 BUILT_IN = (
     "normal",

@@ -16,11 +16,7 @@ from pytensor.tensor.random.op import RandomVariable
 from bayesjpt.circuit.average import average
 from bayesjpt.circuit.plan import POINT, make_plan
 from bayesjpt.errors import ModelError
-from bayesjpt.kernels.sampling import sample_rows
-from bayesjpt.model.blocks import check_name
-from bayesjpt.model.cell_density import CellDensity
-from bayesjpt.model.distributions import apply_rv
-from bayesjpt.model.internals import (
+from bayesjpt.internals import (
     default_transform,
     log_probability,
     log_probability_above,
@@ -30,6 +26,10 @@ from bayesjpt.model.internals import (
     rv_size_is_none,
     support_point,
 )
+from bayesjpt.kernels.sampling import sample_rows
+from bayesjpt.model.blocks import check_name
+from bayesjpt.model.cell_density import CellDensity
+from bayesjpt.model.distributions import apply_rv
 from bayesjpt.numerics.jit import source_version
 
 if TYPE_CHECKING:

@@ -20,19 +20,19 @@ from bayesjpt.circuit.plan import Plan, make_plan
 from bayesjpt.circuit.priors import Priors
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
-from bayesjpt.kernels.density import remembered_log_density, rows_log_density
-from bayesjpt.kernels.gradient import rows_gradient
-from bayesjpt.kernels.samplers import BLOCKED
-from bayesjpt.kernels.sampling import sample_rows
-from bayesjpt.model.distributions import apply_rv
-from bayesjpt.model.gaps import check_gaps_of
-from bayesjpt.model.internals import (
+from bayesjpt.internals import (
     log_probability,
     numba_core_rv_funcify,
     numba_njit,
     register_funcify_default_op_cache_key,
     support_point,
 )
+from bayesjpt.kernels.density import remembered_log_density, rows_log_density
+from bayesjpt.kernels.gradient import rows_gradient
+from bayesjpt.kernels.samplers import BLOCKED
+from bayesjpt.kernels.sampling import sample_rows
+from bayesjpt.model.distributions import apply_rv
+from bayesjpt.model.gaps import check_gaps_of
 from bayesjpt.model.segments import SMALLEST_WEIGHT
 from bayesjpt.numerics.jit import source_version
 from bayesjpt.table.schema import Schema
@@ -171,6 +171,10 @@ class RefusedGradient(Op):
         raise no_gradient()
 
     def perform(self, node, inputs, outputs):
+        raise no_gradient()
+
+    def pullback(self, inputs, outputs, cotangents):
+        """Raise: second derivatives are asked for by those who want first ones."""
         raise no_gradient()
 
 

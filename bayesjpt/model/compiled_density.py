@@ -16,9 +16,9 @@ from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
 
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.families import registry
+from bayesjpt.internals import numba_njit, register_funcify_default_op_cache_key
 from bayesjpt.kernels import density, gradient
 from bayesjpt.model.circuit_rows import CircuitLogDensity, CircuitLogDensityGradient, RememberedLogDensity
-from bayesjpt.model.internals import numba_njit, register_funcify_default_op_cache_key
 from bayesjpt.model.versions import ops_version
 from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.borrowed import borrowed

@@ -27,11 +27,11 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import NoneTypeT
 
+from bayesjpt.internals import numba_njit, register_funcify_default_op_cache_key
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model import distributions as ours
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.circuit_rows import CircuitRowsRV, FrozenCircuit
-from bayesjpt.model.internals import numba_njit, register_funcify_default_op_cache_key
 from bayesjpt.model.truncated_beta import FlooredBetaRV, draw_beta
 from bayesjpt.model.versions import ops_version
 from bayesjpt.numerics.apart import apart

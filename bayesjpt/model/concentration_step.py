@@ -18,8 +18,8 @@ from pymc.step_methods.compound import BlockedStep, CompoundStep, CompoundStepSt
 from pytensor.graph.traversal import ancestors, graph_inputs
 
 from bayesjpt.errors import SamplingError
+from bayesjpt.internals import dataclass_state
 from bayesjpt.model.concentration import blanket
-from bayesjpt.model.internals import dataclass_state
 from bayesjpt.numerics.slice import slice_begin, slice_next, slice_state, slice_wants_more
 
 FIRST_SLICE_WIDTH = 1.0

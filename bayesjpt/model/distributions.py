@@ -17,7 +17,7 @@ from pymc.distributions.dist_math import check_parameters
 from pymc.distributions.distribution import Continuous
 from pytensor.tensor.random.op import RandomVariable
 
-from bayesjpt.model.internals import (
+from bayesjpt.internals import (
     default_transform,
     log_probability,
     numba_core_rv_funcify,

@@ -18,13 +18,13 @@ from pytensor.graph.traversal import ancestors
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import ModelError
+from bayesjpt.internals import dataclass_state
 from bayesjpt.kernels.expert_series_start import seen_rows
 from bayesjpt.kernels.expert_start import begin_paths, begin_ways
 from bayesjpt.kernels.expert_sweep import Prior, draw_given_paths, fill_paths
 from bayesjpt.kernels.expert_tree import GAUSSIAN, LOG_LINKED, MULTINOMIAL, Coefficients, Task
 from bayesjpt.model.blocks import variables_of
 from bayesjpt.model.expert_responses import Response
-from bayesjpt.model.internals import dataclass_state
 
 _NO_FLOOR = 1e-200
 """Variances of the model have none; the sweep asks for one."""

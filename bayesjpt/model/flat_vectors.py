@@ -18,7 +18,7 @@ from pytensor.link.utils import compile_function_src
 
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.scope import levels
-from bayesjpt.model.internals import numba_njit, register_funcify_default_op_cache_key
+from bayesjpt.internals import numba_njit, register_funcify_default_op_cache_key
 from bayesjpt.model.versions import ops_version
 from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.jit import kernel

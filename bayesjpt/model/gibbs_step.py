@@ -19,6 +19,7 @@ from bayesjpt.circuit.layout import make_layout
 from bayesjpt.circuit.type_prior import no_column_types
 from bayesjpt.defaults import MAX_DISTINCT_SHARE, MAX_TABLE_BYTES, MAX_WORK_BYTES
 from bayesjpt.errors import CircuitError, ModelError
+from bayesjpt.internals import STEP_METHODS, dataclass_state, make_initial_point_fn
 from bayesjpt.kernels import chain
 from bayesjpt.kernels.chain import ChainState
 from bayesjpt.kernels.concentration import log_allocations
@@ -40,7 +41,6 @@ from bayesjpt.model.concentration import concentration_function, hyperparameters
 from bayesjpt.model.concentration_step import ConcentrationGibbs
 from bayesjpt.model.gaps import check_gaps
 from bayesjpt.model.groups import FrozenGroups
-from bayesjpt.model.internals import STEP_METHODS, dataclass_state, make_initial_point_fn
 from bayesjpt.table.encode import filler
 
 SAME_POINT = 1e-9

@@ -23,11 +23,11 @@ from pytensor.graph.basic import Variable
 from bayesjpt.circuit.grouped import Grouped, repeat_structure
 from bayesjpt.circuit.layout import SPLIT_WEIGHTS, SUM_WEIGHTS, Layout, WeightVariable
 from bayesjpt.errors import ModelError
+from bayesjpt.internals import log_probability, numba_core_rv_funcify, numba_njit, support_point
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model.circuit_rows import CircuitRowsRV, FrozenCircuit, rows_density
 from bayesjpt.model.distributions import apply_rv
 from bayesjpt.model.gaps import check_gaps_of
-from bayesjpt.model.internals import log_probability, numba_core_rv_funcify, numba_njit, support_point
 from bayesjpt.model.priors import weight_variable
 from bayesjpt.model.segments import SMALLEST_WEIGHT
 from bayesjpt.numerics.jit import source_version

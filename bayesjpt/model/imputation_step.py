@@ -22,11 +22,11 @@ from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, St
 from pytensor.graph.traversal import graph_inputs
 
 from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES
+from bayesjpt.internals import dataclass_state
 from bayesjpt.kernels.gaps import complete_rows, completed
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.concentration import blanket
 from bayesjpt.model.imputed import CompletedRows, ImputedCellsRV, cell_limits
-from bayesjpt.model.internals import dataclass_state
 from bayesjpt.model.row_axis import MIXED, row_axis
 
 IMPUTATION_PROPOSALS = 4

@@ -19,17 +19,17 @@ from pytensor.graph.op import Op
 from pytensor.tensor.random.op import RandomVariable
 
 from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES
-from bayesjpt.kernels.gaps import completed, draw_gaps
-from bayesjpt.kernels.work import block_rows
-from bayesjpt.model.circuit_rows import FrozenCircuit, rows_density
-from bayesjpt.model.distributions import apply_rv
-from bayesjpt.model.internals import (
+from bayesjpt.internals import (
     log_probability,
     numba_core_rv_funcify,
     numba_njit,
     register_funcify_default_op_cache_key,
     support_point,
 )
+from bayesjpt.kernels.gaps import completed, draw_gaps
+from bayesjpt.kernels.work import block_rows
+from bayesjpt.model.circuit_rows import FrozenCircuit, rows_density
+from bayesjpt.model.distributions import apply_rv
 from bayesjpt.model.segments import SMALLEST_WEIGHT
 from bayesjpt.model.taint import through
 from bayesjpt.numerics.jit import source_version

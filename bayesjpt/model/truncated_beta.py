@@ -11,8 +11,8 @@ import pytensor.tensor as pt
 from pymc.distributions.continuous import UnitContinuous
 from pymc.distributions.dist_math import check_parameters
 
+from bayesjpt.internals import rv_size_is_none
 from bayesjpt.model.distributions import TruncatedRV, as_double
-from bayesjpt.model.internals import rv_size_is_none
 from bayesjpt.model.transforms import AboveFloorBelowOne
 from bayesjpt.numerics.draw import draw_beta_above
 from bayesjpt.numerics.jit import kernel

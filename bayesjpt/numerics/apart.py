@@ -24,8 +24,8 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import config, types
 
+from bayesjpt.internals import cgutils
 from bayesjpt.numerics.borrowed import Borrowed
-from bayesjpt.numerics.internals import cgutils
 from bayesjpt.numerics.native import compiled_address, failed
 
 _SYMBOL = "bayesjpt_apart"

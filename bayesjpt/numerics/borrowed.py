@@ -29,7 +29,7 @@ import numpy as np
 from numba import config, typeof, types
 from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
 
-from bayesjpt.numerics.internals import (
+from bayesjpt.internals import (
     AttributeTemplate,
     cgutils,
     impl_ret_borrowed,

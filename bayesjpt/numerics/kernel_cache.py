@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from bayesjpt.numerics.internals import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
+from bayesjpt.internals import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
 
 
 class _Readable(InTreeCacheLocator):

@@ -24,7 +24,7 @@ import numpy as np
 from numba import config, types
 from numba.extending import intrinsic
 
-from bayesjpt.numerics.internals import cgutils
+from bayesjpt.internals import cgutils
 
 N_ROW = 256
 N_SLOT = 32

@@ -11,6 +11,7 @@ import glob
 import itertools
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -248,10 +249,10 @@ def _facts_of(path: Path) -> tuple[dict[str, Any], int]:
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
+    for name, n_column in Counter(names).items():
+        if n_column > 1:
             raise TableError(
-                f"file {path.name!r} has {names.count(name)} columns {name!r}", "a name of its own for each", "Rename."
+                f"file {path.name!r} has {n_column} columns {name!r}", "a name of its own for each", "Rename."
             )
 
 
@@ -331,7 +332,7 @@ def _of_kinds(batch: Any, kinds: dict[str, Any]) -> Any:
 def _batches(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
     """Yield the batches of a file: of a text file, with the types given and texts else."""
     if path.suffix.lower() in PARQUET:
-        yield from _arrow_file(path).iter_batches(BATCH_ROWS)
+        yield from _arrow_file(path).iter_batches(BATCH_ROWS, columns=list(kinds) or None)
     elif path.name.lower().endswith(ARROW):
         file = _arrow_file(path)
         for number in range(file.num_record_batches):

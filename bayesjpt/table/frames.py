@@ -194,7 +194,7 @@ def _series_cells(name: str, series: nw.Series) -> Cells:
         return text_cells(name, (None if _is_missing(value) else value.isoformat() for value in series.to_list()))
     if dtype == nw.Object:
         return object_cells(name, series.to_list())
-    if all(_is_missing(value) for value in series.to_list()):
+    if not dtype.is_nested() and all(_is_missing(value) for value in series.to_list()):
         return text_cells(name, [None] * len(series))
     kind = dtype if dtype != nw.Unknown else _arrow_type(series) or series.to_native().dtype
     return cells_of.excluded(

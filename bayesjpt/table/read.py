@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bayesjpt.defaults import MAX_EXPANSION, MAX_LINE_BYTES
 from bayesjpt.errors import TableError
 from bayesjpt.table import json_lines, spreadsheet
@@ -30,8 +32,8 @@ FREE_EXPANSION_BYTES = 64 * 2**20
 
 _TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 _ARROW_SUFFIXES = (".parquet", ".feather", ".arrow", ".arrows", ".ipc")
-_ARROW_FILE_STARTS = (b"ARROW1", b"FEA1")
-"""First bytes of a feather file of either version; a stream of Arrow batches has none of its own."""
+_ARROW_FILE, _OLD_FEATHER = b"ARROW1", b"FEA1"
+"""First bytes of a file of either version of feather; a stream of Arrow batches has none of its own."""
 _N_BYTE_PIECE = 2**16
 """Bytes read at once."""
 
@@ -185,6 +187,7 @@ def _content(path: Path, limits: ReadLimits) -> bytes:
 
 def _read_arrow(path: Path, limits: ReadLimits) -> list[Cells]:
     from pyarrow import ArrowException, feather, ipc, parquet
+    from pyarrow.types import is_nested
 
     from bayesjpt.table.frames import frame_cells
 
@@ -194,15 +197,28 @@ def _read_arrow(path: Path, limits: ReadLimits) -> list[Cells]:
             file.seek(0)
             if path.name.lower().endswith(".parquet"):
                 stored = parquet.ParquetFile(file)
-                _check_cells(path, stored.metadata.num_rows, stored.metadata.num_columns, limits)
+                schema, n_row = stored.schema_arrow, stored.metadata.num_rows
+                _check_cells(path, n_row, stored.metadata.num_columns, limits)
                 frame = _whole(stored, path, limits)
-            elif start.startswith(_ARROW_FILE_STARTS):
+            elif start.startswith(_OLD_FEATHER):
                 frame = feather.read_table(file)
+                schema, n_row = frame.schema, frame.num_rows
             else:
-                frame = ipc.open_stream(file).read_all()
+                opened = ipc.open_file if start.startswith(_ARROW_FILE) else ipc.open_stream
+                schema = opened(file).schema
+                file.seek(0)
+                flat = [k for k, field in enumerate(schema) if not is_nested(field.type)]
+                # of nested columns alone it takes one, which tells the number of rows
+                frame = opened(file, options=ipc.IpcReadOptions(included_fields=flat or [0])).read_all()
+                n_row = frame.num_rows
+                frame = frame if flat else frame.select([])
         frame.validate(full=True)
-        _check_cells(path, frame.num_rows, frame.num_columns, limits)
-        return frame_cells(frame)
+        _check_cells(path, n_row, len(schema), limits)
+        read = iter(frame_cells(frame))
+        return [
+            replace(cells, codes=np.full(n_row, -1, np.int64)) if is_nested(field.type) else next(read)
+            for cells, field in zip(frame_cells(schema.empty_table()), schema, strict=True)
+        ]
     except UnicodeDecodeError:
         raise TableError(f"file {path.name!r} holds names or texts that are not UTF-8") from None
     except (ArrowException, OSError, MemoryError) as error:
@@ -210,11 +226,16 @@ def _read_arrow(path: Path, limits: ReadLimits) -> list[Cells]:
 
 
 def _whole(stored: parquet.ParquetFile, path: Path, limits: ReadLimits) -> pyarrow.Table:
-    """Return the table of a parquet file, read in parts: a text that repeats takes room in memory, none in the file."""
+    """Return the columns of a parquet file that are not nested, read in parts.
+
+    A text that repeats takes room in memory, and none in the file; so do the cells of a list.
+    """
     import pyarrow
 
     parts, n_byte = [], 0
-    for part in stored.iter_batches():
+    flat = pyarrow.schema([field for field in stored.schema_arrow if not pyarrow.types.is_nested(field.type)])
+    columns = flat.names if len(flat) < len(stored.schema_arrow) else None
+    for part in stored.iter_batches(columns=columns):
         parts.append(part)
         n_byte += part.nbytes
         if n_byte > limits.expanded(path.stat().st_size):
@@ -224,7 +245,7 @@ def _whole(stored: parquet.ParquetFile, path: Path, limits: ReadLimits) -> pyarr
                 "Raise it with limits=bj.ReadLimits(expansion=...).",
                 command="Raise it with --expansion.",
             )
-    return pyarrow.Table.from_batches(parts, stored.schema_arrow)
+    return pyarrow.Table.from_batches(parts, flat)
 
 
 def _check_cells(path: Path, n_row: int, n_column: int, limits: ReadLimits) -> None:

@@ -15,6 +15,7 @@ WAYS = {
     "NUTS of one variable": lambda: pm.NUTS([pm.modelcontext(None)["x_normal_mu"]]),
     "find_MAP": lambda: pm.find_MAP(progressbar=False),
     "fit": lambda: pm.fit(n=2, progressbar=False),
+    "second derivatives": lambda: pm.modelcontext(None).compile_d2logp([pm.modelcontext(None)["x_normal_mu"]]),
 }
 
 

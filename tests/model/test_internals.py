@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +14,11 @@ import pymc as pm
 import pytest
 from pymc.step_methods.compound import BlockedStep
 
+from bayesjpt import internals
 from bayesjpt.circuit.packed import pack
-from bayesjpt.model import internals
 from tests import examples as ex
 
-PACKAGE = Path(internals.__file__).parents[1]
-HOMES = {PACKAGE / "model" / "internals.py", PACKAGE / "numerics" / "internals.py"}
+PACKAGE = Path(internals.__file__).parent
 
 NAMES = {
     ("pymc.distributions.distribution", "_support_point"): "where chains begin: all distributions of a block",
@@ -86,11 +87,29 @@ def private_imports(path: Path) -> list[str]:
     return found
 
 
-def test_private_names_are_imported_in_one_place_a_library():
-    others = {path: private_imports(path) for path in PACKAGE.rglob("*.py") if path not in HOMES}
+def test_private_names_stand_in_one_place():
+    others = {path: private_imports(path) for path in PACKAGE.rglob("*.py")}
     assert not {str(path): names for path, names in others.items() if names}
     listed = {f"{module}.{name}" for module, name in NAMES}
-    assert {name for path in HOMES for name in private_imports(path)} <= listed
+    assert set(internals.PLACES.values()) <= listed
+    unused = [name for name in internals.PLACES if not any(f"{name}" in text for text in sources_that_import_them())]
+    assert not unused
+
+
+def sources_that_import_them() -> list[str]:
+    sources = [path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")]
+    return [source for source in sources if "from bayesjpt.internals import" in source]
+
+
+@pytest.mark.parametrize("name", internals.PLACES)
+def test_our_name_is_theirs(name):
+    module, _, theirs = internals.PLACES[name].rpartition(".")
+    assert getattr(internals, name) is getattr(importlib.import_module(module), theirs)
+
+
+def test_kernels_do_not_import_pymc():
+    code = "import sys, bayesjpt.kernels.density; sys.exit('pymc' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # --- habits of PyMC that no name shows

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bayesjpt.numerics.internals import FunctionCache
+from bayesjpt.internals import FunctionCache
 from tests.kernels.runs import needs_compiler
 
 SOURCE = """
