@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -431,7 +430,7 @@ def _fit(table: Table | Dataset, quiet: bool, **chosen: Any) -> Posterior:
     """Return the posterior of a table."""
     import bayesjpt
 
-    gc.enable()  # a fit runs long enough for garbage to matter; see `main`
+    gc.enable()  # a fit runs long enough for garbage to matter; see `bayesjpt.__main__`
     with _warnings(quiet):
         return bayesjpt.fit(
             table,
@@ -481,20 +480,3 @@ def _sentence(text: str) -> str:
 def _refuse(text: str) -> int:
     typer.echo(f"bayesjpt: {' '.join(text.split())}", err=True)
     return USER_MISTAKE
-
-
-def main() -> None:
-    """Entry point of the installed command.
-
-    Importing and loading compiled functions makes half a million objects that live as long as the process. To search
-    them for garbage again and again, and to take them apart at the end, is a quarter of a short command's time.
-    """
-    gc.disable()
-    try:
-        status = run()
-    except KeyboardInterrupt:  # another one, while the first was answered
-        status = INTERRUPTED
-    # All is saved and said: one more interrupt ends the process without a traceback from the interpreter's own end.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    gc.freeze()
-    sys.exit(status)

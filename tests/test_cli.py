@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt import cli
+from bayesjpt import __main__, cli
 from bayesjpt.announced import announced
 from bayesjpt.fitting.for_types import estimate_for_types
 from bayesjpt.kernels.sweeper import Sweeper
@@ -422,11 +422,26 @@ def test_interrupt_ends_with_one_line_and_status_130(csv, capfd, monkeypatch):
 
 INTERRUPTED_AT_ITS_END = """
 import atexit, os, signal, sys
-from bayesjpt import cli
+from bayesjpt.__main__ import main
 
 atexit.register(os.kill, os.getpid(), signal.SIGINT)
 sys.argv = ["bayesjpt", "--version"]
-cli.main()
+main()
+"""
+
+INTERRUPTED_AT_ITS_BEGINNING = """
+import importlib.abc, os, signal, sys
+
+class Interrupting(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "bayesjpt.cli_query":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from bayesjpt.__main__ import main
+
+sys.argv = ["bayesjpt", "--version"]
+main()
 """
 
 
@@ -435,17 +450,22 @@ def test_interrupt_of_the_interpreters_own_end_prints_no_traceback():
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, f"bayesjpt {bj.__version__}\n", "")
 
 
+def test_interrupt_while_modules_are_loaded_ends_with_one_line_and_status_130():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_AT_ITS_BEGINNING], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (cli.INTERRUPTED, "", "bayesjpt: interrupted\n")
+
+
 def test_second_interrupt_while_the_first_is_answered_has_status_130(monkeypatch):
     def answering():
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "run", answering)
-    monkeypatch.setattr(cli.gc, "disable", lambda: None)
-    monkeypatch.setattr(cli.gc, "freeze", lambda: None)
+    monkeypatch.setattr(__main__.gc, "disable", lambda: None)
+    monkeypatch.setattr(__main__.gc, "freeze", lambda: None)
     before = signal.getsignal(signal.SIGINT)
     try:
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            __main__.main()
     finally:
         signal.signal(signal.SIGINT, before)
     assert ended.value.code == cli.INTERRUPTED

@@ -290,11 +290,11 @@ def faults() -> int:
 def main() -> int:
     """Run the program; return 0 where all resumed fits were equal."""
     if sys.argv[1:2] == ["--plant"]:
-        from bayesjpt import cli
+        from bayesjpt.__main__ import main as command
 
         plant(sys.argv[2], int(sys.argv[3]))
         sys.argv[:] = ["bayesjpt", *sys.argv[5:]]
-        cli.main()
+        command()
     parser = argparse.ArgumentParser(prog="python -m tests.sampler.kills", description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
