@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
+from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
@@ -38,7 +39,7 @@ def check_gaps(model: pm.Model, rows: Any) -> None:
     """
     data = model.rvs_to_values[rows]
     missing = _value(rows.owner.inputs[2])
-    if missing is None or not missing.any() or not hasattr(data, "get_value"):
+    if missing is None or not missing.any() or _value(data) is None:
         return
     schema = rows.owner.op.frozen.schema
     basic = list(model.basic_RVs)
@@ -62,12 +63,10 @@ def _used(model: pm.Model, inputs: list, data: Any, missing: np.ndarray, schema:
     outputs = model.replace_rvs_by_values(inputs)
     free = [v for v in graph_inputs(outputs) if v in set(model.value_vars)]
     rows, marks = data.type("rows"), pt.matrix("marks", dtype="bool")
-    used = pt.any(tainted(outputs, data, marks))
-    evaluate = pytensor.function(
-        [rows, marks, *free], used, givens={data: rows}, mode="FAST_COMPILE", on_unused_input="ignore"
-    )
+    used = clone_replace(pt.any(tainted(outputs, data, marks)), {data: rows})
+    evaluate = pytensor.function([rows, marks, *free], used, mode="FAST_COMPILE", on_unused_input="ignore")
     at = model.initial_point()
-    filled = with_fillers(schema, data.get_value(), missing)
+    filled = with_fillers(schema, _value(data), missing)
     found = []
     for number in np.flatnonzero(missing.any(axis=0)):
         of_column = missing & (np.arange(len(schema)) == number)
@@ -81,5 +80,6 @@ def _used(model: pm.Model, inputs: list, data: Any, missing: np.ndarray, schema:
     return found
 
 
-def _value(variable: Any) -> np.ndarray | None:
-    return np.asarray(variable.get_value(), bool) if hasattr(variable, "get_value") else None
+def _value(data: Any) -> Any:
+    """Return what data or a constant hold, an array; None of anything else."""
+    return data.get_value() if hasattr(data, "get_value") else getattr(data, "data", None)

@@ -14,6 +14,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 import scipy.stats
+from pymc.model.transform.optimization import freeze_dims_and_data
 
 import bayesjpt as bj
 from bayesjpt.errors import ModelError
@@ -383,6 +384,16 @@ def test_factors_of_missing_cells_are_refused_for_samplers_that_follow_gradients
         pm.Bernoulli("culprit", pt.where(x[:, 0] > 1.0, 0.9, 0.1), observed=np.zeros(12))
         with pytest.raises(ModelError, match=r"culprit depends on missing cells of block 'x', in .*impute=True"):
             evaluate(model)
+
+
+def test_factors_of_missing_cells_are_refused_where_data_are_frozen(pair):
+    table, circuit = pair
+    with pm.Model() as model:
+        x = bj.CircuitMixture("x", circuit, table, transforms=True)
+        pm.Bernoulli("culprit", pt.where(x[:, 0] > 1.0, 0.9, 0.1), observed=np.zeros(12))
+        pm.Normal("fine", x[model["x_data"].get_value()[:, 0] > 0.0, 0].sum(), 1.0, observed=0.0)
+    with freeze_dims_and_data(model) as frozen, pytest.raises(ModelError, match="culprit depends on missing cells"):
+        frozen.logp()
 
 
 def test_factors_of_a_column_without_gaps_are_fine(pair):
