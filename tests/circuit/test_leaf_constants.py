@@ -131,7 +131,7 @@ def test_answers_about_a_leaf_of_pieces_are_those_of_a_histogram(circuit, table,
 
 
 def test_log_joint_is_the_prior_of_the_masses_and_their_densities(circuit, table, rng):
-    log_joint = bj.build_model(circuit, table).compile_logp()
+    log_joint = bj.build_model(circuit, table).compile_logp(mode="FAST_COMPILE")
     theta = rng.dirichlet(np.ones(circuit.n_theta))
     ends = naive.piece_ends(circuit, table.schema, 0)
     expected = scipy.stats.dirichlet.logpdf(theta, 2.0 * circuit.start_theta)
