@@ -122,17 +122,23 @@ def mode(lo, hi, theta, constants):
 
 @kernel
 def moment(k, lo, hi, theta, constants):
-    total = 0.0
-    value = 0.0
+    total, value = 0.0, 0.0
     for i in range(theta.size):
         at = constants[_FIRST + i]
         if lo <= at <= hi:
             total += theta[i]
-            value += theta[i] * (at if k == 1 else at * at)
+            value += theta[i] * at
     if total == 0.0:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
-    return min(max(value / total, lo), hi) if k == 1 else value / total
+        return end if k == 1 else 0.0
+    mean = min(max(value / total, lo), hi)
+    if k == 1:
+        return mean
+    squares = 0.0
+    for i in range(theta.size):
+        at = constants[_FIRST + i]
+        squares += theta[i] * (at - mean) * (at - mean) if lo <= at <= hi else 0.0
+    return squares / total
 
 
 @kernel

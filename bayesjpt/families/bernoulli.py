@@ -151,11 +151,17 @@ def moment(k, lo, hi, theta, constants):
         if lo <= code <= hi:
             mass = _mass_of(code, theta, constants)
             total += mass
-            value += mass * (code if k == 1 else code * code)
+            value += mass * code
     if total == 0.0:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
-    return min(max(value / total, lo), hi) if k == 1 else value / total
+        return end if k == 1 else 0.0
+    mean = min(max(value / total, lo), hi)
+    if k == 1:
+        return mean
+    squares = 0.0
+    for code in range(_N_CODE):
+        squares += _mass_of(code, theta, constants) * (code - mean) * (code - mean) if lo <= code <= hi else 0.0
+    return squares / total
 
 
 @kernel

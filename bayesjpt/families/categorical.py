@@ -214,11 +214,19 @@ def moment(k, lo, hi, theta, constants):
         if lo <= at <= hi:
             weight = theta[i] * constants[theta.size + i]
             total += weight
-            value += weight * (at if k == 1 else at * at)
+            value += weight * at
     if total == 0.0:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
-    return min(max(value / total, lo), hi) if k == 1 else value / total
+        return end if k == 1 else 0.0
+    mean = min(max(value / total, lo), hi)
+    if k == 1:
+        return mean
+    squares = 0.0
+    for i in range(theta.size):
+        at = constants[i]
+        if lo <= at <= hi:
+            squares += theta[i] * constants[theta.size + i] * (at - mean) * (at - mean)
+    return squares / total
 
 
 @kernel

@@ -236,7 +236,7 @@ def cdf(family, x, theta, constants):
 
 @kernel
 def moment(family, k, lo, hi, theta, constants):
-    """Return the raw moment of order k given [lo, hi]."""
+    """Return the mean (k = 1) or the variance (k = 2) given [lo, hi]."""
     return _moment(address(family * N_SLOT + MOMENT), (k, lo, hi, theta, constants))
 
 

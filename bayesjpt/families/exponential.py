@@ -212,7 +212,7 @@ def cdf(x, theta, constants):
 def moment(k, lo, hi, theta, constants):
     if hi <= max(lo, 0.0):
         end = min(max(lo, 0.0), hi)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     start = max(lo, 0.0)
     width = hi - start
     if width < np.inf:
@@ -221,7 +221,7 @@ def moment(k, lo, hi, theta, constants):
     else:
         first = start + 1.0 / theta[_RATE]
         variance = 1.0 / (theta[_RATE] * theta[_RATE])
-    return first if k == 1 else first * first + variance
+    return first if k == 1 else variance
 
 
 @kernel

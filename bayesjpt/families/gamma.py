@@ -28,6 +28,7 @@ from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, Sh
 from bayesjpt.numerics.draw import draw_gamma
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logspace import fast_log
+from bayesjpt.numerics.quadrature import NODES, WEIGHTS
 from bayesjpt.numerics.special import (
     digamma,
     gamma_mean_between,
@@ -45,6 +46,7 @@ _SHAPE, _RATE = 0, 1
 _LOG_SHAPE_MEAN, _LOG_SHAPE_SD, _CAP, _A0, _B0, _K, _LEAST = range(7)
 _N, _SUM, _SUM_LOG, _N_ZERO = range(4)
 _SMALLEST = 1e-300
+_DIGITS_LEFT = 1e-3  # of a difference of squares, relative to these
 _PART_VARIANCE = 2.0 * plausible.PART_VARIANCE
 """At the median of the shape, whose distribution is skewed."""
 _INSIDE = 1.0 + 1e-6  # of a start above the lowest rate
@@ -196,21 +198,44 @@ def cdf(x, theta, constants):
 
 
 @kernel
+def _unit_variance(shape, lo, hi, mean):
+    """Return the variance at rate 1 given [lo, hi], whose mean is known; where it is narrow, about its middle."""
+    log_all = log_gamma_interval(shape, lo, hi)
+    # x times the density is the density with shape + 1, times a constant
+    last_log = log_gamma_interval(shape + 2.0, lo, hi)
+    variance = shape * (shape + 1.0) * math.exp(last_log - log_all) - mean * mean
+    if variance > _DIGITS_LEFT * mean * mean:
+        return variance
+    if lo > 0.5 * hi and hi - lo < math.sqrt(shape):
+        middle, half = 0.5 * lo + 0.5 * hi, 0.5 * (hi - lo)
+        total, first, second = 0.0, 0.0, 0.0
+        for i in range(NODES.size):
+            t = half * NODES[i]
+            density = WEIGHTS[i] * math.exp((shape - 1.0) * math.log1p(t / middle) - t)
+            total += density
+            first += density * t
+            second += density * t * t
+        return max(second / total - first / total * (first / total), 0.0)
+    # integrated by parts: the mean, and what the ends take away
+    variance = mean
+    for end, sign in ((lo, 1.0), (hi, -1.0)):
+        if 0.0 < end < np.inf:
+            variance += sign * shape * (end - mean) * math.exp(log_poisson_mass(shape, end) - log_all)
+    return max(variance, 0.0)
+
+
+@kernel
 def moment(k, lo, hi, theta, constants):
     shape, rate = theta[_SHAPE], theta[_RATE]
     mean = gamma_mean_between(shape, rate * lo, rate * hi)
     if math.isnan(mean):
         end = min(max((shape - 1.0) / rate, lo), hi)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     first = min(max(mean / rate, max(lo, 0.0)), hi)
     if k == 1:
         return first
-    # x times the density is the density with shape + 1, times a constant
-    log_all = log_gamma_interval(shape, rate * lo, rate * hi)
-    last_log = log_gamma_interval(shape + 2.0, rate * lo, rate * hi)
-    second = shape / rate * ((shape + 1.0) / rate) * math.exp(last_log - log_all)
-    # no second moment is below the square of the first, but for rounding
-    return min(max(second, first * first), hi * hi)
+    half = 0.5 * (hi - max(lo, 0.0))
+    return min(_unit_variance(shape, rate * lo, rate * hi, rate * first) / rate / rate, half * half)
 
 
 @kernel

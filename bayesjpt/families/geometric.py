@@ -199,10 +199,9 @@ def moment(k, lo, hi, theta, constants):
     first, last = max(np.ceil(lo), 0.0), np.floor(hi)
     if not (first <= last and first < np.inf):
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     offset, variance = _moments_from_first(_decay(theta), last - first + 1.0)
-    mean = first + offset
-    return mean if k == 1 else mean * mean + variance
+    return first + offset if k == 1 else variance
 
 
 @kernel

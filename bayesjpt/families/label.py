@@ -140,11 +140,18 @@ def moment(k, lo, hi, theta, constants):
     for i in range(n):
         if lo <= constants[i] <= hi:
             total += constants[n + i]
-            value += constants[n + i] * (constants[i] if k == 1 else constants[i] * constants[i])
+            value += constants[n + i] * constants[i]
     if total == 0.0:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
-    return min(max(value / total, lo), hi) if k == 1 else value / total
+        return end if k == 1 else 0.0
+    mean = min(max(value / total, lo), hi)
+    if k == 1:
+        return mean
+    squares = 0.0
+    for i in range(n):
+        at = constants[i]
+        squares += constants[n + i] * (at - mean) * (at - mean) if lo <= at <= hi else 0.0
+    return squares / total
 
 
 @kernel

@@ -43,11 +43,13 @@ from bayesjpt.families.normal_inverse_gamma import (
 from bayesjpt.families.record import ColumnFacts, Family, Parameter, Scaling, SharedScale
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logspace import fast_log
+from bayesjpt.numerics.quadrature import NODES, WEIGHTS
 from bayesjpt.numerics.special import (
     log_normal_cdf,
     log_normal_interval,
     mills_ratio,
     normal_cdf,
+    normal_moments_between,
     normal_quantile_between,
 )
 
@@ -56,6 +58,8 @@ _VARIANCE, _MU = 0, 1
 _N, _SUM_LOG, _SUM_SQUARES, _N_ZERO = range(4)
 _SMALLEST = 1e-300
 _LARGEST_LOG = 690.0
+_DIGITS_LEFT = 1e-3
+_NARROW = 7e-6  # up to there a lognormal is a normal to more digits than its moments have
 _SMALLEST_FLOOR = 1e-11
 """Below, neighbouring floats would be so far apart that the space between them has a probability, 1e-10 and more."""
 
@@ -200,20 +204,46 @@ def _log_moment(k, a, b, theta):
 
 
 @kernel
+def _relative_variance(excess, a, b, log_all, theta):
+    """Return the variance over the squared mean: exp(excess) - 1, or what keeps its digits where that is small."""
+    deviation = math.sqrt(theta[_VARIANCE])
+    if excess > _DIGITS_LEFT or not (a > -np.inf or b < np.inf):
+        return math.expm1(excess)
+    if b - a < 1.0:
+        middle, half = 0.5 * a + 0.5 * b, 0.5 * (b - a)
+        total, first, second = 0.0, 0.0, 0.0
+        for i in range(NODES.size):
+            t = half * NODES[i]
+            density, value = WEIGHTS[i] * math.exp(-t * (middle + 0.5 * t)), math.expm1(deviation * t)
+            total += density
+            first += density * value
+            second += density * value * value
+        first /= total
+        return max(second / total - first * first, 0.0) / ((1.0 + first) * (1.0 + first))
+    _, _, spread = normal_moments_between(a, b)
+    # a second difference of logarithms, of which each has 16 digits
+    if deviation * math.sqrt(spread) < _NARROW * max(1.0, -log_all) ** (1.0 / 3.0):
+        return theta[_VARIANCE] * spread
+    return max(math.expm1(excess), 0.0)
+
+
+@kernel
 def moment(k, lo, hi, theta, constants):
     a, b = _deviate(lo, theta), _deviate(hi, theta)
     log_all = log_normal_interval(a, b)
     if hi <= 0.0 or log_all == -np.inf:
         end = _plain_mode(lo, hi, theta)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     log_first = _log_moment(1, a, b, theta) - log_all
     first = math.exp(log_first) if -np.inf < log_first < _LARGEST_LOG else np.inf
     first = min(max(first, max(lo, 0.0)), hi)
     if k == 1:
         return first
+    half = 0.5 * (hi - max(lo, 0.0))
     log_second = _log_moment(2, a, b, theta) - log_all
-    second = math.exp(log_second) if -np.inf < log_second < _LARGEST_LOG else np.inf
-    return min(max(second, first * first), hi * hi)
+    if not -np.inf < log_second < _LARGEST_LOG:
+        return half * half
+    return min(first * (first * _relative_variance(log_second - 2.0 * log_first, a, b, log_all, theta)), half * half)
 
 
 @kernel

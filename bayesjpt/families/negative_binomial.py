@@ -21,6 +21,7 @@ import numpy as np
 from bayesjpt.families import negative_binomial_posterior, plausible
 from bayesjpt.families.negative_binomial_posterior import lowest_p, prior_of_p
 from bayesjpt.families.record import ColumnFacts, Family, Parameter, SharedScale
+from bayesjpt.numerics.few_counts import FEW, moment_of_few
 from bayesjpt.numerics.incomplete_beta import log_beta_kernel, log_beta_tails
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import digamma_step, log_rising
@@ -250,19 +251,29 @@ def cdf(x, theta, constants):
 
 @kernel
 def moment(k, lo, hi, theta, constants):
-    size, p, first, last = theta[_SIZE], theta[_P], np.ceil(lo), np.floor(hi)
+    size, p, first, last = theta[_SIZE], theta[_P], max(np.ceil(lo), 0.0), np.floor(hi)
+    if 0.0 <= last - first < FEW:
+        return moment_of_few(k, first, last, size * (1.0 - p), 1.0 - p)
     log_all = _integer_mass(first, last, size, p)
     if log_all == -np.inf:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     # x f(x; size) = size (1 - p) / p f(x - 1; size + 1): moments are masses of shifted intervals
     odds = (1.0 - p) / p
     mean = size * odds * math.exp(_integer_mass(first - 1.0, last - 1.0, size + 1.0, p) - log_all)
     mean = min(max(mean, first, 0.0), last)
     if k == 1:
         return mean
-    falling = math.exp(_integer_mass(first - 2.0, last - 2.0, size + 2.0, p) - log_all)
-    return min(max(mean + size * odds * ((size + 1.0) * odds) * falling, mean * mean), last * last)
+    # E[x g(x)] = (1 - p) E[(x + size) g(x + 1)], and what the ends take away
+    variance = odds * (mean + size)
+    if first > 0.0:
+        log_end = _integer_mass(first - 1.0, first - 1.0, size, p) - log_all
+        variance += odds * (first - 1.0 + size) * (first - mean) * math.exp(log_end)
+    if last < np.inf:
+        log_end = _integer_mass(last, last, size, p) - log_all
+        variance -= odds * (last + size) * (last + 1.0 - mean) * math.exp(log_end)
+    half = 0.5 * (last - first)
+    return min(max(variance, 0.0), half * half)
 
 
 @kernel

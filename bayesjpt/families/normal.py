@@ -201,11 +201,11 @@ def moment(k, lo, hi, theta, constants):
     a, b = (lo - mean) / scale, (hi - mean) / scale
     if b <= a or max(a, -b) > _FARTHEST:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     end, offset, variance = normal_moments_between(a, b)
     start = lo if end < 0 else (hi if end > 0 else mean)
     first = min(max(start + scale * offset, lo), hi)
-    return first if k == 1 else first * first + theta[_VARIANCE] * variance
+    return first if k == 1 else theta[_VARIANCE] * variance
 
 
 @kernel

@@ -207,15 +207,16 @@ def moment(k, lo, hi, theta, constants):
     total = weight.sum()
     if total == 0.0:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     n = constants.size // 2
-    first, second = 0.0, 0.0
+    mean, squares = 0.0, 0.0
     for j in range(n + 1):
-        value = constants[_FIRST + j] if j < n else float(n)
-        first += weight[j] / total * value
-        second += weight[j] / total * value * value
-    first = min(max(first, lo), hi)
-    return first if k == 1 else max(second, first * first)
+        mean += weight[j] / total * (constants[_FIRST + j] if j < n else float(n))
+    mean = min(max(mean, lo), hi)
+    for j in range(n + 1):
+        apart = (constants[_FIRST + j] if j < n else float(n)) - mean
+        squares += weight[j] / total * apart * apart
+    return mean if k == 1 else squares
 
 
 @kernel

@@ -15,6 +15,7 @@ import numpy as np
 from bayesjpt.families import plausible
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, SharedScale
 from bayesjpt.numerics.draw import draw_gamma_below
+from bayesjpt.numerics.few_counts import FEW, moment_of_few
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import log_rising
 from bayesjpt.numerics.special import log1mexp, log_gamma_p, log_gamma_q, log_poisson_mass, logaddexp
@@ -222,18 +223,26 @@ def cdf(x, theta, constants):
 
 @kernel
 def moment(k, lo, hi, theta, constants):
-    rate, first, last = theta[_RATE], np.ceil(lo), np.floor(hi)
+    rate, first, last = theta[_RATE], max(np.ceil(lo), 0.0), np.floor(hi)
+    if 0.0 <= last - first < FEW:
+        return moment_of_few(k, first, last, rate, 0.0)
     log_all = _integer_mass(first, last, rate)
     if log_all == -np.inf:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     # x p(x) = rate p(x - 1): moments are masses of shifted intervals
     mean = rate * math.exp(_integer_mass(first - 1.0, last - 1.0, rate) - log_all)
     mean = min(max(mean, first), last)
     if k == 1:
         return mean
-    second = mean + rate * rate * math.exp(_integer_mass(first - 2.0, last - 2.0, rate) - log_all)
-    return max(second, mean * mean)
+    # E[x g(x)] = rate E[g(x + 1)], and what the ends take away
+    variance = rate
+    if first > 0.0:
+        variance += rate * (first - mean) * math.exp(log_poisson_mass(first - 1.0, rate) - log_all)
+    if last < np.inf:
+        variance -= rate * (last + 1.0 - mean) * math.exp(log_poisson_mass(last, rate) - log_all)
+    half = 0.5 * (last - first)
+    return min(max(variance, 0.0), half * half)
 
 
 @kernel

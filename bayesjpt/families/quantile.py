@@ -261,20 +261,27 @@ def mode(lo, hi, theta, constants):
 @kernel
 def moment(k, lo, hi, theta, constants):
     lower, upper = _cells_between(lo, hi, constants)
-    total = 0.0
-    value = 0.0
+    total, value = 0.0, 0.0
     for i in range(theta.size):
         a, b, share = _overlap(i, lower, upper, constants)
         mass = theta[i] * share
-        middle, width = 0.5 * a + 0.5 * b, b - a
-        # whole numbers vary less than the cells around them, by the variance of the rounding
-        spread = (width * width - constants[_STEP]) / 12.0 if k == 2 else 0.0
         total += mass
-        value += mass * (middle if k == 1 else middle * middle + spread) if mass > 0.0 else 0.0
+        value += mass * (0.5 * a + 0.5 * b) if mass > 0.0 else 0.0
     if total == 0.0:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
-    return min(max(value / total, lo), hi) if k == 1 else value / total
+        return end if k == 1 else 0.0
+    mean = min(max(value / total, lo), hi)
+    if k == 1:
+        return mean
+    squares = 0.0
+    for i in range(theta.size):
+        a, b, share = _overlap(i, lower, upper, constants)
+        mass = theta[i] * share
+        if mass > 0.0:
+            # whole numbers vary less than the cells around them, by the variance of the rounding
+            apart, width = 0.5 * a + 0.5 * b - mean, b - a
+            squares += mass * (apart * apart + (width * width - constants[_STEP]) / 12.0)
+    return squares / total
 
 
 @kernel

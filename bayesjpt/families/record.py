@@ -281,8 +281,8 @@ class Family:
     cdf : kernel
         ``(x, theta, constants)``: probability of (-inf, x].
     moment : kernel
-        ``(k, lo, hi, theta, constants)``: raw moment of order k = 1 or 2 given the closed interval [lo, hi]; for an
-        interval without mass, the moment of its end nearest to the mode.
+        ``(k, lo, hi, theta, constants)``: mean (k = 1) or variance (k = 2) given the closed interval [lo, hi]; of an
+        interval without mass, its end nearest to the mode, and 0. Not a difference of squares where these are large.
     mode : kernel
         ``(lo, hi, theta, constants)``: a value of [lo, hi] with the largest density.
     sample : kernel

@@ -201,7 +201,7 @@ def moment(k, lo, hi, theta, constants):
     first, last = _ends(lo, hi, constants)
     if not first <= last:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     width = 2.0 * constants[HALF]
     peak = _peak(first, last, theta, constants)
     apart = abs(constants[ANCHOR] + width * peak - theta[MU]) / math.sqrt(theta[VARIANCE])
@@ -211,7 +211,7 @@ def moment(k, lo, hi, theta, constants):
     else:
         offset, variance = _smooth_moments(first, last, theta, constants)
     mean = min(max(constants[ANCHOR] + width * (peak + offset), lo), hi)
-    return mean if k == 1 else mean * mean + width * width * variance
+    return mean if k == 1 else width * width * variance
 
 
 @kernel

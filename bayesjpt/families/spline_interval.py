@@ -320,9 +320,9 @@ def moment(k, lo, hi, theta, constants):
             state = _add(state, math.exp(log_tails[side] - shift), at, variance)
     if state[0] == 0.0:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     mean = min(max(state[1], lo), hi)
-    return mean if k == 1 else mean * mean + state[2] / state[0]
+    return mean if k == 1 else state[2] / state[0]
 
 
 @kernel

@@ -153,11 +153,11 @@ def moment(k, lo, hi, theta, constants):
     a, b = (lo - mean) / scale, (hi - mean) / scale
     if not a < b or log_student_interval(nu, a, b) == -np.inf:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     end, offset, variance = student_moments_between(nu, a, b)
     start = lo if end < 0 else (hi if end > 0 else mean)
     first = min(max(start + scale * offset, lo), hi)
-    return first if k == 1 else first * first + theta[_VARIANCE] * variance
+    return first if k == 1 else theta[_VARIANCE] * variance
 
 
 @kernel

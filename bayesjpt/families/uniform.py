@@ -89,9 +89,9 @@ def moment(k, lo, hi, theta, constants):
     a, b = max(lo, constants[_LO]), min(hi, constants[_HI])
     if not a < b:
         end = mode(lo, hi, theta, constants)
-        return end if k == 1 else end * end
+        return end if k == 1 else 0.0
     middle, half = 0.5 * a + 0.5 * b, 0.5 * b - 0.5 * a
-    return middle if k == 1 else middle * middle + half * half / 3.0
+    return middle if k == 1 else half * half / 3.0
 
 
 @kernel

@@ -135,28 +135,22 @@ def _narrowed(plan, leaf, lo, hi):
 
 @kernel
 def leaf_moment(plan, theta, leaf, k, lo, hi):
-    """Return the raw moment of order k = 1 or 2, in the user's units, given the leaf's cell and lo ... hi.
+    """Return the mean (k = 1) or the variance (k = 2), in the user's units, given the leaf's cell and lo ... hi.
 
-    Without mass there it is the moment of a point nearby: finite, so that a weight of zero removes it. It is infinite
-    where the family has no such moment.
+    Without mass there it is that of a point nearby: finite, so that a weight of zero removes it. It is infinite where
+    the family has no such moment.
     """
     lo, hi = _narrowed(plan, leaf, lo, hi)
     if lo == hi:
-        return lo if k == 1 else lo * lo
+        return lo if k == 1 else 0.0
     family = plan.leaf_family[leaf]
     parameters, constants = _parameters(plan, theta, leaf), _constants(plan, leaf)
     z_lo, z_hi = _to_units(plan, leaf, lo), _to_units(plan, leaf, hi)
     offset = plan.feature_offset[plan.leaf_value[leaf]]
     scale = plan.feature_scale[plan.leaf_value[leaf]]
-    first = dispatch.moment(family, 1, z_lo, z_hi, parameters, constants)
-    if k == 1:
-        # a mean lies in its interval; rounding may carry it out
-        return min(max(offset + scale * first, lo), hi)
-    second = dispatch.moment(family, 2, z_lo, z_hi, parameters, constants)
-    # 0 times an infinite first moment would be NaN below
-    if offset == 0.0:
-        return scale * scale * second
-    return offset * offset + scale * (2.0 * offset * first + scale * second)
+    found = dispatch.moment(family, k, z_lo, z_hi, parameters, constants)
+    # a mean lies in its interval; rounding may carry it out
+    return min(max(offset + scale * found, lo), hi) if k == 1 else scale * (scale * found)
 
 
 @kernel

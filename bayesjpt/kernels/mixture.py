@@ -172,10 +172,9 @@ def fill_component_moments(components, const, theta, mean, variance):
             mean[p] = (offset - location) / scale + ratio * first
             if variance.size == 0:
                 continue
-            second = dispatch.moment(family[p], 2, z_lo, z_hi, parameters, constants)
-            # rounding may leave a difference of equal squares below 0; the square of a ratio may overflow
-            spread = max(second - first * first, 0.0)
-            variance[p] = ratio * (ratio * spread) if math.isfinite(first) and math.isfinite(second) else np.inf
+            spread = dispatch.moment(family[p], 2, z_lo, z_hi, parameters, constants)
+            # the square of a ratio may overflow
+            variance[p] = ratio * (ratio * spread) if math.isfinite(first) and math.isfinite(spread) else np.inf
 
 
 @kernel

@@ -21,6 +21,16 @@ _CODES = frozenset(
 )
 """Numbers that stand for a missing one: -1, 9 and -9, 99 and -99, and so on; the ends of whole numbers in devices."""
 
+_DATE_CODES = frozenset(
+    """
+    0001-01-01 0001-01-02 1000-01-01 1582-10-15 1600-01-01 1601-01-01 1700-01-01 1753-01-01 1800-01-01
+    1899-12-30 1899-12-31 1900-01-01 1900-01-02 1901-01-01 1904-01-01 1970-01-01 1970-01-02 1980-01-01
+    2038-01-19 2078-12-31 2079-06-06 2099-01-01 2099-12-31 2100-01-01 2200-12-31 2500-12-31 2999-01-01
+    2999-12-31 3000-01-01 3999-12-31 4712-12-31 8888-12-31 9000-12-31 9999-01-01 9999-09-09 9999-12-30
+    9999-12-31
+    """.split()  # noqa: SIM905 - a line for each would say no more
+)
+"""The ends of calendars, and days from which computers and spreadsheets count."""
 _FAR = 0.25
 """Part of the other values' range by which a code must lie beyond them."""
 
@@ -85,6 +95,7 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
             notes.append(IS_CONSTANT)
         else:
             notes += [f"{_number(code)}: missing?" for code in codes_for_missing(column, cells)]
+            notes += [f"{date}: missing?" for date in dates_for_missing(column, cells)]
             is_text = column.dtype == "text" and not _is_read(column)
             notes += written_as_text(column.labels, column.reason) if is_text else []
             notes += [f"copy of {schema.columns[copies[position]].name}"] if position in copies else []
@@ -229,6 +240,29 @@ def codes_for_missing(column: Column, cells: np.ndarray | None) -> list[float]:
             break
         found.append(float(values[end]))
         values, counts = np.delete(values, end), np.delete(counts, end)
+    return found
+
+
+def dates_for_missing(column: Column, cells: np.ndarray | None) -> list[str]:
+    """Return dates such as 9999-12-31 that several cells hold at an end of a column, far from its others.
+
+    Examples
+    --------
+    >>> left = Column("left", "real", (-np.inf, np.inf), dtype="datetime", n_distinct=41)
+    >>> dates_for_missing(left, np.array([*range(19_000, 19_040), *3 * [2_932_896.0]]))
+    ['9999-12-31']
+    """
+    if cells is None or column.base != "real" or column.dtype != "datetime":
+        return []
+    found = []
+    values, counts = np.unique(cells, return_counts=True)
+    for end, inner in ((0, 1), (-1, -2)):
+        if values.size < 3 or counts[end] < _LEAST_CELLS:
+            continue
+        gap, rest = abs(values[end] - values[inner]), values[-1] - values[0] - abs(values[end] - values[inner])
+        date = str(np.datetime64(int(np.floor(values[end])), "D"))
+        if date in _DATE_CODES and (gap > rest or counts[end] > 2 * counts[inner]):
+            found.append(date)
     return found
 
 

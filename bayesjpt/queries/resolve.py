@@ -106,13 +106,16 @@ def values_of(leaf: Leaf, column: Column) -> Intervals:
         case Comparison(_, "!=", value):
             return domain.complement(_points([value_in(column, value, leaf.place(0))], domain))
         case Comparison(_, sign, value):
+            _check_ordered(column, leaf, [(sign, value)])
             return _ordered(column, sign, _bound(column, value, leaf.place(0)), domain)
         case Between(_, lo, hi, inclusive):
+            left, right = INCLUSIVE[inclusive]
+            above_sign = {"<": ">", "<=": ">="}[left]
+            _check_ordered(column, leaf, [(above_sign, lo), (right, hi)])
             ends = _bound(column, lo, leaf.place(0)), _bound(column, hi, leaf.place(1))
             if ends[0] > ends[1]:
                 refuse_reversed(leaf)
-            left, right = INCLUSIVE[inclusive]
-            above = _ordered(column, {"<": ">", "<=": ">="}[left], ends[0], domain)
+            above = _ordered(column, above_sign, ends[0], domain)
             return intersection(above, _ordered(column, right, ends[1], domain))
         case Membership(_, values):
             return _points([value_in(column, value, leaf.place(i)) for i, value in enumerate(values)], domain)
@@ -174,24 +177,33 @@ def _ordered(column: Column, sign: str, bound: float, domain: Domain) -> Interva
             return domain.canonical([(at_least, domain.hi)])
 
 
+def _check_ordered(column: Column, leaf: Comparison | Between, asked: list[tuple[str, Value]]) -> None:
+    """Raise where the labels of a column have no order in the model, naming those that the signs and values mean."""
+    if column.base != "category" or _label_scale(column) is not None:
+        return
+    known = known_order(column.labels)
+    ranked = list(known.ranked) if known is not None else []
+    meant = list(column.labels[:2])
+    order = ""
+    if ranked:
+        order = f", by their words {' < '.join(ranked[:_N_LABELS_SHOWN])}"
+        places = [(_RELATIONS[sign], ranked.index(value)) for sign, value in asked if value in ranked]
+        meant = [one for k, one in enumerate(ranked) if all(relation(k, place) for relation, place in places)]
+        meant = meant if len(places) == len(asked) else []
+    more = ", ..." if len(meant) > _N_LABELS_SHOWN else ""
+    named = ", ".join(map(rendered_value, meant[:_N_LABELS_SHOWN])) + more
+    raise EventError(
+        f"the labels of column {column.name!r} have no order in the model ({_rendered_labels(column)})",
+        "==, != or in",
+        f"Name the labels{order}" + (f": {rendered_name(column.name)} in ({named})." if meant else "."),
+        place=leaf.place(0),
+    )
+
+
 def _bound(column: Column, value: Value, place: Place | None) -> float:
     """Return the number, day or place of an order comparison."""
     if column.base != "category":
         return _number(column, value, place)
-    if _label_scale(column) is None:
-        known = known_order(column.labels)
-        named = (
-            column.labels
-            if known is None
-            else known.ranked[known.ranked.index(value) if value in known.ranked else 0 :]
-        )
-        order = "" if known is None else f", by their words {' < '.join(known.ranked[:_N_LABELS_SHOWN])}"
-        raise EventError(
-            f"the labels of column {column.name!r} have no order in the model ({_rendered_labels(column)})",
-            "==, != or in",
-            f"Name the labels{order}: {rendered_name(column.name)} in ({', '.join(map(rendered_value, named[:2]))}).",
-            place=place,
-        )
     read = {"datetime": _date, "number": _label_number}.get(column.dtype, _code)
     bound = read(column, value, place)
     if read is _code and bound >= len(column.labels):

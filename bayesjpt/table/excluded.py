@@ -11,7 +11,7 @@ from bayesjpt import defaults
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.written_dates import date_readings
-from bayesjpt.table.written_numbers import mixed_decimals, number_readings, units_of
+from bayesjpt.table.written_numbers import NumberNotation, mixed_decimals, number_readings, units_of
 
 MIN_IDENTIFIER_ROWS = 20
 """Rows; below, distinct values say nothing: 20 draws from 40 equally likely values are all distinct 1 in 300 times."""
@@ -67,6 +67,9 @@ def set_aside_reason(cells: Cells, view: Cells) -> str | None:
         return None
     if view.stored != "number" or not enough:
         return None
+    written = view.notation
+    if isinstance(written, NumberNotation) and (written.prefix or written.suffix or written.group):
+        return None  # a unit, a currency or marks between thousands: an amount, whatever its name
     if cells.stored == "text" and cells.n_distinct > IDENTIFIER_SHARE * n and cells_of.inexact(cells):
         return f"identifier: {cells.n_distinct} distinct whole numbers in {n} observed cells, some beyond 2^53"
     if not cells_of.is_whole(view.distinct):

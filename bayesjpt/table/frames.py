@@ -168,6 +168,9 @@ def _arrow_type(series: nw.Series) -> str:
 
 
 def _series_cells(name: str, series: nw.Series) -> Cells:
+    if series.dtype == nw.Unknown and getattr(series.to_native().dtype, "tz", None) is not None:
+        # a zone of pandas whose name narwhals cannot read, America/New_York
+        series = nw.from_native(series.to_native().dt.tz_convert("UTC"), series_only=True)
     if _arrow_type(series).startswith("date64"):
         series = nw.from_native(series.to_native().cast("timestamp[ms]"), series_only=True)
     dtype = series.dtype

@@ -42,6 +42,11 @@ _ABOVE = re.compile(
     rf"\s*[$€]?(?P<first>{_NUMBER})",
     re.IGNORECASE,
 )
+_ANCHORED = re.compile(r"(?P<n>\d{1,2})(?P<words>\s*[-\u2013:=.(]\s*[^\d\s].*)?")
+_OVER = re.compile(r"(\d{1,4})\s*/\s*(\d{1,4})")
+_WEEK = re.compile(r"(\d{4})[-\s]?W(\d{1,2})", re.IGNORECASE)
+_PLURAL = 2
+"""Letters by which the plural of a unit may be longer: year, years; Jahr, Jahre; mes, meses."""
 _RANK = re.compile(r"([^\W\d]{3,})[\s_\-.:]*(\d+|[ivx]+)$|^(\d+)[\s_\-.:]*([^\W\d]{3,})$", re.IGNORECASE)
 _MORE = frozenset({"more", "many", "over", "mehr", "plus", "mas"})
 _BESIDE = frozenset(
@@ -121,6 +126,8 @@ def known_order(labels: Sequence[str]) -> KnownOrder | None:
         (WORDS, _on_a_scale(labels, plain)),
         (NUMBERED, _numbered(plain)),
         (NUMBERED, _ordinal_numbers(plain)),
+        (NUMBERED, _anchored(plain)),
+        (NUMBERED, _seasons_or_shares(plain)),
         (NUMBERED, _repeated(labels)),
         (LETTERS, _letters(plain)),
     ):
@@ -246,7 +253,7 @@ def _numbered(labels: Sequence[str]) -> dict[str, float]:
     bare = labels if len(labels) < 2 else [*_without_unit(labels)]
     places = {label: _place_of_range(text) for label, text in zip(labels, bare, strict=True)}
     known = {label: place for label, place in places.items() if place is not None}
-    if len(labels) < 3 or len(known) < len(labels) or not any(_is_range(text) for text in bare):
+    if len(labels) < 3 or len(known) < len(labels) or not any(_is_range(text) for text in bare) or _are_pairs(bare):
         return {}
     return known if len(set(known.values())) == len(known) else {}
 
@@ -255,12 +262,45 @@ def _without_unit(labels: Sequence[str]) -> Sequence[str]:
     """Return labels without a word that most of them hold behind a number: 10-19 years, 65 years and over."""
     behind = [re.findall(r"\d\+?\s+([^\W\d]+)", label) for label in labels]
     words = {word for found in behind for word in found[-1:] if word.casefold() not in _BESIDE}
-    if len(words) != 1:
+    stem = min(words, key=len, default="")
+    # < 1 year, 1-3 years; Jahr, Jahre; of two words one is the plural
+    same = all(word.startswith(stem) and len(word) <= len(stem) + _PLURAL for word in words)
+    if not words or not same or sum(bool(words & set(found)) for found in behind) < len(labels) - 1:
         return [label.strip() for label in labels]
-    (word,) = words
-    if sum(word in found for found in behind) < len(labels) - 1:
-        return [label.strip() for label in labels]
-    return [re.sub(rf"(?<=[\d+])\s+{word}\b", "", label).strip() for label in labels]
+    either = "|".join(sorted(words, key=len, reverse=True))
+    return [re.sub(rf"(?<=[\d+])\s+(?:{either})\b", "", label).strip() for label in labels]
+
+
+def _are_pairs(labels: Sequence[str]) -> bool:
+    """Return whether texts of the form a-b are scores or codes, no ranges: some a are below their b, others above."""
+    found = [match for match in map(_RANGE.fullmatch, labels) if match and match["second"]]
+    signs = {_number(match["first"]) < _number(match["second"]) for match in found}
+    return len(signs) == 2 and any(_number(match["first"]) > _number(match["second"]) for match in found)
+
+
+def _anchored(labels: Sequence[str]) -> dict[str, float]:
+    """Return the places of numbers in a row some of which say what they mean: 1 - poor, 2, 3, 4, 5 - great."""
+    found = [_ANCHORED.fullmatch(label.strip()) for label in labels]
+    if len(labels) < 3 or not all(found):
+        return {}
+    places = {label: float(match["n"]) for label, match in zip(labels, found, strict=True) if match}
+    in_a_row = sorted(places.values()) == [min(places.values()) + k for k in range(len(labels))]
+    plain = sum(match["words"] is None for match in found if match)
+    return places if in_a_row and 0 < plain < len(labels) else {}
+
+
+def _seasons_or_shares(labels: Sequence[str]) -> dict[str, float]:
+    """Return the places of seasons (2021/22), of weeks of a year (2024-W41), or of shares of one number (3/8)."""
+    weeks = [_WEEK.fullmatch(label.strip()) for label in labels]
+    if len(labels) > 2 and all(weeks):
+        return {label: 100.0 * int(m[1]) + int(m[2]) for label, m in zip(labels, weeks, strict=True) if m}
+    found = [_OVER.fullmatch(label.strip()) for label in labels]
+    if len(labels) < 3 or not all(found):
+        return {}
+    pairs = {label: (m[1], m[2]) for label, m in zip(labels, found, strict=True) if m}
+    seasons = all(len(a) == 4 and len(b) in (2, 4) and str(int(a) + 1).endswith(b) for a, b in pairs.values())
+    shares = len({b for _, b in pairs.values()}) == 1 and all(int(a) <= int(b) for a, b in pairs.values())
+    return {label: float(a) for label, (a, _) in pairs.items()} if seasons or shares else {}
 
 
 def _ordinal_numbers(labels: Sequence[str]) -> dict[str, float]:

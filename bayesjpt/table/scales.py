@@ -208,10 +208,10 @@ other, others, sonstige, sonstiges, andere, autre, autres, otro, otra, otros, al
 """Answers that may stand beside a scale, too."""
 
 RANKED = """
-level, grade, stage, step, phase, rank, tier, degree, score, year, month, week, day, quarter, semester, round, floor, generation, star, stars,
-stufe, grad, stadium, klasse, note, rang, etage, jahr, monat, woche, tag, quartal, runde, stern, sterne, pflegegrad, jahrgang,
-niveau, etape, degre, rang, annee, mois, semaine, jour, trimestre, etage, etoile, etoiles,
-nivel, etapa, grado, fase, rango, ano, mes, semana, dia, piso, estrella, estrellas, livello, fase, anno, giorno, niveau, graad, fase
+level, grade, stage, step, phase, rank, tier, degree, score, year, month, week, day, quarter, semester, round, floor, generation, star, stars, size,
+stufe, grad, stadium, klasse, note, rang, etage, jahr, monat, woche, tag, quartal, runde, stern, sterne, pflegegrad, jahrgang, größe,
+niveau, etape, degre, rang, annee, mois, semaine, jour, trimestre, etage, etoile, etoiles, taille,
+nivel, etapa, grado, fase, rango, ano, mes, semana, dia, piso, estrella, estrellas, talla, taglia, maat, livello, fase, anno, giorno, niveau, graad, fase
 """
 """Words that make an order of the numbers behind (or before) them: level 1, stage II, 3 stars."""
 

@@ -23,7 +23,7 @@ _WITH_POINT = re.compile(r"-?(?:0|[1-9]\d*)(?:\.(\d+))?")
 _BEFORE = re.compile(r"(?P<open>\(?) *(?P<sign>[+-]?) *(?P<prefix>[^\s()+-]*(?:\.)?)(?P<gap> *)(?P<inner>[+(-]?) *")
 _AFTER = re.compile(
     r"(?P<early>\)?)(?P<gap> *)"
-    r"(?P<suffix>[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?-?)(?P<close> *\)?)"
+    r"(?P<suffix>[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?[-+]?)(?P<close> *\)?)"
 )
 _CURRENCY = frozenset(
     """
@@ -105,6 +105,8 @@ class NumberNotation:
             return None
         if parts.suffix.strip() not in ("", self.suffix.strip()):
             return None
+        if parts.below == _PLUS_BEHIND and self.negative != "trailing":
+            return None
         if not _PATTERNS[self.decimal, self.group].fullmatch(parts.core):
             return None
         return _value(parts, self.decimal, self.group)
@@ -149,6 +151,10 @@ class NumberNotation:
         return f"written {' '.join([*unit_words, *(['with ' + ' and '.join(forms)] if forms else [])])}".rstrip()
 
 
+_PLUS_BEHIND = "+"
+"""In place of how a number below 0 is told: one above 0 in a column that has the signs of both behind them."""
+
+
 @dataclass(frozen=True)
 class Parted:
     """A text in its parts: what is around a number, its sign, and its digits with marks."""
@@ -181,7 +187,8 @@ def _parted(text: str) -> Parted | None:
     prefix, suffix = before["prefix"], (after["suffix"] or "").rstrip()
     if prefix and not is_currency(prefix):
         return None
-    below = "(" if opened else "trailing" if after["trail"].strip() else "-" if signs == ["-"] else ""
+    behind = {"-": "trailing", "+": _PLUS_BEHIND}.get(after["trail"].strip(), "")
+    below = "(" if opened else behind or ("-" if signs == ["-"] else "")
     gap = after["gap"] if suffix else ""
     return Parted(found[0], f"{prefix}{before['gap'] if prefix else ''}", f"{gap}{suffix}", below)
 
@@ -200,7 +207,7 @@ def is_currency(text: str) -> bool:
 def _value(parts: Parted, decimal: str, group: str) -> float:
     digits = parts.core.replace(group, "") if group else parts.core
     size = float(digits.replace(decimal, "."))
-    return -size if parts.below else size
+    return -size if parts.below not in ("", _PLUS_BEHIND) else size
 
 
 @dataclass(frozen=True)
@@ -251,7 +258,7 @@ def number_readings(texts: Sequence[str]) -> NumberReadings | None:
             return None
         parted.append(parts)
     around = _around(parted)
-    if around is None:
+    if around is None or _is_open_ended(parted):
         return None
     cores = [parts.core for parts in parted]
     fitting = [marks for marks, pattern in _PATTERNS.items() if all(map(pattern.fullmatch, cores))]
@@ -392,6 +399,12 @@ def _digits(cores: Sequence[str], decimal: str) -> int:
     return min(found.pop(), _MOST_DIGITS) if len(found) == 1 and not any("e" in core.lower() for core in cores) else -1
 
 
+def _is_open_ended(parted: Iterable[Parted]) -> bool:
+    """Return whether numbers have a plus behind them and none a minus: 65+ is no number, of 12+ and 7- both are."""
+    found = {parts.below for parts in parted}
+    return _PLUS_BEHIND in found and "trailing" not in found
+
+
 def _negative(parted: Iterable[Parted]) -> str:
-    found = {parts.below for parts in parted} - {""}
+    found = {parts.below for parts in parted} - {"", _PLUS_BEHIND}
     return next((style for style in ("-", "(", "trailing") if style in found), "-")

@@ -61,7 +61,7 @@ def moment(k, lo, hi, theta, constants):
     scale = math.sqrt(theta[0])
     end, offset, variance = normal_moments_between(max(lo, 0.0) / scale, hi / scale)
     first = (max(lo, 0.0) if end < 0 else hi if end > 0 else 0.0) + scale * offset
-    return first if k == 1 else first * first + theta[0] * variance
+    return first if k == 1 else theta[0] * variance
 
 
 @kernel

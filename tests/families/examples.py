@@ -162,7 +162,12 @@ class Example:
         return self.family.cdf(float(x), self.parameters, self.constants)
 
     def moment(self, k: int, lo: float, hi: float) -> float:
-        return self.family.moment(k, float(lo), float(hi), self.parameters, self.constants)
+        """Return the mean (k = 1) or the mean square (k = 2)."""
+        mean = self.family.moment(1, float(lo), float(hi), self.parameters, self.constants)
+        return mean if k == 1 else mean * mean + self.variance(lo, hi)
+
+    def variance(self, lo: float, hi: float) -> float:
+        return self.family.moment(2, float(lo), float(hi), self.parameters, self.constants)
 
     def mode(self, lo: float, hi: float) -> float:
         return self.family.mode(float(lo), float(hi), self.parameters, self.constants)

@@ -98,8 +98,8 @@ def test_a_lognormal_has_a_bounded_variance_beyond_any_cut(variance):
     constants = family.constants(POSITIVE)
     highest = np.log(farthest) - 2.0 * variance
     for cut in (0.1 * farthest, farthest):
-        second = family.moment(2, cut, np.inf, np.array([variance, highest]), constants)
-        assert second < 15.0 * max(cut, 0.5 * farthest) ** 2
+        spread = family.moment(2, cut, np.inf, np.array([variance, highest]), constants)
+        assert spread < 15.0 * max(cut, 0.5 * farthest) ** 2
     # planted: the root of the mean square is bounded alone
     widest = family.moment(2, farthest, np.inf, np.array([26.0, np.log(farthest) - 26.0]), constants)
     assert widest > 1e3 * farthest**2

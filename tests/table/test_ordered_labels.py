@@ -52,6 +52,15 @@ RANKS = {
     "doors": ["2", "3", "4", "5more"],
     "levels": ["level 1", "level 2", "level 10"],
     "periods": ["2020-01", "2020-02", "2021-01"],
+    "seasons": ["2020/21", "2021/22", "2022/23"],
+    "seasons by a dash": ["2020-21", "2021-22", "2022-23"],
+    "weeks": ["2023-W52", "2024-W9", "2024-W41"],
+    "eighths": ["0/8", "3/8", "8/8"],
+    "sizes": ["Size 8", "Size 10", "Size 12"],
+    "ratings with words at their ends": ["1 - sehr schlecht", "2", "3", "4", "5 - sehr gut"],
+    "one year and several": ["< 1 year", "1-3 years", "3-5 years", "5+ years"],
+    "one year and several in German": ["<1 Jahr", "1-3 Jahre", "3-5 Jahre", "> 5 Jahre"],
+    "ranges downwards": ["20-5", "50-20", "100-50"],
 }
 UNORDERED = {
     "codes with digits": ["A11", "A12", "A13", "A14"],
@@ -67,6 +76,11 @@ UNORDERED = {
     "one word of a scale": ["High", "Rad Flow", "Bypass"],
     "places": ["US", "Japan", "Europe"],
     "lengths": ["5 m", "10 m", "20 m"],
+    "scores": ["0-0", "0-1", "1-0", "2-1"],
+    "points at tennis": ["15-30", "30-30", "40-15"],
+    "codes of two numbers": ["12-34", "56-78", "90-12"],
+    "fractions": ["1/4", "1/2", "3/4"],
+    "things of several kinds": ["1 apple", "2 pears", "3"],
 }
 
 
