@@ -9,7 +9,7 @@ An object that stands at several places, all with one region, is one node of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -228,10 +228,8 @@ class _Arrays:
     def column_leaf(self, leaf: ColumnLeaf, region: Region) -> int:
         column, part = self.table.schema.columns[leaf.column], region.get(leaf.column, _WHOLE)
         if leaf.column not in self._offered:
-            self._offered[leaf.column] = tuple(self.dictionary(column))
+            self._offered[leaf.column] = offered_by(self.dictionary, column)
         offered = self._offered[leaf.column]
-        if not offered:
-            raise CircuitError(f"column {column.name!r} has an empty likelihood dictionary", "at least one family")
         is_whole = part == _WHOLE
         members = list(offered) if is_whole else [family for family in offered if _reaches(family, column, part)]
         if not isinstance(part, Interval):
@@ -315,6 +313,29 @@ def _is_poor(members: Sequence[Family], offered: Sequence[Family], is_wide: bool
     """
     left, asked = (sum(family.name != ATOM for family in families) for families in (members, offered))
     return left == 0 or (left == 1 < asked and is_wide and all(family.name != "quantile" for family in members))
+
+
+def offered_by(dictionary: Dictionary, column: Column) -> tuple[Family, ...]:
+    """Return the families that a dictionary offers a column.
+
+    Raises
+    ------
+    CircuitError
+        Where it is no function, or returns something else, or none.
+    """
+    expected = "a function of a column that returns likelihood families"
+    if not callable(dictionary):
+        raise CircuitError(f"dictionary={dictionary!r}", expected)
+    offered = dictionary(column)
+    if isinstance(offered, str) or not isinstance(offered, Iterable):
+        raise CircuitError(f"a dictionary that returns {offered!r} for column {column.name!r}", expected)
+    offered = tuple(offered)
+    for member in offered:
+        if not isinstance(member, Family):
+            raise CircuitError(f"{member!r} in the dictionary of column {column.name!r}", expected)
+    if not offered:
+        raise CircuitError(f"column {column.name!r} has an empty likelihood dictionary", "at least one family")
+    return offered
 
 
 def build_circuit(

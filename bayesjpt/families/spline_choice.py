@@ -79,6 +79,8 @@ class Choice(NamedTuple):
         return self.breaks.size - 1
 
 
+_FEWEST_BEYOND_GAP = 1.5
+"""Rows: more than one."""
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -133,7 +135,7 @@ def choose(z: np.ndarray, ends: tuple[float, float], least: float, rule: Rule, *
     n_distinct = points.size
     best: Choice | None = None
     tried: set[tuple[float, ...]] = set()
-    around = _around_gap(points, ends, least) if rule.isolate else np.empty(0)
+    around = _around_gap(points, weight, ends, least) if rule.isolate else np.empty(0)
     for n_bin in (rule.n_bins,) if rule.n_bins else range(rule.least_bins, SPLINE_MAX_BINS + 1):
         breaks = _with_breaks(_breaks(points, weight, ends, least, (rule.bins, n_bin), step), around, least, step)
         if tuple(breaks) in tried:
@@ -158,7 +160,8 @@ def _reason(rule: Rule, order: int, n_bin: int, n: int, n_distinct: int) -> str:
     """Return why a leaf has this order and number of bins."""
     free = [name for name, fixed in (("bins", rule.n_bins), ("order", rule.order)) if not fixed]
     text = f"order {order}, {n_bin} bin{'s' * (n_bin > 1)}, from {n} value{'s' * (n > 1)}"
-    text += f"; {' and '.join(free)} by BIC" if free else "; as asked for"
+    is_asked = (order, n_bin) == (rule.order, rule.n_bins)
+    text += f"; {' and '.join(free)} by BIC" if free else "; as asked for" if is_asked else "; fewer than asked for"
     least_order, least_bins = rule.order or rule.least_order, rule.n_bins or rule.least_bins
     if least_order > order:
         needed = least_order + n_bin - 1
@@ -193,8 +196,11 @@ def _breaks(
     return np.array([*kept, ends[1]])
 
 
-def _around_gap(z: np.ndarray, ends: tuple[float, float], least: float) -> np.ndarray:
+def _around_gap(z: np.ndarray, weight: np.ndarray, ends: tuple[float, float], least: float) -> np.ndarray:
     """Return first break, two on either side of the widest gap, and last break; none where the gap has no room.
+
+    Nor where a single row lies beyond it, as in any heavy tail: its bin would be as narrow as the resolution, and its
+    value the most probable of all.
 
     The fewer values lie between two breaks right around them, where their splines can be as high as they are frequent;
     beyond these breaks there is a tail.
@@ -205,7 +211,8 @@ def _around_gap(z: np.ndarray, ends: tuple[float, float], least: float) -> np.nd
     lower, upper = (
         max(0.5 * least, SPLINE_MARGIN * float(np.ptp(part)) / max(part.size - 1, 1)) for part in (z[:k], z[k:])
     )
-    if z[k] - z[k - 1] < lower + upper + 2.0 * least:
+    fewest = min(weight[:k].sum(), weight[k:].sum())
+    if z[k] - z[k - 1] < lower + upper + 2.0 * least or fewest < _FEWEST_BEYOND_GAP:
         return np.empty(0)
     first, last, below, above = *ends, z[k - 1] + lower, z[k] - upper
     if k < z.size - k:

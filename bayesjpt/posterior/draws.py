@@ -238,7 +238,10 @@ class Posterior:
 
     @classmethod
     def from_circuit(cls, circuit: Circuit, schema: Schema) -> Posterior:
-        """Return the learner's estimate as a Posterior of one chain and one draw."""
+        """Return the learner's estimate as a Posterior of one chain and one draw.
+
+        Spline leaves have the smooth shape there that their prior is centred on: their weights are what a fit learns.
+        """
         estimate = start_params(circuit)
         return cls(circuit, schema, Params(estimate.log_weight[None, None], estimate.theta[None, None]))
 

@@ -40,7 +40,8 @@ def mode(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
     """Return the k most probable completions under each draw: the most probable explanation of what is given.
 
     Values are compared by the mass of what is recorded (the cell of a grid point, a whole number, a label), so that
-    real columns, atoms and labels can be weighed against each other, and the answer depends on no unit.
+    real columns, atoms and labels can be weighed against each other, and the answer depends on no unit. The cells of a
+    column's values are equally wide here: grid points that a table favours, such as tens, count in `log_mass` alone.
 
     Parameters
     ----------

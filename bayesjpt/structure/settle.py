@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.circuit import arrays
-from bayesjpt.circuit.build import Dictionary, Node, build_circuit
+from bayesjpt.circuit.build import Dictionary, Node, build_circuit, offered_by
 from bayesjpt.circuit.layout import Layout, weight_variables
 from bayesjpt.circuit.plan import make_plan
 from bayesjpt.circuit.priors import make_priors
@@ -40,7 +40,7 @@ def shapes_are_fixed(schema: Schema, dictionary: Dictionary) -> bool:
     Constant columns do not count: no row is told from another by them.
     """
     varied = [column for column in schema.columns if column.minimum != column.maximum]
-    named = [{family.name for family in dictionary(column)} - _OF_LEVELS for column in varied]
+    named = [{family.name for family in offered_by(dictionary, column)} - _OF_LEVELS for column in varied]
     return {"spline"} in named and all(names <= {"spline"} for names in named)
 
 

@@ -168,7 +168,7 @@ def _arrow_type(series: nw.Series) -> str:
 
 
 def _series_cells(name: str, series: nw.Series) -> Cells:
-    if series.dtype == nw.Unknown and getattr(series.to_native().dtype, "tz", None) is not None:
+    if series.implementation.is_pandas() and getattr(series.to_native().dtype, "tz", None) is not None:
         # a zone of pandas whose name narwhals cannot read, America/New_York
         series = nw.from_native(series.to_native().dt.tz_convert("UTC"), series_only=True)
     if _arrow_type(series).startswith("date64"):

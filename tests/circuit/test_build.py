@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 
+import bayesjpt as bj
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, start_params
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit, freeze
@@ -190,6 +193,23 @@ def test_start_params_are_the_circuits_own(table):
 def test_empty_dictionary_is_refused_naming_the_column(table):
     with pytest.raises(CircuitError, match="column 'positive' has an empty likelihood dictionary"):
         build_circuit(ex.leaf(1, table), table, lambda column: ())
+
+
+@pytest.mark.parametrize(
+    ("dictionary", "found"),
+    [
+        (3, "dictionary=3"),
+        (lambda column: None, "a dictionary that returns None for column 'positive'"),
+        (lambda column: "normal", "a dictionary that returns 'normal'"),
+        (lambda column: ["normal"], "'normal' in the dictionary of column 'positive'"),
+    ],
+    ids=["a number", "nothing", "a text", "a name"],
+)
+def test_dictionary_that_returns_no_families_is_refused(table, dictionary, found):
+    with pytest.raises(CircuitError, match=f"{re.escape(found)}.*; expected a function of a column that returns"):
+        build_circuit(ex.leaf(1, table), table, dictionary)
+    with pytest.raises(CircuitError, match="expected a function of a column that returns"):
+        bj.learn_mspn(table, 1, dictionary=dictionary)
 
 
 def test_tree_that_is_no_circuit_is_refused(table):

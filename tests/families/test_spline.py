@@ -271,6 +271,18 @@ def test_few_values_beyond_a_wide_gap_have_bins_of_their_own(rule, column, far, 
     assert share[1] < 0.2 * share[0]
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_a_single_row_beyond_a_gap_has_no_bin_of_its_own(rule, rng):
+    """The largest of 200 values of a heavy tail was the mode: in a bin as narrow as the resolution."""
+    x = np.append(rng.normal(0.0, 1.0, 199), 9.0).round(3)
+    apart, plain = (learned(REAL, x, bins=rule, n_bins=6, order=4, isolate=isolate) for isolate in (True, False))
+    np.testing.assert_array_equal(apart, plain)
+    twice, plain = (
+        learned(REAL, np.append(x, 9.0), bins=rule, n_bins=6, order=4, isolate=isolate) for isolate in (1, 0)
+    )
+    assert twice.size > plain.size
+
+
 def test_values_without_a_wide_gap_have_the_breaks_of_the_rule(rng):
     x = np.round(rng.normal(30.0, 4.0, 300))
     apart, plain = (learned(COUNT, x, n_bins=6, order=4, isolate=isolate) for isolate in (True, False))

@@ -175,3 +175,22 @@ def test_every_recorded_cell_is_found_by_its_own_value(table):
         event = event & (bj.col("bottled") == frame["bottled"][row]) & (bj.col("organic") == frame["organic"][row])
         (box,) = boxes(event, read.schema)
         assert np.flatnonzero(contains(box, read.values)).tolist() == [row]
+
+
+@pytest.mark.parametrize(
+    ("event", "named"),
+    [
+        ("pos <= '2nd'", "pos in ('1st', '2nd')"),
+        ("pos < '3rd'", "pos in ('1st', '2nd')"),
+        ("pos > '2nd'", "pos in ('3rd', '4th')"),
+        ("pos between '2nd' and '4th'", "pos in ('2nd', '3rd', '4th')"),
+        ("pos >= '2nd'", "pos in ('2nd', '3rd', '4th')"),
+    ],
+)
+def test_the_remedy_for_an_order_of_labels_names_those_that_are_meant(event, named):
+    frame = pd.DataFrame({"pos": ["1st", "2nd", "3rd", "4th"] * 10})
+    schema = bj.as_table(frame).schema
+    with pytest.raises(EventError) as told:
+        boxes(event, schema)
+    assert "1st < 2nd < 3rd < 4th" in str(told.value)
+    assert named in str(told.value)

@@ -266,3 +266,11 @@ def test_backend_that_is_not_installed_is_named_with_its_install_line(monkeypatc
     monkeypatch.setattr(nw, "new_series", not_installed)
     with pytest.raises(TableError, match="pip install polars"):
         table.to_frame("polars")
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "America/Argentina/Buenos_Aires", "Etc/GMT+3", "Europe/Berlin"])
+def test_moments_of_pandas_in_any_zone_are_read(zone):
+    stamps = pd.date_range("2024-01-01", periods=30, freq="7h", tz=zone)
+    table = as_table(pd.DataFrame({"t": stamps}))
+    expected = stamps.tz_convert("UTC").tz_localize(None).to_numpy("datetime64[us]").astype(np.int64) / 86_400e6
+    np.testing.assert_allclose(table.values[0], expected, rtol=1e-12)

@@ -400,3 +400,24 @@ def test_an_ambiguous_date_tells_the_option_that_reads_it_otherwise(text, option
     with pytest.warns(BayesjptWarning) as told:
         as_table({"d": [text, text.replace("03", "05")], "y": ["a", "b"]})
     assert f"({option} reads it otherwise)" in str(told[0].message)
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (["1.234,56+", "12,30-", "7,00+"], [1234.56, -12.3, 7.0]),
+        (["5+", "6-"], [5.0, -6.0]),
+        (["5+", "6+"], None),
+        (["65+", "18"], None),
+    ],
+)
+def test_a_plus_behind_numbers_is_a_sign_where_others_have_a_minus_there(texts, values):
+    found = number_readings(texts)
+    assert (None if found is None else found.values[0].tolist()) == values
+
+
+def test_amounts_are_no_identifiers_whatever_their_name(rng):
+    amounts = [f"₹{value:,}" for value in rng.integers(1_000, 900_000, 200)]
+    with pytest.warns(BayesjptWarning, match="is read as"):  # 105,862 may have a decimal comma
+        table = as_table(pd.DataFrame({"inr": amounts, "x": rng.normal(size=200)}))
+    assert table.names == ("inr", "x")
