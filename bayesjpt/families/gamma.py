@@ -221,7 +221,7 @@ def _unit_variance(shape, lo, hi, mean):
     for end, sign in ((lo, 1.0), (hi, -1.0)):
         if 0.0 < end < np.inf:
             variance += sign * shape * (end - mean) * math.exp(log_poisson_mass(shape, end) - log_all)
-    return max(variance, 0.0)
+    return variance if variance > 0.0 else 0.0
 
 
 @kernel

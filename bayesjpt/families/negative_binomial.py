@@ -273,7 +273,7 @@ def moment(k, lo, hi, theta, constants):
         log_end = _integer_mass(last, last, size, p) - log_all
         variance -= odds * (last + size) * (last + 1.0 - mean) * math.exp(log_end)
     half = 0.5 * (last - first)
-    return min(max(variance, 0.0), half * half)
+    return min(variance, half * half) if variance > 0.0 else 0.0
 
 
 @kernel

@@ -242,7 +242,7 @@ def moment(k, lo, hi, theta, constants):
     if last < np.inf:
         variance -= rate * (last + 1.0 - mean) * math.exp(log_poisson_mass(last, rate) - log_all)
     half = 0.5 * (last - first)
-    return min(max(variance, 0.0), half * half)
+    return min(variance, half * half) if variance > 0.0 else 0.0
 
 
 @kernel

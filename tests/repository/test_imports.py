@@ -40,6 +40,7 @@ ALLOWED = {
     "__main__": set(),
     "announced": set(),
     "errors": set(),
+    "internals": set(),  # looked up by name when asked for
     "executors": set(),
     "learners": set(),
     "defaults": set(),
