@@ -10,7 +10,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bayesjpt.queries.event import Between, Comparison, Event, EventError, Place, Value, membership, short_repr
+from bayesjpt.queries.event import (
+    Between,
+    Comparison,
+    Event,
+    EventError,
+    Place,
+    Value,
+    is_whole_name,
+    membership,
+    short_repr,
+)
 
 
 class Col:
@@ -21,9 +31,9 @@ class Col:
     __hash__ = None  # type: ignore[assignment]  # == makes an event, so a set or dict could not tell two columns apart
 
     def __init__(self, name: str):
-        if not isinstance(name, str):
+        if not isinstance(name, str) and not is_whole_name(name):
             raise EventError(f"a column named {name!r}, a {type(name).__name__}", "a text")
-        self.name = name
+        self.name = str(name)
 
     def __lt__(self, value: Any) -> Event:
         return Comparison(self.name, "<", as_value(value, self.name))

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -91,6 +91,11 @@ def _made_again(
     found: str, expected: str | None, remedy: str | None, place: Place | None, command: str | None
 ) -> EventError:
     return EventError(found, expected, remedy, place=place, command=command)
+
+
+def is_whole_name(name: Any) -> bool:
+    """Return whether a column is named by a whole number, as in frames without names: the text of it is its name."""
+    return isinstance(name, int | np.integer) and not isinstance(name, bool)
 
 
 class Event:

@@ -12,7 +12,7 @@ from bayesjpt.defaults import MAX_BOXES
 from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.queries.boxes import CERTAIN, Box, boxes
 from bayesjpt.queries.column import Col, as_value, is_missing
-from bayesjpt.queries.event import Event
+from bayesjpt.queries.event import Event, is_whole_name
 from bayesjpt.queries.grammar import as_event
 from bayesjpt.queries.resolve import position_of, value_in
 from bayesjpt.table import cells as cells_of
@@ -123,7 +123,7 @@ def _row(given: Mapping[str, Any], schema: Schema) -> Table:
     values = np.array([[filler(column)] for column in schema])
     observed = np.zeros((len(schema), 1), bool)
     for name, value in given.items():
-        if not isinstance(name, str):
+        if not isinstance(name, str) and not is_whole_name(name):
             raise QueryError(f"evidence for {name!r}, of type {type(name).__name__}", "the names of columns")
         position = position_of(name, schema)
         if is_missing(value):
@@ -135,7 +135,8 @@ def _row(given: Mapping[str, Any], schema: Schema) -> Table:
                 f"For a range or several values give an event, such as bj.col({name!r}).isin([...]); for several rows, "
                 "a data frame.",
             )
-        values[position] = _checked(schema.columns[position], value_in(schema.columns[position], as_value(value, name)))
+        column = schema.columns[position]
+        values[position] = _checked(column, value_in(column, as_value(value, column.name)))
         observed[position] = True
     return Table(schema, values, observed)
 

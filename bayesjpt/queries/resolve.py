@@ -20,6 +20,7 @@ from bayesjpt.queries.event import (
     Membership,
     Place,
     Value,
+    is_whole_name,
     refuse_reversed,
     rendered_name,
     rendered_value,
@@ -47,9 +48,9 @@ def names_of(columns: Any) -> list[str]:
     """
     names = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
     for name in names:
-        if not isinstance(name, str):
+        if not isinstance(name, str) and not is_whole_name(name):
             raise QueryError(f"column {name!r}, of type {type(name).__name__}", "the names of columns")
-    return names
+    return [str(name) for name in names]
 
 
 def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
@@ -60,8 +61,9 @@ def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
     EventError
         For a column that is not there, with the closest name, or that was set aside, with the reason.
     """
-    if not isinstance(name, str):
+    if not isinstance(name, str) and not is_whole_name(name):
         raise EventError(f"a column called {name!r}", "a text")
+    name = str(name)
     if name in schema.names:
         return schema.names.index(name)
     for column in schema.set_aside:

@@ -7,6 +7,7 @@ speak for which type, and how much, is the business of `type_probability`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,9 @@ DISCRETE = ("ordinal", "nominal")
 
 _YEARS = (1500.0, 2100.0)
 """Whole numbers between these are years: labels of periods, in an order."""
+
+_LONG_CODE = re.compile(r"0\d{3,}")
+"""A postcode such as 01067, in whose order nothing is ranked; 01 to 12 may be months."""
 
 _LARGEST_COUNT = 1e9
 """Larger whole numbers are amounts or codes, and digits of their factorials would be lost."""
@@ -187,11 +191,14 @@ def _step(numbers: np.ndarray) -> float:
 def _numbers(column: Column) -> np.ndarray | None:
     if column.base != "category" or column.dtype not in ("number", "text"):
         return None
+    if any(_LONG_CODE.fullmatch(label) for label in column.labels):
+        return None
     numbers = [number_of_text(label) for label in column.labels]
     if not numbers or any(number is None for number in numbers):
         return written_numbers(column.labels) if known_order(column.labels) is None else None
     made = np.array(numbers, np.float64)
-    return made if np.isfinite(made).all() else None
+    is_apart = np.isfinite(made).all() and np.unique(made).size == made.size  # 1.1 and 1.10 are no numbers
+    return made if is_apart else None
 
 
 def written_numbers(labels: Sequence[str]) -> np.ndarray | None:

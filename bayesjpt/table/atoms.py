@@ -54,6 +54,9 @@ ATOM_FAR = 3.0
 """How many times the range of the other values away a repeated value is a code; doublings (1, 2, 4, ..., 64) and
 triplings are not."""
 
+FEW_MIN_CELLS = 20.0
+"""Cells per distinct value from which at most ten values are all atoms: a density between them would not be seen."""
+
 ATOM_MAX_CODES = 3
 """Values side by side that far away that may all be codes (997, 998, 999)."""
 
@@ -92,6 +95,11 @@ def find(distinct: np.ndarray, counts: np.ndarray) -> np.ndarray:
         found[rest[:low]] = True
         found[rest[rest.size - high :]] = True
     return found if found.any() and _has_background(distinct, counts, found) else np.zeros(counts.size, bool)
+
+
+def are_few(counts: np.ndarray) -> bool:
+    """Return whether all values of a column are atoms: few, and each asked for by itself (0.5, 0.8, 1; half stars)."""
+    return counts.size <= MAX_ATOMS and counts.sum() >= FEW_MIN_CELLS * counts.size
 
 
 def is_far(distinct: np.ndarray, is_atom: np.ndarray) -> bool:

@@ -17,8 +17,7 @@ import numpy as np
 from bayesjpt import defaults
 
 if TYPE_CHECKING:
-    from bayesjpt.table.written_dates import DateNotation
-    from bayesjpt.table.written_numbers import NumberNotation
+    from bayesjpt.table.notation import Notation
 
 MISSING_TOKENS = frozenset(
     {"", "?", "NA", "na", "NaN", "nan", "NAN", "null", "NULL", "Null"} | {"N/A", "n/a", "#N/A", "#NA", "<NA>", "NaT"}
@@ -74,7 +73,7 @@ class Cells:
         All labels in their declared order, where the column was stored with one; empty otherwise.
     is_ordered : bool
         Whether that order is one of the values, as of an ordered categorical, and not of the list alone.
-    notation : NumberNotation or DateNotation, optional
+    notation : Notation, optional
         How the texts were written from which numbers or days were read, where that was no plain number or ISO date.
     note : str
         What the user should know of how the column was read; empty for nothing.
@@ -90,7 +89,7 @@ class Cells:
     codes: np.ndarray
     labels: tuple[str, ...] = ()
     is_ordered: bool = False
-    notation: NumberNotation | DateNotation | None = None
+    notation: Notation | None = None
     note: str = ""
     excluded: str = ""
     is_yes_no: bool = False

@@ -212,7 +212,7 @@ def decide(cells: Cells, view: Cells, override: Override = NOTHING, *, hints: Hi
             view = cells  # as texts no digit is lost
         elif view.stored == "number":
             numeric.check_exact(cells, override)
-    if view.notation is not None and view.stored == "number" and _is_coded(view, override):
+    if (view.notation is not None or view.note) and view.stored == "number" and _is_coded(view, override):
         view = cells  # labels are shown as they are written
     column = replace(_column(view, override), notation=view.notation, is_yes_no=view.is_yes_no)
     if view.notation is not None:

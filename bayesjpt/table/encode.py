@@ -27,6 +27,7 @@ from bayesjpt.table.numeric import check_standardised
 from bayesjpt.table.schema import Column, Schema, closest
 from bayesjpt.table.unreadable import Unreadable, new_cells_without_unreadable, unreadable_text
 from bayesjpt.table.written_dates import COUNTED, DateNotation
+from bayesjpt.table.written_durations import DurationNotation
 from bayesjpt.table.written_numbers import is_currency
 from bayesjpt.table.yes_no import same_answer
 
@@ -259,7 +260,7 @@ def _as_written(cells: Cells, column: Column) -> Cells | None:
     if column.dtype == "datetime":
         return spelled_datetime(cells) or _as_counted(spelled_number(cells), column)
     found = spelled_number(cells)
-    if found is None and isinstance(column.notation, DateNotation):
+    if found is None and isinstance(column.notation, DateNotation | DurationNotation):
         return spelled_datetime(cells)
     unit = "" if found is None or found.notation is None else getattr(found.notation, "suffix", "").strip()
     known = getattr(column.notation, "suffix", "").strip()

@@ -8,6 +8,7 @@ from itertools import pairwise
 from bayesjpt.errors import warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.written_dates import date_readings
+from bayesjpt.table.written_durations import duration_readings
 from bayesjpt.table.written_numbers import number_readings
 
 _N_RECORDS = 200
@@ -96,8 +97,8 @@ MISSING = cells_of.MISSING_TOKENS | cells_of.NO_NUMBER_TOKENS
 
 
 def is_value(texts: Sequence[str]) -> bool:
-    """Return whether texts all spell numbers or dates."""
-    return number_readings(texts) is not None or date_readings(texts) is not None
+    """Return whether texts all spell numbers, dates or durations."""
+    return any(read(texts) is not None for read in (number_readings, date_readings, duration_readings))
 
 
 def names_of(header: Sequence[str]) -> list[str]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
+from bayesjpt import defaults
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.overrides import NOTHING
 from bayesjpt.table.reading import Reading
-from bayesjpt.table.written_dates import DateNotation, date_readings
+from bayesjpt.table.written_dates import date_readings
+from bayesjpt.table.written_durations import duration_readings
 from bayesjpt.table.written_numbers import (
-    NumberNotation,
     NumberReadings,
     number_readings,
     plain_decimal,
@@ -21,11 +24,12 @@ from bayesjpt.table.written_numbers import (
 )
 from bayesjpt.table.yes_no import yes_no
 
-Notation = NumberNotation | DateNotation
-
 _PARTS_THOUSANDS = re.compile(r"-?[1-9]\d{0,2}\.\d{3}")
 _MAY_PART_THOUSANDS = re.compile(r"-?(?:0|[1-9]\d{0,2}(?:\.\d{3})?)")
 _SINGLE_DIGIT = 10.0
+_POWER = re.compile(r"\d{1,4}[eE]\d{1,2}")
+"""What programs write with a point or a sign (1e+05, 1.0e5) people may mean as a code."""
+_VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
 
 _N_SAMPLE = 1_000
 """Distinct texts of a column that are asked for evidence about the others."""
@@ -104,7 +108,8 @@ def interpret(cells: Cells, hints: Hints = NO_HINTS) -> Cells:
     """
     if cells.stored != "text" or cells.labels or not cells.n_distinct:
         return cells
-    for read in (cells_of.spelled_boolean, _numbers(hints), cells_of.spelled_datetime, _dates(hints), _yes_no):
+    times = cells_of.spelled_datetime, _dates(hints), _durations
+    for read in (cells_of.spelled_boolean, _numbers(hints), *times, _yes_no):
         found = read(cells)
         if found is not None:
             return found
@@ -113,7 +118,7 @@ def interpret(cells: Cells, hints: Hints = NO_HINTS) -> Cells:
 
 def spelled_number(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
     """Return text cells that all spell numbers, in whatever notation, as numbers; None otherwise."""
-    plain = cells_of.spelled_number(cells)
+    plain = _with_codes_noted(cells, cells_of.spelled_number(cells))
     by_option = hints.decimal_by.startswith("the option")
     if plain is not None and hints.decimal != ",":
         likely = None if by_option else _likely_thousands(cells)
@@ -130,6 +135,24 @@ def spelled_number(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
         return plain
     note = _number_note(cells, found, chosen, hints)
     return replace(cells.retold("number", found.values[chosen]), notation=notation, note=note)
+
+
+def _with_codes_noted(cells: Cells, plain: Cells | None) -> Cells | None:
+    """Return plain numbers, with a note where a few texts may be codes: 1E5 beside 2E3, 1.10 beside 1.1."""
+    if plain is None or cells.n_distinct > defaults.MAX_LABELS:
+        return plain
+    texts = cells.distinct.tolist()
+    powers = [text for text in texts if _POWER.fullmatch(text)]
+    if powers and all(_POWER.fullmatch(text) or text.isdecimal() for text in texts):
+        example = powers[0]
+    elif plain.n_distinct < len(texts) and all(map(_VERSION.fullmatch, texts)):
+        in_order = sorted(texts, key=lambda text: (float(text), len(text)))
+        example = next(after for before, after in pairwise(in_order) if float(before) == float(after))
+    else:
+        return plain
+    value = cells_of.number_label(float(example))
+    ways = f"{NOTHING.remedy(cells.name, 'category')}, or {NOTHING.command(cells.name, 'category')},"
+    return replace(plain, note=f"{example!r} in column {cells.name!r} is read as {value} ({ways} reads it as a label)")
 
 
 def _likely_thousands(cells: Cells) -> Cells | None:
@@ -177,8 +200,8 @@ def _numbers(hints: Hints) -> Callable[[Cells], Cells | None]:
 
 
 def spelled_datetime(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
-    """Return text cells that all spell dates or times of day, in whatever notation, as such; None otherwise."""
-    return cells_of.spelled_datetime(cells) or _dates(hints)(cells)
+    """Return text cells that all spell dates, times of day or durations, in whatever notation, as such; else None."""
+    return cells_of.spelled_datetime(cells) or _dates(hints)(cells) or _durations(cells)
 
 
 def _dates(hints: Hints) -> Callable[[Cells], Cells | None]:
@@ -200,6 +223,11 @@ def _dates(hints: Hints) -> Callable[[Cells], Cells | None]:
         return replace(cells.retold(stored, found.values[chosen]), notation=notation, note=note)
 
     return read
+
+
+def _durations(cells: Cells) -> Cells | None:
+    found = duration_readings(cells.distinct.tolist())
+    return None if found is None else replace(cells.retold("number", found[1]), notation=found[0])
 
 
 def _yes_no(cells: Cells) -> Cells | None:

@@ -110,9 +110,10 @@ def real(view: Cells, reason: str, override: Override) -> Column:
     """
     check_size(view)
     distinct, counts = view.distinct, view.counts()
-    found = atoms_of.find(distinct, counts)
+    is_few = override.base is None and view.stored == "number" and atoms_of.are_few(counts)
+    found = np.ones(counts.size, bool) if is_few else atoms_of.find(distinct, counts)
     atoms = tuple(distinct[found].tolist())
-    notes = [_atom_note(view, found)] if atoms else []
+    notes = [f"only {counts.size} different ones: atoms"] if is_few else [_atom_note(view, found)] if atoms else []
     if override.atoms is not None and override.atoms != atoms:
         atoms, found = override.atoms, np.isin(distinct, override.atoms)
         notes = [f"atoms as {override.source} says"]

@@ -17,7 +17,9 @@ import numpy as np
 from bayesjpt.defaults import MAX_INTEGER_LEVELS
 from bayesjpt.errors import SchemaError
 from bayesjpt.table import cells as cells_of
+from bayesjpt.table.notation import Notation
 from bayesjpt.table.written_dates import DateNotation
+from bayesjpt.table.written_durations import DurationNotation
 from bayesjpt.table.written_numbers import NumberNotation
 
 BASES = ("real", "integer", "category")
@@ -70,7 +72,7 @@ class Column:
         How the column was stored, in words (``text``, ``number``, ``boolean``, ``datetime``).
     reason : str
         One sentence: why this base.
-    notation : NumberNotation or DateNotation, optional
+    notation : Notation, optional
         How the table spells the column's numbers or dates, where that is no plain number or ISO date.
     is_yes_no : bool
         Whether the labels are yes and no, so that other spellings of them are the same labels.
@@ -101,7 +103,7 @@ class Column:
     n_distinct: int = 0
     dtype: str = "number"
     reason: str = ""
-    notation: NumberNotation | DateNotation | None = None
+    notation: Notation | None = None
     is_yes_no: bool = False
 
     def text(self, value: float) -> str:
@@ -319,9 +321,11 @@ _NAMES = ("labels", "families")
 _TUPLES = ("support", "levels", "frequencies", "atoms", "atom_frequencies", "cell_ends", "cell_shifts")
 
 
-def _notation_of(plain: Mapping[str, Any] | None) -> NumberNotation | DateNotation | None:
+def _notation_of(plain: Mapping[str, Any] | None) -> Notation | None:
     if plain is None:
         return None
+    if set(plain) == {"pattern"}:
+        return DurationNotation(str(plain["pattern"]))
     if "order" in plain:
         return DateNotation(*(str(plain[name]) for name in ("order", "pattern", "language")))
     texts = {name: str(plain[name]) for name in ("decimal", "group", "prefix", "suffix", "negative")}

@@ -18,6 +18,7 @@ from bayesjpt.table.cells import Cells
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 from bayesjpt.table.written_dates import DateNotation
+from bayesjpt.table.written_durations import DurationNotation
 from bayesjpt.user_paths import as_output, as_path
 
 
@@ -136,12 +137,13 @@ def _write_filled_arrow(read: Sequence[Cells], filled: Table, path: str | Path) 
 
 
 def _typed(table: Table) -> Any:
-    """Return a table of Arrow's; times of day as they are written, for as numbers nobody would know them."""
+    """Return a table of Arrow's; times of day and durations as they are written: as numbers nobody would know them."""
     import pyarrow as pa
 
     frame = table.to_frame("pyarrow")
     for position, column in enumerate(table.schema):
-        if isinstance(column.notation, DateNotation) and column.notation.order == "clock" and column.base != "category":
+        is_clock = isinstance(column.notation, DateNotation) and column.notation.order == "clock"
+        if column.base != "category" and (is_clock or isinstance(column.notation, DurationNotation)):
             cells = zip(texts(column, table.values[position]), table.observed[position].tolist(), strict=True)
             written = pa.array([text if seen else None for text, seen in cells], pa.string())
             frame = frame.set_column(position, column.name, written)

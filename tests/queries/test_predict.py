@@ -148,3 +148,16 @@ def test_intervals_of_columns_of_the_largest_numbers_are_finite(rng, signs):
     lower, upper = found.loc[0, ["lower", "upper"]]
     assert np.isfinite([lower, upper]).all()
     np.testing.assert_allclose(post.cdf([lower, upper], "size").mean(("chain", "draw"))[:, 0], [0.05, 0.95], atol=1e-3)
+
+
+def test_columns_of_frames_without_names_are_asked_for_by_their_numbers(rng):
+    frame = pd.DataFrame(rng.normal(size=(60, 3)))
+    post = bj.Posterior.from_circuit(bj.learn_mspn(bj.as_table(frame), rng, min_rows=60), bj.as_table(frame).schema)
+    assert post.predict(2, frame[:2]).equals(post.predict("2", frame[:2]))
+    assert post.expectation([0, np.int64(2)]).equals(post.expectation(["0", "2"]))
+    assert post.probability(bj.col(1) > 0.0).equals(post.probability(bj.col("1") > 0.0))
+    assert post.expectation(2, given={0: 1.0}).equals(post.expectation("2", given={"0": 1.0}))
+    with pytest.raises(QueryError, match="no column '7'"):
+        post.predict(7, frame[:2])
+    with pytest.raises(QueryError, match="True"):
+        post.expectation(True)

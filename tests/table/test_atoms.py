@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bayesjpt as bj
 from bayesjpt.table import atoms
 from bayesjpt.table.atoms import MAX_ATOMS
 from bayesjpt.table.table import as_table
@@ -107,6 +108,34 @@ class TestNotFound:
     def test_more_values_than_atoms_may_be(self, rng):
         prices = np.arange(1.0, MAX_ATOMS + 2.0) * 7.0
         assert found_in(np.append(rng.uniform(0.0, 99.0, N), rng.choice(prices, 5 * N))) == []
+
+
+class TestFewFractions:
+    """Of few fractions each has a probability of its own: nobody means a density by working 0.8 of the hours."""
+
+    def test_each_is_an_atom(self, rng):
+        column = column_of(rng.choice([0.5, 0.8, 1.0], N))
+        assert column.base == "real" and column.atoms == (0.5, 0.8, 1.0)
+        assert "only 3 different ones: atoms" in column.reason
+
+    def test_half_stars_too(self, rng):
+        assert len(column_of(rng.choice(np.arange(2, 11) / 2.0, N)).atoms) == 9
+
+    def test_their_probabilities_are_the_shares_and_nothing_lies_between_or_beyond(self, rng):
+        share = np.array([0.3, 0.4, 0.3])
+        hours = rng.choice([0.5, 0.8, 1.0], 400, p=share)
+        table = as_table(pd.DataFrame({"hours": hours, "y": hours + rng.normal(size=400)}))
+        post = bj.fit(table, seed=1, n_structures=1, chains=1, tune=30, draws=20, progress=False)
+        found = [float(post.probability(f"hours = {value}").mean()) for value in (0.5, 0.8, 1.0)]
+        np.testing.assert_allclose(found, [(hours == value).mean() for value in (0.5, 0.8, 1.0)], atol=0.03)
+        assert float(post.probability("hours > 1 or hours < 0.5").mean()) < 0.02
+
+    @pytest.mark.parametrize("values", [np.linspace(0.5, 4.5, 11), [0.5, 0.8, 1.0]])
+    def test_more_of_them_or_of_few_rows_are_none(self, rng, values):
+        assert column_of(rng.choice(values, 20 * len(values) - 1)).atoms == ()
+
+    def test_who_asks_for_a_real_column_gets_a_density(self, rng):
+        assert column_of(rng.choice([0.5, 0.8, 1.0], N), kinds={"x": "real"}).atoms == ()
 
 
 class TestColumns:

@@ -421,3 +421,27 @@ def test_amounts_are_no_identifiers_whatever_their_name(rng):
     with pytest.warns(BayesjptWarning, match="is read as"):  # 105,862 may have a decimal comma
         table = as_table(pd.DataFrame({"inr": amounts, "x": rng.normal(size=200)}))
     assert table.names == ("inr", "x")
+
+
+@pytest.mark.parametrize(
+    ("texts", "example", "value"),
+    [(["1E5", "2E3", "105"], "1E5", "100000"), (["1.1", "1.2", "1.9", "1.10", "2.0"], "1.10", "1.1")],
+)
+def test_codes_that_are_read_as_numbers_are_told_and_kept_as_they_are_written_on_request(texts, example, value):
+    frame = pd.DataFrame({"code": texts * 3, "y": np.arange(3.0 * len(texts)) / 7.0})
+    with pytest.warns(BayesjptWarning, match=f"{example!r} in column 'code' is read as {value} .*--kind code=category"):
+        as_table(frame)
+    assert set(as_table(frame, kinds={"code": "category"}).schema.columns[0].labels) == set(texts)
+
+
+@pytest.mark.parametrize("texts", [["1e+05", "2e+03"], ["1.0E5", "2.5E3"], ["1.10", "1.25", "2.00"]])
+def test_numbers_that_programs_write_are_read_without_a_word(texts):
+    column = as_table({"x": texts * 3, "y": np.arange(3.0 * len(texts)) / 7.0}).schema.columns[0]
+    assert (column.dtype, column.notation) == ("number", None)
+
+
+def test_versions_of_one_number_stay_apart_where_numbers_are_labels():
+    table = as_table({"version": ["1.1", "1.10", "2.5", "8.0"] * 25, "y": np.arange(100.0) / 7.0})
+    assert table.schema.columns[0].labels == ("1.1", "1.10", "2.5", "8.0")
+    post = bj.fit(table, seed=1, n_structures=1, chains=1, tune=5, draws=5, progress=False)
+    assert post.types()["version"].type == "nominal"

@@ -1,0 +1,180 @@
+"""Lengths of time as people write them: ``7h 20m``, ``1:05.33``, ``37:20``, ``2 days 04:05:06``.
+
+What the first number of ``12:10`` counts is decided on the whole column: beside ``1:02:33`` it is minutes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+_NAMES = {
+    86_400.0: "d day days tag tage tagen t j jour jours dia dias día días",
+    3_600.0: "h hr hrs hour hours std std. stunde stunden heure heures hora horas",
+    60.0: "m min mins min. minute minutes minuten minuto minutos",
+    1.0: "s sec secs sec. sek sek. second seconds sekunde sekunden seconde secondes segundo segundos",
+}
+_SECONDS = {name: seconds for seconds, names in _NAMES.items() for name in names.split()}
+_IN_WORDS = {86_400.0: "days", 3_600.0: "hours", 60.0: "minutes", 1.0: "seconds"}
+
+_WORDS = re.compile(r"(?:\d{1,6} ?[^\W\d_]{1,8}\.?,? ?){1,4}")
+_PART = re.compile(r"(\d+)( ?)([^\W\d_]+\.?)(,? ?)")
+_COLONS = re.compile(r"(?:(?P<d>\d{1,6}) days? )?(?:(?P<a>\d{1,6}):)?(?P<b>\d{1,6}):(?P<c>\d{2})(?:\.(?P<f>\d{1,9}))?")
+_PATTERN = re.compile(
+    r"(?P<days>d )?(?P<marks>h:mm:ss|m:ss|0:00)(?P<fraction>\.0{1,9})?|(?P<units>(?:0 ?[^\W\d_]{1,8}\.?,? ?){1,4})"
+)
+
+_LONGEST = 80
+"""Characters of a duration; parts are not looked for in longer texts."""
+
+
+@dataclass(frozen=True)
+class DurationNotation:
+    """How a column spells lengths of time.
+
+    Parameters
+    ----------
+    pattern : str
+        ``h:mm:ss``, ``m:ss`` or, where nothing tells what is counted, ``0:00``, with ``d `` before where days are, and
+        ``.00`` behind for parts of a second; or a text with units whose numbers are 0, such as ``0h 0m``.
+    """
+
+    pattern: str
+
+    def __post_init__(self):
+        found = _PATTERN.fullmatch(self.pattern)
+        if found is None or (found["units"] and _units(self.pattern) is None):
+            raise ValueError(f"pattern {self.pattern!r} of durations")
+
+    @property
+    def unit(self) -> float:
+        """Seconds of the unit in which values are: that of the last number."""
+        units = _units(self.pattern)
+        return units[-1] if units else 1.0
+
+    def value(self, text: str) -> float | None:
+        """Return the duration that a text spells, in the unit of the last number; None where it spells none.
+
+        Examples
+        --------
+        >>> DurationNotation("0h 0m").value("7h 20m"), DurationNotation("0h 0m").value("45m")
+        (440.0, 45.0)
+        >>> DurationNotation("m:ss.00").value("1:05.33"), DurationNotation("0:00").value("37:20")
+        (65.33, 2240.0)
+        """
+        seconds = _seconds(text)
+        return None if seconds is None else seconds / self.unit
+
+    def text(self, value: float) -> str:
+        """Return a duration as the column spells it; of units those that are 0 are left out.
+
+        Examples
+        --------
+        >>> DurationNotation("0h 0m").text(440.0), DurationNotation("m:ss.00").text(65.33)
+        ('7h 20m', '1:05.33')
+        """
+        if not np.isfinite(value):
+            return str(value)
+        sign, size = "-" if value < 0.0 else "", abs(value) * self.unit
+        found = _PATTERN.fullmatch(self.pattern)
+        assert found is not None
+        if found["units"]:
+            return sign + self._with_units(size)
+        n_digit = len(found["fraction"] or ".") - 1
+        whole, fraction = divmod(round(size * 10**n_digit), 10**n_digit)
+        days, whole = divmod(whole, 86_400) if found["days"] else (0, whole)
+        minutes, last = divmod(whole, 60)
+        hours, middle = divmod(minutes, 60)
+        written = f"{hours}:{middle:02}:{last:02}" if found["marks"] == "h:mm:ss" else f"{minutes}:{last:02}"
+        behind = f".{fraction:0{n_digit}}" if n_digit else ""
+        return f"{sign}{f'{days} days ' if found['days'] else ''}{written}{behind}"
+
+    def _with_units(self, size: float) -> str:
+        units = _units(self.pattern)
+        assert units is not None
+        rest, parts = round(size / units[-1]), []
+        for unit, (_, gap, name, behind) in zip(units, _PART.findall(self.pattern), strict=True):
+            number, rest = divmod(rest, round(unit / units[-1]))
+            parts.append((number, f"{number}{gap}{name}", behind))
+        kept = [part for part in parts if part[0]] or parts[-1:]
+        return "".join(f"{written}{behind}" for _, written, behind in kept[:-1]) + kept[-1][1]
+
+    def in_words(self) -> str:
+        """Return how durations are written, for the reason of a decision."""
+        example = self.text(5_000.0 if self.unit == 1.0 else 440.0)
+        counted = "sixtieths" if self.pattern == "0:00" else _IN_WORDS[self.unit]
+        return f"written as {example}, in {counted}"
+
+
+def duration_readings(texts: Sequence[str]) -> tuple[DurationNotation, np.ndarray] | None:
+    """Return how all texts of a column spell durations, and their values; None where one spells none.
+
+    Numbers with one unit alone, such as 45m, are none: those are read as numbers.
+
+    Examples
+    --------
+    >>> duration_readings(["7h 20m", "45m"])
+    (DurationNotation(pattern='0h 0m'), array([440.,  45.]))
+    >>> duration_readings(["59:10", "1:02:33"])[0].pattern, duration_readings(["45m", "5m"])
+    ('h:mm:ss', None)
+    """
+    if not len(texts) or max(map(len, texts)) > _LONGEST:
+        return None
+    colons = [_COLONS.fullmatch(text) for text in texts]
+    if all(colons):
+        pattern = _pattern_of_colons([one for one in colons if one is not None])
+    elif any(colons):
+        return None
+    else:
+        pattern = _pattern_of_units(texts)
+    if pattern is None:
+        return None
+    notation = DurationNotation(pattern)
+    values = [notation.value(text) for text in texts]
+    return None if None in values else (notation, np.array(values, np.float64))
+
+
+def _pattern_of_colons(found: Sequence[re.Match]) -> str | None:
+    digits = max(len(one["f"] or "") for one in found)
+    has_hours = any(one["a"] for one in found)
+    days = "d " if any(one["d"] for one in found) else ""
+    if days and not all(one["a"] for one in found):
+        return None
+    marks = "h:mm:ss" if has_hours else "m:ss" if digits else "0:00"
+    return f"{days}{marks}{'.' + digits * '0' if digits else ''}"
+
+
+def _pattern_of_units(texts: Sequence[str]) -> str | None:
+    """Return the text with the most units, its numbers 0; None where none has two, or some text a unit beside them."""
+    longest = max(texts, key=lambda text: len(_PART.findall(text)))
+    own = _units(longest)
+    if own is None or len(own) < 2:
+        return None
+    return re.sub(r"\d+", "0", longest) if all(set(_units(text) or (0.0,)) <= set(own) for text in texts) else None
+
+
+def _units(text: str) -> tuple[float, ...] | None:
+    """Return the seconds of each unit of a text such as 7h 20m, which must fall; None for another text."""
+    if not _WORDS.fullmatch(text):
+        return None
+    units = tuple(_SECONDS.get(name.casefold(), 0.0) for _, _, name, _ in _PART.findall(text))
+    falls = all(before > after for before, after in pairwise(units))
+    return units if units and falls and all(units) else None
+
+
+def _seconds(text: str) -> float | None:
+    """Return the seconds of a text, where the second of two numbers counts them; None where it spells no duration."""
+    found = _COLONS.fullmatch(text)
+    if found is None:
+        units = _units(text)
+        if units is None:
+            return None
+        return sum(float(number) * unit for (number, *_), unit in zip(_PART.findall(text), units, strict=True))
+    if int(found["c"]) > 59 or (found["a"] and int(found["b"]) > 59):
+        return None
+    whole = 86_400 * int(found["d"] or 0) + 3_600 * int(found["a"] or 0) + 60 * int(found["b"]) + int(found["c"])
+    return float(f"{whole}.{found['f'] or 0}")

@@ -1,0 +1,73 @@
+"""Lengths of time as people write them: read as numbers, and written back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.table.schema import Schema
+from bayesjpt.table.table import as_table
+from bayesjpt.table.write import write_table
+from bayesjpt.table.written_durations import DurationNotation, duration_readings
+
+READ = [
+    (["7h 20m", "45m", "1h"], "0h 0m", [440.0, 45.0, 60.0]),
+    (["7 Std. 20 Min.", "45 Min."], "0 Std. 0 Min.", [440.0, 45.0]),
+    (["2 days, 3 hours", "5 hours"], "0 days, 0 hours", [51.0, 5.0]),
+    (["1:05.33", "0:59.80"], "m:ss.00", [65.33, 59.8]),
+    (["37:20", "5:01"], "0:00", [2240.0, 301.0]),
+    (["59:10", "1:02:33"], "h:mm:ss", [3550.0, 3753.0]),
+    (["0 days 01:20:00", "3 days 00:00:01"], "d h:mm:ss", [4800.0, 259_201.0]),
+]
+NOT_READ = [["45m", "5m"], ["5 ft 3 in"], ["20m 7h"], ["7h 20m", "soon"], ["1:65", "2:10"], ["7h 20m", "1:05.3"], []]
+
+
+@pytest.mark.parametrize(("texts", "pattern", "values"), READ)
+def test_durations_are_read_in_the_unit_of_the_last_number(texts, pattern, values):
+    found = duration_readings(texts)
+    assert found is not None and found[0] == DurationNotation(pattern)
+    np.testing.assert_allclose(found[1], values, rtol=1e-15)
+
+
+@pytest.mark.parametrize("texts", NOT_READ)
+def test_what_is_no_duration_is_none(texts):
+    assert duration_readings(texts) is None
+
+
+@pytest.mark.parametrize("pattern", [pattern for _, pattern, _ in READ])
+def test_what_a_notation_writes_it_reads(pattern):
+    notation = DurationNotation(pattern)
+    for value in (0.0, 1.0, 59.0, 60.0, 61.0, 3_599.0, 3_600.0, 86_399.0, 86_400.0, 200_003.0):
+        assert notation.value(notation.text(value)) == value, notation.text(value)
+
+
+def test_a_fraction_that_rounds_up_carries_over():
+    assert DurationNotation("m:ss.00").text(59.999) == "1:00.00"
+
+
+@pytest.mark.parametrize("pattern", ["", "h", "0x 0m", "0m 0h", "%H:%M"])
+def test_a_pattern_that_is_none_is_refused(pattern):
+    with pytest.raises(ValueError, match="of durations"):
+        DurationNotation(pattern)
+
+
+def test_columns_of_files_are_numbers_whose_answers_and_files_give_the_texts_back(rng, tmp_path):
+    minutes = rng.integers(30, 600, 150)
+    trip = [f"{m // 60}h {m % 60}m" if m % 60 and m >= 60 else f"{m}m" if m < 60 else f"{m // 60}h" for m in minutes]
+    lap = [f"{s // 60:.0f}:{s % 60:05.2f}" for s in rng.uniform(55.0, 130.0, 150)]
+    pd.DataFrame({"trip": trip, "lap": lap}).to_csv(tmp_path / "t.csv", index=False)
+    table = bj.read_table(tmp_path / "t.csv")
+    assert [column.base for column in table.schema] == ["integer", "real"]
+    np.testing.assert_array_equal(table.values[0], minutes)
+    assert "in minutes" in table.schema.columns[0].reason and "in seconds" in table.schema.columns[1].reason
+    for name in ("t.csv", "t.parquet"):
+        write_table(table, tmp_path / f"again_{name}")
+        again = bj.read_table(tmp_path / f"again_{name}")
+        np.testing.assert_allclose(again.values, table.values, rtol=1e-12)
+        assert [column.notation for column in again.schema] == [column.notation for column in table.schema]
+    stored = Schema.from_dict(table.schema.to_dict())
+    assert stored == table.schema
+    new = as_table(pd.DataFrame({"trip": ["50h 3m"], "lap": ["9:01"]}), schema=stored)
+    assert new.values[:, 0].tolist() == [3_003.0, 541.0]
