@@ -115,7 +115,7 @@ class TestFewFractions:
 
     def test_each_is_an_atom(self, rng):
         column = column_of(rng.choice([0.5, 0.8, 1.0], N))
-        assert column.base == "real" and column.atoms == (0.5, 0.8, 1.0)
+        assert (column.base, column.atoms) == ("real", (0.5, 0.8, 1.0))
         assert "only 3 different ones: atoms" in column.reason
 
     def test_half_stars_too(self, rng):

@@ -27,7 +27,8 @@ NOT_READ = [["45m", "5m"], ["5 ft 3 in"], ["20m 7h"], ["7h 20m", "soon"], ["1:65
 @pytest.mark.parametrize(("texts", "pattern", "values"), READ)
 def test_durations_are_read_in_the_unit_of_the_last_number(texts, pattern, values):
     found = duration_readings(texts)
-    assert found is not None and found[0] == DurationNotation(pattern)
+    assert found is not None
+    assert found[0] == DurationNotation(pattern)
     np.testing.assert_allclose(found[1], values, rtol=1e-15)
 
 
@@ -61,7 +62,8 @@ def test_columns_of_files_are_numbers_whose_answers_and_files_give_the_texts_bac
     table = bj.read_table(tmp_path / "t.csv")
     assert [column.base for column in table.schema] == ["integer", "real"]
     np.testing.assert_array_equal(table.values[0], minutes)
-    assert "in minutes" in table.schema.columns[0].reason and "in seconds" in table.schema.columns[1].reason
+    assert "in minutes" in table.schema.columns[0].reason
+    assert "in seconds" in table.schema.columns[1].reason
     for name in ("t.csv", "t.parquet"):
         write_table(table, tmp_path / f"again_{name}")
         again = bj.read_table(tmp_path / f"again_{name}")
