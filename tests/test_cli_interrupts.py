@@ -41,6 +41,7 @@ class Interrupting(importlib.abc.MetaPathFinder):
         if name == "bayesjpt.cli_query":
             os.kill(os.getpid(), signal.SIGINT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs tests behind it has it ignored
 sys.meta_path.insert(0, Interrupting())
 from bayesjpt.__main__ import main
 
