@@ -66,6 +66,9 @@ _LEAST_MOMENTS = 20
 _FIRST_DAY, _LAST_DAY, _LEAST_DAYS = 18_000_101, 21_001_231, 10
 """Days written as numbers, and how many different ones make it no chance: one in three such numbers is a day."""
 
+_MANY_DECADES = 6.0
+"""Powers of ten that nine tenths of a column's numbers span from which no likelihood of ours follows them all."""
+
 AS_TEXT, DATES_AS_TEXT, IS_CONSTANT = "numbers as text", "dates as text", "constant"
 ALL_DIFFERENT = "all different"
 MAY_BE_MISSING = "missing? "
@@ -96,6 +99,8 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
         else:
             notes += [f"{_number(code)}: missing?" for code in codes_for_missing(column, cells)]
             notes += [f"{date}: missing?" for date in dates_for_missing(column, cells)]
+            n_decade = decades_of(column, cells)
+            notes += [f"{n_decade:.0f} decades: logarithm?"] if n_decade >= _MANY_DECADES else []
             is_text = column.dtype == "text" and not _is_read(column)
             notes += written_as_text(column.labels, column.reason) if is_text else []
             notes += [f"copy of {schema.columns[copies[position]].name}"] if position in copies else []
@@ -106,6 +111,20 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
             notes += [f"--kind {shlex.quote(f'{column.name}=ordinal')}"] if is_open and not notes else []
         found.append(tuple(notes))
     return found
+
+
+def decades_of(column: Column, cells: np.ndarray | None) -> float:
+    """Return how many powers of ten nine tenths of a column's cells span; 0 where some of them are not positive.
+
+    Examples
+    --------
+    >>> round(decades_of(Column("size", "real", (0.0, np.inf)), 10.0 ** np.linspace(-5.0, 5.0, 200)))
+    9
+    """
+    if cells is None or not cells.size or column.base == "category" or column.dtype == "datetime":
+        return 0.0
+    lo, hi = np.quantile(cells, [0.05, 0.95], method="inverted_cdf")
+    return float(np.log10(hi) - np.log10(lo)) if lo > 0.0 else 0.0
 
 
 def _of_labels(column: Column, cells: np.ndarray | None, *, is_ordered: bool) -> list[str]:

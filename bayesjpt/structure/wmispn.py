@@ -51,6 +51,10 @@ WMISPN_STARTS = 4
 WMISPN_PASSES = 8
 """Times that each row is asked for its cluster."""
 
+WMISPN_DECADES = 1e4
+"""How many times the median the largest number is from which a log-normal stands beside splines: no bin of theirs is as
+narrow as most values then lie apart, and what is between two of those would have next to no mass."""
+
 WMISPN_MAX_BINS = 100
 """Bins of a column or leaf that may be asked for."""
 
@@ -96,8 +100,8 @@ def learn_wmispn(
         What a further cluster of rows costs, in nats a column, at least 0.
     dictionary : callable, optional
         ``(column) -> families`` at the leaves; unless given, ``spline`` for numbers, beside ``categorical``,
-        ``ordinal`` or ``atom`` where the column has levels or atoms, and what labels always have; or what the schema
-        names.
+        ``ordinal`` or ``atom`` where the column has levels or atoms, ``lognormal`` where its largest number is
+        10,000 times its median, and what labels always have; or what the schema names.
     progress : callable, optional
         ``progress(n_done, n_total)``: cells that belong to a leaf already, and all cells.
 
@@ -177,7 +181,8 @@ def default_dictionary(column: Column) -> list[Family]:
     named = registry.dictionary(column)
     if column.families or column.base == "category" or column.minimum == column.maximum:
         return list(named)
-    return [registry.family("spline"), *(family for family in named if family.name in _OF_LEVELS)]
+    kept = (*_OF_LEVELS, "lognormal") if column.maximum > WMISPN_DECADES * column.location > 0.0 else _OF_LEVELS
+    return [registry.family("spline"), *(family for family in named if family.name in kept)]
 
 
 _BINS_OF_MEMBERS = ("width", "frequency", "frequency")

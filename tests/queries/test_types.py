@@ -114,6 +114,11 @@ def test_each_note_is_there_where_it_belongs_and_nowhere_else(rng):
     assert result["coded"].values.startswith(f"{amount[np.arange(N) % 20 > 0].min():.4g} to ")
 
 
+def test_numbers_over_many_powers_of_ten_ask_for_their_logarithm(rng):
+    result = answered({"wide": 10.0 ** rng.uniform(-4.0, 5.0, N), "usual": rng.lognormal(0.0, 2.0, N)})
+    assert (result["wide"].look_at, result["usual"].look_at) == (("8 decades: logarithm?",), ())
+
+
 def test_notes_on_labels_name_those_without_an_answer_those_spelled_twice_and_keys(rng):
     result = answered(
         {

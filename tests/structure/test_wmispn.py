@@ -366,3 +366,9 @@ def test_splines_are_used_where_they_are_named():
     }
     assert {name for column, name in names if column == 0} == {"spline"}
     assert "spline" not in {name for column, name in names if column == 1}
+
+
+def test_numbers_over_many_powers_of_ten_have_mass_where_they_are(rng):
+    table = bj.as_table(pd.DataFrame({"x": 10.0 ** rng.uniform(-5.0, 5.0, 300), "y": rng.normal(size=300)}))
+    post = bj.fit(table, learner="wmispn", seed=1, n_structures=1, chains=1, tune=20, draws=20, progress=False)
+    assert float(post.probability("x between 1e-4 and 1e-1").mean()) > 0.1  # 0.3 of the rows; of splines alone 3e-5
