@@ -56,6 +56,11 @@ class MeanImputation:
         """
         return self.plain_cells.to_xarray()
 
+    def __repr__(self) -> str:
+        n_cell = int((~np.isnan(self.plain_cells["expectation"])).sum())
+        shape = f"{self.table.n_row} rows x {self.table.n_column} columns"
+        return f"MeanImputation({shape}, {n_cell} cells filled; rows in .table, intervals in .cells)"
+
 
 @query_method
 def impute(

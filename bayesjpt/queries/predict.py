@@ -200,4 +200,7 @@ def _smallest(below: Callable[[np.ndarray], np.ndarray], column: Column, levels:
         middle = np.floor(0.5 * (lo + hi)) if is_whole else 0.5 * (lo + hi)
         reached = reached_at(middle)
         lo, hi = np.where(reached, lo, middle), np.where(reached, middle, hi)
-    return unit * np.where(at_start & (not is_whole), np.minimum(hi, lo + fine), hi)
+    ends = np.where(at_start & (not is_whole), np.minimum(hi, lo + fine), hi)
+    for atom in np.array(column.atoms) / unit:  # where one lies in what is left, the probability jumps there
+        ends = np.where((lo < atom) & (atom < ends), atom, ends)
+    return unit * ends

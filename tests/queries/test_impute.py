@@ -176,6 +176,8 @@ def expectation_near_training(post: Posterior, table: Table, number: int) -> np.
 def test_mean_imputation_holds_the_rounded_expectation(case):
     table, post = case
     filled = post.impute_mean(table)
+    n_missing = int((~table.observed).sum())
+    assert repr(filled).startswith(f"MeanImputation({table.n_row} rows x {table.n_column} columns, {n_missing} cells")
     hidden = ~table.observed
     for column in (0, 1, 2):
         expected = expectation_near_training(post, table, column).mean(axis=0)

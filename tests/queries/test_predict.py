@@ -161,3 +161,11 @@ def test_columns_of_frames_without_names_are_asked_for_by_their_numbers(rng):
         post.predict(7, frame[:2])
     with pytest.raises(QueryError, match="True"):
         post.expectation(True)
+
+
+def test_ends_of_intervals_of_few_fractions_are_among_them(rng):
+    share = rng.choice([0.5, 0.8, 1.0], 200)
+    frame = pd.DataFrame({"share": share, "y": np.where(share == 1.0, 5.0, 0.0) + rng.normal(size=200)})
+    post = bj.fit(frame, seed=1, n_structures=1, chains=1, tune=20, draws=20, progress=False)
+    found = post.predict("share", pd.DataFrame({"y": [0.0, 5.0]}))
+    assert found[["lower", "upper"]].to_numpy().tolist() == [[0.5, 0.8], [1.0, 1.0]]
