@@ -150,6 +150,10 @@ def _numbers(
     ax: Axes, axis: Axis, column: Column, masses: tuple[Masses, Masses], rows: Table | None, parts: Parts
 ) -> None:
     cells, atoms = masses
+    if column.n_distinct == len(column.atoms) and not parts:  # what lies between them has a density in name only
+        _ticks(ax.xaxis, axis, column)
+        _stems(ax, axis, atoms, rows)
+        return
     widths = np.diff(axis.edges)
     middle = axis.edges[:-1] + 0.5 * widths
     counted = axis.whole and widths[0] == 1.0 and widths.size <= _N_BAR
@@ -171,7 +175,10 @@ def _numbers(
     ax.set_ylabel("probability" if counted else "density")
     _ticks(ax.xaxis, axis, column)
     if atoms.mean.size:
-        _stems(ax, axis, atoms, rows)
+        right = ax.twinx()
+        _stems(right, axis, atoms, rows)
+        right.set_ylabel("probability of single values", color="C1")
+        ax.plot([], [], "o-", color="C1", lw=2, ms=5, label="single values")
     ax.legend(loc="best", frameon=False)
 
 
@@ -190,18 +197,16 @@ def _ticks(side: XAxis | YAxis, axis: Axis, column: Column) -> None:
 
 
 def _stems(ax: Axes, axis: Axis, atoms: Masses, rows: Table | None) -> None:
-    """Draw atoms against an axis of probabilities at the right."""
-    right = ax.twinx()
+    """Draw atoms, and the shares that they have of some rows, against an axis of probabilities."""
     ends = np.abs(np.array([atoms.lo, atoms.hi]) - atoms.mean)
-    right.vlines(axis.atoms, 0.0, atoms.mean, color="C1", lw=2)
-    right.errorbar(axis.atoms, atoms.mean, ends, fmt="o", ms=5, color="C1")
+    ax.vlines(axis.atoms, 0.0, atoms.mean, color="C1", lw=2)
+    ax.errorbar(axis.atoms, atoms.mean, ends, fmt="o", ms=5, color="C1")
     if rows is not None:
         seen = _observed(rows, axis)
         share = [(seen == atom).mean() for atom in axis.atoms]
-        right.plot(axis.atoms, share, "_", ms=14, color="0.4")
-    right.set_ylim(0.0, 1.05 * max(1e-3, float(atoms.hi.max())))
-    right.set_ylabel("probability of single values", color="C1")
-    ax.plot([], [], "o-", color="C1", lw=2, ms=5, label="single values")
+        ax.plot(axis.atoms, share, "_", ms=14, color="0.4")
+    ax.set_ylim(0.0, 1.05 * max(1e-3, float(atoms.hi.max())))
+    ax.set_ylabel("probability")
 
 
 def _labels(ax: Axes, axis: Axis, cells: Masses, rows: Table | None, parts: Parts) -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from bayesjpt import Posterior
+from bayesjpt import Posterior, as_table, learn_mspn
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.stacked import StackedPosterior
@@ -86,6 +87,18 @@ def test_atoms_are_stems_on_an_axis_of_their_own(post, ax):
     right = ax.figure.axes[1]
     heights = [segment[1, 1] for segment in right.collections[0].get_segments()]
     assert heights[0] == pytest.approx(post.probability("zeros = 0").mean().item(), rel=EXACT)
+
+
+def test_few_fractions_are_stems_alone_beside_their_shares_of_the_rows(ax, rng):
+    table = as_table(pd.DataFrame({"share": rng.choice([0.5, 0.8, 1.0], 90), "y": rng.normal(size=90)}))
+    post = Posterior.from_circuit(learn_mspn(table, rng, min_rows=90), table.schema)
+    post.plot_marginal("share", table=table, ax=ax)
+    assert ax.figure.axes == [ax]
+    assert ax.get_ylabel() == "probability"
+    heights = [segment[1, 1] for segment in ax.collections[0].get_segments()]
+    assert heights == pytest.approx([post.probability(f"share = {at}").item() for at in (0.5, 0.8, 1.0)], rel=EXACT)
+    shares = [(table.values[0] == at).mean() for at in (0.5, 0.8, 1.0)]
+    assert ax.lines[-1].get_ydata().tolist() == pytest.approx(shares)
 
 
 def test_two_columns_are_a_map_of_their_joint_density(post, table, ax):
