@@ -134,7 +134,7 @@ def type_evidence(
     column, rows = post.schema.columns[position], post.reference
     if rows is None or rows.schema != post.schema:
         return NOTHING
-    others = () if column.n_distinct == len(column.atoms) else column.atoms  # where all are atoms, they are the values
+    others = () if column.has_only_atoms and column.n_distinct > 1 else column.atoms
     kept = rows.observed[position] & ~np.isin(rows.values[position], others)
     if column.base != "category":
         kept &= ~np.isin(rows.values[position], missing_codes(column, rows.values[position, kept]))

@@ -150,7 +150,7 @@ def _numbers(
     ax: Axes, axis: Axis, column: Column, masses: tuple[Masses, Masses], rows: Table | None, parts: Parts
 ) -> None:
     cells, atoms = masses
-    if column.n_distinct == len(column.atoms) and not parts:  # what lies between them has a density in name only
+    if column.has_only_atoms and not parts:  # what lies between them has a density in name only
         _ticks(ax.xaxis, axis, column)
         _stems(ax, axis, atoms, rows)
         return

@@ -121,6 +121,11 @@ class Column:
         return cells_of.value_label(float(value), self.dtype)
 
     @property
+    def has_only_atoms(self) -> bool:
+        """Whether every value that training shows is an atom: of few fractions, and of a constant."""
+        return bool(self.atoms) and self.n_distinct == len(self.atoms)
+
+    @property
     def n_label(self) -> int:
         """Number of codes: the labels and one for "other", unless the list is closed; 0 for numbers."""
         return len(self.labels) + self.other if self.base == "category" else 0
