@@ -143,7 +143,7 @@ TRUTH = r"used as true or false, as and, or, not, if and 1 < col < 2 do; expecte
         (lambda: a > datetime.timedelta(1), "of type timedelta"),
         (lambda: a > 10**400, "a number beyond float64"),
         (lambda: a == 2**53 + 1, "9007199254740993, a whole number that float64 cannot hold"),
-        (lambda: bj.col(3), "a column named 3, a int; expected a text"),
+        (lambda: bj.col(3.5), "a column named 3.5, a float; expected a text"),
     ],
 )
 def test_mistake_in_python_is_answered_with_the_remedy(mistake, message):

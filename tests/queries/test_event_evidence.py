@@ -122,7 +122,7 @@ def test_unseen_label_of_a_frame_is_other_with_a_warning_or_refused():
     [
         ({"cuont": 3}, QueryError, "no column 'cuont'; expected one like 'count'"),
         ({"patient": 3}, QueryError, "column 'patient' is not part of the model; it is left out: a key"),
-        ({3: 3}, QueryError, "evidence for 3, of type int; expected the names of columns"),
+        ({3.5: 3}, QueryError, "evidence for 3.5, of type float; expected the names of columns"),
         ({"label": "bb"}, QueryError, "column 'label' has no label 'bb'"),
         ({"label": "z"}, QueryError, "column 'label' has no label 'z'; expected one of 'a', 'b', 'c'$"),
         ({"real": "red"}, QueryError, "column 'real' holds numbers, and 'red' is a text"),

@@ -397,9 +397,9 @@ def test_unknown_repeated_and_missing_names_are_refused(post):
 
 
 @pytest.mark.parametrize("verb", ["expectation", "marginal", "dependence", "plot_marginal"])
-@pytest.mark.parametrize("columns", [3, [3, 4]])
+@pytest.mark.parametrize("columns", [3.5, [3.5, 4]])
 def test_columns_that_are_no_names_are_refused(post, verb, columns):
-    with pytest.raises(QueryError, match=r"column 3, of type int.*names of columns"):
+    with pytest.raises(QueryError, match=r"column 3.5, of type float.*names of columns"):
         getattr(post, verb)(columns)
 
 
