@@ -66,6 +66,10 @@ def lost_processes_told() -> Iterator[None]:
             "processes that live as long as the fit",
             "A program that starts processes does so under: if __name__ == '__main__'.",
         ) from error
+    except RuntimeError as error:
+        if "after shutdown" not in str(error):
+            raise
+        raise SamplingError(f"the executor takes no work: {error}", "one that is open until the fit is done") from error
 
 
 def check_executor(executor: Any) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from bayesjpt.errors import TableError
 from bayesjpt.executors import Run, in_turn
-from bayesjpt.table.delimited import separator_of
+from bayesjpt.table.delimited import around_names, separator_of
 from bayesjpt.user_paths import as_path
 
 PARQUET, ARROW, TEXT = (".parquet",), (".feather", ".arrow", ".ipc"), (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -29,7 +29,9 @@ BATCH_ROWS = 65_536
 _TEXT_BYTES = 2**24
 """Bytes of a text file that are parsed at once."""
 _HEAD_BYTES = 2**16
-"""Bytes in which its separator is looked for."""
+"""Bytes in which its separator is looked for, and rows that are none of the table."""
+_N_SHOWN = 6
+"""Categories that a message names."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,7 @@ class Files:
         """
         path, n_row = self.paths[number], 0
         if not os.path.isfile(path):
-            raise TableError(
-                f"file {path.name!r} is not there any more", f"{str(path)!r}", "Bring it back, or begin anew."
-            )
+            raise _vanished(path)
         for batch in _guarded(path, dict(zip(self.names, self.kinds, strict=True))):
             n_row += batch.num_rows
             for first in range(0, batch.num_rows, BATCH_ROWS):  # some writers make batches of all rows
@@ -91,8 +91,15 @@ class Files:
             )
 
     def stamps(self) -> list[list[Any]]:
-        """Return name, bytes and time of change of each file."""
-        return [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in self.paths]
+        """Return name, bytes and time of change of each file; raise `TableError` where one is not there any more."""
+        try:
+            return [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in self.paths]
+        except FileNotFoundError as error:
+            raise _vanished(Path(error.filename)) from error
+
+
+def _vanished(path: Path) -> TableError:
+    return TableError(f"file {path.name!r} is not there any more", f"{str(path)!r}", "Bring it back, or begin anew.")
 
 
 def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
@@ -151,14 +158,38 @@ def open_files(paths: str | Path | Sequence[str | Path], run: Run = in_turn) -> 
     for path, kind_of in zip(found[1:], columns[1:], strict=True):
         for name in [*first, *kind_of]:
             if name not in kind_of or name not in first:
-                where = path.name if name not in kind_of else found[0].name
+                where, other = (path, found[0]) if name not in kind_of else (found[0], path)
                 raise TableError(
-                    f"file {where!r} has no column {name!r}", f"the columns of {found[0].name!r} in each file"
+                    f"file {where.name!r} has no column {name!r}, and {other.name!r} has",
+                    "the same columns in each file",
                 )
+    _check_orders(found, first)
     kinds = {name: {path: kind_of[name] for path, kind_of in zip(found, columns, strict=True)} for name in first}
     return Files(
         found, tuple(first), tuple(_kind_in_all(name, by_file) for name, by_file in kinds.items()), tuple(n_rows)
     )
+
+
+def _check_orders(paths: Sequence[Path], kinds: dict[str, Any]) -> None:
+    """Raise `TableError` where an ordered column declares its categories in several orders, by name."""
+    import pyarrow as pa
+
+    for name, kind in kinds.items():
+        if not (pa.types.is_dictionary(kind) and kind.ordered) or len(paths) < 2:
+            continue
+        declared: dict[Path, list[Any]] = {}
+        for path in paths:
+            batch = next(_guarded(path, {name: kind}), None)
+            declared |= {} if batch is None else {path: batch.column(0).dictionary.to_pylist()}
+        longest = max(declared, key=lambda path: len(declared[path]), default=None)
+        for path, labels in declared.items():
+            if longest is not None and declared[longest][: len(labels)] != labels:
+                orders = [" < ".join(map(str, declared[one][:_N_SHOWN])) for one in (path, longest)]
+                raise TableError(
+                    f"column {name!r} has the order {orders[0]} in {path.name!r} and {orders[1]} in {longest.name!r}",
+                    "one order of its categories in all files",
+                    "Write one of them anew with the categories of the other.",
+                )
 
 
 def _is_text(path: Path) -> bool:
@@ -390,6 +421,13 @@ def _names(path: Path) -> list[str]:
 
 def _guarded_names(path: Path) -> list[str]:
     with _as_our_errors(path):
+        found = around_names(_head(path)[:_HEAD_BYTES], path.name)
+        if found:
+            raise TableError(
+                f"file {path.name!r} has {found}",
+                "names in the first row of each of several files, and rows of cells below",
+                "Write it without them, or read it by itself: bj.read_table leaves them out.",
+            )
         names = [name.strip() for name in _names(path)]
     _check_names(path, names)
     return names

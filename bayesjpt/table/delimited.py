@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import itertools
 import os
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesjpt import defaults
-from bayesjpt.errors import TableError, warn
+from bayesjpt.errors import BayesjptWarning, TableError, warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import header as header_of
 from bayesjpt.table import preamble
@@ -206,6 +208,21 @@ def _named_separator(head: Sequence[str]) -> str | None:
     """Return the separator that a first line ``sep=;`` names, as Excel writes and reads it, or None."""
     found = re.fullmatch(r'"?sep=([^\r\n"])"?[\r\n]*', head[0], re.IGNORECASE) if head else None
     return found[1] if found else None
+
+
+def around_names(head: bytes, name: str) -> str:
+    """Return in words what the first bytes of a text hold beside names and the table's rows; empty for nothing."""
+    lines = head[: head.rfind(b"\n") + 1].removeprefix(codecs.BOM_UTF8)
+    if not lines.strip():
+        return ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesjptWarning)
+        layout = _layout(lines.decode("utf-8", "replace").encode(), name, Reading())
+    if layout.start:
+        return "rows above the names of its columns"
+    if not layout.has_header:
+        return "a first row that looks like the others"
+    return "a row of units below the names of its columns" if layout.n_unit else ""
 
 
 def separator_of(name: str, head: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import decimal
 import gzip
 import os
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ import pytest
 from pyarrow import ipc
 
 import bayesjpt as bj
-from bayesjpt.errors import BayesjptWarning, SchemaError, TableError
+from bayesjpt.errors import BayesjptWarning, SamplingError, SchemaError, TableError
 from bayesjpt.table import batches, dataset, evidence
 from bayesjpt.table.evidence import chosen_rows
 from tests.table.test_dataset import a_frame, assert_same, written
@@ -368,3 +369,57 @@ def test_a_text_file_of_another_encoding_says_what_to_do(tmp_path):
         (tmp_path / f"{name}.csv").write_bytes("x;ort\n1;Zürich\n2;Bern\n".encode("cp1252"))
     with pytest.raises(TableError, match=r"expected text in UTF-8. Save it as UTF-8"):
         bj.dataset(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("head", "found"),
+    [
+        ("sep=;\nid;y\n", "rows above"),
+        ("Report of 2020,\nid,y\n", "rows above"),
+        ("# made by hand\nid,y\n", "rows above"),
+        ("id,y\ncm,kg\n", "a row of units"),
+        ("", "a first row that looks like the others"),
+    ],
+)
+def test_what_stands_around_the_names_of_text_files_is_told_and_no_row_of_theirs(tmp_path, head, found):
+    mark = ";" if ";" in head else ","
+    text = head + "".join(f"{i % 7}{mark}{i * i % 11}.5\n" for i in range(40))
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(TableError, match=rf"file 'a.csv' has {found}.*bj.read_table"):
+        bj.dataset(tmp_path)
+
+
+@pytest.mark.parametrize("other", [["low", "mid", "high"], ["high", "low"]])
+def test_categories_in_several_orders_are_refused_by_name(tmp_path, other):
+    for name, labels in (("a", ["low", "high"]), ("b", other)):
+        frame = pd.DataFrame({"x": pd.Categorical(labels * 100, categories=labels, ordered=True)})
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    with pytest.raises(TableError, match=r"column 'x' has the order .*low < high.*one order of its categories"):
+        bj.dataset(tmp_path)
+
+
+def test_categories_of_one_order_may_be_fewer_in_some_files(tmp_path):
+    for name, labels in (("a", ["low", "mid"]), ("b", ["low", "mid", "high"])):
+        frame = pd.DataFrame({"x": pd.Categorical(labels * 100, categories=labels, ordered=True)})
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    assert bj.dataset(tmp_path).schema.columns[0].labels == ("low", "mid", "high")
+
+
+def test_a_file_that_vanishes_while_rows_are_arranged_is_told_by_its_name(tmp_path, monkeypatch):
+    folder, arrange = put(tmp_path / "in", X, X), dataset._arrange
+
+    def arranged(*arguments):
+        made = arrange(*arguments)
+        (folder / "part_1.parquet").unlink()
+        return made
+
+    monkeypatch.setattr(dataset, "_arrange", arranged)
+    with pytest.raises(TableError, match=r"file 'part_1.parquet' is not there any more"):
+        bj.dataset(folder)
+
+
+def test_an_executor_that_is_shut_down_is_told(tmp_path):
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with pytest.raises(SamplingError, match="the executor takes no work"):
+        bj.dataset(put(tmp_path / "in", X, X), executor=executor)
