@@ -1,6 +1,7 @@
 """Lengths of time as people write them: ``7h 20m``, ``1:05.33``, ``37:20``, ``2 days 04:05:06``.
 
-What the first number of ``12:10`` counts is decided on the whole column: beside ``1:02:33`` it is minutes.
+What the first number of ``12:10`` counts is decided on the whole column: beside ``1:02:33`` it is minutes, beside
+``14:02:33`` hours of a day.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _COLONS = re.compile(r"(?:(?P<d>\d{1,6}) days? )?(?:(?P<a>\d{1,6}):)?(?P<b>\d{1,
 _PATTERN = re.compile(
     r"(?P<days>d )?(?P<marks>h:mm:ss|m:ss|0:00)(?P<fraction>\.0{1,9})?|(?P<units>(?:0 ?[^\W\d_]{1,8}\.?,? ?){1,4})"
 )
+_ONE_DIGIT_HOURS = re.compile(r"[1-9]:")
 
 _LONGEST = 80
 """Characters of a duration; parts are not looked for in longer texts."""
@@ -108,6 +110,20 @@ class DurationNotation:
         example = self.text(5_000.0 if self.unit == 1.0 else 440.0)
         counted = "sixtieths" if self.pattern == "0:00" else _IN_WORDS[self.unit]
         return f"written as {example}, in {counted}"
+
+
+def are_race_times(texts: Sequence[str]) -> bool:
+    """Return whether texts of minutes and seconds stand beside some of hours, of one digit, minutes and seconds.
+
+    Each of them may be a time of day, but those are written with seconds or without.
+
+    Examples
+    --------
+    >>> are_race_times(["12:10", "1:02:33"]), are_race_times(["12:10", "14:02:33"]), are_race_times(["12:10", "9:10"])
+    (True, False, False)
+    """
+    with_hours = [text for text in texts if text.count(":") == 2]
+    return 0 < len(with_hours) < len(texts) and all(map(_ONE_DIGIT_HOURS.match, with_hours))
 
 
 def duration_readings(texts: Sequence[str]) -> tuple[DurationNotation, np.ndarray] | None:

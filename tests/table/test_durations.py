@@ -44,6 +44,19 @@ def test_what_a_notation_writes_it_reads(pattern):
         assert notation.value(notation.text(value)) == value, notation.text(value)
 
 
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (["12:10", "9:58", "1:02:33"], [730.0, 598.0, 3753.0]),
+        (["12:10", "9:58", "14:02:33"], [43800.0, 35880.0, 50553.0]),
+        (["12:10 PM", "9:58 AM", "1:02:33 PM"], [43800.0, 35880.0, 46953.0]),
+    ],
+)
+def test_minutes_beside_few_hours_are_no_times_of_day(texts, values):
+    table = as_table(pd.DataFrame({"x": texts}))
+    assert table.values[0].tolist() == values
+
+
 def test_a_fraction_that_rounds_up_carries_over():
     assert DurationNotation("m:ss.00").text(59.999) == "1:00.00"
 
