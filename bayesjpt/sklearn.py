@@ -35,6 +35,7 @@ from bayesjpt.queries.impute import MeanImputation, impute_mean
 from bayesjpt.queries.predict import prediction
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.sklearn_pool import N_EXPERT, N_FOLD, TARGET, LinearExpert, best_pool, code_of, strength_of_linear
+from bayesjpt.structure.base import one_thread
 from bayesjpt.structure.jpt import learn_jpt
 from bayesjpt.structure.mspn import learn_mspn
 from bayesjpt.table.table import Table, as_table
@@ -190,9 +191,10 @@ class CircuitClassifier(ClassifierMixin, _Circuit):
         seed = self._seed()
         columns[TARGET] = np.array([f"class {code}" for code in codes], object)
         table = self._train(columns, {TARGET: "category"})
-        strength = strength_of_linear(table, codes)
-        self.pool_ = self._pool(table, codes, seed, strength)
-        self.post_, *self.forests_, self.linear_ = self._experts(table, seed, strength)
+        with one_thread():  # many small regressions: BLAS would spin between them
+            strength = strength_of_linear(table, codes)
+            self.pool_ = self._pool(table, codes, seed, strength)
+            self.post_, *self.forests_, self.linear_ = self._experts(table, seed, strength)
         return self
 
     def _experts(self, table: Table, seed: int, strength: float | None) -> tuple[Any, ...]:

@@ -28,6 +28,8 @@ except ImportError:  # Windows: each worker compiles for itself
 
 # what a slow machine takes its time for stays out of the standard error that tests read; before the package is imported
 os.environ.setdefault("BAYESJPT_ANNOUNCED_SECONDS", "inf")
+# workers and other children of this process: their BLAS would spin on the cores that the other workers compute on
+os.environ |= {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
 SEED = int(os.environ.get("BAYESJPT_SEED", "20260101"))
 gc.set_threshold(50_000, 20, 20)  # compiling makes many objects that live on: a twentieth of the time went into them
 

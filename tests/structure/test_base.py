@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum
 from bayesjpt.errors import LearnerError
@@ -86,13 +86,13 @@ def blas_threads() -> list[int]:
 
 
 def test_one_thread_holds_blas_until_the_last_context_is_closed():
-    before = blas_threads()
-    with base.one_thread():
-        other = base.one_thread()
-        other.__enter__()
-    assert set(blas_threads()) == {1}  # as where another thread still learns
-    other.__exit__(None, None, None)
-    assert blas_threads() == before
+    with threadpool_limits(2, user_api="blas"):
+        with base.one_thread():
+            other = base.one_thread()
+            other.__enter__()
+        assert set(blas_threads()) == {1}  # as where another thread still learns
+        other.__exit__(None, None, None)
+        assert set(blas_threads()) == {2}
 
 
 @pytest.mark.parametrize(("value", "n_row", "expected"), [(0.1, 100, 10), (0.999, 10, 9), (0.01, 10, 1), (7, 3, 7)])
