@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesjpt.table import scales
+from bayesjpt.table.frequencies import times_a_year
 
 WORDS, NUMBERED, LETTERS = "words of a scale", "ranks or ranges", "letters in a row"
 
@@ -123,6 +124,7 @@ def known_order(labels: Sequence[str]) -> KnownOrder | None:
         return None
     plain = [label for label in labels if not is_stray(label)]
     for kind, places in (
+        (WORDS, times_a_year(plain)),
         (WORDS, _on_a_scale(labels, plain)),
         (NUMBERED, _numbered(plain)),
         (NUMBERED, _ordinal_numbers(plain)),
