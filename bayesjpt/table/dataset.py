@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import html
 import json
+import operator
 import os
 import re
 import shutil
@@ -36,6 +37,7 @@ from bayesjpt.table.evidence import chosen_rows, decide_schema, error_in_whole, 
 from bayesjpt.table.reading import ReadingOptions
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table, as_table
+from bayesjpt.user_paths import as_path
 
 _FACTS = "dataset.json"
 _PIECE_ROWS = 2**20
@@ -109,12 +111,12 @@ class Dataset:
 
     def rows(self, first: int, n: int) -> Table:
         """Return the table of n rows, or of those there are."""
-        first = min(first, self.n_row)
+        first, n = min(_whole("first", first), self.n_row), _whole("n", n)
         return Table(self.schema, *self.arrays(first, min(first + n, self.n_row)))
 
     def iter_tables(self, n: int) -> Iterator[Table]:
         """Yield all rows in tables of n rows."""
-        for first in range(0, self.n_row, n):
+        for first in range(0, self.n_row, max(_whole("n", n), 1)):
             yield self.rows(first, n)
 
     def take(self, rows: np.ndarray | Sequence[int]) -> Table:
@@ -131,7 +133,7 @@ class Dataset:
 
     def sample(self, n: int, key: int = 0) -> Table:
         """Return n rows in their order, or all: those whose numbers have the smallest hashes under a key."""
-        return self.take(chosen_rows(self.n_row, n, key))
+        return self.take(chosen_rows(self.n_row, _whole("n", n), key))
 
     def distinct(self, column: int, most: float) -> np.ndarray | None:
         """Return the distinct observed values of a column, ascending; None where there are more than `most`."""
@@ -249,7 +251,7 @@ def dataset(
     closed = {} if other else {"other": False}
     inputs = {"files": files.stamps(), "kinds": dict(kinds or {}), "reading": {k: str(v) for k, v in reading.items()}}
     inputs |= closed
-    target = None if folder is None else Path(folder).absolute()  # processes elsewhere look for it, too
+    target = None if folder is None else as_path(folder, TableError).absolute()  # processes elsewhere look for it, too
     if target is not None and (target / _FACTS).is_file():
         return _reopened(target, inputs)
     if target is not None and target.exists() and not target.is_dir():
@@ -285,6 +287,16 @@ def dataset(
     rows = Dataset(made, schema, facts)
     rows._keep = _Temporary(made)
     return rows
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise TableError(f"{name} = {value!r}", "a whole number from 0")
+    return number
 
 
 def in_memory(table: Table | Dataset) -> Table:

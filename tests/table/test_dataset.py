@@ -132,6 +132,24 @@ def test_pieces_of_rows_are_tables(tmp_path):
     assert "<b>Dataset</b>" in rows._repr_html_()
 
 
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (lambda rows: rows.rows(-5, 3), "first = -5; expected a whole number from 0"),
+        (lambda rows: rows.rows(0, 2.5), "n = 2.5; expected a whole number from 0"),
+        (lambda rows: rows.sample(-1), "n = -1; expected a whole number from 0"),
+        (lambda rows: next(rows.iter_tables("all")), "n = 'all'; expected a whole number from 0"),
+        (lambda rows: bj.dataset(rows.folder.parent / "in", folder=5), "a path of type int; expected a text or a Path"),
+    ],
+)
+def test_numbers_and_folders_that_are_none_are_refused(tmp_path, asked, message):
+    written(a_frame(20), tmp_path / "in")
+    rows = bj.dataset(tmp_path / "in", folder=tmp_path / "out")
+    with pytest.raises(TableError, match=f"^{message}"):
+        asked(rows)
+    assert rows.sample(0).n_row == rows.rows(3, 0).n_row == rows.rows(50, 2).n_row == 0
+
+
 def test_rows_that_an_executor_hands_to_a_worker_are_read_from_the_same_files(tmp_path):
     frame = a_frame(500)
     rows = bj.dataset(written(frame, tmp_path, (250,)))
