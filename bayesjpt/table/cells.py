@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt import defaults
+from bayesjpt.table.country_codes import NAMIBIA, place_called_na
 
 if TYPE_CHECKING:
     from bayesjpt.table.notation import Notation
@@ -131,7 +132,9 @@ def from_text(name: str, distinct: Sequence[str], codes: np.ndarray) -> Cells:
     kept = sorted(set(stripped) - MISSING_TOKENS)
     position = {text: number for number, text in enumerate(kept)}
     renumber = np.array([*(position.get(text, -1) for text in stripped), -1], np.int64)
-    return Cells(name, "text", np.array(kept, object), renumber[codes])
+    place = place_called_na(kept) if NAMIBIA in stripped else ""
+    note = f"{NAMIBIA!r} in column {name!r} is read as missing (if it is {place}, write it out)" if place else ""
+    return Cells(name, "text", np.array(kept, object), renumber[codes], note=note)
 
 
 def from_floats(name: str, values: np.ndarray, stored: str = "number") -> Cells:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -445,3 +446,19 @@ def test_versions_of_one_number_stay_apart_where_numbers_are_labels():
     assert table.schema.columns[0].labels == ("1.1", "1.10", "2.5", "8.0")
     post = bj.fit(table, seed=1, n_structures=1, chains=1, tune=5, draws=5, progress=False)
     assert post.types()["version"].type == "nominal"
+
+
+PLACES = {"Namibia": "DE FR ZA BW US", "North America": "AF EU OC", "": "FL CA TX NY WA"}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_missing_cell_that_is_also_the_code_of_a_place_is_told(tmp_path, place):
+    path = tmp_path / "places.csv"
+    codes = [*PLACES[place].split(), "NA"] * 20
+    path.write_text("\n".join(["place,n", *(f"{code},{k}" for k, code in enumerate(codes))]))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        table = bj.read_table(path)
+    assert table.schema.columns[0].n_missing == 20
+    found = [str(one.message) for one in told if "'NA'" in str(one.message)]
+    assert [f"if it is {place}" in message for message in found] == [True] * bool(place)
