@@ -27,7 +27,9 @@ _MANY_DAYS = 10.0
 """Days between moments from which these are told by their days alone."""
 
 
-def summary_of(column: Column, kind: str, is_open: bool, order: Sequence[str], cells: np.ndarray | None) -> str:
+def summary_of(
+    column: Column, kind: str, is_open: bool, order: Sequence[str], cells: np.ndarray | None, *, all_cells: bool
+) -> str:
     """Return a short summary of a column's values.
 
     Parameters
@@ -41,20 +43,26 @@ def summary_of(column: Column, kind: str, is_open: bool, order: Sequence[str], c
         Labels in the order that people know; empty where there is none.
     cells : float64 (n,) or None
         Observed values, or codes; None where there are no rows.
+    all_cells : bool
+        Whether these are all cells of the column; of some, what the schema knows of all of them goes before.
     """
     if column.base == "category":
-        return _of_labels(column, kind, is_open, order, cells)
+        return _of_labels(column, kind, is_open, order, cells if all_cells else None)
     if column.n_distinct == 1:
         return value_text(column, column.minimum)
+    if kind in ("nominal", "binary") and not all_cells and len(column.levels) == len(column.frequencies) > 0:
+        return _shares([value_text(column, value) for value in column.levels], np.array(column.frequencies))
     if kind in ("nominal", "binary") and cells is not None and cells.size:
         values, counts = np.unique(cells, return_counts=True)
         return _shares([value_text(column, value) for value in values], counts)
-    return _of_numbers(column, cells)
+    return _of_numbers(column, cells, None if all_cells else (column.minimum, column.maximum))
 
 
 def _of_labels(column: Column, kind: str, is_open: bool, order: Sequence[str], cells: np.ndarray | None) -> str:
     if cells is None or not cells.size:
-        counts = np.asarray(column.frequencies, np.float64)
+        counts = np.array(column.frequencies, np.float64)
+        if column.n_distinct:  # others have a smoothed share, and no cell
+            counts[np.argsort(-counts, kind="stable")[column.n_distinct :]] = 0.0
     else:
         counts = np.bincount(cells.astype(np.int64), minlength=len(column.labels) + 1)
     counts = counts[: len(column.labels)]
@@ -73,20 +81,22 @@ def _shares(labels: Sequence[str], counts: np.ndarray) -> str:
     return ", ".join(shares)
 
 
-def _of_numbers(column: Column, cells: np.ndarray | None) -> str:
+def _of_numbers(column: Column, cells: np.ndarray | None, known: tuple[float, float] | None) -> str:
+    """Return ends and quartiles of observed values; `known` are the ends of all where these are some."""
     if cells is None or not cells.size:
         return between(column, column.minimum, column.maximum)
     codes = codes_for_missing(column, cells)
     kept = cells[~np.isin(cells, codes)] if codes else cells
     values, counts = np.unique(kept, return_counts=True)
     most = int(counts.argmax())
-    ends = between(column, values[0], values[-1])
+    first, last = known if known is not None and not codes else (values[0], values[-1])
     if counts[most] > _LARGE_SHARE * kept.size and values.size > 2 and values[most] in (values[0], values[-1]):
         rest = kept[kept != values[most]]
-        ends = between(column, rest.min(), rest.max())
+        least, largest = (rest.min(), last) if values[most] == values[0] else (first, rest.max())
+        ends = between(column, least, largest)
         return f"{value_text(column, values[most])} {_percent(counts[most] / kept.size)}, else {ends}"
     quartiles = np.quantile(kept, [0.25, 0.75], method="inverted_cdf")
-    return f"{ends}, half {between(column, quartiles[0], quartiles[1], 3)}"
+    return f"{between(column, first, last)}, half {between(column, quartiles[0], quartiles[1], 3)}"
 
 
 def between(column: Column, lo: float, hi: float, n_digit: int = 4) -> str:

@@ -91,7 +91,8 @@ def impute(
     list of Table
         Without missing cells; observed cells to the last bit as they were, labels that training never showed included
         (`Table.to_frame` writes them as they were read). Drawn labels are labels of the training table, never "other",
-        and drawn numbers lie in the support of their column.
+        and drawn numbers lie in the support of their column: not above zero where no training value does, and not
+        beyond an atom that is its least or largest value.
 
     Raises
     ------

@@ -88,11 +88,17 @@ class Patterns:
     parts : tuple of Pattern
     structure, chain : int or None
         Whose sub-populations these are; None where there is one structure, and where all chains have the same.
+    min_support : float
+        What was asked for.
+    largest_support : float
+        The largest mean support of all that were looked at; 0 where no column sets a sub-population apart.
     """
 
     parts: tuple[Pattern, ...]
     structure: int | None
     chain: int | None
+    min_support: float
+    largest_support: float
 
     @cached_property
     def table(self) -> xr.Dataset:
@@ -112,12 +118,22 @@ class Patterns:
     def headline(self) -> str:
         """Return how many there are, and whose sub-populations they describe."""
         n = len(self.parts)
+        if not n:
+            return f"No pattern, of sub-populations{whose(self.structure, self.chain)}: {self._why_none()}"
         return f"{n} pattern{'s' if n != 1 else ''}, of sub-populations{whose(self.structure, self.chain)}:"
+
+    def _why_none(self) -> str:
+        if not self.largest_support:
+            return "no column sets one of them apart"
+        largest = percent(self.largest_support)
+        return f"the largest holds {largest} of the rows, less than {percent(self.min_support)} (see min_support=)"
 
     def __len__(self) -> int:
         return len(self.parts)
 
     def __repr__(self) -> str:
+        if not self.parts:
+            return self.headline()
         lines = [_HEADERS, *(part.words() for part in self.parts)]
         widths = [max(len(line[k]) for line in lines) for k in range(len(_HEADERS))]
         text = [
@@ -129,6 +145,8 @@ class Patterns:
         def row(cells: tuple[str, ...], tag: str) -> str:
             return f"<tr>{''.join(f"<{tag} style='text-align:left'>{html.escape(c)}</{tag}>" for c in cells)}</tr>"
 
+        if not self.parts:
+            return f"<p>{html.escape(self.headline())}</p>"
         body = "".join(row(part.words(), "td") for part in self.parts)
         table = f"<table><thead>{row(_HEADERS, 'th')}</thead><tbody>{body}</tbody></table>"
         return f"<p>{html.escape(self.headline())}</p>{table}"
@@ -191,6 +209,7 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
     boxes = compared(one, range(len(one.schema)))
     whole = mean_probabilities(one, boxes)
     found: dict[str, Pattern | None] = {}
+    largest = 0.0
     for number, node in enumerate(nodes):
         group = below(one, node, range(len(one.schema)), {})
         assert group is not None
@@ -201,7 +220,7 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
             continue
         asked = as_event(event)
         support = summarised(probability(post, asked).values.reshape(-1, 1))
-        found[event] = None
+        found[event], largest = None, max(largest, float(support.mean[0]))
         if support.mean[0] >= min_support:
             # of the same circuit, so nodes have the same numbers; the event is about these columns alone
             group = below(many, node, apart, {})
@@ -209,7 +228,7 @@ def patterns(post: Posterior, *, min_support: float = PATTERN_SUPPORT, coverage:
             within = summarised(probability(group, asked).values.reshape(-1, 1))
             found[event] = Pattern(event, support, within, summarised(weight[:, [number]]), number)
     parts = sorted((part for part in found.values() if part is not None), key=lambda part: -part.support.mean[0])
-    return Patterns(tuple(parts), source.structure, source.chain)
+    return Patterns(tuple(parts), source.structure, source.chain, float(min_support), largest)
 
 
 def _in_words(numbers: Masses) -> str:

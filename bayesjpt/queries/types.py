@@ -17,6 +17,7 @@ from bayesjpt.errors import QueryError
 from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.column_summary import summary_of
+from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.look_at import notes_of, notes_of_left_out, one_hot_groups
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.type_evidence import Parts
@@ -198,7 +199,7 @@ class Types:
 
 
 @query_method
-def types(post: Posterior, table: Table | None = None, *, interval: float = INTERVAL) -> Types:
+def types(post: Posterior, table: Any = None, *, interval: float = INTERVAL) -> Types:
     """Return which type each column most probably is, how sure that is, and what to look at.
 
     The probability that a column *is* of a type is what people who documented columns like this one would call it,
@@ -208,9 +209,9 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
     Parameters
     ----------
     post : Posterior
-    table : Table, optional
-        All rows of the fitted table, for the summary of values and for what to look at; the fit's reference rows unless
-        given.
+    table : Table or data frame, optional
+        All rows of the fitted table, for the summary of values and for what to look at. Unless given, quartiles, shares
+        of single numbers and what to look at are those of the fit's reference rows, ends and shares of labels of all.
     interval : float, default 0.9
         Probability of the intervals of `Types.shares`.
 
@@ -222,6 +223,8 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
     ------
     QueryError
         For an interval that is not a probability, or a table under another schema.
+    SchemaError, TableError
+        For rows that do not fit the schema.
 
     Notes
     -----
@@ -238,8 +241,9 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
     """
     if not isinstance(interval, Real) or not 0.0 < interval < 1.0:
         raise QueryError(f"interval = {interval!r}", "a probability between 0 and 1")
-    if table is not None and table.schema != post.schema:
+    if isinstance(table, Table) and table.schema != post.schema:
         raise QueryError("a table whose schema is not the fit's", "the table that was fitted")
+    table = None if table is None else as_rows(table, post.schema)
     seen = post.reference if table is None else table
     if seen is not None and seen.schema != post.schema:
         seen = None
@@ -252,7 +256,11 @@ def types(post: Posterior, table: Table | None = None, *, interval: float = INTE
     notes = notes_of(answers, post.schema, seen)
     columns = tuple(
         replace(
-            answer, look_at=note, values=summary_of(column, answer.type, _is_order_open(answer), answer.order, cells)
+            answer,
+            look_at=note,
+            values=summary_of(
+                column, answer.type, _is_order_open(answer), answer.order, cells, all_cells=table is not None
+            ),
         )
         for answer, column, note, cells in zip(answers, post.schema.columns, notes, _cells(post, seen), strict=True)
     )

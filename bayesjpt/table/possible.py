@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesjpt.table.schema import Schema
+from bayesjpt.table.schema import Column, Schema
 
 
 def possible_values(schema: Schema) -> np.ndarray:
     """Return float64 (2, n_column): the least and largest value that a cell of each column may have, codes of labels.
 
-    A likelihood of the whole line may go beyond the support of its column, and "other" is no label of a table.
+    A likelihood of the whole line may go beyond what its column can be, and "other" is no label of a table.
     """
-    supports = np.array([column.support for column in schema]).T
-    return np.where(np.isfinite(highest_label(schema)), seen_labels(schema), supports)
+    numbers = np.array([_ends_of_numbers(column) for column in schema]).T
+    return np.where(np.isfinite(highest_label(schema)), seen_labels(schema), numbers)
+
+
+def _ends_of_numbers(column: Column) -> tuple[float, float]:
+    """Return the support, up to 0 where no training value is above, and no farther than a value that ends the column.
+
+    That is an atom that is the least or the largest value: the 100 of percentages, or what was cut off there.
+    """
+    lo, hi = column.support
+    if column.dtype != "datetime" and column.maximum <= 0.0:  # 1970 is no last date
+        hi = min(hi, 0.0)
+    if column.minimum < column.maximum and column.minimum in column.atoms:
+        lo = max(lo, column.minimum)
+    if column.minimum < column.maximum and column.maximum in column.atoms:
+        hi = min(hi, column.maximum)
+    return lo, hi
 
 
 def seen_labels(schema: Schema) -> np.ndarray:

@@ -280,3 +280,27 @@ def test_rows_of_another_schema_are_refused(case, rng):
     other = ex.make_table((ex.COUNT,), 3, rng)
     with pytest.raises(SchemaError, match="another schema"):
         case[1].impute(other, rng=rng)
+
+
+def test_numbers_are_imputed_within_what_ends_their_column(rng):
+    n = 300
+    debt = -np.exp(rng.normal(3.0, 1.0, n))
+    share = np.clip(rng.normal(60.0, 40.0, n), 0.0, 100.0)
+    table = bj.as_table(pd.DataFrame({"debt": debt, "share": share, "free": rng.normal(0.0, 1.0, n)}))
+    assert table.schema.columns[1].atoms == (0.0, 100.0)
+    post = Posterior.from_circuit(bj.learn_mspn(table, rng), table.schema)
+    assert post.sample(3000, rng=rng).values[0].max() > 0.0  # a normal likelihood reaches there
+    holes = pd.DataFrame({name: np.full(2000, np.nan) for name in table.names})
+    (filled,) = post.impute(holes, rng=rng)
+    assert filled.values[0].max() <= 0.0
+    assert filled.values[1].min() == 0.0
+    assert filled.values[1].max() == 100.0
+    assert abs(filled.values[2]).max() > 2.5
+
+
+def test_dates_before_1970_are_imputed_on_either_side_of_it(rng):
+    days = np.datetime64("1969-12-31") - rng.integers(0, 40, 200).astype("timedelta64[D]")
+    table = bj.as_table(pd.DataFrame({"day": days, "x": rng.normal(size=200)}))
+    post = Posterior.from_circuit(bj.learn_mspn(table, rng), table.schema)
+    (filled,) = post.impute(pd.DataFrame({"day": [None] * 3000, "x": [0.0] * 3000}), rng=rng)
+    assert filled.values[0].max() > 0.0

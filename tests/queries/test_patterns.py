@@ -144,7 +144,17 @@ def test_a_table_without_sub_populations_has_no_patterns(rng):
     table = ex.make_table(ex.COLUMNS, 30, rng)
     found = ex.random_posterior(ex.independent(table), table, rng).patterns()
     assert len(found) == 0
-    assert "0 patterns" in repr(found)
+    assert repr(found).startswith("No pattern, of sub-populations")
+    assert repr(found).endswith(": no column sets one of them apart")
+
+
+def test_none_of_the_asked_support_tells_the_largest(clusters):
+    _, post = clusters
+    found = post.patterns(min_support=0.9)
+    assert len(found) == 0
+    assert 0.2 < found.largest_support < 0.4
+    assert f"the largest holds {found.largest_support:.0%} of the rows, less than 90%" in repr(found)
+    assert "less than 90%" in found._repr_html_()
     assert found.table.sizes["pattern"] == 0
 
 

@@ -265,3 +265,23 @@ def test_without_rows_the_schema_alone_answers(rng):
     assert " to " in result["size"].values
     assert result["kind"].type == "nominal"
     assert result.n_row is None
+
+
+def test_without_rows_ends_and_shares_of_labels_are_those_of_all(rng):
+    frame = pd.DataFrame({"x": rng.normal(size=N), "kind": drawn(rng, "a", "b", "b"), "size": drawn(rng, *"SML")})
+    frame.loc[7, "x"], frame.loc[9, "x"] = -50.0, 60.0
+    table = bj.as_table(frame)
+    post = bj.Posterior.from_circuit(ex.independent(table), table.schema)
+    post = replace(post, reference=table.take(np.arange(20, 60)))
+    some, all_rows = types(post), types(post, frame)
+    assert some["x"].values.startswith("-50 to 60, half ")
+    for name in ("kind", "size"):
+        assert some[name].values == all_rows[name].values
+    assert all_rows.n_row == N
+
+
+def test_labels_without_cells_are_not_shown(rng):
+    frame = pd.DataFrame({"kind": pd.Categorical(drawn(rng, "a", "b"), ["a", "never", "b"]), "x": rng.normal(size=N)})
+    table = bj.as_table(frame)
+    post = bj.Posterior.from_circuit(ex.independent(table), table.schema)
+    assert "never" not in types(post)["kind"].values
