@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bayesjpt.queries.near_copies import near_copies
 from bayesjpt.queries.type_features import written_numbers
 from bayesjpt.table.cells import NO_LABEL_TOKENS, number_of_text
 from bayesjpt.table.ordered_labels import NUMBERED, is_no_answer, is_stray, is_two_sided, known_order
@@ -90,6 +91,7 @@ class Answer(Protocol):
 def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> list[tuple[str, ...]]:
     """Return, for each column, what to look at; nothing for most."""
     copies = {} if table is None else copies_of(table)
+    near = {} if table is None else near_copies(table)
     found = []
     for position, (answer, column) in enumerate(zip(answers, schema.columns, strict=True)):
         cells = None if table is None else table.values[position, table.observed[position]]
@@ -103,7 +105,10 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
             notes += [f"{n_decade:.0f} decades: logarithm?"] if n_decade >= _MANY_DECADES else []
             is_text = column.dtype == "text" and not _is_read(column)
             notes += written_as_text(column.labels, column.reason) if is_text else []
-            notes += [f"copy of {schema.columns[copies[position]].name}"] if position in copies else []
+            if position in copies:
+                notes.append(f"copy of {schema.columns[copies[position]].name}")
+            elif position in near:
+                notes.append(f"nearly a copy of {schema.columns[near[position]].name}")
             notes += _of_labels(column, cells, is_ordered=answer.type == "ordinal")
             may_be_dates = _counts_days(column, cells) or _counts_from_1970(column, cells)
             notes += [f"--kind {shlex.quote(f'{column.name}=date')}"] if may_be_dates else []

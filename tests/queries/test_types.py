@@ -114,6 +114,20 @@ def test_each_note_is_there_where_it_belongs_and_nowhere_else(rng):
     assert result["coded"].values.startswith(f"{amount[np.arange(N) % 20 > 0].min():.4g} to ")
 
 
+def test_straight_functions_of_a_column_are_nearly_copies(rng):
+    z, far = rng.normal(size=N), np.zeros(N)
+    far[0] = 1e6
+    columns = {"cm": (170 + 9 * z).round(1), "inch": (67 + 3.54 * z + rng.normal(0.0, 0.05, N)).round(1)}
+    columns |= {"opposite": (-2.0 * columns["cm"] + 400 + rng.normal(0.0, 0.3, N)).round(2)}
+    columns |= {"loose": z + rng.normal(0.0, 0.2, N), "curved": np.exp(z)}
+    columns |= {"a": rng.normal(size=N) + far, "b": rng.normal(size=N) + far}  # one far cell in common
+    for name in ("inch", "cm"):
+        columns[name] = np.where(rng.random(N) < 0.2, np.nan, columns[name])
+    looked = {column.name: column.look_at for column in answered(columns)}
+    assert looked["inch"] == looked["opposite"] == ("nearly a copy of cm",)
+    assert not any(looked[name] for name in ("cm", "loose", "curved", "a", "b"))
+
+
 def test_numbers_over_many_powers_of_ten_ask_for_their_logarithm(rng):
     result = answered({"wide": 10.0 ** rng.uniform(-4.0, 5.0, N), "usual": rng.lognormal(0.0, 2.0, N)})
     assert (result["wide"].look_at, result["usual"].look_at) == (("8 decades: logarithm?",), ())
