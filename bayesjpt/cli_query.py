@@ -233,12 +233,11 @@ def outliers(
     """Show the oddest rows of a table, each with the column that makes it so."""
     check_output(output, json=as_json)
     from bayesjpt.queries.outliers import outliers
-    from bayesjpt.queries.some_draws import some_draws
 
     post = _load(fit)
     rows = reader.rows(table, post.schema)
     with _asking():
-        found = outliers(post if training else some_draws(post, draws)[1], rows, score=score, training=training)
+        found = outliers(post, rows, score=score, training=training, max_draws=draws)
     lines = []
     for row in _oddest(found)[: top if top is not None or output is not None else _N_SHOWN]:
         name = str(found["responsible"][row])

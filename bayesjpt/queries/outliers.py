@@ -20,6 +20,7 @@ from bayesjpt.queries.averages import averages
 from bayesjpt.queries.density import even_log_mass
 from bayesjpt.queries.evidence import as_rows
 from bayesjpt.queries.given import log_sum
+from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.tails import together
 from bayesjpt.table.table import Table
 
@@ -28,13 +29,22 @@ _ROUNDING = 1e-12
 
 _SCORES = ("tail", "log_mass")
 
+SCORING_DRAWS = 32
+"""Draws that scores average over: two of each structure of a default fit."""
+
 _N_SCORES = 2**22
 """Scores, over draws and rows, that are held at a time: 32 MB."""
 
 
 @query_method
 def outliers(
-    post: Posterior, table, *, score: str = "tail", reference: Any = None, training: bool = False
+    post: Posterior,
+    table,
+    *,
+    score: str = "tail",
+    reference: Any = None,
+    training: bool = False,
+    max_draws: int | None = SCORING_DRAWS,
 ) -> PlainAnswers:
     """Return how odd each row is, and each of its cells, in nats: minus the logarithm of a probability.
 
@@ -57,6 +67,8 @@ def outliers(
     training : bool
         Whether the rows of `table` were fitted. Then each is scored by the posterior without it, by Pareto-smoothed
         importance weights of the draws.
+    max_draws : int, optional
+        Draws to average over, of all chains, at least one of each; None for all, which `training` always takes.
 
     Returns
     -------
@@ -123,6 +135,7 @@ def outliers(
             "The rows that the model expects are post.sample(1000, rng=rng, recorded=True).",
             command="Fit the table anew: bayesjpt fit keeps some of its rows.",
         )
+    post = post if training else some_draws(post, max_draws)[1]
     both = _joined(rows, usual)
     found, around, pareto_k = averages(post, both, rows if training else None, by_tails=score == "tail")
     scored, known = found.take(slice(rows.n_row)), found.take(slice(rows.n_row, None))

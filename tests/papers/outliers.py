@@ -35,7 +35,7 @@ def our_scores(cells: pd.DataFrame, seed: int, options: dict[str, Any]) -> list[
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bj.BayesjptWarning)  # constant columns, chains that do not agree yet
         post = bj.fit(bj.as_table(cells, kinds=_numbers(cells)), seed=seed, progress=False, **options)
-    asked = [post.outliers(cells, training=training) for training in (True, False)]
+    asked = [post.outliers(cells, training=training, max_draws=None) for training in (True, False)]
     return [*(found["score"].to_numpy() for found in asked), *(-found["log_mass"].to_numpy() for found in asked)]
 
 

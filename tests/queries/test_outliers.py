@@ -48,6 +48,16 @@ def test_rows_are_scored_by_their_mass_averaged_over_draws(case):
     assert np.abs(post.outliers(table)["log_mass"].to_numpy() - mean_mass(post, table)).max() < EXACT
 
 
+def test_scores_average_over_so_many_draws_as_are_asked_for(case):
+    table, post = case
+    two = post.take_draws([0, 2])  # of three, the middles of their halves
+    for max_draws, expected in ((2 * post.n_chain, two), (3 * post.n_chain, post), (None, post)):
+        found = post.outliers(table, max_draws=max_draws)["log_mass"].to_numpy()
+        assert np.abs(found - mean_mass(expected, table)).max() < EXACT
+    with pytest.raises(QueryError, match="max_draws=0"):
+        post.outliers(table, max_draws=0)
+
+
 def test_cells_are_scored_by_the_row_with_them_over_the_row_without(case):
     table, post = case
     found = post.outliers(table)["cell_log_mass"].to_numpy()
