@@ -30,6 +30,11 @@ LEAST_LEVELS = 4
 of three levels, two numbers, describe them all."""
 
 
+LOPSIDED = 0.2
+"""Mean less median, in standard deviations, from which normal mixtures put the mean elsewhere: by a quarter on
+exp(z) - 1, z ~ Normal(1, 1). Splines beside them gain .07 nats a value there, and lose .004 on two normals at .25."""
+
+
 def deviation(column: ColumnFacts) -> float:
     """Return the standard deviation of the column's values that are no atoms; its scale where it is not known."""
     return column.deviation_without_atoms if column.deviation_without_atoms > 0.0 else column.scale
@@ -126,6 +131,16 @@ def is_far_from_zero(column: ColumnFacts) -> bool:
     an exponential is much wider (`is_too_wide`).
     """
     return column.scale < _LEAST_SPREAD * abs(column.location)
+
+
+def is_lopsided(column: ColumnFacts) -> bool:
+    """Return whether numbers that reach below zero lean to one side; likelihoods of the whole line are even.
+
+    Mean less median in standard deviations is 0 for even distributions, .16 for a Gumbel, .2 for a chi-squared of four
+    degrees of freedom, .3 for an exponential and for a lognormal of usual width.
+    """
+    sd = deviation(column)
+    return not column.levels and column.support[0] < 0.0 < sd and abs(mean(column) - column.location) > LOPSIDED * sd
 
 
 def is_too_wide(column: ColumnFacts, least_variance: float) -> bool:

@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from bayesjpt.families import simplex, spline_choice, spline_interval
+from bayesjpt.families import plausible, simplex, spline_choice, spline_interval
 from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Scaling
 from bayesjpt.families.spline_basis import bin_of, fill_bernstein
@@ -69,6 +69,10 @@ _FEW = 8.0
 def default_prior(_column: ColumnFacts, start: np.ndarray) -> np.ndarray:
     """Some rows like the smooth distribution that the leaf's estimate is, and a part of one for each weight."""
     return SPLINE_CONCENTRATION + SPLINE_START * start
+
+
+def _by_name(column: ColumnFacts) -> bool:
+    return not plausible.is_lopsided(column)
 
 
 def abda_prior(_column: ColumnFacts, start: np.ndarray) -> np.ndarray:
@@ -334,7 +338,7 @@ FAMILY = Family.of(
     estimate=smooth_weights,
     n_theta=n_weight,
     n_stats=n_weight,
-    by_name=True,
+    by_name=_by_name,
     reversible_draw=True,
     initial=simplex.initial,
 )
