@@ -137,10 +137,13 @@ def is_lopsided(column: ColumnFacts) -> bool:
     """Return whether numbers that reach below zero lean to one side; likelihoods of the whole line are even.
 
     Mean less median in standard deviations is 0 for even distributions, .16 for a Gumbel, .2 for a chi-squared of four
-    degrees of freedom, .3 for an exponential and for a lognormal of usual width.
+    degrees of freedom, .3 for an exponential and for a lognormal of usual width. Where the least or the largest value
+    is an atom, or half of the cells, as -1 for none, it is this value alone that reaches so far.
     """
-    sd = deviation(column)
-    return not column.levels and column.support[0] < 0.0 < sd and abs(mean(column) - column.location) > LOPSIDED * sd
+    sd, ends = deviation(column), (column.minimum, column.maximum)
+    if column.levels or not column.support[0] < 0.0 < sd or {*ends} & {column.location, *column.atoms}:
+        return False
+    return abs(mean(column) - column.location) > LOPSIDED * sd
 
 
 def is_too_wide(column: ColumnFacts, least_variance: float) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 
 from bayesjpt.families import features, plausible, registry
 from bayesjpt.families.record import OK
 from bayesjpt.table.schema import Column
+from bayesjpt.table.table import as_table
 from tests.families.examples import COUNT, LEVELS, POSITIVE, draw_chain
 from tests.families.ordered import ordered
 
@@ -51,6 +53,23 @@ def test_the_gamma_leaves_where_zeros_are_recorded_not_where_a_value_lies_below_
     assert offered(0.0, atoms=(0.0,))
     assert offered(0.01)
     assert offered(3.0)
+
+
+def test_splines_stand_beside_normals_where_numbers_below_zero_lean_to_one_side(rng):
+    z = rng.normal(1.0, 1.0, 400)
+
+    def offered(values: np.ndarray) -> bool:
+        (column,) = as_table(pd.DataFrame({"x": values})).schema
+        return any(member.name == "spline" for member in registry.dictionary(column))
+
+    assert offered(-np.exp(z))
+    assert offered(np.exp(z) - 1.0)
+    assert offered(np.rint(1e3 * (np.exp(z) - 1.0)))
+    assert not offered(np.exp(z))  # lognormal and gamma lean
+    assert not offered(z)
+    assert not offered(np.rint(np.where(z < 1.0, -1.0, 100.0 * np.exp(z))))  # -1 alone is below zero
+    assert not offered(np.where(z < 0.0, -1.0, 100.0 * np.exp(z)))
+    assert not offered(np.array([-1.0, 0.0, 0.0, 0.0, 3.0] * 80))  # levels have shares of their own
 
 
 def count_reach(name: str, theta: np.ndarray) -> np.ndarray:

@@ -61,3 +61,17 @@ def test_the_same_figures_catch_priors_without_moments(monkeypatch):
     judged = judge(bj.fit(table, **SCHEDULE), frame, n_sampled=8_000)
     assert any(column.misses["sampled"] or column.misses["sd"] for column in judged)
     assert sum(any(column.misses.values()) for column in judged) >= 2
+
+
+@pytest.mark.parametrize("learner", ["mspn", "jpt"])
+def test_numbers_that_lean_to_one_side_of_zero_keep_their_mean(learner):
+    rng = np.random.default_rng(3)
+    debt = -np.exp(rng.normal(1.0, 1.0, 500)).round(2)
+    profit = np.rint(100.0 * (np.exp(rng.normal(1.0, 1.0, 500)) - 2.0))
+    frame = pd.DataFrame({"debt": debt, "profit": profit, "size": rng.normal(size=500)})
+    table, fit = bj.as_table(frame), SCHEDULE | {"n_structures": 4, "chains": 1}
+    for column in judge(bj.fit(table, learner, **fit), frame, n_sampled=8_000):
+        assert not {name for name in ("E", "sampled") if column.misses[name]}, column.row()
+    even = {"debt": ["normal", "student_t"], "profit": ["rounded_normal"]}  # what the dictionaries would be without
+    former = judge(bj.fit(table, learner, families=even, **fit), frame, n_sampled=8_000)
+    assert any(column.misses["E"] or column.misses["sd"] or column.misses["sampled"] for column in former)
