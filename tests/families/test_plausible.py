@@ -65,6 +65,9 @@ def test_splines_stand_beside_normals_where_numbers_below_zero_lean_to_one_side(
     assert offered(-np.exp(z))
     assert offered(np.exp(z) - 1.0)
     assert offered(np.rint(1e3 * (np.exp(z) - 1.0)))
+    clusters = rng.normal(0.0, 0.1, 400)
+    for share in (0.1, 0.3):  # quartiles in one cluster, or in both
+        assert not offered(clusters + 10.0 * (np.arange(400) >= 400 * share))
     assert not offered(np.exp(z))  # lognormal and gamma lean
     assert not offered(z)
     assert not offered(np.rint(np.where(z < 1.0, -1.0, 100.0 * np.exp(z))))  # -1 alone is below zero
