@@ -50,12 +50,16 @@ def near_copies(table: Table) -> dict[int, int]:
 def _correlations(values: np.ndarray, observed: np.ndarray) -> np.ndarray:
     """Return the sizes of correlations, float64 (n, n), each over the rows that observe both; 0 of too few."""
     count = np.maximum(observed.sum(axis=1, keepdims=True), 1)
-    centred = np.where(observed, values, 0.0)
-    centred = np.where(observed, values - centred.sum(axis=1, keepdims=True) / count, 0.0)
-    scale = np.abs(centred).max(axis=1, keepdims=True)
-    centred /= np.where(scale > 0.0, scale, 1.0)
+    centred = _to_one(np.where(observed, values, 0.0))  # squares of numbers of 1e300 overflow
+    centred = _to_one(np.where(observed, centred - centred.sum(axis=1, keepdims=True) / count, 0.0))
     seen = observed.astype(np.float64)
     product, squares = centred @ centred.T, centred**2 @ seen.T
     power = squares * squares.T
     known = (seen @ seen.T >= _LEAST_ROWS) & (power > 0.0)
     return np.where(known, np.abs(product) / np.sqrt(np.where(power > 0.0, power, 1.0)), 0.0)
+
+
+def _to_one(rows: np.ndarray) -> np.ndarray:
+    """Return rows over their largest entry by size."""
+    scale = np.abs(rows).max(axis=1, keepdims=True)
+    return rows / np.where(scale > 0.0, scale, 1.0)

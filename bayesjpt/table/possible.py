@@ -22,7 +22,7 @@ def _ends_of_numbers(column: Column) -> tuple[float, float]:
     That is an atom that is the least or the largest value: the 100 of percentages, or what was cut off there.
     """
     lo, hi = column.support
-    if column.dtype != "datetime" and column.maximum <= 0.0:  # 1970 is no last date
+    if column.dtype != "datetime" and column.minimum < 0.0 and column.maximum <= 0.0:  # 1970 is no last date
         hi = min(hi, 0.0)
     if column.minimum < column.maximum and column.minimum in column.atoms:
         lo = max(lo, column.minimum)

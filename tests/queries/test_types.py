@@ -13,6 +13,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.queries.look_at import codes_for_missing, notes_of, notes_of_left_out, written_as_text
+from bayesjpt.queries.near_copies import near_copies
 from bayesjpt.queries.resolve import position_of
 from bayesjpt.queries.types import DECLARED, LIKELY, RECORD, SURE, UNSURE, certainty, types
 from bayesjpt.report import summary
@@ -123,6 +124,12 @@ def test_straight_functions_of_a_column_are_nearly_copies(rng):
     columns |= {"a": rng.normal(size=N) + far, "b": rng.normal(size=N) + far}  # one far cell in common
     for name in ("inch", "cm"):
         columns[name] = np.where(rng.random(N) < 0.2, np.nan, columns[name])
+    columns |= {"huge": 1e301 * rng.uniform(-1.0, 1.0, N), "tiny": 1e-290 * rng.normal(size=N)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert near_copies(bj.as_table(pd.DataFrame(columns))) == {1: 0, 2: 0}
+    for name in ("huge", "tiny"):
+        del columns[name]
     looked = {column.name: column.look_at for column in answered(columns)}
     assert looked["inch"] == looked["opposite"] == ("nearly a copy of cm",)
     assert not any(looked[name] for name in ("cm", "loose", "curved", "a", "b"))
