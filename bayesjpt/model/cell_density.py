@@ -19,9 +19,11 @@ from bayesjpt.circuit.plan import INTERVAL, Plan
 from bayesjpt.errors import ModelError
 from bayesjpt.families import registry
 from bayesjpt.families.record import N_EXTRA_COEFFICIENTS
+from bayesjpt.families.simplex import SMALLEST
 from bayesjpt.model import cell_tails
 from bayesjpt.model.cell_tails import log_difference
 from bayesjpt.model.node_groups import node_groups
+from bayesjpt.model.spline_pieces import piecewise, spline_pieces
 
 _LOG_2 = 0.6931471805599453
 _FARTHEST = np.float64(1e150)
@@ -34,7 +36,7 @@ class CellFamily(NamedTuple):
     Attributes
     ----------
     log_density : callable
-        ``(z, c) -> (n_leaf, n)``, c the coefficients, (n_leaf, n_coefficient).
+        ``(z, c, theta, constants) -> (n_leaf, n)``, c the coefficients, (n_leaf, n_coefficient).
     log_tails : callable
         ``(z, theta, constants) -> two of (n_leaf, n)``: log probability of values up to z, and above z.
     is_positive : bool
@@ -46,11 +48,11 @@ class CellFamily(NamedTuple):
     is_positive: bool = False
 
 
-def _normal(z, c):
+def _normal(z, c, *_leaves):
     return c[:, :1] + c[:, 2:3] * (z - c[:, 1:2]) ** 2
 
 
-def _student_t(z, c):
+def _student_t(z, c, *_leaves):
     return c[:, :1] + c[:, 3:4] * pt.log1p(c[:, 2:3] * (z - c[:, 1:2]) ** 2)
 
 
@@ -59,28 +61,28 @@ def _from_zero(z, inside, at_zero, half):
     return pt.switch(z >= half, inside, pt.switch(z >= 0.0, at_zero, -np.inf))
 
 
-def _gamma(z, c):
+def _gamma(z, c, *_leaves):
     half = c[:, 4:5]
     # the branch that is not taken has a finite value and slope too, or its NaN would spoil the gradient
     safe = pt.maximum(z, half)
     return _from_zero(z, c[:, :1] + c[:, 1:2] * pt.log(safe) - c[:, 2:3] * safe, c[:, 3:4], half)
 
 
-def _exponential(z, c):
+def _exponential(z, c, *_leaves):
     return _from_zero(z, c[:, :1] - c[:, 1:2] * z, c[:, 2:3], c[:, 3:4])
 
 
-def _lognormal(z, c):
+def _lognormal(z, c, *_leaves):
     half = c[:, 4:5]
     log_z = pt.log(pt.maximum(z, half))
     return _from_zero(z, c[:, :1] + c[:, 2:3] * (log_z - c[:, 1:2]) ** 2 - log_z, c[:, 3:4], half)
 
 
-def _uniform(z, c):
+def _uniform(z, c, *_leaves):
     return pt.switch((z >= c[:, :1]) & (z <= c[:, 1:2]), c[:, 2:3], -np.inf)
 
 
-def _quantile(z, c):
+def _quantile(z, c, *_leaves):
     n_segment = int(c[0, 0])  # the same in all leaves of a group
     knots, levels = c[:, None, 1 : n_segment + 2], c[:, None, n_segment + 2 : 2 * n_segment + 2]
     x = z[:, :, None]
@@ -88,6 +90,18 @@ def _quantile(z, c):
     is_last = np.arange(n_segment) == n_segment - 1
     inside = (x >= knots[:, :, :-1]) & ((x < knots[:, :, 1:]) | (is_last & pt.eq(x, knots[:, :, 1:])))
     return pt.switch(inside.any(axis=-1), pt.switch(inside, levels, 0.0).sum(axis=-1), -np.inf)
+
+
+def _spline(z, c, theta, constants):
+    of = spline_pieces(constants)
+    # beyond the breaks, where tails stand, a value and a slope of the polynomial that are numbers
+    density = piecewise(of, pt.clip(z, of.first, of.last), of.mixed(theta), pt.as_tensor)
+    positive = density > 0.0
+    inside = pt.switch(positive, pt.log(pt.switch(positive, density, 1.0)), -np.inf)
+    level = np.log(np.maximum(np.take_along_axis(theta, of.tail, axis=1), SMALLEST)) + of.log_level
+    below = pt.switch(z >= of.low, level[:, :1] - (of.first - z) / of.sigma, -np.inf)
+    above = pt.switch(z <= of.high, level[:, 1:] - (z - of.last) / of.sigma, -np.inf)
+    return pt.switch(z < of.first, below, pt.switch(z > of.last, above, inside))
 
 
 CELL_FAMILIES: dict[str, CellFamily] = {
@@ -98,8 +112,9 @@ CELL_FAMILIES: dict[str, CellFamily] = {
     "lognormal": CellFamily(_lognormal, cell_tails.lognormal_tails, True),
     "uniform": CellFamily(_uniform, cell_tails.uniform_tails),
     "quantile": CellFamily(_quantile, cell_tails.quantile_tails),
+    "spline": CellFamily(_spline, cell_tails.spline_tails),
 }
-"""Families of real columns with a density of one line, by name."""
+"""Families of real columns with a density that has a derivative, by name."""
 
 
 class _Leaves(NamedTuple):
@@ -187,7 +202,9 @@ class CellDensity:
         values = []
         for group in self._leaves:
             raw = cells[self._column(group)]
-            value = group.family.log_density(self._in_units(group, raw), group.coefficient)
+            value = group.family.log_density(
+                self._in_units(group, raw), group.coefficient, group.theta, group.constants
+            )
             cut = self._plan.leaf_cut[group.leaves][:, None] == INTERVAL
             if cut.any():
                 lower, upper = (end[group.leaves][:, None] for end in (self._plan.leaf_lower, self._plan.leaf_upper))

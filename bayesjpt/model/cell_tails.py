@@ -13,6 +13,7 @@ import pytensor.tensor as pt
 
 from bayesjpt.families.simplex import SMALLEST
 from bayesjpt.model.distributions import log_normal_cdf
+from bayesjpt.model.spline_pieces import from_on, piecewise, spline_pieces, up_to
 from bayesjpt.numerics.incomplete_beta import log_beta
 from bayesjpt.numerics.incomplete_gamma import stirling_error
 from bayesjpt.numerics.student import log_student_level
@@ -88,6 +89,48 @@ def quantile_tails(z, theta, constants):
         return pt.switch(share > 0.0, pt.log(pt.switch(share > 0.0, share, 1.0)), -np.inf)
 
     return log_share(x - knots[:, :, :-1]), log_share(knots[:, :, 1:] - x)
+
+
+def spline_tails(z, theta, constants):
+    """Return both tails of splines and of the exponential tails beyond them; constants as of the family."""
+    of = spline_pieces(constants)
+    ordinates, beyond = of.mixed(theta), of.tail_weights(theta)
+    x = pt.clip(z, of.first, of.last)
+    lower = piecewise(of, x, up_to(of, ordinates), pt.as_tensor) + beyond[:, :1]
+    upper = piecewise(of, x, from_on(of, ordinates), pt.as_tensor) + beyond[:, 1:]
+    log_low, rest_low = _truncated_exponential(of.first - z, of.first - of.low, of.sigma)
+    log_high, rest_high = _truncated_exponential(z - of.last, of.high - of.last, of.sigma)
+    with np.errstate(divide="ignore"):
+        log_weight = np.log(beyond)
+    # all that is not in the tail, and the part of the tail on this side of z
+    above = from_on(of, ordinates)[:, :1, 0] + beyond[:, 1:] + beyond[:, :1] * rest_low
+    below = up_to(of, ordinates)[:, -1:, -1] + beyond[:, :1] + beyond[:, 1:] * rest_high
+    is_low, is_high = z < of.first, z > of.last
+    log_lower = _log_or_nothing(pt.switch(is_high, below, lower))
+    log_upper = _log_or_nothing(pt.switch(is_low, above, upper))
+    return (
+        pt.switch(is_low, log_weight[:, :1] + log_low, log_lower),
+        pt.switch(is_high, log_weight[:, 1:] + log_high, log_upper),
+    )
+
+
+def _truncated_exponential(distance, reach, sigma):
+    """Return (log of the share beyond a distance, share up to it) of an exponential on 0 to `reach`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        within = -np.expm1(-reach / sigma)  # 0 where there is no tail
+        log_within = np.log(within)
+    is_tail = within > 0.0
+    distance = pt.clip(distance, 0.0, np.where(is_tail, reach, 0.0))
+    gap = (np.where(is_tail, reach, 1.0) - distance) / sigma
+    left = gap > 0.0
+    log_share = -distance / sigma + log1mexp(pt.switch(left, gap, 1.0)) - np.where(is_tail, log_within, 0.0)
+    share = -pt.expm1(-distance / sigma) / np.where(is_tail, within, 1.0)
+    return pt.switch(left & is_tail, log_share, -np.inf), pt.switch(is_tail, share, 1.0)
+
+
+def _log_or_nothing(mass):
+    positive = mass > 0.0
+    return pt.switch(positive, pt.log(pt.switch(positive, mass, 1.0)), -np.inf)
 
 
 def gamma_tails(z, theta, constants):

@@ -20,7 +20,9 @@ import jax.numpy as jnp  # pyright: ignore[reportMissingImports] - an extra
 import numpy as np
 from jax.scipy.special import erfc, erfcx, gammainc, gammaln  # pyright: ignore[reportMissingImports] - an extra
 
+from bayesjpt.families import registry
 from bayesjpt.families.simplex import SMALLEST
+from bayesjpt.model.spline_pieces import piecewise, spline_pieces
 
 HALF_LOG_2PI = 0.9189385332046727
 SQRT_2 = 1.4142135623730951
@@ -197,6 +199,31 @@ def _quantile(z, aux, theta, constants):
     return _chosen(inside, jnp.take_along_axis(level, jnp.maximum(piece, 0), axis=1))
 
 
+def _spline(z, aux, theta, constants):
+    of = spline_pieces(constants)
+    ordinates = jnp.einsum("lbpt,lt->lbp", of.ordinates, theta)
+    density = piecewise(of, jnp.clip(z, of.first, of.last), ordinates, jnp.asarray)
+    positive = density > 0.0
+    inside = _chosen(positive, jnp.log(jnp.where(positive, density, 1.0)))
+    level = jnp.log(jnp.maximum(jnp.take_along_axis(theta, of.tail, axis=1), SMALLEST)) + of.log_level
+    below = _chosen(z >= of.low, level[:, :1] - (of.first - of.half - z) / of.sigma)
+    above = _chosen(z <= of.high, level[:, 1:] - (z - of.half - of.last) / of.sigma)
+    value = jnp.where(z < of.first, below, jnp.where(z > of.last, above, inside))
+    return _chosen((of.half == 0.0) | (z == jnp.rint(z)), value)
+
+
+def _spline_mass(lo, hi, theta, constants):
+    mass = np.empty(theta.shape)
+    for leaf, (start, end) in enumerate(zip(lo, hi, strict=True)):
+        for weight, alone in enumerate(np.eye(theta.shape[1])):
+            mass[leaf, weight] = registry.family("spline").log_mass(start, end, alone, constants[leaf])
+    largest = mass.max(axis=1)
+    largest[largest == -np.inf] = 0.0
+    share = (theta * np.exp(mass - largest[:, None])).sum(axis=1)
+    any_share = share > 0.0
+    return _chosen(any_share, jnp.log(jnp.where(any_share, share, 1.0) / theta.sum(axis=1)) + largest)
+
+
 # --- whole numbers
 
 
@@ -366,6 +393,7 @@ JAX_FAMILIES: dict[str, JaxFamily] = {
     "lognormal": JaxFamily(_lognormal, _log_of, _lognormal_mass),
     "uniform": JaxFamily(_uniform, log_mass=_uniform_mass),
     "quantile": JaxFamily(_quantile),
+    "spline": JaxFamily(_spline, log_mass=_spline_mass),
     "poisson": JaxFamily(_poisson, _log_factorial),
     "geometric": JaxFamily(_geometric, log_mass=_geometric_mass),
     "negative_binomial": JaxFamily(_negative_binomial, _log_factorial),
@@ -379,4 +407,4 @@ JAX_FAMILIES: dict[str, JaxFamily] = {
     "atom": JaxFamily(_atom, lambda z, constants: _position(z, constants[1:]), _atom_mass),
     "label": JaxFamily(_label, lambda z, constants: _position(z, np.arange(float(constants.size // 2))), _label_mass),
 }
-"""Families that JAX may evaluate, by name. The spline is not among them: its leaves differ in order and knots."""
+"""Families that JAX may evaluate, by name."""

@@ -18,10 +18,12 @@ from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit
 from bayesjpt.circuit.paths import Condition
 from bayesjpt.families import registry
 from bayesjpt.model import cell_tails
+from bayesjpt.model.cell_density import CELL_FAMILIES
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 from tests import examples as ex
+from tests.families.examples import EXAMPLES, SPLINES
 from tests.numerics import reference
 
 TOLERANCE = 1e-11
@@ -91,6 +93,40 @@ def log_density(family, theta: np.ndarray, constants: np.ndarray, z: np.ndarray)
         family.prepare(z, constants, aux)
     family.fill_log_density(z, aux, coefficients, out)
     return out
+
+
+REAL_SPLINES = [example for example in EXAMPLES if example.name == "spline" and example.column.base == "real"]
+
+
+@pytest.mark.parametrize("example", REAL_SPLINES, ids=lambda example: example.column.name)
+def test_density_tails_and_slopes_of_splines_are_scipys(example):
+    theta, constants, twin = example.parameters[None, :], example.constants[None, :], example.reference()
+    leaf, z = SPLINES[example.column.name], pt.dmatrix()
+    middle = np.linspace(leaf.breaks[0] - 3.0, leaf.breaks[-1] + 4.0, 97)
+    x = np.concatenate(
+        [middle, leaf.breaks, leaf.breaks[0] - np.logspace(-12, 2, 9), leaf.breaks[-1] + np.logspace(-12, 2, 9)]
+    )
+    outs = [
+        CELL_FAMILIES["spline"].log_density(z, None, theta, constants),
+        *cell_tails.spline_tails(z, theta, constants),
+    ]
+    function = pytensor.function([z], [*outs, *(pt.grad(out.sum(), z) for out in outs)])
+    density, lower, upper, *slopes = (out[0] for out in function(x[None, :]))
+    np.testing.assert_allclose(density, twin.logpdf(x), rtol=1e-12, atol=1e-12)
+    masses = [
+        [example.family.log_mass(*ends, theta[0], constants[0]) for ends in ((-np.inf, v), (v, np.inf))] for v in x
+    ]
+    np.testing.assert_allclose(np.stack([lower, upper], 1), masses, rtol=TOLERANCE, atol=TOLERANCE)
+    near = (x > leaf.breaks[0] - 5.0) & (x < leaf.breaks[-1] + 5.0)  # SciPy's antiderivative is subtracted from 1
+    np.testing.assert_allclose(np.exp(lower[near]), np.exp(twin.logcdf(x[near])), atol=1e-12)
+    assert np.isfinite(slopes).all()
+    usable = (density > -np.inf) & (lower > -np.inf) & (upper > -np.inf)
+    for found, tail in ((slopes[1], lower), (-slopes[2], upper)):
+        np.testing.assert_allclose(found[usable], np.exp(density[usable] - tail[usable]), rtol=SLOPE_TOLERANCE)
+    inside = usable & (np.abs(x[:, None] - np.array(leaf.breaks)).min(axis=1) > 0.01)
+    step = 1e-5
+    moved = [function(x[None, :] + sign * step)[0][0, inside] for sign in (1.0, -1.0)]
+    np.testing.assert_allclose(slopes[0][inside], (moved[0] - moved[1]) / (2.0 * step), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(("shape", "x"), [(9, 700.0), (9, 5000.0), (300, 2500.0), (2000, 4500.0)])

@@ -14,6 +14,7 @@ from scipy import special, stats
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import ModelError, QueryError
+from bayesjpt.model.cell_density import CELL_FAMILIES
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -112,6 +113,21 @@ def test_density_of_several_structures_is_the_mean_over_all_draws(rng):
     rows = cells(rng)
     found, _ = log_density(stacked, REALS)(rows)
     np.testing.assert_allclose(found, mean_density(stacked, REALS, rows.T.copy()), rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize("event", [None, "real > -1 and real < 2"])
+def test_density_of_splines_is_the_mean_over_draws_and_its_gradient_agrees_with_differences(event, rng):
+    table = ex.make_table((ex.REAL, ex.named(ex.REAL, "other")), 60, rng, continuous=True)
+    circuit = ex.mixture(table, dictionary=ex.only("normal", "spline"))
+    post, rows = ex.random_posterior(circuit, table, rng), cells(rng)[:, [0, 2]]
+    post = post if event is None else post.condition(event)
+    function, expected = log_density(post, ["real", "other"]), mean_density(post, ["real", "other"], rows.T.copy())
+    np.testing.assert_allclose(function(rows)[0], expected, rtol=TOLERANCE)
+    assert_slopes(function, rows[expected > -np.inf])
+    x, value = np.linspace(-4.0, 6.0, 21), pt.dvector()
+    found = pytensor.function([value], pm.logcdf(bj.CircuitPrior.dist(post, "real"), value))(x)
+    of_draws = post.cdf(x, "real").mean(("chain", "draw")).to_numpy()[:, 0]
+    np.testing.assert_allclose(np.exp(found), of_draws, rtol=1e-9, atol=1e-12)
 
 
 def test_fewer_draws_are_spread_evenly(post, rng):
@@ -248,16 +264,17 @@ def test_columns_without_a_gradient_are_refused_by_name(columns, match, post):
         bj.CircuitPrior.dist(post, columns)
 
 
-def test_a_column_with_atoms_and_a_likelihood_without_derivative_are_refused_by_name(rng):
+def test_a_column_with_atoms_and_a_likelihood_without_derivative_are_refused_by_name(rng, monkeypatch):
     table = ex.make_table((ex.HEAPED, ex.REAL), 20, rng)
     atoms = ex.random_posterior(ex.mixture(table), table, rng)
     with pytest.raises(ModelError, match="'heaped'"):
         bj.CircuitPrior.dist(atoms)
     assert bj.CircuitPrior.dist(atoms, ["real"]).type.ndim == 1
     table = ex.make_table((ex.REAL,), 20, rng)
-    pieces = ex.random_posterior(ex.mixture(table, dictionary=ex.only("spline")), table, rng)
-    with pytest.raises(ModelError, match="likelihood spline"):
-        bj.CircuitPrior.dist(pieces)
+    normals = ex.random_posterior(ex.mixture(table, dictionary=ex.only("normal")), table, rng)
+    monkeypatch.delitem(CELL_FAMILIES, "normal")  # as of a family of the user's own
+    with pytest.raises(ModelError, match="likelihood normal"):
+        bj.CircuitPrior.dist(normals)
 
 
 @pytest.mark.parametrize(("arguments", "match"), [({"n": 0}, "n=0"), ({"n": 2, "max_draws": 0}, "max_draws=0")])
