@@ -24,8 +24,9 @@ from bayesjpt.queries.condition import condition
 from bayesjpt.queries.density import log_mass
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import log_sum, refuse_impossible_rows
+from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.possible import highest_label
-from bayesjpt.table.schema import Schema
+from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table, restored
 
 MODE_ROWS = 256
@@ -33,6 +34,18 @@ MODE_ROWS = 256
 
 MODE_WIDTH = 8
 """Best parts that `mode` keeps of every node, at least: the best rows are then sorted by their mass over all paths."""
+
+
+SCORED_MODES = 64
+"""Modes of draws that `most_probable` scores under all draws: the best of them under `SCREENING_DRAWS` draws."""
+
+SCREENING_DRAWS = 48
+
+CELL_CHOICES = 12
+"""Values that it tries in a cell of the best row, unless there are fewer."""
+
+LEAST_GAIN = 1e-9
+"""Nats below which a change is rounding: without it a climb might turn round between equal rows."""
 
 
 @query_method
@@ -101,10 +114,11 @@ def mode(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
 
 @query_method
 def most_probable(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswers:
-    """Return the k rows, of those that are the mode of some draw, with the largest probability averaged over draws.
+    """Return the k rows with the largest probability averaged over draws that a search from their modes finds.
 
-    No draw's mode need be the mode of their average, and searching for that is not tractable. But every candidate is
-    scored exactly under all draws.
+    No draw's mode need be the mode of their average, and finding that for certain is not tractable. So the best of the
+    draws' modes is changed one cell at a time, to values that other modes have there (to any label or level, of few),
+    until no such change helps. Every row that is returned is scored exactly under all draws.
 
     Parameters
     ----------
@@ -112,7 +126,7 @@ def most_probable(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswer
     given : optional
         As in `mode`.
     k : int
-        Rows, and modes of each draw that are candidates.
+        Rows, and modes of each draw that the search starts from.
 
     Returns
     -------
@@ -167,21 +181,79 @@ def _best_together(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return log mean probabilities (k,), completions (k, n_column) and shares (k,) of one row's best completions.
 
-    Candidates are the modes of its draws, float64 (n_draw, k, n_column), whose log masses are above -inf.
+    The search starts at the modes of draws, float64 (n_draw, k, n_column), whose log masses are above -inf.
     """
-    n_column = row.n_column
-    candidates = np.unique(values[log_values > -np.inf], axis=0)
-    n = candidates.shape[0]
-    missing = np.repeat(~row.observed, n, axis=1)
-    completed = Table(row.schema, np.ascontiguousarray(candidates.T), missing)
-    given = row if row.observed.any() else None
-    scores = log_mass(post, completed, given).values.reshape(-1, n)
-    together = log_sum(scores, 0) - np.log(scores.shape[0])
+    modes = np.unique(values[log_values > -np.inf], axis=0)
+    cells = modes
+    if len(modes) > max(SCORED_MODES, k):
+        under_some = _log_mean_mass(some_draws(post, SCREENING_DRAWS)[1], row, modes)
+        cells = modes[np.argsort(-under_some, kind="stable")[: max(SCORED_MODES, k)]]
+    cells, together = _climb(post, row, modes, cells, _log_mean_mass(post, row, cells))
     best = np.argsort(-together, kind="stable")[:k]
-    out = np.full(k, -np.inf), np.full((k, n_column), np.nan), np.zeros(k)
-    out[0][: best.size], out[1][: best.size] = together[best], candidates[best]
-    out[2][: best.size] = (values[:, 0, None] == candidates[None, best]).all(axis=2).mean(axis=0)
+    best = best[together[best] > -np.inf]
+    out = np.full(k, -np.inf), np.full((k, row.n_column), np.nan), np.zeros(k)
+    out[0][: best.size], out[1][: best.size] = together[best], cells[best]
+    out[2][: best.size] = (values[:, 0, None] == cells[None, best]).all(axis=2).mean(axis=0)
     return out
+
+
+def _log_mean_mass(post: Posterior, row: Table, cells: np.ndarray) -> np.ndarray:
+    """Return float64 (n,): log of the mean over draws of the mass of completions, (n, n_column), of one row."""
+    missing = np.repeat(~row.observed, len(cells), axis=1)
+    completed = Table(row.schema, np.ascontiguousarray(cells.T), missing)
+    scores = log_mass(post, completed, row if row.observed.any() else None).values.reshape(-1, len(cells))
+    return log_sum(scores, 0) - np.log(scores.shape[0])
+
+
+def _climb(
+    post: Posterior, row: Table, modes: np.ndarray, cells: np.ndarray, together: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return some completions, (n, n_column), and their scores, (n,), with those met on a climb from the best.
+
+    The best change of each cell, to values that the modes of draws have there, is scored; then those that help are made
+    together, the best first, as far as that helps. The climb ends where no change of one cell does.
+    """
+    highest = highest_label(row.schema)
+    choices = {c: _choices(row.schema.columns[c], highest[c], modes[:, c]) for c in np.flatnonzero(~row.observed[:, 0])}
+    found, scores = [cells], [together]
+    top = int(np.argmax(together))
+    best, score = cells[top], together[top]
+    while score > -np.inf:
+        changes = [(c, value) for c, values in choices.items() for value in values[values != best[c]]]
+        if not changes:
+            break
+        changed = np.repeat(best[None, :], len(changes), axis=0)
+        for i, (c, value) in enumerate(changes):
+            changed[i, c] = value
+        found.append(changed)
+        scores.append(_log_mean_mass(post, row, changed))
+        helpful: dict[int, int] = {}  # column: its best change
+        for i in np.argsort(-scores[-1], kind="stable"):
+            if scores[-1][i] > score + LEAST_GAIN:
+                helpful.setdefault(changes[i][0], i)
+        if not helpful:
+            break
+        steps = np.repeat(best[None, :], len(helpful), axis=0)
+        for number, (c, i) in enumerate(helpful.items()):
+            steps[number:, c] = changes[i][1]
+        found.append(steps)
+        scores.append(_log_mean_mass(post, row, steps))
+        top = int(np.argmax(scores[-1]))
+        best, score = steps[top], scores[-1][top]
+    everything, first = np.unique(np.concatenate(found), axis=0, return_index=True)
+    return everything, np.concatenate(scores)[first]
+
+
+def _choices(column: Column, highest: float, values: np.ndarray) -> np.ndarray:
+    """Return values to try in a cell: all labels or levels of a column of few, or some of the modes' values."""
+    listed = np.arange(highest + 1.0) if column.base == "category" else np.array(column.levels)
+    if 0 < listed.size <= CELL_CHOICES:
+        return listed
+    if column.base == "category":
+        label, count = np.unique(values, return_counts=True)
+        return label[np.argsort(-count, kind="stable")[:CELL_CHOICES]]
+    share = (np.arange(CELL_CHOICES) + 0.5) / CELL_CHOICES
+    return np.unique(np.quantile(values, share, method="nearest"))
 
 
 @pooled
