@@ -18,6 +18,7 @@ from bayesjpt.kernels.expert_series import Memory
 from bayesjpt.kernels.expert_series_start import TRANSITIONS, slots
 from bayesjpt.kernels.expert_tree import Coefficients
 from bayesjpt.posterior import check
+from bayesjpt.posterior.checked_texts import check_texts, with_checksum
 from bayesjpt.posterior.draws import check_format
 from bayesjpt.posterior.hdf5 import SafeFile
 from bayesjpt.posterior.store import read_with, write_tree
@@ -85,7 +86,9 @@ def _tree(post: ExpertPosterior, draws: dict[str, np.ndarray], own: dict[str, st
         "settings": json.dumps(dict(post.settings)),
     }
     coords = {"chain": np.arange(post.n_chain), "draw": np.arange(post.n_draw)}
-    return xr.DataTree.from_dict({"posterior": xr.Dataset(arrays, coords), _GROUP: xr.Dataset(attrs=attrs)})
+    return xr.DataTree.from_dict(
+        {"posterior": xr.Dataset(arrays, coords), _GROUP: xr.Dataset(attrs=with_checksum(attrs))}
+    )
 
 
 def load_experts(path: Any) -> ExpertPosterior:
@@ -116,6 +119,7 @@ def _read(file: SafeFile) -> ExpertPosterior:
         raise FitFileError("a saved joint distribution", "a mixture of experts", "Open it with bj.load.")
     of_series = found.startswith(SERIES_FORMAT.rstrip("0123456789"))
     check_format(found, SERIES_FORMAT if of_series else FORMAT)
+    check_texts(file, _GROUP)
     schema = Schema.from_dict(file.json(_GROUP, "schema"))
     check.check_columns(schema)
     model = _model(schema, file.json(_GROUP, "model"))

@@ -36,6 +36,9 @@ def check_columns(schema: Schema) -> None:
     """Raise `FitFileError` unless the numbers of every column make sense."""
     if not len(schema):
         _fail("a schema without columns", "at least one column")
+    repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    if repeated:
+        _fail(f"several columns called {repeated[0]!r}", "a name of its own for each")
     for column in schema:
         _check_column(column)
 

@@ -10,8 +10,9 @@ Of several structures, whose parameters are of different numbers and mean differ
 
 Of cutset networks that keep no draws it holds what draws are made from (`bayesjpt.posterior.network_store`).
 
-Every number carries a checksum (the format's own), and what is read is checked as if it came from anywhere. Files are
-written through xarray, for ArviZ, and read by h5py alone: a command that asks a fit one question starts twice as fast.
+Arrays carry the format's own checksums and texts one of ours (`bayesjpt.posterior.checked_texts`); what is read is
+checked as if it came from anywhere. Files are written through xarray, for ArviZ, and read by h5py alone: a command that
+asks a fit one question starts twice as fast.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from bayesjpt.circuit.packed import PACKED, unpack
 from bayesjpt.errors import BayesjptError, FitFileError, ModelError
 from bayesjpt.families import registry
 from bayesjpt.posterior import check, network_store
+from bayesjpt.posterior.checked_texts import check_texts, with_checksum
 from bayesjpt.posterior.convert import SAMPLE_STATS, reference_table, to_datatree
 from bayesjpt.posterior.draws import Posterior, check_format
 from bayesjpt.posterior.hdf5 import SafeFile
@@ -99,7 +101,9 @@ def to_tree(post: Posterior) -> xr.DataTree:
         name: ((f"{name}_dim",), array) for name, array in post.circuit._asdict().items()
     }
     arrays["log_weight"] = (("chain", "draw", "edge"), post.params.log_weight)
-    tree[_GROUP] = xr.DataTree(xr.Dataset(arrays | _reference_arrays(post), attrs=_attributes(post, FORMAT)))
+    tree[_GROUP] = xr.DataTree(
+        xr.Dataset(arrays | _reference_arrays(post), attrs=with_checksum(_attributes(post, FORMAT)))
+    )
     return tree
 
 
@@ -130,7 +134,7 @@ def _tree_of_several(post: StackedPosterior) -> xr.DataTree:
         "arrays": json.dumps(_ARRAYS),
         "structures": json.dumps([dict(each.settings) for each in structures]),
     }
-    groups = {_GROUP: xr.Dataset(arrays | _reference_arrays(post), attrs=attrs)}
+    groups = {_GROUP: xr.Dataset(arrays | _reference_arrays(post), attrs=with_checksum(attrs))}
     if post.sample_stats:
         stats = {name: (("chain", "draw"), np.asarray(value)) for name, value in post.sample_stats.items()}
         groups["sample_stats"] = xr.Dataset(stats, post.coords())
@@ -147,7 +151,7 @@ def _tree_of_networks(post: StackedPosterior, networks: list[NetworkDraws]) -> x
         "n_chain": json.dumps(post.n_chain),
         "structures": json.dumps([dict(one.settings) for one in networks]),
     }
-    return xr.DataTree.from_dict({_GROUP: xr.Dataset(arrays | _reference_arrays(post), attrs=attrs)})
+    return xr.DataTree.from_dict({_GROUP: xr.Dataset(arrays | _reference_arrays(post), attrs=with_checksum(attrs))})
 
 
 def _attributes(post: Posterior, form: str) -> dict[str, Any]:
@@ -283,6 +287,7 @@ def _records(file: SafeFile | Tree) -> list[dict[str, Any]]:
 
 def _networks(file: SafeFile | Tree) -> StackedPosterior:
     check_format(file.text(_GROUP, "format"), network_store.FORMAT)
+    check_texts(file, _GROUP)
     schema = Schema.from_dict(file.json(_GROUP, "schema"))
     check.check_columns(schema)
     weights = np.asarray(file.array(_at("weights")), np.float64)
@@ -296,6 +301,7 @@ def _networks(file: SafeFile | Tree) -> StackedPosterior:
 
 def _several(file: SafeFile | Tree) -> StackedPosterior:
     check_format(file.text(_GROUP, "format"), STACKED_FORMAT)
+    check_texts(file, _GROUP)
     schema = Schema.from_dict(file.json(_GROUP, "schema"))
     check.check_columns(schema)
     if file.json(_GROUP, "arrays") != list(_ARRAYS):
@@ -332,6 +338,7 @@ def _several(file: SafeFile | Tree) -> StackedPosterior:
 
 def _posterior(file: SafeFile | Tree) -> Posterior:
     check_format(file.text(_GROUP, "format"), FORMAT)
+    check_texts(file, _GROUP)
     schema = Schema.from_dict(file.json(_GROUP, "schema"))
     check.check_columns(schema)
     sizes = {name: file.shape(_at(name)) for name in (*Circuit._fields, "log_weight")}

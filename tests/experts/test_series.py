@@ -15,6 +15,7 @@ from bayesjpt.errors import BayesjptWarning, FitFileError, LearnerError, QueryEr
 from bayesjpt.experts.series import ExpertSeriesPosterior
 from bayesjpt.experts.words import chance
 from tests.experts import series_naive
+from tests.files import renew_checksum
 from tests.statistics import LARGEST_Z
 
 SHORT = {"draws": 10, "tune": 20, "chains": 2, "rng": 1}
@@ -193,6 +194,7 @@ def test_damaged_files_are_refused(fitted, tmp_path, damage):
         else:
             old, new = ("leaf", "twig") if damage == "order" else ("leaf", "decision")
             attrs["order"] = attrs["order"].replace(old, new)
+            renew_checksum(file)
     with pytest.raises(FitFileError):
         bj.load_experts(tmp_path / "fit.nc")
 

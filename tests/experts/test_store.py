@@ -9,6 +9,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.errors import FitFileError
+from tests.files import renew_checksum
 
 
 @pytest.fixture
@@ -47,6 +48,7 @@ def test_damaged_files_are_refused(fitted, tmp_path):
     with h5py.File(path, "r+") as file:
         attrs = file["bayesjpt"].attrs
         attrs["model"] = attrs["model"].replace('"offset": [', f'"offset": [1{"0" * 400}, ')
+        renew_checksum(file)
     with pytest.raises(FitFileError, match=r"fit\.nc cannot be read"):
         bj.load_experts(path)
     (tmp_path / "text.nc").write_text("no fit")

@@ -11,6 +11,8 @@ from typing import Any
 import h5py
 import numpy as np
 
+from tests.files import renew_checksum
+
 Rng = np.random.Generator
 
 NUMBERS = (0, 1, -1, 2, 127, 255, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**53, 2**63 - 1, -(2**63), 10**20)
@@ -156,6 +158,8 @@ def _change_text(file: h5py.File, rng: Rng) -> None:
             attributes[name] = "[" * 20_000
         case _:
             attributes[name] = changed
+    if rng.random() < 0.8:  # or nothing would be met behind the checksum
+        renew_checksum(file)
 
 
 def _replace(group: h5py.Group, array: h5py.Dataset, rng: Rng) -> None:

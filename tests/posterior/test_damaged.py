@@ -13,6 +13,7 @@ import xarray as xr
 
 import bayesjpt as bj
 from bayesjpt.errors import FitFileError
+from tests.files import renew_checksum
 
 N_DAMAGED = 25
 
@@ -47,6 +48,7 @@ def rewrite_attribute(path, name: str, change) -> None:
     with h5py.File(path, "r+") as file:
         attributes = file["bayesjpt"].attrs
         attributes[name] = change(attributes[name])
+        renew_checksum(file)
 
 
 def test_missing_file_is_refused(tmp_path):
@@ -85,6 +87,24 @@ def test_file_without_an_attribute_is_refused(copy, name):
     with h5py.File(copy, "r+") as file:
         del file["bayesjpt"].attrs[name]
     assert refused(copy)
+
+
+@pytest.mark.parametrize("name", ["schema", "families", "settings", "checksum"])
+def test_a_changed_byte_of_any_text_is_refused(copy, name):
+    with h5py.File(copy, "r+") as file:
+        text = file["bayesjpt"].attrs[name]
+        at = next(i for i in range(len(text) // 2, len(text)) if text[i].isalnum())
+        file["bayesjpt"].attrs[name] = text[:at] + ("4" if text[at] != "4" else "5") + text[at + 1 :]
+    assert "text" in refused(copy)
+
+
+def test_columns_of_one_name_are_refused(copy):
+    def twice(text: str) -> str:
+        first, second = [column["name"] for column in json.loads(text)["columns"][:2]]
+        return text.replace(f'"name": "{second}"', f'"name": "{first}"')
+
+    rewrite_attribute(copy, "schema", twice)
+    assert "several columns" in refused(copy)
 
 
 def test_attribute_that_is_no_json_is_refused(copy):

@@ -16,6 +16,7 @@ from bayesjpt.posterior import network_store
 from bayesjpt.posterior.network_store import checked_network
 from bayesjpt.posterior.networks import NetworkDraws, in_few_bytes
 from bayesjpt.posterior.stacked import StackedPosterior
+from tests.files import renew_checksum
 from tests.queries.test_networks import draws_of
 from tests.structure.test_label_networks import labels
 
@@ -147,5 +148,6 @@ def test_damaged_facts_are_refused(saved, name, text):
     _, path = saved
     with h5py.File(path, "r+") as file:
         file["bayesjpt"].attrs[name] = text
+        renew_checksum(file)
     with pytest.raises(BayesjptError):
         bj.load(path)
