@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from pathlib import Path
@@ -11,7 +12,7 @@ from bayesjpt.replace_file import reason
 
 
 def as_path(path: object, error: type[BayesjptError]) -> Path:
-    """Return a path, or raise an error of ours for what is none.
+    """Return a path, with the home folder for ``~``, or raise an error of ours for what is none.
 
     Examples
     --------
@@ -26,6 +27,10 @@ def as_path(path: object, error: type[BayesjptError]) -> Path:
     text = os.fspath(path)
     if not isinstance(text, str) or "\0" in text:
         raise error(f"the path {text!r}", "a text without NUL")
+    if not text:
+        raise error("an empty path", "the name of a file or folder")
+    with contextlib.suppress(RuntimeError):  # nobody's home
+        return Path(text).expanduser()
     return Path(text)
 
 

@@ -178,6 +178,18 @@ def test_checkpoint_of_other_options_or_without_resume_is_refused(table, tmp_pat
         bj.fit(table, no_dependence, n_structures=2, cores=1, checkpoint=kept, **FEW)
 
 
+def test_a_damaged_structure_of_a_checkpoint_is_named_with_the_remedy(table, tmp_path):
+    kept = tmp_path / "kept"
+    whole = bj.fit(table, no_dependence, n_structures=2, seed=5, cores=1, checkpoint=kept, **FEW)
+    file = kept / "structure_1.nc"
+    file.write_bytes(file.read_bytes()[:900])
+    with pytest.raises(CheckpointError, match=r"in checkpoint '.*kept', structure_1\.nc .*Delete this file, and go on"):
+        bj.fit(table, no_dependence, n_structures=2, seed=5, cores=1, checkpoint=kept, resume=True, **FEW)
+    file.unlink()
+    again = bj.fit(table, no_dependence, n_structures=2, seed=5, cores=1, checkpoint=kept, resume=True, **FEW)
+    np.testing.assert_array_equal(again.log_density(table), whole.log_density(table))
+
+
 def test_damaged_files_of_a_checkpoint_are_refused(tmp_path):
     with StructuresFolder(tmp_path / "kept") as folder:
         folder.begin({"options": {}, "table": {}, "versions": {}})

@@ -38,7 +38,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("path", [None, LONG, "a\0b", os.path.join("no such folder", "x")])
+@pytest.mark.parametrize("path", [None, "", LONG, "a\0b", os.path.join("no such folder", "x")])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_path_that_is_none_is_an_error_of_ours(way, path, post, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -46,6 +46,14 @@ def test_a_path_that_is_none_is_an_error_of_ours(way, path, post, tmp_path, monk
         WAYS[way](post, path)
     assert len(str(error.value)) < 700
     assert not list(tmp_path.iterdir())
+
+
+def test_the_home_folder_is_found_by_its_sign(post, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    post.save("~/fit.nc")
+    assert [file.name for file in tmp_path.iterdir()] == ["fit.nc"]
+    assert bj.load("~/fit.nc").n_draw == post.n_draw
 
 
 def test_a_closed_folder_is_said(tmp_path, monkeypatch):

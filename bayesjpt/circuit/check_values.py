@@ -17,9 +17,13 @@ def check_values(layout: Layout, params: Params, tolerance: float = WEIGHT_TOLER
 
     Shares may miss one by `tolerance`.
     """
+    shares = {variable.name for variable in layout.weights}
     for name, array in layout.split(params).items():
         if not np.isfinite(array).all():
-            raise CircuitError(f"{name} holds a number that is not finite", "finite numbers")
+            what = "numbers that are no shares of one" if name in shares else "a number that is not finite"
+            raise CircuitError(
+                f"{name} holds {what}", "positive ones that add up to one" if name in shares else "finite numbers"
+            )
     for variable in layout.weights:
         weights = np.exp(params.log_weight[..., variable.edges])
         _check_simplex(variable.name, weights, variable.ptr, least=0.0, tolerance=tolerance)

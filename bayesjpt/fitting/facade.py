@@ -13,9 +13,10 @@ import numpy as np
 
 from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.defaults import ALPHA, ESS, GAMMA, STRUCTURES, THIN
-from bayesjpt.errors import CheckpointError, warn
+from bayesjpt.errors import CheckpointError, FitFileError, warn
 from bayesjpt.fitting.learning import LearnerFunction, compile_for, learn, restricted
 from bayesjpt.fitting.settings import BOOSTING, FitSettings
+from bayesjpt.user_paths import as_path
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
@@ -229,14 +230,15 @@ def fit(
     fit_settings.check_options(table)
     learnt_from = restricted(table, families)
     clock = _Clock(on_phase, progress, time)
+    kept = None if checkpoint is None else as_path(checkpoint, CheckpointError)
     if fit_settings.several:
         from bayesjpt.sampler.structures_folder import StructuresFolder
 
-        with contextlib.nullcontext() if checkpoint is None else StructuresFolder(Path(checkpoint)) as folder:
+        with contextlib.nullcontext() if kept is None else StructuresFolder(kept) as folder:
             return _fit_several(fit_settings, table, learnt_from, clock, folder, on_structure)
     from bayesjpt.sampler.checkpoint import Checkpoint
 
-    with contextlib.nullcontext() if checkpoint is None else Checkpoint(Path(checkpoint)) as folder:
+    with contextlib.nullcontext() if kept is None else Checkpoint(kept) as folder:
         return _fit_one(fit_settings, table, learnt_from, clock, folder)
 
 
@@ -413,11 +415,18 @@ def _structures_of(
     Raises
     ------
     CheckpointError
-        For a file of another run.
+        For a file of another run, or a damaged one.
     """
     from bayesjpt.posterior.store import load
 
-    done = {k: _one_of(load(folder.structure(k))) for k in folder.done}
+    done = {}
+    for k in folder.done:
+        try:
+            done[k] = _one_of(load(folder.structure(k)))
+        except FitFileError as error:
+            raise CheckpointError(
+                f"in checkpoint {str(folder.path)!r}, {error.found}", error.expected, "Delete this file, and go on"
+            ) from None
     for k, post in done.items():
         expected = (schedules[k].n_chain, schedules[k].n_draw) if k in schedules else None
         if post.schema != table.schema or (post.n_chain, post.n_draw) != expected:

@@ -8,9 +8,16 @@ generator are inherited. A block made with ``transforms=True`` has the plain dis
 from __future__ import annotations
 
 import pymc as pm
+import pytensor.tensor as pt
+from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.random.basic import BetaRV, GammaRV, NormalRV
 
+from bayesjpt.errors import ModelError
+from bayesjpt.internals import log_probability
 from bayesjpt.model import distributions, truncated_beta
+
+_FAR_OFF = 0.01
+"""By which shares may miss one. Rounded starting values are nearer, and what walks freely is soon farther."""
 
 
 class BlockVariable:
@@ -31,6 +38,18 @@ class BlockBetaRV(BlockVariable, BetaRV):
 
 class BlockSegmentDirichletRV(BlockVariable, distributions.SegmentDirichletRV):
     """Dirichlet vectors of a block."""
+
+
+@log_probability.register(BlockSegmentDirichletRV)
+def _block_segment_dirichlet_logp(op, values, rng, size, concentration, **kwargs):
+    """Return the log density; a step that walks off the simplexes would have all it proposes rejected in silence."""
+    logp = distributions.segment_dirichlet_logp(op, values, rng, size, concentration, **kwargs)
+    near = pt.all(pt.abs(op.segments.sum(values[0]) - 1.0) < _FAR_OFF)
+    return CheckAndRaise(
+        ModelError,
+        "weights of a block that were moved and do not add up to one, as by pm.Metropolis or pm.Slice; "
+        "expected the block's own sweeps. Leave weights out of step=, or make the block with transforms=True",
+    )(logp, near)
 
 
 class BlockFlooredInverseGammaRV(BlockVariable, distributions.FlooredInverseGammaRV):

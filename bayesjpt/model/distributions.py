@@ -180,7 +180,8 @@ class SegmentDirichlet(Continuous):
 
 
 @log_probability.register(SegmentDirichletRV)
-def _segment_dirichlet_logp(op, values, rng, size, concentration, **kwargs):
+def segment_dirichlet_logp(op, values, rng, size, concentration, **kwargs):
+    """Return the log density of simplexes, -inf off them."""
     (value,) = values
     segments = op.segments
     logp = (

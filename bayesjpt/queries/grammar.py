@@ -112,12 +112,13 @@ def parse_event(text: str) -> Event:
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     try:
-        tree = _parser().parse(text)
-    except UnexpectedCharacters as error:
-        _refuse_character(text, error.pos_in_stream)
-    except UnexpectedToken as error:
-        _refuse_token(text, error)
-    return _event(tree, text, 1)
+        return _event(_parser().parse(text), text, 1)
+    except (UnexpectedCharacters, UnexpectedToken) as error:
+        refused = error
+    # here, where no traceback of the parser's hides the message
+    if isinstance(refused, UnexpectedCharacters):
+        _refuse_character(text, refused.pos_in_stream)
+    _refuse_token(text, refused)
 
 
 def as_event(event: Event | str) -> Event:

@@ -11,6 +11,7 @@ files, JSON and netCDF; reading them runs no code.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -78,7 +79,9 @@ class Checkpoint:
         facts : mapping
             What JSON can hold: everything on which the draws depend, for `check_facts`.
         """
-        write_whole(self.path / RUN, json.dumps({"format": FORMAT, "facts": facts}, indent=1))
+        facts = json.loads(json.dumps(facts))
+        run = {"format": FORMAT, "facts": facts, "sha256": _digest(facts)}
+        write_whole(self.path / RUN, json.dumps(run, indent=1))
 
     def facts(self) -> dict[str, Any]:
         """Return what `begin` was given."""
@@ -123,7 +126,7 @@ def read_run(path: Path) -> dict[str, Any]:
     where = f"checkpoint {str(path)!r}"
     try:
         run = json.loads((path / RUN).read_text(encoding="utf-8"))
-        stored, facts = run["format"], run["facts"]
+        stored, facts, digest = run["format"], run["facts"], run.get("sha256")
         complete = isinstance(facts, dict) and all(
             isinstance(facts.get(n), dict) for n in ("options", "table", "versions")
         )
@@ -131,7 +134,13 @@ def read_run(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{RUN} of {where} cannot be read ({type(error).__name__})") from None
     if stored != FORMAT or not complete:
         raise CheckpointError(f"{where} of format {stored!r}", repr(FORMAT), "Start again")
+    if digest != _digest(facts):
+        raise CheckpointError(f"{RUN} of {where} is not what was written", remedy="Start again")
     return facts
+
+
+def _digest(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def check_facts(path: Path, stored: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
@@ -180,7 +189,7 @@ def _claim(path: Path) -> BinaryIO:
     """Return the open lock file of a folder, made if need be."""
     try:
         path.mkdir(exist_ok=True)
-        strange = sorted(file.name for file in path.iterdir() if not _OURS.fullmatch(file.name))
+        strange = sorted(file.name for file in path.iterdir() if file.is_dir() or not _OURS.fullmatch(file.name))
         if _EARLIER in strange:
             raise CheckpointError(f"checkpoint {str(path)!r} of an earlier version", repr(FORMAT), "Start again")
         if strange and (path / RUN).is_file():
@@ -191,6 +200,8 @@ def _claim(path: Path) -> BinaryIO:
             )
         lock = (path / LOCK).open("ab")
     except FileNotFoundError:
+        if path.parent.is_dir():  # of the system's own, in which nothing can be made
+            raise CheckpointError(f"cannot make the folder {str(path)!r}") from None
         raise CheckpointError(f"no folder {str(path.parent)!r} for the checkpoint {path.name!r}") from None
     except FileExistsError:
         raise CheckpointError(f"{str(path)!r} is a file", "the name of a folder") from None

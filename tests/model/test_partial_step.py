@@ -128,6 +128,15 @@ def test_a_step_of_the_user_samples_beside_the_gibbs_step(mixed):
     assert "log_likelihood" in idata["sample_stats"]
 
 
+@pytest.mark.parametrize("step", [pm.Metropolis, pm.Slice])
+def test_a_step_that_walks_off_the_simplex_is_refused_where_it_does(step, mixed):
+    model, _ = mixed
+    with model:
+        own = step(variables(model, "x_sum_weights"))
+    with model, pytest.raises(ModelError, match=r"add up to one.*Leave weights out of step=.*transforms=True"):
+        pm.sample(step=[own], draws=20, tune=5, chains=1, cores=1, random_seed=1, **QUICK)
+
+
 def test_part_of_a_family_in_another_step_is_refused_by_name(mixed):
     model, _ = mixed
     with model:

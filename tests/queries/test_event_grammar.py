@@ -267,3 +267,10 @@ def test_as_event_reads_texts_and_keeps_events():
 def test_as_event_refuses_other_things(thing, message):
     with pytest.raises(QueryError, match=message):
         as_event(thing)
+
+
+@pytest.mark.parametrize("text", ["date > 2020-08-01", "a > # 3", "a >"])
+def test_no_error_of_the_parser_stands_before_ours(text):
+    with pytest.raises(EventError) as caught:
+        as_event(text)
+    assert caught.value.__context__ is None

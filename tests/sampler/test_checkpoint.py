@@ -281,6 +281,15 @@ def test_a_damaged_description_is_refused(tmp_path, content):
         read_progress(tmp_path)
 
 
+def test_a_changed_byte_of_a_description_is_refused(target, tmp_path):
+    path = tmp_path / "fit"
+    run_until(target, path, 1)
+    text = (path / RUN).read_text()
+    (path / RUN).write_text(text.replace('"rows": ', '"rows": 1', 1))
+    with pytest.raises(CheckpointError, match=r"run\.json of checkpoint .* is not what was written"):
+        read_progress(path)
+
+
 def test_a_description_of_another_format_is_refused_naming_it(target, tmp_path):
     path = tmp_path / "fit"
     run_until(target, path, 1)
