@@ -11,7 +11,7 @@ from bayesjpt.errors import ModelError
 from bayesjpt.model.circuit_rows import CircuitRowsRV
 from bayesjpt.model.imputed import GAP, IMPUTED, gap_labels
 from bayesjpt.table.encode import filler
-from bayesjpt.table.frames import index_of
+from bayesjpt.table.row_labels import row_labels
 from bayesjpt.table.table import Table, as_table
 
 
@@ -66,8 +66,8 @@ def set_rows(model: pm.Model, frame: Any, *, name: str | None = None) -> Table:
         raise ModelError(f"rows of block {name!r} that are no data of the model", "those that bj.CircuitMixture made")
     missing = np.ascontiguousarray(~table.observed.T)
     fillers = np.array([filler(column) for column in schema])
-    index = index_of(frame)
-    rows = {f"{name}_obs_id": np.arange(table.n_row) if index is None else _labels(index)}
+    labels = row_labels(frame)
+    rows = {f"{name}_obs_id": np.arange(table.n_row) if labels is None else labels}
     with model:
         data = {f"{name}_data": np.where(missing, fillers, table.values.T), f"{name}_missing": missing}
         pm.set_data({model[full].name: values for full, values in data.items()}, coords=rows)
@@ -75,14 +75,6 @@ def set_rows(model: pm.Model, frame: Any, *, name: str | None = None) -> Table:
         model.set_dim(f"{name}{GAP}", int(missing.sum()), coord_values=gap_labels(table))
     model[f"{name}_data"].set_value(np.where(missing, np.nan, table.values.T))  # pm.set_data itself refuses NaN
     return table
-
-
-def _labels(index: np.ndarray) -> np.ndarray:
-    """Return labels of rows that make a coordinate: several levels are joined, and what is of several types is text."""
-    if index.dtype != object or (len(set(map(type, index))) == 1 and not isinstance(index[0], tuple | list)):
-        return index
-    joined = [", ".join(map(str, label)) if isinstance(label, tuple | list) else str(label) for label in index]
-    return np.array(joined, object)
 
 
 def block_schema(model: pm.Model, name: str | None) -> tuple[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from bayesjpt.announced import announced
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.cells import dates
+from bayesjpt.table.row_labels import row_labels
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -81,6 +82,9 @@ class PlainAnswers:
         return xr.Dataset(data, coords=dict(self.coords), attrs=dict(self.attrs))
 
 
+ROWS = "obs_id"
+"""The axis of the rows that a question is about: the index of a frame of pandas, or their numbers."""
+
 _USED: set[str] = set()
 """Query methods that this process has used."""
 
@@ -110,11 +114,26 @@ def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
         # beyond 1e308 an answer is infinite, which says more than a warning from inside; NaNs still warn
         with np.errstate(over="ignore"):
             answer = function(*args, **kwargs)
-        return answer.to_xarray() if isinstance(answer, PlainAnswer | PlainAnswers) else answer
+        if not isinstance(answer, PlainAnswer | PlainAnswers):
+            return answer
+        return _with_labels_of_rows(answer, (*args, *kwargs.values())).to_xarray()
 
     returned = function.__annotations__["return"]
     method.__annotations__ = function.__annotations__ | {"return": _HANDED_OUT.get(returned, returned)}
     return method
+
+
+def _with_labels_of_rows(answer: PlainAnswer | PlainAnswers, given: tuple) -> PlainAnswer | PlainAnswers:
+    """Return an answer about the rows of a frame of pandas with its index in place of the rows' numbers."""
+    number = answer.coords.get(ROWS)
+    if number is None:
+        return answer
+    for frame in given:
+        labels = row_labels(frame) if hasattr(frame, "columns") else None
+        if labels is not None and np.array_equal(number, np.arange(labels.size)):
+            of_rows = {dim: labels for dim in (ROWS, f"{ROWS}_other") if dim in answer.coords}
+            return replace(answer, coords={**answer.coords, **of_rows})
+    return answer
 
 
 def query_method[Method: Callable](function: Method) -> Method:

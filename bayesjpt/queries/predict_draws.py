@@ -12,8 +12,8 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.complete import as_rng, complete_within
 from bayesjpt.queries.resolve import position_of
 from bayesjpt.queries.some_draws import some_draws
-from bayesjpt.table.frames import index_of
 from bayesjpt.table.possible import possible_values
+from bayesjpt.table.row_labels import row_labels
 from bayesjpt.table.table import Table, as_table, restored
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def predict(
     observed[columns] = False
     rows = Table(post.schema, table.values, observed)
     drawn = _draws(some, rows, columns, rng)
-    index = np.arange(table.n_row) if index_of(frame) is None else index_of(frame)
+    labels = row_labels(frame)
+    index = np.arange(table.n_row) if labels is None else labels
     found = {}
     for number, values in zip(columns, drawn, strict=True):
         column = post.schema.columns[number]

@@ -482,8 +482,3 @@ def _column_type(kind: str, values: list[Any], backend: str) -> Any:
         if kind == "integer":
             return nw.Float64()
     return _TYPES[kind]
-
-
-def index_of(frame: Any) -> np.ndarray | None:
-    """Return the labels of the rows of a frame of pandas; None for what has none."""
-    return frame.index.to_numpy() if type(frame).__module__.split(".")[0] == "pandas" else None
