@@ -65,7 +65,7 @@ def imputed(joint: Posterior, table: Table, names: Sequence[str], n: int, rng: n
     frame = table.to_frame()
     gaps = np.flatnonzero(~table.observed[index].all(axis=0))
     known = as_table(frame[[name for name in joint.schema.names if name in names]].iloc[gaps], schema=joint.schema)
-    drawn = sample(joint, n, known, rng=rng).to_frame()
+    drawn = sample(joint, n, known, rng=rng, recorded=False).to_frame()
     out = []
     for version in range(n):
         own = as_table(drawn.iloc[version::n][list(names)], schema=table.schema)
@@ -105,7 +105,7 @@ def make_gaps(model: ExpertModel, joint: Posterior, table: Table, rng: np.random
     n = max(min(CANDIDATES, CANDIDATE_BYTES // n_bytes), COMPARED)
     rows = table.take(place)
     known = as_table(rows.to_frame()[[name for name in joint.schema.names if name in names]], schema=joint.schema)
-    drawn = as_table(sample(joint, n, known, rng=rng).to_frame()[list(names)], schema=table.schema)
+    drawn = as_table(sample(joint, n, known, rng=rng, recorded=False).to_frame()[list(names)], schema=table.schema)
     each = table.take(np.repeat(place, n))
     values, observed = each.values.copy(), each.observed.copy()
     for k in (table.schema.index(name) for name in names):

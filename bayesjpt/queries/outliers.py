@@ -63,7 +63,7 @@ def outliers(
         ``tail``, or ``log_mass``: how improbable the row is, and its cells given the rest of it.
     reference : Table or data frame, optional
         Rows that are taken for usual; by default the training rows that the fit kept. Rows that the model expects are
-        ``post.sample(1000, rng=rng, recorded=True)``.
+        ``post.sample(1000, rng=rng)``.
     training : bool
         Whether the rows of `table` were fitted. Then each is scored by the posterior without it, by Pareto-smoothed
         importance weights of the draws.
@@ -132,7 +132,7 @@ def outliers(
         raise QueryError(
             "a posterior without reference rows",
             "reference= rows that are taken for usual",
-            "The rows that the model expects are post.sample(1000, rng=rng, recorded=True).",
+            "The rows that the model expects are post.sample(1000, rng=rng).",
             command="Fit the table anew: bayesjpt fit keeps some of its rows.",
         )
     post = post if training else some_draws(post, max_draws)[1]

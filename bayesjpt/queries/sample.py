@@ -33,7 +33,7 @@ def sample(
     given: Any = None,
     *,
     rng: int | np.random.Generator | None = None,
-    recorded: bool = False,
+    recorded: bool = True,
     labels: str = "seen",
 ) -> Table:
     """Return rows drawn from the posterior: each from a draw of its own, all draws equally often up to one.
@@ -49,8 +49,9 @@ def sample(
     rng : int, numpy.random.Generator or None
         A seed, a generator, or None for other rows each time.
     recorded : bool
-        Round real columns to the grid on which they were recorded. A value whose grid point lies outside the event
-        takes the next one inside, or stays as it is where there is none.
+        Round real columns to the grid on which they were recorded, as the table's rows are. A value whose grid point
+        lies outside the event takes the next one inside, or stays as it is where there is none. False: draws from the
+        densities themselves.
     labels : str
         ``seen``: labels of the training table alone; rows follow the distribution given that no drawn cell is "other",
         and that a column of one value keeps it, unless what is given rules that out. ``all``: "other" is drawn too, as
@@ -88,7 +89,7 @@ def sample(
     >>> rows = post.sample(100, "kind = 'a' and size > 2", rng=np.random.default_rng(2))
     >>> bool((rows.to_frame()["kind"] == "a").all() and (rows.values[1] > 2).all())
     True
-    >>> post.sample(3, {"kind": "b"}, rng=np.random.default_rng(2), recorded=True).n_row
+    >>> post.sample(3, {"kind": "b"}, rng=np.random.default_rng(2)).n_row
     3
     """
     n = check_count(n, "n")

@@ -154,16 +154,16 @@ def _conditioned(post: bj.Posterior, event: Event, rng: np.random.Generator) -> 
     assert np.abs(again - 1.0).max() <= ROUNDING, f"P(A | A) = {again.ravel()[0]!r}"
     rows = inside.sample(SOME, rng=rng)
     assert np.isfinite(rows.values).all(), "a sampled row of an event is not finite"
-    drawn = post.sample(SOME, event, rng=rng)
+    drawn = post.sample(SOME, event, rng=rng, recorded=bool(rng.random() < 0.5))
     where = finite("probability given rows", post.probability(event, given=drawn))
     assert (where == 1.0).all(), "a sampled row lies outside the event"
 
 
 def _samples(post: bj.Posterior, table: Table, rng: np.random.Generator) -> None:
-    rows = post.sample(N_SAMPLED, rng=rng)
+    rows = post.sample(N_SAMPLED, rng=rng, recorded=False)
     assert np.isfinite(rows.values).all(), "a sampled row is not finite"
     assert np.isfinite(finite("log mass of samples", post.log_mass(rows))).all()
-    recorded = post.sample(N_SAMPLED, rng=rng, recorded=True)
+    recorded = post.sample(N_SAMPLED, rng=rng)
     back = bj.as_table(recorded.to_frame(), schema=table.schema)
     assert back.n_row == N_SAMPLED, "samples are not accepted back"
 

@@ -103,7 +103,7 @@ def test_no_recorded_sample_of_independent_columns_is_more_likely(given, rng):
     post = ex.random_posterior(circuit, table, rng, n_chain=1, n_draw=1)
     found = post.mode(given)
     assert found.attrs["method"] == "exact"
-    rows = post.sample(N_SAMPLE, given, rng=rng, recorded=True)
+    rows = post.sample(N_SAMPLE, given, rng=rng)
     if given is None or isinstance(given, str):
         under = post if given is None else post.condition(given)
     else:
@@ -117,7 +117,7 @@ def test_no_recorded_sample_of_a_mixture_is_more_likely_than_by_the_number_of_pa
     table = ex.make_table(COLUMNS, 40, rng)
     post = ex.random_posterior(ex.two_level(table), table, rng, n_chain=1, n_draw=3)
     found = post.mode()
-    rows = post.sample(N_SAMPLE, rng=rng, recorded=True)
+    rows = post.sample(N_SAMPLE, rng=rng)
     for draw in range(3):
         assert post.log_mass(rows)[0, draw].max() <= float(found["log_mass"][0, draw, 0]) + np.log(N_PATH)
 

@@ -283,7 +283,7 @@ def test_a_tight_group_of_few_rows_is_odd_though_its_rows_are_probable(rng):
     post.params.log_weight[0, 0, post.circuit.child_ptr[-2] :] = np.log([0.98, 0.02])
     for leaf, at in enumerate(post.circuit.theta_at):
         post.params.theta[0, 0, at : at + 2] = (1.0, 0.0) if leaf < 3 else (0.02**2, 2.5)  # variance and mean
-    reference = post.sample(500, rng=rng, recorded=True)
+    reference = post.sample(500, rng=rng)
     group = Table(table.schema, np.full((3, 1), 6.0), np.ones((3, 1), bool))  # 2.5 scales from the location
     by_tails, by_mass = (post.outliers(group, reference=reference, score=score) for score in ("tail", "log_mass"))
     assert float(by_tails["quantile"][0]) < 0.06
@@ -301,10 +301,10 @@ def test_quantiles_by_tails_are_among_all_reference_rows(case):
 def test_scores_of_rows_that_the_model_expects_are_minus_logarithms_of_probabilities(rng):
     table = ex.make_table((ex.REAL, ex.POSITIVE, *(ex.named(ex.REAL, name) for name in "abc")), 30, rng)
     post = ex.random_posterior(ex.mixture(table), table, rng, n_chain=1, n_draw=1)
-    drawn = post.sample(3000, rng=rng, recorded=True)
+    drawn = post.sample(3000, rng=rng)
     holes = Table(drawn.schema, drawn.values, rng.random(drawn.values.shape) < 0.7)
     for rows in (drawn, holes):
-        score = post.outliers(rows, reference=post.sample(1000, rng=rng, recorded=True))["score"].to_numpy()
+        score = post.outliers(rows, reference=post.sample(1000, rng=rng))["score"].to_numpy()
         for share in (0.5, 0.1, 0.02):
             assert 0.6 * share < (score >= -np.log(share)).mean() < 2.2 * share  # the odder of two: at most twice
 

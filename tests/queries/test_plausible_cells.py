@@ -35,7 +35,7 @@ def holes(post, *names):
 
 
 def test_a_column_of_one_value_is_drawn_and_filled_with_it(post):
-    rows = post.sample(50_000, rng=1, recorded=True).to_frame()
+    rows = post.sample(50_000, rng=1).to_frame()
     filled = post.impute(holes(post, "constant", "day"), rng=1)[0].to_frame()
     means = post.impute_mean(holes(post, "constant", "day")).table.to_frame()
     for frame in rows, filled, means:
@@ -51,7 +51,7 @@ def test_a_column_of_one_value_is_not_kept_where_what_is_given_rules_it_out(post
 
 
 def test_numbers_without_a_recording_grid_are_not_rounded(post):
-    filled = post.impute(holes(post, "tiny"), rng=1, recorded=True)[0].to_frame()["tiny"]
+    filled = post.impute(holes(post, "tiny"), rng=1)[0].to_frame()["tiny"]
     assert (filled > 0.0).all()
     assert (post.impute_mean(holes(post, "tiny")).table.to_frame()["tiny"] > 0.0).all()
 

@@ -44,7 +44,7 @@ def assert_share(drawn: np.ndarray, expected: float) -> None:
 @pytest.mark.parametrize("given", [None, EVENT, EVIDENCE], ids=["nothing", "event", "values"])
 @pytest.mark.parametrize("name", ["real", "positive"])
 def test_rows_follow_the_mean_of_the_conditional_cdfs(post, name, given, rng):
-    rows = post.sample(N_ROW, given, rng=rng, labels="all").values[post.schema.index(name)]
+    rows = post.sample(N_ROW, given, rng=rng, recorded=False, labels="all").values[post.schema.index(name)]
     points = np.quantile(rows, np.linspace(0.01, 0.99, 25))
     reached = (rows[None] <= points[:, None]).mean(axis=1)
     assert np.abs(reached - mean_cdf(post, name, given)(points)).max() < dkw_bound(N_ROW)
@@ -60,26 +60,26 @@ def test_counts_follow_the_mean_of_the_conditional_cdfs(post, given, rng):
 
 @pytest.mark.parametrize("given", [None, EVENT, EVIDENCE], ids=["nothing", "event", "values"])
 def test_cells_of_a_row_are_drawn_jointly(post, given, rng):
-    frame = post.sample(N_ROW, given, rng=rng, labels="all").to_frame()
+    frame = post.sample(N_ROW, given, rng=rng, recorded=False, labels="all").to_frame()
     for event in JOINT:
         expected = float(post.probability(event, given).mean())
         assert_share(frame.eval(event.replace(" = ", " == ")).to_numpy(), expected)
 
 
 def test_rows_lie_in_the_event_that_is_given(post, rng):
-    frame = post.sample(2000, EVENT, rng=rng).to_frame()
+    frame = post.sample(2000, EVENT, rng=rng, recorded=False).to_frame()
     assert frame.eval("label in ('a', 'b') and (real > 1.04 or count <= 2)").all()
 
 
 def test_rows_rounded_to_the_grid_lie_in_the_event_too(post, rng):
-    rows = post.sample(2000, EVENT, rng=rng, recorded=True)
+    rows = post.sample(2000, EVENT, rng=rng)
     assert rows.to_frame().eval("label in ('a', 'b') and (real > 1.04 or count <= 2)").all()
     tenths = rows.values[0] * 10.0
     assert np.abs(tenths - np.round(tenths)).max() < ON_GRID
 
 
 def test_recorded_decimals_are_the_floats_that_people_write(post, rng):
-    values = post.sample(500, rng=rng, recorded=True).values[0]
+    values = post.sample(500, rng=rng).values[0]
     assert all(value == float(f"{value:.1f}") for value in values)
 
 
@@ -92,7 +92,7 @@ def test_integers_are_whole_whatever_the_scale_they_are_drawn_on(rng):
 
 
 def test_unrecorded_values_are_not_rounded(post, rng):
-    values = post.sample(50, rng=rng).values[0]
+    values = post.sample(50, rng=rng, recorded=False).values[0]
     assert np.unique(values).size == 50
 
 

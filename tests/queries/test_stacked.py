@@ -149,14 +149,14 @@ def test_posteriors_of_the_structures_keep_their_weights_and_draws(whole, change
 
 
 def test_rows_follow_the_mean_of_the_cdfs(whole, rng):
-    x = whole.sample(N_ROW, rng=rng).values[0]
+    x = whole.sample(N_ROW, rng=rng, recorded=False).values[0]
     points = np.quantile(x, np.linspace(0.01, 0.99, 25))
     expected = whole.cdf(points, "real").mean(("chain", "draw")).to_numpy()[:, 0]
     assert np.abs((x[None] <= points[:, None]).mean(axis=1) - expected).max() < dkw_bound(N_ROW)
 
 
 def test_completed_rows_follow_the_mean_of_the_conditionals(whole, rng):
-    drawn = whole.sample(N_ROW, {"label": "b", "count": 2}, rng=rng)
+    drawn = whole.sample(N_ROW, {"label": "b", "count": 2}, rng=rng, recorded=False)
     expected = float(whole.probability("real > 1", {"label": "b", "count": 2}).mean())
     share = (drawn.values[0] > 1.0).mean()
     assert (drawn.values[2] == 2.0).all()

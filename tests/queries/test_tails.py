@@ -124,7 +124,7 @@ def test_values_far_out_are_told_apart_by_how_far(case):
 def test_at_most_a_share_of_the_values_has_a_tail_probability_of_that_share(rng):
     table = ex.make_table((ex.REAL, ex.LABEL, ex.COUNT), 20, rng)
     post = ex.random_posterior(ex.mixture(table), table, rng, n_chain=1, n_draw=1)
-    drawn = post.sample(4000, rng=rng, recorded=True, labels="all")
+    drawn = post.sample(4000, rng=rng, labels="all")
     tail = near_cells(post, drawn, evenly(post)).tail
     for share in (0.01, 0.1, 0.5):
         spread = 4.0 * np.sqrt(share * (1.0 - share) / drawn.n_row)
