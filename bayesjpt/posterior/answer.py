@@ -9,6 +9,7 @@ Queries call each other, and commands call them, as functions: importing xarray 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
@@ -19,6 +20,7 @@ from bayesjpt.announced import announced
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.cells import dates
 from bayesjpt.table.row_labels import row_labels
+from bayesjpt.table.table import Table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -100,7 +102,7 @@ def labelled[**P, Result](function: Callable[P, Result]) -> Callable[P, Result]:
 def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that does the same and answers with xarray objects."""
 
-    name = function.__name__
+    name, signature = function.__name__, inspect.signature(function)
 
     @functools.wraps(function)
     def method(*args, **kwargs):
@@ -116,24 +118,33 @@ def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
             answer = function(*args, **kwargs)
         if not isinstance(answer, PlainAnswer | PlainAnswers):
             return answer
-        return _with_labels_of_rows(answer, (*args, *kwargs.values())).to_xarray()
+        if ROWS in answer.coords:
+            answer = _with_labels_of_rows(answer, signature.bind(*args, **kwargs).arguments)
+        return answer.to_xarray()
 
     returned = function.__annotations__["return"]
     method.__annotations__ = function.__annotations__ | {"return": _HANDED_OUT.get(returned, returned)}
     return method
 
 
-def _with_labels_of_rows(answer: PlainAnswer | PlainAnswers, given: tuple) -> PlainAnswer | PlainAnswers:
-    """Return an answer about the rows of a frame of pandas with its index in place of the rows' numbers."""
-    number = answer.coords.get(ROWS)
-    if number is None:
+def _with_labels_of_rows(
+    answer: PlainAnswer | PlainAnswers, arguments: Mapping[str, Any]
+) -> PlainAnswer | PlainAnswers:
+    """Return an answer about the rows of a frame of pandas with its index in place of the rows' numbers.
+
+    Of several tables among the arguments, such as reference rows, the first is what is asked about.
+    """
+    tables = [
+        value
+        for value in arguments.values()
+        if isinstance(value, Table) or (hasattr(value, "columns") and hasattr(value, "shape"))  # events have columns
+    ]
+    labels = row_labels(tables[0]) if tables else None
+    number = answer.coords[ROWS]
+    if labels is None or not np.array_equal(number, np.arange(labels.size)):
         return answer
-    for frame in given:
-        labels = row_labels(frame) if hasattr(frame, "columns") else None
-        if labels is not None and np.array_equal(number, np.arange(labels.size)):
-            of_rows = {dim: labels for dim in (ROWS, f"{ROWS}_other") if dim in answer.coords}
-            return replace(answer, coords={**answer.coords, **of_rows})
-    return answer
+    of_rows = {dim: labels for dim in (ROWS, f"{ROWS}_other") if dim in answer.coords}
+    return replace(answer, coords={**answer.coords, **of_rows})
 
 
 def query_method[Method: Callable](function: Method) -> Method:

@@ -12,6 +12,7 @@ from tests import examples as ex
 QUERIES = {
     "log_density": lambda post, rows: post.log_density(rows),
     "probability": lambda post, rows: post.probability("x > 0", rows[["label"]]),
+    "probability of an object": lambda post, rows: post.probability(bj.col("x") > 0.0, rows[["label"]]),
     "outliers": lambda post, rows: post.outliers(rows),
     "membership": lambda post, rows: post.membership(rows),
     "most_probable": lambda post, rows: post.most_probable(rows[["label"]]),
@@ -56,3 +57,12 @@ def test_both_axes_of_rows_have_it_and_tables_have_numbers(fitted):
     together = post.comembership(rows)
     assert together["obs_id_other"].to_numpy().tolist() == ["p", "q", "r"]
     assert post.log_density(bj.as_table(rows, schema=post.schema))["obs_id"].to_numpy().tolist() == [0, 1, 2]
+
+
+def test_of_several_tables_the_first_is_asked_about(fitted):
+    post, frame = fitted
+    rows, reference = frame.head(3), frame.iloc[10:13]
+    assert post.outliers(rows, reference=reference)["obs_id"].to_numpy().tolist() == [0, 1, 2]
+    numbered = post.outliers(reference=reference, table=bj.as_table(rows, schema=post.schema))
+    assert numbered["obs_id"].to_numpy().tolist() == [0, 1, 2]
+    assert post.outliers(reference, reference=rows)["obs_id"].to_numpy().tolist() == [10, 11, 12]
