@@ -167,8 +167,17 @@ def _arrow_type(series: nw.Series) -> str:
     return str(series.to_native().type) if series.dtype == nw.Unknown and series.implementation.is_pyarrow() else ""
 
 
+def _zone_of(series: nw.Series) -> str | None:
+    """Return the zone of a column of moments; None of those without, and of all others."""
+    if series.implementation.is_pandas():
+        zone = getattr(series.to_native().dtype, "tz", None)
+        return None if zone is None else str(zone)
+    return series.dtype.time_zone if isinstance(series.dtype, nw.Datetime) else None
+
+
 def _series_cells(name: str, series: nw.Series) -> Cells:
-    if series.implementation.is_pandas() and getattr(series.to_native().dtype, "tz", None) is not None:
+    zone = _zone_of(series)
+    if zone is not None and series.implementation.is_pandas():
         # a zone of pandas whose name narwhals cannot read, America/New_York
         series = nw.from_native(series.to_native().dt.tz_convert("UTC"), series_only=True)
     if _arrow_type(series).startswith("date64"):
@@ -192,7 +201,9 @@ def _series_cells(name: str, series: nw.Series) -> Cells:
     if dtype in (nw.Categorical, nw.Enum):
         return _labelled_cells(name, series)
     if dtype in (nw.Datetime, nw.Date):
-        return cells_of.from_floats(name, _days(name, series), "datetime")
+        cells = cells_of.from_floats(name, _days(name, series), "datetime")
+        here = zone is None or zone.upper() in ("UTC", "GMT", "ETC/UTC", "+00:00")
+        return cells if here else replace(cells, note=f"times of column {name!r} are told in UTC, not in {zone}")
     if dtype == nw.Time:
         return text_cells(name, (None if _is_missing(value) else value.isoformat() for value in series.to_list()))
     if dtype == nw.Object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 
 import narwhals as nw
 import numpy as np
@@ -12,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from bayesjpt.errors import TableError
+from bayesjpt.errors import BayesjptWarning, TableError
 from bayesjpt.table.table import as_table, read_table
 
 PANDAS_NUMBERS = {
@@ -98,6 +99,7 @@ def test_booleans_of_every_pandas_dtype_are_equal(stored):
     np.testing.assert_array_equal(cells, [1.0, np.nan, 0.0, 1.0])
 
 
+@pytest.mark.filterwarnings("ignore:times of column")
 @pytest.mark.parametrize("stored", PANDAS_DATES)
 def test_dates_of_every_pandas_dtype_are_equal(stored):
     column, cells = cells_of(PANDAS_DATES[stored])
@@ -105,6 +107,7 @@ def test_dates_of_every_pandas_dtype_are_equal(stored):
     np.testing.assert_array_equal(cells, [18262.0, np.nan, 18266.0, 18809.0])
 
 
+@pytest.mark.filterwarnings("ignore:times of column")
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
 def test_arrow_timestamps_of_every_unit_and_zone_are_equal(unit, zone):
@@ -271,6 +274,7 @@ def test_backend_that_is_not_installed_is_named_with_its_install_line(monkeypatc
 @pytest.mark.parametrize("zone", ["America/New_York", "America/Argentina/Buenos_Aires", "Etc/GMT+3", "Europe/Berlin"])
 def test_moments_of_pandas_in_any_zone_are_read(zone):
     stamps = pd.date_range("2024-01-01", periods=30, freq="7h", tz=zone)
-    table = as_table(pd.DataFrame({"t": stamps}))
+    with pytest.warns(BayesjptWarning, match=f"times of column 't' are told in UTC, not in {re.escape(zone)}"):
+        table = as_table(pd.DataFrame({"t": stamps}))
     expected = stamps.tz_convert("UTC").tz_localize(None).to_numpy("datetime64[us]").astype(np.int64) / 86_400e6
     np.testing.assert_allclose(table.values[0], expected, rtol=1e-12)
