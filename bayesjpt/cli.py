@@ -32,9 +32,9 @@ from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, decided_of, left_of, reads_table
 from bayesjpt.cli_text import names_of, tell_codes, tell_phase, warning_shower, without_types
-from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError
+from bayesjpt.errors import BayesjptError, BayesjptWarning, CheckpointError, FitFileError
 from bayesjpt.learners import LEARNERS
-from bayesjpt.user_paths import as_output
+from bayesjpt.user_paths import as_output, as_path
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
@@ -326,6 +326,7 @@ def fit(
     chosen |= {} if ess is None else {"ess": cli_learners.ess_of(ess)}
     chosen["families"] = names_of(families)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
+    checkpoint = None if checkpoint is None else as_path(checkpoint, CheckpointError)
     if resume and checkpoint is not None and not quiet:
         _tell_progress(checkpoint, structures)
     chains_of |= {"n_structures": structures, "weights": weights, "checkpoint": checkpoint, "resume": resume}

@@ -333,7 +333,10 @@ class CircuitDensity(DensityMixin, _Circuit):
         return float(self.score_samples(X).sum())
 
     def sample(self, n_samples: int = 1, random_state=None):
-        """Return rows drawn from the distribution: an array (n_samples, n_column), or a frame if columns have names."""
+        """Return rows drawn from the distribution, rounded as those of fit were.
+
+        An array (n_samples, n_column), or a frame if columns have names.
+        """
         check_is_fitted(self)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         frame = self.post_.sample(n_samples, rng=seed).to_frame()

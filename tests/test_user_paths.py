@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
+from bayesjpt import cli
 from bayesjpt.errors import BayesjptError
+from bayesjpt.table import batches
 from bayesjpt.table.write import write_table
 from bayesjpt.user_paths import as_file, as_output
 from tests import examples as ex
@@ -52,8 +54,20 @@ def test_the_home_folder_is_found_by_its_sign(post, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     post.save("~/fit.nc")
-    assert [file.name for file in tmp_path.iterdir()] == ["fit.nc"]
+    assert (tmp_path / "fit.nc").is_file()
     assert bj.load("~/fit.nc").n_draw == post.n_draw
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    write_table(post.sample(30, rng=1), "~/rows/a.csv")
+    assert batches.is_several("~/rows")
+    assert batches.find_files("~/rows/*.csv") == (rows / "a.csv",)
+    x = np.linspace(0.0, 1.0, 20)
+    bj.fit_experts({"x": x, "y": x}, target="y", depth=0, draws=2, tune=2, chains=1, rng=1).save("~/experts.nc")
+    assert (tmp_path / "experts.nc").is_file()
+    kept = ["fit", "~/rows/a.csv", "-o", "~/again.nc", "-q", "--checkpoint", "~/kept", "--draws", "2", "--tune", "2"]
+    assert cli.run([*kept, "--structures", "1", "--seed", "1"]) == 0
+    assert (tmp_path / "again.nc").is_file()
+    assert not (tmp_path / "kept").exists()
 
 
 def test_a_closed_folder_is_said(tmp_path, monkeypatch):

@@ -125,8 +125,7 @@ class Layout(NamedTuple):
         log_weight = np.zeros((*batch, circuit.n_edge))
         theta = np.empty((*batch, circuit.n_theta))
         for w in self.weights:
-            with np.errstate(divide="ignore", invalid="ignore"):  # what is no share is refused where it came from
-                log_weight[..., w.edges] = np.log(values[w.name])
+            log_weight[..., w.edges] = np.log(values[w.name])
         for p in self.parameters:
             theta[..., p.positions] = values[p.name]
         return Params(log_weight, theta)

@@ -52,13 +52,13 @@ def save(post: ExpertPosterior, path: Any) -> None:
     FitFileError
         Where the file cannot be written. A file that was there before is then left as it was.
     """
-    as_output(path, FitFileError)
+    path = as_output(path, FitFileError)
     write_tree(_tree(post, post.coefficients._asdict(), {"format": FORMAT}), path)
 
 
 def save_series(post: ExpertSeriesPosterior, path: Any) -> None:
     """Write a fit of series, as `save` does: a format of its own, with memory and the names of time and series."""
-    as_output(path, FitFileError)
+    path = as_output(path, FitFileError)
     arrays = {**post.coefficients._asdict(), "memory": post.memory.offset, "memory_precision": post.memory.precision}
     order = {"transitions": post.transitions, "time": post.time, "series": post.series}
     write_tree(_tree(post, arrays, {"format": SERIES_FORMAT, "order": json.dumps(order)}), path)

@@ -16,8 +16,8 @@ from bayesjpt.errors import ModelError
 from bayesjpt.internals import log_probability
 from bayesjpt.model import distributions, truncated_beta
 
-_FAR_OFF = 0.01
-"""By which shares may miss one. Rounded starting values are nearer, and what walks freely is soon farther."""
+_FAR_OFF = 1e-5
+"""By which shares may miss one: more than numbers of 32 bits, and less than steps that walk freely."""
 
 
 class BlockVariable:
@@ -47,8 +47,8 @@ def _block_segment_dirichlet_logp(op, values, rng, size, concentration, **kwargs
     near = pt.all(pt.abs(op.segments.sum(values[0]) - 1.0) < _FAR_OFF)
     return CheckAndRaise(
         ModelError,
-        "weights of a block that were moved and do not add up to one, as by pm.Metropolis or pm.Slice; "
-        "expected the block's own sweeps. Leave weights out of step=, or make the block with transforms=True",
+        "weights of a block that do not add up to one, as where pm.Metropolis or pm.Slice moved them; expected values "
+        "of its own sweeps. Leave weights out of step=, or make the block with transforms=True",
     )(logp, near)
 
 

@@ -318,7 +318,8 @@ class CircuitGibbs(BlockedStep):
         n_tune = self.n_tune if self._may_be_even else 0
         start = chain.init(self._sweeper, self.rng, key, at_random=at_random, n_tune=n_tune)
         values = self._merged(point, start.params) | {full: point[full] for full in given}
-        params = self._params(values)
+        with np.errstate(invalid="ignore", divide="ignore"):  # what the user gave is checked in a moment
+            params = self._params(values)
         if given:
             self._check_start(params, given)
         return start._replace(params=params)

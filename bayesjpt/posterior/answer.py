@@ -84,8 +84,9 @@ class PlainAnswers:
         return xr.Dataset(data, coords=dict(self.coords), attrs=dict(self.attrs))
 
 
-ROWS = "obs_id"
-"""The axis of the rows that a question is about: the index of a frame of pandas, or their numbers."""
+ROWS, LABELS = "obs_id", "index"
+"""The axis of the rows that a question is about, and a coordinate of it: the index of a frame of pandas, if it has one
+of its own."""
 
 _USED: set[str] = set()
 """Query methods that this process has used."""
@@ -130,9 +131,10 @@ def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
 def _with_labels_of_rows(
     answer: PlainAnswer | PlainAnswers, arguments: Mapping[str, Any]
 ) -> PlainAnswer | PlainAnswers:
-    """Return an answer about the rows of a frame of pandas with its index in place of the rows' numbers.
+    """Return an answer about the rows of a frame of pandas with its index beside the rows' numbers.
 
-    Of several tables among the arguments, such as reference rows, the first is what is asked about.
+    The numbers stay the axis: xarray would join answers by labels, and tables have none. Of several tables among the
+    arguments, such as reference rows, the first is what is asked about.
     """
     tables = [
         value
@@ -140,11 +142,12 @@ def _with_labels_of_rows(
         if isinstance(value, Table) or (hasattr(value, "columns") and hasattr(value, "shape"))  # events have columns
     ]
     labels = row_labels(tables[0]) if tables else None
-    number = answer.coords[ROWS]
-    if labels is None or not np.array_equal(number, np.arange(labels.size)):
+    counted = labels is not None and np.array_equal(answer.coords[ROWS], np.arange(labels.size))
+    if not counted or np.array_equal(labels, answer.coords[ROWS]):
         return answer
-    of_rows = {dim: labels for dim in (ROWS, f"{ROWS}_other") if dim in answer.coords}
-    return replace(answer, coords={**answer.coords, **of_rows})
+    of_rows = {f"{LABELS}{other}": (f"{ROWS}{other}", labels) for other in ("", "_other")}
+    present = {name: (dim, given) for name, (dim, given) in of_rows.items() if dim in answer.coords}
+    return replace(answer, coords={**answer.coords, **present})
 
 
 def query_method[Method: Callable](function: Method) -> Method:

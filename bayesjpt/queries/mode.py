@@ -40,6 +40,7 @@ SCORED_MODES = 64
 """Modes of draws that `most_probable` scores under all draws: the best of them under `SCREENING_DRAWS` draws."""
 
 SCREENING_DRAWS = 48
+"""Draws under which more modes than those are compared first."""
 
 CELL_CHOICES = 12
 """Values that it tries in a cell of the best row, unless there are fewer."""
@@ -133,8 +134,8 @@ def most_probable(post: Posterior, given: Any = None, k: int = 1) -> PlainAnswer
     Dataset, dims (rank) and, where `given` is a table, obs_id before it
         ``log_mass``: log of the mean over draws of the row's probability given the evidence, of which rows are given by
         their recorded cells, as in `log_mass`. ``value``, with feature last, as in `mode`. ``share``: of draws under
-        which it is the first mode. Where a row has fewer than k candidates the last have a log mass of -inf, missing
-        values and a share of 0.
+        which it is the first mode, often none of them. Where a row has fewer than k candidates the last have a log mass
+        of -inf, missing values and a share of 0.
 
     Raises
     ------
@@ -183,7 +184,10 @@ def _best_together(
 
     The search starts at the modes of draws, float64 (n_draw, k, n_column), whose log masses are above -inf.
     """
+    out = np.full(k, -np.inf), np.full((k, row.n_column), np.nan), np.zeros(k)
     modes = np.unique(values[log_values > -np.inf], axis=0)
+    if not len(modes):
+        return out
     cells = modes
     if len(modes) > max(SCORED_MODES, k):
         under_some = _log_mean_mass(some_draws(post, SCREENING_DRAWS)[1], row, modes)
@@ -191,7 +195,6 @@ def _best_together(
     cells, together = _climb(post, row, modes, cells, _log_mean_mass(post, row, cells))
     best = np.argsort(-together, kind="stable")[:k]
     best = best[together[best] > -np.inf]
-    out = np.full(k, -np.inf), np.full((k, row.n_column), np.nan), np.zeros(k)
     out[0][: best.size], out[1][: best.size] = together[best], cells[best]
     out[2][: best.size] = (values[:, 0, None] == cells[None, best]).all(axis=2).mean(axis=0)
     return out

@@ -123,7 +123,7 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
         elif os.path.isfile(path):
             files = [path]
         else:
-            files = sorted(Path(each) for each in glob.glob(str(entry), recursive=True))
+            files = sorted(Path(each) for each in glob.glob(str(path), recursive=True))
         if not files:
             raise TableError(
                 f"no file {str(entry)!r}", "a file, a folder of files or a pattern such as 'folder/*.parquet'"
@@ -141,6 +141,7 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
 
 def is_several(path: str | Path) -> bool:
     """Return whether a path names a folder, or is a pattern of names."""
+    path = as_path(path, TableError)
     return os.path.isdir(path) or (any(mark in str(path) for mark in "*?[") and not os.path.exists(path))
 
 

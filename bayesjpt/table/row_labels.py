@@ -10,14 +10,15 @@ import numpy as np
 def row_labels(frame: Any) -> np.ndarray | None:
     """Return the index of a frame of pandas as a coordinate has it; None for what is none.
 
-    Levels are joined by commas, and what is of several types is text.
+    Levels are joined by commas, moments in a zone are told in UTC, and what netCDF has no type for is text.
     """
-    if type(frame).__module__.split(".")[0] != "pandas":
+    if not any(base.__module__.split(".")[0] == "pandas" for base in type(frame).__mro__):
         return None
-    index = frame.index.to_numpy()
-    if index.dtype != object or not index.size:
-        return index
-    if len(set(map(type, index))) == 1 and not isinstance(index[0], tuple | list):
-        return index
-    joined = [", ".join(map(str, label)) if isinstance(label, tuple | list) else str(label) for label in index]
+    index = frame.index
+    if getattr(index, "tz", None) is not None:
+        index = index.tz_convert("UTC").tz_localize(None)
+    labels = index.to_numpy()
+    if labels.dtype != object or all(type(label) is str for label in labels):
+        return labels
+    joined = [", ".join(map(str, label)) if isinstance(label, tuple | list) else str(label) for label in labels]
     return np.array(joined, object)

@@ -276,3 +276,11 @@ def test_modes_of_most_small_mixtures_are_the_best_rows(rng):
     best = post.log_mass(rows)[0].max("obs_id").to_numpy()
     assert (found <= best + EXACT).all()
     assert np.mean(found > best - EXACT) > 0.5
+
+
+def test_rows_without_any_completion_have_no_rank(rng):
+    rows = all_rows(LABEL, FLAG)
+    post = tree(rows, rng)
+    outside = " and ".join(f"label != '{label}'" for label in LABEL.labels)
+    assert np.isneginf(post.mode(outside)["log_mass"]).all()
+    assert post.most_probable(outside).sizes["rank"] == 0

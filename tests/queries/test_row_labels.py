@@ -36,33 +36,46 @@ def fitted():
         ([7, 3, 9], [7, 3, 9]),
         (["b", "a", "b"], ["b", "a", "b"]),
         (pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]), ["a, 1", "a, 2", "b, 1"]),
-        (pd.RangeIndex(3), [0, 1, 2]),
+        (pd.period_range("2024-01", periods=3, freq="M"), ["2024-01", "2024-02", "2024-03"]),
+        (pd.RangeIndex(3), None),
     ],
-    ids=["numbers", "texts", "levels", "range"],
+    ids=["numbers", "texts", "levels", "periods", "range"],
 )
-def test_answers_have_the_index_of_the_frame(query, index, expected, fitted):
+def test_answers_have_the_index_of_the_frame_beside_the_numbers_of_rows(query, index, expected, fitted):
     post, frame = fitted
     rows = frame.head(3).set_axis(index, axis=0)
     answer, plain = query(post, rows), query(post, frame.head(3))
-    assert answer["obs_id"].to_numpy().tolist() == expected
-    assert plain["obs_id"].to_numpy().tolist() == [0, 1, 2]
+    assert answer["obs_id"].to_numpy().tolist() == [0, 1, 2]
+    assert (answer["index"].to_numpy().tolist() if expected else "index" not in answer.coords) == (expected or True)
+    assert "index" not in plain.coords
     for name in plain.to_dataset(name="values") if hasattr(plain, "to_dataset") else plain:
         found, numbered = (one if hasattr(one, "to_dataset") else one[name] for one in (answer, plain))
         np.testing.assert_array_equal(found.to_numpy(), numbered.to_numpy())
+
+
+def test_answers_about_a_shuffled_frame_and_its_table_are_the_same_rows(fitted, tmp_path):
+    post, frame = fitted
+    shuffled = frame.sample(frac=1.0, random_state=1)
+    answer = post.log_density(shuffled)
+    assert (answer - post.log_density(bj.as_table(shuffled, schema=post.schema)) == 0.0).all()
+    assert answer.sizes["obs_id"] == len(frame)
+    of_moments = shuffled.set_axis(pd.date_range("2024-01-01", periods=len(frame), tz="Asia/Tokyo"), axis=0)
+    found = post.log_density(of_moments)
+    assert found["index"].to_numpy()[0] == np.datetime64("2023-12-31T15:00")
+    found.to_netcdf(tmp_path / "answer.nc", engine="h5netcdf")
 
 
 def test_both_axes_of_rows_have_it_and_tables_have_numbers(fitted):
     post, frame = fitted
     rows = frame.head(3).set_axis(["p", "q", "r"], axis=0)
     together = post.comembership(rows)
-    assert together["obs_id_other"].to_numpy().tolist() == ["p", "q", "r"]
-    assert post.log_density(bj.as_table(rows, schema=post.schema))["obs_id"].to_numpy().tolist() == [0, 1, 2]
+    assert together["index_other"].to_numpy().tolist() == ["p", "q", "r"]
+    assert "index" not in post.log_density(bj.as_table(rows, schema=post.schema)).coords
 
 
 def test_of_several_tables_the_first_is_asked_about(fitted):
     post, frame = fitted
     rows, reference = frame.head(3), frame.iloc[10:13]
-    assert post.outliers(rows, reference=reference)["obs_id"].to_numpy().tolist() == [0, 1, 2]
-    numbered = post.outliers(reference=reference, table=bj.as_table(rows, schema=post.schema))
-    assert numbered["obs_id"].to_numpy().tolist() == [0, 1, 2]
-    assert post.outliers(reference, reference=rows)["obs_id"].to_numpy().tolist() == [10, 11, 12]
+    assert "index" not in post.outliers(rows, reference=reference).coords
+    assert "index" not in post.outliers(reference=reference, table=bj.as_table(rows, schema=post.schema)).coords
+    assert post.outliers(reference, reference=rows)["index"].to_numpy().tolist() == [10, 11, 12]
