@@ -142,8 +142,8 @@ def _with_labels_of_rows(
         if isinstance(value, Table) or (hasattr(value, "columns") and hasattr(value, "shape"))  # events have columns
     ]
     labels = row_labels(tables[0]) if tables else None
-    counted = labels is not None and np.array_equal(answer.coords[ROWS], np.arange(labels.size))
-    if not counted or np.array_equal(labels, answer.coords[ROWS]):
+    number = answer.coords[ROWS]
+    if labels is None or not np.array_equal(number, np.arange(labels.size)) or np.array_equal(labels, number):
         return answer
     of_rows = {f"{LABELS}{other}": (f"{ROWS}{other}", labels) for other in ("", "_other")}
     present = {name: (dim, given) for name, (dim, given) in of_rows.items() if dim in answer.coords}
