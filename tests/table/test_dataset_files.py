@@ -70,6 +70,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:times of column")
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_columns_of_every_type_are_those_of_the_table(tmp_path, kind):
     expected = bj.as_table(pa.table({"x": X, "c": COLUMNS[kind]}))
