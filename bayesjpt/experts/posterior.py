@@ -24,7 +24,7 @@ from bayesjpt.kernels.expert_evidence import fill_leaf_shares, fill_log_density
 from bayesjpt.kernels.expert_moments import fill_weights
 from bayesjpt.kernels.expert_pairs import fill_log_mass, fill_params
 from bayesjpt.kernels.expert_tree import Coefficients
-from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers
+from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers, with_labels_of_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries import complete, distribution, mode, probability
 from bayesjpt.table.frames import with_lists
@@ -235,12 +235,13 @@ class ExpertPosterior:
 
         if isinstance(first, PlainAnswer):
             dims = (*first.dims, "obs_id")
-            return replace(first, dims=dims, values=joined(lambda answer: answer.values), coords=coords).to_xarray()
+            whole = replace(first, dims=dims, values=joined(lambda answer: answer.values), coords=coords)
+            return with_labels_of_rows(whole, (rows,)).to_xarray()
         data = {
             name: ((*dims, "obs_id"), joined(lambda answer, name=name: answer[name]))
             for name, (dims, _) in first.data.items()
         }
-        return replace(first, data=data, coords=coords).to_xarray()
+        return with_labels_of_rows(replace(first, data=data, coords=coords), (rows,)).to_xarray()
 
     def _rows_last(self, values: np.ndarray, n_row: int) -> np.ndarray:
         """Return (chain, draw, ..., row) of an answer over pairs, (1, chain * draw * row, ...)."""
@@ -273,7 +274,7 @@ class ExpertPosterior:
         cells = self._cells(table)
         out = self._log_density(table, cells)
         out += self.model.response.log_jacobian() @ cells[2]
-        return self._by_row("log_density", out)
+        return self._by_row("log_density", out, rows)
 
     def _log_density(self, table: Table, cells: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
         """Return the log density of cells, those of `_cells`, in the families' units, float64 (n_draw, n_row)."""
@@ -292,7 +293,7 @@ class ExpertPosterior:
         table = self.read(rows)
         values, seen = self.model.target_cells(table)
         lo, hi, log_share = self.model.recorded_ends(values)
-        return self._by_row("log_mass", self._log_masses(table, lo, hi, seen) + (log_share * seen).sum(axis=0))
+        return self._by_row("log_mass", self._log_masses(table, lo, hi, seen) + (log_share * seen).sum(axis=0), rows)
 
     def _log_masses(self, table: Table, lo: np.ndarray, hi: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """Return the log probability of each row's own intervals, float64 (n_draw, n_row)."""
@@ -304,15 +305,14 @@ class ExpertPosterior:
             out[:, which] = part
         return out
 
-    def _by_row(self, name: str, values: np.ndarray) -> Any:
+    def _by_row(self, name: str, values: np.ndarray, rows: Any) -> Any:
         coords = {
             "chain": np.arange(self.n_chain),
             "draw": np.arange(self.n_draw),
             "obs_id": np.arange(values.shape[1]),
         }
-        return PlainAnswer(
-            name, ("chain", "draw", "obs_id"), values.reshape(self.n_chain, self.n_draw, -1), coords
-        ).to_xarray()
+        by_draw = values.reshape(self.n_chain, self.n_draw, -1)
+        return with_labels_of_rows(PlainAnswer(name, ("chain", "draw", "obs_id"), by_draw, coords), (rows,)).to_xarray()
 
     def probability(self, event: Any, rows: Any) -> Any:
         """Return the probability of an event of the targets given each row; dims (chain, draw, obs_id).
@@ -331,13 +331,13 @@ class ExpertPosterior:
         """Return the expectation of targets of numbers given each row; dims (chain, draw, feature, obs_id)."""
         from bayesjpt.experts.leaf_moments import expectation
 
-        return expectation(self, rows).to_xarray()
+        return with_labels_of_rows(expectation(self, rows), (rows,)).to_xarray()
 
     def variance(self, rows: Any) -> Any:
         """Return the variance of targets of numbers given each row; dims (chain, draw, feature, obs_id)."""
         from bayesjpt.experts.leaf_moments import variance
 
-        return variance(self, rows).to_xarray()
+        return with_labels_of_rows(variance(self, rows), (rows,)).to_xarray()
 
     def variance_parts(self, rows: Any) -> Any:
         """Return the variance of targets of numbers as that ``within`` experts and ``between`` their means.
@@ -349,7 +349,7 @@ class ExpertPosterior:
         """
         from bayesjpt.experts.leaf_moments import variance_parts
 
-        return variance_parts(self, rows).to_xarray()
+        return with_labels_of_rows(variance_parts(self, rows), (rows,)).to_xarray()
 
     def quantile(self, q: Any, rows: Any) -> Any:
         """Return quantiles of targets of numbers given each row; dims (chain, draw, quantile, feature, obs_id)."""
@@ -370,10 +370,11 @@ class ExpertPosterior:
         """Return the k most probable values of the targets given each row, as `Posterior.mode` does."""
         return self._asked(rows, lambda post: mode.mode(post, None, k))
 
-    def sample(self, n: int, rows: Any, *, rng: int | np.random.Generator | None = None) -> Any:
+    def sample(self, n: int, rows: Any, *, rng: int | np.random.Generator | None = None, recorded: bool = True) -> Any:
         """Return a data frame of n draws of the targets for each row, side by side, each from a draw of its own.
 
-        Numbers in the user's units, labels of the training table.
+        Numbers in the user's units, rounded to the grid on which their column was recorded unless `recorded` is false;
+        labels of the training table.
         """
         n, generator = complete.check_count(n, "n"), complete.as_rng(rng)
         found = []
@@ -385,7 +386,7 @@ class ExpertPosterior:
             row = np.repeat(np.arange(n_part), n)
             chosen = Params(*(np.ascontiguousarray(array[draw, row])[None] for array in params))
             post = Posterior(self.model.circuit, self.model.response, chosen)
-            limits = complete.limits_of(post.schema, bounds=seen_labels(post.schema), recorded=False)
+            limits = complete.limits_of(post.schema, bounds=seen_labels(post.schema), recorded=recorded)
             empty = complete.empty_rows(post.schema, draw.size)
             each = np.arange(draw.size)
             found.append(complete.complete(post, empty, each, generator, limits=limits, one_row=False))

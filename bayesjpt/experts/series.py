@@ -32,7 +32,7 @@ from bayesjpt.kernels.expert_series import (
 )
 from bayesjpt.kernels.expert_series_start import slots
 from bayesjpt.kernels.expert_tree import Coefficients
-from bayesjpt.posterior.answer import PlainAnswer
+from bayesjpt.posterior.answer import PlainAnswer, with_labels_of_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries import complete
 from bayesjpt.table.frames import build_frame
@@ -233,28 +233,29 @@ class ExpertSeriesPosterior(ExpertPosterior):
             out[d, table.order.rows] = forward.log_density
         return out
 
-    def _by_leaf(self, name: str, table: OrderedTable, values: np.ndarray) -> Any:
+    def _by_leaf(self, name: str, rows: Any, values: np.ndarray) -> Any:
         """Return probabilities of leaves, (n_draw, n_row, n_leaf), as a DataArray."""
-        shape = (self.n_chain, self.n_draw, table.n_row, self.model.n_leaf)
+        shape = (self.n_chain, self.n_draw, *values.shape[1:])
         coords = {
             "chain": np.arange(self.n_chain),
             "draw": np.arange(self.n_draw),
             "leaf": np.arange(self.model.n_leaf),
-            "obs_id": np.arange(table.n_row),
+            "obs_id": np.arange(values.shape[1]),
         }
-        return PlainAnswer(name, tuple(coords), np.swapaxes(values.reshape(shape), 2, 3), coords).to_xarray()
+        answer = PlainAnswer(name, tuple(coords), np.swapaxes(values.reshape(shape), 2, 3), coords)
+        return with_labels_of_rows(answer, (rows,)).to_xarray()
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
     def filter(self, rows: Any) -> Any:
         """Return the probability of each leaf given a row's targets and those before; (chain, draw, leaf, obs_id)."""
         table = self.read(rows)
-        return self._by_leaf("filter", table, self._leaves(table, smoothed=False))
+        return self._by_leaf("filter", rows, self._leaves(table, smoothed=False))
 
     def smooth(self, rows: Any) -> Any:
         """Return the probability of each leaf given all targets of the series; dims (chain, draw, leaf, obs_id)."""
         table = self.read(rows)
-        return self._by_leaf("smooth", table, self._leaves(table, smoothed=True))
+        return self._by_leaf("smooth", rows, self._leaves(table, smoothed=True))
 
     def _leaves(self, table: OrderedTable, *, smoothed: bool) -> np.ndarray:
         order = table.order
@@ -350,9 +351,12 @@ class ExpertSeriesPosterior(ExpertPosterior):
         if rows is None:
             values = values[..., 0]
             del coords["obs_id"]
-        return PlainAnswer("transition_probabilities", tuple(coords), values, coords).to_xarray()
+        answer = PlainAnswer("transition_probabilities", tuple(coords), values, coords)
+        return (answer if rows is None else with_labels_of_rows(answer, (rows,))).to_xarray()
 
-    def sample_series(self, n: int, rows: Any, *, rng: int | np.random.Generator | None = None) -> Any:
+    def sample_series(
+        self, n: int, rows: Any, *, rng: int | np.random.Generator | None = None, recorded: bool = True
+    ) -> Any:
         """Return a data frame of n joint draws of the missing targets given all known ones of their series.
 
         Parameters
@@ -362,6 +366,8 @@ class ExpertSeriesPosterior(ExpertPosterior):
         rows : data frame, Table or dict of columns
             With rows whose targets are missing: steps behind the end, or gaps.
         rng : int, numpy.random.Generator or None
+        recorded : bool
+            Round drawn numbers to the grid on which their column was recorded.
 
         Returns
         -------
@@ -384,7 +390,7 @@ class ExpertSeriesPosterior(ExpertPosterior):
                 fill_drawn_paths(order.first, forward.base, forward.memory_odds, forward.filtered, key, path)
                 paths.append(path[np.argsort(order.rows)])
                 number += 1
-        limits = complete.limits_of(model.response, bounds=seen_labels(model.response), recorded=False)
+        limits = complete.limits_of(model.response, bounds=seen_labels(model.response), recorded=recorded)
         x, gate_x = self.matrices(table)
         flat, drawn, each = self.flat(), [], np.arange(n_row)
         for own, leaf in zip(draw, paths, strict=True):

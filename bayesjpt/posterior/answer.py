@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
@@ -120,7 +120,7 @@ def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(answer, PlainAnswer | PlainAnswers):
             return answer
         if ROWS in answer.coords:
-            answer = _with_labels_of_rows(answer, signature.bind(*args, **kwargs).arguments)
+            answer = with_labels_of_rows(answer, signature.bind(*args, **kwargs).arguments.values())
         return answer.to_xarray()
 
     returned = function.__annotations__["return"]
@@ -128,9 +128,7 @@ def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _with_labels_of_rows(
-    answer: PlainAnswer | PlainAnswers, arguments: Mapping[str, Any]
-) -> PlainAnswer | PlainAnswers:
+def with_labels_of_rows[Answer: (PlainAnswer, PlainAnswers)](answer: Answer, arguments: Iterable[Any]) -> Answer:
     """Return an answer about the rows of a frame of pandas with its index beside the rows' numbers.
 
     The numbers stay the axis: xarray would join answers by labels, and tables have none. Of several tables among the
@@ -138,7 +136,7 @@ def _with_labels_of_rows(
     """
     tables = [
         value
-        for value in arguments.values()
+        for value in arguments
         if isinstance(value, Table) or (hasattr(value, "columns") and hasattr(value, "shape"))  # events have columns
     ]
     labels = row_labels(tables[0]) if tables else None

@@ -14,7 +14,7 @@ from bayesjpt.kernels.boxes import EVERYWHERE, make_boxes
 from bayesjpt.kernels.given_labels import fill_label_probability
 from bayesjpt.kernels.mixture import make_components
 from bayesjpt.kernels.path_probability import make_targets
-from bayesjpt.posterior.answer import PlainAnswers, query_method
+from bayesjpt.posterior.answer import PlainAnswers, query_method, with_labels_of_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.complete import as_rng, check_count, complete_within, constants_kept, even_draws, grid
@@ -201,7 +201,8 @@ def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded:
         coords={"obs_id": np.arange(rows.n_row), "feature": list(post.schema.names)},
         attrs={"interval": interval},
     )
-    return MeanImputation(Table(post.schema, values, np.ones(values.shape, bool), rows.unseen), cells)
+    filled = Table(post.schema, values, np.ones(values.shape, bool), rows.unseen)
+    return MeanImputation(filled, with_labels_of_rows(cells, (table,)))
 
 
 def _by_draw(post: Posterior, rows: Table) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:

@@ -196,6 +196,32 @@ def test_samples_follow_the_mixture_over_draws(posts):
     assert abs(below - expected) < 5.0 * 0.5 / np.sqrt(4000)
 
 
+def test_drawn_numbers_lie_on_the_grid_on_which_targets_were_recorded(posts):
+    post, row = posts["real"], frame().head(1)
+    drawn = post.sample(200, row, rng=1)["real"].to_numpy()
+    np.testing.assert_allclose(drawn, drawn.round(3), atol=1e-12)
+    free = post.sample(200, row, rng=1, recorded=False)["real"].to_numpy()
+    assert (np.abs(free - free.round(3)) > 1e-9).any()
+    np.testing.assert_allclose(drawn, free, atol=0.5001e-3)
+
+
+def test_answers_have_the_index_of_the_frame(posts):
+    post, rows = posts["real"], frame().head(3).set_axis(["p", "q", "r"], axis=0)
+    answers = [
+        post.log_density(rows),
+        post.log_mass(rows),
+        post.probability("real > 0", rows),
+        post.expectation(rows),
+        post.variance_parts(rows),
+        post.quantile(0.5, rows),
+        post.confidence_bounds(rows),
+    ]
+    for answer in answers:
+        assert answer["index"].dims == ("obs_id",)
+        assert answer["index"].to_numpy().tolist() == ["p", "q", "r"]
+    assert "index" not in post.log_density(post.read(rows)).coords
+
+
 def test_modes_and_bounds_lie_where_the_density_is(posts):
     post, rows = posts["real"], frame().head(3)
     found = post.mode(rows)

@@ -118,6 +118,17 @@ def test_draws_do_not_depend_on_cores_or_on_the_order_of_rows(fitted):
     pd.testing.assert_frame_equal(post.predict(shuffled), post.predict(rows).loc[shuffled.index])
 
 
+def test_answers_have_the_index_of_the_frame_and_draws_the_grid_of_the_target(fitted):
+    post, rows = fitted
+    some = rows.head(4).set_axis(["p", "q", "r", "s"], axis=0)
+    for answer in (post.filter(some), post.log_density(some), post.transition_probabilities(some)):
+        assert answer["index"].to_numpy().tolist() == ["p", "q", "r", "s"]
+    assert "index" not in post.transition_probabilities().coords
+    resolution = post.model.response.columns[0].resolution
+    drawn = post.sample_series(2, some.assign(y=np.nan), rng=1)["y"].to_numpy() / resolution
+    np.testing.assert_allclose(drawn, drawn.round(), atol=1e-6)
+
+
 def test_rows_behind_the_end_are_forecasts(fitted):
     post, rows = fitted
     ahead = pd.concat(
@@ -140,7 +151,7 @@ def test_missing_targets_are_drawn_given_all_others_of_the_series(fitted):
     gone.loc[[4, 5, 11], "y"] = np.nan
     n = 4_000
     few = post.some_draws(2)
-    drawn = few.sample_series(n, gone, rng=1)
+    drawn = few.sample_series(n, gone, rng=1, recorded=False)
     assert len(drawn) == n * 12
     known = drawn[drawn["row"] == 3]["y"]
     assert (known == rows["y"][3]).all()

@@ -18,6 +18,7 @@ QUERIES = {
     "most_probable": lambda post, rows: post.most_probable(rows[["label"]]),
     "mode": lambda post, rows: post.mode(given=rows[["label"]]),
     "expectation": lambda post, rows: post.expectation("x", rows[["label"]]),
+    "impute_mean": lambda post, rows: post.impute_mean(rows.assign(x=[None, 1.0, None])).cells,
 }
 
 
