@@ -21,11 +21,12 @@ import numpy as np
 from bayesjpt.families import negative_binomial_posterior, plausible
 from bayesjpt.families.negative_binomial_posterior import lowest_p, prior_of_p
 from bayesjpt.families.record import ColumnFacts, Family, Parameter, SharedScale
+from bayesjpt.numerics.count_search import begin_search, found, is_open, narrowed, tail_targets
 from bayesjpt.numerics.few_counts import FEW, moment_of_few
 from bayesjpt.numerics.incomplete_beta import log_beta_kernel, log_beta_tails
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import digamma_step, log_rising
-from bayesjpt.numerics.special import log1mexp, log_normal_cdf, logaddexp
+from bayesjpt.numerics.special import log1mexp, log_normal_cdf
 
 _SIZE, _P = 0, 1
 _LOG_SIZE_MEAN, _LOG_SIZE_SD, _CAP, _A0, _B0, _LEAST, _A1, _B1, _NEAR = range(9)
@@ -42,7 +43,6 @@ _LARGE_SIZE = 10.0
 _LARGE_COUNT = 16.0
 _N_SUMMED = 256
 _N_BEFORE, _LARGEST_BEFORE, _MOST_BEFORE = 20.0, 50.0, 0.9
-_N_BISECTION = 200
 _LARGEST_DRAWN = 1e15
 _LARGEST_RATE = 1e300
 
@@ -294,42 +294,19 @@ def _reached(k, log_below, log_above, theta):
 
 @kernel
 def _quantile(first, last, theta, u):
-    """Return the u-quantile of the counts in first ... last, by doubling steps from the mode and then bisection."""
+    """Return the u-quantile of the counts in first ... last."""
     size, p = theta[_SIZE], theta[_P]
-    left = right = min(max(_mode_of(size, p), first), last)
+    start = min(max(_mode_of(size, p), first), last)
     log_all = _integer_mass(first, last, size, p)
     if log_all == -np.inf:
-        return left
-    log_below = math.log(u) + log_all
-    if first > 0.0:
-        log_below = logaddexp(_log_upto(first - 1.0, theta), log_below)
-    log_above = math.log1p(-u) + log_all
-    if last < np.inf:
-        log_above = logaddexp(_log_beyond(last, theta), log_above)
-    step = 1.0
-    if _reached(left, log_below, log_above, theta):
-        for _ in range(_N_BISECTION):
-            left = max(right - step, first - 1.0)
-            if left < first or not _reached(left, log_below, log_above, theta):
-                break
-            right = left
-            step *= 2.0
-    else:
-        for _ in range(_N_BISECTION):
-            right = min(left + step, last)
-            if right == last or _reached(right, log_below, log_above, theta):
-                break
-            left = right
-            step *= 2.0
-    for _ in range(_N_BISECTION):
-        middle = np.floor(0.5 * (left + right))
-        if right - left <= 1.0 or not left < middle < right:
-            break
-        if _reached(middle, log_below, log_above, theta):
-            right = middle
-        else:
-            left = middle
-    return right
+        return start
+    log_before = _log_upto(first - 1.0, theta) if first > 0.0 else -np.inf
+    log_behind = _log_beyond(last, theta) if last < np.inf else -np.inf
+    log_below, log_above = tail_targets(u, log_all, log_before, log_behind)
+    search = begin_search(start)
+    while is_open(search):
+        search = narrowed(search, _reached(search[0], log_below, log_above, theta), first, last)
+    return found(search)
 
 
 @kernel

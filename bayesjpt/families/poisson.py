@@ -14,11 +14,12 @@ import numpy as np
 
 from bayesjpt.families import plausible
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, SharedScale
+from bayesjpt.numerics.count_search import begin_search, found, is_open, narrowed, tail_targets
 from bayesjpt.numerics.draw import draw_gamma_below
 from bayesjpt.numerics.few_counts import FEW, moment_of_few
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.rising import log_rising
-from bayesjpt.numerics.special import log1mexp, log_gamma_p, log_gamma_q, log_poisson_mass, logaddexp
+from bayesjpt.numerics.special import log1mexp, log_gamma_p, log_gamma_q, log_poisson_mass
 
 _RATE = 0
 _A0, _B0, _MOST = range(3)
@@ -26,7 +27,6 @@ _N, _SUM, _SUM_LOG_FACTORIAL = range(3)
 _SMALLEST_MEAN = 1e-3
 _N_SUMMED = 256
 _N_BEFORE, _LARGEST_BEFORE, _MOST_BEFORE = 20.0, 50.0, 0.9
-_N_BISECTION = 200
 _LARGEST_DRAWN = 1e15
 
 
@@ -263,41 +263,18 @@ def _reached(k, log_below, log_above, rate):
 
 @kernel
 def _quantile(first, last, rate, u):
-    """Return the u-quantile of the counts in first ... last, by doubling steps from the mode and then bisection."""
+    """Return the u-quantile of the counts in first ... last."""
+    start = min(max(np.floor(rate), first), last)
     log_all = _integer_mass(first, last, rate)
     if log_all == -np.inf:
-        return min(max(np.floor(rate), first), last)
-    log_below = math.log(u) + log_all
-    if first > 0.0:
-        log_below = logaddexp(log_gamma_q(first, rate), log_below)
-    log_above = math.log1p(-u) + log_all
-    if last < np.inf:
-        log_above = logaddexp(log_gamma_p(last + 1.0, rate), log_above)
-    left = right = min(max(np.floor(rate), first), last)
-    step = 1.0
-    if _reached(left, log_below, log_above, rate):
-        for _ in range(_N_BISECTION):
-            left = max(right - step, first - 1.0)
-            if left < first or not _reached(left, log_below, log_above, rate):
-                break
-            right = left
-            step *= 2.0
-    else:
-        for _ in range(_N_BISECTION):
-            right = min(left + step, last)
-            if right == last or _reached(right, log_below, log_above, rate):
-                break
-            left = right
-            step *= 2.0
-    for _ in range(_N_BISECTION):
-        middle = np.floor(0.5 * (left + right))
-        if right - left <= 1.0 or not left < middle < right:
-            break
-        if _reached(middle, log_below, log_above, rate):
-            right = middle
-        else:
-            left = middle
-    return right
+        return start
+    log_before = log_gamma_q(first, rate) if first > 0.0 else -np.inf
+    log_behind = log_gamma_p(last + 1.0, rate) if last < np.inf else -np.inf
+    log_below, log_above = tail_targets(u, log_all, log_before, log_behind)
+    search = begin_search(start)
+    while is_open(search):
+        search = narrowed(search, _reached(search[0], log_below, log_above, rate), first, last)
+    return found(search)
 
 
 @kernel
