@@ -7,8 +7,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from bayesjpt.circuit.check_values import check_values
 from bayesjpt.circuit.layout import make_layout
-from bayesjpt.errors import ModelError
+from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.encode import filler
 from bayesjpt.table.schema import Schema
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from bayesjpt.table.dataset import Dataset
+
+_DRAW_TOLERANCE = 1e-5
+"""By which shares that another sampler drew may miss one; samplers in JAX count in single precision."""
 
 REFERENCE_ROWS = 200
 """Rows whose log density is followed by the convergence battery, and which a saved fit keeps."""
@@ -42,10 +46,19 @@ def from_model(idata, model, name: str | None = None) -> Posterior:
         if full not in draws:
             raise ModelError(f"the draws hold no {full!r}", "the draws of this very model")
         values[variable.name] = draws[full].transpose("chain", "draw", f"{name}_{variable.dim}").to_numpy()
+        if variable in layout.weights and not (values[variable.name] >= 0.0).all():
+            raise ModelError(f"draws of {full!r} below 0 or not a number", "shares of one")
+    params = layout.join(frozen.circuit, values)
+    try:
+        check_values(layout, params, _DRAW_TOLERANCE)
+    except CircuitError as error:
+        raise ModelError(
+            f"draws whose {error.found}", error.expected, "Sample again, with a step that keeps them."
+        ) from None
     return Posterior(
         circuit=frozen.circuit,
         schema=frozen.schema,
-        params=layout.join(frozen.circuit, values),
+        params=params,
         sample_stats=_stats(idata, name),
         reference=_reference(idata, name, frozen.schema),
     )

@@ -97,6 +97,18 @@ def test_draws_of_another_model_are_refused_by_name(fitted, rng):
         Posterior.from_idata(idata, model)
 
 
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [(np.nan, "below 0 or not a number"), (-0.1, "below 0 or not a number"), (0.3, "no shares of one")],
+)
+def test_draws_that_are_no_shares_are_refused_by_name(value, match, fitted):
+    model, idata = fitted[2], fitted[3].copy(deep=True)
+    name = next(name for name in idata["posterior"].data_vars if "weight" in name)
+    idata["posterior"][name].values[0, 1, 0] = value
+    with pytest.raises(ModelError, match=match):
+        Posterior.from_idata(idata, model)
+
+
 def test_model_without_a_block_is_refused(fitted):
     with pm.Model() as model:
         pm.Normal("z")
