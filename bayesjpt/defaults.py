@@ -43,47 +43,16 @@ RDC_MAX_ROWS = 10_000
 """Rows on which coefficients and cluster centres are found; the standard error of a correlation is then 0.01, against
 thresholds of 0.3 and more."""
 
-# --- structure: mixed SPNs -------------------------------------------------------------------------------------------
-
-# What scores best on validation rows of nine public tables, and costs little (docs/results.md, learner of networks).
-
-MSPN_MIN_SHARE = 0.05
-MSPN_MIN_COUNT = 25
-"""Share of the table's rows, and number of rows, at which splitting ends; the larger holds. ABDA's grid is 0.1, 0.2 and
-0.3: sub-populations that the data do not need lose their rows again. On validation rows 25 is better than 50 by .23
-nats a row on iris, .35 on cars, .03 on heart and diabetes (docs/results.md)."""
-
 # --- learner: cutset networks ----------------------------------------------------------------------------------------
 
-CUTSET_MIN_ROWS, CUTSET_MIN_COLUMNS, CUTSET_BINS, CUTSET_DRAWS = 300, 4, 8, 2
-"""Delta and sigma of Di Mauro et al. (2017); intervals by which numbers are judged; draws of each of some networks of
-labels, whose posterior is known."""
-
-CUTSET_MIXED_COUNT, CUTSET_MIXED_SHARE, CUTSET_MIXED_COLUMNS = 25, 0.01, 1
-"""In place of delta and sigma where there are numbers, which depend on others by splits alone: rows, or share of the
-table's, the larger holds. Of 25, 50 and 100 rows 25 are best on held-out rows of iris, wine and abalone, by .1 to .6
-nats a row against 50 (docs/explanation/cutset.md); the share bounds the circuits of large tables."""
+CUTSET_MIN_COLUMNS, CUTSET_MIXED_COLUMNS = 4, 1
+"""Columns that no split parts: sigma of Di Mauro et al. (2017); and where there are numbers, which depend on others by
+splits alone."""
 
 # --- learners: hidden Chow-Liu trees, mixtures of trees --------------------------------------------------------------
 
 HCLT_STATES, TREE_COMPONENTS = 8, 16
 """States of each hidden variable; trees of a mixture."""
-
-TREE_SWEEPS, HIDDEN_SWEEPS = 40, 60
-"""Gibbs sweeps of these learners: where the sampling of a fit begins hardly matters beyond."""
-
-HIDDEN_STATE_ROWS, HIDDEN_LEAF_ROWS = 0.02, 0.5
-"""Imaginary rows: of each state given its parent's, and of a column given a state, by its shares. On validation rows of
-two binary tables better than .1 and 2 by .06 and .33 nats a row (docs/results.md)."""
-
-TREE_ROWS = 0.25
-"""Imaginary rows of each tree of a mixture: few enough that trees in excess lose theirs (as `GAMMA`)."""
-
-EM_STEPS, EM_ROWS = 20, 20_000
-"""Steps before sampling goes on, and rows that they see at most: where sweeps begin hardly matters beyond."""
-
-EM_STATE_ROWS = 0.1
-"""Imaginary rows of each component while EM runs (`defaults.GAMMA`)."""
 
 # --- leaves: distribution functions by pieces ------------------------------------------------------------------------
 
@@ -148,19 +117,6 @@ LEARN_ROWS = 100_000
 """Rows that a structure is learned from at most, chosen by a hash of their numbers, of each structure's own: see
 docs/results.md."""
 
-SHORT_ROWS = 100_000
-"""Rows above which sweeps of a structure become fewer, unless their number is given, by the root of the rows over
-these, down to `FEWEST_SWEEPS` discarded and as many kept: weights and parameters spread by the inverse root of the
-rows, so beside the differences between structures that of draws fades."""
-FEWEST_SWEEPS = 5
-
-COUNTED_ROWS = 100_000
-"""Rows above which those of a hard tree are counted by slot and value before the sweeps, in place of in each. Fewer
-rows gain little, and keep draws that are functions of (key, row, node)."""
-MAX_BINS = 2**23
-"""Counts of slots and values at most, 16 bytes each, and never more than rows: a bin costs a sweep about as much as a
-cell of a row."""
-
 HALVED_ROWS = 2_500
 """Rows of a table from which structures are learned from half of them: on abalone held-out mass is then higher by .05
 nats with 2,923 rows, lower by .24 and .65 with 1,400 and 700 of them, than with structures learned from all rows."""
@@ -210,8 +166,8 @@ MAX_REDRAWS = 1000
 
 # --- explanations ----------------------------------------------------------------------------------------------------
 
-EXPLAINED_PARTS, EXPLAINED_FACTS = 5, 3
-"""Sub-populations that are told apart, as many lines as are read at a glance; columns that describe each in words."""
+EXPLAINED_FACTS = 3
+"""Columns that describe a sub-population in words."""
 
 EXPLAINED_DIFFERENCE = 0.2
 """From which a column sets a sub-population apart: a fifth of its rows lie elsewhere than those of the whole table."""

@@ -92,7 +92,8 @@ def fit(
         table's rows are most probable. That is an optimum for comparisons, and intervals are those of its parts; even
         weights of random networks predict better.
     draws : int, optional
-        Kept sweeps of each chain of each structure; 25 unless given, 2 of cutset networks, 150 of a single structure.
+        Kept sweeps of each chain of each structure; 20 unless given, 2 of cutset networks of labels without missing
+        cells, 150 of a single structure.
         Of several structures of more than 100,000 rows fewer, by the root of the rows, down to 5; and so are `tune`.
         The whole has `n_structures` times as many a chain, divided over the structures by their weights.
     tune : int, optional

@@ -15,13 +15,10 @@ from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.defaults import (
     ALPHA,
     CHAINS,
-    CUTSET_DRAWS,
     DRAWN_ESS,
     DRAWS,
     ESS,
-    FEWEST_SWEEPS,
     GAMMA,
-    SHORT_ROWS,
     STRUCTURE_CHAINS,
     STRUCTURE_DRAWS,
     STRUCTURE_TUNE,
@@ -45,6 +42,14 @@ BOOSTING = "boosting"
 
 ROWS_PER_WORKER = 100_000
 """Below, sending a sweep and adding up its answers takes longer than the sweep (docs/explanation/scale.md)."""
+
+SHORT_ROWS, FEWEST_SWEEPS = 100_000, 5
+"""Rows above which sweeps of a structure become fewer, unless their number is given, by the root of the rows over
+these, down to so many discarded and as many kept: weights and parameters spread by the inverse root of the rows, so
+beside the differences between structures that of draws fades."""
+
+_CLOSED_FORM_DRAWS = 2
+"""Draws of each of some networks of labels, whose posterior is known."""
 
 WEIGHTS = ("even", "stacking", BOOSTING)
 
@@ -178,7 +183,7 @@ class FitSettings:
         """Sweeps of each chain, with defaults for what was left open."""
         from bayesjpt.sampler.schedule import Schedule
 
-        few = CUTSET_DRAWS if self.in_closed_form else STRUCTURE_DRAWS
+        few = _CLOSED_FORM_DRAWS if self.in_closed_form else STRUCTURE_DRAWS
         chains, tune, draws = (STRUCTURE_CHAINS, STRUCTURE_TUNE, few) if self.several else (CHAINS, TUNE, DRAWS)
         return Schedule(
             n_chain=int(chains if self.chains is None else self.chains),

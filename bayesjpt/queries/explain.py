@@ -13,7 +13,7 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.scope import scopes
-from bayesjpt.defaults import EXPLAINED_PARTS, INTERVAL
+from bayesjpt.defaults import INTERVAL
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
@@ -34,6 +34,10 @@ from bayesjpt.table.schema import Schema
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+_N_PARTS = 5
+"""Sub-populations that are told apart: as many lines as are read at a glance."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,7 @@ _HEADERS = ("of the answer", "of the rows", "P(event) there", "sub-population")
 
 
 @query_method
-def explain(post: Posterior, event: Event | str, given=None, *, k: int = EXPLAINED_PARTS) -> Explanation:
+def explain(post: Posterior, event: Event | str, given=None, *, k: int = _N_PARTS) -> Explanation:
     """Return which sub-populations carry the probability of an event, and what sets them apart.
 
     Sub-populations are choices at the sums near the root of the circuit: the part that carries most of the answer is

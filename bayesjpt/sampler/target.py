@@ -17,10 +17,8 @@ from bayesjpt.circuit.priors import Priors, make_priors
 from bayesjpt.circuit.type_prior import MEMBERS
 from bayesjpt.defaults import (
     ALPHA,
-    COUNTED_ROWS,
     ESS,
     GAMMA,
-    MAX_BINS,
     MAX_DISTINCT_SHARE,
     MAX_TABLE_BYTES,
     MAX_WORK_BYTES,
@@ -38,6 +36,14 @@ from bayesjpt.table.dataset import Dataset
 if TYPE_CHECKING:
     from bayesjpt.table.table import Table
 
+
+COUNTED_ROWS = 100_000
+"""Rows above which those of a hard tree are counted by slot and value before the sweeps, in place of in each. Fewer
+rows gain little, and keep draws that are functions of (key, row, node)."""
+
+_MAX_BINS = 2**23
+"""Counts of slots and values at most, 16 bytes each, and never more than rows: a bin costs a sweep about as much as a
+cell of a row."""
 
 RESIDENT_BYTES = 2**29
 """Of rows that lie in files, what a structure keeps arranged in memory; the rest is arranged anew in each sweep."""
@@ -179,7 +185,7 @@ def _counted(plan: Plan, source: Source, sampler: str, n_thread: int, executor: 
     """
     if source.n_row <= COUNTED_ROWS or sampler != BLOCKED:
         return None
-    bins = make_bins(plan, source, min(source.n_row, MAX_BINS))
+    bins = make_bins(plan, source, min(source.n_row, _MAX_BINS))
     if bins is None:
         return None
     if executor is None:

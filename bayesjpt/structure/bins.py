@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayesjpt import defaults
 from bayesjpt.circuit.trees import codes_of
 from bayesjpt.families.label import label_groups
 from bayesjpt.structure.chow_liu import Bins
@@ -14,11 +13,14 @@ from bayesjpt.table.table import Table
 
 _BLOCK = 1024
 
+_N_INTERVAL = 8
+"""Intervals by which numbers are judged."""
+
 
 def cuts_of(table: Table, column: int) -> np.ndarray:
     """Return thresholds between the bins of a column of numbers, float64 (n_bin - 1,), in its units."""
     known = table.values[column, table.observed[column]]
-    shares = np.linspace(0.0, 1.0, defaults.CUTSET_BINS + 1)[1:-1]
+    shares = np.linspace(0.0, 1.0, _N_INTERVAL + 1)[1:-1]
     cuts = np.unique(np.quantile(known, shares)) if known.size else np.empty(0)
     # a cut at the least value would leave the bin below it empty
     return cuts[cuts > known.min()] if known.size else cuts

@@ -52,7 +52,7 @@ def learn_mspn(
         The same state gives the same circuit, whatever the number of cores.
     min_rows : int or float, optional
         A sub-population of at most so many rows is not divided further: a number of rows, or a share of the table's.
-        50 rows or 5 % unless given, whichever is more. Sub-populations may be smaller than that, since 2-means decides
+        25 rows or 5 % unless given, whichever is more. Sub-populations may be smaller than that, since 2-means decides
         on their sizes.
     threshold : float, optional
         Columns whose dependence coefficient reaches it stay together; in [0, 1]. 0 never separates columns. Unless
@@ -115,7 +115,7 @@ def learn_mspn(
     table = in_memory(table)
     rng = base.check_input(table, rng)
     settings = Settings(
-        min_rows=_least_rows(table.n_row) if min_rows is None else base.rows_of("min_rows", min_rows, table.n_row),
+        min_rows=base.least_rows(min_rows, table.n_row),
         threshold=None if threshold is None else base.check_between("threshold", threshold, 0.0, 1.0),
         rows_first=bool(rows_first),
         features=RandomFeatures(n_features, scale, max_rows),
@@ -134,10 +134,6 @@ class Settings:
     threshold: float | None
     rows_first: bool
     features: RandomFeatures
-
-
-def _least_rows(n_row: int) -> int:
-    return max(defaults.MSPN_MIN_COUNT, int(defaults.MSPN_MIN_SHARE * n_row))
 
 
 def mspn_tree(table: Table, rng: np.random.Generator, settings: Settings, progress: Progress | None = None) -> Node:

@@ -23,6 +23,15 @@ from bayesjpt.table.table import Table
 
 EDGES = ("own", "shared")
 
+_SWEEPS = 40
+"""Gibbs sweeps: where the sampling of a fit begins hardly matters beyond."""
+
+_EM_STEPS, _EM_ROWS = 20, 20_000
+"""Steps before sampling goes on, and rows that they see at most: where sweeps begin hardly matters beyond."""
+
+EM_STATE_ROWS = 0.1
+"""Imaginary rows of each component while EM runs (as `bayesjpt.defaults.GAMMA`)."""
+
 
 def learn_tree_mixture(
     table: Table | Dataset,
@@ -31,8 +40,8 @@ def learn_tree_mixture(
     n_components: int = defaults.TREE_COMPONENTS,
     edges: str = "own",
     ess: float = defaults.ESS,
-    sweeps: int = defaults.TREE_SWEEPS,
-    em_steps: int = defaults.EM_STEPS,
+    sweeps: int = _SWEEPS,
+    em_steps: int = _EM_STEPS,
     dictionary: Dictionary | None = None,
     progress: Progress | None = None,
 ) -> Circuit:
@@ -77,7 +86,7 @@ def learn_tree_mixture(
     mean of its weights given the last components.
 
     A step of EM weighs each row by the probability that it belongs to a component, and gives each component the tree of
-    the largest mutual information among rows so weighed, from at most `defaults.EM_ROWS` rows. It never makes complete
+    the largest mutual information among rows so weighed, from 20,000 rows at most. It never makes complete
     rows less probable; of a pair of columns the rows count that have both.
 
     Cost: O(n_components) a sweep for each cell that is not its column's most frequent one, rows that are alike counted
@@ -114,7 +123,7 @@ def learn_tree_mixture(
             state = base.last_of(states, progress, bins.code.size, sweeps * bins.code.size)
             mixture, component = of_sampled(state.estimate), rows.distinct.in_table(state.tree)
         else:
-            part = some_rows(bins, defaults.EM_ROWS, rng)
+            part = some_rows(bins, _EM_ROWS, rng)
             counter = PairCounter(part, is_labels, ess)
             steps = em_run(part, counter, started(part, n_components, rng), edges, em_steps)
             mixture = base.last_of(steps, progress, bins.code.size, em_steps * bins.code.size)
@@ -276,7 +285,7 @@ def em_step(mixture: TreeMixture, bins: Bins, counter: PairCounter, edges: str) 
         counts = counter.counts(responsibility)  # one component's at a time: they are the largest arrays
         parents.append(counter.tree(counter.information(counts)) if common is None else common)
         tables.append(counter.tables(counts, parents[-1]))
-    weights = share.sum(axis=1) + defaults.EM_STATE_ROWS
+    weights = share.sum(axis=1) + EM_STATE_ROWS
     return TreeMixture(weights / weights.sum(), parents, tables), float(value.sum()) + log_prior(mixture, counter.ess)
 
 
@@ -289,7 +298,7 @@ def em_run(bins: Bins, counter: PairCounter, mixture: TreeMixture, edges: str, n
 
 def log_prior(mixture: TreeMixture, ess: float) -> float:
     """Return the logarithm of the probability of all imaginary rows."""
-    of_components = defaults.EM_STATE_ROWS * float(np.log(mixture.weights).sum())
+    of_components = EM_STATE_ROWS * float(np.log(mixture.weights).sum())
     return of_components + sum(
         ess * float(np.log(table).mean()) for component_tables in mixture.tables for table in component_tables
     )

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesjpt import defaults
 from bayesjpt.structure.chow_liu import Bins
 from bayesjpt.structure.distinct_rows import DistinctRows, distinct_rows, usual_bins
 from bayesjpt.structure.tree_edges import best_tree, fill_information, pairs_of
@@ -33,6 +32,9 @@ from bayesjpt.structure.tree_gibbs import (
 
 STRENGTHS = (0.25, 128.0)
 """The fewest and the most imaginary rows of a table's prior; before, each power of two is as probable."""
+
+_TREE_ROWS = 0.25
+"""Imaginary rows of each tree: few enough that trees in excess lose theirs (as `bayesjpt.defaults.GAMMA`)."""
 
 _OWN_SHARE = 0.3
 """Where a tree begins: so much of the row it begins around, the rest of the table."""
@@ -165,7 +167,7 @@ def sweep(rows: Rows, state: State, rng: np.random.Generator, *, edges: str = ""
     fill_centre(trees, rows.pairs, centre)
     strength = _strength(trees, counts, centre, state.strength, rng)
     mean_tables(trees, counts, centre, strength, table)
-    weight = n_rows + defaults.TREE_ROWS
+    weight = n_rows + _TREE_ROWS
     estimate = Mixture(trees, np.log(weight / weight.sum()), np.log(table))
     # the means were copied by the logarithm: the array is free for the draw
     draw_tables(trees, counts, centre, strength, table, rng)

@@ -16,7 +16,6 @@ from functools import partial
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from bayesjpt import defaults
 from bayesjpt.circuit.arrays import Circuit
 from bayesjpt.circuit.build import Dictionary, Node, build_circuit
 from bayesjpt.families import registry, spline_choice
@@ -95,7 +94,7 @@ def learn_wmispn(
         separated, at 1 those between which G is not 0 stay together.
     min_rows : int or float, optional
         A sub-population of at most so many rows is not divided further: a number of rows, or a share of the table's.
-        50 rows or 5 % unless given, whichever is more.
+        25 rows or 5 % unless given, whichever is more.
     penalty : float, optional
         What a further cluster of rows costs, in nats a column, at least 0.
     dictionary : callable, optional
@@ -142,7 +141,7 @@ def learn_wmispn(
     settings = Settings(
         rule=rule_of(bins, n_bins, order),
         p_value=base.check_between("p_value", p_value, 0.0, 1.0),
-        min_rows=_least_rows(table.n_row) if min_rows is None else base.rows_of("min_rows", min_rows, table.n_row),
+        min_rows=base.least_rows(min_rows, table.n_row),
         penalty=base.check_between("penalty", penalty, 0.0, np.inf),
     )
     families = dictionary or default_dictionary
@@ -230,10 +229,6 @@ def _with_rule(family: Family, rule: Rule) -> Family:
     if family.name != "spline":
         return family
     return replace(family, leaf_constants=partial(spline_choice.leaf_constants, rule=rule))
-
-
-def _least_rows(n_row: int) -> int:
-    return max(defaults.MSPN_MIN_COUNT, int(defaults.MSPN_MIN_SHARE * n_row))
 
 
 def wmispn_tree(table: Table, rng: np.random.Generator, settings: Settings, progress: Progress | None = None) -> Node:

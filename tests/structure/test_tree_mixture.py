@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt import defaults
 from bayesjpt.circuit import arrays
 from bayesjpt.errors import BayesjptWarning, CircuitError, LearnerError
 from bayesjpt.structure import tree_mixture
@@ -74,9 +73,9 @@ def test_a_step_of_em_is_that_of_the_definition(rng, missing):
     rows = bins.code.T.tolist()
     score = np.array([row_probability(row, mixture) for row in rows])
     share = score / score.sum(axis=1, keepdims=True)
-    weights = share.sum(axis=0) + defaults.EM_STATE_ROWS
+    weights = share.sum(axis=0) + tree_mixture.EM_STATE_ROWS
     np.testing.assert_allclose(after.weights, weights / weights.sum(), rtol=ROUNDING)
-    prior = defaults.EM_STATE_ROWS * np.log(mixture.weights).sum()
+    prior = tree_mixture.EM_STATE_ROWS * np.log(mixture.weights).sum()
     prior += sum(ESS * np.log(table).mean() for own in mixture.tables for table in own)
     assert objective == pytest.approx(np.log(score.sum(axis=1)).sum() + prior, rel=ROUNDING)
     for k, (parents, tables) in enumerate(zip(after.parents, after.tables, strict=True)):
